@@ -23,11 +23,11 @@ from kernelexp.cli.arguments import parse_variants
 from kernelexp.dossier import prepare
 from kernelexp.evidence import build
 from kernelexp.evidence.emulate import emulated
-from kernelexp.evidence.emulate.emulated import How
+from kernelexp.evidence.emulate.emulated import EmulationOptions
 from kernelexp.evidence.profile import ncu as programs
 from kernelexp.evidence.profile import take
 from kernelexp.evidence.profile.ncu import Ncu
-from kernelexp.evidence.profile.take import Settings
+from kernelexp.evidence.profile.take import ProfileSettings
 from kernelexp.facts.counters import PTX
 from kernelexp.model.arm import Arm
 from kernelexp.model.limits import Limits
@@ -160,7 +160,7 @@ def built_and_emulated(root: Path, names: Sequence[str], size: str) -> list[Prep
     variants = parse_variants(loaded, list(names), None)
     tools = toolchain.find(None, root / build.CACHE)
     arms = prepare.built(loaded, variants, tools, Limits())
-    done = prepare.emulated(loaded, arms, Limits(), how=How(size=size))
+    done = prepare.emulated(loaded, arms, Limits(), how=EmulationOptions(size=size))
     return [_prepared(loaded, done.arm(variant)) for variant in variants]
 
 
@@ -174,7 +174,7 @@ def _prepared(loaded: project.Project, arm: Arm) -> Prepared:
 
 def count(prepared: Prepared, size: str, ncu: Ncu) -> dict[str, float | str]:
     """What ncu counts of one launch, by metric; opcodes are instances of theirs."""
-    settings = Settings(
+    settings = ProfileSettings(
         size=size, sections=(), metrics=METRICS, instances=True, cache_control="none"
     )
     return take.take(ROOT, prepared.arm, settings, Limits(), ncu).evidence.figures

@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 from types import ModuleType
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "warpsim"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "emulator"))
 
 import msgspec
 import patch_embed
@@ -36,7 +36,7 @@ from kernelexp.model.arm import EmulatedEvidence
 from kernelexp.model.limits import Limits
 from kernelexp.project import parse_variant
 from kernelexp.system import toolchain
-from kernelexp.system.process.isolated import Limit
+from kernelexp.system.process.isolated import TimeLimit
 from warpsim import compiled
 from warpsim.arithmetic import tensor
 from warpsim.launch import Launch
@@ -124,6 +124,21 @@ def patch_embed_row(store: str) -> None:
     )
 
 
+_ROOMS = (
+    "warpsim",
+    "kernelexp.system.process.isolated",
+    "kernelexp.evidence.emulate.emulation_worker",
+    "kernelexp.evidence.native",
+)
+_FLAT = (
+    "kernelexp.emulator",
+    "kernelexp.isolated",
+    "kernelexp.evidence.emulation_worker",
+    "kernelexp.evidence.native",
+)
+"""Where versions before the emulator was a package of its own have these."""
+
+
 class Package:
     """A copy of the package: its modules are in sys.modules only while it emulates."""
 
@@ -147,8 +162,9 @@ class Package:
             sys.modules.update(own)
 
     def _call(self, job: EmulationJob) -> tuple[EmulatedEvidence, float]:
-        names = ("emulator", "isolated", "evidence.emulation_worker", "evidence.native")
-        own, isolated, worker, native = (importlib.import_module(f"kernelexp.{n}") for n in names)
+        folder = self._folder or ROOT
+        names = _ROOMS if (folder / "warpsim").is_dir() else _FLAT
+        own, isolated, worker, native = map(importlib.import_module, names)
         mine = msgspec.json.decode(msgspec.json.encode(job), type=worker.EmulationJob)
         mine = msgspec.structs.replace(mine, native=native.library(ROOT))
         plain, spent = own.compare, 0.0
@@ -176,7 +192,7 @@ def _take_modules() -> dict[str, ModuleType]:
     names = [
         name
         for name, module in sys.modules.items()
-        if name.split(".")[0] == "kernelexp"
+        if name.split(".")[0] in ("kernelexp", "warpsim")
         or str(getattr(module, "__file__", "")).startswith(variants)
     ]
     return {name: sys.modules.pop(name) for name in names}
@@ -186,7 +202,10 @@ def job_of(name: str) -> EmulationJob:
     """An emulation of a variant of this repository under the usual schedules."""
     loaded = project.load(ROOT)
     tools = toolchain.find(None, ROOT / CACHE)
-    variant, limit = parse_variant(loaded, name), Limit(name="emulation", seconds=900.0, of=name)
+    variant, limit = (
+        parse_variant(loaded, name),
+        TimeLimit(name="emulation", seconds=900.0, of=name),
+    )
     arm = prepare.built(loaded, [variant], tools, Limits()).arm(variant)
     return jobs.emulation(ROOT, arm, "emulated", limit, limit)
 

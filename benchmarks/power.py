@@ -83,7 +83,7 @@ def arms(names: Sequence[str], size_name: str) -> Iterator[tuple[str, Callable[[
     """Each variant's launch, then those of the first one's peers."""
     import torch
 
-    from kernelexp.evidence.measure.launch import Kernel
+    from kernelexp.evidence.measure.launch import LoadedKernel
     from kernelexp.evidence.measure.tensors import torch_dtype
 
     loaded = project.load(ROOT)
@@ -109,7 +109,9 @@ def arms(names: Sequence[str], size_name: str) -> Iterator[tuple[str, Callable[[
         given = module.arrange(inputs, each.axes)
         exports = each.build.exports
         cubin = build.artefacts(ROOT, each.identity).cubin
-        bound = Kernel(cubin, module.launches(each.axes, size, exports)).bind({**given, **outputs})
+        bound = LoadedKernel(cubin, module.launches(each.axes, size, exports)).bind(
+            {**given, **outputs}
+        )
         yield label, lambda bound=bound: bound(stream)
     first = variants[0].kernel
     module = loader.load(ROOT, first)

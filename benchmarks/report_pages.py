@@ -92,7 +92,7 @@ def main() -> None:
         whole = time.perf_counter() - start
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         start = time.perf_counter()
-        site.Site(project.load(root, sources=False)).render(site.INDEX)
+        site.ProjectSite(project.load(root, sources=False)).render(site.INDEX)
         first = time.perf_counter() - start
         size = sum(path.stat().st_size for path in out.rglob("*.html"))
         machine = surroundings.read_machine()

@@ -30,8 +30,6 @@ from kernelexp.system.toolchain import Toolchain
 _WRONG = re.compile(
     r"\bfail|mismatch|\berrors?\b(?!\s*(?:rate|bound|=\s*0|:\s*0))|incorrect|wrong", re.I
 )
-    r"\bfail|mismatch|\berrors?\b(?!\s*(?:rate|bound|=\s*0|:\s*0))|incorrect|wrong", re.I
-)
 _RIGHT = re.compile(
     r"\bpass|success|correct|verified|\bok\b|non-matching.*: 0\b|error.*[:=]\s*0(\.0*)?\b", re.I
 )

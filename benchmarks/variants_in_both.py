@@ -14,7 +14,7 @@ from pathlib import Path
 from kernelexp import project
 from kernelexp.dossier import emulations
 from kernelexp.evidence import build
-from kernelexp.evidence.emulate.emulated import BOTH, How
+from kernelexp.evidence.emulate.emulated import BOTH, EmulationOptions
 from kernelexp.judge import agreement
 from kernelexp.model.arm import Arm, EmulatedEvidence
 from kernelexp.model.limits import Limits
@@ -37,7 +37,7 @@ def main(kernels: list[str]) -> None:
     """Prints a line for each variant."""
     loaded = project.load(ROOT)
     tools = toolchain.find(None, ROOT / build.CACHE)
-    how = How(schedules=first_schedules(1), isas=BOTH)
+    how = EmulationOptions(schedules=first_schedules(1), isas=BOTH)
     print("| variant | bits | traffic |")
     print("|---|---|---|")
     for label, variant in gates.named_variants(loaded, kernels).items():

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from verdict_samples import ROOT, compiled
 
-from kernelexp.evidence.measure.launch import Kernel
+from kernelexp.evidence.measure.launch import LoadedKernel
 from kernelexp.project.problem.loader import load_file
 from kernelexp.system import device
 from kernelexp.system.process import processes
@@ -32,13 +32,13 @@ def gemm():
 def knob(folder):
     import torch
 
-    problem = load_file(ROOT / "kernelexp/evidence/measure/knob/problem.py")
+    problem = load_file(ROOT / "kernelexp/services/knob/problem.py")
     size = problem.sizes["full"]
-    cubin = compiled(ROOT / "kernelexp/evidence/measure/knob/knob.cu", device.find().arch, folder)
+    cubin = compiled(ROOT / "kernelexp/services/knob/knob.cu", device.find().arch, folder)
     torch.zeros(1, device="cuda")
     arrays = {**problem.inputs(size, 1, "cuda")}
     arrays["y"] = torch.empty_like(arrays["x"])
-    bound = Kernel(Path(cubin), problem.launches({}, size, {})).bind(arrays)
+    bound = LoadedKernel(Path(cubin), problem.launches({}, size, {})).bind(arrays)
     return lambda: bound(torch.cuda.current_stream().cuda_stream)
 
 

@@ -45,8 +45,8 @@ def make_job(scenario: str, arms: int, arch: str, folder: Path) -> Job:
         source = ROOT / "tests/gpu/kernels/honest.cu"
     else:
         problem_path, source = (
-            ROOT / "kernelexp/evidence/measure/knob/problem.py",
-            ROOT / "kernelexp/evidence/measure/knob/knob.cu",
+            ROOT / "kernelexp/services/knob/problem.py",
+            ROOT / "kernelexp/services/knob/knob.cu",
         )
         size_name = "short" if scenario == "short" else "full"
     problem = load_file(problem_path)

@@ -18,7 +18,7 @@ from pathlib import Path
 from power import sustain
 
 from kernelexp.evidence.build import CACHE
-from kernelexp.evidence.measure.launch import Kernel
+from kernelexp.evidence.measure.launch import LoadedKernel
 from kernelexp.system import device, toolchain
 from kernelexp.system.process import processes
 from warpsim.launch import Launch, Pointer, Scalar
@@ -71,7 +71,7 @@ def main(argv: Sequence[str]) -> None:
                     Scalar(type="u32", value=0),
                 ),
             )
-            launches[name] = Kernel(cubin, launch).bind({"sink": sink})
+            launches[name] = LoadedKernel(cubin, launch).bind({"sink": sink})
     found = {
         name: [sustain(lambda bound=bound: bound(stream), chosen.seconds) for _ in range(ROUNDS)]
         for name, bound in launches.items()

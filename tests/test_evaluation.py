@@ -19,7 +19,7 @@ from kernelexp.model.arm import Status
 from kernelexp.model.experiment import Program
 from kernelexp.model.limits import Limits
 from kernelexp.services import evaluation
-from kernelexp.services.run.runs import Settings
+from kernelexp.services.run.runs import RunSettings
 from kernelexp.system import confined
 from kernelexp.system.process import confine
 from kernelexp.system.toolchain import Toolchain
@@ -190,7 +190,7 @@ def test_without_landlock_a_hostile_text_is_refused(
 
 def test_an_emulation_can_allocate_no_more_than_its_limit() -> None:
     code = """
-from kernelexp import confine
+from kernelexp.system.process import confine
 confine.limit_growth(32 << 20)
 kept = bytearray(8 << 20)
 try:
@@ -235,4 +235,4 @@ def test_a_program_is_never_taken_as_hostile(cold: Path, tools: Toolchain) -> No
     variant = loaded.variant("scale", None)
     program = msgspec.structs.replace(variant, program=Program(figures={}))
     with pytest.raises(errors.UsageError, match="scale is a program"):
-        evaluation.evaluate(loaded, program, b"", tools, Settings(), hostile=True)
+        evaluation.evaluate(loaded, program, b"", tools, RunSettings(), hostile=True)

@@ -16,7 +16,7 @@ BUILDING = Step(phase="building", done=1, total=3, now="stages=4")
 KILLED = """
 import os, sys
 from pathlib import Path
-from kernelexp import live
+from kernelexp.system import live
 with live.published(Path(sys.argv[1]), "kernelexp run F3"):
     os.abort()
 """

@@ -40,7 +40,7 @@ def ran(warm: Path, tools: Toolchain, tmp_path_factory: pytest.TempPathFactory) 
     root = tmp_path_factory.mktemp("ran") / "scale"
     shutil.copytree(ROOT / "tests/projects/scale", root)
     shutil.copytree(warm, root / build.CACHE)
-    runner.run(project.load(root), ["S1"], tools, runs.Settings())
+    runner.run(project.load(root), ["S1"], tools, runs.RunSettings())
     return root
 
 

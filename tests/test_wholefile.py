@@ -14,7 +14,7 @@ from kernelexp.system import wholefile
 def test_several_files_are_undone_where_the_block_raises(tmp_path: Path) -> None:
     (tmp_path / "old").write_text("old")
     (tmp_path / "gone").write_text("gone")
-    with contextlib.suppress(KeyError), wholefile.Together() as files:
+    with contextlib.suppress(KeyError), wholefile.FilesTogether() as files:
         files.write(tmp_path / "old", b"new")
         files.write(tmp_path / "old", b"newer")
         files.write(tmp_path / "a/b/c", b"new")
@@ -29,7 +29,7 @@ def test_several_files_are_undone_where_the_block_raises(tmp_path: Path) -> None
 
 def test_several_files_stay_where_it_does_not(tmp_path: Path) -> None:
     (tmp_path / "old").write_text("old")
-    with wholefile.Together() as files:
+    with wholefile.FilesTogether() as files:
         files.write(tmp_path / "old", b"new")
         files.write(tmp_path / "a/b", b"new")
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "b", "old"]
@@ -37,7 +37,7 @@ def test_several_files_stay_where_it_does_not(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_somebody_else_uses_is_left(tmp_path: Path) -> None:
-    with contextlib.suppress(KeyError), wholefile.Together() as files:
+    with contextlib.suppress(KeyError), wholefile.FilesTogether() as files:
         files.write(tmp_path / "a/b", b"new")
         (tmp_path / "a/theirs").touch()
         raise KeyError
@@ -56,7 +56,7 @@ def test_a_file_of_any_age_is_undone(tmp_path: Path) -> None:
     old = tmp_path / "old.yaml"
     old.write_text("before")
     os.utime(old, (0, 0))
-    with contextlib.suppress(OSError), wholefile.Together() as files:
+    with contextlib.suppress(OSError), wholefile.FilesTogether() as files:
         files.write(old, b"after")
         files.write(tmp_path / "next.yaml", b"after")
         raise OSError

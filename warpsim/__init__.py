@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from warpsim.compiled import load as load_compiled
-    from warpsim.execute import Comparison, Result, compare, run, run_each
+    from warpsim.execute import Result, ScheduleComparison, compare, run, run_each
     from warpsim.front.ptx.faults import PtxSyntaxError
     from warpsim.front.sass.faults import CubinError, SassSyntaxError
     from warpsim.machine.core.findings import Finding
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "REFUSALS",
-    "Comparison",
     "Counters",
     "CubinError",
     "Finding",
@@ -41,6 +40,7 @@ __all__ = [
     "Result",
     "SassSyntaxError",
     "Schedule",
+    "ScheduleComparison",
     "UnsupportedInstruction",
     "Waiter",
     "add_up",
@@ -54,7 +54,7 @@ __all__ = [
 ]
 
 _HOME = {
-    "warpsim.execute": "Comparison Result compare run run_each",
+    "warpsim.execute": "Result ScheduleComparison compare run run_each",
     "warpsim.front.ptx.faults": "PtxSyntaxError",
     "warpsim.front.sass.faults": "CubinError SassSyntaxError",
     "warpsim.machine.core.findings": "Finding",

@@ -1,6 +1,6 @@
 """The page of covered instructions, from the tables that decoding uses.
 
-python -m warpsim.coverage > docs/emulator-instructions.md
+python -m warpsim.coverage > warpsim/docs/instructions.md
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import importlib
 import re
 
 from warpsim.front.ptx import isa
-from warpsim.front.ptx.registry import PATTERNS, Pattern
+from warpsim.front.ptx.registry import PATTERNS, PtxPattern
 
 _HEAD = """# Instructions that the emulator executes
 
@@ -27,13 +27,13 @@ _GROUP = re.compile(r"\{\w+:([^}]*)\}")
 
 def page() -> str:
     """The page as markdown."""
-    areas: dict[str, list[Pattern]] = {}
+    areas: dict[str, list[PtxPattern]] = {}
     for pattern in PATTERNS:
         areas.setdefault(pattern.area, []).append(pattern)
     return "\n".join([_HEAD, *(_section(area, areas[area]) for area in sorted(areas))])
 
 
-def _section(area: str, patterns: list[Pattern]) -> str:
+def _section(area: str, patterns: list[PtxPattern]) -> str:
     module = importlib.import_module(f"{isa.__name__}.{area}")
     title = (module.__doc__ or area).strip().split("\n")[0].rstrip(".")
     lines = [f"## {area}", "", f"{title}.", ""]

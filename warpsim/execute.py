@@ -15,7 +15,7 @@ from warpsim.machine.counts.counters import Counters, ExecutionCounts, add_up, c
 from warpsim.machine.memory.execution import Execution, Printed
 from warpsim.machine.memory.layout import GlobalLayout
 from warpsim.machine.schedule.hangs import Waiter
-from warpsim.machine.schedule.program import Program
+from warpsim.machine.schedule.program import DecodedProgram
 from warpsim.machine.schedule.scheduler import Scheduler
 from warpsim.machine.wave.machine import Machine
 from warpsim.modules import Module, entry_of
@@ -97,7 +97,7 @@ def run_each(
 
 
 def _run(
-    program: Program,
+    program: DecodedProgram,
     launch: Launch,
     arrays: Mapping[str, Array],
     schedule: Schedule,
@@ -112,7 +112,7 @@ def _run(
 
 
 def run_on(
-    program: Program,
+    program: DecodedProgram,
     launch: Launch,
     world: GlobalLayout,
     *,
@@ -127,7 +127,7 @@ def run_on(
 
 
 def _execute(
-    program: Program, execution: Execution, schedule: Schedule, limit: int, started: float
+    program: DecodedProgram, execution: Execution, schedule: Schedule, limit: int, started: float
 ) -> Result:
     count = _Count()
     hang: tuple[Waiter, ...] = ()
@@ -193,7 +193,7 @@ def _join(results: Sequence[Result]) -> Result:
 class _Count(ExecutionCounts):
     """How often each instruction ran, in warps and in lanes."""
 
-    def add(self, program: Program, scheduler: Scheduler) -> None:
+    def add(self, program: DecodedProgram, scheduler: Scheduler) -> None:
         """A wave's, from how often its blocks ran."""
         guarded: dict[int, list[int]] = {}
         for warps in scheduler.machine.sets.values():
@@ -218,7 +218,7 @@ class _Count(ExecutionCounts):
             scheduler.interpreter.add_costs()
 
 
-class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+class ScheduleComparison(msgspec.Struct, frozen=True, kw_only=True):
     """A job of one launch or several under several schedules."""
 
     results: tuple[Result, ...]
@@ -246,7 +246,7 @@ def compare(
     unwritten: Collection[str] = (),
     scratch: Collection[str] = (),
     limit: int = 200_000_000,
-) -> Comparison:
+) -> ScheduleComparison:
     """Runs launches in sequence under each schedule, on arrays as they are given; these end as the
     first run left them.
 
@@ -267,7 +267,7 @@ def compare(
     others = [_differing(compared, outputs[0], output) for output in outputs]
     differing = tuple(name for name in arrays if any(name in other for other in others))
     may_vary = any(result.contended for result in results)
-    return Comparison(
+    return ScheduleComparison(
         results=tuple(results),
         launches=runs[0],
         differing=() if may_vary else differing,
@@ -291,7 +291,7 @@ def _differing(
 
 def _once(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Each mistake as the first schedule that showed it found it."""
-    found: dict[tuple[str, str], Finding] = {}
+    distinct: dict[tuple[str, str], Finding] = {}
     for finding in findings:
-        found.setdefault((finding.name, finding.cause), finding)
-    return tuple(found.values())
+        distinct.setdefault((finding.name, finding.cause), finding)
+    return tuple(distinct.values())

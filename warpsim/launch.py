@@ -142,17 +142,17 @@ def scalar_to_bytes(scalar: Scalar) -> bytes:
 
 def plain_name(symbol: str) -> str:
     """A function's own name: _ZN2kx4gemmILi64EEEvPKf is gemm, and transpose is itself."""
-    found = symbol
+    name = symbol
     at = re.match(r"_ZN?", symbol)
     nested = at is not None and at[0] == "_ZN"
     place = at.end() if at else len(symbol)
     while digits := re.match(r"L?([0-9]+)", symbol[place:]):
         first = place + digits.end()
         place = first + int(digits[1])
-        found = symbol[first:place]
+        name = symbol[first:place]
         if not nested:
             break  # what follows are the types of its parameters
-    return found
+    return name
 
 
 def of_entries(launch: Launch, symbols: Iterable[str]) -> Launch:

@@ -17,7 +17,7 @@ from warpsim.front.sass.faults import CubinError, SassSyntaxError
 from warpsim.launch import Launch
 from warpsim.lineinfo import Source
 from warpsim.machine.core.site import UnsupportedInstruction
-from warpsim.machine.schedule.program import Program
+from warpsim.machine.schedule.program import DecodedProgram
 
 REFUSALS = (UnsupportedInstruction, PtxSyntaxError, CubinError, SassSyntaxError)
 """What code that cannot be executed raises when it is loaded."""
@@ -26,20 +26,20 @@ REFUSALS = (UnsupportedInstruction, PtxSyntaxError, CubinError, SassSyntaxError)
 class Module(msgspec.Struct, frozen=True, kw_only=True):
     """Programs by the names of their entries."""
 
-    entries: Mapping[str, Program]
+    entries: Mapping[str, DecodedProgram]
     what: str = "PTX"
     """What they were read from."""
 
 
-class _Decoded(Mapping[str, Program]):
+class _Decoded(Mapping[str, DecodedProgram]):
     """Entries, each of which is decoded when it is first asked for."""
 
-    def __init__(self, names: Sequence[str], decode: Callable[[str], Program]) -> None:
+    def __init__(self, names: Sequence[str], decode: Callable[[str], DecodedProgram]) -> None:
         self._names = tuple(names)
         self._decode = decode
-        self._programs: dict[str, Program] = {}
+        self._programs: dict[str, DecodedProgram] = {}
 
-    def __getitem__(self, name: str) -> Program:
+    def __getitem__(self, name: str) -> DecodedProgram:
         if name not in self._names:
             raise KeyError(name)
         if name not in self._programs:
@@ -64,7 +64,7 @@ def load(ptx: str) -> Module:
     syntax = parse(ptx)
     names = [function.name for function in syntax.functions.values() if function.entry]
 
-    def one(name: str) -> Program:
+    def one(name: str) -> DecodedProgram:
         try:
             return decode(syntax, name)
         except MALFORMED as error:
@@ -84,13 +84,13 @@ def load_cubin(
     covered.
     """
 
-    def one(name: str) -> Program:
+    def one(name: str) -> DecodedProgram:
         return sass.decode(content, listing, name, sources(name) if sources else None)
 
     return Module(entries=_decoded(cubin.entries(content), one), what="cubin")
 
 
-def _decoded(names: Sequence[str], decode_one: Callable[[str], Program]) -> _Decoded:
+def _decoded(names: Sequence[str], decode_one: Callable[[str], DecodedProgram]) -> _Decoded:
     """The entries; if there is but one, it is decoded at once."""
     decoded = _Decoded(names, decode_one)
     if len(decoded) == 1:
@@ -98,7 +98,7 @@ def _decoded(names: Sequence[str], decode_one: Callable[[str], Program]) -> _Dec
     return decoded
 
 
-def entry_of(module: Module, launch: Launch) -> Program:
+def entry_of(module: Module, launch: Launch) -> DecodedProgram:
     """The program of the launch's entry, which must allow the launch."""
     entry = launch.entry
     if entry not in module.entries:

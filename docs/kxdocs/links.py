@@ -8,7 +8,7 @@ from pathlib import Path
 from docutils import nodes
 from sphinx import addnodes
 
-PAGES = {"README.md": "index", "kernelexp/project/problem/__init__.py": "reference/problem"}
+PAGES = {"README.md": "index", "kernelexp/model/problem.py": "reference/problem"}
 """Files of the repository whose content is a page."""
 
 

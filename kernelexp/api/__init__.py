@@ -14,7 +14,7 @@ from kernelexp import project
 from kernelexp.dossier import emulations, examine, standing
 from kernelexp.dossier.emulations import Emulation
 from kernelexp.evidence import build, executor
-from kernelexp.evidence.emulate.emulated import How
+from kernelexp.evidence.emulate.emulated import EmulationOptions
 from kernelexp.evidence.measure.measured import Measuring
 from kernelexp.logs import records
 from kernelexp.model.errors import UsageError
@@ -107,7 +107,7 @@ def emulate(
     Raises the first fault of those that could not be examined.
     """
     wanted = [parse_variant(project, text) for text in variants]
-    how = How(size=size)
+    how = EmulationOptions(size=size)
     found, faults = emulations.emulate(
         project, wanted, _tools(project), how, full, limits or Limits()
     )
@@ -161,7 +161,9 @@ def explain(
     written = project.experiment(experiment)
     if not 1 <= candidate <= len(written.candidates):
         raise UsageError(f"{experiment} has no candidate {candidate}.")
-    asked = examine.Asked(tools=_tools(project), limits=limits or Limits(), emulate=emulate)
+    asked = examine.ExamineOptions(
+        tools=_tools(project), limits=limits or Limits(), emulate=emulate
+    )
     one, other, spoken = examine.experiment(project, experiment, candidate, asked)
     found = explanation.assemble(experiment, written, candidate, spoken, one, other)
     return explanation.to_values(found)
@@ -173,8 +175,8 @@ def _tools(project: Project) -> Toolchain:
 
 def _settings(
     emulate: bool, gpu: bool, device: str | None, limits: Limits | None, *, keep: bool
-) -> runs.Settings:
-    return runs.Settings(
+) -> runs.RunSettings:
+    return runs.RunSettings(
         emulate=emulate,
         measuring=Measuring() if gpu else None,
         keep=keep,

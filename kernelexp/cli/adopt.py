@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kernelexp.services.adopt.adopted import Compiled
     from kernelexp.services.adopt.copying import Omitted
     from kernelexp.services.adopt.draft import Answers
-    from kernelexp.services.adopt.entry import Parameter
+    from kernelexp.services.adopt.entry import KernelParameter
     from kernelexp.system.toolchain import Toolchain
 
 T = TypeVar("T")
@@ -186,7 +186,7 @@ def _tell(compiled: Compiled, answers: Answers) -> None:
         typer.echo(f"left out of the copy of {file}, lines: {', '.join(parts)}")
 
 
-def _describe(parameter: Parameter) -> str:
+def _describe(parameter: KernelParameter) -> str:
     """x: float*, 8 bytes, read"""
     used = {(True, False): "read", (False, True): "written", (True, True): "read and written"}
     if parameter.ignored:
@@ -228,7 +228,7 @@ def _ask(compiled: Compiled, answers: Answers) -> Answers:
     )
 
 
-def _ask_arrays(parameters: Sequence[Parameter], answers: Answers) -> Answers:
+def _ask_arrays(parameters: Sequence[KernelParameter], answers: Answers) -> Answers:
 
     from kernelexp.services.adopt.expressions import parse_expressions, parse_reference
 

@@ -64,7 +64,7 @@ def audit(
     refuse_two_forms(json, markdown)
     loaded = common.load(project)
     with progress_bars(loaded.root) as bars:
-        asked = auditing.Asked(
+        asked = auditing.AuditOptions(
             tools=common.tools(loaded, nvcc), limits=parse_limits(limit), on_progress=bars
         )
         found = auditing.audit(loaded, variant, against, asked)

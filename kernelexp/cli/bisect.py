@@ -61,7 +61,7 @@ def bisect(
     loaded = common.load(project)
     wanted, _, _ = parse_arm(loaded, variant)
     with common.executor(device, None, None) as executor, progress_bars(loaded.root) as bars:
-        asked = bisecting.Asked(
+        asked = bisecting.BisectOptions(
             good=good,
             bad=bad,
             by=by,

@@ -91,7 +91,7 @@ def check(
         if emulate and loaded.kernel(name).program:
             print_message(f"note: {name} is a program: it is built, not emulated.")
     with common.executor(device, None, None) as executor, progress_bars(loaded.root) as bars:
-        asked = checking.Asked(
+        asked = checking.CheckOptions(
             tools=common.tools(loaded, nvcc),
             kernels=tuple(kernels or ()),
             emulate=emulate,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import re
     from pathlib import Path
 
-    from kernelexp.services.comparisons import Comparison, Options
+    from kernelexp.services.comparisons import Comparison, ComparisonOptions
 
 _SUBJECT = (
     "An experiment's id (its latest run), a run's name, a record's file, a variant "
@@ -70,14 +70,19 @@ def compare(
     from kernelexp.report.compared import differences
     from kernelexp.services import comparisons
 
-    options = comparisons.Options(floor=floor / 100, every=every, metric=_pattern(metric))
+    options = comparisons.ComparisonOptions(floor=floor / 100, every=every, metric=_pattern(metric))
     found = _compare(before, after, options, emulate, nvcc, project)
     document = differences.render(found, names=markdown)
     output("compare", differences.to_values(found), document, json, markdown)
 
 
 def _compare(
-    before: str, after: str | None, options: Options, emulate: bool, nvcc: str | None, start: Path
+    before: str,
+    after: str | None,
+    options: ComparisonOptions,
+    emulate: bool,
+    nvcc: str | None,
+    start: Path,
 ) -> Comparison:
     from kernelexp.dossier import subjects
     from kernelexp.services import comparisons
@@ -91,10 +96,10 @@ def _compare(
         tools = common.tools(project, nvcc)
         with progress_bars(project.root) as bars:
             making = subjects.Making(tools=tools, emulate=emulate, on_progress=bars)
-            found = [subjects.find(project, text, making) for text in (one, other)]
+            sides = subjects.find_both(project, one, other, making)
     else:
-        found = [subjects.find(project, text) for text in (one, other)]
-    return comparisons.compare(found[0], found[1], options)
+        sides = subjects.find_both(project, one, other)
+    return comparisons.compare(*sides, options)
 
 
 def _pattern(text: str | None) -> re.Pattern[str] | None:

@@ -60,7 +60,7 @@ def accept(
     from kernelexp.services import deciding
 
     loaded = common.load(project, sources=False)
-    asked = deciding.Asked(commit=commit, note=note, why=why)
+    asked = deciding.DecisionRequest(commit=commit, note=note, why=why)
     _show(loaded, deciding.accept(loaded, experiment, candidate, asked), json)
 
 
@@ -84,7 +84,7 @@ def reject(
     from kernelexp.services import deciding
 
     loaded = common.load(project, sources=False)
-    asked = deciding.Asked(commit=commit, note=note, why=why)
+    asked = deciding.DecisionRequest(commit=commit, note=note, why=why)
     _show(loaded, deciding.reject(loaded, experiment, candidate, asked), json)
 
 
@@ -115,7 +115,7 @@ def replace(
     from kernelexp.services import deciding
 
     loaded = common.load(project, sources=False)
-    asked = deciding.Asked(commit=commit, note=note, why=why)
+    asked = deciding.DecisionRequest(commit=commit, note=note, why=why)
     _show(loaded, deciding.replace(loaded, experiment, by, candidate, asked), json)
 
 

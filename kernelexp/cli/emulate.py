@@ -25,7 +25,7 @@ from kernelexp.cli.options import (
 from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from kernelexp.evidence.emulate.emulated import How
+    from kernelexp.evidence.emulate.emulated import EmulationOptions
     from warpsim.schedule import Schedule
 
 
@@ -86,8 +86,10 @@ def emulate(
     raise typer.Exit(emulations.exit_code([each.arm for each in found], faults))
 
 
-def _how(size: str, count: int | None, named: str | None, pedantic: bool, isa: str) -> How:
-    from kernelexp.evidence.emulate.emulated import How
+def _how(
+    size: str, count: int | None, named: str | None, pedantic: bool, isa: str
+) -> EmulationOptions:
+    from kernelexp.evidence.emulate.emulated import EmulationOptions
     from warpsim import schedule
 
     if count is not None and named is not None:
@@ -97,4 +99,4 @@ def _how(size: str, count: int | None, named: str | None, pedantic: bool, isa: s
         chosen = (schedule.parse(named),)
     elif count:
         chosen = schedule.first_schedules(count)
-    return How(size=size, schedules=chosen, pedantic=pedantic, isas=parse_isas(isa))
+    return EmulationOptions(size=size, schedules=chosen, pedantic=pedantic, isas=parse_isas(isa))

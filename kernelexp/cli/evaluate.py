@@ -71,12 +71,12 @@ def evaluate(
     from kernelexp.project import parse_variant
     from kernelexp.report.runs import page
     from kernelexp.services import evaluation
-    from kernelexp.services.run.runs import Settings
+    from kernelexp.services.run.runs import RunSettings
 
     loaded = common.load(project)
     wanted = parse_variant(loaded, variant)
     seconds = parse_seconds(budget, "--budget") if budget else None
-    settings = Settings(
+    settings = RunSettings(
         emulate=emulate,
         measuring=Measuring(margin=margin / 100, budget_s=seconds) if gpu else None,
         limits=parse_limits(limit),

@@ -61,7 +61,7 @@ def explain(
     require_candidate(name, written, candidate)
     tools = common.tools(loaded, nvcc)
     with progress_bars(loaded.root) as bars:
-        asked = examine.Asked(
+        asked = examine.ExamineOptions(
             tools=tools, limits=parse_limits(limit), emulate=emulate, on_progress=bars
         )
         one, other, standing = examine.experiment(loaded, name, candidate, asked)

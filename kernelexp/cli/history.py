@@ -60,7 +60,7 @@ def history(
     loaded = common.load(project)
     wanted, _, _ = parse_arm(loaded, variant)
     with common.executor(device, None, None) as executor, progress_bars(loaded.root) as bars:
-        asked = timeline.Asked(
+        asked = timeline.TimelineOptions(
             revisions=revisions,
             emulate=emulate,
             measuring=Measuring(margin=margin / 100) if gpu else None,

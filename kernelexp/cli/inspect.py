@@ -101,9 +101,9 @@ def inspect(
 
 def _require_conditions(texts: Sequence[str], several: bool) -> None:
     """UsageError for a text that is no condition, before anything is built."""
-    from kernelexp.judge.instructions import Counts, instruction_expectations
+    from kernelexp.judge.instructions import InstructionCounts, instruction_expectations
 
-    nothing = Counts(every={}, in_loops={})
+    nothing = InstructionCounts(every={}, in_loops={})
     try:
         instruction_expectations(nothing, texts, nothing if several else None)
     except ValueError as error:

@@ -52,7 +52,7 @@ def opportunities(
         )
     tools = common.tools(loaded, nvcc)
     with progress_bars(loaded.root) as bars:
-        asked = examine.Asked(
+        asked = examine.ExamineOptions(
             tools=tools, limits=parse_limits(limit), emulate=emulate, on_progress=bars
         )
         examined = examine.variant(loaded, wanted[0], asked)

@@ -115,7 +115,7 @@ def profile(
     """
     from kernelexp.evidence.profile import imports
     from kernelexp.evidence.profile import ncu as programs
-    from kernelexp.evidence.profile.take import Settings
+    from kernelexp.evidence.profile.take import ProfileSettings
     from kernelexp.services import profiling
 
     loaded = common.load(project)
@@ -138,7 +138,7 @@ def profile(
     wanted = parse_variants(loaded, variants, set_)
     found = programs.find(ncu)
     counters, metrics = _counters(found, sections, device)
-    settings = Settings(
+    settings = ProfileSettings(
         size=size,
         sections=counters,
         metrics=metrics,

@@ -59,7 +59,7 @@ def report(
     loaded = common.load(project, sources=False)
     place = out or loaded.root / FOLDER
     folder.former(place, force)  # refuses another's folder before all records are read
-    made = site.Site(loaded)
+    made = site.ProjectSite(loaded)
     common.warn(loaded.root, made.unreadable)
     count = folder.write(made, place, force)
     typer.echo(f"wrote {count} files; open {place / site.INDEX}")

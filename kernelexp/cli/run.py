@@ -109,7 +109,7 @@ def run(
         sanitize=sanitize,
         problem_timeout_s=limits.problem_s,
     )
-    settings = runs.Settings(
+    settings = runs.RunSettings(
         emulate=emulate,
         measuring=Measuring(
             options=options,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kernelexp.dossier.subjects import Subject
     from kernelexp.model.arm import Arm, ProfiledEvidence
     from kernelexp.project import Project
-    from kernelexp.project.sections.evaluate import Reading
+    from kernelexp.project.sections.evaluate import SectionReading
     from kernelexp.project.sections.given import Run
     from kernelexp.report.document.document import Block
 
@@ -169,7 +169,7 @@ def _dtype(text: str, evidence: ProfiledEvidence) -> str:
     return text
 
 
-def _evaluate(which: str, evidence: ProfiledEvidence, run: Run) -> list[Reading]:
+def _evaluate(which: str, evidence: ProfiledEvidence, run: Run) -> list[SectionReading]:
     from kernelexp.project import sections as files
     from kernelexp.project.sections.evaluate import evaluate
     from kernelexp.project.sections.gap import gap
@@ -181,7 +181,7 @@ def _evaluate(which: str, evidence: ProfiledEvidence, run: Run) -> list[Reading]
     ]
 
 
-def _document(found: Subject, readings: list[Reading], names: bool) -> Iterator[Block]:
+def _document(found: Subject, readings: list[SectionReading], names: bool) -> Iterator[Block]:
     from kernelexp.report.document.document import Heading, paragraph
     from kernelexp.report.variants import sections as report
 

@@ -140,9 +140,9 @@ def sweep(
     from kernelexp.report.runs import tuning as searches
     from kernelexp.services.run import sweep as service
     from kernelexp.services.run import tune
-    from kernelexp.services.run.runs import Settings
+    from kernelexp.services.run.runs import RunSettings
     from kernelexp.services.run.search import Strategy
-    from kernelexp.services.run.tune import Plan
+    from kernelexp.services.run.tune import SearchPlan
 
     if json and csv:
         raise UsageError("--json and --csv do not go together: choose one.")
@@ -151,7 +151,7 @@ def sweep(
         record = service.latest(loaded, words[0])
         print_text(editing.to_yaml(service.experiment_of(loaded, record, experiment)))
         return
-    tuning = strategy and Plan(
+    tuning = strategy and SearchPlan(
         strategy=Strategy(strategy), trials=trials, seed=seed, objective=objective
     )
     if tuning:
@@ -176,7 +176,7 @@ def sweep(
         shared_gpu=shared_gpu,
         problem_timeout_s=limits.problem_s,
     )
-    settings = Settings(
+    settings = RunSettings(
         emulate=emulate,
         measuring=Measuring(
             options=options,

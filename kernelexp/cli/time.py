@@ -101,7 +101,7 @@ def time(
     else:
         name, loaded = lineup.NAME, lineup.alone(loaded, experiment)
     with common.executor(device, None, scheduler) as executor, progress_bars(loaded.root) as bars:
-        settings = runs.Settings(
+        settings = runs.RunSettings(
             emulate=emulate,
             measuring=measuring if gpu else None,
             keep=record,

@@ -48,7 +48,7 @@ class AtRevision(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.arm.refused.status}: {self.arm.refused.sentence}"
 
 
-class How(msgspec.Struct, frozen=True, kw_only=True):
+class RevisionOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How variants are examined."""
 
     tools: Toolchain
@@ -59,7 +59,7 @@ class How(msgspec.Struct, frozen=True, kw_only=True):
     on_progress: OnProgress | None = None
 
 
-def examine(here: Project, commit: str, variant: Variant, how: How) -> AtRevision:
+def examine(here: Project, commit: str, variant: Variant, how: RevisionOptions) -> AtRevision:
     """The variant, by the axes that it names, as `commit` has its sources and problem.py.
 
     An axis that the revision does not have yet is left out where the variant has its default. The
@@ -78,7 +78,9 @@ def examine(here: Project, commit: str, variant: Variant, how: How) -> AtRevisio
     return AtRevision(commit=commit, subject=subject, arm=arm, launches=launches, code=code)
 
 
-def _examine(there: Project, variant: Variant, how: How) -> tuple[Arm, tuple[Launch, ...]]:
+def _examine(
+    there: Project, variant: Variant, how: RevisionOptions
+) -> tuple[Arm, tuple[Launch, ...]]:
     """Raises what keeps the variant from being examined."""
     prepared = prepare.built(there, [variant], how.tools, how.limits, how.on_progress)
     if how.emulate:

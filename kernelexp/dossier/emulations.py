@@ -11,7 +11,7 @@ import msgspec
 
 from kernelexp.dossier import prepare
 from kernelexp.evidence.emulate import emulated
-from kernelexp.evidence.emulate.emulated import How
+from kernelexp.evidence.emulate.emulated import EmulationOptions
 from kernelexp.evidence.emulate.scaling import Extent, Scaled, can_scale, scale
 from kernelexp.judge import agreement, verdict
 from kernelexp.model import errors
@@ -62,7 +62,7 @@ def emulate(
     project: Project,
     variants: Sequence[Variant],
     tools: Toolchain,
-    how: How,
+    how: EmulationOptions,
     full: bool,
     limits: Limits,
     on_progress: OnProgress | None = None,
@@ -86,7 +86,7 @@ def emulate(
 
 
 def _scale(
-    project: Project, arm: Arm, first: EmulatedEvidence, how: How, limits: Limits
+    project: Project, arm: Arm, first: EmulatedEvidence, how: EmulationOptions, limits: Limits
 ) -> tuple[Full, ...]:
     """From the evidence at the size at hand and an emulation at another small size."""
     size = how.size

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from kernelexp.dossier import emulations, prepare, standing
+from kernelexp.dossier import emulations, prepare, speaking, standing
+from kernelexp.dossier.speaking import Recorded
 from kernelexp.dossier.standing import Standing
 from kernelexp.evidence.measure.measured import SIZE
 from kernelexp.facts import chips
@@ -27,15 +28,6 @@ from kernelexp.system.toolchain import Toolchain
 from warpsim.launch import main_launch
 
 
-class Recorded(msgspec.Struct, frozen=True, kw_only=True):
-    """What a record says of one variant."""
-
-    record: Record
-    arm: Arm
-    changed: tuple[str, ...] = ()
-    """What has changed since."""
-
-
 class Examined(msgspec.Struct, frozen=True, kw_only=True):
     """One variant."""
 
@@ -48,7 +40,7 @@ class Examined(msgspec.Struct, frozen=True, kw_only=True):
     """What has changed since it was profiled."""
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class ExamineOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How to examine."""
 
     tools: Toolchain
@@ -57,12 +49,12 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     on_progress: OnProgress | None = None
 
 
-def variant(project: Project, wanted: Variant, asked: Asked) -> Examined:
+def variant(project: Project, wanted: Variant, asked: ExamineOptions) -> Examined:
     """One variant by itself, with the measurement that speaks for it in any experiment.
 
     BuildError where it is impossible or does not build, KernelFault where it is wrong.
     """
-    found = recorded(project, wanted)
+    found = speaking.of_variant(project, wanted)
     (examined,) = _examine(project, [wanted], {0: found} if found else {}, asked)
     if refused := examined.case.arm.refused:
         kind = KernelFault if refused.status in verdict.WRONG else BuildError
@@ -71,7 +63,7 @@ def variant(project: Project, wanted: Variant, asked: Asked) -> Examined:
 
 
 def experiment(
-    project: Project, name: str, number: int, asked: Asked
+    project: Project, name: str, number: int, asked: ExamineOptions
 ) -> tuple[Examined, Examined, Standing]:
     """Baseline and candidate `number`, counted from 1, with the record that speaks for them."""
     standings = standing.of_experiment(project, name, standing.Tree(project.root))
@@ -89,7 +81,10 @@ def experiment(
 
 
 def _examine(
-    project: Project, variants: Sequence[Variant], found: Mapping[int, Recorded], asked: Asked
+    project: Project,
+    variants: Sequence[Variant],
+    found: Mapping[int, Recorded],
+    asked: ExamineOptions,
 ) -> list[Examined]:
     """Raises the fault that keeps a variant from being built or emulated."""
     prepare.refuse_programs(variants, "an explanation or an opportunity")
@@ -104,7 +99,7 @@ def _examine(
 
 
 def _one(
-    project: Project, wanted: Variant, arm: Arm, found: Recorded | None, asked: Asked
+    project: Project, wanted: Variant, arm: Arm, found: Recorded | None, asked: ExamineOptions
 ) -> Examined:
     profile = profiles.latest(project.root, wanted.kernel, wanted.arch, wanted.axes)
     tree = standing.Tree(project.root)
@@ -135,7 +130,7 @@ def _one(
     )
 
 
-def _with_launch(project: Project, case: Case, asked: Asked) -> Case:
+def _with_launch(project: Project, case: Case, asked: ExamineOptions) -> Case:
     """The grid, the work and the counters of the full problem."""
     sizes = consult.consult(project.root, case.arm.kernel, timeout_s=asked.limits.problem_s).sizes
     if SIZE not in sizes:
@@ -169,29 +164,3 @@ def _with_conditions(case: Case, record: Record) -> Case:
         f"({state.sm_clock_low_mhz} to {state.sm_clock_high_mhz})"
         + (f", throttled by {throttled} of the time" if throttled else ", never throttled"),
     )
-
-
-def recorded(project: Project, wanted: Variant) -> Recorded | None:
-    """What was measured, else published, of a variant in any experiment that names it."""
-    tree = standing.Tree(project.root)
-    recordeds: list[Recorded] = []
-    for name, each in project.experiments.items():
-        if (each.kernel, each.arch) != (wanted.kernel, wanted.arch):
-            continue
-        baseline, candidates = project.variants(each)
-        if wanted not in (baseline, *candidates):
-            continue
-        for spoken in standing.of_experiment(project, name, tree).candidates:
-            # By its place: published arms name few axes, so that they are of many variants.
-            sides = {wanted == baseline: 0, wanted == spoken.variant: 1}
-            if True not in sides or spoken.record is None or spoken.arm is None:
-                continue
-            arm = (spoken.record.baseline, spoken.arm)[sides[True]]
-            if arm.measured or arm.published:
-                recordeds.append(Recorded(record=spoken.record, arm=arm, changed=spoken.changed))
-    return max(recordeds, key=_weight, default=None)
-
-
-def _weight(each: Recorded) -> tuple[bool, bool, str]:
-    """What is current and measured says most; of several the latest."""
-    return bool(each.arm.measured) and not each.changed, bool(each.arm.measured), each.record.run

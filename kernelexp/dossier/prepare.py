@@ -12,7 +12,7 @@ from kernelexp.evidence.build import Built
 from kernelexp.evidence.code import built as build_evidence
 from kernelexp.evidence.code import linked, resources
 from kernelexp.evidence.emulate import emulated as emulated_evidence
-from kernelexp.evidence.emulate.emulated import How
+from kernelexp.evidence.emulate.emulated import EmulationOptions
 from kernelexp.evidence.executor import Executor, Local
 from kernelexp.evidence.measure.measured import SIZE
 from kernelexp.facts import arch
@@ -32,7 +32,7 @@ from kernelexp.project.problem.consult import Facts, Point
 from kernelexp.system.toolchain import Toolchain
 from warpsim.launch import Launch
 
-_AS_USUAL = How()
+_AS_USUAL = EmulationOptions()
 _HERE = Local()
 
 
@@ -296,7 +296,7 @@ def emulated(
     prepared: Prepared,
     limits: Limits,
     on_progress: OnProgress | None = None,
-    how: How = _AS_USUAL,
+    how: EmulationOptions = _AS_USUAL,
     executor: Executor = _HERE,
 ) -> Prepared:
     """The same arms with what executing them showed, and refused for it where it must be.
@@ -330,7 +330,9 @@ def emulated(
     return Prepared(arms=arms, faults=faults)
 
 
-def _executed(arm: Arm, taken: Mapping[Isa, EmulatedEvidence | KernelexpError], how: How) -> Arm:
+def _executed(
+    arm: Arm, taken: Mapping[Isa, EmulatedEvidence | KernelexpError], how: EmulationOptions
+) -> Arm:
     """Raises what kept the arm from being judged."""
     judging, *others = taken
     judge, counts = taken[judging], taken["sass"] if "sass" in others else None

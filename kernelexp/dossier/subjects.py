@@ -20,6 +20,7 @@ from kernelexp.model.text import one_line, quote
 from kernelexp.model.variant import Variant
 
 if TYPE_CHECKING:  # two files compare without YAML, builds and workers
+    from kernelexp.dossier.speaking import Recorded
     from kernelexp.dossier.standing import Tree
     from kernelexp.project import Project
     from kernelexp.system.toolchain import Toolchain
@@ -85,12 +86,40 @@ def find(project: Project | None, text: str, making: Making | None = None) -> Su
             "name a run of the experiment."
         )
     if is_kernel:
+        from kernelexp.dossier import speaking
         from kernelexp.project import parse_variant
 
-        return _of_variant(project, parse_variant(project, text), making)
+        variant = parse_variant(project, text)
+        return _of_variant(project, variant, making, speaking.of_variant(project, variant))
     if is_experiment:
         return _of_experiment(project, name, part)
     return _of_run(project, name, part)
+
+
+def find_both(
+    project: Project | None, one: str, other: str, making: Making | None = None
+) -> tuple[Subject, Subject]:
+    """Both sides of a comparison; the times of two variants are from one run where one timed both.
+
+    Raises what find() raises.
+    """
+    variants = [text for text in (one, other) if project and is_variant(project, text)]
+    if project is None or len(variants) < 2:
+        return find(project, one, making), find(project, other, making)
+    from kernelexp.dossier import speaking
+    from kernelexp.project import parse_variant
+
+    before, after = (parse_variant(project, text) for text in variants)
+    spoken = speaking.of_pair(project, before, after)
+    sides = [
+        _of_variant(project, variant, making, recorded)
+        for variant, recorded in zip((before, after), spoken, strict=True)
+    ]
+    first, second = (
+        msgspec.structs.replace(side, arm=msgspec.structs.replace(side.arm, measured=measured))
+        for side, measured in zip(sides, speaking.aligned(*spoken), strict=True)
+    )
+    return first, second
 
 
 def pair(project: Project | None, text: str) -> tuple[str, str]:
@@ -276,26 +305,27 @@ def _profile_of_build(root: Path, arm: Arm) -> Profile | None:
 # ---- variants ------------------------------------------------------------------------------------
 
 
-def _of_variant(project: Project, variant: Variant, making: Making | None) -> Subject:
-    """The variant as it is now, with the latest that was measured and profiled of it."""
+def _of_variant(
+    project: Project, variant: Variant, making: Making | None, recorded: Recorded | None
+) -> Subject:
+    """The variant as it is now, with the times that speak for it and the latest profile."""
     if making is None:
         raise UsageError(f"{project.label(variant)} is a variant: name a record or a file instead.")
     from kernelexp.dossier.standing import Tree
-    from kernelexp.logs import profiles, records
+    from kernelexp.logs import profiles
 
     arm, tree = _make(project, variant, making), Tree(project.root)
     about = [f"built with nvcc {making.tools.version}"]
     warnings = []
     if arm.emulated is None:
         about.append("not emulated (--emulate does it)")
-    timed = records.latest_measured(project.root, variant)
-    record = timed[0] if timed else None
-    if timed:
-        arm = msgspec.structs.replace(arm, measured=timed[1].measured)
-        about.append(f"measured in {timed[0].run}")
-        warnings += _since(
-            variant, timed[1], timed[0].host_files, tree, f"measured in {timed[0].run}"
-        )
+    record = recorded.record if recorded and recorded.arm.measured else None
+    if recorded and record:
+        arm = msgspec.structs.replace(arm, measured=recorded.arm.measured)
+        about.append(f"measured in {record.run}")
+        if recorded.changed:
+            changed = join(recorded.changed)
+            warnings.append(f"measured in {record.run}, before this changed: {changed}")
     profile = profiles.latest(project.root, variant.kernel, variant.arch, variant.axes)
     if profile:
         arm = msgspec.structs.replace(arm, profiled=profile.arm.profiled)

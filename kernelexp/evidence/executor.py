@@ -13,7 +13,7 @@ from kernelexp.evidence.build import Built, Plan
 from kernelexp.evidence.emulate import emulated
 from kernelexp.evidence.emulate.emulation_worker import Emulated, EmulationJob
 from kernelexp.evidence.measure import measured, programs
-from kernelexp.evidence.measure.measured import Question
+from kernelexp.evidence.measure.measured import MeasurementQuestion
 from kernelexp.evidence.measure.programs import ProgramQuestion
 from kernelexp.logs import surroundings
 from kernelexp.model.errors import EnvironmentFault
@@ -39,7 +39,7 @@ class Executor(Protocol):
         """The GPUs to time on, or why there is none, as a sentence."""
 
     def measure(
-        self, question: Question, journal: Path | None, on_progress: OnProgress | None
+        self, question: MeasurementQuestion, journal: Path | None, on_progress: OnProgress | None
     ) -> Measurement:
         """Times all arms of the question on one GPU; waits until one is free."""
 
@@ -78,7 +78,7 @@ class Local:
             return str(fault)
 
     def measure(
-        self, question: Question, journal: Path | None, on_progress: OnProgress | None
+        self, question: MeasurementQuestion, journal: Path | None, on_progress: OnProgress | None
     ) -> Measurement:
         gpus, fitting = self._fitting(question.arch)
         if fitting and question.place is not None:

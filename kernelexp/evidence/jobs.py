@@ -10,7 +10,7 @@ from kernelexp.evidence.emulate.emulation_worker import EmulationJob
 from kernelexp.evidence.measure.job import ArmJob
 from kernelexp.model.arm import Arm, Isa
 from kernelexp.model.measurement import Role, TimedArm
-from kernelexp.system.process.isolated import Limit
+from kernelexp.system.process.isolated import TimeLimit
 from warpsim.launch import Launch, of_entries
 from warpsim.schedule import USUAL, Schedule, first_schedules
 
@@ -19,8 +19,8 @@ def emulation(
     root: Path,
     arm: Arm,
     size: str,
-    problem: Limit,
-    whole: Limit,
+    problem: TimeLimit,
+    whole: TimeLimit,
     schedules: Sequence[Schedule] = first_schedules(USUAL),
     isa: Isa = "ptx",
 ) -> EmulationJob:

@@ -47,8 +47,8 @@ def library(root: Path) -> str:
     for folder in usable:
         if (folder / name).is_file():
             return str(folder / name)
-    made = (_make(compiler, sources, folder / name) for folder in usable)
-    return next(filter(None, made), "")
+    paths = (_make(compiler, sources, folder / name) for folder in usable)
+    return next(filter(None, paths), "")
 
 
 def _key(compiler: str, sources: Sequence[Path]) -> str:

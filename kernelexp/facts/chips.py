@@ -36,7 +36,7 @@ _H200_ATTRIBUTES = "device attributes of an H200, as ncu 2025.3.1 reports them"
 _B200_ATTRIBUTES = "device attributes of a B200, as ncu reports them in siglip's data/after.csv"
 
 
-class Limit(msgspec.Struct, frozen=True, kw_only=True):
+class ChipLimit(msgspec.Struct, frozen=True, kw_only=True):
     """One figure that a chip cannot exceed."""
 
     value: float
@@ -52,24 +52,24 @@ class Chip(msgspec.Struct, frozen=True, kw_only=True):
     """The chip as ncu --list-chips names it."""
     arch: str
     """The architecture that kernelexp builds for; a key of arch.ARCHITECTURES where it is known."""
-    sms: Limit
-    clock: Limit
+    sms: ChipLimit
+    clock: ChipLimit
     """The highest SM clock, in Hz."""
-    tensor: dict[str, Limit]
+    tensor: dict[str, ChipLimit]
     """Dense peak by type of operand (fp8, bf16, tf32, int8), in FLOP/s (int8: operations)."""
-    dram: Limit
+    dram: ChipLimit
     """Bandwidth of device memory, in bytes per second."""
-    l2_size: Limit
-    l2: Limit | None = None
+    l2_size: ChipLimit
+    l2: ChipLimit | None = None
     """Bytes per L2 clock that all SMs together read from L2."""
-    smem: Limit = Limit(value=128, unit="B/clk/SM", source=_CUDA)
+    smem: ChipLimit = ChipLimit(value=128, unit="B/clk/SM", source=_CUDA)
 
 
-def _limit(value: float, unit: str, source: str) -> Limit:
-    return Limit(value=value, unit=unit, source=source)
+def _limit(value: float, unit: str, source: str) -> ChipLimit:
+    return ChipLimit(value=value, unit=unit, source=source)
 
 
-def _tensor(source: str, **tflops: float) -> dict[str, Limit]:
+def _tensor(source: str, **tflops: float) -> dict[str, ChipLimit]:
     return {name: _limit(value * 1e12, "FLOP/s", source) for name, value in tflops.items()}
 
 

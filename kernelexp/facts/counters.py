@@ -214,8 +214,8 @@ class _Row(msgspec.Struct, frozen=True):
 
     def match(self, counter: str) -> dict[str, str] | None:
         """The named groups of the pattern; None where the counter is another one."""
-        found = counter.startswith(self.start) and re.fullmatch(self.counter, counter)
-        return found.groupdict() if found else None
+        matched = counter.startswith(self.start) and re.fullmatch(self.counter, counter)
+        return matched.groupdict() if matched else None
 
 
 # Up to the first part that is a pattern; a repeated character is part of it.

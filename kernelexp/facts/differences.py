@@ -24,7 +24,7 @@ def comparable(one: Arm, other: Arm) -> tuple[Kind, ...]:
     if one.measured and other.measured and one.measured.size == other.measured.size:
         kinds.append("measured")
     if one.profiled and other.profiled:
-        sizes = {each.size for each in (one.profiled, other.profiled) if each.size}
+        sizes = {profile.size for profile in (one.profiled, other.profiled) if profile.size}
         kinds += ["profiled"] if len(sizes) < 2 else []
     return tuple(kinds)
 
@@ -72,9 +72,9 @@ def between(before: Arm, after: Arm, *kinds: Kind, same: bool = False) -> tuple[
 
     def value(figures: dict[str, Figure], metric: Metric, arm: Arm) -> Value | None:
         """Of the same kind: what one arm's profile has is not compared with a count."""
-        found = figures.get(metric.name)
-        same_kind = found and found.metric.kind == metric.kind
-        return found.value if found and same_kind else metric.read(arm)
+        figure = figures.get(metric.name)
+        same_kind = figure and figure.metric.kind == metric.kind
+        return figure.value if figure and same_kind else metric.read(arm)
 
     pairs = [
         (metric, value(one, metric, before), value(other, metric, after))

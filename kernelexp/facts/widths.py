@@ -12,7 +12,7 @@ _PLACES = 3
 def of_line(evidence: EmulatedEvidence | None, file: str, line: int) -> list[AccessWidths]:
     """Those of one source line; `file` is a path from the project's root."""
     every = evidence.widths if evidence else ()
-    return [each for each in every if (each.file, each.line) == (file, line)]
+    return [widths for widths in every if (widths.file, widths.line) == (file, line)]
 
 
 def spell(each: AccessWidths) -> str:
@@ -48,8 +48,8 @@ def summarize(evidence: EmulatedEvidence | None) -> str:
     every = evidence.widths if evidence else ()
     if not every:
         return ""
-    kinds = dict.fromkeys(each.what for each in every)
-    parts = [_lines(kind, [each for each in every if each.what == kind]) for kind in kinds]
+    kinds = dict.fromkeys(widths.what for widths in every)
+    parts = [_lines(kind, [widths for widths in every if widths.what == kind]) for kind in kinds]
     does = "merges" if all(map(_is_wider, every)) else "changes the widths of"
     return (
         f"counted on PTX, and ptxas {does} {', '.join(parts)}: requests, wavefronts and bank "

@@ -33,7 +33,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     time_us: float
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
+class DriftStep(msgspec.Struct, frozen=True, kw_only=True):
     """From here on, times are others than before."""
 
     since: Timing
@@ -47,7 +47,7 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
     records: int
     ratio: float
     """Median time of the last segment over that of the fastest."""
-    steps: tuple[Step, ...]
+    steps: tuple[DriftStep, ...]
     """After the fastest segment, oldest first; none where it is the last one."""
 
 
@@ -64,7 +64,7 @@ def find(times: Sequence[Timing]) -> Drift | None:
         records=len(times),
         ratio=medians[-1] / medians[best],
         steps=tuple(
-            Step(since=segments[place][0], ratio=medians[place] / medians[place - 1])
+            DriftStep(since=segments[place][0], ratio=medians[place] / medians[place - 1])
             for place in range(best + 1, len(segments))
         ),
     )

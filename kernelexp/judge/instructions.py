@@ -13,7 +13,7 @@ from kernelexp.facts.condition import Condition
 Result: TypeAlias = Literal["met", "missed"]
 
 
-class Counts(msgspec.Struct, frozen=True, kw_only=True):
+class InstructionCounts(msgspec.Struct, frozen=True, kw_only=True):
     """How many instructions the SASS of an entry has, by opcode with modifiers."""
 
     every: dict[str, int]
@@ -34,7 +34,7 @@ class JudgedInstructions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def instruction_expectations(
-    counts: Counts, texts: Sequence[str], before: Counts | None = None
+    counts: InstructionCounts, texts: Sequence[str], before: InstructionCounts | None = None
 ) -> list[JudgedInstructions]:
     """Each condition, in the order in which they are written; condition.py has the notation.
 
@@ -44,7 +44,9 @@ def instruction_expectations(
     return [_judge(condition.parse(text), counts, before) for text in texts]
 
 
-def _judge(each: Condition, counts: Counts, before: Counts | None) -> JudgedInstructions:
+def _judge(
+    each: Condition, counts: InstructionCounts, before: InstructionCounts | None
+) -> JudgedInstructions:
     expectation = each.expectation
     actual = condition.count(each.pattern, _of(each, counts))
     was = condition.count(each.pattern, _of(each, before)) if before else None
@@ -73,5 +75,5 @@ def _judge(each: Condition, counts: Counts, before: Counts | None) -> JudgedInst
     )
 
 
-def _of(each: Condition, counts: Counts) -> Mapping[str, int]:
+def _of(each: Condition, counts: InstructionCounts) -> Mapping[str, int]:
     return counts.in_loops if each.in_loops else counts.every

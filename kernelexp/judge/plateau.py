@@ -11,7 +11,7 @@ import msgspec
 from kernelexp.facts import metrics
 from kernelexp.facts.counters import PTX
 from kernelexp.facts.metrics import Figure
-from kernelexp.judge.racing import Interval, Result, Scores, of_values
+from kernelexp.judge.racing import Interval, RaceResult, Scores, of_values
 from kernelexp.model.arm import Arm
 from kernelexp.model.axes import Point, spell
 
@@ -173,7 +173,7 @@ def _changes(taken: Sequence[Scores], pairs: Sequence[tuple[str, str]]) -> Itera
 
 
 def plateau(
-    result: Result, axes: Sequence[AxisFinding], arms: Mapping[str, Arm], margin: float
+    result: RaceResult, axes: Sequence[AxisFinding], arms: Mapping[str, Arm], margin: float
 ) -> Plateau | None:
     """None where some variant differs by more than the margin, or may.
 

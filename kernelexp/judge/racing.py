@@ -55,7 +55,7 @@ class Race(msgspec.Struct, frozen=True, kw_only=True):
     """The others: more processes would tell."""
 
 
-class Result(msgspec.Struct, frozen=True, kw_only=True):
+class RaceResult(msgspec.Struct, frozen=True, kw_only=True):
     """What a race for the fastest arm came to."""
 
     leader: str
@@ -134,7 +134,7 @@ def race(
     return Race(leader=leader, slower=tuple(slower), tied=tuple(tied), open=tuple(open_))
 
 
-def result(measurement: Measurement, margin: float) -> Result | None:
+def result(measurement: Measurement, margin: float) -> RaceResult | None:
     """The outcome of a race for the fastest arm, from its samples alone; None where no two
     processes timed any two arms."""
     entered = _entered(measurement)
@@ -149,7 +149,7 @@ def result(measurement: Measurement, margin: float) -> Result | None:
         if pair is not None and arm != standing.leader:
             behind[arm] = pair
     contenders = (standing.leader, *standing.tied, *standing.open)
-    return Result(
+    return RaceResult(
         leader=standing.leader,
         contenders=contenders,
         is_decided=not standing.open,

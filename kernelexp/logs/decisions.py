@@ -58,7 +58,10 @@ _decoder = msgspec.json.Decoder(Decision)
 def next_moment(root: Path) -> datetime:
     """Now; just after the latest decision where this clock is behind the one that made it."""
     read, _ = read_all(root)
-    after = [datetime.fromisoformat(each.created) + timedelta(microseconds=1) for each in read[-1:]]
+    after = [
+        datetime.fromisoformat(decision.created) + timedelta(microseconds=1)
+        for decision in read[-1:]
+    ]
     return max(datetime.now(UTC), *after) if after else datetime.now(UTC)
 
 
@@ -67,7 +70,7 @@ def new_name(moment: datetime) -> str:
     return f"{moment:%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
 
 
-def write(root: Path, decision: Decision, files: wholefile.Together | None = None) -> Path:
+def write(root: Path, decision: Decision, files: wholefile.FilesTogether | None = None) -> Path:
     """Writes the decision, with others if there are `files`; a kill leaves none or whole ones."""
     text = msgspec.json.format(_encoder.encode(decision), indent=1) + b"\n"
     path = root / FOLDER / f"{decision.name}.json"
@@ -77,9 +80,9 @@ def write(root: Path, decision: Decision, files: wholefile.Together | None = Non
 def read_all(root: Path) -> tuple[list[Decision], list[Unreadable]]:
     """Every decision of the project, oldest first, and the files that are none."""
     read = [_read(path) for path in sorted((root / FOLDER).glob("*.json"))]
-    decided = [each for each in read if isinstance(each, Decision)]
+    decided = [item for item in read if isinstance(item, Decision)]
     decided.sort(key=lambda each: (each.created, each.name))
-    return decided, [each for each in read if isinstance(each, Unreadable)]
+    return decided, [item for item in read if isinstance(item, Unreadable)]
 
 
 def _read(path: Path) -> Decision | Unreadable:

@@ -77,8 +77,8 @@ def read_all(root: Path) -> tuple[list[Profile], list[Unreadable]]:
     """Every profile of the project, oldest first, and the files that are none."""
     read = [read_file(path) for path in reversed(_list(root))]
     return (
-        [each for each in read if isinstance(each, Profile)],
-        [each for each in read if isinstance(each, Unreadable)],
+        [item for item in read if isinstance(item, Profile)],
+        [item for item in read if isinstance(item, Unreadable)],
     )
 
 

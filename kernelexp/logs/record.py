@@ -49,10 +49,10 @@ def contradiction(record: Record) -> str:
     """How the samples of a record contradict its arms, as the end of a sentence; else empty."""
     if record.measurement is None:
         return ""
-    for taken in measurements(record):
-        if why := samples.fault(taken):
+    for measurement in measurements(record):
+        if why := samples.fault(measurement):
             return f"contradicts itself: it {why}"
-    arms = [arm for taken in measurements(record) for arm in taken.arms]
+    arms = [arm for measurement in measurements(record) for arm in measurement.arms]
     for name, arm in zip(record.names, record.arms, strict=True):
         others = {each.identity for each in arms if each.name == name} - {arm.identity}
         if others:
@@ -69,7 +69,9 @@ def _name_ptx(record: Record) -> Record:
         msgspec.structs.replace(arm, emulated=_name_counters(arm.emulated)) if arm.emulated else arm
         for arm in record.arms
     ]
-    expect = tuple({_on_ptx(name): text for name, text in each.items()} for each in record.expect)
+    expect = tuple(
+        {_on_ptx(name): text for name, text in figures.items()} for figures in record.expect
+    )
     return msgspec.structs.replace(with_arms(record, arms), version=2, expect=expect)
 
 

@@ -85,11 +85,11 @@ def last(root: Path, experiment: str, count: int, known: Mapping[str, Record]) -
 
     Runs that are in `known` are not read again.
     """
-    found = (
+    latest = (
         known.get(os.path.basename(path).split(".")[0]) or _read(path, experiment)
         for path in _list(root, experiment)[-count:]
     )
-    return [each for each in found if isinstance(each, Record)]
+    return [record for record in latest if isinstance(record, Record)]
 
 
 def read_file(path: Path) -> Record:
@@ -139,24 +139,25 @@ def by_weight(root: Path, experiment: str) -> Iterator[Record | Unreadable]:
     return (_read(path, experiment) for path in paths)
 
 
-def latest_measured(
-    root: Path, variant: Placed, files: Mapping[str, str] | None = None
-) -> tuple[Record, Arm] | None:
-    """The latest run that measured exactly this variant, of any experiment, and its arm there.
-
-    With `files`, the latest that was built from these.
-    """
+def measured(root: Path) -> Iterator[Record]:
+    """The runs that measured, of all experiments, the latest first; each is read when asked for."""
     paths = [path for path in _all(root) if path.endswith(".measured.json")]
     for path in sorted(paths, key=os.path.basename, reverse=True):
         record = _read(path)
-        if isinstance(record, Unreadable):
-            continue
-        if (record.kernel, record.arch) != (variant.kernel, variant.arch):
-            continue
-        for arm in record.arms:
-            if arm.measured and arm.axes.keys() == variant.axes.keys():
-                if is_of(dict(variant.axes), arm) and (not files or files == arm.files):
-                    return record, arm
+        if isinstance(record, Record):
+            yield record
+
+
+def latest_measured(
+    root: Path, variant: Placed, files: Mapping[str, str]
+) -> tuple[Record, Arm] | None:
+    """The latest run that measured exactly this variant, built from `files`, and its arm there."""
+    for record in measured(root):
+        if (record.kernel, record.arch) == (variant.kernel, variant.arch):
+            for arm in record.arms:
+                if arm.measured and arm.axes.keys() == variant.axes.keys():
+                    if is_of(dict(variant.axes), arm) and files == arm.files:
+                        return record, arm
     return None
 
 
@@ -216,11 +217,11 @@ def _list(root: Path, experiment: str) -> list[str]:
 def _split(read: Iterable[Record | Unreadable]) -> tuple[list[Record], list[Unreadable]]:
     records: list[Record] = []
     unreadable: list[Unreadable] = []
-    for each in read:
-        if isinstance(each, Record):
-            records.append(each)
+    for item in read:
+        if isinstance(item, Record):
+            records.append(item)
         else:
-            unreadable.append(each)
+            unreadable.append(item)
     return records, unreadable
 
 
@@ -243,8 +244,8 @@ def _with_latest_recount(path: str, record: Record) -> Record:
     folder = os.path.dirname(os.path.dirname(os.path.abspath(path)))
     if not folder.endswith(os.path.join("", *FOLDER.split("/"))):
         return record
-    found = recounts.latest(folder.removesuffix(FOLDER), record.run)
-    if isinstance(found, Unreadable):
-        why = f"the file of the latest recount {found.why}"
+    recount = recounts.latest(folder.removesuffix(FOLDER), record.run)
+    if isinstance(recount, Unreadable):
+        why = f"the file of the latest recount {recount.why}"
         return msgspec.structs.replace(record, recounted=why)
-    return with_recount(record, found) if found else record
+    return with_recount(record, recount) if recount else record

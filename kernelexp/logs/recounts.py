@@ -68,7 +68,7 @@ def latest(root: str, run: str) -> Recount | Unreadable | None:
     if not names:
         return None
     path = os.path.join(folder, max(names))
-    found = decode(path, _decoder, VERSION, "recount")
-    if isinstance(found, Recount) and found.run != run:
-        return Unreadable(path=Path(path), why=f"is of run {found.run}")
-    return found
+    recount = decode(path, _decoder, VERSION, "recount")
+    if isinstance(recount, Recount) and recount.run != run:
+        return Unreadable(path=Path(path), why=f"is of run {recount.run}")
+    return recount

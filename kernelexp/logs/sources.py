@@ -31,7 +31,9 @@ def of_record(record: Record) -> dict[str, str]:
     """SHA-256 of every file that a run was made from, by path from the root."""
     built = [arm.files for arm in record.arms]
     return dict(
-        sorted({k: v for each in (record.host_files, *built) for k, v in each.items()}.items())
+        sorted(
+            {k: v for digests in (record.host_files, *built) for k, v in digests.items()}.items()
+        )
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kernelexp.model.errors import EnvironmentFault
 from kernelexp.model.measurement import Device
-from kernelexp.model.record import Git, Machine
+from kernelexp.model.record import Git, HostMachine
 from kernelexp.system.device import list_gpus
 from kernelexp.system.process import processes
 
@@ -52,8 +52,8 @@ def read_committed(root: Path, commit: str, name: str) -> bytes | None:
     return done.output if done.returncode == 0 else None
 
 
-def read_machine() -> Machine:
-    return Machine(
+def read_machine() -> HostMachine:
+    return HostMachine(
         host=platform.node(),
         cpu=_cpu_model(),
         cores=os.cpu_count() or 0,

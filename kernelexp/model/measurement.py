@@ -205,7 +205,7 @@ class AlsoPrinted(msgspec.Struct, frozen=True, kw_only=True):
     """By arm, in the order of its runs."""
 
 
-class Printed(msgspec.Struct, frozen=True, kw_only=True):
+class PrintedSamples(msgspec.Struct, frozen=True, kw_only=True):
     """What programs printed, where they were timed and not launches."""
 
     figure: str
@@ -244,7 +244,7 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     """Arms that later processes left out, other than for a failure."""
     invalid: str = ""
     """Why the measurement says nothing, as a sentence; empty where it does."""
-    printed: Printed | None = None
+    printed: PrintedSamples | None = None
     """What programs printed. A worker is then a round of runs, each in a process of its own, in two
     rows: every arm once in a random order, then in the reverse order."""
     software: dict[str, str] = {}
@@ -260,7 +260,9 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
 
     def departure(self, arm: str) -> Departure | None:
         """When and why this arm was settled early, if it was."""
-        return next((each for each in self.departures if each.arm == arm), None)
+        return next(
+            (arm_departure for arm_departure in self.departures if arm_departure.arm == arm), None
+        )
 
     def position(self, role: Role) -> int | None:
         """Where the first arm of this role stands in `arms`."""

@@ -10,7 +10,7 @@ import msgspec
 
 from kernelexp.model.arm import Arm, MeasuredEvidence, PrintedResult, Verdict
 from kernelexp.model.axes import AxisValue, Point, holds
-from kernelexp.model.measurement import Estimate, Measurement, Printed, Times
+from kernelexp.model.measurement import Estimate, Measurement, PrintedSamples, Times
 from kernelexp.model.variant import arm_names
 
 # Of a file's SHA-256, as many digits as tell files apart; the profile has all.
@@ -35,7 +35,7 @@ class Git(msgspec.Struct, frozen=True, kw_only=True):
     dirty: bool
 
 
-class Machine(msgspec.Struct, frozen=True, kw_only=True):
+class HostMachine(msgspec.Struct, frozen=True, kw_only=True):
     """Where a run ran."""
 
     host: str
@@ -121,7 +121,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The run whose variants this one took again from its record."""
     commit: str = ""
     """The commit of the kernel's own repository that a published result names."""
-    machine: Machine | None = None
+    machine: HostMachine | None = None
     device: str = ""
     """The GPU that times are from; empty where nothing was timed."""
     source: str = ""
@@ -177,7 +177,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tool: str = ""
     compiler: str = ""
     git: Git | None = None
-    machine: Machine | None = None
+    machine: HostMachine | None = None
 
     @property
     def short_source(self) -> str:
@@ -217,12 +217,12 @@ def measurement_of(record: Record, name: str) -> Measurement | None:
 def measured_evidence(record: Record, name: str) -> MeasuredEvidence | None:
     own = record.measurement
     device = own.device.name if own else record.device
-    taken = [(device, record.estimate)] if record.estimate else []
-    taken += [(heat.measurement.device.name, heat.estimate) for heat in record.heats]
+    estimates = [(device, record.estimate)] if record.estimate else []
+    estimates += [(heat.measurement.device.name, heat.estimate) for heat in record.heats]
     printed = own.printed if own else None
     is_time = printed is None or printed.is_time
-    for device, found in taken:
-        for times in found.times:
+    for device, estimate in estimates:
+        for times in estimate.times:
             if times.arm == name:
                 return MeasuredEvidence(
                     device=device,
@@ -231,14 +231,16 @@ def measured_evidence(record: Record, name: str) -> MeasuredEvidence | None:
                     low_us=times.low_us if is_time else None,
                     high_us=times.high_us if is_time else None,
                     flops=record.flops,
-                    effect=next((effect for effect in found.effects if effect.arm == name), None),
+                    effect=next(
+                        (effect for effect in estimate.effects if effect.arm == name), None
+                    ),
                     printed=_printed(printed, times) if printed else {},
                     judged="" if printed is None or printed.is_time else printed.figure,
                 )
     return None
 
 
-def _printed(printed: Printed, times: Times) -> dict[str, PrintedResult]:
+def _printed(printed: PrintedSamples, times: Times) -> dict[str, PrintedResult]:
     """Medians of what an arm printed; of a time that it is judged by, the samples speak."""
     results: dict[str, PrintedResult] = {}
     if not printed.is_time:
@@ -246,10 +248,12 @@ def _printed(printed: Printed, times: Times) -> dict[str, PrintedResult]:
         results[printed.figure] = PrintedResult(
             value=value, unit=printed.unit, better=printed.better
         )
-    for name, each in printed.also.items():
-        if values := each.values.get(times.arm):
+    for name, also_printed in printed.also.items():
+        if values := also_printed.values.get(times.arm):
             value = statistics.median(values)
-            results[name] = PrintedResult(value=value, unit=each.unit, better=each.better)
+            results[name] = PrintedResult(
+                value=value, unit=also_printed.unit, better=also_printed.better
+            )
     return results
 
 

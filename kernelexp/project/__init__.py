@@ -26,7 +26,7 @@ from kernelexp.model.text import quote, shorten, spelled
 from kernelexp.model.variant import Placed, Variant
 from kernelexp.project import baselines, layout, meaning, shape
 from kernelexp.project.faults import Fault
-from kernelexp.project.meaning import Entry, section_of
+from kernelexp.project.meaning import ProjectEntry, section_of
 from kernelexp.project.points import check_point
 from kernelexp.project.yamlfile import Document
 from kernelexp.project.yamlnodes import MAX_VALUES
@@ -136,7 +136,7 @@ def load(start: Path, *, sources: bool = True) -> Project:
     entries = [*_inline(main, "experiments"), *_inline(main, "history")]
     for source, document in files:
         experiment = shape.convert(document.value, Experiment)
-        entry = Entry(
+        entry = ProjectEntry(
             id=source.id, section=source.section, document=document, path=(), experiment=experiment
         )
         entries.append(entry)
@@ -159,10 +159,10 @@ def load(start: Path, *, sources: bool = True) -> Project:
     )
 
 
-def _read(path: Path) -> tuple[Document, list[tuple[layout.Source, Document]], list[Fault]]:
+def _read(path: Path) -> tuple[Document, list[tuple[layout.ExperimentFile, Document]], list[Fault]]:
     """experiments.yaml, the files of one experiment each, and the faults of their form."""
     sources, faults = layout.sources(path.parent)
-    files: list[tuple[layout.Source, Document]] = []
+    files: list[tuple[layout.ExperimentFile, Document]] = []
     main: Document | None = None
     values = 0
     for source in (None, *sources):
@@ -200,11 +200,13 @@ def _convert_kernels(document: Document) -> dict[str, Kernel]:
     return {name: kernel for name, kernel in converted.items() if kernel}
 
 
-def _inline(document: Document, section: layout.Section) -> Iterator[Entry]:
+def _inline(document: Document, section: layout.Section) -> Iterator[ProjectEntry]:
     for key, value in section_of(document, section).items():
         experiment = shape.convert(value, Experiment)
         path = (section, key)
-        yield Entry(id=key, section=section, document=document, path=path, experiment=experiment)
+        yield ProjectEntry(
+            id=key, section=section, document=document, path=path, experiment=experiment
+        )
 
 
 def require_candidate(name: str, experiment: Experiment, number: int) -> None:

@@ -12,15 +12,15 @@ from kernelexp.logs.decisions import Decision
 from kernelexp.model.axes import Point
 from kernelexp.model.experiment import Kernel
 from kernelexp.project.faults import Fault
-from kernelexp.project.meaning import Entry
+from kernelexp.project.meaning import ProjectEntry
 from kernelexp.project.points import check_point
 
 
 def fill(
-    entries: Iterable[Entry], kernels: Mapping[str, Kernel], root: Path
-) -> tuple[list[Entry], list[Fault]]:
+    entries: Iterable[ProjectEntry], kernels: Mapping[str, Kernel], root: Path
+) -> tuple[list[ProjectEntry], list[Fault]]:
     """The entries with the baselines that were left out; a fault for each that can't be taken."""
-    filled: list[Entry] = []
+    filled: list[ProjectEntry] = []
     faults: list[Fault] = []
     decided: Sequence[Decision] | None = None
     for entry in entries:
@@ -35,7 +35,7 @@ def fill(
 
 
 def _take(
-    entry: Entry, decided: Sequence[Decision], kernels: Mapping[str, Kernel]
+    entry: ProjectEntry, decided: Sequence[Decision], kernels: Mapping[str, Kernel]
 ) -> tuple[Point, Fault | None]:
     """The baseline as a point, without the axes that are at their default."""
     assert entry.experiment

@@ -32,12 +32,12 @@ def next_id(project: Project, kernel: str, arch: str) -> str:
     if not series and FIRST_ID not in project.experiments:
         return FIRST_ID
     prefix = series[-1] if series else FIRST_ID[0]
-    taken = [
+    numbers = [
         int(match[2])
         for name in project.experiments
         if (match := _NUMBERED.fullmatch(name)) and match[1] == prefix
     ]
-    return f"{prefix}{max(taken, default=0) + 1}"
+    return f"{prefix}{max(numbers, default=0) + 1}"
 
 
 def add(project: Project, name: str, experiment: Mapping[str, Any]) -> Path:

@@ -54,7 +54,7 @@ def _complaint(figure: str, text: str) -> str:
     if metrics.kind_of(figure) not in ("emulated", "profiled") or "." in figure:
         return (
             f"{quote(figure)} is nothing that an emulation counts: name a counter of PTX, as in "
-            "ptx__inst_executed, or of SASS, as in smsp__inst_executed (docs/emulator.md lists "
+            "ptx__inst_executed, or of SASS, as in smsp__inst_executed (docs of warpsim list "
             "them)."
         )
     try:

@@ -20,7 +20,7 @@ Section: TypeAlias = Literal["experiments", "history"]
 _STEP = re.compile(r"([0-9]+)-(.+)", re.DOTALL)
 
 
-class Source(msgspec.Struct, frozen=True, kw_only=True):
+class ExperimentFile(msgspec.Struct, frozen=True, kw_only=True):
     """A file that defines one experiment."""
 
     file: str
@@ -53,7 +53,7 @@ def find(start: Path) -> Path:
     )
 
 
-def sources(root: Path) -> tuple[list[Source], list[Fault]]:
+def sources(root: Path) -> tuple[list[ExperimentFile], list[Fault]]:
     """The files of experiments/ and history/, each folder in its order; names that do not fit."""
     experiments, faults = _list(root, "experiments")
     steps, more = _list(root, "history")
@@ -62,8 +62,8 @@ def sources(root: Path) -> tuple[list[Source], list[Fault]]:
     return [*experiments, *steps], [*faults, *more]
 
 
-def _list(root: Path, section: Section) -> tuple[list[Source], list[Fault]]:
-    listed: list[Source] = []
+def _list(root: Path, section: Section) -> tuple[list[ExperimentFile], list[Fault]]:
+    listed: list[ExperimentFile] = []
     faults: list[Fault] = []
     try:
         names = sorted(os.listdir(root / section))
@@ -80,9 +80,9 @@ def _list(root: Path, section: Section) -> tuple[list[Source], list[Fault]]:
         if suffix == ".yml":
             faults.append(_fault(file, "a project's files end in .yaml; rename this one."))
         elif section == "experiments":
-            listed.append(Source(file=file, section=section, id=stem))
+            listed.append(ExperimentFile(file=file, section=section, id=stem))
         elif step:
-            listed.append(Source(file=file, section=section, id=step[2]))
+            listed.append(ExperimentFile(file=file, section=section, id=step[2]))
         else:
             message = "the file of a step is named NUMBER-ID.yaml, as in 12-6319928.yaml."
             faults.append(_fault(file, message))

@@ -24,7 +24,7 @@ from kernelexp.project.points import check_point, contains, join_values, kind_of
 from kernelexp.project.yamlfile import Document
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class ProjectEntry(msgspec.Struct, frozen=True, kw_only=True):
     """An experiment or step as it is written, and where."""
 
     id: str
@@ -54,7 +54,7 @@ def section_of(document: Document, name: str) -> Mapping[str, object]:
 def check(
     main: Document,
     kernels: dict[str, Kernel],
-    entries: Iterable[Entry],
+    entries: Iterable[ProjectEntry],
     root: Path,
     sources: bool = True,
 ) -> Iterator[Fault]:
@@ -79,7 +79,7 @@ def check(
             yield from _check_experiment(main, entry, entry.experiment, kernels)
 
 
-def _refuse_id(entry: Entry, defined: Mapping[str, str]) -> str:
+def _refuse_id(entry: ProjectEntry, defined: Mapping[str, str]) -> str:
     """What is wrong with an entry's id; `defined` are the places of those before it."""
     if entry.id in defined:
         return f"{defined[entry.id]} defines {entry.id} already; ids are unique."
@@ -91,7 +91,7 @@ def _refuse_id(entry: Entry, defined: Mapping[str, str]) -> str:
 
 
 def _check_experiment(
-    main: Document, entry: Entry, experiment: Experiment, kernels: dict[str, Kernel]
+    main: Document, entry: ProjectEntry, experiment: Experiment, kernels: dict[str, Kernel]
 ) -> Iterator[Fault]:
     target = _find_target(experiment, kernels)
     yield from _check_expectations(entry, experiment)
@@ -189,7 +189,7 @@ def _check_axis(axis: Axis) -> Iterator[str]:
         yield f"the default, {default}, is not among the values {join_values(axis.values)}."
 
 
-def _check_points(entry: Entry, experiment: Experiment, target: Target) -> Iterator[Fault]:
+def _check_points(entry: ProjectEntry, experiment: Experiment, target: Target) -> Iterator[Fault]:
     document, path = entry.document, entry.path
     for axis, message in check_point(experiment.baseline, target.axes):
         yield document.fault((*path, "baseline", axis), message)
@@ -208,7 +208,7 @@ def _check_points(entry: Entry, experiment: Experiment, target: Target) -> Itera
             yield document.fault(place, _identical(entry))
 
 
-def _identical(entry: Entry) -> str:
+def _identical(entry: ProjectEntry) -> str:
     if entry.names_baseline or not (entry.experiment and entry.experiment.baseline):
         return "this is identical to the baseline."
     return (
@@ -217,7 +217,7 @@ def _identical(entry: Entry) -> str:
     )
 
 
-def _check_expectations(entry: Entry, experiment: Experiment) -> Iterator[Fault]:
+def _check_expectations(entry: ProjectEntry, experiment: Experiment) -> Iterator[Fault]:
     document, path = entry.document, (*entry.path, "expect")
     if isinstance(experiment.expect, list):
         wanted, given = len(experiment.candidates), len(experiment.expect)

@@ -56,22 +56,22 @@ def _is_shallow(root: Path) -> bool:
 
 def resolve(root: Path, revision: str) -> str:
     """The full name of a commit; UsageError where git knows none."""
-    found = find(root, revision)
-    if found is None:
+    commit = find(root, revision)
+    if commit is None:
         if why := why_unreadable(root):
             raise UsageError(f"{why}: there are no revisions.")
         why = _SHALLOW if _is_shallow(root) else "git log shows those there are"
         raise UsageError(f"git knows no revision {quote(revision)} ({why}).")
-    return found
+    return commit
 
 
 def find(root: Path, revision: str) -> str | None:
     """The full name of a commit; None where git knows none."""
     if revision.startswith("-"):
         return None
-    asked = f"{revision}^{{commit}}"
+    commit_name = f"{revision}^{{commit}}"
     try:
-        done = git(root, "rev-parse", "--verify", "--quiet", asked)
+        done = git(root, "rev-parse", "--verify", "--quiet", commit_name)
     except EnvironmentFault:
         return None
     return done.stdout.strip() if done.returncode == 0 else None

@@ -60,14 +60,14 @@ def start(folder: Path, arch: str, empty: bool = False) -> Started:
     if empty:
         wanted[root / layout.FILE] = _without_entries(wanted[root / layout.FILE])
     ignore = root / _IGNORE
-    taken = sorted(str(path) for path in wanted if path.exists() and path != ignore)
-    if taken:
+    existing = sorted(str(path) for path in wanted if path.exists() and path != ignore)
+    if existing:
         raise UsageError(
-            f"{taken[0]} is there already, and init overwrites nothing: choose another folder."
+            f"{existing[0]} is there already, and init overwrites nothing: choose another folder."
         )
     if ignore.is_file():
         wanted[ignore] = _extended(ignore.read_text(), wanted[ignore])
-    with wholefile.Together() as files:
+    with wholefile.FilesTogether() as files:
         for path, text in wanted.items():
             files.write(path, text.encode())
         loaded = project.load(root)
@@ -94,11 +94,11 @@ def _without_entries(text: str) -> str:
 
 
 def _files(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, str]]:
-    for each in sorted(folder.iterdir(), key=lambda each: each.name):
-        if each.is_dir() and each.name != "__pycache__":
-            yield from _files(each, f"{prefix}{each.name}/")
-        elif each.is_file():
-            yield f"{prefix}{each.name}", each.read_text("utf-8")
+    for entry in sorted(folder.iterdir(), key=lambda each: each.name):
+        if entry.is_dir() and entry.name != "__pycache__":
+            yield from _files(entry, f"{prefix}{entry.name}/")
+        elif entry.is_file():
+            yield f"{prefix}{entry.name}", entry.read_text("utf-8")
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:

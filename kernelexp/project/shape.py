@@ -83,8 +83,8 @@ def _spell_out(document: Document, error: Any) -> Iterator[Fault]:
             if key not in value:
                 yield document.fault(path, f"{key!r} is missing.")
     elif error.validator == "anyOf" and _nearest(error):
-        for each in _nearest(error):
-            yield from _spell_out(document, each)
+        for nearest_error in _nearest(error):
+            yield from _spell_out(document, nearest_error)
     elif error.validator in ("pattern", "maxLength"):
         # The schema of a mapping's keys has the key as its value, and the mapping's path.
         place = [*path, value] if error.relative_schema_path[-2] == "propertyNames" else path
@@ -104,8 +104,8 @@ def _spell_out(document: Document, error: Any) -> Iterator[Fault]:
 def _nearest(error: Any) -> Sequence[Any]:
     """The faults of the first option that is of the value's own type."""
     options: dict[int, list[Any]] = {}
-    for each in error.context:
-        options.setdefault(each.relative_schema_path[0], []).append(each)
+    for suberror in error.context:
+        options.setdefault(suberror.relative_schema_path[0], []).append(suberror)
     for faults in options.values():
         if not any(fault.validator == "type" and not fault.relative_path for fault in faults):
             return faults
@@ -132,7 +132,7 @@ def _describe(schema: Mapping[str, Any]) -> str:
     if "anyOf" in schema:
         return " or ".join(dict.fromkeys(_describe(option) for option in schema["anyOf"]))
     if "enum" in schema:
-        return join(axes.spell(each) for each in schema["enum"])
+        return join(axes.spell(value) for value in schema["enum"])
     return _TYPES.get(schema.get("type", ""), "a mapping")
 
 

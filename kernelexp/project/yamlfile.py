@@ -15,7 +15,7 @@ import msgspec
 from kernelexp.model.text import CONTROL, printable, shorten
 from kernelexp.project import yamlnodes
 from kernelexp.project.faults import Fault, KeyPath, Place, spell_path
-from kernelexp.project.yamlnodes import MAX_DEPTH, MAX_VALUES, Node, Scalar, Unreadable
+from kernelexp.project.yamlnodes import MAX_DEPTH, MAX_VALUES, Node, ScalarNode, UnreadableYaml
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,8 +40,8 @@ def wanted(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Wanted:
     keys: dict[str, Wanted] = {}
     others = items = None
     for option in options:
-        for key, each in option.get("properties", {}).items():
-            keys[key] = wanted(each, definitions)
+        for key, property_schema in option.get("properties", {}).items():
+            keys[key] = wanted(property_schema, definitions)
         if isinstance(option.get("additionalProperties"), dict):
             others = wanted(option["additionalProperties"], definitions)
         if "items" in option:
@@ -76,7 +76,7 @@ class Document:
             root = yamlnodes.compose(text, file, most)
             if root is not None:
                 self.value = self._build(root, (), shape)
-        except Unreadable as error:
+        except UnreadableYaml as error:
             self.faults += error.faults
             self.readable = False
         self._merged.clear()
@@ -86,7 +86,8 @@ class Document:
         key = tuple(path)
         while key not in self.places:
             key = key[:-1]
-        return Fault(self.file, self.places[key], spell_path(path), shorten(message, 1000))
+        line = " ".join(message.splitlines())  # a value that is quoted may span lines
+        return Fault(self.file, self.places[key], spell_path(path), shorten(line, 1000))
 
     def _build(self, node: Node, path: KeyPath, shape: Wanted) -> Any:
         self._count(1)
@@ -145,14 +146,14 @@ class Document:
             raise yamlnodes.too_many(self.file, (1, 1))
 
 
-def _is_merge(key: Scalar) -> bool:
+def _is_merge(key: ScalarNode) -> bool:
     return key.plain and key.text == "<<"
 
 
-def _merge_sources(key: Scalar, value: Node) -> Sequence[Node]:
+def _merge_sources(key: ScalarNode, value: Node) -> Sequence[Node]:
     if not _is_merge(key):
         return ()
-    return [each for _, each in value.items] if isinstance(value, yamlnodes.Sequence) else [value]
+    return [node for _, node in value.items] if isinstance(value, yamlnodes.Sequence) else [value]
 
 
 # ---- scalars -------------------------------------------------------------------------------------
@@ -167,7 +168,7 @@ _FRACTION = re.compile(
 )
 
 
-def _read_scalar(node: Scalar, text_wanted: bool) -> tuple[bool | int | str | None, str]:
+def _read_scalar(node: ScalarNode, text_wanted: bool) -> tuple[bool | int | str | None, str]:
     """A scalar's value, and what is wrong with it."""
     text = node.text
     hidden = None if text.isprintable() else CONTROL.search(text)

@@ -26,7 +26,7 @@ MAX_VALUES = 200_000
 MAX_DEPTH = 32
 
 
-class Scalar(msgspec.Struct, frozen=True, gc=False):
+class ScalarNode(msgspec.Struct, frozen=True, gc=False):
     place: Place
     text: str
     plain: bool
@@ -40,13 +40,13 @@ class Sequence(msgspec.Struct, frozen=True):
 
 class Mapping(msgspec.Struct, frozen=True):
     place: Place
-    pairs: list[tuple[Scalar, Node]]
+    pairs: list[tuple[ScalarNode, Node]]
 
 
-Node: TypeAlias = Scalar | Sequence | Mapping
+Node: TypeAlias = ScalarNode | Sequence | Mapping
 
 
-class Unreadable(Exception):
+class UnreadableYaml(Exception):
     """The file can't be read on."""
 
     def __init__(self, *faults: Fault) -> None:
@@ -70,9 +70,9 @@ def compose(text: str, file: str, most: int) -> Node | None:
         words = " ".join(part for part in (error.context, error.problem) if part)
         tab = mark is not None and text[mark.index : mark.index + 1] == "\t"
         hint = "; indent with spaces, not with tabs" if tab else ""
-        raise Unreadable(Fault(file, place, "", f"this is not YAML: {words}{hint}.")) from None
+        raise UnreadableYaml(Fault(file, place, "", f"this is not YAML: {words}{hint}.")) from None
     except yaml.YAMLError as error:
-        raise Unreadable(Fault(file, (1, 1), "", f"this is not YAML: {error}.")) from None
+        raise UnreadableYaml(Fault(file, (1, 1), "", f"this is not YAML: {error}.")) from None
 
 
 class _Composer:
@@ -111,7 +111,7 @@ class _Composer:
             raise too_many(self._file, place)
         node: Node
         if isinstance(event, yaml.ScalarEvent):
-            node = Scalar(place, event.value, event.implicit[0])
+            node = ScalarNode(place, event.value, event.implicit[0])
         elif isinstance(event, yaml.SequenceStartEvent):
             node = Sequence(place, list(self._items(depth + 1)))
         else:
@@ -126,30 +126,30 @@ class _Composer:
                 return
             yield _place(event), self._compose(event, depth)
 
-    def _pairs(self, depth: int) -> Iterator[tuple[Scalar, Node]]:
+    def _pairs(self, depth: int) -> Iterator[tuple[ScalarNode, Node]]:
         for event in self._events:
             if isinstance(event, yaml.MappingEndEvent):
                 return
             key = self._compose(event, depth)
-            if not isinstance(key, Scalar):
+            if not isinstance(key, ScalarNode):
                 self._stop(event, "a key is text, not a list or a mapping.")
             hidden = CONTROL.search(key.text)
             if hidden:
                 self._stop(event, f"this key has {name_character(hidden)} in it.")
             value = self._compose(next(self._events), depth)
-            yield Scalar(_place(event), key.text, key.plain), value
+            yield ScalarNode(_place(event), key.text, key.plain), value
 
     def _stop(self, event: Any, message: str) -> NoReturn:
-        raise Unreadable(Fault(self._file, _place(event), "", message))
+        raise UnreadableYaml(Fault(self._file, _place(event), "", message))
 
 
-def too_deep(file: str, place: Place) -> Unreadable:
-    return Unreadable(Fault(file, place, "", f"this is nested more than {MAX_DEPTH} deep."))
+def too_deep(file: str, place: Place) -> UnreadableYaml:
+    return UnreadableYaml(Fault(file, place, "", f"this is nested more than {MAX_DEPTH} deep."))
 
 
-def too_many(file: str, place: Place) -> Unreadable:
+def too_many(file: str, place: Place) -> UnreadableYaml:
     message = f"the project has more than {MAX_VALUES:,} values, with aliases expanded."
-    return Unreadable(Fault(file, place, "", message))
+    return UnreadableYaml(Fault(file, place, "", message))
 
 
 def name_character(match: re.Match[str]) -> str:
@@ -173,7 +173,7 @@ def _refuse_characters(text: str, file: str) -> None:
         message = "a line that begins with % is a YAML directive; these are not allowed."
         faults.append(Fault(file, _locate(text, directive.start()), "", message))
     if faults:
-        raise Unreadable(*faults)
+        raise UnreadableYaml(*faults)
 
 
 def _locate(text: str, index: int) -> Place:

@@ -110,7 +110,7 @@ def types() -> dict[str, Any]:
     from kernelexp.dossier.emulations import Emulation
     from kernelexp.model.arm import Arm
     from kernelexp.model.record import Record
-    from kernelexp.project.sections.evaluate import Reading
+    from kernelexp.project.sections.evaluate import SectionReading
     from kernelexp.report import export
     from kernelexp.report.charts.chart import Chart
     from kernelexp.report.compared import audit, comparison, differences
@@ -147,12 +147,12 @@ def types() -> dict[str, Any]:
         "compare": differences.Compared,
         "explain": explanation.Explained,
         "profile": list[Profiling],
-        "sections": list[Reading],
+        "sections": list[SectionReading],
         "opportunities": opportunities.Offered,
         "lines": list[lines_values.CostedVariant],
         "inspect": inspected.Inspected,
         "verdict": again.Rejudged,
-        "check": list[gates.Finding],
+        "check": list[gates.GateFinding],
         "calibrate": Calibrated,
         "doctor": list[doctor.Fact],
     }

@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from kernelexp.dossier import comparability, examine, prepare, standing
-from kernelexp.dossier.examine import Recorded
+from kernelexp.dossier import comparability, prepare, speaking, standing
+from kernelexp.dossier.speaking import Recorded
 from kernelexp.dossier.standing import Standings
 from kernelexp.dossier.subjects import Subject
 from kernelexp.evidence.emulate import emulated
@@ -18,15 +18,15 @@ from kernelexp.facts.arch import ARCHITECTURES
 from kernelexp.judge import ranking
 from kernelexp.judge.ranking import Finding, Group
 from kernelexp.logs import profiles
-from kernelexp.model.arm import Arm
+from kernelexp.model.arm import Arm, MeasuredEvidence
 from kernelexp.model.errors import BuildError, UsageError
 from kernelexp.model.limits import Limits
 from kernelexp.model.progress import OnProgress
-from kernelexp.model.record import Profile, Record, is_of
+from kernelexp.model.record import Profile, Record
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project, parse_arm
 from kernelexp.services import comparisons
-from kernelexp.services.comparisons import Options
+from kernelexp.services.comparisons import ComparisonOptions
 from kernelexp.system.toolchain import Toolchain
 
 STALLS = "stalls"
@@ -36,7 +36,7 @@ FLOOR = 0.05
 """Of the findings: a relative change."""
 _STALLED = 0.01
 """A reason for stalls that both have less of, in percent, is left out."""
-_EVERYTHING = Options(metric=re.compile(""))
+_EVERYTHING = ComparisonOptions(metric=re.compile(""))
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,13 +91,13 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     """How the ratio was taken."""
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class AuditOptions(msgspec.Struct, frozen=True, kw_only=True):
     tools: Toolchain
     limits: Limits = Limits()
     on_progress: OnProgress | None = None
 
 
-def audit(project: Project, text: str, against: str | None, asked: Asked) -> Audit:
+def audit(project: Project, text: str, against: str | None, asked: AuditOptions) -> Audit:
     """Builds both variants, and takes times, counters and words from the records.
 
     Without `against` an experiment's candidate is compared with its baseline.
@@ -107,11 +107,13 @@ def audit(project: Project, text: str, against: str | None, asked: Asked) -> Aud
     (wanted, name, number), (other, whose, place) = _pair(project, text, against)
     prepare.refuse_programs([other, wanted], "an audit")
     built = prepare.built(project, [other, wanted], asked.tools, asked.limits, asked.on_progress)
-    before = _side(project, other, built.arm(other), whose, place)
-    after = _side(project, wanted, built.arm(wanted), name, number)
+    spoken = _speaking(project, (other, whose, place), (wanted, name, number))
+    measured = speaking.aligned(*spoken)
+    before = _side(project, other, built.arm(other), spoken[0], measured[0])
+    after = _side(project, wanted, built.arm(wanted), spoken[1], measured[1])
     name, number = (name, number) if name else _experiment_of(project, wanted, other)
     compared, warnings = _compare(before, after)
-    ratio, how = _ratio(before, after)
+    ratio = speaking.ratio(*spoken)
     kernel = project.kernels[wanted.kernel]
     return Audit(
         kernel=wanted.kernel,
@@ -127,8 +129,8 @@ def audit(project: Project, text: str, against: str | None, asked: Asked) -> Aud
         tables=tuple(_tables(compared)),
         findings=tuple(_findings(compared)),
         warnings=tuple(warnings),
-        ratio=ratio,
-        how=how,
+        ratio=ratio.value if ratio else None,
+        how=ratio.how if ratio else "",
     )
 
 
@@ -172,25 +174,37 @@ def _standings(project: Project, name: str) -> Standings:
     return standing.of_experiment(project, name, standing.Tree(project.root))
 
 
-def _recorded(project: Project, variant: Variant, name: str, number: int) -> Recorded | None:
-    """What was measured or published of a variant, in the experiment that was named or in any."""
-    if name:
-        each = _standings(project, name).candidates[number - 1]
-        if each.record and each.arm and (each.arm.measured or each.arm.published):
-            return Recorded(record=each.record, arm=each.arm, changed=each.changed)
-    return examine.recorded(project, variant)
+def _speaking(
+    project: Project, before: _Named, after: _Named
+) -> tuple[Recorded | None, Recorded | None]:
+    """What speaks for both; of candidates that were published, the experiment that is named."""
+    first, second = speaking.of_pair(project, before[0], after[0])
+    return _published(project, before) or first, _published(project, after) or second
 
 
-def _side(project: Project, variant: Variant, arm: Arm, name: str, number: int) -> Side:
+def _published(project: Project, named: _Named) -> Recorded | None:
+    _, name, number = named
+    spoken = _standings(project, name).candidates[number - 1] if name else None
+    if spoken is None or spoken.record is None or spoken.arm is None or not spoken.arm.published:
+        return None
+    return Recorded(record=spoken.record, arm=spoken.arm, changed=spoken.changed)
+
+
+def _side(
+    project: Project,
+    variant: Variant,
+    arm: Arm,
+    recorded: Recorded | None,
+    measured: MeasuredEvidence | None,
+) -> Side:
     """A variant that is built, with what else there is of it."""
     label = project.label(variant)
     if arm.build is None:
         raise BuildError(f"{label}: {arm.refused.sentence if arm.refused else 'is not built.'}")
-    recorded = _recorded(project, variant, name, number)
     profile = profiles.latest(project.root, variant.kernel, variant.arch, variant.axes)
     arm = msgspec.structs.replace(
         emulated.with_kept(project.root, arm),
-        measured=recorded.arm.measured if recorded else None,
+        measured=measured,
         published=recorded.arm.published if recorded else None,
         profiled=profile.arm.profiled if profile else None,
     )
@@ -309,23 +323,6 @@ def _published_peers(side: Side) -> list[Peer]:
         )
         for peer in side.profile.arm.published.peers
     ]
-
-
-def _ratio(before: Side, after: Side) -> tuple[float | None, str]:
-    """Time after / before, and how it was taken."""
-    one, other = before.arm, after.arm
-    if one.measured and other.measured:
-        same_run = before.record and after.record and before.record.run == after.record.run
-        baseline = after.record.baseline if after.record else None
-        if same_run and other.measured.effect and baseline and is_of(one.axes, baseline):
-            return other.measured.effect.ratio, "interleaved in one run"
-        if one.measured.time_us and other.measured.time_us:
-            return other.measured.time_us / one.measured.time_us, "measured in separate runs"
-        return None, ""
-    if not one.measured and not other.measured and one.published and other.published:
-        if one.published.time_ms and other.published.time_ms:
-            return other.published.time_ms / one.published.time_ms, "as published"
-    return None, ""
 
 
 def smem_limit(arch: str) -> int:

@@ -33,7 +33,7 @@ _CLOCK_TOLERANCE = 0.02
 _RELATIVE = frozenset({"change_percent", "change_low_percent", "change_high_percent"})
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class ComparisonOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Which of the differences to show."""
 
     floor: float = FLOOR
@@ -48,7 +48,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """What differs between two subjects."""
 
     subjects: tuple[Subject, Subject]
-    options: Options
+    options: ComparisonOptions
     axes: dict[str, tuple[AxisValue | None, AxisValue | None]]
     warnings: tuple[str, ...]
     unknown: dict[str, tuple[str, ...]]
@@ -63,7 +63,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """Figures that changed, and that only --all shows."""
 
 
-def compare(before: Subject, after: Subject, options: Options) -> Comparison:
+def compare(before: Subject, after: Subject, options: ComparisonOptions) -> Comparison:
     """Ranks what changed; UsageError where the two have no evidence of the same kind."""
     kinds, warnings = _kinds(before, after)
     found = [
@@ -107,14 +107,14 @@ def _is_named(each: Difference, pattern: re.Pattern[str]) -> bool:
     return bool(pattern.search(each.metric.name) or pattern.search(each.metric.label))
 
 
-def _is_shown(each: Finding, options: Options) -> bool:
+def _is_shown(each: Finding, options: ComparisonOptions) -> bool:
     if options.metric is not None or ranking.is_headline(each):
         return True
     is_known = each.difference.metric.group != counters.OTHER
     return (is_known or options.every) and _is_large(each, options)
 
 
-def _is_large(each: Finding, options: Options) -> bool:
+def _is_large(each: Finding, options: ComparisonOptions) -> bool:
     return ranking.is_large(each.difference, options.floor, near_zero=options.every)
 
 

@@ -17,7 +17,7 @@ from kernelexp.project import Project, require_candidate, revisions
 from kernelexp.system import wholefile
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class DecisionRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What somebody says with a decision."""
 
     commit: str = ""
@@ -34,7 +34,7 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
     """Names of those that stood already, and are not written again."""
 
 
-def accept(project: Project, name: str, candidate: int | None, asked: Asked) -> Done:
+def accept(project: Project, name: str, candidate: int | None, asked: DecisionRequest) -> Done:
     """Makes a candidate its kernel's current best."""
     standings = standing.of_experiment(project, name, standing.Tree(project.root))
     if candidate is None and len(standings.candidates) > 1:
@@ -43,19 +43,21 @@ def accept(project: Project, name: str, candidate: int | None, asked: Asked) -> 
             f"accepted ({_numbered(standings)})."
         )
     chosen = _chosen(name, standings, candidate)
-    with wholefile.Together() as files:
+    with wholefile.FilesTogether() as files:
         return _decide(files, project, name, "accepted", chosen, asked)
 
 
-def reject(project: Project, name: str, candidate: int | None, asked: Asked) -> Done:
+def reject(project: Project, name: str, candidate: int | None, asked: DecisionRequest) -> Done:
     """Rejects one candidate, or all of an experiment; one that was accepted is so no more."""
     standings = standing.of_experiment(project, name, standing.Tree(project.root))
     chosen = _chosen(name, standings, candidate)
-    with wholefile.Together() as files:
+    with wholefile.FilesTogether() as files:
         return _decide(files, project, name, "rejected", chosen, asked)
 
 
-def replace(project: Project, name: str, by: str, candidate: int | None, asked: Asked) -> Done:
+def replace(
+    project: Project, name: str, by: str, candidate: int | None, asked: DecisionRequest
+) -> Done:
     """Puts experiment `by` in the place of `name`: what replaces is accepted, if it is not yet."""
     project.experiment(by)
     if by == name:
@@ -70,7 +72,7 @@ def replace(project: Project, name: str, by: str, candidate: int | None, asked: 
             f"{by} has {len(successor.candidates)} candidates, none of them accepted: accept one "
             f"first (kernelexp accept {by} --candidate N)."
         )
-    with wholefile.Together() as files:
+    with wholefile.FilesTogether() as files:
         if accepted:
             return _decide(files, project, name, "replaced", replaced, asked, by)
         made = _decide(files, project, by, "accepted", successor.candidates, asked)
@@ -97,12 +99,12 @@ def _chosen(name: str, standings: Standings, candidate: int | None) -> Sequence[
 
 
 def _decide(
-    files: wholefile.Together,
+    files: wholefile.FilesTogether,
     project: Project,
     name: str,
     word: Word,
     candidates: Sequence[Standing],
-    asked: Asked,
+    asked: DecisionRequest,
     by: str = "",
 ) -> Done:
     """Writes a decision on each of these candidates, but where it would only be said again."""

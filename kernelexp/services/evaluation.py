@@ -25,7 +25,7 @@ from kernelexp.model.record import Record
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
 from kernelexp.services.run import conclusion, runner, timing
-from kernelexp.services.run.runs import Outcome, Settings, Shared
+from kernelexp.services.run.runs import Outcome, RunContext, RunSettings
 from kernelexp.system import confined
 from kernelexp.system.toolchain import Toolchain
 
@@ -63,7 +63,7 @@ def evaluate(
     variant: Variant,
     source: bytes,
     tools: Toolchain,
-    settings: Settings,
+    settings: RunSettings,
     *,
     against: Variant | None = None,
     hostile: bool = False,
@@ -116,7 +116,7 @@ def exit_code(found: Evaluation) -> int:
     return runner.exit_code([Outcome(experiment=NAME, record=found.record)])
 
 
-def _confine(shared: Shared, readable: Path) -> Shared:
+def _confine(shared: RunContext, readable: Path) -> RunContext:
     settings = msgspec.structs.replace(shared.settings, executor=_Confined())
     tools = confined.tools(shared.tools, readable)
     return msgspec.structs.replace(shared, settings=settings, tools=tools)

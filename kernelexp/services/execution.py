@@ -14,13 +14,13 @@ import msgspec
 
 from kernelexp.evidence import native
 from kernelexp.evidence.programs import cards, compiling, library, running, sites
-from kernelexp.evidence.programs.sites import Site
+from kernelexp.evidence.programs.sites import CallSite
 from kernelexp.model import errors
 from kernelexp.model.errors import UsageError
 from kernelexp.system.process import processes
 from kernelexp.system.toolchain import Toolchain
-from warpsim.runtime.reports import MISTAKES, Caught, Launched, Remark, Report
-from warpsim.runtime.server import Wanted
+from warpsim.runtime.reports import MISTAKES, Caught, KernelTotals, Remark, Report
+from warpsim.runtime.server import Settings
 
 Level = Literal["finding", "warning", "note"]
 _TOKEN = re.compile(r"@(\d+)(-?)")
@@ -88,7 +88,7 @@ class Executed(msgspec.Struct, frozen=True, kw_only=True):
     """As Python has it: negative for a signal."""
     seconds: float
     device: str
-    kernels: tuple[Launched, ...] = ()
+    kernels: tuple[KernelTotals, ...] = ()
     mistakes: tuple[Mistake, ...] = ()
     refused: str = ""
     """What the emulator does not execute, in a sentence."""
@@ -114,7 +114,7 @@ def execute(asked: Asked, tools: Toolchain, root: Path, *, output: int | None = 
     """
     told, arch = cards.describe(asked.device)
     runtime = library.folder(root)
-    wanted = Wanted(
+    settings = Settings(
         device=told,
         arch=int(arch.removeprefix("sm_").rstrip("af")),
         limit=asked.limit,
@@ -125,7 +125,7 @@ def execute(asked: Asked, tools: Toolchain, root: Path, *, output: int | None = 
         argv = _built(asked, tools, runtime, arch, Path(place))
         ran = running.run(
             argv,
-            wanted,
+            settings,
             tools,
             runtime,
             native.library(root),
@@ -193,15 +193,15 @@ def exit_code(executed: Executed) -> int:
     return errors.WRONG_RESULT if executed.findings else errors.OK
 
 
-def _added(reports: Sequence[Report]) -> tuple[Launched, ...]:
+def _added(reports: Sequence[Report]) -> tuple[KernelTotals, ...]:
     """The launches of each kernel in all processes."""
-    added: dict[str, Launched] = {}
+    added: dict[str, KernelTotals] = {}
     for each in (kernel for report in reports for kernel in report.kernels):
         old = added.get(each.kernel)
         added[each.kernel] = (
             each
             if old is None
-            else Launched(
+            else KernelTotals(
                 kernel=each.kernel,
                 launches=old.launches + each.launches,
                 judged=old.judged + each.judged,
@@ -237,7 +237,7 @@ def _mistakes(report: Report) -> list[Mistake]:
 _Named = functools.partial[str]
 
 
-def _of_kernel(caught: Caught, lines: Mapping[tuple[int, ...], Site], named: _Named) -> Mistake:
+def _of_kernel(caught: Caught, lines: Mapping[tuple[int, ...], CallSite], named: _Named) -> Mistake:
     found = caught.finding
     own = found.source.own() if found.source else None
     call = lines.get(caught.frames)
@@ -257,7 +257,7 @@ def _of_kernel(caught: Caught, lines: Mapping[tuple[int, ...], Site], named: _Na
     )
 
 
-def _of_call(remark: Remark, lines: Mapping[tuple[int, ...], Site], named: _Named) -> Mistake:
+def _of_call(remark: Remark, lines: Mapping[tuple[int, ...], CallSite], named: _Named) -> Mistake:
     site = lines.get(remark.frames)
     return Mistake(
         level="finding" if remark.name in MISTAKES else "note",
@@ -286,7 +286,7 @@ def plain(symbol: str) -> str:
     return text
 
 
-def _named(report: Report, lines: Mapping[tuple[int, ...], Site], sentence: str) -> str:
+def _named(report: Report, lines: Mapping[tuple[int, ...], CallSite], sentence: str) -> str:
     """A sentence with the program's own names of its allocations, and of its kernels."""
 
     def label(match: re.Match[str]) -> str:
@@ -300,7 +300,7 @@ def _named(report: Report, lines: Mapping[tuple[int, ...], Site], sentence: str)
     return _TOKEN.sub(label, re.sub(r"\b_Z\w+", lambda match: plain(match[0]), sentence))
 
 
-def _allocation(site: Site | None, number: int) -> str:
+def _allocation(site: CallSite | None, number: int) -> str:
     if site is None:
         return f"allocation {number}"
     names = _ASSIGNED.findall(linecache.getline(site.file, site.line))

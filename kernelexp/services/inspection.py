@@ -19,7 +19,7 @@ from kernelexp.evidence.emulate import emulated, ptx_accesses
 from kernelexp.evidence.emulate.emulated_costs import InstructionCost, LineCost
 from kernelexp.facts.accesses import Access
 from kernelexp.facts.counters import PTX
-from kernelexp.judge.instructions import Counts
+from kernelexp.judge.instructions import InstructionCounts
 from kernelexp.logs import profiles
 from kernelexp.model.arm import Arm, Isa
 from kernelexp.model.errors import KernelexpError
@@ -59,7 +59,7 @@ class BarrierCount(msgspec.Struct, frozen=True, kw_only=True):
         return self.executed / self.warps
 
 
-class Executed(msgspec.Struct, frozen=True, kw_only=True):
+class ExecutedBarriers(msgspec.Struct, frozen=True, kw_only=True):
     """The barriers that an emulated launch passed."""
 
     isa: Isa
@@ -90,7 +90,7 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
     """Accesses to memory in the PTX; None where it is not understood."""
     texts: dict[str, dict[int, str]] = {}
     """The lines of the sources, by path from the root and number."""
-    executed: Executed | None = None
+    executed: ExecutedBarriers | None = None
     """None where the variant was not emulated."""
     costs: dict[int, InstructionCost] = {}
     """What each instruction of `code` costs in an emulated launch, by offset; those that were not
@@ -102,7 +102,7 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
         """The number of its innermost loop; 0 for none."""
         return self.flow.innermost.get(each.offset, 0)
 
-    def counts(self) -> Counts:
+    def counts(self) -> InstructionCounts:
         return _count(self.code, self.flow)
 
     def executed_by_mnemonic(self) -> dict[str, int]:
@@ -171,7 +171,7 @@ def _asked(made: Artefacts, entry: str) -> dict[Access, int] | None:
     return ptx_accesses.count(made.ptx.read_text("utf-8", "replace"), entry)
 
 
-def counts(root: Path, arm: Arm) -> Counts:
+def counts(root: Path, arm: Arm) -> InstructionCounts:
     """The instructions of an arm that is built: what judge/instructions.py judges a gate by."""
     assert arm.build is not None
     return _count(*_read(build.artefacts(root, arm.identity), arm.build.entry))
@@ -184,7 +184,7 @@ def _read(made: Artefacts, entry: str) -> tuple[tuple[SassInstruction, ...], Flo
     return code, sass_flow.analyse(every)
 
 
-def _count(code: Sequence[SassInstruction], flow: Flow) -> Counts:
+def _count(code: Sequence[SassInstruction], flow: Flow) -> InstructionCounts:
     """By opcode with modifiers, most frequent first."""
     every = Counter(sass_instruction.mnemonic for sass_instruction in code)
     in_loops = Counter(
@@ -192,7 +192,7 @@ def _count(code: Sequence[SassInstruction], flow: Flow) -> Counts:
         for sass_instruction in code
         if sass_instruction.offset in flow.innermost
     )
-    return Counts(every=dict(every.most_common()), in_loops=dict(in_loops.most_common()))
+    return InstructionCounts(every=dict(every.most_common()), in_loops=dict(in_loops.most_common()))
 
 
 # ---- barriers that were executed -----------------------------------------------------------------
@@ -200,7 +200,7 @@ def _count(code: Sequence[SassInstruction], flow: Flow) -> Counts:
 
 def _executed(
     project: Project, label: str, arm: Arm, limits: Limits, emulate: bool
-) -> Executed | None:
+) -> ExecutedBarriers | None:
     shown = arm.emulated
     if shown is None or not shown.finished or shown.unsupported:
         return None
@@ -211,7 +211,7 @@ def _executed(
     sizes = consult.consult(project.root, arm.kernel, timeout_s=limits.problem_s).sizes
     said = emulations.launches(project, arm, list(sizes), limits)
     (facts,) = said.points
-    executed = Executed(
+    executed = ExecutedBarriers(
         isa=shown.isa,
         size=size,
         ctas=math.prod(main_launch(facts.launches[size]).grid),
@@ -244,7 +244,7 @@ def _counter(counters: dict[str, int], kind: str) -> int:
     return counters.get(f"{PTX}{name}", 0) or counters.get(f"sass__{name}", 0)
 
 
-def _scaled(found: Executed, counters: dict[str, int]) -> dict[str, float]:
+def _scaled(found: ExecutedBarriers, counters: dict[str, int]) -> dict[str, float]:
     """Barriers from warp instructions: each has as many warps as in the emulated launch."""
     scaled = {}
     for kind in BARRIERS:

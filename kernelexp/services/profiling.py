@@ -13,10 +13,10 @@ import msgspec
 from kernelexp import __version__
 from kernelexp.dossier import prepare
 from kernelexp.evidence.profile import take
-from kernelexp.evidence.profile.imports import Imported
+from kernelexp.evidence.profile.imports import ImportedLaunch
 from kernelexp.evidence.profile.merging import bare
 from kernelexp.evidence.profile.ncu import Ncu
-from kernelexp.evidence.profile.take import Settings
+from kernelexp.evidence.profile.take import ProfileSettings
 from kernelexp.judge import verdict
 from kernelexp.logs import profiles, records, surroundings
 from kernelexp.model import arm, errors
@@ -52,7 +52,7 @@ def profile(
     variants: Sequence[Variant],
     tools: Toolchain,
     ncu: Ncu,
-    settings: Settings,
+    settings: ProfileSettings,
     limits: Limits,
     on_progress: OnProgress | None = None,
 ) -> list[Profiling]:
@@ -90,7 +90,7 @@ def _refused(label: str, refused: Verdict) -> Profiling:
     return Profiling(label=label, refused=refused, exit_code=verdict.exit_code({refused.status}))
 
 
-def keep(project: Project, variant: Variant, imported: Imported) -> Profiling:
+def keep(project: Project, variant: Variant, imported: ImportedLaunch) -> Profiling:
     """Writes an imported launch as a profile of a variant; UsageError for another architecture."""
     evidence = imported.evidence
     label = project.label(variant)

@@ -62,10 +62,10 @@ def run(
     try:
         whole = _wrap(argv, tools, folder, printed, timeout_s)
         done = processes.run(whole, cwd=cwd, env=env, timeout_s=timeout_s)
-        output, errors = (each.read_bytes() if each.exists() else b"" for each in printed)
+        output, errors = (path.read_bytes() if path.exists() else b"" for path in printed)
     finally:
-        for each in printed:
-            each.unlink(missing_ok=True)
+        for path in printed:
+            path.unlink(missing_ok=True)
     words = done.stderr + errors.decode(errors="replace")
     return Completed(returncode=done.returncode, output=output, stderr=words)
 
@@ -74,11 +74,11 @@ def _wrap(
     argv: Sequence[str], tools: Toolchain, writable: Path, printed: Sequence[Path], cpu_s: float
 ) -> list[str]:
     named = [tools.nvcc, tools.ptxas, tools.cuobjdump, toolchain.host_compiler()]
-    programs = [os.path.realpath(found) for each in named if (found := shutil.which(each))]
+    programs = [os.path.realpath(path) for program in named if (path := shutil.which(program))]
     order = {
         "read": [*_SYSTEM, tools.confined_to, str(toolchain.HEADERS.resolve()), *_homes(programs)],
         "write": [*_DEVICES, os.path.realpath(writable)],
-        "output": [os.path.realpath(each) for each in printed],
+        "output": [os.path.realpath(path) for path in printed],
         "limits": {
             "memory_bytes": MEMORY_BYTES,
             "cpu_s": math.ceil(cpu_s),

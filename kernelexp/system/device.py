@@ -64,14 +64,14 @@ def find(selector: str | None = None) -> Device:
     gpus = list_gpus()
     if not gpus:
         raise EnvironmentFault("this machine has no NVIDIA GPU.")
-    asked = selector or os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0] or "0"
-    if asked.isdigit() and int(asked) < len(gpus):
-        return gpus[int(asked)]
+    wanted = selector or os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0] or "0"
+    if wanted.isdigit() and int(wanted) < len(gpus):
+        return gpus[int(wanted)]
     for gpu in gpus:
-        if gpu.uuid.startswith(asked):
+        if gpu.uuid.startswith(wanted):
             return gpu
     known = ", ".join(gpu.uuid for gpu in gpus)
-    raise UsageError(f"there is no GPU {asked!r} here: this machine has {known}.")
+    raise UsageError(f"there is no GPU {wanted!r} here: this machine has {known}.")
 
 
 ALL = "all"

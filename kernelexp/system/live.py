@@ -25,7 +25,7 @@ _SUFFIX = ".json"
 _BYTES_MAX = 1 << 16
 
 
-class Work(msgspec.Struct, frozen=True, kw_only=True):
+class RunningCommand(msgspec.Struct, frozen=True, kw_only=True):
     """A command that runs."""
 
     command: str
@@ -38,7 +38,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
 @contextlib.contextmanager
 def published(root: Path, command: str) -> Iterator[OnProgress]:
     """Takes the command's steps, from any thread, and shows them to others until the block ends."""
-    work = Work(command=command, since=datetime.now(UTC).isoformat(timespec="seconds"))
+    work = RunningCommand(command=command, since=datetime.now(UTC).isoformat(timespec="seconds"))
     _remove_left(root)
     try:
         path, file = _create(root)
@@ -62,15 +62,15 @@ def published(root: Path, command: str) -> Iterator[OnProgress]:
             file.close()
 
 
-def read(root: Path) -> list[Work]:
+def read(root: Path) -> list[RunningCommand]:
     """The commands that run on the project at this moment, oldest first."""
-    found = []
+    works = []
     for path in _files(root):
         with contextlib.suppress(OSError, msgspec.DecodeError), path.open("rb") as file:
             if _is_running(file):
                 text = file.read(_BYTES_MAX).partition(b"\n")[0]
-                found.append(msgspec.json.decode(text, type=Work))
-    return sorted(found, key=lambda work: work.since)
+                works.append(msgspec.json.decode(text, type=RunningCommand))
+    return sorted(works, key=lambda work: work.since)
 
 
 def _files(root: Path) -> Iterator[Path]:
@@ -91,7 +91,7 @@ def _create(root: Path) -> tuple[Path, IO[bytes]]:
     return Path(file.name).replace(folder / f"{name}{_SUFFIX}"), file
 
 
-def _write(file: IO[bytes], work: Work) -> None:
+def _write(file: IO[bytes], work: RunningCommand) -> None:
     """Over the former line: what is left of a longer one stands behind the newline."""
     with contextlib.suppress(OSError, ValueError):  # ValueError: a step that comes after the end
         os.pwrite(file.fileno(), msgspec.json.encode(work) + b"\n", 0)

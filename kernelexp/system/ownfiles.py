@@ -47,5 +47,5 @@ def is_own(root: Path, name: str) -> bool:
 
 def name(root: Path, path: str) -> str:
     """How a record calls a file, by its path from the root or in full; empty for one of others."""
-    found = os.path.relpath(path, root) if os.path.isabs(path) else path
-    return found if is_own(root, found) else ""
+    relative = os.path.relpath(path, root) if os.path.isabs(path) else path
+    return relative if is_own(root, relative) else ""

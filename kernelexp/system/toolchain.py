@@ -57,13 +57,13 @@ def wheel_bin() -> Path | None:
 
 
 def _locate_nvcc(option: str | None) -> Path:
-    asked = option or os.environ.get(NVCC_VARIABLE)
-    if asked:
-        found = shutil.which(asked)
-        if found is None:
+    wanted = option or os.environ.get(NVCC_VARIABLE)
+    if wanted:
+        path = shutil.which(wanted)
+        if path is None:
             name = "--nvcc" if option else NVCC_VARIABLE
-            raise UsageError(f"{name} names {asked}, which is not a program that can be run.")
-        return Path(found).resolve()
+            raise UsageError(f"{name} names {wanted}, which is not a program that can be run.")
+        return Path(path).resolve()
     wheels = wheel_bin()
     if wheels is not None:
         return wheels / "nvcc"
@@ -82,10 +82,10 @@ def _beside(compiler: Path, tool: str) -> Path:
     wheels = wheel_bin()
     if wheels is not None:
         folders.append(wheels)
-    found = shutil.which(tool, path=os.pathsep.join(map(str, folders))) or shutil.which(tool)
-    if found is None:
+    path = shutil.which(tool, path=os.pathsep.join(map(str, folders))) or shutil.which(tool)
+    if path is None:
         raise EnvironmentFault(f"{tool} was found neither next to {compiler} nor on the PATH.")
-    return Path(found)
+    return Path(path)
 
 
 def host_compiler() -> str:
@@ -127,8 +127,8 @@ def read_version(compiler: Path, cache: Path) -> str:
 
 def compiler_version(compiler: Path) -> str:
     """What `nvcc --version` says, as 13.0.88; EnvironmentFault if it says nothing of the kind."""
-    said = processes.run([str(compiler), "--version"], timeout_s=60)
-    match = re.search(r"\bV(\d+\.\d+\.\d+)", said.stdout)
-    if said.returncode != 0 or match is None:
+    done = processes.run([str(compiler), "--version"], timeout_s=60)
+    match = re.search(r"\bV(\d+\.\d+\.\d+)", done.stdout)
+    if done.returncode != 0 or match is None:
         raise EnvironmentFault(f"{compiler} --version does not answer like nvcc.")
     return match.group(1)

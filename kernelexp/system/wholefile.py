@@ -49,7 +49,7 @@ def _write(path: Path, data: bytes, durable: bool) -> Path:
     return path
 
 
-class Together:
+class FilesTogether:
     """Several files that are all written, or none where the block ends with an exception.
 
     Undoing takes no space on the disk. A kill within the block leaves those written so far.
@@ -61,7 +61,7 @@ class Together:
         self._swept: set[Path] = set()
         """Folders that were looked through once, which takes long where there are many files."""
 
-    def __enter__(self) -> Together:
+    def __enter__(self) -> FilesTogether:
         return self
 
     def __exit__(

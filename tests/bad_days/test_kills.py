@@ -22,7 +22,7 @@ from kernelexp.model import errors
 CODE = """
 import sys
 from pathlib import Path
-from kernelexp import interrupts
+from kernelexp.system.process import interrupts
 interrupts.handle_signals()
 import pytest
 from fake_gpu import FakeGpu

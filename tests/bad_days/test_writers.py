@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 sys.path[:0] = sys.argv[2:4]
 from test_records import a_record
-from kernelexp import records
+from kernelexp.logs import records
 sys.stdin.readline()
 for _ in range(int(sys.argv[4])):
     print(records.write(Path(sys.argv[1]), a_record()))

@@ -21,7 +21,7 @@ from kernelexp.evidence import build, cluster
 from kernelexp.evidence.cluster import Cluster, messages, sources, worker
 from kernelexp.evidence.measure import journals, measured
 from kernelexp.evidence.measure.job import ArmJob, Job
-from kernelexp.evidence.measure.measured import Question
+from kernelexp.evidence.measure.measured import MeasurementQuestion
 from kernelexp.logs import records
 from kernelexp.model import errors
 from kernelexp.model.errors import EnvironmentFault
@@ -185,7 +185,7 @@ def test_another_compiler_is_refused(
 
 
 def test_a_message_that_was_damaged_is_refused() -> None:
-    sealed = bytearray(messages.seal(messages.Fault(sentence="x", exit_code=6)))
+    sealed = bytearray(messages.seal(messages.SentFault(sentence="x", exit_code=6)))
     assert messages.read_reply(bytes(sealed)).sentence == "x"
     sealed[-1] ^= 1
     with pytest.raises(EnvironmentFault, match="was damaged"):
@@ -203,7 +203,7 @@ def test_a_measurement_gets_the_cubins_and_the_problem_of_the_client(
         for each in ("baseline", "candidate")
     )
     job = Job(problem=str(tmp_path / name), name=name, size={}, arms=arms)
-    question = Question(job=job, options=Options(), margin=0.01, goal="verdicts")
+    question = MeasurementQuestion(job=job, options=Options(), margin=0.01, goal="verdicts")
     task = messages.MeasureTask(question=question, cubins={str(cubin): cubin.read_bytes()})
     cubin.unlink()
     asked = []
@@ -224,7 +224,7 @@ def test_a_measurement_that_came_home_is_not_taken_again(tmp_path: Path) -> None
     journals.save(journal, taken)
     arms = tuple(ArmJob(arm=each, arch="sm_90a") for each in taken.arms)
     job = Job(problem="", size={}, arms=arms)
-    question = Question(job=job, options=taken.options, margin=0.01, goal="verdicts")
+    question = MeasurementQuestion(job=job, options=taken.options, margin=0.01, goal="verdicts")
     nobody = Cluster(client=None, address="")  # would fail if it were asked
     assert nobody.measure(question, journal, None) == taken
     assert journals.find(journal, taken.arms[:2], taken.options) is None

@@ -15,7 +15,10 @@ from support import ROOT
 
 from kernelexp.cli import app
 
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+_FOLDERS = (ROOT / "docs", ROOT / "warpsim/docs")
+PAGES = sorted(
+    [ROOT / "README.md", *(page for folder in _FOLDERS for page in folder.rglob("*.md"))]
+)
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 _BLOCK = re.compile(r"^```(?:console|bash)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _INLINE = re.compile(r"`(kernelexp [a-z]+[^`]*)`")
@@ -41,9 +44,9 @@ def options_of(command: str) -> Iterator[str]:
             yield word.partition("=")[0].rstrip(".,;:")
 
 
-@pytest.mark.parametrize("page", ["faq.md", "emulator.md"])
+@pytest.mark.parametrize("page", ["faq.md", "emulator/emulator.md"])
 def test_a_page_counts_the_correct_kernels_that_are_listed(page: str) -> None:
-    listed = (ROOT / "docs/emulator-kernels.md").read_text().count("\n| `")
+    listed = (ROOT / "warpsim/docs/kernels.md").read_text().count("\n| `")
     text = (ROOT / "docs" / page).read_text()
     assert re.findall(r"\b(\d+) (?:correct )?kernels (?:of unusual|that are correct)", text) == [
         str(listed)

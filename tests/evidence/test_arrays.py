@@ -19,7 +19,7 @@ from kernelexp.model.errors import ConfigurationError
 from kernelexp.model.limits import Limits
 from kernelexp.project.problem import consult
 from kernelexp.system.process import isolated
-from kernelexp.system.process.isolated import Limit
+from kernelexp.system.process.isolated import TimeLimit
 from kernelexp.system.toolchain import Toolchain
 
 # y += factor * x; a CTA that draws a ticket which is none leaves its last element as it is.
@@ -75,7 +75,7 @@ def evidence(accumulating: tuple[Path, Arm], *edits: tuple[str, str]) -> Emulate
     before = problem.read_text()
     edit(problem, *edits)
     try:
-        limit = Limit(name="emulation", seconds=60.0)
+        limit = TimeLimit(name="emulation", seconds=60.0)
         job = jobs.emulation(root, arm, "emulated", consult.limit(), limit)
         return emulate(job, isolated.Watch(sys.stderr)).evidence
     finally:

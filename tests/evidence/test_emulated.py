@@ -26,7 +26,7 @@ from kernelexp.model.measurement import ArrayResult
 from kernelexp.project.problem import consult
 from kernelexp.report.variants import emulation
 from kernelexp.system.process import isolated
-from kernelexp.system.process.isolated import Limit
+from kernelexp.system.process.isolated import TimeLimit
 from kernelexp.system.toolchain import Toolchain
 from warpsim.schedule import first_schedules
 
@@ -59,7 +59,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, tools: Toolchain) -> Home:
 
 def emulate_with(root: Path, home: Home) -> EmulatedEvidence:
     """The built variant with the problem.py of another copy, in this process."""
-    limit = Limit(name="emulation", seconds=60.0)
+    limit = TimeLimit(name="emulation", seconds=60.0)
     job = jobs.emulation(home.root, home.arm, "emulated", consult.limit(), limit)
     job = msgspec.structs.replace(job, root=str(root))
     return emulate(job, isolated.Watch(sys.stderr)).evidence

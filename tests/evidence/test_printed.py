@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelexp.evidence.measure import printed
-from kernelexp.evidence.measure.printed import Unreadable
+from kernelexp.evidence.measure.printed import MissingFigure
 from kernelexp.model.experiment import PrintedFigure, Program
 
 PATTERN = repr(r"time: (\S+) ms")
@@ -49,14 +49,14 @@ def test_a_pattern_may_be_of_a_whole_line() -> None:
     ],
 )
 def test_what_can_t_be_read_is_a_sentence(output: str, words: str) -> None:
-    with pytest.raises(Unreadable) as raised:
+    with pytest.raises(MissingFigure) as raised:
         printed.read(program(), output)
     assert str(raised.value) == f"The program printed {words}"
 
 
 @given(st.text())
 def test_any_output_is_read_or_is_a_sentence(output: str) -> None:
-    with contextlib.suppress(Unreadable):
+    with contextlib.suppress(MissingFigure):
         assert printed.read(program(r"([0-9.eE+-]+)"), output)["time"] > 0.0
 
 

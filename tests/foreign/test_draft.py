@@ -8,20 +8,20 @@ import pytest
 from kernelexp.model.errors import UsageError
 from kernelexp.services.adopt import draft
 from kernelexp.services.adopt.draft import Answers
-from kernelexp.services.adopt.entry import Entry, Parameter, types_and_names
+from kernelexp.services.adopt.entry import KernelEntry, KernelParameter, types_and_names
 from kernelexp.services.adopt.expressions import parse_reference
 
 
-def pointer(name: str, kind: str, **use: bool) -> Parameter:
-    return Parameter(name=name, type=kind, size=8, align=8, is_pointer=True, **use)
+def pointer(name: str, kind: str, **use: bool) -> KernelParameter:
+    return KernelParameter(name=name, type=kind, size=8, align=8, is_pointer=True, **use)
 
 
-def value(name: str, kind: str, size: int) -> Parameter:
-    return Parameter(name=name, type=kind, size=size, align=size, is_pointer=False)
+def value(name: str, kind: str, size: int) -> KernelParameter:
+    return KernelParameter(name=name, type=kind, size=size, align=size, is_pointer=False)
 
 
-def drafted(*parameters: Parameter, dynamic_smem: bool = False, **answers: object) -> str:
-    entry = Entry(
+def drafted(*parameters: KernelParameter, dynamic_smem: bool = False, **answers: object) -> str:
+    entry = KernelEntry(
         symbol="k", signature="k", parameters=parameters, threads=32, dynamic_smem=dynamic_smem
     )
     return draft.problem(entry, "k", "k.cu", Answers(**answers))
@@ -77,7 +77,9 @@ def test_what_an_array_starts_as_is_asked_until_it_is_said(
     answers: Answers, names: list[str]
 ) -> None:
     arrays = pointer("x", "int", read=True), pointer("bins", "int", read=True, written=True)
-    entry = Entry(symbol="k", signature="k", parameters=arrays, threads=32, dynamic_smem=False)
+    entry = KernelEntry(
+        symbol="k", signature="k", parameters=arrays, threads=32, dynamic_smem=False
+    )
     assert list(draft.read_and_written(entry, answers)) == names
 
 
@@ -115,11 +117,11 @@ def test_a_structure_and_a_tensor_map_are_blank() -> None:
     what = [words for _, words in draft.blanks(text)]
     assert "Params p: 24 bytes, a ctypes.Structure or a NumPy record" in what
     assert "a kernelexp.TensorMap for map" in what
-    assert "import Launch, Pointer, Struct" in text
+    assert "Launch, Pointer, StructValue" in text
 
 
 def test_the_members_of_a_structure_are_its_fields_and_are_named_like_parameters() -> None:
-    whole = Parameter(
+    whole = KernelParameter(
         name="p",
         type="Params",
         size=24,
@@ -142,7 +144,7 @@ def test_the_block_is_as_said_or_as_the_entry_was_compiled_for() -> None:
     y = pointer("y", "float", written=True)
     assert "block=(32, 1, 1)," in drafted(y)
     assert "block=(96, 1, 1)," in drafted(y, block=(96, 1, 1))
-    entry = Entry(symbol="k", signature="k", parameters=(y,), threads=0, dynamic_smem=False)
+    entry = KernelEntry(symbol="k", signature="k", parameters=(y,), threads=0, dynamic_smem=False)
     assert 'block=blank("the threads of a CTA' in draft.problem(entry, "k", "k.cu", Answers())
 
 
@@ -196,6 +198,6 @@ def test_an_entry_s_parameters_have_names_that_python_takes() -> None:
 def test_what_the_kernel_ignores_is_zero() -> None:
     unused = {"name": "p", "type": "", "align": 8, "is_pointer": False, "ignored": True}
     y = pointer("y", "float", written=True)
-    text = drafted(y, Parameter(size=8, **unused), Parameter(size=24, **unused))
+    text = drafted(y, KernelParameter(size=8, **unused), KernelParameter(size=24, **unused))
     assert 'Scalar(type="u64", value=0),' in text
     assert "StructValue(size=24)," in text

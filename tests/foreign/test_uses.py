@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernelexp.services.adopt import uses
-from kernelexp.services.adopt.uses import Uses
+from kernelexp.services.adopt.uses import ParameterUses
 from warpsim.front.ptx.parser import parse
 
 ENTRY = """.version 8.0
@@ -20,7 +20,7 @@ ENTRY = """.version 8.0
 """
 
 
-def used(*lines: str) -> Uses:
+def used(*lines: str) -> ParameterUses:
     module = parse(ENTRY.format("\n".join(f"\t{line};" for line in lines)))
     return uses.find(module.functions["k"])
 

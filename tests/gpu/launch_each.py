@@ -31,7 +31,7 @@ def launch_each(jobs: Sequence[LaunchJob]) -> None:
     """One launch of each, in this process, on the inputs that the emulator had."""
     import torch
 
-    from kernelexp.evidence.measure.launch import Kernel
+    from kernelexp.evidence.measure.launch import LoadedKernel
     from kernelexp.evidence.measure.tensors import torch_dtype
 
     torch.zeros(1, device="cuda")
@@ -44,7 +44,7 @@ def launch_each(jobs: Sequence[LaunchJob]) -> None:
         for name, array in module.outputs(size).items():
             dtype = torch_dtype(array.dtype)
             arrays[name] = torch.zeros(array.shape, dtype=dtype, device="cuda")
-        kernel = Kernel(Path(job.cubin), module.launches(job.axes, size, job.exports))
+        kernel = LoadedKernel(Path(job.cubin), module.launches(job.axes, size, job.exports))
         kernel.bind(arrays)(torch.cuda.current_stream().cuda_stream)
         torch.cuda.synchronize()
 

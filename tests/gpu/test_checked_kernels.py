@@ -163,7 +163,7 @@ def test_another_process_on_the_gpu_makes_the_measurement_invalid(make_job):
 
 @needs_gpu
 def test_calibration_finds_a_slowdown_of_two_percent_and_none_where_there_is_none(tmp_path):
-    source = KERNELS.parents[2] / "kernelexp/evidence/measure/knob/knob.cu"
+    source = KERNELS.parents[2] / "kernelexp/services/knob/knob.cu"
     cubin = compile_source(source, "sm_90a", tmp_path)
     knob = calibration.Knob(
         problem=str(source.parent / "problem.py"), cubin=str(cubin), arch="sm_90a"

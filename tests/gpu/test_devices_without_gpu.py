@@ -17,7 +17,7 @@ from support import TOKEN, Kx, alive, wait_until
 
 from kernelexp.evidence.executor import Local
 from kernelexp.evidence.measure.job import ArmJob, Job
-from kernelexp.evidence.measure.measured import Question
+from kernelexp.evidence.measure.measured import MeasurementQuestion
 from kernelexp.judge import heats
 from kernelexp.logs import records
 from kernelexp.model import errors
@@ -77,7 +77,7 @@ def test_a_gpu_measures_one_comparison_at_a_time(
 ) -> None:
     arm = ArmJob(arm=TimedArm(name="baseline", role="baseline"), arch=DEVICE.arch)
     job = Job(problem="", size={}, arms=(arm,))
-    question = Question(job=job, options=Options(), margin=0.01, goal="verdicts")
+    question = MeasurementQuestion(job=job, options=Options(), margin=0.01, goal="verdicts")
     both, used = threading.Barrier(2), []
 
     def answer(uuid, *_):

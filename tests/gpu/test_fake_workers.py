@@ -257,8 +257,8 @@ class Launching:
     is_launching = True
 
 
-def watch(job: WorkerJob, folder: Path) -> worker.Watch:
-    return worker.Watch(worker.Answers(folder / "answers.jsonl"), job)
+def watch(job: WorkerJob, folder: Path) -> worker.WorkerWatch:
+    return worker.WorkerWatch(worker.AnswersFile(folder / "answers.jsonl"), job)
 
 
 def test_a_slow_reference_is_no_candidates_fault(job: WorkerJob, tmp_path: Path) -> None:

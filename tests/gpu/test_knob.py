@@ -1,15 +1,14 @@
 """The kernel with a known amount of extra work."""
 
-from pathlib import Path
-
 import pytest
 import torch
 
 from kernelexp.project.problem.loader import load_file
+from kernelexp.services import calibration
 from kernelexp.system import toolchain
 from kernelexp.system.process import processes
 
-FOLDER = Path(__file__).parents[2] / "kernelexp/evidence/measure/knob"
+FOLDER = calibration.KNOB  # the one that `calibrate` builds
 problem = load_file(FOLDER / "problem.py")
 
 

@@ -7,7 +7,7 @@ import pytest
 from measurements import measurement, worker
 
 from kernelexp.evidence.measure.job import Job
-from kernelexp.evidence.measure.measured import Measuring, Question
+from kernelexp.evidence.measure.measured import MeasurementQuestion, Measuring
 from kernelexp.evidence.measure.stopping import is_budget_spent, is_hopeless, is_look_due
 from kernelexp.model.measurement import Failure, Options
 
@@ -59,7 +59,7 @@ def test_a_race_is_looked_at_early_too(done, due):
 
 def test_samples_of_another_problem_py_are_not_gone_on_with(tmp_path: Path) -> None:
     job = Job(problem="problem.py", size={}, arms=())
-    question = Question(job=job, options=Options(), margin=0.01, goal="verdicts")
+    question = MeasurementQuestion(job=job, options=Options(), margin=0.01, goal="verdicts")
     measuring = Measuring(journals=tmp_path)
     one, other = (measuring.journal(question.subject({"problem.py": x})) for x in "ab")
     assert one != other

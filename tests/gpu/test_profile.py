@@ -14,7 +14,7 @@ from kernelexp import project
 from kernelexp.dossier import prepare
 from kernelexp.evidence.profile import imports, take
 from kernelexp.evidence.profile import ncu as programs
-from kernelexp.evidence.profile.take import Settings
+from kernelexp.evidence.profile.take import ProfileSettings
 from kernelexp.facts.metrics import figures
 from kernelexp.logs import profiles
 from kernelexp.model import errors
@@ -27,8 +27,8 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("ncu") is None, reason="ncu is not on the PATH"),
 ]
 GEMM = "patch_embed_gemm"
-SMALL = Settings(size="emulated")
-FEW = Settings(size="emulated", sections=("SpeedOfLight", "LaunchStats"))
+SMALL = ProfileSettings(size="emulated")
+FEW = ProfileSettings(size="emulated", sections=("SpeedOfLight", "LaunchStats"))
 CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"
 
 
@@ -65,7 +65,7 @@ def replace(root, name, before, after):
 
 
 def test_a_gemm_has_counters_advice_and_source(root):
-    done = run(root, GEMM, Settings())
+    done = run(root, GEMM, ProfileSettings())
     evidence = evidence_of(done)
     assert done.lost == ()
     assert evidence.entry.startswith(GEMM)
@@ -109,7 +109,9 @@ def test_another_size_clock_and_cache_are_kept_with_the_profile(root):
 def test_all_sections_of_this_ncu_can_be_collected(root):
     sections = programs.sections(programs.find(), "all")
     assert set(programs.SECTIONS) < set(sections)
-    evidence = evidence_of(run(root, "transpose", Settings(size="emulated", sections=sections)))
+    evidence = evidence_of(
+        run(root, "transpose", ProfileSettings(size="emulated", sections=sections))
+    )
     assert len(evidence.figures) > 1000
 
 

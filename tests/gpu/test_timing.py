@@ -7,7 +7,7 @@ import pytest
 from kernelexp.evidence.measure import arrays
 from kernelexp.evidence.measure.gpu_timing import (
     Hang,
-    Mark,
+    TimedLaunch,
     Timer,
     orders,
     strides,
@@ -40,7 +40,7 @@ class Listed:
     def enqueue(self, arm, turn, byte):
         self.seen.append((arm, turn))
         takes = (arm + 1) * (1.0 + self.slower * len(self.seen))
-        return Mark(arm=arm, start=Ended(0.0), end=Ended(takes, arm not in self.hanging))
+        return TimedLaunch(arm=arm, start=Ended(0.0), end=Ended(takes, arm not in self.hanging))
 
 
 def test_a_row_is_a_random_order_of_the_arms_and_then_the_same_backwards():

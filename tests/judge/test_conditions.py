@@ -6,14 +6,14 @@ import msgspec
 import pytest
 from support import ROOT
 
-from kernelexp.judge.instructions import Counts
+from kernelexp.judge.instructions import InstructionCounts
 from kernelexp.logs import records
 from kernelexp.model import errors
 from kernelexp.model.arm import Arm, EmulatedEvidence, Status, Verdict
 from kernelexp.model.experiment import Gate
 from kernelexp.services.check import conditions, gates
-from kernelexp.services.check.conditions import Subject
-from kernelexp.services.check.gates import Finding
+from kernelexp.services.check.conditions import GatedVariant
+from kernelexp.services.check.gates import GateFinding
 
 T3 = ROOT / "logs/runs/T3/20261121T000044Z-485c4d1d.measured.json"
 EVERYTHING = Gate(instructions=["STL == 0"], expected="right", measured=True)
@@ -24,12 +24,12 @@ def arm() -> Arm:
     return msgspec.structs.replace(records.read_file(T3).baseline, emulated=None, refused=None)
 
 
-def subject(arm: Arm, status: Status | None, gate: Gate = EVERYTHING) -> Subject:
+def subject(arm: Arm, status: Status | None, gate: Gate = EVERYTHING) -> GatedVariant:
     refused = Verdict(status=status, reason="because", sentence="Why.") if status else None
     executed = EmulatedEvidence(size="emulated") if status in gates.WRONG else None
     arm = msgspec.structs.replace(arm, refused=refused, emulated=executed)
-    counts = Counts(every={"STL": 2}, in_loops={})
-    return Subject(label="a", arm=arm, gates=(gate,), counts=counts)
+    counts = InstructionCounts(every={"STL": 2}, in_loops={})
+    return GatedVariant(label="a", arm=arm, gates=(gate,), counts=counts)
 
 
 @pytest.mark.parametrize("status", [Status.IMPOSSIBLE, Status.BUILD_FAILED])
@@ -88,5 +88,5 @@ def test_a_condition_on_instructions(
 def test_a_gate_that_is_missed_comes_before_one_that_is_undecided(
     outcomes: list[gates.Outcome], code: int
 ) -> None:
-    found = [Finding(variant="a", outcome=each, sentence="") for each in outcomes]
+    found = [GateFinding(variant="a", outcome=each, sentence="") for each in outcomes]
     assert gates.exit_code(found) == code

@@ -17,7 +17,7 @@ from kernelexp.model.errors import ConfigurationError, EnvironmentFault
 from kernelexp.model.problem import Budget
 from kernelexp.model.variant import Variant
 from kernelexp.services.check import gates
-from kernelexp.services.check.gates import Baseline, Finding
+from kernelexp.services.check.gates import Baseline, GateFinding
 from warpsim.launch import Launch
 
 COMPILER = "13.0.88"
@@ -31,7 +31,7 @@ def arm() -> Arm:
     return msgspec.structs.replace(records.read_file(T3).baseline, emulated=None, refused=None)
 
 
-def weigh(arm: Arm, *, gate: gates.Gate | None, emulated: bool = False) -> Finding:
+def weigh(arm: Arm, *, gate: gates.Gate | None, emulated: bool = False) -> GateFinding:
     """The finding on `arm` where the baseline has `gate`."""
     baseline = Baseline(compiler=COMPILER, variants={} if gate is None else {"a": gate})
     (finding,) = gates.compare(baseline, COMPILER, {"a": arm}, {}, emulated=emulated)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from kernelexp.judge.instructions import Counts, instruction_expectations
+from kernelexp.judge.instructions import InstructionCounts, instruction_expectations
 
-BEFORE = Counts(
+BEFORE = InstructionCounts(
     every={"BAR.SYNC.DEFER_BLOCKING": 6, "LDG.E": 8}, in_loops={"BAR.SYNC.DEFER_BLOCKING": 5}
 )
-AFTER = Counts(
+AFTER = InstructionCounts(
     every={"BAR.SYNC.DEFER_BLOCKING": 3, "LDG.E.128": 2}, in_loops={"BAR.SYNC.DEFER_BLOCKING": 2}
 )
 
 
-def results(*texts: str, before: Counts | None = None) -> list[tuple[str, int, str]]:
+def results(*texts: str, before: InstructionCounts | None = None) -> list[tuple[str, int, str]]:
     judged = instruction_expectations(AFTER, texts, before)
     assert [each.condition for each in judged] == list(texts)
     return [(each.result, each.actual, each.sentence) for each in judged]

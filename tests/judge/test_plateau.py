@@ -53,7 +53,7 @@ def result(taken, risk=RISK / 23):
         if arm != standing.leader
     }
     contenders = (standing.leader, *standing.tied, *standing.open)
-    return racing.Result(
+    return racing.RaceResult(
         leader=standing.leader, contenders=contenders, is_decided=not standing.open, behind=behind
     )
 

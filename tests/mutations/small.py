@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from support import ROOT
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "warpsim"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "emulator"))
 
 from harness import compile_cu
 

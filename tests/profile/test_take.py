@@ -21,7 +21,7 @@ from kernelexp.evidence import build
 from kernelexp.evidence.measure.job import Answer, Failed, Launched, Refused, WorkerJob
 from kernelexp.evidence.profile import ncu as programs
 from kernelexp.evidence.profile import take
-from kernelexp.evidence.profile.take import Settings, Taken
+from kernelexp.evidence.profile.take import ProfileSettings, ProfileTaken
 from kernelexp.logs import profiles
 from kernelexp.model import errors
 from kernelexp.model.arm import Arm
@@ -67,7 +67,7 @@ case $1 in
 esac
 """
 
-Stand = Callable[..., Taken]
+Stand = Callable[..., ProfileTaken]
 
 
 def first_launch(name: str) -> str:
@@ -131,14 +131,16 @@ def built(
 def profiled(built: tuple[Path, Arm], stand_in: Callable[[str], str]) -> Stand:
     """Profiles the arm with an ncu that does `launch`."""
 
-    def run(launch: str, settings: Settings | None = None, limit_s: float = 60.0) -> Taken:
+    def run(
+        launch: str, settings: ProfileSettings | None = None, limit_s: float = 60.0
+    ) -> ProfileTaken:
         ncu = programs.find(stand_in(launch))
-        return take.take(*built, settings or Settings(), Limits(profile_s=limit_s), ncu)
+        return take.take(*built, settings or ProfileSettings(), Limits(profile_s=limit_s), ncu)
 
     return run
 
 
-COUNTERS = Settings(sections=programs.SECTIONS)
+COUNTERS = ProfileSettings(sections=programs.SECTIONS)
 
 
 def test_a_profile_has_figures_advice_instructions_and_its_conditions(profiled: Stand) -> None:
@@ -157,7 +159,7 @@ def test_a_profile_has_figures_advice_instructions_and_its_conditions(profiled: 
 def test_ncu_profiles_one_launch_of_the_variants_own_kernel(
     profiled: Stand, tmp_path: Path
 ) -> None:
-    profiled(answering(RIGHT), Settings(sections=("Occupancy",), clock_control="base"))
+    profiled(answering(RIGHT), ProfileSettings(sections=("Occupancy",), clock_control="base"))
     (call,) = (tmp_path / "pages/calls").read_text().splitlines()
     assert "--kernel-name regex:^scale$" in call
     assert "--launch-count 1" in call
@@ -252,7 +254,7 @@ def test_metrics_that_this_ncu_does_not_have_are_missing(profiled: Stand) -> Non
         'echo "==WARNING== Unable to access the following 2 metrics: a__b.sum, c__d.sum."; '
         + answering(RIGHT)
     )
-    settings = Settings(sections=("Occupancy",), metrics=("e__f.sum", "gpu__time_duration"))
+    settings = ProfileSettings(sections=("Occupancy",), metrics=("e__f.sum", "gpu__time_duration"))
     missing = profiled(warned, settings).evidence.missing
     assert {"a__b.sum", "c__d.sum", "e__f.sum"} <= set(missing)
     assert "gpu__time_duration" not in missing

@@ -61,7 +61,7 @@ changes: ["{YAML}"]
 
 def build(root: Path, folder: Path) -> Path:
     """The pages of a project in `folder`."""
-    report_folder.write(site.Site(project.load(root, sources=False)), folder)
+    report_folder.write(site.ProjectSite(project.load(root, sources=False)), folder)
     return folder
 
 

@@ -26,7 +26,9 @@ pytestmark = pytest.mark.skipif(not BEFORE.is_file(), reason="the audit's profil
 def shown() -> dict[tuple[str, str], Difference]:
     """What `kernelexp compare` prints without any option, by group and label."""
     found = comparisons.compare(
-        subjects.find(None, str(BEFORE)), subjects.find(None, str(AFTER)), comparisons.Options()
+        subjects.find(None, str(BEFORE)),
+        subjects.find(None, str(AFTER)),
+        comparisons.ComparisonOptions(),
     )
     return {
         (group.name, each.difference.metric.label): each.difference
@@ -103,7 +105,7 @@ def test_stalls_from_samples_are_close_to_those_that_the_audit_counted(
 def test_a_stall_that_hardly_changed_is_shown_where_it_is_asked_for(
     reason: str, percent: float
 ) -> None:
-    options = comparisons.Options(metric=re.compile(f"^{reason}$"))
+    options = comparisons.ComparisonOptions(metric=re.compile(f"^{reason}$"))
     found = comparisons.compare(
         subjects.find(None, str(BEFORE)), subjects.find(None, str(AFTER)), options
     )

@@ -17,7 +17,17 @@ from kernelexp.model.axes import spell_point
 from kernelexp.model.errors import UsageError
 from kernelexp.model.record import Profile
 from kernelexp.report.charts import heat, matplot, pairs, roofline, stalls, text
-from kernelexp.report.charts.chart import Axis, Band, Bars, Chart, Heat, Mark, Plot, Series, Tile
+from kernelexp.report.charts.chart import (
+    Band,
+    Bars,
+    Chart,
+    ChartAxis,
+    HeatMap,
+    Mark,
+    Plot,
+    Series,
+    Tile,
+)
 from kernelexp.report.document.document import Table, text_of
 
 HOSTILE = "<script>alert(1)</script> $\\frac{1}{ & \x1b[31m 速"
@@ -26,8 +36,8 @@ HOSTILE = "<script>alert(1)</script> $\\frac{1}{ & \x1b[31m 速"
 def plot(title: str = "t") -> Plot:
     return Plot(
         title=title,
-        x=Axis(label=title, categories=(title, "b")),
-        y=Axis(label="time", unit="ms", log=True),
+        x=ChartAxis(label=title, categories=(title, "b")),
+        y=ChartAxis(label="time", unit="ms", log=True),
         series=(
             Series(name=title, marks=(Mark(x=0, y=1.0, low=0.5, high=2.0), Mark(x=1, y=3.0))),
             Series(name="all", marks=(Mark(x=0, y=1.0),), look="dots"),
@@ -40,7 +50,7 @@ def plot(title: str = "t") -> Plot:
 
 EVERY: tuple[Chart, ...] = (
     plot(HOSTILE),
-    Heat(
+    HeatMap(
         title=HOSTILE,
         across="a",
         down="b",

@@ -20,7 +20,7 @@ from kernelexp.model.measurement import ArrayResult
 from kernelexp.report.compared import differences
 from kernelexp.report.document import markdown, terminal
 from kernelexp.services import comparisons
-from kernelexp.services.comparisons import Comparison, Options
+from kernelexp.services.comparisons import Comparison, ComparisonOptions
 
 T3 = ROOT / "logs/runs/T3/20261121T000044Z-485c4d1d.measured.json"
 CLOCK = comparisons.CLOCK
@@ -35,13 +35,13 @@ def profiled(label: str, figures: dict[str, float | str], **about: Any) -> Subje
 def compare(
     before: dict[str, float | str],
     after: dict[str, float | str],
-    options: Options | None = None,
+    options: ComparisonOptions | None = None,
     **about: tuple[Any, Any],
 ) -> Comparison:
     """Two profiles; `about` has for a condition its two values."""
     one = profiled("A", before, **{name: values[0] for name, values in about.items()})
     other = profiled("B", after, **{name: values[1] for name, values in about.items()})
-    return comparisons.compare(one, other, options or Options())
+    return comparisons.compare(one, other, options or ComparisonOptions())
 
 
 def names(found: Comparison) -> list[str]:
@@ -65,14 +65,14 @@ def test_a_change_below_the_floor_is_counted_and_not_shown() -> None:
     after: dict[str, float | str] = {HIT: 96.0, STORES: 110.0}
     found = compare(before, after)
     assert (names(found), found.small, found.same) == ([STORES], 1, 0)
-    assert names(compare(before, after, Options(floor=0.03))) == [STORES, HIT]
+    assert names(compare(before, after, ComparisonOptions(floor=0.03))) == [STORES, HIT]
 
 
 def test_counters_of_no_group_are_counted_and_shown_with_every() -> None:
     before: dict[str, float | str] = {"u__new.sum": 1.0, HIT: 50.0}
     after: dict[str, float | str] = {"u__new.sum": 2.0, HIT: 40.0}
     assert compare(before, after).others == 1
-    assert names(compare(before, after, Options(every=True))) == [HIT, "u__new.sum"]
+    assert names(compare(before, after, ComparisonOptions(every=True))) == [HIT, "u__new.sum"]
 
 
 def test_headlines_are_shown_however_little_they_changed() -> None:
@@ -82,18 +82,18 @@ def test_headlines_are_shown_however_little_they_changed() -> None:
 
 
 def test_a_metric_that_is_asked_for_is_shown_though_it_did_not_change() -> None:
-    options = Options(metric=re.compile("hit", re.IGNORECASE))
+    options = ComparisonOptions(metric=re.compile("hit", re.IGNORECASE))
     assert names(compare({HIT: 50.0, STORES: 1.0}, {HIT: 50.0, STORES: 2.0}, options)) == [HIT]
 
 
 def test_a_view_of_a_counter_can_be_asked_for_by_its_name() -> None:
     views: dict[str, float | str] = {"u__x.sum": 1.0, "u__x.max": 1.0}
-    assert names(compare(views, views, Options(metric=re.compile("max")))) == ["u__x.max"]
+    assert names(compare(views, views, ComparisonOptions(metric=re.compile("max")))) == ["u__x.max"]
 
 
 def test_a_metric_that_neither_has_is_a_sentence() -> None:
     with pytest.raises(UsageError, match="no figure of both has a name in which 'zz' is found"):
-        compare({HIT: 1.0}, {HIT: 1.0}, Options(metric=re.compile("zz")))
+        compare({HIT: 1.0}, {HIT: 1.0}, ComparisonOptions(metric=re.compile("zz")))
 
 
 # ---- what does not compare -----------------------------------------------------------------------
@@ -166,7 +166,7 @@ def emulated(label: str, version: str, count: int) -> Subject:
 def test_counters_of_two_emulators_do_not_compare() -> None:
     one, other = emulated("A", "1", 1), emulated("B", "2", 2)
     with pytest.raises(UsageError, match="emulated figures are left out: emulator 1 and 2"):
-        comparisons.compare(one, other, Options())
+        comparisons.compare(one, other, ComparisonOptions())
 
 
 def test_counts_of_ptx_that_cannot_be_the_cards_are_a_warning() -> None:
@@ -175,8 +175,8 @@ def test_counts_of_ptx_that_cannot_be_the_cards_are_a_warning() -> None:
     assert other.arm.emulated is not None
     evidence = msgspec.structs.replace(other.arm.emulated, widths=(widths,))
     merged = msgspec.structs.replace(other, arm=Arm(emulated=evidence))
-    assert comparisons.compare(one, other, Options()).warnings == ()
-    (warning,) = comparisons.compare(one, merged, Options()).warnings
+    assert comparisons.compare(one, other, ComparisonOptions()).warnings == ()
+    (warning,) = comparisons.compare(one, merged, ComparisonOptions()).warnings
     assert warning.startswith("B: counted on PTX, and ptxas ")
     assert "shared loads on 1 line (a.cu:3)" in warning
 
@@ -185,7 +185,7 @@ def test_no_evidence_of_the_same_kind_is_a_sentence() -> None:
     one, other = emulated("A", "1", 1), profiled("B", {HIT: 1.0})
     words = "nothing to compare: A has emulated evidence, B has profiled evidence."
     with pytest.raises(UsageError, match=words):
-        comparisons.compare(one, other, Options())
+        comparisons.compare(one, other, ComparisonOptions())
 
 
 # ---- records -------------------------------------------------------------------------------------
@@ -196,25 +196,27 @@ def arm_of_t3(part: str) -> Subject:
 
 
 def test_a_candidate_has_its_interval_against_the_baseline_of_its_run() -> None:
-    found = comparisons.compare(arm_of_t3("baseline"), arm_of_t3("1"), Options())
+    found = comparisons.compare(arm_of_t3("baseline"), arm_of_t3("1"), ComparisonOptions())
     assert "time, interleaved in one run: -2.36% (-2.41% to -2.30%)" in text(found)
     assert found.axes == {"rows": (8, 4)}
 
 
 def test_two_candidates_of_a_run_have_no_interval_of_their_own() -> None:
-    assert comparisons.compare(arm_of_t3("1"), arm_of_t3("2"), Options()).effect is None
+    assert comparisons.compare(arm_of_t3("1"), arm_of_t3("2"), ComparisonOptions()).effect is None
 
 
 def test_times_of_two_runs_are_a_warning() -> None:
     other = msgspec.structs.replace(arm_of_t3("1"), run="another")
-    found = comparisons.compare(arm_of_t3("baseline"), other, Options())
+    found = comparisons.compare(arm_of_t3("baseline"), other, ComparisonOptions())
     assert "measured in different runs: the times were not interleaved." in found.warnings
     assert found.effect is None
 
 
 def test_what_was_built_compares_with_what_ncu_names_the_same() -> None:
     name = "launch__registers_per_thread"
-    found = comparisons.compare(arm_of_t3("1"), profiled("B", {name: 24.0, HIT: 5.0}), Options())
+    found = comparisons.compare(
+        arm_of_t3("1"), profiled("B", {name: 24.0, HIT: 5.0}), ComparisonOptions()
+    )
     (group,) = found.groups
     (finding,) = group.findings
     assert (finding.difference.before, finding.difference.after) == (32, 24.0)
@@ -225,7 +227,7 @@ def test_an_emulated_counter_never_compares_with_a_profiled_one() -> None:
     record = records.read_file(T3)
     counter = next(iter(record.baseline.emulated.counters))  # type: ignore[union-attr]
     other = profiled("B", {counter: 5.0, "launch__block_size": 128.0})
-    found = comparisons.compare(arm_of_t3("baseline"), other, Options(every=True))
+    found = comparisons.compare(arm_of_t3("baseline"), other, ComparisonOptions(every=True))
     assert names(found) == ["launch__block_size"]
 
 
@@ -271,7 +273,7 @@ def test_every_line_fits_80_columns() -> None:
     after = {
         name: 2.5 * value if isinstance(value, float) else "x" for name, value in before.items()
     }
-    shown = text(compare(before, after, Options(every=True)))
+    shown = text(compare(before, after, ComparisonOptions(every=True)))
     assert max(map(len, shown.splitlines())) <= 80
     assert "111,390,720,310" in shown, "numbers are never cut"
     assert long[:60] in shown
@@ -285,7 +287,9 @@ def test_markdown_has_the_names_of_ncu() -> None:
 
 
 def test_the_values_are_plain_and_complete() -> None:
-    found = compare({HIT: 50.0, "u__x.sum": 0.0}, {HIT: 25.0, "u__x.sum": 1.0}, Options(every=True))
+    found = compare(
+        {HIT: 50.0, "u__x.sum": 0.0}, {HIT: 25.0, "u__x.sum": 1.0}, ComparisonOptions(every=True)
+    )
     values = msgspec.json.decode(msgspec.json.encode(differences.to_values(found)))
     (cache, other) = values["groups"]
     assert (cache["group"], cache["kind"]) == ("cache", "profiled")

@@ -250,7 +250,9 @@ def test_a_source_is_served_to_those_who_come_by_its_link(
     part: Path, read: dict[str, Reader]
 ) -> None:
     path = next(name for name in read if name.startswith("sources/"))
-    shown = Reader((site.Site(project.load(part, sources=False)).render(path) or b"").decode())
+    shown = Reader(
+        (site.ProjectSite(project.load(part, sources=False)).render(path) or b"").decode()
+    )
     assert shown.text == read[path].text
 
 

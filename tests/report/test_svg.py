@@ -8,7 +8,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelexp.report.charts.chart import Axis, Band, Mark, Plot, Series
+from kernelexp.report.charts.chart import Band, ChartAxis, Mark, Plot, Series
 from kernelexp.report.site import svg
 
 values = st.floats(1e-12, 1e12) | st.sampled_from([1.0, math.nextafter(1.0, 2.0), 1e-300, 1e300])
@@ -25,8 +25,8 @@ def test_every_position_is_inside_the_picture(
     drawing = svg.draw(
         Plot(
             title="t",
-            x=Axis(label="step", categories=tuple(map(str, range(len(marks))))),
-            y=Axis(label="time", unit="ms", log=log),
+            x=ChartAxis(label="step", categories=tuple(map(str, range(len(marks))))),
+            y=ChartAxis(label="time", unit="ms", log=log),
             series=(Series(name="s", marks=marks),),
             bands=(Band(name="b", low=marks[0].y, high=marks[0].y),),
         )

@@ -7,7 +7,7 @@ from sections.published import EVIDENCE, FIGURES
 
 from kernelexp.model.arm import ProfiledEvidence, ProfiledInstruction
 from kernelexp.project import sections
-from kernelexp.project.sections.evaluate import Reading, evaluate
+from kernelexp.project.sections.evaluate import SectionReading, evaluate
 from kernelexp.project.sections.gap import gap
 from kernelexp.project.sections.given import Run
 from kernelexp.report.document.document import Labelled
@@ -16,11 +16,11 @@ from kernelexp.report.variants.sections import document
 RUN = Run(time_ms=0.579, flops=2 * 928_256 * 768 * 768, dtype="fp8", peer="cuBLAS", peer_ms=0.365)
 
 
-def _values(reading: Reading) -> dict[str, float]:
+def _values(reading: SectionReading) -> dict[str, float]:
     return {each.name: each.value for each in reading.values if each.value is not None}
 
 
-def _text(reading: Reading, name: str) -> str:
+def _text(reading: SectionReading, name: str) -> str:
     return next(each.text for each in reading.values if each.name == name)
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from kernelexp.evidence.profile import pages
 from kernelexp.model.arm import ProfiledEvidence
 from kernelexp.project import sections
-from kernelexp.project.sections.evaluate import Reading, evaluate
+from kernelexp.project.sections.evaluate import SectionReading, evaluate
 from kernelexp.project.sections.gap import gap
 from kernelexp.project.sections.given import NOTHING, Run
 from kernelexp.report.document import markdown, terminal
@@ -45,11 +45,11 @@ def transpose() -> ProfiledEvidence:
     return _recorded(1)
 
 
-def _values(reading: Reading) -> dict[str, float]:
+def _values(reading: SectionReading) -> dict[str, float]:
     return {each.name: each.value for each in reading.values if each.value is not None}
 
 
-def _shown(reading: Reading) -> str:
+def _shown(reading: SectionReading) -> str:
     out = io.StringIO()
     console = Console(file=out, width=80)
     for each in terminal.render(document(reading, names=True)):

@@ -17,10 +17,10 @@ from kernelexp.evidence.emulate.emulation_worker import emulate
 from kernelexp.model.limits import Limits
 from kernelexp.project.problem import consult
 from kernelexp.system.process import isolated
-from kernelexp.system.process.isolated import Limit
+from kernelexp.system.process.isolated import TimeLimit
 from kernelexp.system.toolchain import Toolchain
 
-LIMIT = Limit(name="emulation", seconds=600.0)
+LIMIT = TimeLimit(name="emulation", seconds=600.0)
 SOURCE = "variants/flash_attention_hopper/flash_attention_hopper.cu"
 
 

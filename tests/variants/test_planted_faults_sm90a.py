@@ -17,11 +17,11 @@ from kernelexp.model.axes import Point
 from kernelexp.model.limits import Limits
 from kernelexp.project.problem import consult
 from kernelexp.system.process import isolated
-from kernelexp.system.process.isolated import Limit
+from kernelexp.system.process.isolated import TimeLimit
 from kernelexp.system.toolchain import Toolchain
 
 ROOT = Path(__file__).parents[2]
-LIMIT = Limit(name="emulation", seconds=600.0)
+LIMIT = TimeLimit(name="emulation", seconds=600.0)
 RESIDENT: Point = {}
 IN_REGISTERS: Point = {
     "operand_b": "registers",

@@ -55,7 +55,7 @@ tensor: the tensor core's dot product
     tensor.mma_sync_fp8(a, b, c, *, a_type, b_type, f16=False)  mma.sync m16n8k32 of FP8 on sm_90
     tensor.mma_int8(a, b, c, *, a_signed, b_signed, satfinite=False) -> uint32[M, N] (s32 bits)
 
-What an H200 made of the same inputs is in tests/warpsim/conformance; docs/emulator-conformance.md
+What an H200 made of the same inputs is in tests/emulator/conformance; warpsim/docs/conformance.md
 says what was found.
 """
 

@@ -77,8 +77,12 @@ def highest(a: Bits, *, signed: bool, shift: bool) -> Bits:
         a = np.where(a >= np.uint32(1 << 31), ~a, a)
     # A float64 holds 32 bits: its exponent is where the highest one stands.
     _, exponent = np.frexp(a.astype(np.float64))
-    found = exponent - 1
-    return np.where(a == 0, -1, 31 - found if shift else found).astype(np.int64).astype(np.uint32)
+    position = exponent - 1
+    return (
+        np.where(a == 0, -1, 31 - position if shift else position)
+        .astype(np.int64)
+        .astype(np.uint32)
+    )
 
 
 def reverse(a: Bits) -> Bits:

@@ -70,7 +70,7 @@ def _ieee(name: str, bits: int, precision: int, nan: int) -> Format:
     )
 
 
-# The NaN patterns are those that an H200 wrote (docs/emulator-conformance.md). f64 writes this one
+# The NaN patterns are those that an H200 wrote (warpsim/docs/conformance.md). f64 writes this one
 # for invalid operations only; NaN operands keep their payload there (floats.py).
 F64 = _ieee("f64", 64, 53, 0xFFF8000000000000)
 F32 = _ieee("f32", 32, 24, 0x7FFFFFFF)

@@ -12,7 +12,9 @@ from warpsim.arithmetic.formats import E4M3, E5M2, F16, Bits, decode, encode
 
 FORMATS = {"e4m3": E4M3, "e5m2": E5M2}
 _CODES = np.arange(256, dtype=np.uint8)
-_AS_F16 = {kind: encode(decode(_CODES, each), F16) for kind, each in FORMATS.items()}
+_AS_F16 = {
+    kind: encode(decode(_CODES, format_of_kind), F16) for kind, format_of_kind in FORMATS.items()
+}
 
 
 def as_f16(codes: Bits, kind: str) -> Bits:

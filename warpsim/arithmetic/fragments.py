@@ -37,12 +37,12 @@ def codes(values: Sequence[Bits], rows: int, kind: str, width: int) -> Bits:
     """The same as numbers of at least a byte, of a type that takes `width` bits: those of four bits
     as s8 and u8, E2M1 in the low bits."""
     if width >= 8:
-        found = operand(values, rows, width)
-        return narrow.of_containers(found, 4) if kind == "e2m1" else found
+        code = operand(values, rows, width)
+        return narrow.of_containers(code, 4) if kind == "e2m1" else code
     words = np.stack(values, axis=1)
-    each = narrow.of_nibbles(words.reshape(len(words), -1).view(np.uint8), kind)
-    found = each.take(_places(len(values), rows, 32 // width), axis=1)
-    return found.reshape(len(words), rows, -1)
+    nibble = narrow.of_nibbles(words.reshape(len(words), -1).view(np.uint8), kind)
+    code = nibble.take(_places(len(values), rows, 32 // width), axis=1)
+    return code.reshape(len(words), rows, -1)
 
 
 @functools.cache

@@ -72,8 +72,8 @@ def of_chunks(data: Bits, bits: int) -> Bits:
     bits on; what is left of them is padding (PTX ISA, "Packing format used for matrix A and B by
     .kind::mxf8f6f4 in Shared Memory"; tcgen05.cp's b4x16_p64 and b6x16_p32)."""
     chunks = data.reshape(-1, 16)[:, : 2 * bits]
-    each = np.unpackbits(chunks, axis=1, bitorder="little").reshape(-1, 16, bits)
-    return np.packbits(each, axis=2, bitorder="little").reshape(data.shape)
+    bits_of_chunk = np.unpackbits(chunks, axis=1, bitorder="little").reshape(-1, 16, bits)
+    return np.packbits(bits_of_chunk, axis=2, bitorder="little").reshape(data.shape)
 
 
 def in_containers(codes: Bits, bits: int) -> Bits:

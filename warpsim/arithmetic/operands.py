@@ -77,7 +77,7 @@ class Operand(msgspec.Struct, frozen=True, kw_only=True):
     """The values with NaNs and infinities in place, where there are any."""
 
 
-class Table(msgspec.Struct, frozen=True, dict=True):
+class CodeTable(msgspec.Struct, frozen=True, dict=True):
     """Codes' values, which may be NaN or infinite, their exponents and their lowest bits."""
 
     values: Double
@@ -129,12 +129,14 @@ def is_finite(codes: Bits, kind: str) -> bool:
     return bool(table.finite.all())
 
 
-def _look_up(table: Table, codes: Bits) -> Table:
-    return Table(table.values[codes], table.exponents[codes], table.low[codes], table.finite[codes])
+def _look_up(table: CodeTable, codes: Bits) -> CodeTable:
+    return CodeTable(
+        table.values[codes], table.exponents[codes], table.low[codes], table.finite[codes]
+    )
 
 
 @functools.cache
-def code_table(kind: str) -> Table:
+def code_table(kind: str) -> CodeTable:
     """Every code of a type: 256 or 65,536 entries."""
     if kind.endswith(SCALED):
         return _scaled(code_table(kind.removesuffix(SCALED)))
@@ -149,14 +151,14 @@ def code_table(kind: str) -> Table:
     return _described(values, fmt.min_exponent)
 
 
-def _scaled(table: Table) -> Table:
+def _scaled(table: CodeTable) -> CodeTable:
     scale = np.arange(256)[:, None] - UE8M0_BIAS
     zero = table.exponents == ZERO_EXPONENT
     values = np.ldexp(table.values, scale)
     values[-1] = np.nan  # the scale 0xFF
     exponents = np.where(zero, ZERO_EXPONENT, table.exponents + scale)
     low = np.where(zero, _ZERO_LOW_BIT, table.low + scale)
-    return Table(
+    return CodeTable(
         values.ravel(),
         exponents.astype(np.int16).ravel(),
         low.astype(np.int16).ravel(),
@@ -164,18 +166,18 @@ def _scaled(table: Table) -> Table:
     )
 
 
-def _of_wide(codes: Bits) -> Table:
+def _of_wide(codes: Bits) -> CodeTable:
     """TF32: the upper 19 bits of an f32 pattern; the hardware ignores the others."""
     values = decode(codes & np.uint32(0xFFFFE000), F32)
     return _described(values, F32.min_exponent)
 
 
-def _described(values: Double, min_exponent: int) -> Table:
+def _described(values: Double, min_exponent: int) -> CodeTable:
     finite = np.isfinite(values)
     safe = np.where(finite, values, 0.0)
     nonzero = safe != 0
     exponents = np.maximum(np.frexp(safe)[1] - 1, min_exponent)
-    return Table(
+    return CodeTable(
         values,
         np.where(nonzero, exponents, ZERO_EXPONENT).astype(np.int16),
         np.where(nonzero, _lowest_bit(safe), _ZERO_LOW_BIT).astype(np.int16),

@@ -18,8 +18,8 @@ class Single(Float):
     ) -> Bits:
         if rounding != "rn" or sat:
             return super().add(a, b, rounding=rounding, ftz=ftz, sat=sat)
-        found = native.single(native.ADD, a, b, b, flush=ftz)
-        return self._add(a, b, ftz) if found is None else found
+        total = native.single(native.ADD, a, b, b, flush=ftz)
+        return self._add(a, b, ftz) if total is None else total
 
     @quiet
     def _add(self, a: Bits, b: Bits, ftz: bool) -> Bits:
@@ -32,8 +32,8 @@ class Single(Float):
     ) -> Bits:
         if rounding != "rn" or sat:
             return super().mul(a, b, rounding=rounding, ftz=ftz, sat=sat)
-        found = native.single(native.MUL, a, b, b, flush=ftz)
-        return self._mul(a, b, ftz) if found is None else found
+        product = native.single(native.MUL, a, b, b, flush=ftz)
+        return self._mul(a, b, ftz) if product is None else product
 
     @quiet
     def _mul(self, a: Bits, b: Bits, ftz: bool) -> Bits:
@@ -57,8 +57,8 @@ class Single(Float):
     ) -> Bits:
         if rounding != "rn" or sat or relu:
             return super().fma(a, b, c, rounding=rounding, ftz=ftz, sat=sat, relu=relu)
-        found = native.single(native.FMA, a, b, c, flush=ftz)
-        return self._fma(a, b, c, ftz) if found is None else found
+        result = native.single(native.FMA, a, b, c, flush=ftz)
+        return self._fma(a, b, c, ftz) if result is None else result
 
     @quiet
     def _fma(self, a: Bits, b: Bits, c: Bits, ftz: bool) -> Bits:
@@ -76,11 +76,11 @@ class Single(Float):
     def _extreme(
         self, a: Bits, b: Bits, *, greatest: bool, ftz: bool, nan: bool, xorsign_abs: bool
     ) -> Bits:
-        found = None
+        extreme = None
         if not (ftz or nan or xorsign_abs):
-            found = native.single(native.MAX if greatest else native.MIN, a, b, b)
-        if found is not None:
-            return found
+            extreme = native.single(native.MAX if greatest else native.MIN, a, b, b)
+        if extreme is not None:
+            return extreme
         how = {"ftz": ftz, "nan": nan, "xorsign_abs": xorsign_abs}
         return super()._extreme(a, b, greatest=greatest, **how)
 

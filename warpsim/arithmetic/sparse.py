@@ -31,10 +31,10 @@ def nibbles(words: Bits, groups: int, width: int, selector: int) -> Bits:
     """
     lanes = groups // 4
     quads = words.reshape(-1, 8, 4)[:, :, selector * lanes : (selector + 1) * lanes]
-    each = (quads[..., None] >> _NIBBLES & np.uint32(15)).astype(np.uint8)
+    values = (quads[..., None] >> _NIBBLES & np.uint32(15)).astype(np.uint8)
     split = (lanes, 2, _BY_LANE // 2) if width >= 16 else (lanes // 2, 2, _BY_LANE)
-    rows = each.reshape(len(each), 8, *split).transpose(0, 3, 1, 2, 4)
-    return np.ascontiguousarray(rows).reshape(len(each), 16, groups)
+    rows = values.reshape(len(values), 8, *split).transpose(0, 3, 1, 2, 4)
+    return np.ascontiguousarray(rows).reshape(len(values), 16, groups)
 
 
 def groups(stored: int, width: int) -> int:

@@ -7,7 +7,7 @@ One instruction adds K products and C as a single sum:
 2. each term is truncated toward zero to a multiple of 2**(e_max - F);
 3. the terms are added exactly, and the sum is truncated to the result's format.
 
-That is the model of MMA-Sim (arXiv 2511.10909); docs/emulator-conformance.md says on which
+That is the model of MMA-Sim (arXiv 2511.10909); warpsim/docs/conformance.md says on which
 instructions an H200 agreed with it bit for bit.
 
 Speed. Step 3 is exact in float64: K + 1 <= 33 terms below 4 * 2**e_max, all multiples of

@@ -48,17 +48,17 @@ def function(name: str, *arguments: Any) -> Any:
     An array is passed as ctypes.py_object: that costs a tenth of what ndpointer does.
     """
     key = name, *arguments
-    found = _Loaded.functions.get(key)
-    if found is None:
-        found = _Loaded.functions[key] = _Loaded.library[name]
-        found.argtypes = list(arguments)
-    return found
+    loaded = _Loaded.functions.get(key)
+    if loaded is None:
+        loaded = _Loaded.functions[key] = _Loaded.library[name]
+        loaded.argtypes = list(arguments)
+    return loaded
 
 
 def operation(name: str) -> int:
     """The index of an operation of the interpreter, -1 if there is none of that name."""
-    found = _Loaded.operations.get(name)
-    if found is None:
-        found = function("kx_operation", ctypes.c_char_p)(name.encode())
-        _Loaded.operations[name] = found
-    return found
+    number = _Loaded.operations.get(name)
+    if number is None:
+        number = function("kx_operation", ctypes.c_char_p)(name.encode())
+        _Loaded.operations[name] = number
+    return number

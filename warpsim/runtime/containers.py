@@ -16,7 +16,7 @@ _LZ4, _ZSTD = 0x2000, 0x8000
 _TARGET = re.compile(rb"^\s*\.target\s+sm_(\d+)([af]?)", re.M)
 
 
-class Image(msgspec.Struct, frozen=True, kw_only=True):
+class FatImage(msgspec.Struct, frozen=True, kw_only=True):
     """One image of a fat binary."""
 
     is_ptx: bool
@@ -31,7 +31,7 @@ class Compressed(Exception):
     """An image that takes a tool to read."""
 
 
-def images(data: bytes) -> Iterator[Image]:
+def images(data: bytes) -> Iterator[FatImage]:
     """Those of one container, or of several that follow each other; Compressed."""
     at = 0
     while at + _CONTAINER.size <= len(data):
@@ -42,7 +42,7 @@ def images(data: bytes) -> Iterator[Image]:
         at += header + size
 
 
-def _entries(data: bytes) -> Iterator[Image]:
+def _entries(data: bytes) -> Iterator[FatImage]:
     at = 0
     while at + ENTRY_BYTES <= len(data):
         kind, _, header, padded, _, _, _, _, arch, flags, _, _ = _ENTRY.unpack_from(data, at)
@@ -55,19 +55,21 @@ def _entries(data: bytes) -> Iterator[Image]:
                 raise Compressed
             continue  # what it says of registers is known from others, or not at all
         yield (
-            ptx_image(content) if kind == _PTX else Image(is_ptx=False, arch=arch, content=content)
+            ptx_image(content)
+            if kind == _PTX
+            else FatImage(is_ptx=False, arch=arch, content=content)
         )
 
 
-def ptx_image(content: bytes) -> Image:
+def ptx_image(content: bytes) -> FatImage:
     """PTX with its target."""
     text = content.rstrip(b"\0")
     found = _TARGET.search(text)
     arch, suffix = (int(found[1]), found[2].decode()) if found else (0, "")
-    return Image(is_ptx=True, arch=arch, suffix=suffix, content=text)
+    return FatImage(is_ptx=True, arch=arch, suffix=suffix, content=text)
 
 
-def choose(candidates: Sequence[Image], arch: int) -> list[Image]:
+def choose(candidates: Sequence[FatImage], arch: int) -> list[FatImage]:
     """The PTX that a device of this architecture would compile: of a linked program, of each file.
 
     The images of a file come in a row, from the first architecture to the last.
@@ -77,7 +79,7 @@ def choose(candidates: Sequence[Image], arch: int) -> list[Image]:
     return [each for each in fitting if (each.arch, each.suffix) == best]
 
 
-def _fits(image: Image, arch: int) -> bool:
+def _fits(image: FatImage, arch: int) -> bool:
     if image.suffix == "a":
         return image.arch == arch
     if image.suffix == "f":

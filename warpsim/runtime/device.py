@@ -88,7 +88,7 @@ class Mapped(Arena):
         self._states = {}
 
 
-class Device:
+class DeviceMemory:
     """Memory that a program and its launches share."""
 
     def __init__(self, data: int, state: int) -> None:
@@ -159,7 +159,7 @@ def _mapped(file: int) -> Array:
 class World(GlobalLayout):
     """Global memory as the kernels of one module see it: the device's, with their own variables."""
 
-    def __init__(self, device: Device, functions: Iterable[str]) -> None:
+    def __init__(self, device: DeviceMemory, functions: Iterable[str]) -> None:
         self.device = device
         self.arrays: Mapping[str, Array] = {}
         self.offsets = {}

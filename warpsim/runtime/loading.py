@@ -13,16 +13,16 @@ from warpsim.front.ptx.parser import parse
 from warpsim.front.sass import cubin
 from warpsim.machine.core.image import Variable
 from warpsim.machine.memory.layout import SharedLayout
-from warpsim.machine.schedule.program import Program
+from warpsim.machine.schedule.program import DecodedProgram
 from warpsim.runtime import containers
-from warpsim.runtime.containers import Image
-from warpsim.runtime.device import Device, World
+from warpsim.runtime.containers import FatImage
+from warpsim.runtime.device import DeviceMemory, World
 
-Extract = Callable[[bytes], Iterable[Image]]
+Extract = Callable[[bytes], Iterable[FatImage]]
 """Reads the images of a container that are compressed."""
 
 
-class Resources(msgspec.Struct, frozen=True, kw_only=True):
+class KernelResources(msgspec.Struct, frozen=True, kw_only=True):
     """What a kernel takes on the device, as its machine code says; zeros where there is none."""
 
     registers: int = 0
@@ -32,7 +32,7 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
 class Loaded:
     """One module."""
 
-    def __init__(self, image: bytes, arch: int, extract: Extract, device: Device) -> None:
+    def __init__(self, image: bytes, arch: int, extract: Extract, device: DeviceMemory) -> None:
         found = list(_images(image, extract))
         ptx = containers.choose(found, arch)
         if not ptx:
@@ -44,7 +44,7 @@ class Loaded:
                 "linked: compile without -rdc=true, or all device code as one file."
             )
         self._syntax = parse(text)
-        self._programs: dict[str, Program] = {}
+        self._programs: dict[str, DecodedProgram] = {}
         self.arch = ptx[-1].arch
         self._cubins = [each.content for each in found if not each.is_ptx]
         functions = [each.name for each in self._syntax.functions.values() if not each.entry]
@@ -53,14 +53,14 @@ class Loaded:
             each for each in self._syntax.variables if each.space in ("global", "const")
         ]
 
-    def program(self, entry: str) -> Program:
+    def program(self, entry: str) -> DecodedProgram:
         """Of an entry; UsageError if there is none, or for what the emulator does not execute."""
         found = self._programs.get(entry)
         if found is None:
             found = self._programs[entry] = self._decoded(entry)
         return found
 
-    def _decoded(self, entry: str) -> Program:
+    def _decoded(self, entry: str) -> DecodedProgram:
         function = self._syntax.functions.get(entry)
         if function is None or not function.entry:
             raise UsageError(f"there is no kernel {entry!r} in its device code.")
@@ -70,19 +70,19 @@ class Loaded:
             why = f"{type(error).__name__}: {error}"
             raise PtxSyntaxError(f"kernel {entry} can't be decoded ({why}).") from error
 
-    def resources(self, entry: str) -> Resources:
+    def resources(self, entry: str) -> KernelResources:
         """Of an entry, from the first machine code that has it."""
         for content in self._cubins:
             if entry in cubin.entries(content):
                 read = cubin.read(content, entry)
-                return Resources(registers=read.registers, local_bytes=read.frame_bytes)
-        return Resources()
+                return KernelResources(registers=read.registers, local_bytes=read.frame_bytes)
+        return KernelResources()
 
     def static_shared(self, entry: str) -> int:
         return SharedLayout(self.program(entry).image.variables, 0).static_bytes
 
 
-def _images(data: bytes, extract: Extract) -> Iterable[Image]:
+def _images(data: bytes, extract: Extract) -> Iterable[FatImage]:
     if data[:4] != containers.MAGIC.to_bytes(4, "little"):
         return [containers.ptx_image(data)]
     try:
@@ -91,7 +91,7 @@ def _images(data: bytes, extract: Extract) -> Iterable[Image]:
         return extract(data)
 
 
-def _why_not(found: Iterable[Image], arch: int) -> str:
+def _why_not(found: Iterable[FatImage], arch: int) -> str:
     ptx = sorted({f"compute_{each.arch}{each.suffix}" for each in found if each.is_ptx})
     if ptx:
         return (

@@ -52,7 +52,7 @@ class Caught(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it is a warning."""
 
 
-class Launched(msgspec.Struct, frozen=True, kw_only=True):
+class KernelTotals(msgspec.Struct, frozen=True, kw_only=True):
     """All launches of a kernel."""
 
     kernel: str
@@ -63,7 +63,7 @@ class Launched(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
 
 
-class Refused(msgspec.Struct, frozen=True, kw_only=True):
+class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     """What the emulator can't execute: the program was stopped there."""
 
     sentence: str
@@ -78,7 +78,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     program: str
     maps: str
     """Its /proc/self/maps, by which return addresses are found in files."""
-    kernels: tuple[Launched, ...] = ()
+    kernels: tuple[KernelTotals, ...] = ()
     caught: tuple[Caught, ...] = ()
     remarks: tuple[Remark, ...] = ()
     sites: dict[int, tuple[int, ...]] = {}
@@ -87,6 +87,6 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Where they were freed: `@3-` in a sentence."""
     sizes: dict[int, int] = {}
     """Bytes of them."""
-    refused: Refused | None = None
+    refused: Refusal | None = None
     ended: bool = False
     """Whether it came to its end: exit() or a return from main()."""

@@ -16,11 +16,11 @@ from warpsim.errors import UsageError
 from warpsim.execute import Result
 from warpsim.machine.core.findings import Finding
 from warpsim.runtime import launching
-from warpsim.runtime.device import Device, Object
+from warpsim.runtime.device import DeviceMemory, Object
 from warpsim.runtime.launching import Request
 from warpsim.runtime.loading import Extract, Loaded
 from warpsim.runtime.protocol import Channel, Gone, Kind, Message
-from warpsim.runtime.reports import Caught, Launched, Refused, Remark, Report
+from warpsim.runtime.reports import Caught, KernelTotals, Refusal, Remark, Report
 from warpsim.schedule import Schedule
 
 _MODULE, _SYSTEM = 4, 5
@@ -29,7 +29,7 @@ _HEAP_BYTES = 8 << 20
 _ADDRESS = re.compile(r"global address (0x[0-9a-f]+)")
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How launches are to be executed."""
 
     device: dict[str, str]
@@ -57,11 +57,11 @@ def _stop(_number: int, _frame: FrameType | None) -> None:
 class Server:
     """One process of the program."""
 
-    def __init__(self, channel: Channel, wanted: Wanted, extract: Extract) -> None:
+    def __init__(self, channel: Channel, settings: Settings, extract: Extract) -> None:
         self._channel = channel
-        self._wanted = wanted
+        self._settings = settings
         self._extract = extract
-        self._device = Device(*channel.receive_files())
+        self._device = DeviceMemory(*channel.receive_files())
         self._modules: list[Loaded] = []
         self._kernels: list[tuple[Loaded, str]] = []
         self._pid, self._program, self._maps = 0, "", ""
@@ -72,8 +72,8 @@ class Server:
         """Of the live allocations, by address."""
         self._caught: dict[tuple[str, str, str], Caught] = {}
         self._remarks: dict[tuple[str, str, tuple[int, ...]], Remark] = {}
-        self._launched: dict[str, Launched] = {}
-        self._refused: Refused | None = None
+        self._launched: dict[str, KernelTotals] = {}
+        self._refused: Refusal | None = None
         self._ended = False
         self._answers: dict[Kind, Callable[[Message], None]] = {
             Kind.HELLO: self._hello,
@@ -102,7 +102,7 @@ class Server:
 
     def _hello(self, message: Message) -> None:
         self._pid, self._program, self._maps = message.number(), message.text(), message.text()
-        lines = (f"{name}={value}\n" for name, value in self._wanted.device.items())
+        lines = (f"{name}={value}\n" for name, value in self._settings.device.items())
         self._channel.answer("".join(lines))
 
     def _allocated(self, message: Message) -> None:
@@ -133,7 +133,7 @@ class Server:
 
     def _module(self, message: Message) -> None:
         try:
-            loaded = Loaded(message.raw(), self._wanted.arch, self._extract, self._device)
+            loaded = Loaded(message.raw(), self._settings.arch, self._extract, self._device)
         except UsageError as error:
             self._channel.answer(str(error))
             return
@@ -159,7 +159,7 @@ class Server:
             image = loaded.program(entry).image
             resources = loaded.resources(entry)
         except UsageError as error:
-            self._refused = Refused(sentence=f"{entry}: {error}")
+            self._refused = Refusal(sentence=f"{entry}: {error}")
             self._channel.answer(self._refused.sentence)
             return
         self._kernels.append((loaded, entry))
@@ -167,7 +167,7 @@ class Server:
         numbers = (
             *(len(self._kernels) - 1, loaded.static_shared(entry), resources.local_bytes),
             *(resources.registers, constants, image.max_threads or 0),
-            *(loaded.arch, self._wanted.arch, int(image.cluster is not None)),
+            *(loaded.arch, self._settings.arch, int(image.cluster is not None)),
         )
         sizes = [each.size for each in image.parameters]
         self._channel.answer("", *numbers, len(sizes), *sizes)
@@ -178,15 +178,15 @@ class Server:
         with _progress(entry, request.launch):
             try:
                 result = launching.run(
-                    loaded, entry, request, self._wanted.limit, self._wanted.schedule
+                    loaded, entry, request, self._settings.limit, self._settings.schedule
                 )
             except UsageError as error:
-                self._refused = Refused(
+                self._refused = Refusal(
                     sentence=f"{entry}: {error}", launch=request.launch, frames=request.frames
                 )
                 self._channel.answer(self._refused.sentence, 0, "")
                 return
-        judged = self._wanted.judges(entry, request.launch)
+        judged = self._settings.judges(entry, request.launch)
         self._count(entry, result, judged)
         if judged:
             self._catch(entry, request, result)
@@ -201,10 +201,10 @@ class Server:
     # What is noted
 
     def _count(self, entry: str, result: Result, judged: bool) -> None:
-        old = self._launched.get(entry) or Launched(
+        old = self._launched.get(entry) or KernelTotals(
             kernel=entry, launches=0, judged=0, thread_instructions=0, seconds=0.0
         )
-        self._launched[entry] = Launched(
+        self._launched[entry] = KernelTotals(
             kernel=entry,
             launches=old.launches + 1,
             judged=old.judged + judged,

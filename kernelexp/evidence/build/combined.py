@@ -35,7 +35,7 @@ _FUNCTION = re.compile(r"\t\tFunction : (\d+)$", re.M)
 _BITS = len("/* 0x0123456789abcdef */")
 
 
-class Code(msgspec.Struct, frozen=True, kw_only=True):
+class CubinFunction(msgspec.Struct, frozen=True, kw_only=True):
     """The only function of a cubin."""
 
     name: str
@@ -51,7 +51,7 @@ class Code(msgspec.Struct, frozen=True, kw_only=True):
         return self.header[0], self.header[7]
 
 
-def read(cubin: bytes) -> Code | None:
+def read(cubin: bytes) -> CubinFunction | None:
     """None for a cubin that has to be disassembled alone: of several functions, with relocations
     in its code, or of a form that is not known."""
     try:
@@ -65,7 +65,7 @@ def read(cubin: bytes) -> Code | None:
     if len(texts) != 1 or any(name.startswith(_RELOCATIONS) and row[5] for name, row in named):
         return None
     ((name, row),) = texts
-    return Code(
+    return CubinFunction(
         name=name.removeprefix(_TEXT),
         header=header,
         row=row,
@@ -86,7 +86,7 @@ def _bytes(content: bytes, row: _Row) -> bytes:
     return b"" if row[1] == _NOBITS else content[row[4] : row[4] + row[5]]
 
 
-def combine(codes: Sequence[Code]) -> bytes:
+def combine(codes: Sequence[CubinFunction]) -> bytes:
     """A cubin with these functions, named by their numbers; all have one target."""
     file = _File(codes[0].header)
     numbers = range(1, len(codes) + 1)
@@ -136,7 +136,7 @@ class _File:
         return bytes(self._body) + b"".join(_SECTION.pack(*row) for row in self._rows)
 
 
-def separate(listing: str, codes: Sequence[Code]) -> list[str] | None:
+def separate(listing: str, codes: Sequence[CubinFunction]) -> list[str] | None:
     """What `cuobjdump -sass` prints of each cubin alone, from what it prints of them combined.
 
     None where that is not all there or not certain.

@@ -27,7 +27,7 @@ LONGEST_NAME = 4
 """Folders of an #include's name that are looked for elsewhere."""
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class CachedCompilation(msgspec.Struct, frozen=True, kw_only=True):
     """One compilation's inputs, and the build that came of it."""
 
     identity: str
@@ -166,7 +166,9 @@ def passed_over(
     return tuple(sorted(found))
 
 
-def is_unchanged(files: Files, entry: Entry, folders: Sequence[str], toolkit: str) -> bool:
+def is_unchanged(
+    files: Files, entry: CachedCompilation, folders: Sequence[str], toolkit: str
+) -> bool:
     """Whether a compilation would read now what it read then."""
     if any(files.sha256(path) != sha256 for path, sha256 in entry.read.items()):
         return False

@@ -8,14 +8,14 @@ from pathlib import Path
 import msgspec
 
 from kernelexp.evidence.build import dependencies, store
-from kernelexp.evidence.build.dependencies import Entry, Files
+from kernelexp.evidence.build.dependencies import CachedCompilation, Files
 from kernelexp.evidence.build.planning import INCLUDE, Plan
 
 KEPT = 8
 """Compilations of a plan that are remembered, the last first."""
 
 
-def find(plan: Plan, files: Files, preprocessed: str = "") -> Entry | None:
+def find(plan: Plan, files: Files, preprocessed: str = "") -> CachedCompilation | None:
     """The compilation that would only be repeated, if its build is there and whole.
 
     `preprocessed` is the hash of the preprocessed text, for sources that ask for more than files.
@@ -41,14 +41,14 @@ def _manifest(plan: Plan) -> tuple[Path, str]:
     return store.builds(plan.root) / "manifests", f"{plan.key[:32]}.json"
 
 
-def entries(plan: Plan) -> list[Entry]:
+def entries(plan: Plan) -> list[CachedCompilation]:
     content = store.kept(*_manifest(plan))
     try:
-        return msgspec.json.decode(content, type=list[Entry]) if content else []
+        return msgspec.json.decode(content, type=list[CachedCompilation]) if content else []
     except msgspec.DecodeError:
         return []
 
 
-def remember(plan: Plan, entry: Entry) -> None:
+def remember(plan: Plan, entry: CachedCompilation) -> None:
     others = [each for each in entries(plan) if each != entry]
     store.keep(*_manifest(plan), msgspec.json.encode([entry, *others][:KEPT]))

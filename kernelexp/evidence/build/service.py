@@ -21,7 +21,7 @@ from kernelexp.evidence.build import (
     store,
     turns,
 )
-from kernelexp.evidence.build.dependencies import Entry, Files
+from kernelexp.evidence.build.dependencies import CachedCompilation, Files
 from kernelexp.evidence.build.planning import Plan
 from kernelexp.evidence.build.steps import DoesNotBuild
 from kernelexp.model.errors import EnvironmentFault
@@ -105,7 +105,7 @@ def build_one(plan: Plan) -> Built:
     return _find_all([plan]).get(plan.key) or _build(plan)
 
 
-def identify(plan: Plan, entry: Entry) -> str:
+def identify(plan: Plan, entry: CachedCompilation) -> str:
     """The identity of a compilation."""
     return planning.identify(plan, entry.read, entry.preprocessed)
 
@@ -194,7 +194,7 @@ def _build_unchanged(plan: Plan) -> Built:
     )
 
 
-def _find_preprocessed(plan: Plan, folder: Path) -> Entry | None:
+def _find_preprocessed(plan: Plan, folder: Path) -> CachedCompilation | None:
     """A build of sources that ask for more than files, if they would be given the same answers."""
     if not any(entry.preprocessed for entry in manifest.entries(plan)):
         return None
@@ -271,7 +271,7 @@ def _run_steps(plan: Plan, folder: Path) -> tuple[str, str, str]:
         return log, report, turns.disassemble(plan, folder)
 
 
-def _look_at_inputs(plan: Plan, folder: Path, ok: bool) -> tuple[Entry, Files]:
+def _look_at_inputs(plan: Plan, folder: Path, ok: bool) -> tuple[CachedCompilation, Files]:
     """What was compiled; where the compiler did not come to list its files, the source alone."""
     root, toolkit = str(plan.root), plan.compiler.toolkit
     files = Files(plan.root)
@@ -285,7 +285,7 @@ def _look_at_inputs(plan: Plan, folder: Path, ok: bool) -> tuple[Entry, Files]:
     asks = may_ask and (files.ask(own) or dependencies.ASKS.search(arguments))
     preprocessed = steps.preprocess(plan, folder) if asks else ""
     over = dependencies.passed_over(files, read, manifest.searched(plan, read), toolkit)
-    entry = Entry(
+    entry = CachedCompilation(
         identity=planning.identify(plan, read, preprocessed),
         read=read,
         passed_over=over,
@@ -294,7 +294,7 @@ def _look_at_inputs(plan: Plan, folder: Path, ok: bool) -> tuple[Entry, Files]:
     return entry, files
 
 
-def _cached(plan: Plan, entry: Entry) -> Built:
+def _cached(plan: Plan, entry: CachedCompilation) -> Built:
     log = store.builds(plan.root) / entry.identity / store.NVCC_LOG
     words = log.read_text("utf-8", "replace")
     return _built(plan, entry.identity, entry.read, ok=True, log=words, cached=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kernelexp.evidence.build import combined, dependencies, diagnosis, store
-from kernelexp.evidence.build.combined import Code
+from kernelexp.evidence.build.combined import CubinFunction
 from kernelexp.evidence.build.planning import PTXAS_FLAGS, Plan
 from kernelexp.model.errors import EnvironmentFault
 from kernelexp.system import confined, toolchain
@@ -138,7 +138,9 @@ def _disassembled(
         raise EnvironmentFault(f"{plan.label}: {diagnosis.quote(str(refused))}") from None
 
 
-def disassemble_together(plan: Plan, folder: Path, codes: Sequence[Code]) -> list[str] | None:
+def disassemble_together(
+    plan: Plan, folder: Path, codes: Sequence[CubinFunction]
+) -> list[str] | None:
     """SASS as `cuobjdump -sass` prints it of each cubin that one of these is the code of.
 
     In the folder of one of their builds. None where one process could not do it for all.

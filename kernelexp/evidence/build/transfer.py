@@ -7,7 +7,7 @@ import shutil
 import msgspec
 
 from kernelexp.evidence.build import manifest, service, store
-from kernelexp.evidence.build.dependencies import Entry, Files
+from kernelexp.evidence.build.dependencies import CachedCompilation, Files
 from kernelexp.evidence.build.planning import Plan
 from kernelexp.evidence.build.service import Built
 from kernelexp.model.errors import EnvironmentFault
@@ -24,7 +24,7 @@ class Shipped(msgspec.Struct, frozen=True, kw_only=True):
     """What was wrong with that machine, as a sentence."""
     toolkit: str = ""
     """The compiler's folder there."""
-    entry: Entry | None = None
+    entry: CachedCompilation | None = None
     """Of a build that succeeded: every file that was read, with its hash."""
     artefacts: dict[str, bytes] = {}
 
@@ -87,7 +87,7 @@ def _faulty(built: Built, sentence: str) -> Built:
     return msgspec.structs.replace(built, ok=False, fault=EnvironmentFault(sentence))
 
 
-def _at_home(plan: Plan, entry: Entry, toolkit: str) -> Entry:
+def _at_home(plan: Plan, entry: CachedCompilation, toolkit: str) -> CachedCompilation:
     """The files of the compiler where they are on this machine."""
 
     def here(path: str) -> str:

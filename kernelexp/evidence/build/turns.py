@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kernelexp.evidence.build import combined, steps, store
-from kernelexp.evidence.build.combined import Code
+from kernelexp.evidence.build.combined import CubinFunction
 from kernelexp.evidence.build.planning import Plan
 
 TOGETHER = 12
@@ -26,7 +26,7 @@ THREADS = CORES + 2 * TOGETHER
 class _Waiting:
     """A build whose cubin is done."""
 
-    def __init__(self, plan: Plan, folder: Path, code: Code) -> None:
+    def __init__(self, plan: Plan, folder: Path, code: CubinFunction) -> None:
         self.plan, self.folder, self.code = plan, folder, code
         self.is_done = False
         self.sass: str | None = None

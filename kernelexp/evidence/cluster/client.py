@@ -18,16 +18,16 @@ from kernelexp.evidence.cluster.messages import (
     Card,
     Delivered,
     EmulateTask,
-    Executed,
-    Fault,
+    EmulationReply,
     Measured,
     MeasureTask,
     Order,
     Reply,
+    SentFault,
 )
 from kernelexp.evidence.emulate.emulation_worker import Emulated, EmulationJob
 from kernelexp.evidence.measure import journals
-from kernelexp.evidence.measure.measured import Question
+from kernelexp.evidence.measure.measured import MeasurementQuestion
 from kernelexp.evidence.measure.programs import ProgramQuestion
 from kernelexp.model.errors import USAGE, ConfigurationError, EnvironmentFault, UsageError
 from kernelexp.model.measurement import Device, Measurement
@@ -104,7 +104,7 @@ class Cluster:
         files = {name: Path(path).read_bytes() for name, path in paths.items() if path}
         task = EmulateTask(job=job, files=files)
         reply = self._order(task, Path(job.root), job.emulation_limit.of or job.kernel)
-        assert isinstance(reply, Executed)
+        assert isinstance(reply, EmulationReply)
         return reply.emulated
 
     def gpus(self) -> tuple[Device, ...] | str:
@@ -112,22 +112,22 @@ class Cluster:
         names = [name for name, each in self._workers(0.0).items() if _archs(each)]
         if not names:
             return "no worker announces a GPU, as with --resources sm_90a=1."
-        found: dict[str, Device] = {}
+        devices: dict[str, Device] = {}
         for name, sealed in self._client.run(worker.gpu, workers=names).items():
             reply = messages.read_reply(sealed)
-            if isinstance(reply, Fault):
+            if isinstance(reply, SentFault):
                 raise EnvironmentFault(f"worker {name} announces a GPU, but {reply.sentence}")
             assert isinstance(reply, Card)
-            found[reply.device.uuid] = reply.device
-        return tuple(found.values())
+            devices[reply.device.uuid] = reply.device
+        return tuple(devices.values())
 
     def measure(
-        self, question: Question, journal: Path | None, on_progress: OnProgress | None
+        self, question: MeasurementQuestion, journal: Path | None, on_progress: OnProgress | None
     ) -> Measurement:
         """A measurement by the next worker with a GPU of the architecture; one that came home
         before is in the journal."""
         job = question.job
-        arms = tuple(each.arm for each in job.arms)
+        arms = tuple(job_arm.arm for job_arm in job.arms)
         if journal and (past := journals.find(journal, arms, question.options)):
             return past
         paths = {arm.cubin for arm in job.arms if arm.cubin}
@@ -168,7 +168,7 @@ class Cluster:
             resources={arch: 1} if arch else None,
         )
         reply = messages.read_reply(self._wait(future, label, arch))
-        if isinstance(reply, Fault):
+        if isinstance(reply, SentFault):
             kind = ConfigurationError if reply.exit_code == USAGE else EnvironmentFault
             raise kind(reply.sentence)
         return reply

@@ -14,7 +14,7 @@ import kernelexp
 import warpsim
 from kernelexp.evidence.build.transfer import Shipped
 from kernelexp.evidence.emulate.emulation_worker import Emulated, EmulationJob
-from kernelexp.evidence.measure.measured import Question
+from kernelexp.evidence.measure.measured import MeasurementQuestion
 from kernelexp.model.errors import EnvironmentFault
 from kernelexp.model.measurement import Device, Measurement
 from kernelexp.model.variant import Variant
@@ -43,7 +43,7 @@ class EmulateTask(msgspec.Struct, frozen=True, kw_only=True, tag="emulate"):
 class MeasureTask(msgspec.Struct, frozen=True, kw_only=True, tag="measure"):
     """Arms to time on the worker's GPU; paths of the job are of the client's machine."""
 
-    question: Question
+    question: MeasurementQuestion
     cubins: dict[str, bytes]
     """By the path that the job has for them."""
 
@@ -58,7 +58,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     """The digest of kernelexp itself."""
 
 
-class Fault(msgspec.Struct, frozen=True, kw_only=True, tag="fault"):
+class SentFault(msgspec.Struct, frozen=True, kw_only=True, tag="fault"):
     """A KernelexpError."""
 
     sentence: str
@@ -71,7 +71,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True, tag="measured"):
     measurement: Measurement
 
 
-class Executed(msgspec.Struct, frozen=True, kw_only=True, tag="executed"):
+class EmulationReply(msgspec.Struct, frozen=True, kw_only=True, tag="executed"):
     """What an emulation showed."""
 
     emulated: Emulated
@@ -89,7 +89,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, tag="card"):
     device: Device
 
 
-Reply: TypeAlias = Delivered | Executed | Measured | Card | Fault
+Reply: TypeAlias = Delivered | EmulationReply | Measured | Card | SentFault
 
 
 def seal(message: msgspec.Struct) -> bytes:

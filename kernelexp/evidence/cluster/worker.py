@@ -16,11 +16,11 @@ from kernelexp.evidence.cluster.messages import (
     Card,
     Delivered,
     EmulateTask,
-    Executed,
-    Fault,
+    EmulationReply,
     Measured,
     MeasureTask,
     Reply,
+    SentFault,
 )
 from kernelexp.evidence.emulate import emulated
 from kernelexp.evidence.emulate.emulation_worker import Emulated
@@ -47,10 +47,10 @@ def work(sealed: bytes) -> bytes:
             raise EnvironmentFault(f"worker {platform.node()} did not get the project's files.")
         reply = _do(order.task, root)
     except KernelexpError as error:
-        reply = Fault(sentence=str(error), exit_code=error.exit_code)
+        reply = SentFault(sentence=str(error), exit_code=error.exit_code)
     except OSError as error:
         sentence = f"worker {platform.node()}: {error}."
-        reply = Fault(sentence=sentence, exit_code=EnvironmentFault.exit_code)
+        reply = SentFault(sentence=sentence, exit_code=EnvironmentFault.exit_code)
     return messages.seal(reply)
 
 
@@ -59,7 +59,7 @@ def gpu() -> bytes:
     try:
         return messages.seal(Card(device=devices.find()))
     except KernelexpError as error:
-        return messages.seal(Fault(sentence=str(error), exit_code=error.exit_code))
+        return messages.seal(SentFault(sentence=str(error), exit_code=error.exit_code))
 
 
 def _do(task: BuildTask | EmulateTask | MeasureTask, root: Path) -> Reply:
@@ -67,7 +67,7 @@ def _do(task: BuildTask | EmulateTask | MeasureTask, root: Path) -> Reply:
         return Delivered(shipped=transfer.ship(_plan(task, root)))
     with tempfile.TemporaryDirectory(prefix="kernelexp-") as name:
         if isinstance(task, EmulateTask):
-            return Executed(emulated=_emulate(task, root, Path(name)))
+            return EmulationReply(emulated=_emulate(task, root, Path(name)))
         return Measured(measurement=_measure(task, root, Path(name)))
 
 

@@ -29,7 +29,7 @@ def collect(variant: Variant, made: Artefacts, launches: Launches) -> BuildEvide
     """
     symbols = resources.entries(made.cubin, made.ptxas_report)
     exports = resources.read_exports(made.cubin)
-    jobs = [[_named(variant, each, symbols) for each in job] for job in _full_first(launches)]
+    jobs = [[_named(variant, launch, symbols) for launch in job] for job in _full_first(launches)]
     if jobs:
         main = main_launch(jobs[0])
         entry, footprint = main.entry, _footprint(main, exports)
@@ -46,7 +46,7 @@ def collect(variant: Variant, made: Artefacts, launches: Launches) -> BuildEvide
         opcodes=opcodes,
         exports=exports,
         warnings=resources.warnings(made.ptxas_report),
-        others=_others(arch, made, entry, [each for job in jobs for each in job]),
+        others=_others(arch, made, entry, [launch for job in jobs for launch in job]),
     )
 
 
@@ -55,28 +55,28 @@ def _full_first(launches: Launches) -> list[Sequence[Launch]]:
 
 
 def _named(variant: Variant, launch: Launch, symbols: Sequence[str]) -> Launch:
-    found = of_entries(launch, symbols)
-    if found.entry not in symbols:
+    launches_named = of_entries(launch, symbols)
+    if launches_named.entry not in symbols:
         raise ConfigurationError(
             f"variants/{variant.kernel}/problem.py: launch() names the entry {launch.entry!r}; "
             f"{variant.source} has {', '.join(symbols) or 'none'}."
         )
-    return found
+    return launches_named
 
 
 def _others(
     arch: Arch, made: Artefacts, entry: str, launches: Sequence[Launch]
 ) -> dict[str, OtherEntry]:
     """The other entries that are launched, each as at its first launch."""
-    found: dict[str, OtherEntry] = {}
+    entries: dict[str, OtherEntry] = {}
     for launch in launches:
-        if launch.entry != entry and launch.entry not in found:
+        if launch.entry != entry and launch.entry not in entries:
             footprint = _footprint(launch, {})
             used = resources.read(made.cubin, made.sass, made.ptxas_report, launch.entry, footprint)
-            found[launch.entry] = OtherEntry(
+            entries[launch.entry] = OtherEntry(
                 resources=used, occupancy=occupancy.compute(arch, used)
             )
-    return found
+    return entries
 
 
 def _footprint(launch: Launch, exports: Mapping[str, int]) -> Footprint:

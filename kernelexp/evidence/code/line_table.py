@@ -24,7 +24,7 @@ _COPY, _ADVANCE_PC, _ADVANCE_LINE, _SET_FILE, _CONST_ADD_PC, _FIXED_ADVANCE_PC =
 _END_SEQUENCE, _SET_ADDRESS, _INLINED_CALL, _FUNCTION_NAME = 0x01, 0x02, 0x90, 0x91
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class LineRow(msgspec.Struct, frozen=True, kw_only=True):
     """The code from `offset` to the next row's is of one line."""
 
     offset: int
@@ -34,7 +34,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """Mangled name of the inlined function that the line is in; empty in the entry itself."""
 
 
-def read(cubin: Path, entry: str) -> tuple[Row, ...]:
+def read(cubin: Path, entry: str) -> tuple[LineRow, ...]:
     """The rows of `entry` in the order of their offsets, one each; none without -lineinfo.
 
     EnvironmentFault where the table does not have the form that is read here.
@@ -52,7 +52,7 @@ def functions(cubin: Path, entry: str) -> dict[tuple[str, int], str]:
     return {(row.source.file, row.source.line): row.function for row in rows if row.function}
 
 
-def _rows(cubin: Path, entry: str) -> list[Row]:
+def _rows(cubin: Path, entry: str) -> list[LineRow]:
     from elftools.elf.elffile import ELFFile
 
     with cubin.open("rb") as file:
@@ -71,17 +71,17 @@ def _rows(cubin: Path, entry: str) -> list[Row]:
 def _entries(elf: Any) -> dict[int, str]:
     """The entries whose addresses the table has, by the places where it has them."""
     symbols = elf.get_section_by_name(".symtab")
-    found = {}
+    sections = {}
     for name in (".rel.debug_line", ".rela.debug_line"):  # before Hopper, and from there on
         relocations = elf.get_section_by_name(name)
         for relocation in relocations.iter_relocations() if relocations else ():
             section = symbols.get_symbol(relocation["r_info_sym"])["st_shndx"]
-            found[relocation["r_offset"]] = elf.get_section(section).name.removeprefix(".text.")
-    return found
+            sections[relocation["r_offset"]] = elf.get_section(section).name.removeprefix(".text.")
+    return sections
 
 
 @dataclass(slots=True)
-class _State:
+class _LineState:
     """The registers of a line program."""
 
     entry: str = ""
@@ -104,10 +104,10 @@ class _Program:
     sources: list[Source] = field(default_factory=list)
     """Of the entry's rows so far: contexts are their numbers."""
     files: list[str] = field(default_factory=list)
-    state: _State = field(default_factory=_State)
+    state: _LineState = field(default_factory=_LineState)
     stream: io.BytesIO = field(default_factory=io.BytesIO)
 
-    def run(self) -> Iterator[tuple[str, Row]]:
+    def run(self) -> Iterator[tuple[str, LineRow]]:
         """Every row with its entry, in the table's order."""
         self.stream = io.BytesIO(self.data)
         while self.stream.tell() < len(self.data):
@@ -115,7 +115,7 @@ class _Program:
             yield from self.unit(end)
             self.stream.seek(end)
 
-    def unit(self, end: int) -> Iterator[tuple[str, Row]]:
+    def unit(self, end: int) -> Iterator[tuple[str, LineRow]]:
         version = self.number(2)
         if version != 2:
             raise ValueError(f"it is of DWARF version {version}, not 2")
@@ -127,7 +127,7 @@ class _Program:
         operands = self.stream.read(opcode_base - 1)
         self.header()
         self.stream.seek(program)
-        self.state, self.sources = _State(), []
+        self.state, self.sources = _LineState(), []
         while self.stream.tell() < end:
             opcode, state = self.number(1), self.state
             if opcode >= opcode_base:
@@ -173,7 +173,7 @@ class _Program:
         end = self.unsigned() + self.stream.tell()
         opcode = self.number(1)
         if opcode == _END_SEQUENCE:
-            self.state, self.sources = _State(), []
+            self.state, self.sources = _LineState(), []
         elif opcode == _SET_ADDRESS:
             place = self.stream.tell()
             self.state.address = self.number(end - place)
@@ -185,12 +185,12 @@ class _Program:
             self.state.function = self.name(self.unsigned())
         self.stream.seek(end)
 
-    def row(self) -> tuple[str, Row]:
+    def row(self) -> tuple[str, LineRow]:
         state = self.state
         caller = self.sources[state.context - 1] if state.context else None
         source = Source(self.files[state.file], state.line, caller)
         self.sources.append(source)
-        row = Row(offset=state.address, source=source, function=state.function)
+        row = LineRow(offset=state.address, source=source, function=state.function)
         return state.entry, row
 
     # Reading

@@ -42,8 +42,8 @@ class Footprint(msgspec.Struct, frozen=True, kw_only=True):
 
 def entries(cubin: Path, ptxas_report: str) -> tuple[str, ...]:
     """The symbols of a cubin's __global__ functions, in the order of the report if there is one."""
-    if found := _ENTRY.findall(ptxas_report):
-        return tuple(found)
+    if matches := _ENTRY.findall(ptxas_report):
+        return tuple(matches)
     from elftools.elf.elffile import ELFFile
 
     with cubin.open("rb") as file:
@@ -84,8 +84,8 @@ def _spills(ptxas_report: str, entry: str, stack: int) -> tuple[int | None, int 
 
 
 def _names(part: str, entry: str) -> bool:
-    found = _ENTRY.match(part)
-    return found is not None and found[1] == entry
+    match = _ENTRY.match(part)
+    return match is not None and match[1] == entry
 
 
 def warnings(ptxas_report: str) -> tuple[str, ...]:

@@ -86,20 +86,20 @@ class _Edges:
         self.indirect: list[int] = []
         known = set(self.offsets)
         called: dict[int, tuple[int, list[int]]] = {}
-        for each, after in zip(code, [*self.offsets[1:], None], strict=True):
+        for instruction, after in zip(code, [*self.offsets[1:], None], strict=True):
             following = [] if after is None else [after]
-            target = _target(each)
+            target = _target(instruction)
             to = [target] if target in known and target is not None else []
-            if each.opcode in _BRANCHES:
-                self._branch(each, to, following)
-            elif each.opcode == "CALL" and to:
-                called[each.offset] = (to[0], following)
-                self.graph[each.offset] = following
+            if instruction.opcode in _BRANCHES:
+                self._branch(instruction, to, following)
+            elif instruction.opcode == "CALL" and to:
+                called[instruction.offset] = (to[0], following)
+                self.graph[instruction.offset] = following
             else:
-                ends = each.opcode in _ENDS or each.opcode in _INDIRECT
-                self.graph[each.offset] = following if each.guard or not ends else []
-                if each.opcode in _INDIRECT:
-                    self.indirect.append(each.offset)
+                ends = instruction.opcode in _ENDS or instruction.opcode in _INDIRECT
+                self.graph[instruction.offset] = following if instruction.guard or not ends else []
+                if instruction.opcode in _INDIRECT:
+                    self.indirect.append(instruction.offset)
         guarded = {sass_instruction.offset for sass_instruction in code if sass_instruction.guard}
         returns = {
             sass_instruction.offset for sass_instruction in code if sass_instruction.opcode == "RET"
@@ -125,12 +125,12 @@ class _Edges:
         reached = _reach({self.offsets[0]}, self.graph, self.calls)
         targets = {to for at, ways in self.graph.items() if to_itself(at, ways) for to in ways}
         begins = [
-            each.offset
-            for before, each in itertools.pairwise(code)
-            if each.offset not in reached
-            and each.offset not in self.graph[before.offset]
-            and each.offset not in targets
-            and not each.is_padding
+            instruction.offset
+            for before, instruction in itertools.pairwise(code)
+            if instruction.offset not in reached
+            and instruction.offset not in self.graph[before.offset]
+            and instruction.offset not in targets
+            and not instruction.is_padding
         ]
         for at in self.indirect:
             self.graph[at] = [*self.graph[at], *begins]
@@ -175,12 +175,12 @@ def _within(nodes: set[int], graph: Graph) -> dict[int, list[int]]:
 
 def _sources(nodes: set[int], graph: Graph) -> dict[int, set[int]]:
     """Where control comes from, by offset."""
-    found: dict[int, set[int]] = {at: set() for at in nodes}
+    sources: dict[int, set[int]] = {at: set() for at in nodes}
     for at, ways in graph.items():
         for to in ways:
-            if to in found:
-                found[to].add(at)
-    return found
+            if to in sources:
+                sources[to].add(at)
+    return sources
 
 
 def _components(nodes: set[int], graph: Graph) -> list[set[int]]:
@@ -201,7 +201,7 @@ def _components(nodes: set[int], graph: Graph) -> list[set[int]]:
                 stack.append((to, iter(graph[to])))
     sources = _sources(nodes, {at: graph[at] for at in nodes})
     placed: set[int] = set()
-    found = []
+    components = []
     for root in reversed(order):
         part, rest = set(), [root]
         while rest:
@@ -210,8 +210,8 @@ def _components(nodes: set[int], graph: Graph) -> list[set[int]]:
                 placed.add(at)
                 part.add(at)
                 rest += sources[at]
-        found += [part] if part else []
-    return found
+        components += [part] if part else []
+    return components
 
 
 def _number(nested: Sequence[tuple[int, set[int], set[int]]], graph: Graph) -> Iterator[Loop]:
@@ -234,15 +234,15 @@ def _number(nested: Sequence[tuple[int, set[int], set[int]]], graph: Graph) -> I
 
 def _innermost(loops: Sequence[Loop], graph: Graph, calls: Mapping[int, int]) -> dict[int, int]:
     """By offset; what is called from a loop is inside of it."""
-    found: dict[int, int] = {}
+    innermost: dict[int, int] = {}
     for loop in sorted(loops, key=lambda each: each.depth):
-        found.update(dict.fromkeys(loop.offsets, loop.number))
+        innermost.update(dict.fromkeys(loop.offsets, loop.number))
     changed = True
     while changed:
         changed = False
         for at, target in calls.items():
-            if at in found:
-                own = {to for to in _reach({target}, graph) if to not in found}
-                found.update(dict.fromkeys(own, found[at]))
+            if at in innermost:
+                own = {to for to in _reach({target}, graph) if to not in innermost}
+                innermost.update(dict.fromkeys(own, innermost[at]))
                 changed = changed or bool(own)
-    return found
+    return innermost

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from kernelexp.evidence.code import instructions, line_table
-from kernelexp.evidence.code.line_table import Row
+from kernelexp.evidence.code.line_table import LineRow
 from warpsim.lineinfo import Source
 from warpsim.tables import opcodes
 
@@ -76,15 +76,15 @@ def read(cubin: Path, dump: str, entry: str) -> tuple[SassInstruction, ...]:
     return join(instructions.body(dump, entry), rows, instructions.sm_of(dump))
 
 
-def join(body: str, rows: Sequence[Row], sm: int = 90) -> tuple[SassInstruction, ...]:
+def join(body: str, rows: Sequence[LineRow], sm: int = 90) -> tuple[SassInstruction, ...]:
     """The instructions of one entry's SASS, with the last of the rows at or before each."""
-    found = []
+    joined = []
     at = -1
     for match in _INSTRUCTION.finditer(body):
         offset = int(match[1], 16)
         while at + 1 < len(rows) and rows[at + 1].offset <= offset:
             at += 1
-        found.append(
+        joined.append(
             SassInstruction(
                 offset=offset,
                 text=match[2].rstrip(),
@@ -92,4 +92,4 @@ def join(body: str, rows: Sequence[Row], sm: int = 90) -> tuple[SassInstruction,
                 sm=sm,
             )
         )
-    return tuple(found)
+    return tuple(joined)

@@ -25,7 +25,7 @@ from kernelexp.model.limits import Limits
 from kernelexp.model.progress import OnProgress, Step
 from kernelexp.project.problem import consult, files
 from kernelexp.system.process import isolated, processes
-from kernelexp.system.process.isolated import Limit
+from kernelexp.system.process.isolated import TimeLimit
 from warpsim.schedule import USUAL, Schedule, first_schedules
 
 Emulator: TypeAlias = Callable[[EmulationJob], Emulated]
@@ -52,7 +52,7 @@ _USUAL: dict[Isa, tuple[Schedule, ...]] = {
 }
 
 
-class How(msgspec.Struct, frozen=True, kw_only=True):
+class EmulationOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How to emulate, and what then counts against a variant."""
 
     size: str = SIZE
@@ -64,7 +64,7 @@ class How(msgspec.Struct, frozen=True, kw_only=True):
     """What to execute: PTX judges a variant if it is among them, SASS gives ncu's counts."""
 
 
-class Execution(msgspec.Struct, frozen=True, kw_only=True):
+class EmulationRequest(msgspec.Struct, frozen=True, kw_only=True):
     """An arm that is built, and which code of it to execute."""
 
     arm: Arm
@@ -90,7 +90,7 @@ def take(
 
 def want(
     arm: Arm, isa: Isa, size: str = SIZE, schedules: Sequence[Schedule] | None = None
-) -> Execution:
+) -> EmulationRequest:
     """What to execute of an arm, under the usual schedules unless others are named.
 
     Of a kernel that came as a cubin, which has no PTX, its SASS in any case.
@@ -98,7 +98,7 @@ def want(
     usual = _USUAL["ptx"] if is_cubin(arm) else _USUAL[isa]
     isa = "sass" if is_cubin(arm) else isa
     chosen = usual if schedules is None else tuple(schedules)
-    return Execution(arm=arm, isa=isa, size=size, schedules=chosen)
+    return EmulationRequest(arm=arm, isa=isa, size=size, schedules=chosen)
 
 
 def is_cubin(arm: Arm) -> bool:
@@ -108,7 +108,7 @@ def is_cubin(arm: Arm) -> bool:
 
 def take_each(
     root: Path,
-    wanted: Sequence[Execution],
+    wanted: Sequence[EmulationRequest],
     limits: Limits,
     on_progress: OnProgress | None,
     label: Callable[[Arm], str],
@@ -123,7 +123,7 @@ def take_each(
     problem.py or of this machine, has the error instead.
     """
 
-    def one(each: Execution) -> EmulatedEvidence | KernelexpError:
+    def one(each: EmulationRequest) -> EmulatedEvidence | KernelexpError:
         try:
             if kept := _kept(root, each):
                 return kept
@@ -133,7 +133,7 @@ def take_each(
         except KernelexpError as error:
             return error
 
-    def changed(done: int, running: Sequence[Execution]) -> None:
+    def changed(done: int, running: Sequence[EmulationRequest]) -> None:
         if on_progress:
             now = ", ".join(label(execution.arm) for execution in running[:1])
             on_progress(Step(phase="emulating", done=done, total=len(wanted), now=now))
@@ -198,7 +198,7 @@ class _Place(msgspec.Struct, frozen=True, kw_only=True):
         build.keep(self.folder, f"{what}{self.rest}", content)
 
 
-def _place(root: Path, wanted: Execution) -> _Place:
+def _place(root: Path, wanted: EmulationRequest) -> _Place:
     arm = wanted.arm
     digest = _digest(root, arm.kernel)
     if wanted.schedules != _USUAL[wanted.isa]:
@@ -210,32 +210,32 @@ def _place(root: Path, wanted: Execution) -> _Place:
     )
 
 
-def _kept(root: Path, wanted: Execution) -> EmulatedEvidence | None:
+def _kept(root: Path, wanted: EmulationRequest) -> EmulatedEvidence | None:
     kept = _place(root, wanted).kept()
     return None if kept is None else msgspec.json.decode(kept, type=EmulatedEvidence)
 
 
 def _emulate(
-    root: Path, wanted: Execution, limits: Limits, label: str, emulator: Emulator
+    root: Path, wanted: EmulationRequest, limits: Limits, label: str, emulator: Emulator
 ) -> Emulated:
     arm, isa = wanted.arm, wanted.isa
     before = files.digests(root, arm.kernel)
-    whole = Limit(name="emulation", seconds=limits.emulation_s, of=label)
+    whole = TimeLimit(name="emulation", seconds=limits.emulation_s, of=label)
     problem = consult.limit(limits.problem_s)
     job = jobs.emulation(root, arm, wanted.size, problem, whole, wanted.schedules, isa)
     kinds = ("lines", "emulated") if isa == "ptx" else ("lines", "instructions", "emulated")
     place = _place(root, wanted)
-    found = emulator(job)
+    emulated = emulator(job)
     files.refuse_changes(root, arm.kernel, before, f"while {label} was emulated")
     evidence = msgspec.structs.replace(
-        found.evidence,
+        emulated.evidence,
         emulator=version(),
-        widths=_widths(root, arm, found.lines) if isa == "ptx" else (),
+        widths=_widths(root, arm, emulated.lines) if isa == "ptx" else (),
     )
-    parts = {"lines": found.lines, "instructions": found.instructions, "emulated": evidence}
+    parts = {"lines": emulated.lines, "instructions": emulated.instructions, "emulated": evidence}
     for what in kinds:
         place.keep(what, msgspec.json.encode(parts[what]))
-    return msgspec.structs.replace(found, evidence=evidence)
+    return msgspec.structs.replace(emulated, evidence=evidence)
 
 
 def _widths(root: Path, arm: Arm, lines: Sequence[LineCost]) -> tuple[AccessWidths, ...]:
@@ -244,9 +244,9 @@ def _widths(root: Path, arm: Arm, lines: Sequence[LineCost]) -> tuple[AccessWidt
     artefacts = build.artefacts(root, arm.identity)
     entries = (arm.build.entry, *arm.build.others)
     sass = [
-        each
+        instruction
         for entry in entries
-        for each in sass_lines.read(artefacts.cubin, artefacts.sass, entry)
+        for instruction in sass_lines.read(artefacts.cubin, artefacts.sass, entry)
     ]
     return widths.compare(lines, sass)
 

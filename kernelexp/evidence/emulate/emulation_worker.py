@@ -34,7 +34,7 @@ from kernelexp.model.problem import Problem, Size, Tensors, Tolerance
 from kernelexp.project.problem.consult import require_size
 from kernelexp.project.problem.loader import load
 from kernelexp.system.process import confine, isolated
-from kernelexp.system.process.isolated import Limit, Watch
+from kernelexp.system.process.isolated import TimeLimit, Watch
 from warpsim.launch import Launch, of_entries
 from warpsim.lineinfo import Source
 from warpsim.schedule import Schedule
@@ -70,9 +70,9 @@ class EmulationJob(msgspec.Struct, frozen=True, kw_only=True):
     entries: tuple[str, ...]
     """Symbols of what launch() names."""
     schedules: tuple[Schedule, ...]
-    problem_limit: Limit
+    problem_limit: TimeLimit
     """For making the inputs, and for the reference."""
-    emulation_limit: Limit
+    emulation_limit: TimeLimit
     native: str = ""
     """Path of the compiled part of the emulator; without it Python computes the same."""
     memory_bytes: int = 0
@@ -191,7 +191,7 @@ def _load(job: EmulationJob) -> Module:
 
     def sources(entry: str) -> dict[int, Source]:
         code = sass_lines.read(path, listing, entry)
-        return {each.offset: each.source for each in code if each.source}
+        return {cost.offset: cost.source for cost in code if cost.source}
 
     return emulator.load_cubin(path.read_bytes(), listing, sources)
 
@@ -247,8 +247,8 @@ def _numpy(tensor: torch.Tensor) -> Any:
 
 def _digests(outputs: Tensors) -> dict[str, str]:
     return {
-        name: hashlib.sha256(_numpy(each).tobytes()).hexdigest()[:DIGITS]
-        for name, each in outputs.items()
+        name: hashlib.sha256(_numpy(output).tobytes()).hexdigest()[:DIGITS]
+        for name, output in outputs.items()
     }
 
 

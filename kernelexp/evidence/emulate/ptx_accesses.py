@@ -15,7 +15,7 @@ from kernelexp.facts.accesses import Access, tensor_bits, times
 from kernelexp.model.errors import KernelexpError
 
 if TYPE_CHECKING:
-    from warpsim.front.ptx.syntax import Instruction, Module
+    from warpsim.front.ptx.syntax import Instruction, PtxModule
 
 _TYPE = re.compile(r"[bsufe]\w*?(\d+)(x2)?$")
 
@@ -35,7 +35,7 @@ def count(text: str, entry: str) -> dict[Access, int] | None:
     return dict(sorted(counter.items()))
 
 
-def _instructions(module: Module, entry: str) -> Iterator[Instruction]:
+def _instructions(module: PtxModule, entry: str) -> Iterator[Instruction]:
     from warpsim.front.ptx.outline import callees
 
     rest, seen = [entry], {entry}
@@ -82,10 +82,10 @@ def _plain(verb: str, rest: list[str]) -> Access | None:
         spaces = ("global", "shared", "local")
         # A place in a cluster's shared memory is a generic address to SASS.
         named = "generic" if "shared::cluster" in rest or "" in rest else None
-        found = [each.split("::")[0] for each in rest]
-        space = named or next((each for each in spaces if each in found), "generic")
+        words = [modifier.split("::")[0] for modifier in rest]
+        space = named or next((name for name in spaces if name in words), "generic")
         kind = f"{space} {'store' if verb == 'st' else 'load'}"
-    vector = next((int(each[1:]) for each in rest if re.fullmatch(r"v[248]", each)), 1)
+    vector = next((int(modifier[1:]) for modifier in rest if re.fullmatch(r"v[248]", modifier)), 1)
     width = _TYPE.fullmatch(rest[-1])
     bits = int(width[1]) * (2 if width[2] else 1) if width else 0
     return Access(kind, vector * bits)

@@ -79,17 +79,17 @@ def _sum(found: dict[_Key, Counter[int]], keys: Iterable[_Key]) -> dict[int, int
 
 
 def _of_ptx(lines: Iterable[LineCost]) -> dict[_Key, Counter[int]]:
-    found: dict[_Key, Counter[int]] = {}
+    widths: dict[_Key, Counter[int]] = {}
     for line in lines:
         for access in line.accesses:
-            found.setdefault((line.source, access.what), Counter())[access.bits] += access.count
-    return found
+            widths.setdefault((line.source, access.what), Counter())[access.bits] += access.count
+    return widths
 
 
 def _of_sass(sass: Iterable[SassInstruction]) -> dict[_Key, Counter[int]]:
-    found: dict[_Key, Counter[int]] = {}
+    widths: dict[_Key, Counter[int]] = {}
     for sass_instruction in sass:
         access = accesses.of_sass(sass_instruction.mnemonic)
         if sass_instruction.source and access and access.kind in accesses.COMPARED:
-            found.setdefault((sass_instruction.source, access.kind), Counter())[access.bits] += 1
-    return found
+            widths.setdefault((sass_instruction.source, access.kind), Counter())[access.bits] += 1
+    return widths

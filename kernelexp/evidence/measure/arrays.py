@@ -103,13 +103,13 @@ class InputSet:
         self._arranged: dict[str, dict[str, torch.Tensor]] = {}
         kept: list[torch.Tensor] = list(self.inputs.values())
         for arm, axes in self._arms.items():
-            found = {}
+            arrays = {}
             given = self._arrange(axes)
             check_names(problem, self.inputs, given, outputs, workspaces.get(arm, {}))
             for name, tensor in self._without_outputs(given):
-                found[name] = _same_as_one_of(kept, tensor)
-                kept.append(found[name])
-            self._arranged[arm] = found
+                arrays[name] = _same_as_one_of(kept, tensor)
+                kept.append(arrays[name])
+            self._arranged[arm] = arrays
 
     def _arrange(self, axes: Axes) -> Mapping[str, torch.Tensor]:
         return self._problem.arrange(self.inputs, axes)
@@ -185,14 +185,14 @@ class InputSet:
 
 def _share(wanted: Mapping[str, Mapping[str, Array]]) -> dict[str, dict[str, Output]]:
     """Workspaces by arm and name, the same one for arms that ask for the same."""
-    made: dict[tuple[str, Array], Output] = {}
-    found: dict[str, dict[str, Output]] = {}
+    placed: dict[tuple[str, Array], Output] = {}
+    shared: dict[str, dict[str, Output]] = {}
     for arm, arrays in wanted.items():
         for name, array in arrays.items():
-            if (name, array) not in made:
-                made[name, array] = Output(array)
-            found.setdefault(arm, {})[name] = made[name, array]
-    return found
+            if (name, array) not in placed:
+                placed[name, array] = Output(array)
+            shared.setdefault(arm, {})[name] = placed[name, array]
+    return shared
 
 
 def _elsewhere(tensor: torch.Tensor, rng: random.Random) -> torch.Tensor:

@@ -44,7 +44,7 @@ class Hang(Exception):
         self.arm = arm
 
 
-class Mark(msgspec.Struct, frozen=True, kw_only=True):
+class TimedLaunch(msgspec.Struct, frozen=True, kw_only=True):
     """A launch that was enqueued, between its two events."""
 
     arm: int
@@ -57,7 +57,7 @@ class Sampler(Protocol):
 
     launches: int
 
-    def enqueue(self, arm: int, turn: int, byte: int) -> Mark: ...
+    def enqueue(self, arm: int, turn: int, byte: int) -> TimedLaunch: ...
 
 
 def _event() -> torch.cuda.Event:
@@ -85,7 +85,7 @@ class LaunchSampler:
         self._flush = None if hot else Flush()
         self._stream = torch.cuda.current_stream()
 
-    def enqueue(self, arm: int, turn: int, byte: int) -> Mark:
+    def enqueue(self, arm: int, turn: int, byte: int) -> TimedLaunch:
         index = turn % len(self._sets)
         call = self._calls[arm][index]
         if self._hot:
@@ -97,7 +97,7 @@ class LaunchSampler:
         start.record(self._stream)
         call(self._stream.cuda_stream)
         end.record(self._stream)
-        return Mark(arm=arm, start=start, end=end)
+        return TimedLaunch(arm=arm, start=start, end=end)
 
 
 class GraphSampler:
@@ -130,15 +130,15 @@ class GraphSampler:
             self._graphs[arm] = graph
         self._stream = torch.cuda.current_stream()
 
-    def enqueue(self, arm: int, turn: int, byte: int) -> Mark:
-        for each in self._sets:
-            each.reset(byte)
+    def enqueue(self, arm: int, turn: int, byte: int) -> TimedLaunch:
+        for argument_set in self._sets:
+            argument_set.reset(byte)
         self._flush()
         start, end = _event(), _event()
         start.record(self._stream)
         self._graphs[arm].replay()
         end.record(self._stream)
-        return Mark(arm=arm, start=start, end=end)
+        return TimedLaunch(arm=arm, start=start, end=end)
 
 
 def strides(row: Row) -> dict[int, int]:
@@ -154,7 +154,9 @@ def time_share(rows: Sequence[Row], arms: Sequence[int]) -> float:
     """The part of the launches' time that these arms took."""
     chosen = set(arms)
     pairs = [pair for row in rows for pair in zip(row.order, row.times_us, strict=True)]
-    return sum(each for arm, each in pairs if arm in chosen) / sum(each for _, each in pairs)
+    return sum(time_us for arm, time_us in pairs if arm in chosen) / sum(
+        time_us for _, time_us in pairs
+    )
 
 
 def orders(arms: Sequence[int], rng: random.Random) -> Iterator[tuple[int, ...]]:
@@ -206,11 +208,11 @@ class Timer:
         self._turn = turn
         self.wait(self.enqueue(order[: self._rng.choice(places) + 1]))
 
-    def enqueue(self, order: Sequence[int]) -> list[Mark]:
+    def enqueue(self, order: Sequence[int]) -> list[TimedLaunch]:
         byte = self._rng.randrange(1, 255)
         return [self.sampler.enqueue(arm, self._turn, byte) for arm in order]
 
-    def wait(self, marks: Sequence[Mark]) -> None:
+    def wait(self, marks: Sequence[TimedLaunch]) -> None:
         for mark in marks:
             limit = time.monotonic() + self._limit_s
             while not mark.end.query():
@@ -218,7 +220,7 @@ class Timer:
                     raise Hang(mark.arm, self._limit_s)
                 time.sleep(POLL_S)
 
-    def _read(self, marks: Sequence[Mark]) -> Row:
+    def _read(self, marks: Sequence[TimedLaunch]) -> Row:
         per_launch = 1000.0 / self.sampler.launches
         return Row(
             order=tuple(mark.arm for mark in marks),

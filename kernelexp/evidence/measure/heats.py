@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from kernelexp.evidence.measure import measured
-from kernelexp.evidence.measure.measured import Answerer, Measuring, Taken
+from kernelexp.evidence.measure.measured import Answerer, MeasurementTaken, Measuring
 from kernelexp.judge import heats
 from kernelexp.model.arm import Arm
 from kernelexp.model.limits import Limits
@@ -31,7 +31,7 @@ def take(
     *,
     on_progress: OnProgress | None = None,
     launches: Mapping[str, Sequence[Launch]] | None = None,
-) -> Taken:
+) -> MeasurementTaken:
     """Times arms by their names, the baseline first: as a race on one GPU, or in heats on several.
 
     `launches` are as in measured.take, for one GPU. Raises what measured.take raises.
@@ -67,11 +67,11 @@ def side_by_side(
     answerer: Answerer,
     *,
     on_progress: OnProgress | None = None,
-) -> list[Taken]:
+) -> list[MeasurementTaken]:
     """One measurement for each group of arms, each on a GPU of its own, at the same time."""
     joined = Joined(on_progress)
 
-    def one(place: int) -> Taken:
+    def one(place: int) -> MeasurementTaken:
         tell = joined.of(place)
         return measured.take(
             root, groups[place], measuring, limits, answerer, place=place, on_progress=tell
@@ -83,16 +83,16 @@ def side_by_side(
 def final(
     root: Path,
     arms: Mapping[str, Arm],
-    taken: Sequence[Taken],
+    taken: Sequence[MeasurementTaken],
     measuring: Measuring,
     limits: Limits,
     answerer: Answerer,
     *,
     on_progress: OnProgress | None = None,
-) -> Taken:
+) -> MeasurementTaken:
     """The best of all heats once more, on one GPU and in new samples; `taken` are the heats."""
-    played: tuple[Measurement, ...] = tuple(each.measurement for each in taken)
-    journals = tuple(path for each in taken for path in each.journals)
+    played: tuple[Measurement, ...] = tuple(heat.measurement for heat in taken)
+    journals = tuple(path for heat in taken for path in heat.journals)
     names = heats.finalists(played, measuring.margin)
     if len(played) == 1 or not names:
         # One heat had them all; of several without a finalist the first says why.

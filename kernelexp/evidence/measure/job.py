@@ -91,7 +91,7 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
     failure: Failure
 
 
-class Shared(msgspec.Struct, frozen=True, kw_only=True, tag="shared"):
+class SharedGpu(msgspec.Struct, frozen=True, kw_only=True, tag="shared"):
     """Another process uses the GPU."""
 
     others: int
@@ -105,4 +105,4 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True, tag="refused"):
     """It is missing on this machine, rather than wrong in the project."""
 
 
-Answer: TypeAlias = Phase | Finished | Launched | Failed | Shared | Refused
+Answer: TypeAlias = Phase | Finished | Launched | Failed | SharedGpu | Refused

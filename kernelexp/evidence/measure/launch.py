@@ -60,7 +60,7 @@ def check(result: tuple[Any, ...]) -> Any:
     return values[0] if len(values) == 1 else values
 
 
-class Kernel:
+class LoadedKernel:
     """The entries of a cubin that a job launches, loaded into torch's context; a module of its own
     each time."""
 
@@ -71,13 +71,13 @@ class Kernel:
 
     def _function(self, cubin: Path, launch: Launch) -> Any:
         cu = driver()
-        found = cu.cuModuleGetFunction(self._module, launch.entry.encode())
-        if found[0] == cu.CUresult.CUDA_ERROR_NOT_FOUND:
+        status_and_function = cu.cuModuleGetFunction(self._module, launch.entry.encode())
+        if status_and_function[0] == cu.CUresult.CUDA_ERROR_NOT_FOUND:
             raise ConfigurationError(
                 f"problem.py: launch() names the entry {launch.entry!r}, which {cubin} does not "
                 "have."
             )
-        function = check(found)
+        function = check(status_and_function)
         attribute = cu.CUfunction_attribute
         if launch.dynamic_smem_bytes > SMEM_WITHOUT_OPT_IN:
             limit = attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -103,8 +103,8 @@ class Kernel:
             return bound[0]
 
         def enqueue(stream: int) -> None:
-            for each in bound:
-                each(stream)
+            for call in bound:
+                call(stream)
 
         return enqueue
 

@@ -23,7 +23,7 @@ from kernelexp.evidence.measure.job import (
     Job,
     Phase,
     Refused,
-    Shared,
+    SharedGpu,
     Turn,
     WorkerJob,
 )
@@ -234,7 +234,7 @@ class _Processes:
                 return self._fail(worker, answer.failure)
             if isinstance(answer, Refused):
                 raise as_error(answer)
-            if isinstance(answer, Shared):
+            if isinstance(answer, SharedGpu):
                 count = "Another process" if answer.others == 1 else f"{answer.others} processes"
                 self._add(invalid=f"{count} computed on the GPU during the measurement.")
                 return

@@ -55,7 +55,7 @@ class Measuring(msgspec.Struct, frozen=True, kw_only=True):
         return self.journals / f"{hashlib.sha256(content).hexdigest()[:32]}.json"
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
+class MeasurementQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """What one measurement is to settle, on one GPU: all that the machine with the GPU needs."""
 
     job: Job
@@ -75,11 +75,11 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
         return self.job, problem, self.margin, self.goal
 
 
-Answerer: TypeAlias = Callable[[Question, Path | None, OnProgress | None], Measurement]
+Answerer: TypeAlias = Callable[[MeasurementQuestion, Path | None, OnProgress | None], Measurement]
 """Measures: with a journal, if there is to be one, and telling its progress."""
 
 
-class Taken(msgspec.Struct, frozen=True, kw_only=True):
+class MeasurementTaken(msgspec.Struct, frozen=True, kw_only=True):
     """A measurement, and the useful work of what it timed."""
 
     measurement: Measurement
@@ -101,7 +101,7 @@ def take(
     place: int | None = None,
     on_progress: OnProgress | None = None,
     launches: Mapping[str, Sequence[Launch]] | None = None,
-) -> Taken:
+) -> MeasurementTaken:
     """Times arms by their names, the baseline first, with a placebo and the problem's peers, in
     the same processes on one GPU; several candidates as a race.
 
@@ -129,7 +129,7 @@ def take(
         size_name=size,
         arms=tuple(_jobs(root, arms, started, answer.peers if measuring.options.peers else ())),
     )
-    question = Question(
+    question = MeasurementQuestion(
         job=job,
         options=measuring.of_arms(len(arms)),
         margin=measuring.margin,
@@ -140,7 +140,7 @@ def take(
     taken = answerer(question, journal, on_progress)
     work = answer.work.get(size)
     journals = (journal,) if journal else ()
-    return Taken(measurement=taken, flops=work.flops if work else 0, journals=journals)
+    return MeasurementTaken(measurement=taken, flops=work.flops if work else 0, journals=journals)
 
 
 def _jobs(
@@ -162,7 +162,7 @@ def _jobs(
 
 def answer_on(
     device: str | None,
-    question: Question,
+    question: MeasurementQuestion,
     journal: Path | None = None,
     on_progress: OnProgress | None = None,
 ) -> Measurement:

@@ -9,7 +9,7 @@ from pathlib import Path
 from kernelexp.evidence.measure.arrays import InputSet
 from kernelexp.evidence.measure.gpu_timing import Launchable
 from kernelexp.evidence.measure.job import ArmJob
-from kernelexp.evidence.measure.launch import Kernel
+from kernelexp.evidence.measure.launch import LoadedKernel
 from kernelexp.model.problem import Problem, Size
 
 
@@ -20,7 +20,7 @@ class Placement:
         self._problem, self._size = problem, size
         self.arms = dict(arms)
         self.sets: list[InputSet] = []
-        self._kernels: dict[int, Kernel] = {}
+        self._kernels: dict[int, LoadedKernel] = {}
         self._calls: dict[int, list[Launchable]] = {index: [] for index in arms}
 
     def judged(self) -> list[int]:
@@ -31,7 +31,7 @@ class Placement:
         """Loads the arm's cubin; peers have none."""
         arm = self.arms[index]
         if arm.launches:
-            self._kernels[index] = Kernel(Path(arm.cubin), arm.launches)
+            self._kernels[index] = LoadedKernel(Path(arm.cubin), arm.launches)
 
     def add_set(self, seed: int) -> None:
         judged = {self.arms[index].arm.name: self.arms[index] for index in self.judged()}
@@ -60,10 +60,10 @@ class Placement:
         for index in rng.sample(sorted(self._kernels), len(self._kernels)):
             self._kernels[index].unload()
             self.load(index)
-        for each in self.sets:
-            each.move(rng)
+        for argument_set in self.sets:
+            argument_set.move(rng)
         for index in self._kernels:
-            self._calls[index] = [self._bind(index, each) for each in self.sets]
+            self._calls[index] = [self._bind(index, argument_set) for argument_set in self.sets]
 
     def calls(self, count: int) -> list[list[Launchable]]:
         """Launches by the arms' positions among all `count` arms, and by set."""

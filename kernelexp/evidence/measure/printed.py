@@ -12,7 +12,7 @@ SMALLEST = 1e-300
 """What is smaller has no reciprocal."""
 
 
-class Unreadable(Exception):
+class MissingFigure(Exception):
     """The output does not have a figure that it should have; the sentence says which."""
 
 
@@ -25,7 +25,7 @@ def read(program: Program, output: str) -> dict[str, float]:
     judged = program.judged
     if not SMALLEST < values[judged] < 1.0 / SMALLEST:
         value = f"{values[judged]:g}"
-        raise Unreadable(f"The program printed {value} as {judged}, which is to be above zero.")
+        raise MissingFigure(f"The program printed {value} as {judged}, which is to be above zero.")
     return values
 
 
@@ -45,9 +45,11 @@ def _read(name: str, figure: PrintedFigure, output: str) -> float:
     pattern = quote(figure.pattern)
     if not matches:
         last = last_line(output)
-        raise Unreadable(f"The program printed no {name}: {pattern} matches nothing; last: {last}.")
+        raise MissingFigure(
+            f"The program printed no {name}: {pattern} matches nothing; last: {last}."
+        )
     if len(matches) > 1:
-        raise Unreadable(
+        raise MissingFigure(
             f"The program printed {name} {len(matches)} times in a run: {pattern} is to match once."
         )
     match = matches[0]
@@ -57,5 +59,5 @@ def _read(name: str, figure: PrintedFigure, output: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise Unreadable(f"The program printed {quote(text or '')} as {name}: it is no number.")
+        raise MissingFigure(f"The program printed {quote(text or '')} as {name}: it is no number.")
     return value

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import msgspec
 
 from kernelexp.evidence import build
-from kernelexp.evidence.measure.measured import Measuring, Taken, as_steps
+from kernelexp.evidence.measure.measured import MeasurementTaken, Measuring, as_steps
 from kernelexp.evidence.measure.rounds import ProgramArm, ProgramJob, measure
 from kernelexp.judge import racing
 from kernelexp.model.arm import Arm
@@ -44,7 +44,7 @@ def take(
     answerer: ProgramAnswerer,
     *,
     on_progress: OnProgress | None = None,
-) -> Taken:
+) -> MeasurementTaken:
     """Runs arms by their names, the baseline first, with a placebo; several candidates as a race.
 
     Raises what rounds.measure raises.
@@ -71,8 +71,8 @@ def take(
         goal=measuring.goal,
     )
     journal = measuring.journal(question)
-    taken = answerer(question, journal, on_progress)
-    return Taken(measurement=taken, flops=0, journals=(journal,) if journal else ())
+    answer = answerer(question, journal, on_progress)
+    return MeasurementTaken(measurement=answer, flops=0, journals=(journal,) if journal else ())
 
 
 def answer_on(

@@ -194,8 +194,8 @@ class _Tally:
         block = len(rows) * len(columns) * between == self._wrong
         names = ("row" if len(self._tensor.shape) > 1 else "element", "column")
         sets = [
-            describe_set(found, extent, name)
-            for found, extent, name in zip((rows, columns), extents, names, strict=True)
+            describe_set(indices, extent, name)
+            for indices, extent, name in zip((rows, columns), extents, names, strict=True)
         ]
         place = " of ".join(filter(None, reversed(sets))) if block else ""
         if not block:

@@ -35,7 +35,7 @@ from kernelexp.model.measurement import (
     Fault,
     Measurement,
     Options,
-    Printed,
+    PrintedSamples,
     Row,
     TimedArm,
     Worker,
@@ -109,9 +109,9 @@ def measure(
         return _Rounds(job, begun, look, on_progress, journal).run()
 
 
-def _described(program: Program) -> Printed:
+def _described(program: Program) -> PrintedSamples:
     figure = program.figures[program.judged]
-    return Printed(
+    return PrintedSamples(
         figure=program.judged,
         unit=figure.unit,
         better=figure.better or "less",
@@ -156,9 +156,9 @@ class _Rounds:
 
     def _warm_up(self) -> None:
         """The first run reads the program from the disk, and shows whether it can be timed."""
-        for index, each in enumerate(self._job.arms):
-            if each.arm.role != "placebo" and each.arm.name not in self._so_far.excluded:
-                self._say(f"first run of the {each.arm.name}")
+        for index, arm in enumerate(self._job.arms):
+            if arm.arm.role != "placebo" and arm.arm.name not in self._so_far.excluded:
+                self._say(f"first run of the {arm.arm.name}")
                 self._try(index)
                 if is_hopeless(self._so_far):
                     return
@@ -168,7 +168,7 @@ class _Rounds:
         begun = time.monotonic()
         excluded = self._so_far.excluded
         self._left_out = len(excluded)
-        order = [i for i, each in enumerate(self._job.arms) if each.arm.name not in excluded]
+        order = [i for i, arm in enumerate(self._job.arms) if arm.arm.name not in excluded]
         self._rng.shuffle(order)
         number = len(self._so_far.workers)
         also: dict[str, list[tuple[str, float]]] = {}
@@ -215,7 +215,7 @@ class _Rounds:
         row = Row(order=tuple(timed), times_us=tuple(samples))
         return Block(before=before, after=self._state(), rows=(row,))
 
-    def _with(self, also: Mapping[str, list[tuple[str, float]]]) -> Printed | None:
+    def _with(self, also: Mapping[str, list[tuple[str, float]]]) -> PrintedSamples | None:
         """What was printed so far, and one more round."""
         so_far = self._so_far.printed
         assert so_far is not None
@@ -318,12 +318,12 @@ def _run(job: ProgramJob, each: ProgramArm, environment: Mapping[str, str]) -> d
     if done.returncode:
         raise _ending(job, each, done)
     if not printed.is_correct(job.program, done.stdout):
-        correct, said = job.program.correct, printed.last_line(done.stdout)
-        words = f"The program printed nothing that matches {correct!r}; last: {said}."
+        correct, line = job.program.correct, printed.last_line(done.stdout)
+        words = f"The program printed nothing that matches {correct!r}; last: {line}."
         raise _Failed("INCORRECT", words)
     try:
         return printed.read(job.program, done.stdout)
-    except printed.Unreadable as unreadable:
+    except printed.MissingFigure as unreadable:
         if each.arm.role in ("baseline", "placebo"):
             raise ConfigurationError(
                 f"experiments.yaml: kernels.{job.kernel}.program does not fit what the "
@@ -334,9 +334,9 @@ def _run(job: ProgramJob, each: ProgramArm, environment: Mapping[str, str]) -> d
 
 def _ending(job: ProgramJob, each: ProgramArm, done: Completed) -> _Failed | EnvironmentFault:
     """What a run that ended with a code or by a signal comes to."""
-    said = printed.last_line(done.stderr or done.stdout)
+    line = printed.last_line(done.stderr or done.stdout)
     if done.returncode > 0:
-        words = f"The program ended with code {done.returncode}; its last words: {said}."
+        words = f"The program ended with code {done.returncode}; its last words: {line}."
         return _Failed("CRASHED", words)
     name = signal.Signals(-done.returncode).name
     if -done.returncode in isolated.OUTSIDE:
@@ -344,4 +344,4 @@ def _ending(job: ProgramJob, each: ProgramArm, done: Completed) -> _Failed | Env
             f"{job.kernel}, {each.arm.name}: the program was ended from outside by {name}: it may "
             "have needed more memory than this machine has."
         )
-    return _Failed("CRASHED", f"The program was ended by {name}; its last words: {said}.")
+    return _Failed("CRASHED", f"The program was ended by {name}; its last words: {line}.")

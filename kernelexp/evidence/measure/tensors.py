@@ -24,8 +24,8 @@ def torch_dtype(dtype: DType) -> torch.dtype:
     """The torch type of an array's elements."""
     import torch
 
-    found: torch.dtype = getattr(torch, TORCH_NAMES[dtype])
-    return found
+    torch_type: torch.dtype = getattr(torch, TORCH_NAMES[dtype])
+    return torch_type
 
 
 def is_integral(dtype: torch.dtype) -> bool:
@@ -45,15 +45,15 @@ def allocate(
     same name."""
     import torch
 
-    found = {}
+    tensors = {}
     for name, array in arrays.items():
         dtype = torch_dtype(array.dtype)
         size = math.prod(array.shape) * dtype.itemsize
         raw = torch.full((size,), 0 if array.zero else POISON, dtype=torch.uint8)
-        found[name] = raw.view(dtype).view(array.shape)
+        tensors[name] = raw.view(dtype).view(array.shape)
         if name in inputs:
-            found[name].copy_(inputs[name])
-    return found
+            tensors[name].copy_(inputs[name])
+    return tensors
 
 
 def as_numbers(tensor: torch.Tensor) -> torch.Tensor:

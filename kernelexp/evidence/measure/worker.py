@@ -27,7 +27,7 @@ from kernelexp.evidence.measure.job import (
     Launched,
     Phase,
     Refused,
-    Shared,
+    SharedGpu,
     Turn,
     WorkerJob,
 )
@@ -63,7 +63,7 @@ POLL_S = 0.005
 WATCH_S = 0.1
 
 
-class Answers:
+class AnswersFile:
     """The file of answers, and how long each phase took."""
 
     def __init__(self, path: Path) -> None:
@@ -92,9 +92,9 @@ def main(arguments: list[str]) -> int:
     folder = Path(arguments[0])
     faulthandler.enable(file=(folder / CRASH).open("wb"))
     sys.stdout = sys.stderr
-    answers = Answers(folder / ANSWERS)
+    answers = AnswersFile(folder / ANSWERS)
     job = msgspec.json.decode((folder / JOB).read_bytes(), type=WorkerJob)
-    watch = Watch(answers, job)
+    watch = WorkerWatch(answers, job)
     watch.start()
     try:
         leave_when_dismissed(folder, job.parent)
@@ -168,10 +168,10 @@ def _alive(process: int) -> bool:
     return True
 
 
-class Watch:
+class WorkerWatch:
     """Ends this process where problem.py, or its turn without problem.py, takes too long."""
 
-    def __init__(self, answers: Answers, job: WorkerJob) -> None:
+    def __init__(self, answers: AnswersFile, job: WorkerJob) -> None:
         self._answers, self._job = answers, job
         self._problem_s = 0.0
         self._calls: tuple[tuple[str, float], ...] = ()
@@ -233,7 +233,9 @@ def _failed(job: WorkerJob, status: Fault, arm: str, words: str) -> Failed:
     return Failed(failure=Failure(arm=arm, status=status, process=job.process, words=words))
 
 
-def _serve(job: WorkerJob, turn: Turn, problem: Problem, answers: Answers, watch: Watch) -> None:
+def _serve(
+    job: WorkerJob, turn: Turn, problem: Problem, answers: AnswersFile, watch: WorkerWatch
+) -> None:
     from kernelexp.evidence.measure.bench import Bench, GpuInUse, WrongResult
     from kernelexp.evidence.measure.gpu_timing import Hang
     from kernelexp.evidence.measure.launch import DriverError
@@ -250,7 +252,7 @@ def _serve(job: WorkerJob, turn: Turn, problem: Problem, answers: Answers, watch
     except Hang as hang:
         return answers.send(_failed(job, "TIMED_OUT", bench.name(hang.arm), str(hang)))
     except GpuInUse as busy:
-        return answers.send(Shared(others=busy.others))
+        return answers.send(SharedGpu(others=busy.others))
     except (DriverError, RuntimeError) as error:
         # torch raises RuntimeError for many things; a CUDA error is one that stays.
         words = str(error).partition("\n")[0]

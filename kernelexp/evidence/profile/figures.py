@@ -70,12 +70,12 @@ def instances(text: str, mark: Mark = ".") -> tuple[float, dict[str, float]] | N
     total = number(match[1], mark) if match else None
     if match is None or total is None:
         return None
-    found = {}
+    by_instance = {}
     for index, part in enumerate(match[2].split("; ")):
         name, _, value = part.rpartition(": ")
         if (figure := number(value, mark)) is not None:
-            found[name or str(index)] = figure
-    return total, found
+            by_instance[name or str(index)] = figure
+    return total, by_instance
 
 
 # ---- units ---------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import msgspec
 
 from kernelexp.evidence.profile import pages
 from kernelexp.evidence.profile import session as recorded
-from kernelexp.evidence.profile.merging import Launch, bare, merge
+from kernelexp.evidence.profile.merging import ProfiledLaunch, bare, merge
 from kernelexp.evidence.profile.session import Session
 from kernelexp.model.arm import ProfiledEvidence
 from kernelexp.model.errors import EnvironmentFault, UsageError
@@ -36,7 +36,7 @@ _MARKS = {
 _NO_LAUNCH = f"is a session page, and has no launch: {pages.PRINT}."
 
 
-class Imported(msgspec.Struct, frozen=True, kw_only=True):
+class ImportedLaunch(msgspec.Struct, frozen=True, kw_only=True):
     """One launch of the files, and where it is from."""
 
     evidence: ProfiledEvidence
@@ -48,14 +48,14 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
 
 def read(
     files: Sequence[Path], kernel: str = "", launch: int | None = None, ncu: str | None = None
-) -> Imported:
+) -> ImportedLaunch:
     """The launch that several files of ncu are about: reports, or CSV of raw, details and source.
 
     `kernel` is a regular expression that the name of its kernel matches, `launch` its number from 1
     among those. Raises UsageError where a file is no profile, or where several launches are left;
     EnvironmentFault where a report needs an ncu that is not there.
     """
-    found: list[Sequence[Launch]] = []
+    merged: list[Sequence[ProfiledLaunch]] = []
     sessions: list[Session] = []
     lost: list[str] = []
     sources = []
@@ -65,33 +65,35 @@ def read(
             if isinstance(content, Session):
                 sessions.append(content)
             else:
-                found.append(content.launches)
+                merged.append(content.launches)
                 lost += content.lost
         sources.append(f"{printable(path.name)} (SHA-256 {digest})")
-    if not found:
+    if not merged:
         raise UsageError(f"{printable(files[0].name)} {_NO_LAUNCH}")
-    launches = merge(found)
+    launches = merge(merged)
     chosen = _choose(launches, kernel, launch)
     if len(launches) > 1:
         sources.append(f"launch {launches.index(chosen) + 1} of {len(launches)}")
     evidence = _complete(chosen, sessions).evidence
-    return Imported(evidence=evidence, source=", ".join(sources), lost=tuple(lost))
+    return ImportedLaunch(evidence=evidence, source=", ".join(sources), lost=tuple(lost))
 
 
 def read_file(path: Path, ncu: str | None = None) -> pages.Page:
     """All launches of one file of ncu; raises as read() does."""
     _, head = _hash(path)
     contents = list(_contents(path, head, ncu))
-    found = [content for content in contents if not isinstance(content, Session)]
-    if not found:
+    pages_read = [content for content in contents if not isinstance(content, Session)]
+    if not pages_read:
         raise UsageError(f"{printable(path.name)} {_NO_LAUNCH}")
     sessions = [content for content in contents if isinstance(content, Session)]
-    launches = [_complete(launch, sessions) for launch in merge([each.launches for each in found])]
-    lost = (words for each in found for words in each.lost)
+    launches = [
+        _complete(launch, sessions) for launch in merge([page.launches for page in pages_read])
+    ]
+    lost = (words for page in pages_read for words in page.lost)
     return pages.Page(launches=tuple(launches), lost=tuple(lost))
 
 
-def _complete(launch: Launch, sessions: Sequence[Session]) -> Launch:
+def _complete(launch: ProfiledLaunch, sessions: Sequence[Session]) -> ProfiledLaunch:
     evidence = launch.evidence
     for session in sessions:
         evidence = recorded.complete(evidence, session)
@@ -141,7 +143,7 @@ def _contents(path: Path, head: bytes, named: str | None) -> Iterator[pages.Page
         yield pages.parse(lines, path.name)
 
 
-def _choose(launches: Sequence[Launch], kernel: str, number: int | None) -> Launch:
+def _choose(launches: Sequence[ProfiledLaunch], kernel: str, number: int | None) -> ProfiledLaunch:
     try:
         pattern = re.compile(kernel)
     except re.error as error:
@@ -162,7 +164,7 @@ def _choose(launches: Sequence[Launch], kernel: str, number: int | None) -> Laun
     return fitting[(number or 1) - 1]
 
 
-def _spell(launch: Launch) -> str:
+def _spell(launch: ProfiledLaunch) -> str:
     evidence = launch.evidence
     parts = [printable(bare(evidence.entry)) or "(no name)"]
     if evidence.grid and evidence.block:

@@ -13,7 +13,7 @@ from kernelexp.model.arm import ProfiledEvidence, ProfiledInstruction
 _ORDER: dict[Kind, int] = {"raw": 0, "details": 1, "source": 2}
 
 
-class Launch(msgspec.Struct, frozen=True, kw_only=True):
+class ProfiledLaunch(msgspec.Struct, frozen=True, kw_only=True):
     """The evidence of one launch, and what tells it from others of the same report."""
 
     kind: Kind
@@ -26,22 +26,22 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     evidence: ProfiledEvidence
 
 
-def merge(pages: Sequence[Sequence[Launch]]) -> tuple[Launch, ...]:
+def merge(pages: Sequence[Sequence[ProfiledLaunch]]) -> tuple[ProfiledLaunch, ...]:
     """The launches of several pages, those of the same launch as one, in the order of the first.
 
     The same launch has the same number in the same process. Where a page does not number its
     launches, or is of another run of ncu, the n-th launch of a kernel is the same on each page
     that has as many launches of it, unless their grids or blocks differ.
     """
-    merged: list[Launch] = []
+    merged: list[ProfiledLaunch] = []
     for page in sorted(
-        pages, key=lambda page: min((_ORDER[each.kind] for each in page), default=0)
+        pages, key=lambda page: min((_ORDER[launch.kind] for launch in page), default=0)
     ):
         _add(merged, page)
     return tuple(merged)
 
 
-def _add(merged: list[Launch], page: Sequence[Launch]) -> None:
+def _add(merged: list[ProfiledLaunch], page: Sequence[ProfiledLaunch]) -> None:
     by_number = {(each.process, each.id): index for index, each in enumerate(merged) if each.id}
     by_entry: dict[str, list[int]] = {}
     for at, each in enumerate(merged):
@@ -66,7 +66,7 @@ def _add(merged: list[Launch], page: Sequence[Launch]) -> None:
             merged.append(launch)
 
 
-def _caller(before: Sequence[Launch], launch: Launch) -> int | None:
+def _caller(before: Sequence[ProfiledLaunch], launch: ProfiledLaunch) -> int | None:
     """Where the part of a source page that is of a function belongs: to the kernel that has its
     instructions. None for a kernel's own."""
     if launch.kind != "source" or not launch.first:
@@ -85,7 +85,7 @@ def bare(entry: str) -> str:
     return entry.partition("(")[0].strip()
 
 
-def _can_be_same(a: Launch, b: Launch) -> bool:
+def _can_be_same(a: ProfiledLaunch, b: ProfiledLaunch) -> bool:
     mine, other = a.evidence, b.evidence
     return bare(mine.entry) == bare(other.entry) and not any(
         one and two and one != two
@@ -93,7 +93,7 @@ def _can_be_same(a: Launch, b: Launch) -> bool:
     )
 
 
-def join(a: Launch, b: Launch) -> Launch:
+def join(a: ProfiledLaunch, b: ProfiledLaunch) -> ProfiledLaunch:
     """Both as one launch; where both have a figure, that of `a`."""
     mine, other = a.evidence, b.evidence
     # What a details page names by label alone is in a raw page under its own name.
@@ -121,23 +121,28 @@ def join(a: Launch, b: Launch) -> Launch:
     return msgspec.structs.replace(a, evidence=evidence, first=_first(a, b))
 
 
-def _first(a: Launch, b: Launch) -> int:
+def _first(a: ProfiledLaunch, b: ProfiledLaunch) -> int:
     return min(filter(None, (a.first, b.first)), default=0)
 
 
-def _instructions(a: Launch, b: Launch) -> tuple[ProfiledInstruction, ...]:
+def _instructions(a: ProfiledLaunch, b: ProfiledLaunch) -> tuple[ProfiledInstruction, ...]:
     """One view has every instruction, the other their lines; addresses tell which is which."""
     mine, other = a.evidence.instructions, b.evidence.instructions
     if not mine or not other:
         return mine or other
-    known = {a.first + each.offset for each in mine}
-    of_one_run = any(b.first + each.offset in known for each in other)
+    known = {a.first + instruction.offset for instruction in mine}
+    of_one_run = any(b.first + instruction.offset in known for instruction in other)
     first = _first(a, b)
-    found = {each.offset + (b.first - first if of_one_run else 0): each for each in other}
-    for each in mine:
-        offset = each.offset + (a.first - first if of_one_run else 0)
-        also = found.get(offset)
-        if also is not None and also.sass == each.sass and not each.line:
-            each = msgspec.structs.replace(each, file=also.file, line=also.line)
-        found[offset] = each
-    return tuple(msgspec.structs.replace(found[offset], offset=offset) for offset in sorted(found))
+    by_offset = {
+        instruction.offset + (b.first - first if of_one_run else 0): instruction
+        for instruction in other
+    }
+    for instruction in mine:
+        offset = instruction.offset + (a.first - first if of_one_run else 0)
+        also = by_offset.get(offset)
+        if also is not None and also.sass == instruction.sass and not instruction.line:
+            instruction = msgspec.structs.replace(instruction, file=also.file, line=also.line)
+        by_offset[offset] = instruction
+    return tuple(
+        msgspec.structs.replace(by_offset[offset], offset=offset) for offset in sorted(by_offset)
+    )

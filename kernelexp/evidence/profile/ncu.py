@@ -64,9 +64,9 @@ def find(named: str | None = None) -> Ncu:
         raise EnvironmentFault(
             f"ncu (Nsight Compute) is not on the PATH: install it, name it with --ncu, or {IMPORT}."
         )
-    said = processes.run([program, "--version"], timeout_s=60)
-    match = re.search(r"Version (\d+(?:\.\d+)+)", said.stdout)
-    if said.returncode != 0 or match is None:
+    done = processes.run([program, "--version"], timeout_s=60)
+    match = re.search(r"Version (\d+(?:\.\d+)+)", done.stdout)
+    if done.returncode != 0 or match is None:
         raise EnvironmentFault(f"{program} --version does not answer like ncu.")
     return Ncu(program=program, version=match[1])
 
@@ -88,12 +88,12 @@ def sections(ncu: Ncu, asked: str | None) -> tuple[str, ...]:
 
 
 def _known_sections(ncu: Ncu) -> list[str]:
-    said = processes.run([ncu.program, "--list-sections"], timeout_s=60)
-    lines = said.stdout.splitlines()
+    done = processes.run([ncu.program, "--list-sections"], timeout_s=60)
+    lines = done.stdout.splitlines()
     rules = [index for index, line in enumerate(lines) if line.startswith("---")]
     names = [line.split()[0] for line in lines[rules[1] + 1 :] if line.strip()] if rules[1:] else []
     names = [name for name in names if re.fullmatch(r"\w+", name)]
-    if said.returncode != 0 or not names:
+    if done.returncode != 0 or not names:
         raise EnvironmentFault(f"{ncu.program} --list-sections lists no sections.")
     return names
 
@@ -106,13 +106,13 @@ def read_report(ncu: Ncu, report: Path, wanted: Sequence[str], name: str = "") -
     found = []
     for page in wanted:
         argv = [ncu.program, "--import", str(report), "--csv", *PAGES[page]]
-        said = processes.run(argv, timeout_s=PRINT_LIMIT_S)
-        if said.returncode != 0:
+        done = processes.run(argv, timeout_s=PRINT_LIMIT_S)
+        if done.returncode != 0:
             raise EnvironmentFault(
-                f"{ncu.name} can't read {printable(name or report.name)}: {last_words(said)}"
+                f"{ncu.name} can't read {printable(name or report.name)}: {last_words(done)}"
             )
         try:
-            lines = io.StringIO(said.stdout, newline=None)
+            lines = io.StringIO(done.stdout, newline=None)
             found.append(pages.parse(lines, f"{name or report.name} ({page} page)"))
         except UsageError:
             if page == wanted[0]:

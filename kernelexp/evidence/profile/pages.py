@@ -13,8 +13,8 @@ from collections.abc import Iterable
 import msgspec
 
 from kernelexp.evidence.profile import figures, rows
-from kernelexp.evidence.profile.merging import Launch, merge
-from kernelexp.evidence.profile.reader import Reader, Reading
+from kernelexp.evidence.profile.merging import ProfiledLaunch, merge
+from kernelexp.evidence.profile.reader import LaunchReading, Reader
 from kernelexp.model.arm import ProfiledEvidence, ProfiledInstruction
 from kernelexp.model.errors import UsageError
 from kernelexp.model.text import printable
@@ -29,7 +29,7 @@ _TOOLKIT = re.compile(r"[/\\](?:cuda[^/\\]*|CUDA)[/\\].*include[/\\]")
 class Page(msgspec.Struct, frozen=True, kw_only=True):
     """What was read from one text."""
 
-    launches: tuple[Launch, ...]
+    launches: tuple[ProfiledLaunch, ...]
     lost: tuple[str, ...] = ()
     """What could not be read, a sentence each."""
 
@@ -72,7 +72,7 @@ def _what_it_is(reader: Reader) -> str:
 # ---- launches to evidence ------------------------------------------------------------------------
 
 
-def _launch(reading: Reading, mark: figures.Mark) -> Launch:
+def _launch(reading: LaunchReading, mark: figures.Mark) -> ProfiledLaunch:
     values: dict[str, float | str] = {}
     units: dict[str, str] = {}
     missing: list[str] = []
@@ -80,9 +80,11 @@ def _launch(reading: Reading, mark: figures.Mark) -> Launch:
         factor, base = figures.base(unit)
         if (value := figures.number(text, mark)) is not None:
             values[metric] = value * factor
-        elif found := figures.instances(text, mark):
-            values[metric] = found[0] * factor
-            values.update((f"{metric}[{name}]", each * factor) for name, each in found[1].items())
+        elif instances := figures.instances(text, mark):
+            values[metric] = instances[0] * factor
+            values.update(
+                (f"{metric}[{name}]", number * factor) for name, number in instances[1].items()
+            )
         else:
             if not figures.is_none(text):
                 values[metric] = text
@@ -106,7 +108,7 @@ def _launch(reading: Reading, mark: figures.Mark) -> Launch:
         advice=tuple(reading.advice),
         instructions=instructions,
     )
-    return Launch(
+    return ProfiledLaunch(
         kind=reading.kind,
         process=reading.process,
         id=reading.number,
@@ -121,17 +123,17 @@ def _triple(text: str) -> tuple[int, int, int] | None:
 
 
 def _instructions(
-    reading: Reading, mark: figures.Mark
+    reading: LaunchReading, mark: figures.Mark
 ) -> tuple[tuple[ProfiledInstruction, ...], int]:
     if not reading.instructions:
         return (), 0
     first = min(reading.instructions)
     places = _places(reading.lines)
-    made = []
+    instructions = []
     for address, (sass, texts) in sorted(reading.instructions.items()):
         read = ((column, figures.number(text, mark)) for column, text in texts.items())
         file, line = places.get(address, ("", 0))
-        made.append(
+        instructions.append(
             ProfiledInstruction(
                 offset=address - first,
                 sass=sass,
@@ -140,7 +142,7 @@ def _instructions(
                 figures={column: value for column, value in read if value},
             )
         )
-    return tuple(made), first
+    return tuple(instructions), first
 
 
 def _places(lines: dict[tuple[str, int], list[int]]) -> dict[int, tuple[str, int]]:
@@ -148,9 +150,9 @@ def _places(lines: dict[tuple[str, int], list[int]]) -> dict[int, tuple[str, int
 
     Lines of the CUDA toolkit's headers come last: the line that uses them says more.
     """
-    found: dict[int, tuple[str, int]] = {}
+    places: dict[int, tuple[str, int]] = {}
     ranked = sorted(lines, key=lambda at: (bool(_TOOLKIT.search(at[0])), len(lines[at]), at))
     for place in ranked:
         for address in lines[place]:
-            found.setdefault(address, place)
-    return found
+            places.setdefault(address, place)
+    return places

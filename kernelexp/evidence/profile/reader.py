@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from kernelexp.evidence.profile import figures, labels
-from kernelexp.evidence.profile.rows import Row
+from kernelexp.evidence.profile.rows import ProfileRow
 from kernelexp.model.arm import Advice
 from kernelexp.model.text import printable
 
@@ -23,7 +23,7 @@ _NAMELESS = frozenset({"Line No", "Source", "Address", "#"})
 _ZEROS = frozenset({"0", "-", "", "0.00", "0.000000"})
 
 
-class Reading:
+class LaunchReading:
     """A launch while its rows are read; figures are texts until the file's locale is known."""
 
     def __init__(self, kind: Kind, entry: str, process: str = "", number: str = "") -> None:
@@ -47,23 +47,23 @@ class Reader:
     """Rows to launches; the header before a row says of which page it is."""
 
     def __init__(self) -> None:
-        self.pages: list[list[Reading]] = []
+        self.pages: list[list[LaunchReading]] = []
         """The launches of each page, in their order."""
         self.header: list[str] = []
         self.is_cuda_only = False
-        self._known: dict[tuple[str, str, str, str], Reading] = {}
+        self._known: dict[tuple[str, str, str, str], LaunchReading] = {}
         self._kind: Kind | None = None
         self._units: list[str] = []
         self._at: dict[str, int] = {}
         """The columns of a source page by name; of two that are Source, the one of SASS."""
-        self._current: Reading | None = None
+        self._current: LaunchReading | None = None
         self._path, self._line = "", 0
         self._paths: set[str] = set()
         self._view = ""
         self._lost: dict[str, tuple[int, int]] = {}
         self._cut = False
 
-    def take(self, row: Row) -> None:
+    def take(self, row: ProfileRow) -> None:
         cells, self._cut = row.cells, row.cut
         if not cells:
             return
@@ -111,7 +111,7 @@ class Reader:
 
     # ---- raw and details ----
 
-    def _take_values(self, row: Row) -> None:
+    def _take_values(self, row: ProfileRow) -> None:
         if self._kind == "source":
             self._take_instruction(row)
         elif row.cells[0] == "" and self._kind == "raw":
@@ -123,16 +123,16 @@ class Reader:
         else:
             self._take_details(row)
 
-    def _reading(self, kind: Kind, named: dict[str, str]) -> Reading:
+    def _reading(self, kind: Kind, named: dict[str, str]) -> LaunchReading:
         entry = named.get("Kernel Name", "")
         process, number = named.get("Process ID", ""), named["ID"]
         key = (kind, process, number, entry)
         if key not in self._known:
-            self._known[key] = Reading(kind, entry, process, number)
+            self._known[key] = LaunchReading(kind, entry, process, number)
             self.pages[-1].append(self._known[key])
         return self._known[key]
 
-    def _take_raw(self, row: Row) -> None:
+    def _take_raw(self, row: ProfileRow) -> None:
         if len(row.cells) < len(self.header):
             self._lose(
                 row.line, f"{len(self.header) - len(row.cells):,} of its columns are missing"
@@ -148,7 +148,7 @@ class Reader:
                 unit = self._units[index] if index < len(self._units) else ""
                 reading.texts.setdefault(metric, (text, unit))
 
-    def _take_details(self, row: Row) -> None:
+    def _take_details(self, row: ProfileRow) -> None:
         named = dict(zip(self.header, _whole_description(row.cells, self.header), strict=False))
         if row.cut or "Section Name" not in named or len(row.cells) < self._details_width(named):
             self._lose(row.line, "the row is not whole, and is left out")
@@ -180,7 +180,7 @@ class Reader:
     # ---- source ----
 
     def _begin_source(self, entry: str) -> None:
-        self._current = Reading("source", entry)
+        self._current = LaunchReading("source", entry)
         self.pages[-1].append(self._current)
         self._paths = set()
 
@@ -190,7 +190,7 @@ class Reader:
             self._begin_source(entry)
         self._paths.add(self._path)
 
-    def _take_instruction(self, row: Row) -> None:
+    def _take_instruction(self, row: ProfileRow) -> None:
         cells = _whole_source(row.cells, self.header)
         if len(cells) < len(self.header):
             self._lose(row.line, f"{len(self.header) - len(cells):,} of its columns are missing")

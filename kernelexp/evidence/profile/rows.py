@@ -17,7 +17,7 @@ _FIRST = ("ID", "Kernel Name", "File Path", "File Name", "Function Name", "Line 
 """The first cells of the headers of ncu's pages."""
 
 
-class Row(msgspec.Struct, frozen=True):
+class ProfileRow(msgspec.Struct, frozen=True):
     """The cells of one row."""
 
     cells: list[str]
@@ -27,7 +27,7 @@ class Row(msgspec.Struct, frozen=True):
     """The file ends within it; its last cell is left out."""
 
 
-def read(lines: Iterable[str]) -> Iterator[Row]:
+def read(lines: Iterable[str]) -> Iterator[ProfileRow]:
     """The rows of all tables, with their headers; the lines of ncu and of the program left out."""
     quoted, delimiter = True, ","
     inside = False
@@ -84,7 +84,7 @@ def _delimiter(header: str) -> str:
     return max(",;\t", key=header.count)
 
 
-def _split(text: str, line: int, delimiter: str) -> Row:
+def _split(text: str, line: int, delimiter: str) -> ProfileRow:
     """A row of which every cell is quoted."""
     cells = text.split(f'"{delimiter}"')
     cells[0] = cells[0][1:]
@@ -99,15 +99,15 @@ def _split(text: str, line: int, delimiter: str) -> Row:
     if text.count('"') > 2 * len(cells) + cut:
         try:
             (strict,) = csv.reader([text], delimiter=delimiter, strict=True)
-            return Row(strict, line)
+            return ProfileRow(strict, line)
         except (csv.Error, ValueError):
             pass  # ncu's own quotes
-    return Row(cells, line, cut)
+    return ProfileRow(cells, line, cut)
 
 
-def _plain(text: str, line: int, delimiter: str) -> Row:
+def _plain(text: str, line: int, delimiter: str) -> ProfileRow:
     try:
         (cells,) = csv.reader([text], delimiter=delimiter)
     except (csv.Error, ValueError):
         cells = text.split(delimiter)
-    return Row(cells, line)
+    return ProfileRow(cells, line)

@@ -27,7 +27,7 @@ from kernelexp.evidence.measure.process import (
 )
 from kernelexp.evidence.measure.worker import JOB, TURN
 from kernelexp.evidence.profile import ncu as programs
-from kernelexp.evidence.profile.merging import Launch, join, merge
+from kernelexp.evidence.profile.merging import ProfiledLaunch, join, merge
 from kernelexp.evidence.profile.ncu import Ncu
 from kernelexp.model.arm import Arm, ProfiledEvidence
 from kernelexp.model.errors import EnvironmentFault, KernelexpError, KernelFault
@@ -49,7 +49,7 @@ _LAUNCH_FAILED = "LaunchFailed"
 _MORE = "allow more with --limit profile=20m, or collect less with --sections"
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class ProfileSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How to profile, as the command line says it."""
 
     size: str = "full"
@@ -65,7 +65,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Index or UUID; None takes the first."""
 
 
-class Taken(msgspec.Struct, frozen=True, kw_only=True):
+class ProfileTaken(msgspec.Struct, frozen=True, kw_only=True):
     """The evidence of a launch, and what of it was not to be had, a sentence each."""
 
     evidence: ProfiledEvidence
@@ -80,7 +80,7 @@ def find_gpu(selector: str | None) -> Device:
         raise EnvironmentFault(f"{str(error).rstrip('.')}; or {programs.IMPORT}.") from None
 
 
-def take(root: Path, arm: Arm, settings: Settings, limits: Limits, ncu: Ncu) -> Taken:
+def take(root: Path, arm: Arm, settings: ProfileSettings, limits: Limits, ncu: Ncu) -> ProfileTaken:
     """Profiles one arm that is built, in one pass of ncu for its counters and one for its source.
 
     A pass over source counters that hangs or fails loses only these. Raises EnvironmentFault (no
@@ -92,7 +92,7 @@ def take(root: Path, arm: Arm, settings: Settings, limits: Limits, ncu: Ncu) -> 
     refuse_other_architectures(job, target)
     counters = tuple(name for name in settings.sections if name != programs.SOURCE)
     lost: list[str] = []
-    launch: Launch | None = None
+    launch: ProfiledLaunch | None = None
     with devices.hold(target.uuid), tempfile.TemporaryDirectory(prefix="kernelexp-") as folder:
         taking = _Passes(job, target, settings, limits.profile_s, ncu, Path(folder))
         if counters or settings.metrics:
@@ -107,7 +107,9 @@ def take(root: Path, arm: Arm, settings: Settings, limits: Limits, ncu: Ncu) -> 
                     raise
                 lost.append(f"no source counters: {error}")
     assert launch is not None, "no sections"
-    return Taken(evidence=_complete(launch.evidence, settings, target, ncu), lost=tuple(lost))
+    return ProfileTaken(
+        evidence=_complete(launch.evidence, settings, target, ncu), lost=tuple(lost)
+    )
 
 
 def _job(root: Path, arm: Arm, size: str, limits: Limits) -> Job:
@@ -125,7 +127,7 @@ def _job(root: Path, arm: Arm, size: str, limits: Limits) -> Job:
 
 
 def _complete(
-    evidence: ProfiledEvidence, settings: Settings, target: Device, ncu: Ncu
+    evidence: ProfiledEvidence, settings: ProfileSettings, target: Device, ncu: Ncu
 ) -> ProfiledEvidence:
     figures = evidence.figures
     absent = [name for name in settings.metrics if not _has(figures, name)]
@@ -151,7 +153,13 @@ class _Passes:
     """One variant on one GPU; each pass has a worker and a report of its own."""
 
     def __init__(
-        self, job: Job, target: Device, settings: Settings, limit_s: float, ncu: Ncu, folder: Path
+        self,
+        job: Job,
+        target: Device,
+        settings: ProfileSettings,
+        limit_s: float,
+        ncu: Ncu,
+        folder: Path,
     ) -> None:
         self._job, self._target, self._settings = job, target, settings
         self._limit_s, self._ncu, self._folder = limit_s, ncu, folder
@@ -160,14 +168,14 @@ class _Passes:
 
     def collect(
         self, sections: Sequence[str], metrics: Sequence[str], pages: Sequence[str]
-    ) -> Launch:
+    ) -> ProfiledLaunch:
         """One pass; the pages that are read of its report."""
         folder = self._folder / ("source" if programs.SOURCE in sections else "counters")
         folder.mkdir()
         self._write_job(folder)
         report = folder / "profile.ncu-rep"
-        said = self._run(folder, report, sections, metrics)
-        self._refuse(said, folder, report)
+        done = self._run(folder, report, sections, metrics)
+        self._refuse(done, folder, report)
         read = programs.read_report(self._ncu, report, pages)
         if (count := len(read[0].launches)) != 1:
             raise EnvironmentFault(
@@ -175,7 +183,7 @@ class _Passes:
                 "launches a kernel of the same name."
             )
         first, *_ = merge([page.launches for page in read])
-        gaps = (*first.evidence.missing, *programs.missing_metrics(said))
+        gaps = (*first.evidence.missing, *programs.missing_metrics(done))
         missing = tuple(name for name in dict.fromkeys(gaps) if name not in first.evidence.figures)
         evidence = msgspec.structs.replace(first.evidence, missing=missing)
         return msgspec.structs.replace(first, evidence=evidence)

@@ -20,17 +20,17 @@ from kernelexp.system.process import processes
 from kernelexp.system.toolchain import Toolchain
 from warpsim import compiled
 from warpsim.runtime import containers
-from warpsim.runtime.containers import Image
+from warpsim.runtime.containers import FatImage
 from warpsim.runtime.protocol import Channel
 from warpsim.runtime.reports import Report
-from warpsim.runtime.server import Server, Wanted
+from warpsim.runtime.server import Server, Settings
 
 SOCKET = "WARPSIM_SOCKET"
 GRACE_S = 2.0
 """How long a process that serves a program may outlive it."""
 
 
-class Ran(msgspec.Struct, frozen=True, kw_only=True):
+class ProgramRun(msgspec.Struct, frozen=True, kw_only=True):
     """A program that has ended."""
 
     returncode: int
@@ -42,7 +42,7 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
 
 def run(
     argv: Sequence[str],
-    wanted: Wanted,
+    settings: Settings,
     tools: Toolchain,
     library: Path,
     native: str,
@@ -51,7 +51,7 @@ def run(
     environment: Mapping[str, str] | None = None,
     timeout_s: float | None = None,
     output: int | None = None,
-) -> Ran:
+) -> ProgramRun:
     """Runs a program that is linked with the runtime in the folder `library`.
 
     native: the compiled part of the emulator; empty: Python does it all.
@@ -65,7 +65,7 @@ def run(
         path = f"{place}/socket"
         listener.bind(path)
         listener.listen()
-        supervisor = _Supervisor(listener, Path(place), wanted, tools)
+        supervisor = _Supervisor(listener, Path(place), settings, tools)
         search = [str(library), *filter(None, [os.environ.get("LD_LIBRARY_PATH", "")])]
         added = {SOCKET: path, "LD_LIBRARY_PATH": ":".join(search), **(environment or {})}
         with listener, contextlib.ExitStack() as at_end:
@@ -78,18 +78,20 @@ def run(
                 output=output,
                 meanwhile=supervisor.serve,
             )
-        return Ran(returncode=ended.returncode, seconds=ended.seconds, reports=supervisor.reports())
+        return ProgramRun(
+            returncode=ended.returncode, seconds=ended.seconds, reports=supervisor.reports()
+        )
 
 
 class _Supervisor:
     """Accepts connections, and forks a process for each."""
 
     def __init__(
-        self, listener: socket.socket, place: Path, wanted: Wanted, tools: Toolchain
+        self, listener: socket.socket, place: Path, settings: Settings, tools: Toolchain
     ) -> None:
         self._listener = listener
         self._place = place
-        self._wanted = wanted
+        self._settings = settings
         self._tools = tools
         self._children: list[int] = []
 
@@ -114,7 +116,7 @@ class _Supervisor:
             self._children.append(child)
             return
         self._listener.close()
-        _work(connection, report, self._wanted, _extractor(self._tools, report))
+        _work(connection, report, self._settings, _extractor(self._tools, report))
 
     def finish(self) -> None:
         """The program is gone: what serves it comes to its end too."""
@@ -134,7 +136,10 @@ class _Supervisor:
 
 
 def _work(
-    connection: socket.socket, path: Path, wanted: Wanted, extract: Callable[[bytes], list[Image]]
+    connection: socket.socket,
+    path: Path,
+    settings: Settings,
+    extract: Callable[[bytes], list[FatImage]],
 ) -> None:
     """What the forked process does; it does not return."""
     code = 1
@@ -143,7 +148,7 @@ def _work(
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
-        report = Server(Channel(connection), wanted, extract).serve()
+        report = Server(Channel(connection), settings, extract).serve()
         path.write_bytes(msgspec.msgpack.encode(report))
         code = 0
     except BaseException:
@@ -154,10 +159,10 @@ def _work(
         os._exit(code)
 
 
-def _extractor(tools: Toolchain, beside: Path) -> Callable[[bytes], list[Image]]:
+def _extractor(tools: Toolchain, beside: Path) -> Callable[[bytes], list[FatImage]]:
     """Reads containers with compressed images by cuobjdump."""
 
-    def extract(container: bytes) -> list[Image]:
+    def extract(container: bytes) -> list[FatImage]:
         with tempfile.TemporaryDirectory(dir=beside.parent) as folder:
             file = Path(folder) / "m.fatbin"
             file.write_bytes(container)
@@ -169,8 +174,8 @@ def _extractor(tools: Toolchain, beside: Path) -> Callable[[bytes], list[Image]]
     return extract
 
 
-def _extracted(folder: Path) -> Iterator[Image]:
+def _extracted(folder: Path) -> Iterator[FatImage]:
     for file in sorted(folder.glob("*.ptx")):
         yield containers.ptx_image(file.read_bytes())
     for file in sorted(folder.glob("*.cubin")):
-        yield Image(is_ptx=False, arch=0, content=file.read_bytes())
+        yield FatImage(is_ptx=False, arch=0, content=file.read_bytes())

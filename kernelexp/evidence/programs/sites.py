@@ -20,7 +20,7 @@ _ET_DYN = 3
 LIMIT_S = 120.0
 
 
-class Site(msgspec.Struct, frozen=True, kw_only=True):
+class CallSite(msgspec.Struct, frozen=True, kw_only=True):
     """A line of a program."""
 
     file: str
@@ -38,7 +38,7 @@ class _Mapping(msgspec.Struct, frozen=True, kw_only=True):
     file: str
 
 
-def resolve(maps: str, stacks: Iterable[Sequence[int]]) -> dict[tuple[int, ...], Site]:
+def resolve(maps: str, stacks: Iterable[Sequence[int]]) -> dict[tuple[int, ...], CallSite]:
     """The innermost line of the program itself in each stack of return addresses; those without
     line tables are left out."""
     mappings = list(_mappings(maps))
@@ -49,7 +49,7 @@ def resolve(maps: str, stacks: Iterable[Sequence[int]]) -> dict[tuple[int, ...],
             for each in mappings:
                 if each.first <= address < each.end and _RUNTIME not in each.file:
                     wanted[each.file].add(address)
-    lines: dict[int, list[Site]] = {}
+    lines: dict[int, list[CallSite]] = {}
     for file, addresses in wanted.items():
         lines.update(_lines(file, mappings, sorted(addresses)))
     found = {stack: _own(stack, lines) for stack in kept}
@@ -64,7 +64,7 @@ def _mappings(maps: str) -> Iterable[_Mapping]:
             yield _Mapping(first=first, end=end, offset=offset, file=match[4])
 
 
-def _own(stack: Sequence[int], lines: Mapping[int, list[Site]]) -> Site | None:
+def _own(stack: Sequence[int], lines: Mapping[int, list[CallSite]]) -> CallSite | None:
     for address in stack:
         for site in lines.get(address, []):
             if not site.file.startswith(("?", *_HEADERS)) and not any(
@@ -77,7 +77,7 @@ def _own(stack: Sequence[int], lines: Mapping[int, list[Site]]) -> Site | None:
 
 def _lines(
     file: str, mappings: Sequence[_Mapping], addresses: Sequence[int]
-) -> dict[int, list[Site]]:
+) -> dict[int, list[CallSite]]:
     """The lines of each address, innermost first, by binutils' addr2line."""
     program = shutil.which("addr2line")
     if program is None or not Path(file).is_file():
@@ -87,16 +87,16 @@ def _lines(
     by_offset = {address - 1 - base: address for address in addresses}
     argv = [program, "-e", file, "-f", "-C", "-i", "-a", *(f"{each:#x}" for each in by_offset)]
     done = processes.run(argv, timeout_s=LIMIT_S)
-    found: dict[int, list[Site]] = {}
+    found: dict[int, list[CallSite]] = {}
     rest = iter(done.stdout.splitlines())
-    current: list[Site] = []
+    current: list[CallSite] = []
     for word in rest:
         if word.startswith("0x"):
             current = found.setdefault(by_offset[int(word, 16)], [])
             continue
         name, _, line = next(rest, "").partition(" (")[0].rpartition(":")
         if line.isdigit():
-            current.append(Site(file=name, line=int(line), function=word))
+            current.append(CallSite(file=name, line=int(line), function=word))
     return found
 
 

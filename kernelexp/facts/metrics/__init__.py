@@ -79,19 +79,21 @@ def read(name: str, arm: Arm, kind: Kind | None = None) -> Value | None:
     if name in METRICS:
         return METRICS[name].read(arm)
     every = families.figures(arm)
-    named = (each for each in every if each[0].name == name and kind in (None, each[0].kind))
+    named = (
+        figure for figure in every if figure[0].name == name and kind in (None, figure[0].kind)
+    )
     return next((value for _, value in named), None)
 
 
 def figures(arm: Arm, *kinds: Kind) -> dict[str, Figure]:
     """All figures of an arm by name, of the given kinds or of every kind, in the table's order."""
-    found: dict[str, Figure] = {}
+    figures_read: dict[str, Figure] = {}
     table = ((metric, metric.read(arm)) for metric in METRICS.values())
     for metric, value in itertools.chain(table, families.figures(arm)):
         if value is not None and (not kinds or metric.kind in kinds):
             # What was built goes before what a profile has under the same name of ncu's.
-            found.setdefault(metric.name, Figure(metric=metric, value=value))
-    return found
+            figures_read.setdefault(metric.name, Figure(metric=metric, value=value))
+    return figures_read
 
 
 BUILD_SUMMARY: dict[str, tuple[str, ...]] = {

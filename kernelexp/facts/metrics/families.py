@@ -29,8 +29,8 @@ def figures(arm: Arm) -> Iterator[tuple[Metric, Value]]:
         for name, value in (*arm.profiled.figures.items(), *derived.derive(arm.profiled.figures)):
             if _is_figure(value):
                 yield _of_profile(name, arm.profiled.units.get(name, "")), value
-    for each in _counts(arm):
-        for counter, count in each.counters.items():
+    for counts in _counts(arm):
+        for counter, count in counts.counters.items():
             yield of_counter(counter), count
 
 
@@ -61,7 +61,7 @@ def of_printed(name: str, unit: str, better: Better) -> Metric:
 def printed(arm: Arm) -> dict[str, float]:
     """The values of what a program printed, by the names of their metrics."""
     results = arm.measured.printed if arm.measured else {}
-    return {f"{PRINTED}{name}": each.value for name, each in sorted(results.items())}
+    return {f"{PRINTED}{name}": result.value for name, result in sorted(results.items())}
 
 
 def spell_printed(name: str, unit: str) -> str:
@@ -86,7 +86,7 @@ def of_counter(counter: str) -> Metric:
 
     def read(arm: Arm) -> Value | None:
         of_isa = (count for count in _counts(arm) if count.isa == isa)
-        return next((each.counters.get(counter, 0) for each in of_isa), None)
+        return next((evidence.counters.get(counter, 0) for evidence in of_isa), None)
 
     return Metric(
         name=counter,
@@ -130,4 +130,4 @@ def _of_profile(name: str, unit: str) -> Metric:
 def _counts(arm: Arm) -> tuple[EmulatedEvidence, ...]:
     """The emulations that counters are read from: of SASS, under ncu's names, and of PTX."""
     ptx = arm.executed if arm.executed and arm.executed.isa == "ptx" else None
-    return tuple(each for each in (arm.counted, ptx) if each and each.finished)
+    return tuple(evidence for evidence in (arm.counted, ptx) if evidence and evidence.finished)

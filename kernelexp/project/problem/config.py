@@ -118,7 +118,7 @@ def _read(
             failure = "" if refusals else _first_error(done.stderr)
             return Configured(refusals=refusals, failure=failure), files
         figures = _figures(out)
-    values = {each: figures.pop(f"_term_{i}") for i, each in enumerate(expressions)}
+    values = {expression: figures.pop(f"_term_{i}") for i, expression in enumerate(expressions)}
     return (
         Configured(
             exports=figures,
@@ -168,7 +168,7 @@ def _figures(path: Path) -> dict[str, int]:
     """The constants kx_<name> of an object file, by <name>."""
     from elftools.elf.elffile import ELFFile
 
-    found = {}
+    figures_read = {}
     with path.open("rb") as file:
         elf: Any = ELFFile(file)
         for symbol in elf.get_section_by_name(".symtab").iter_symbols():
@@ -177,8 +177,8 @@ def _figures(path: Path) -> dict[str, int]:
                 data = b"" if section["sh_type"] == "SHT_NOBITS" else section.data()
                 first = symbol["st_value"]
                 figure = int.from_bytes(data[first : first + 4], "little")
-                found[symbol.name.removeprefix(PREFIX)] = figure
-    return dict(sorted(found.items()))
+                figures_read[symbol.name.removeprefix(PREFIX)] = figure
+    return dict(sorted(figures_read.items()))
 
 
 def fill(term: str, values: Mapping[str, int]) -> str:
@@ -186,6 +186,6 @@ def fill(term: str, values: Mapping[str, int]) -> str:
     summands = [
         _EXPRESSION.sub(lambda match: f"{values[match.group(1)]:,}", summand)
         for summand in term.split(" + ")
-        if all(values[each] for each in _EXPRESSION.findall(summand))
+        if all(values[name] for name in _EXPRESSION.findall(summand))
     ]
     return " + ".join(summands)

@@ -11,15 +11,15 @@ from kernelexp.model.axes import AxisValue
 from kernelexp.model.errors import UsageError
 from kernelexp.model.problem import Budget, Work
 from kernelexp.system.process import isolated
-from kernelexp.system.process.isolated import Limit
+from kernelexp.system.process.isolated import TimeLimit
 from warpsim.launch import Launch
 
 TIMEOUT_S = 60.0
 
 
-def limit(seconds: float = TIMEOUT_S) -> Limit:
+def limit(seconds: float = TIMEOUT_S) -> TimeLimit:
     """What each stage of a problem.py may take."""
-    return Limit(name="problem", seconds=seconds)
+    return TimeLimit(name="problem", seconds=seconds)
 
 
 class Point(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,7 +30,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     exports: dict[str, int] | None = None
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
+class ProblemQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """All that a command wants to know of one problem.py."""
 
     root: str
@@ -39,7 +39,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     launches_of: tuple[str, ...]
     separately: bool
     """Whether a point whose launches can't be had says so, instead of ending the whole answer."""
-    limit: Limit
+    limit: TimeLimit
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,7 +82,7 @@ def consult(
     ConfigurationError for a fault of problem.py, but for one that is a point's own where they are
     to be had `separately`; UsageError for a size that it does not have.
     """
-    question = Question(
+    question = ProblemQuestion(
         root=str(root),
         kernel=kernel,
         points=tuple(points),

@@ -36,7 +36,7 @@ from kernelexp.project.problem.faults import (
     launch_faults,
     tensor_fault,
 )
-from kernelexp.project.problem.source import Source
+from kernelexp.project.problem.source import ProblemFile
 from warpsim.dtypes import SCALARS, TORCH_NAMES, own_name
 from warpsim.launch import Launch, Scalar, StructValue, TensorMap
 
@@ -56,7 +56,7 @@ def load_file(
 
     Each call of one of its functions runs inside `around(function)`.
     """
-    source = Source(path.resolve(), name or path.name, around or (lambda _: nullcontext()))
+    source = ProblemFile(path.resolve(), name or path.name, around or (lambda _: nullcontext()))
     module = source.execute()
     missing = [each for each in REQUIRED if not hasattr(module, each)]
     if missing:
@@ -69,7 +69,7 @@ def load_file(
 class _Functions:
     """The functions of a problem.py, each called under blame and its result checked."""
 
-    def __init__(self, source: Source, module: ModuleType) -> None:
+    def __init__(self, source: ProblemFile, module: ModuleType) -> None:
         self._source, self._module = source, module
 
     def problem(self) -> Problem:
@@ -102,16 +102,16 @@ class _Functions:
         return sizes
 
     def outputs(self, size: Size) -> Mapping[str, Array]:
-        found = self._call("outputs", size)
-        if not found:
+        arrays = self._call("outputs", size)
+        if not arrays:
             raise self._fault("outputs", "it names no array: name what the kernel writes.")
-        return self._arrays("outputs", found)
+        return self._arrays("outputs", arrays)
 
     def workspaces(self, axes: Axes, size: Size, exports: Mapping[str, int]) -> Mapping[str, Array]:
         if not hasattr(self._module, "workspaces"):
             return {}
-        found = self._call("workspaces", *self._wanted("workspaces", axes, size, exports))
-        return self._arrays("workspaces", found)
+        arrays = self._call("workspaces", *self._wanted("workspaces", axes, size, exports))
+        return self._arrays("workspaces", arrays)
 
     def _arrays(self, function: str, found: Any) -> Mapping[str, Array]:
         if not isinstance(found, Mapping):
@@ -180,8 +180,8 @@ class _Functions:
                 raise self._fault("reference", fault)
 
     def tolerance(self, size: Size, arch: str, axes: Axes) -> Tolerance:
-        found = self._call("tolerance", *self._wanted("tolerance", size, arch, axes))
-        bounds = self._convert("tolerance", found, Tolerance)
+        limit = self._call("tolerance", *self._wanted("tolerance", size, arch, axes))
+        bounds = self._convert("tolerance", limit, Tolerance)
         for name in ("rtol", "atol", "of_rms"):
             bound = getattr(bounds, name)
             if not (math.isfinite(bound) and bound >= 0):
@@ -192,8 +192,8 @@ class _Functions:
 
     def launches(self, axes: Axes, size: Size, exports: Mapping[str, int]) -> tuple[Launch, ...]:
         with self._source.blame("launch"):
-            found = self._module.launch(*self._wanted("launch", axes, size, exports))
-            steps = list(found) if isinstance(found, Iterable) else [found]
+            job = self._module.launch(*self._wanted("launch", axes, size, exports))
+            steps = list(job) if isinstance(job, Iterable) else [job]
         if not steps:
             raise self._fault("launch", "it returns no launch.")
         if sum(step.main for step in steps if isinstance(step, Launch)) > 1:
@@ -233,8 +233,8 @@ class _Functions:
         if not hasattr(self._module, "constraints"):
             return ()
         with self._source.blame("constraints"):
-            found = list(self._module.constraints(axes, arch) or ())
-        return self._convert("constraints", found, tuple[str, ...])
+            reasons = list(self._module.constraints(axes, arch) or ())
+        return self._convert("constraints", reasons, tuple[str, ...])
 
     def tiles(self, axes: Axes, size: Size, exports: Mapping[str, int]) -> int | None:
         return self._optional("tiles", int, *self._wanted("tiles", axes, size, exports))
@@ -242,8 +242,8 @@ class _Functions:
     def _wanted(self, function: str, *arguments: Any) -> tuple[Any, ...]:
         """All the arguments, or without the last where the function does not take it."""
         implemented = getattr(self._module, function, None)
-        taken = len(inspect.signature(implemented).parameters) if callable(implemented) else 0
-        return arguments if taken == len(arguments) else arguments[:-1]
+        accepted = len(inspect.signature(implemented).parameters) if callable(implemented) else 0
+        return arguments if accepted == len(arguments) else arguments[:-1]
 
     def budget(self, axes: Axes, arch: str) -> Budget | None:
         return self._optional("budget", Budget, axes, arch)
@@ -255,21 +255,21 @@ class _Functions:
     def _optional(self, function: str, kind: type[T], *arguments: Any) -> T | None:
         if not hasattr(self._module, function):
             return None
-        found = self._call(function, *arguments)
-        return None if found is None else self._convert(function, found, kind)
+        value = self._call(function, *arguments)
+        return None if value is None else self._convert(function, value, kind)
 
     def _constant(self, name: str, kind: type[T], default: T) -> T:
         value = getattr(self._module, name, default)
         try:
-            found: T = _convert(value, kind)
-            return found
+            constant: T = _convert(value, kind)
+            return constant
         except (msgspec.ValidationError, TypeError) as error:
             raise ConfigurationError(f"{self._source.name}: {name}: {error}.") from None
 
     def _convert(self, function: str, value: Any, kind: type[T]) -> T:
         try:
-            found: T = _convert(value, kind)
-            return found
+            converted: T = _convert(value, kind)
+            return converted
         except (msgspec.ValidationError, TypeError) as error:
             raise self._fault(function, f"it returns {describe(value)}: {error}.") from None
 

@@ -15,7 +15,7 @@ from kernelexp.model.problem import Blank
 from kernelexp.project.problem import imports
 
 
-class Source:
+class ProblemFile:
     """A problem.py as a file: runs it, and says where in it something went wrong."""
 
     def __init__(

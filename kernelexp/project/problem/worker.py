@@ -7,12 +7,12 @@ from pathlib import Path
 from kernelexp.model.errors import ConfigurationError
 from kernelexp.model.problem import Problem
 from kernelexp.project.problem import consult, loader
-from kernelexp.project.problem.consult import Consulted, Facts, Point, Question
+from kernelexp.project.problem.consult import Consulted, Facts, Point, ProblemQuestion
 from kernelexp.system.process import isolated
 from kernelexp.system.process.isolated import Watch
 
 
-def answer(question: Question, watch: Watch) -> Consulted:
+def answer(question: ProblemQuestion, watch: Watch) -> Consulted:
     """Everything that was asked."""
     with watch.stage(question.limit):
         problem = loader.load(Path(question.root), question.kernel)
@@ -43,7 +43,7 @@ def _rules(problem: Problem, point: Point) -> Facts:
 
 
 def _try_launches(
-    problem: Problem, point: Point, exports: dict[str, int], question: Question
+    problem: Problem, point: Point, exports: dict[str, int], question: ProblemQuestion
 ) -> Facts:
     try:
         return _launches(problem, point, exports, question.launches_of)
@@ -68,4 +68,4 @@ def _launches(
 
 def main() -> None:
     """The question on standard input, the answer on standard output."""
-    isolated.serve(Question, answer)
+    isolated.serve(ProblemQuestion, answer)

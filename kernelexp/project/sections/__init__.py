@@ -93,8 +93,8 @@ def is_own(name: str) -> bool:
 def find(which: Sequence[str] = ()) -> tuple[Section, ...]:
     """Sections by name or by file (what ends in .yaml or .yml); without any, all of kernelexp's."""
     return tuple(
-        read(Path(each)) if each.endswith((".yaml", ".yml")) else builtin(each)
-        for each in (which or NAMES)
+        read(Path(name)) if name.endswith((".yaml", ".yml")) else builtin(name)
+        for name in (which or NAMES)
     )
 
 

@@ -11,7 +11,7 @@ from kernelexp.model.text import quote
 from kernelexp.project.faults import Fault, KeyPath
 from kernelexp.project.sections.formula import FUNCTIONS, FormulaError, parse
 from kernelexp.project.sections.given import GIVEN
-from kernelexp.project.sections.shape import FAMILIES, Case, Section, Texts
+from kernelexp.project.sections.shape import FAMILIES, ConditionalSentence, Section, Texts
 from kernelexp.project.yamlfile import Document
 
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
@@ -75,8 +75,8 @@ def _formulas(
         return
     if not written:
         yield document.fault(path, "give at least one formula.")
-    for index, each in enumerate(written):
-        yield from _formula(document, (*path, index), each, known)
+    for index, text in enumerate(written):
+        yield from _formula(document, (*path, index), text, known)
 
 
 def _formula(document: Document, path: KeyPath, text: str, known: Iterable[str]) -> Iterator[Fault]:
@@ -93,7 +93,7 @@ def _formula(document: Document, path: KeyPath, text: str, known: Iterable[str])
 def _texts(
     document: Document, path: KeyPath, texts: Texts, known: Iterable[str]
 ) -> Iterator[Fault]:
-    cases = [Case(text=texts)] if isinstance(texts, str) else texts
+    cases = [ConditionalSentence(text=texts)] if isinstance(texts, str) else texts
     for index, case in enumerate(cases):
         place = path if isinstance(texts, str) else (*path, index)
         if case.when:

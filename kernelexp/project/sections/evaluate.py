@@ -13,11 +13,11 @@ from kernelexp.project.sections import formula, units
 from kernelexp.project.sections.check import PLACEHOLDER
 from kernelexp.project.sections.given import NOTHING, Input, Run, family_of, inputs
 from kernelexp.project.sections.shape import (
-    Case,
+    ConditionalSentence,
     Derived,
     Instructions,
-    Metric,
     Section,
+    SectionMetric,
     Sum,
     Texts,
 )
@@ -61,7 +61,7 @@ class Hot(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     line: int = 0
 
 
-class Reading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SectionReading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A section, read from one profile."""
 
     section: str
@@ -77,23 +77,26 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the section needs and the profile does not have, as sentences."""
 
 
-def evaluate(section: Section, evidence: ProfiledEvidence, run: Run = NOTHING) -> Reading:
+def evaluate(section: Section, evidence: ProfiledEvidence, run: Run = NOTHING) -> SectionReading:
     """The section's values for a profile. What is missing is said in them; nothing is raised."""
     family = family_of(evidence)
     values = [
-        *(_figure(name, each, evidence, family) for name, each in section.metrics.items()),
-        *(_sum(name, each, evidence) for name, each in section.sums.items()),
+        *(
+            _figure(name, formula_text, evidence, family)
+            for name, formula_text in section.metrics.items()
+        ),
+        *(_sum(name, parts, evidence) for name, parts in section.sums.items()),
     ]
     known = {
         **inputs(evidence, run),
         **{each.name: _as_input(each) for each in values if each.value is not None},
     }
-    for name, each in section.derived.items():
-        value = _derive(name, each, known)
+    for name, formulas in section.derived.items():
+        value = _derive(name, formulas, known)
         values.append(value)
         if value.value is not None:
             known[name] = _as_input(value)
-    written: dict[str, Metric | Sum | Derived] = {
+    written: dict[str, SectionMetric | Sum | Derived] = {
         **section.metrics,
         **section.sums,
         **section.derived,
@@ -105,7 +108,7 @@ def evaluate(section: Section, evidence: ProfiledEvidence, run: Run = NOTHING) -
         for value in values
     )
     listed = section.instructions
-    return Reading(
+    return SectionReading(
         section=section.name,
         title=section.title,
         about=section.about.strip(),
@@ -124,13 +127,13 @@ def _needs_source(section: Section, evidence: ProfiledEvidence) -> tuple[str, ..
     return ("The profile has no source page: nothing is attributed to instructions.",)
 
 
-def _row(name: str, wanted: Metric | Sum | Derived) -> Value:
+def _row(name: str, wanted: SectionMetric | Sum | Derived) -> Value:
     return Value(
         name=name, label=wanted.label, group=wanted.group, unit=wanted.unit, shown=wanted.shown
     )
 
 
-def _figure(name: str, wanted: Metric, evidence: ProfiledEvidence, family: str) -> Value:
+def _figure(name: str, wanted: SectionMetric, evidence: ProfiledEvidence, family: str) -> Value:
     metric = _name_on(wanted, evidence, family)
     value = msgspec.structs.replace(_row(name, wanted), metric=metric)
     if not metric:
@@ -141,12 +144,14 @@ def _figure(name: str, wanted: Metric, evidence: ProfiledEvidence, family: str) 
         return msgspec.structs.replace(value, value=float(figure), unit=unit)
     if figure is not None:
         return msgspec.structs.replace(value, missing="no number in this profile")
-    refused = any(metric == each or metric.startswith(f"{each}.") for each in evidence.missing)
+    refused = any(
+        metric == absent or metric.startswith(f"{absent}.") for absent in evidence.missing
+    )
     why = "ncu could not collect it" if refused else "not in this profile"
     return msgspec.structs.replace(value, missing=why)
 
 
-def _name_on(wanted: Metric, evidence: ProfiledEvidence, family: str) -> str:
+def _name_on(wanted: SectionMetric, evidence: ProfiledEvidence, family: str) -> str:
     """ncu's name on the chip; empty where the chip has none."""
     if isinstance(wanted.metric, str):
         return wanted.metric
@@ -211,24 +216,24 @@ def _as_input(value: Value) -> Input:
 
 
 def _explain(texts: Texts, known: Mapping[str, Input]) -> str:
-    cases = [Case(text=texts)] if isinstance(texts, str) else texts
+    cases = [ConditionalSentence(text=texts)] if isinstance(texts, str) else texts
     return next((_fill(case.text, known) for case in cases if _holds(case, known)), "")
 
 
-def _holds(case: Case, known: Mapping[str, Input]) -> bool:
+def _holds(case: ConditionalSentence, known: Mapping[str, Input]) -> bool:
     """Whether its condition is known to hold."""
     if case.without and case.without in known:
         return False
     if not case.when:
         return True
-    numbers = {name: each.value for name, each in known.items()}
+    numbers = {name: value.value for name, value in known.items()}
     return bool(formula.evaluate(formula.parse(case.when), numbers))
 
 
 def _fill(text: str, known: Mapping[str, Input]) -> str:
     def figure(name: str) -> str:
-        each = known.get(name)
-        return units.spell(each.value, each.unit) if each else "not known"
+        value_known = known.get(name)
+        return units.spell(value_known.value, value_known.unit) if value_known else "not known"
 
     return " ".join(PLACEHOLDER.sub(lambda match: figure(match[1]), text).split())
 

@@ -6,13 +6,13 @@ import msgspec
 
 from kernelexp.model.arm import ProfiledEvidence
 from kernelexp.project import sections
-from kernelexp.project.sections.evaluate import Reading, evaluate
+from kernelexp.project.sections.evaluate import SectionReading, evaluate
 from kernelexp.project.sections.given import Run
 
 _DURATION = "gpu__time_duration.sum"
 
 
-def gap(evidence: ProfiledEvidence, run: Run) -> Reading:
+def gap(evidence: ProfiledEvidence, run: Run) -> SectionReading:
     """The terms that the evidence gives; each of the others says what it lacks.
 
     Without a measured time the profile's own duration is used, and its source says so.

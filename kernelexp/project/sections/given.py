@@ -64,11 +64,11 @@ def family_of(evidence: ProfiledEvidence) -> str:
 def inputs(evidence: ProfiledEvidence, run: Run = NOTHING) -> Mapping[str, Input]:
     """The names of GIVEN that have a value."""
     chip = chips.find(evidence.device)
-    found = _of_chip(chip, run.dtype) if chip else {}
+    values = _of_chip(chip, run.dtype) if chip else {}
     for name in _SM_COUNTS:
         count = evidence.figures.get(name)
         if isinstance(count, int | float):
-            found["chip_sms"] = _input("chip_sms", float(count), name)
+            values["chip_sms"] = _input("chip_sms", float(count), name)
     known = {
         "time_ms": (run.time_ms, run.time_source),
         "peer_ms": (run.peer_ms, run.peer),
@@ -77,8 +77,8 @@ def inputs(evidence: ProfiledEvidence, run: Run = NOTHING) -> Mapping[str, Input
     }
     for name, (value, source) in known.items():
         if value is not None:
-            found[name] = _input(name, value, source)
-    return found
+            values[name] = _input(name, value, source)
+    return values
 
 
 def _of_chip(chip: chips.Chip, dtype: str) -> dict[str, Input]:

@@ -16,7 +16,7 @@ FAMILIES = ("tu102", "ga100", "ga102", "ad102", "gh100", "gb100", "gb110", "gb20
 """The chips that ncu's metrics differ between."""
 
 
-class Case(Written, frozen=True, kw_only=True):
+class ConditionalSentence(Written, frozen=True, kw_only=True):
     """A sentence, and when it holds."""
 
     when: Annotated[Line, Meta(description="A formula; without one the sentence always holds.")] = (
@@ -30,10 +30,10 @@ class Case(Written, frozen=True, kw_only=True):
     ]
 
 
-Texts: TypeAlias = str | list[Case]
+Texts: TypeAlias = str | list[ConditionalSentence]
 
 
-class Metric(Written, frozen=True, kw_only=True):
+class SectionMetric(Written, frozen=True, kw_only=True):
     """A metric of ncu's under a short name."""
 
     metric: Annotated[
@@ -98,10 +98,11 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     name: Name
     title: Line
     about: str = ""
-    metrics: dict[Symbol, Metric] = {}
+    metrics: dict[Symbol, SectionMetric] = {}
     sums: dict[Symbol, Sum] = {}
     derived: dict[Symbol, Derived] = {}
     caveats: Annotated[
-        list[Case], Meta(description="Said under the table when their conditions hold.")
+        list[ConditionalSentence],
+        Meta(description="Said under the table when their conditions hold."),
     ] = []
     instructions: Instructions | None = None

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 
-class Axis(msgspec.Struct, frozen=True, kw_only=True):
+class ChartAxis(msgspec.Struct, frozen=True, kw_only=True):
     """One axis of a plot."""
 
     label: str
@@ -58,8 +58,8 @@ class Plot(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Marks over two axes."""
 
     title: str
-    x: Axis
-    y: Axis
+    x: ChartAxis
+    y: ChartAxis
     series: tuple[Series, ...]
     bands: tuple[Band, ...] = ()
     note: str = ""
@@ -74,7 +74,7 @@ class Tile(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
-class Heat(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class HeatMap(msgspec.Struct, frozen=True, kw_only=True, tag="Heat"):
     """A figure over two axes of a sweep; less is better."""
 
     title: str
@@ -97,4 +97,4 @@ class Bars(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     note: str = ""
 
 
-Chart: TypeAlias = Plot | Heat | Bars
+Chart: TypeAlias = Plot | HeatMap | Bars

@@ -7,19 +7,19 @@ from itertools import combinations
 
 from kernelexp.model.axes import spell
 from kernelexp.model.record import Record
-from kernelexp.report.charts.chart import Heat, Tile
+from kernelexp.report.charts.chart import HeatMap, Tile
 from kernelexp.report.document.heatmap import spell_excess
 from kernelexp.report.runs.sweep import mapped
 from kernelexp.services.run import sweep
 
 
-def maps(record: Record, by: tuple[str, str] | None = None) -> Iterator[Heat]:
+def maps(record: Record, by: tuple[str, str] | None = None) -> Iterator[HeatMap]:
     """The map of the axes `by` (down, across), or one for each pair of the swept axes."""
     for down, across in [by] if by else combinations(sweep.swept_axes(record), 2):
         yield from _map(record, down, across)
 
 
-def _map(record: Record, down: str, across: str) -> Iterator[Heat]:
+def _map(record: Record, down: str, across: str) -> Iterator[HeatMap]:
     arms = dict(zip(record.names, record.arms, strict=True))
     what, values = mapped(record)
     if not values:
@@ -39,7 +39,7 @@ def _map(record: Record, down: str, across: str) -> Iterator[Heat]:
         return Tile(value=excess, text=spell_excess(excess))
 
     columns, rows = (_values(record, axis) for axis in (across, down))
-    yield Heat(
+    yield HeatMap(
         title=f"{record.kernel}, {record.arch}: {what.lower()} by {down} and {across}",
         across=across,
         down=down,

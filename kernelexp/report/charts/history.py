@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from kernelexp.dossier.standing import Standing
 from kernelexp.facts import metrics
 from kernelexp.model.arm import Arm
-from kernelexp.report.charts.chart import Axis, Mark, Plot, Series
+from kernelexp.report.charts.chart import ChartAxis, Mark, Plot, Series
 from kernelexp.report.log.log import KernelLog, time_of
 
 _RATE = "published_tflops"
@@ -50,8 +50,8 @@ def _plot(
     if marks:
         yield Plot(
             title=f"{log.kernel}, {log.arch}: {what} of committed steps, {whose}",
-            x=Axis(label="commit", categories=tuple(found)),
-            y=Axis(label=what, unit=unit),
+            x=ChartAxis(label="commit", categories=tuple(found)),
+            y=ChartAxis(label=what, unit=unit),
             series=(Series(name=whose, marks=marks),),
             note=f"{note}{without}",
         )

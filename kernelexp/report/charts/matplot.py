@@ -14,7 +14,7 @@ from typing import Any
 
 from kernelexp.model.errors import EnvironmentFault, UsageError
 from kernelexp.model.text import printable
-from kernelexp.report.charts.chart import Bars, Chart, Heat, Plot, Series
+from kernelexp.report.charts.chart import Bars, Chart, HeatMap, Plot, Series
 from kernelexp.system import wholefile
 
 FORMATS = (".svg", ".png")
@@ -69,7 +69,7 @@ def render(charts: Sequence[Chart], form: str) -> bytes:
 
 def _height(chart: Chart) -> float:
     """Inches."""
-    if isinstance(chart, Heat):
+    if isinstance(chart, HeatMap):
         return 1.4 + 0.35 * len(chart.rows)
     if isinstance(chart, Bars):
         return 1.5 + 0.25 * len(chart.groups) * len(chart.names)
@@ -81,7 +81,7 @@ def _draw(axes: Any, chart: Chart) -> None:
     match chart:
         case Plot():
             _plot(axes, chart)
-        case Heat():
+        case HeatMap():
             _heat(axes, chart)
         case Bars():
             _bars(axes, chart)
@@ -146,7 +146,7 @@ def _series(axes: Any, series: Series, number: int, joined: bool) -> None:
     axes.errorbar(x, y, yerr=ends, fmt=marker, color=colour, capsize=3, markersize=5, label=name)
 
 
-def _heat(axes: Any, heat: Heat) -> None:
+def _heat(axes: Any, heat: HeatMap) -> None:
     worst = 1.0  # twice the best time is as dark as it gets
     shades = [
         [min(t.value, worst) if t and t.value is not None else float("nan") for t in row]

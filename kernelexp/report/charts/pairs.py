@@ -10,7 +10,7 @@ from kernelexp.judge import stats
 from kernelexp.model.axes import spell_point
 from kernelexp.model.measurement import Effect, Measurement
 from kernelexp.model.record import Record, own_axes
-from kernelexp.report.charts.chart import Axis, Band, Mark, Plot, Series
+from kernelexp.report.charts.chart import Band, ChartAxis, Mark, Plot, Series
 from kernelexp.report.document import figures
 
 DOTS_MAX = 400
@@ -65,8 +65,8 @@ def _plot(
     every = "Every pair" if step == 1 else f"One in {step} of {len(dots):,} pairs"
     return Plot(
         title=words[0],
-        x=Axis(label="pair, in the order of the processes"),
-        y=Axis(label=words[1], unit="%"),
+        x=ChartAxis(label="pair, in the order of the processes"),
+        y=ChartAxis(label=words[1], unit="%"),
         series=(
             Series(name=every[0].lower() + every[1:], marks=marks, look="dots"),
             Series(name="median of a process", marks=tuple(medians)),

@@ -16,7 +16,7 @@ from kernelexp.facts.chips import Chip
 from kernelexp.model.arm import Arm
 from kernelexp.model.errors import UsageError, join
 from kernelexp.model.record import Profile
-from kernelexp.report.charts.chart import Axis, Mark, Plot, Series
+from kernelexp.report.charts.chart import ChartAxis, Mark, Plot, Series
 
 
 class _Point(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,8 +98,8 @@ def _plot(chip: Chip, points: list[_Point], dtype: str) -> Plot:
     sources = dict.fromkeys(roof.source for roof in (*roofs.values(), chip.dram))
     return Plot(
         title=f"Roofline of {chip.name}, DRAM {bandwidth:g} TB/s",
-        x=Axis(label="useful FLOPs per byte of DRAM", unit="FLOP/B", log=True),
-        y=Axis(label="useful work", unit="TFLOPS", log=True),
+        x=ChartAxis(label="useful FLOPs per byte of DRAM", unit="FLOP/B", log=True),
+        y=ChartAxis(label="useful work", unit="TFLOPS", log=True),
         series=(
             *lines,
             *(Series(name=point.label, marks=(_mark(point),)) for point in points),

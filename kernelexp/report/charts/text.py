@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from kernelexp.report.charts.chart import Axis, Bars, Chart, Heat, Mark, Plot
+from kernelexp.report.charts.chart import Bars, Chart, ChartAxis, HeatMap, Mark, Plot
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, Cell, Span, paragraph, table
 
@@ -20,7 +20,7 @@ def render(charts: Sequence[Chart]) -> Iterator[Block]:
         match chart:
             case Plot():
                 yield from _plot(chart)
-            case Heat():
+            case HeatMap():
                 yield _heat(chart)
             case Bars():
                 yield from _bars(chart)
@@ -60,7 +60,7 @@ def _points(plot: Plot, marks: Sequence[Mark]) -> Block:
     )
 
 
-def _name(axis: Axis, mark: Mark) -> str:
+def _name(axis: ChartAxis, mark: Mark) -> str:
     if axis.categories:
         return axis.categories[int(mark.x)]
     return f"{mark.label} at {_figure(mark.x)} {axis.unit}" if axis.log else mark.label
@@ -87,7 +87,7 @@ def _figure(value: float) -> str:
     return figures.value(float(value))
 
 
-def _heat(heat: Heat) -> Block:
+def _heat(heat: HeatMap) -> Block:
     header = (f"{heat.down} \\ {heat.across}", *heat.columns)
     rows: list[list[Cell]] = [
         [Span(name, "strong"), *(tile.text if tile else "" for tile in tiles)]

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from kernelexp.facts import metrics
-from kernelexp.model.measurement import Estimate, Measurement, Printed
+from kernelexp.model.measurement import Estimate, Measurement, PrintedSamples
 from kernelexp.model.record import Record
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, paragraph, table
@@ -33,7 +33,7 @@ def render(record: Record, verbose: bool = False) -> Iterator[Block]:
         yield paragraph(f"{failure.arm}: {failure.status}: {failure.words}")
 
 
-def _times(rows: list[tuple[str, ...]], verbose: bool, printed: Printed | None) -> Block:
+def _times(rows: list[tuple[str, ...]], verbose: bool, printed: PrintedSamples | None) -> Block:
     """What was timed, peers and placebo; a program's figure that is no time is in the page above,
     and no program states its work."""
     header = ["timed" if verbose else "timed too", "ms", "TFLOPS", "vs. baseline", "detects"]
@@ -44,7 +44,7 @@ def _times(rows: list[tuple[str, ...]], verbose: bool, printed: Printed | None) 
     return table(header, rows, numbers=range(1, len(header)))
 
 
-def _also(record: Record, printed: Printed) -> Block:
+def _also(record: Record, printed: PrintedSamples) -> Block:
     """The medians of what programs printed besides what they are judged by, one row per arm."""
     header = ["printed too"]
     header += [metrics.spell_printed(name, each.unit) for name, each in printed.also.items()]

@@ -27,7 +27,7 @@ def write(root: Path, document: Document, force: bool = False) -> Path:
             "with `kernelexp log --write --force`."
         )
     text = markdown.render(document)
-    with wholefile.Together() as files:
+    with wholefile.FilesTogether() as files:
         if not (root / _ATTRIBUTES).exists():
             files.write(root / _ATTRIBUTES, _ATTRIBUTES_TEXT.encode())
         if not path.is_file() or path.read_text(encoding="utf-8", errors="replace") != text:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kernelexp.model.arm import Arm
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, Cell, Span, Style, paragraph, status, table
-from kernelexp.services.revisions.bisecting import Bisected, Step
+from kernelexp.services.revisions.bisecting import Bisected, BisectStep
 from kernelexp.services.revisions.timeline import Stage, Timeline
 
 SHOWN = 10
@@ -63,7 +63,7 @@ def _outcome(stage: Stage) -> Cell:
     return ""
 
 
-def step(each: Step) -> Block:
+def step(each: BisectStep) -> Block:
     """A revision that was looked at, in a line."""
     side = Span(f"{each.side:7}", _SIDES[each.side])
     return paragraph(side, f" {each.commit[:SHOWN]} {each.subject}: {each.sentence}")

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 from kernelexp.model.text import printable
 from kernelexp.report.document.document import Block, Heading, Span, Style, paragraph, table
 from kernelexp.services.check.checking import Checked
-from kernelexp.services.check.gates import FILE, PASSED, UPDATE, Finding
+from kernelexp.services.check.gates import FILE, PASSED, UPDATE, GateFinding
 
 _STYLES: dict[str, Style] = {
     "worse": "bad",
@@ -30,7 +30,7 @@ def render(checked: Checked) -> Iterator[Block]:
     yield paragraph(_counts(checked))
 
 
-def _said(each: Finding) -> str:
+def _said(each: GateFinding) -> str:
     return f"{each.gate}: {each.sentence}" if each.gate else each.sentence
 
 
@@ -66,7 +66,7 @@ def table_of(checked: Checked) -> Iterator[Block]:
     yield paragraph(_counts(checked))
 
 
-def accepted(changed: Sequence[Finding]) -> Iterator[Block]:
+def accepted(changed: Sequence[GateFinding]) -> Iterator[Block]:
     """What a new baseline makes of what was found against the one before."""
     for finding in changed:
         sentence = finding.sentence.replace(f"; lock it in with `{UPDATE}`", "")
@@ -75,11 +75,11 @@ def accepted(changed: Sequence[Finding]) -> Iterator[Block]:
         yield paragraph(sentence, indent=10)
 
 
-def _failed(findings: Sequence[Finding]) -> list[Finding]:
+def _failed(findings: Sequence[GateFinding]) -> list[GateFinding]:
     return [finding for finding in findings if finding.outcome not in PASSED]
 
 
-def to_junit(findings: Sequence[Finding]) -> str:
+def to_junit(findings: Sequence[GateFinding]) -> str:
     """A JUnit test suite: a case for each variant, a failure for each that is not the same."""
     failed = _failed(findings)
     suite = ElementTree.Element(
@@ -103,7 +103,7 @@ def to_junit(findings: Sequence[Finding]) -> str:
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def to_annotations(findings: Sequence[Finding]) -> list[str]:
+def to_annotations(findings: Sequence[GateFinding]) -> list[str]:
     """GitHub workflow commands: each shows its sentence on the source of the variant."""
     return [
         f"::error file={_property(finding.source or FILE)}"

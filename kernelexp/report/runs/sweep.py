@@ -19,7 +19,7 @@ from kernelexp.report.document import figures, heatmap, measurement
 from kernelexp.report.document.document import Block, Cell, Heading, Span, paragraph, status, table
 from kernelexp.report.runs import tuning
 from kernelexp.services.run import sweep
-from kernelexp.services.run.sweep import Examined, Grid
+from kernelexp.services.run.sweep import Grid, SweepResults
 
 _SHOWN = 8
 _FRONT = "*"
@@ -109,7 +109,7 @@ def _label(record: Record, name: str) -> str:
     return f"row {sweep.row_of(record, name)} ({own})"
 
 
-def _ranking(record: Record, examined: Examined) -> Block:
+def _ranking(record: Record, examined: SweepResults) -> Block:
     timed = any(arm.measured for arm in record.arms)
     arms = dict(zip(record.names, record.arms, strict=True))
     words = dict(zip(record.names[1:], record.candidates, strict=True))
@@ -193,7 +193,7 @@ def _some(labels: Sequence[str]) -> str:
     return "; ".join(labels[:_SHOWN]) + (f"; and {more} more" if more > 0 else "")
 
 
-def _race(record: Record, examined: Examined) -> Iterator[Block]:
+def _race(record: Record, examined: SweepResults) -> Iterator[Block]:
     race, timed = examined.race, record.measurement
     if timed is None:
         sentences = dict.fromkeys(
@@ -271,7 +271,7 @@ def _finding(each: AxisFinding) -> Cell:
     return Span("matters", "strong") if each.matters else "not settled"
 
 
-def _plateau(record: Record, examined: Examined, flat: Plateau) -> Iterator[Block]:
+def _plateau(record: Record, examined: SweepResults, flat: Plateau) -> Iterator[Block]:
     """A paragraph on variants none of which differs, and what may hold them all back."""
     count = 1 + len(examined.race.behind) if examined.race else 0
     margin = f"{100 * record.margin:g}%"
@@ -360,7 +360,7 @@ def to_csv(record: Record) -> str:
     return printable(file.getvalue())
 
 
-def _behind(examined: Examined, name: str) -> tuple[float | str, float | str]:
+def _behind(examined: SweepResults, name: str) -> tuple[float | str, float | str]:
     race = examined.race
     if race is None or name not in race.behind:
         return "", ""

@@ -29,7 +29,7 @@ class Swept(msgspec.Struct, frozen=True, kw_only=True):
     record: Record
     ranking: tuple[int, ...]
     front: tuple[int, ...]
-    race: racing.Result | None
+    race: racing.RaceResult | None
     axes: tuple[AxisFinding, ...]
     plateau: SweptPlateau | None
     path: str | msgspec.UnsetType | None = msgspec.UNSET

@@ -10,7 +10,7 @@ from kernelexp.model.axes import spell_point
 from kernelexp.model.record import Record, Tuning
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, Heading, Span, paragraph
-from kernelexp.services.run.sweep import Examined, Grid
+from kernelexp.services.run.sweep import Grid, SweepResults
 
 
 def planned(grid: Grid, trials: int, strategy: str) -> Iterator[Block]:
@@ -22,7 +22,7 @@ def planned(grid: Grid, trials: int, strategy: str) -> Iterator[Block]:
     )
 
 
-def summary(record: Record, examined: Examined, tuning: Tuning, label: str) -> Iterator[Block]:
+def summary(record: Record, examined: SweepResults, tuning: Tuning, label: str) -> Iterator[Block]:
     """How the variants were chosen, and the best by a figure that is no time."""
     refused = sum(trial.value is None for trial in tuning.trials)
     by = "" if record.measurement else f" by {tuning.objective}"
@@ -39,7 +39,7 @@ def summary(record: Record, examined: Examined, tuning: Tuning, label: str) -> I
         )
 
 
-def best(record: Record, examined: Examined) -> tuple[str, metrics.Value | None, Any]:
+def best(record: Record, examined: SweepResults) -> tuple[str, metrics.Value | None, Any]:
     """The best arm of a search by a figure that is no time, that figure, and the baseline's."""
     metric = metrics.searchable(record.tuning.objective) if record.tuning else None
     arms = dict(zip(record.names, record.arms, strict=True))

@@ -13,7 +13,7 @@ from kernelexp.model.record import Profile, Record
 from kernelexp.report.document import figures
 from kernelexp.report.site.texts import Texts, page_of, split
 from kernelexp.services.lines import costs
-from kernelexp.services.lines.costs import Costs, Figure
+from kernelexp.services.lines.costs import CostFigure, Costs
 
 _SHOWN = ("stalls", "wavefronts", "conflicts", "sectors", "tma_sectors")
 _CONTEXT = 2
@@ -25,7 +25,7 @@ _COOL = 0.01
 Place = tuple[str, int]
 
 
-class Cost(msgspec.Struct, frozen=True):
+class HeatCell(msgspec.Struct, frozen=True):
     """One field of the heat columns: a figure, and its shade from 0 (none) to 5 (most)."""
 
     text: str
@@ -37,7 +37,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 
     number: int
     text: str
-    costs: tuple[Cost, ...]
+    costs: tuple[HeatCell, ...]
     gap: bool = False
 
 
@@ -90,8 +90,8 @@ def _excerpt(
     file: str,
     digest: str,
     text: str | None,
-    columns: Sequence[tuple[Figure, str]],
-    own: Mapping[int, tuple[Cost, ...]],
+    columns: Sequence[tuple[CostFigure, str]],
+    own: Mapping[int, tuple[HeatCell, ...]],
     isa: Isa,
 ) -> Excerpt:
     used = [i for i in range(len(columns)) if any(row[i].text for row in own.values())]
@@ -100,7 +100,7 @@ def _excerpt(
     whole = split(text) if text is not None else []
     around = {n + off for n in own for off in range(-_CONTEXT, _CONTEXT + 1)}
     shown = sorted(n for n in around if 1 <= n <= len(whole)) if whole else sorted(own)
-    empty = tuple(Cost("", 0) for _ in columns)
+    empty = tuple(HeatCell("", 0) for _ in columns)
     return Excerpt(
         file=file,
         digest=digest,
@@ -138,9 +138,11 @@ def _lines(arm: Arm, isa: Isa, profile: Profile | None) -> dict[Place, Costs]:
     return {place: costs.add(parts) for place, parts in found.items()}
 
 
-def _cost(figure: Figure, own: Costs | None, most: Mapping[str, float]) -> Cost:
+def _cost(figure: CostFigure, own: Costs | None, most: Mapping[str, float]) -> HeatCell:
     value = figure.read(own) if own else 0.0
     if value <= 0:
-        return Cost("", 0)
+        return HeatCell("", 0)
     share = value / most[figure.name]
-    return Cost(figures.value(int(value)), max(1, round(_SHADES * share)) if share > _COOL else 0)
+    return HeatCell(
+        figures.value(int(value)), max(1, round(_SHADES * share)) if share > _COOL else 0
+    )

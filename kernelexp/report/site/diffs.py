@@ -23,7 +23,7 @@ _SASS_MAX = 6000
 """Instructions of an entry that a difference is made of: more take seconds."""
 
 
-class Difference(msgspec.Struct, frozen=True, kw_only=True):
+class TextDifference(msgspec.Struct, frozen=True, kw_only=True):
     """A unified difference of two texts, without its header."""
 
     title: str
@@ -31,7 +31,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     left_out: int = 0
 
 
-def since(record: Record, changed: Iterable[str], texts: Texts) -> Iterator[Difference]:
+def since(record: Record, changed: Iterable[str], texts: Texts) -> Iterator[TextDifference]:
     """What has changed in the record's files since it was made."""
     for file in changed:
         then = texts.of(record, file)
@@ -40,7 +40,7 @@ def since(record: Record, changed: Iterable[str], texts: Texts) -> Iterator[Diff
             yield _difference(f"{file} since run {record.run}", split(then), now)
 
 
-def compiled(record: Record) -> Iterator[Difference]:
+def compiled(record: Record) -> Iterator[TextDifference]:
     """What differs in the command lines that compile the variants, and in which files are read."""
     if not record.baseline.source:
         return  # published
@@ -57,7 +57,7 @@ def _inputs(arm: Arm) -> list[str]:
     return [*(f"-D{define}" for define in arm.defines), *arm.flags, *sorted(arm.files)]
 
 
-class Code(msgspec.Struct, frozen=True, kw_only=True):
+class MachineCode(msgspec.Struct, frozen=True, kw_only=True):
     """The machine code of a build."""
 
     instructions: tuple[str, ...] = ()
@@ -70,31 +70,31 @@ class Codes:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._known: dict[str, Code] = {}
+        self._known: dict[str, MachineCode] = {}
 
-    def of(self, arm: Arm) -> Code:
+    def of(self, arm: Arm) -> MachineCode:
         """An empty one where the build is no longer there."""
         if arm.build is None or not arm.identity.isalnum():  # a record may hold any text
-            return Code()
+            return MachineCode()
         if arm.identity not in self._known:
             self._known[arm.identity] = self._read(arm.identity, arm.build.entry)
         return self._known[arm.identity]
 
-    def _read(self, identity: str, entry: str) -> Code:
+    def _read(self, identity: str, entry: str) -> MachineCode:
         try:
             kept = build.artefacts(self._root, identity)
             rows = line_table.read(kept.cubin, entry)
         except KernelexpError:
-            return Code()
+            return MachineCode()
         root = str(self._root)
         frames = (frame for row in rows for frame in row.source.relative_to(root).frames())
-        return Code(
+        return MachineCode(
             instructions=tuple(instructions.texts(kept.sass, entry)),
             places=frozenset((frame.file, frame.line) for frame in frames),
         )
 
 
-def sass(record: Record, codes: Codes) -> Iterator[Difference]:
+def sass(record: Record, codes: Codes) -> Iterator[TextDifference]:
     """What differs in the SASS of baseline and candidates."""
     before = codes.of(record.baseline).instructions
     for name, arm in _candidates(record):
@@ -103,7 +103,7 @@ def sass(record: Record, codes: Codes) -> Iterator[Difference]:
             yield _difference(f"SASS of baseline and {name}", before, after)
 
 
-def seen_by_variants(record: Record, texts: Texts, codes: Codes) -> Iterator[Difference]:
+def seen_by_variants(record: Record, texts: Texts, codes: Codes) -> Iterator[TextDifference]:
     """How the variants see each source: what its axes stand for, and lines that only one has."""
     base = record.baseline
     for name, arm in _candidates(record):
@@ -136,11 +136,11 @@ def _define(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _difference(title: str, before: Sequence[str], after: Sequence[str]) -> Difference:
+def _difference(title: str, before: Sequence[str], after: Sequence[str]) -> TextDifference:
     return _shown(title, list(difflib.unified_diff(before, after, lineterm="", n=3))[2:])
 
 
-def _shown(title: str, lines: Sequence[str]) -> Difference:
-    return Difference(
+def _shown(title: str, lines: Sequence[str]) -> TextDifference:
+    return TextDifference(
         title=title, lines=tuple(lines[:LINES_MAX]), left_out=max(0, len(lines) - LINES_MAX)
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from kernelexp.model.errors import UsageError
-from kernelexp.report.site.site import Site
+from kernelexp.report.site.site import ProjectSite
 from kernelexp.system import wholefile
 
 MANIFEST = "kernelexp-report.json"
@@ -46,7 +46,7 @@ def former(folder: Path, force: bool) -> set[str]:
     return {path for path in manifest.files if _OWN.fullmatch(path)}
 
 
-def write(site: Site, folder: Path, force: bool = False) -> int:
+def write(site: ProjectSite, folder: Path, force: bool = False) -> int:
     """Writes every page, removes those of an earlier report that are no more, and returns how
     many there are.
 
@@ -54,7 +54,7 @@ def write(site: Site, folder: Path, force: bool = False) -> int:
     wrote, unless `force`. Where it ends with an exception, the folder is as it was.
     """
     former(folder, force)
-    with _alone(folder), wholefile.Together() as files:
+    with _alone(folder), wholefile.FilesTogether() as files:
         return _write(site, folder, force, former(folder, force), files)
 
 
@@ -78,7 +78,7 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _write(
-    site: Site, folder: Path, force: bool, earlier: set[str], files: wholefile.Together
+    site: ProjectSite, folder: Path, force: bool, earlier: set[str], files: wholefile.FilesTogether
 ) -> int:
     written: set[str] = set()
     for _ in range(2):  # pages of sources are known once those that link to them are rendered
@@ -98,7 +98,7 @@ def _write(
     return len(written)
 
 
-def _list(folder: Path, paths: set[str], files: wholefile.Together) -> None:
+def _list(folder: Path, paths: set[str], files: wholefile.FilesTogether) -> None:
     manifest = _Manifest(files=tuple(sorted(paths)))
     text = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
     files.write(folder / MANIFEST, text + b"\n", durable=False)

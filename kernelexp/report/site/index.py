@@ -29,7 +29,7 @@ class Number(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class CandidateRow(msgspec.Struct, frozen=True, kw_only=True):
     """A candidate of a step of the history, or of an experiment."""
 
     id: str
@@ -44,7 +44,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     numbers: tuple[Number, ...]
 
 
-def rows(values: Iterable[dict[str, Any]]) -> Iterator[Row]:
+def rows(values: Iterable[dict[str, Any]]) -> Iterator[CandidateRow]:
     """A row for each candidate of what export.to_values() gives."""
     for log in values:
         for section in ("history", "experiments"):
@@ -54,8 +54,8 @@ def rows(values: Iterable[dict[str, Any]]) -> Iterator[Row]:
                         yield _row(f"{log['kernel']}@{log['arch']}", section, arm)
 
 
-def _row(kernel: str, section: str, arm: dict[str, Any]) -> Row:
-    return Row(
+def _row(kernel: str, section: str, arm: dict[str, Any]) -> CandidateRow:
+    return CandidateRow(
         id=arm["id"],
         kernel=kernel,
         section="step" if section == "history" else "experiment",

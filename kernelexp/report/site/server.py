@@ -34,7 +34,7 @@ class Pages:
         self._root = project.load(start, sources=False).root
         self._lock = threading.Lock()
         self._version = ""
-        self._site: site.Site | None = None
+        self._site: site.ProjectSite | None = None
 
     def version(self) -> str:
         """Changes with any file that a page is made from."""
@@ -50,7 +50,7 @@ class Pages:
         with self._lock:
             now = self.version()
             if self._site is None or now != self._version:
-                self._site = site.Site(project.load(self._start, sources=False), live=True)
+                self._site = site.ProjectSite(project.load(self._start, sources=False), live=True)
                 self._version = now
             return self._site.render(path)
 
@@ -73,7 +73,7 @@ def _states(root: Path) -> Iterator[str]:
 class _Handler(BaseHTTPRequestHandler):
     """Answers GET and HEAD of this machine; anything else is refused, and nothing is written."""
 
-    server: _Server
+    server: _PageServer
     server_version = "kernelexp"
     sys_version = ""
 
@@ -128,7 +128,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(content)
 
 
-class _Server(ThreadingHTTPServer):
+class _PageServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, pages: Pages, port: int) -> None:
@@ -142,11 +142,11 @@ class _Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-def make(start: Path, port: int) -> _Server:
+def make(start: Path, port: int) -> _PageServer:
     """A server that listens; EnvironmentFault where the port is taken."""
     pages = Pages(start)
     try:
-        return _Server(pages, port)
+        return _PageServer(pages, port)
     except OSError as error:
         raise EnvironmentFault(
             f"port {port} of {ADDRESS} can't be had: {error.strerror}; choose one with --port."

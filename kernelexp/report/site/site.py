@@ -37,7 +37,7 @@ RECORDS_SHOWN = listing.RECORDS_SHOWN
 INDEX, LOG = "index.html", "log.json"
 
 
-class Site:
+class ProjectSite:
     """The pages of a project as it is at one moment; nothing of it runs the project's Python."""
 
     def __init__(self, project: Project, live: bool = False) -> None:

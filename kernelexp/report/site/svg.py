@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from kernelexp.report.charts.chart import Axis, Mark, Plot, Series
+from kernelexp.report.charts.chart import ChartAxis, Mark, Plot, Series
 from kernelexp.report.document import figures
 
 WIDTH, HEIGHT = 720.0, 320.0
@@ -35,7 +35,7 @@ class Tick(msgspec.Struct, frozen=True):
     text: str
 
 
-class Shape(msgspec.Struct, frozen=True, kw_only=True):
+class SvgShape(msgspec.Struct, frozen=True, kw_only=True):
     """A path of the series `number`; `title` is what a pointer over it shows."""
 
     path: str
@@ -77,7 +77,7 @@ class Drawing(msgspec.Struct, frozen=True, kw_only=True):
     across: tuple[Tick, ...]
     upwards: tuple[Tick, ...]
     stripes: tuple[Stripe, ...]
-    shapes: tuple[Shape, ...]
+    shapes: tuple[SvgShape, ...]
     keys: tuple[Key, ...]
     """None where there is one series, which the title names."""
 
@@ -140,7 +140,7 @@ def _shape(number: int, across: float, up: float) -> str:
     return _SHAPES[(number + number // len(_SHAPES)) % len(_SHAPES)].format(across, up)
 
 
-def _scale(axis: Axis, values: list[float], start: float, end: float) -> _Scale:
+def _scale(axis: ChartAxis, values: list[float], start: float, end: float) -> _Scale:
     """The range of the values with some room around it."""
     if axis.categories:
         low, high = -0.5, len(axis.categories) - 0.5
@@ -152,7 +152,7 @@ def _scale(axis: Axis, values: list[float], start: float, end: float) -> _Scale:
     return _Scale(low=low, high=high, start=start, end=end, log=axis.log)
 
 
-def _ticks(axis: Axis, scale: _Scale) -> Iterator[Tick]:
+def _ticks(axis: ChartAxis, scale: _Scale) -> Iterator[Tick]:
     if axis.categories:
         step = -(-len(axis.categories) // _LABELS_MAX)
         for place in range(0, len(axis.categories), step):
@@ -177,7 +177,7 @@ def _steps_log(scale: _Scale) -> Iterator[float]:
                 yield value
 
 
-def _shapes(plot: Plot, x: _Scale, y: _Scale) -> Iterator[Shape]:
+def _shapes(plot: Plot, x: _Scale, y: _Scale) -> Iterator[SvgShape]:
     for number, series in enumerate(plot.series):
         if series.look == "points":
             if plot.x.categories:
@@ -190,22 +190,22 @@ def _shapes(plot: Plot, x: _Scale, y: _Scale) -> Iterator[Shape]:
         places = [f"{left:.1f} {up:.1f}" for left, up in zip(across, upwards, strict=True)]
         path = "M" + ("L" if series.look == "line" else "h0M").join(places)
         ending = "" if series.look == "line" else "h0"
-        yield Shape(path=path + ending, number=number, look=series.look, title=series.name)
+        yield SvgShape(path=path + ending, number=number, look=series.look, title=series.name)
 
 
-def _trail(series: Series, number: int, x: _Scale, y: _Scale) -> Shape:
+def _trail(series: Series, number: int, x: _Scale, y: _Scale) -> SvgShape:
     """Leads the eye from step to step."""
     places = (f"{x.at(mark.x)} {y.at(mark.y)}" for mark in series.marks)
-    return Shape(path="M" + "L".join(places), number=number, look="trail")
+    return SvgShape(path="M" + "L".join(places), number=number, look="trail")
 
 
-def _point(plot: Plot, mark: Mark, number: int, x: _Scale, y: _Scale) -> Iterator[Shape]:
+def _point(plot: Plot, mark: Mark, number: int, x: _Scale, y: _Scale) -> Iterator[SvgShape]:
     across, up = x.at(mark.x), y.at(mark.y)
     if mark.low is not None and mark.high is not None:
         ends = f"M{across} {y.at(mark.low)}V{y.at(mark.high)}"
-        yield Shape(path=ends, number=number, look="whisker")
+        yield SvgShape(path=ends, number=number, look="whisker")
     name = plot.x.categories[int(mark.x)] if plot.x.categories else ""
     words = [each for each in (name, mark.label) if each]
     title = f"{', '.join(words)}: {figures.value(float(mark.y))} {plot.y.unit}"
     path = _shape(number, across, up)
-    yield Shape(path=path, number=number, look="point", title=title.rstrip(), category=name)
+    yield SvgShape(path=path, number=number, look="point", title=title.rstrip(), category=name)

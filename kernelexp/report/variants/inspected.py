@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from kernelexp.judge.instructions import Counts, JudgedInstructions
+from kernelexp.judge.instructions import InstructionCounts, JudgedInstructions
 from kernelexp.model.arm import Verdict
 
 
@@ -88,7 +88,7 @@ class InspectedVariant(msgspec.Struct, frozen=True, kw_only=True):
     refused: Verdict | None
     code: dict[str, float] | UnsetType = UNSET
     accesses: tuple[InspectedAccess, ...] | UnsetType = UNSET
-    counts: Counts | UnsetType = UNSET
+    counts: InstructionCounts | UnsetType = UNSET
     barriers: tuple[InspectedBarrier, ...] | UnsetType = UNSET
     executed: InspectedExecution | UnsetType | None = UNSET
     loops: tuple[InspectedLoop, ...] | UnsetType = UNSET

@@ -12,7 +12,7 @@ from kernelexp.judge.instructions import JudgedInstructions
 from kernelexp.report.document.code_places import line_of, loop_line, place, polls, text_of
 from kernelexp.report.document.document import Block, Cell, Heading, Span, paragraph, table
 from kernelexp.report.variants import pipe_mix
-from kernelexp.services.inspection import BARRIERS, Executed, Inspection
+from kernelexp.services.inspection import BARRIERS, ExecutedBarriers, Inspection
 from warpsim.lineinfo import Source
 from warpsim.tables import opcodes
 
@@ -251,7 +251,7 @@ def _executed(found: Inspection) -> Iterator[Block]:
     yield from _full(executed)
 
 
-def _full(executed: Executed) -> Iterator[Block]:
+def _full(executed: ExecutedBarriers) -> Iterator[Block]:
     for kind, times in executed.full.items():
         yield paragraph(
             f"Full problem: {_decimal(times)} {BARRIERS[kind]}s in {executed.full_ctas:,} CTAs, "

@@ -23,7 +23,7 @@ from kernelexp.report.variants.inspected import (
     InspectedRepetition,
     InspectedVariant,
 )
-from kernelexp.services.inspection import BARRIERS, Executed, Inspection
+from kernelexp.services.inspection import BARRIERS, ExecutedBarriers, Inspection
 
 Judged = Sequence[tuple[str, JudgedInstructions]]
 
@@ -114,7 +114,7 @@ def _accesses(each: Inspection) -> dict[str, float]:
     }
 
 
-def _executed(executed: Executed) -> dict[str, float]:
+def _executed(executed: ExecutedBarriers) -> dict[str, float]:
     return {
         name: executed.times(kind) / executed.ctas
         for kind, name in BARRIERS.items()
@@ -203,7 +203,7 @@ def _loop_values(each: Inspection) -> tuple[InspectedLoop, ...]:
     )
 
 
-def _executed_values(executed: Executed | None) -> InspectedExecution | None:
+def _executed_values(executed: ExecutedBarriers | None) -> InspectedExecution | None:
     if executed is None:
         return None
     full = FullBarriers(ctas=executed.full_ctas, times=executed.full, how=executed.full_how)

@@ -10,8 +10,8 @@ from kernelexp.judge import agreement
 from kernelexp.model.text import shorten
 from kernelexp.report.document.document import Block, Document, Listing, Span, paragraph, table
 from kernelexp.services.lines import costs, ranking
-from kernelexp.services.lines.costs import FIGURES, Costs, Figure
-from kernelexp.services.lines.pieces import Instruction, Piece
+from kernelexp.services.lines.costs import FIGURES, CostFigure, Costs
+from kernelexp.services.lines.pieces import Piece, PieceInstruction
 from kernelexp.services.lines.service import Lines
 
 WIDTH = 78
@@ -52,7 +52,7 @@ def render(
 
 def _ranking(
     lines: Lines,
-    figure: Figure,
+    figure: CostFigure,
     found: Sequence[Piece],
     top: int,
     role: str | None,
@@ -165,7 +165,7 @@ def _with_share(value: float, whole: float) -> str:
 # ---- lines ---------------------------------------------------------------------------------------
 
 
-def _columns(lines: Lines, figure: Figure) -> list[Figure]:
+def _columns(lines: Lines, figure: CostFigure) -> list[CostFigure]:
     """The other figures that some line has, in the table's order."""
     total = costs.add(piece.costs for piece in lines.pieces)
     return [each for each in FIGURES.values() if each.name != figure.name and each.read(total)]
@@ -197,7 +197,11 @@ def _other_widths(lines: Lines, piece: Piece) -> list[str]:
 
 
 def _table(
-    lines: Lines, shown: Sequence[Piece], figure: Figure, columns: Sequence[Figure], total: Costs
+    lines: Lines,
+    shown: Sequence[Piece],
+    figure: CostFigure,
+    columns: Sequence[CostFigure],
+    total: Costs,
 ) -> Block:
     """For markdown, which has no width."""
     whole = figure.read(total)
@@ -227,8 +231,8 @@ def _table(
 def _listing(
     lines: Lines,
     shown: Sequence[Piece],
-    figure: Figure,
-    columns: Sequence[Figure],
+    figure: CostFigure,
+    columns: Sequence[CostFigure],
     total: Costs,
     sass: bool,
 ) -> Iterator[str]:
@@ -237,7 +241,7 @@ def _listing(
     first = [_compact(figure.read(each.costs)) for each in shown]
     wide = max(len(figure.name), *map(len, first))
     used = wide + 2 + _BAR + 5
-    others: list[tuple[Figure, list[str], int]] = []
+    others: list[tuple[CostFigure, list[str], int]] = []
     for each in columns:
         values = [_compact(each.read(piece.costs)) for piece in shown]
         width = max(len(each.name), *map(len, values))
@@ -263,7 +267,7 @@ def _listing(
             yield from _instructions(piece.instructions, total)
 
 
-def _instructions(found: Sequence[Instruction], total: Costs) -> Iterator[str]:
+def _instructions(found: Sequence[PieceInstruction], total: Costs) -> Iterator[str]:
     """Offset, pipe, text, where emulated how often it was executed, and where profiled the
     samples."""
     whole = total.profiled.get(costs.SAMPLES, 0.0)

@@ -12,7 +12,7 @@ from kernelexp.model.arm import AccessWidths, Isa, Verdict
 from kernelexp.report.variants.lines import source_text
 from kernelexp.services.lines import ranking
 from kernelexp.services.lines.costs import FIGURES, Costs
-from kernelexp.services.lines.pieces import Instruction, Piece
+from kernelexp.services.lines.pieces import Piece, PieceInstruction
 from kernelexp.services.lines.roles import members
 from kernelexp.services.lines.service import Lines
 
@@ -40,7 +40,7 @@ class CostedLine(msgspec.Struct, frozen=True, kw_only=True):
     """Those of the table, by name."""
     emulated: dict[str, int]
     profiled: dict[str, float]
-    instructions: tuple[Instruction, ...] | UnsetType = UNSET
+    instructions: tuple[PieceInstruction, ...] | UnsetType = UNSET
     """With --sass."""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from kernelexp.project.sections import units
-from kernelexp.project.sections.evaluate import Hot, Reading, Value
+from kernelexp.project.sections.evaluate import Hot, SectionReading, Value
 from kernelexp.project.sections.given import GIVEN
 from kernelexp.report.document.document import (
     Block,
@@ -25,7 +25,7 @@ HEADER = ("metric", "value", "interpretation")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
-def document(reading: Reading, names: bool = False) -> Document:
+def document(reading: SectionReading, names: bool = False) -> Document:
     """Its tables, how derived values came about, caveats, and what is missing.
 
     `names` adds ncu's name of each figure.
@@ -89,7 +89,7 @@ def _with_figures(value: Value) -> str:
     return _NAME.sub(figure, value.formula)
 
 
-def _missing(reading: Reading, shown: Sequence[Value]) -> Iterator[Block]:
+def _missing(reading: SectionReading, shown: Sequence[Value]) -> Iterator[Block]:
     """What has no value, by reason; not what lacks only what is listed here itself."""
     listed = {value.name for value in shown}
     reasons: dict[str, dict[str, None]] = {}
@@ -108,7 +108,7 @@ def _missing(reading: Reading, shown: Sequence[Value]) -> Iterator[Block]:
         yield paragraph(sentence)
 
 
-def _instructions(reading: Reading) -> Iterator[Block]:
+def _instructions(reading: SectionReading) -> Iterator[Block]:
     if not reading.instructions:
         yield paragraph(f"No instruction has many of the {reading.samples:,.0f} samples.")
         return

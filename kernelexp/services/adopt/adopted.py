@@ -17,7 +17,7 @@ from kernelexp.project import Project, editing, layout
 from kernelexp.services.adopt import draft
 from kernelexp.services.adopt.copying import Omitted
 from kernelexp.services.adopt.draft import Answers
-from kernelexp.services.adopt.entry import Entry, three
+from kernelexp.services.adopt.entry import KernelEntry, three
 from kernelexp.system import wholefile
 from warpsim.launch import Dim3
 
@@ -36,7 +36,7 @@ class Compiled(msgspec.Struct, frozen=True, kw_only=True):
     """The file that it came from, as it was given."""
     arch: str
     folder: Path
-    entry: Entry
+    entry: KernelEntry
     left: tuple[Omitted, ...] = ()
     """What the copy lacks of the source."""
     dynamic_smem_bytes: int = 0

@@ -19,7 +19,7 @@ ROUNDS = 40
 """Compilations until no error is left; each missing #include takes one."""
 
 
-class Copy(msgspec.Struct, frozen=True, kw_only=True):
+class SourceCopy(msgspec.Struct, frozen=True, kw_only=True):
     """Files by their path from the folder that holds them all."""
 
     main: str
@@ -38,7 +38,7 @@ class Omitted(msgspec.Struct, frozen=True, kw_only=True):
     """What it includes, where it is an #include."""
 
 
-def read(source: Path) -> Copy:
+def read(source: Path) -> SourceCopy:
     """The source and whatever it includes in quotes that is there; UsageError if it can't be
     read."""
     texts: dict[Path, str] = {}
@@ -54,7 +54,7 @@ def read(source: Path) -> Copy:
             raise UsageError(f"{path} can't be read: {why}.") from None
         waiting += _beside(path, texts[path])
     top = Path(os.path.commonpath([path.parent for path in texts]))
-    return Copy(
+    return SourceCopy(
         main=source.resolve().relative_to(top).as_posix(),
         texts={path.relative_to(top).as_posix(): text for path, text in texts.items()},
         origin=str(source),
@@ -69,14 +69,14 @@ def _beside(path: Path, text: str) -> Iterator[Path]:
                 yield included
 
 
-def kernels(copy: Copy) -> list[Declaration]:
+def kernels(copy: SourceCopy) -> list[Declaration]:
     """The kernels of all its files, those of the source itself first."""
     names = sorted(copy.texts, key=lambda name: name != copy.main)
     found = (each for name in names for each in declarations.read(copy.texts[name]))
     return [each for each in found if each.kernel]
 
 
-def only(copy: Copy, kernel: str) -> tuple[Copy, list[Omitted]]:
+def only(copy: SourceCopy, kernel: str) -> tuple[SourceCopy, list[Omitted]]:
     """Without other kernels and what launches any."""
     left: list[Omitted] = []
     texts = {}
@@ -93,8 +93,8 @@ def only(copy: Copy, kernel: str) -> tuple[Copy, list[Omitted]]:
 
 
 def compile_copy(
-    copy: Copy, attempt: Callable[[Mapping[str, str]], tuple[Diagnostic, ...]]
-) -> tuple[Copy, list[Omitted]]:
+    copy: SourceCopy, attempt: Callable[[Mapping[str, str]], tuple[Diagnostic, ...]]
+) -> tuple[SourceCopy, list[Omitted]]:
     """The copy without the host code that does not compile.
 
     `attempt` compiles the texts and returns the errors in them, in files named as in the copy. A
@@ -160,7 +160,7 @@ def _left(name: str, out: list[Declaration]) -> list[Omitted]:
     ]
 
 
-def _refusal(copy: Copy, error: Diagnostic, left: list[Omitted]) -> BuildError:
+def _refusal(copy: SourceCopy, error: Diagnostic, left: list[Omitted]) -> BuildError:
     where = f"{error.file}:{error.line}" if error.file else "ptxas"
     missing = list(dict.fromkeys(omitted.include for omitted in left if omitted.include))
     absent = f" (these headers were not found: {join(missing)})" if missing else ""
@@ -183,7 +183,7 @@ LOOKED_THROUGH = 20_000
 """Files of the source's repository among which a header is looked for."""
 
 
-def _nearby(copy: Copy, include: str) -> str:
+def _nearby(copy: SourceCopy, include: str) -> str:
     """The folder from which an #include would find its header, in the repository of the source."""
     wanted = include.strip('<">')
     source = Path(copy.origin).resolve()

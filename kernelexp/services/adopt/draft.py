@@ -10,7 +10,7 @@ import msgspec
 from kernelexp.model.errors import UsageError, suggest
 from kernelexp.project import scaffold
 from kernelexp.services.adopt import expressions, tolerance
-from kernelexp.services.adopt.entry import Entry, Parameter
+from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
 from kernelexp.services.adopt.expressions import of_size
 from warpsim.dtypes import INTEGERS, TORCH_NAMES
 from warpsim.launch import Dim3
@@ -49,7 +49,7 @@ def wrapper(entry: str, template: str, include: str, origin: str) -> str:
     )
 
 
-def problem(entry: Entry, name: str, origin: str, answers: Answers) -> str:
+def problem(entry: KernelEntry, name: str, origin: str, answers: Answers) -> str:
     """problem.py; UsageError for answers about parameters that there are not."""
     _check(entry, answers)
     outputs = _outputs(entry, answers)
@@ -86,18 +86,18 @@ def problem(entry: Entry, name: str, origin: str, answers: Answers) -> str:
     return f'"""{entry.signature}, from {origin}."""\n\n{_imports(body)}\n{body}'
 
 
-def block(entry: Entry, answers: Answers) -> Dim3 | None:
+def block(entry: KernelEntry, answers: Answers) -> Dim3 | None:
     """As said, or the only one that it was compiled for, or else the largest."""
     return answers.block or entry.block or ((entry.threads, 1, 1) if entry.threads else None)
 
 
-def _outputs(entry: Entry, answers: Answers) -> list[Parameter]:
+def _outputs(entry: KernelEntry, answers: Answers) -> list[KernelParameter]:
     """What it writes and is not its own."""
     written = (value for value in entry.values if value.is_pointer and value.written)
     return [each for each in written if each.name not in answers.workspaces]
 
 
-def read_and_written(entry: Entry, answers: Answers) -> Iterator[str]:
+def read_and_written(entry: KernelEntry, answers: Answers) -> Iterator[str]:
     """Names of arrays that the kernel reads and writes, unless it is said what they start as."""
     said = {*answers.workspaces, *answers.zeros, *expressions.names_in(answers.references.values())}
     for value in entry.values:
@@ -105,21 +105,23 @@ def read_and_written(entry: Entry, answers: Answers) -> Iterator[str]:
             yield value.name
 
 
-def _array(parameter: Parameter, answers: Answers, names: frozenset[str], zero: bool) -> str:
+def _array(parameter: KernelParameter, answers: Answers, names: frozenset[str], zero: bool) -> str:
     """A line of outputs() or of workspaces()."""
     start = ", zero=True" if zero else ""
     shape, dtype = _shape(parameter, answers, names), _dtype(parameter)
     return f'        "{parameter.name}": Array(shape={shape}, dtype={dtype}{start}),\n'
 
 
-def _workspaces(workspaces: Sequence[Parameter], answers: Answers, names: frozenset[str]) -> str:
+def _workspaces(
+    workspaces: Sequence[KernelParameter], answers: Answers, names: frozenset[str]
+) -> str:
     if not workspaces:
         return ""
     lines = "".join(_array(workspace, answers, names, zero=True) for workspace in workspaces)
     return f"def workspaces(axes, size):\n    return {{\n{lines}    }}\n\n\n"
 
 
-def _inputs(given: Sequence[Parameter], answers: Answers, names: frozenset[str]) -> str:
+def _inputs(given: Sequence[KernelParameter], answers: Answers, names: frozenset[str]) -> str:
     """The body of inputs()."""
     if not given:
         return "    return {}\n"
@@ -135,26 +137,23 @@ def _inputs(given: Sequence[Parameter], answers: Answers, names: frozenset[str])
 
 
 def _imports(body: str) -> str:
-    lines = []
-    for module, names in _IMPORTED.items():
-        used = [name for name in names if f"{name}(" in body]
-        lines.append(f"from kernelexp.{module} import {', '.join(used)}\n")
-    return "".join(lines)
+    used = [name for name in _IMPORTED if f"{name}(" in body]
+    return f"from kernelexp import {', '.join(used)}\n"
 
 
-_IMPORTED = {
-    "launch": ("Field", "Launch", "Pointer", "Scalar", "StructValue"),
-    "problem": ("Array", "Chunk", "Tolerance", "blank"),
-}
+_IMPORTED = (
+    *("Array", "Chunk", "Field", "Launch", "Pointer", "Scalar", "StructValue", "Tolerance"),
+    "blank",
+)
 
 
-def _sizes(sizes: Sequence[Parameter], own: Sequence[str], answers: Answers) -> str:
+def _sizes(sizes: Sequence[KernelParameter], own: Sequence[str], answers: Answers) -> str:
     pairs = {size.name: _value(size, answers) for size in sizes}
     pairs |= {name: repr(answers.values[name]) for name in own}
     return ", ".join(f'"{name}": {value}' for name, value in pairs.items())
 
 
-def _own_sizes(entry: Entry, answers: Answers) -> list[str]:
+def _own_sizes(entry: KernelEntry, answers: Answers) -> list[str]:
     """Names with a value that are no parameters, but occur in the grid or in a shape: sizes that
     the kernel learns from its grid, or has as constants."""
     known = {each.name for each in entry.values}
@@ -175,17 +174,17 @@ def blanks(text: str) -> Iterator[tuple[int, str]]:
             yield call.lineno, ast.literal_eval(call.args[0])
 
 
-def is_size(parameter: Parameter) -> bool:
+def is_size(parameter: KernelParameter) -> bool:
     """Whether it is an integer: a size of the problem, as far as anybody can tell."""
     return parameter.scalar is not None and parameter.scalar[0] in "us"
 
 
-def is_input(parameter: Parameter) -> bool:
+def is_input(parameter: KernelParameter) -> bool:
     """Whether it is an array that the kernel reads: what is written as well is an output too."""
     return parameter.is_pointer and (parameter.read or not parameter.written)
 
 
-def _check(entry: Entry, answers: Answers) -> None:
+def _check(entry: KernelEntry, answers: Answers) -> None:
     """UsageError for what no parameter has, and for parameters that launch() can't pass."""
     pointers = [value.name for value in entry.values if value.is_pointer]
     scalars = [value.name for value in entry.values if not value.is_pointer]
@@ -222,14 +221,14 @@ def _check(entry: Entry, answers: Answers) -> None:
         raise UsageError(f"{entry.signature} writes no array, so nothing could be verified.")
 
 
-def _value(parameter: Parameter, answers: Answers) -> str:
+def _value(parameter: KernelParameter, answers: Answers) -> str:
     if parameter.name in answers.values:
         value = answers.values[parameter.name]
         return repr(bool(value) if parameter.scalar == "bool" else value)
     return f'blank("the value of {parameter.type} {parameter.name}")'
 
 
-def _shape(parameter: Parameter, answers: Answers, names: frozenset[str]) -> str:
+def _shape(parameter: KernelParameter, answers: Answers, names: frozenset[str]) -> str:
     if parameter.name not in answers.shapes:
         return f'blank("the shape of {parameter.name}, a tuple")'
     extents = [of_size(shape, names) for shape in answers.shapes[parameter.name]]
@@ -243,17 +242,17 @@ def _grid(answers: Answers, names: frozenset[str]) -> str:
     return f"({', '.join([*extents, '1', '1'][:3])})"
 
 
-def _dtype(parameter: Parameter) -> str:
+def _dtype(parameter: KernelParameter) -> str:
     if parameter.dtype is None:
         return f'blank("the dtype of {parameter.name}{_of_type(parameter)}")'
     return f'"{parameter.dtype}"'
 
 
-def _of_type(parameter: Parameter) -> str:
+def _of_type(parameter: KernelParameter) -> str:
     return f", which is of type {parameter.type}" if parameter.type else ", whose type is unknown"
 
 
-def _draw(parameter: Parameter, shape: str) -> str:
+def _draw(parameter: KernelParameter, shape: str) -> str:
     if parameter.dtype is None:
         return f'blank("random values for {parameter.name}{_of_type(parameter)}")'
     kind = TORCH_NAMES[parameter.dtype]
@@ -265,7 +264,7 @@ def _draw(parameter: Parameter, shape: str) -> str:
     return values if parameter.dtype == "f32" else f"{values}.to(torch.{kind})"
 
 
-def _references(outputs: Sequence[Parameter], entry: Entry, answers: Answers) -> str:
+def _references(outputs: Sequence[KernelParameter], entry: KernelEntry, answers: Answers) -> str:
     """The body of reference()."""
     texts = {output.name: answers.references.get(output.name) for output in outputs}
     used = expressions.names_in(filter(None, texts.values()))
@@ -288,7 +287,7 @@ def _references(outputs: Sequence[Parameter], entry: Entry, answers: Answers) ->
 _DESCRIPTOR = 'blank("a kernelexp.TensorMap for {}")'
 
 
-def _argument(parameter: Parameter, answers: Answers) -> str:
+def _argument(parameter: KernelParameter, answers: Answers) -> str:
     if parameter.ignored:
         is_scalar = parameter.size in (1, 2, 4, 8)
         value = f'Scalar(type="u{8 * parameter.size}", value=0)'

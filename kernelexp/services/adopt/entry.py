@@ -13,10 +13,10 @@ import msgspec
 
 from kernelexp.model.errors import ConfigurationError
 from kernelexp.services.adopt import uses
-from kernelexp.services.adopt.uses import Uses
+from kernelexp.services.adopt.uses import ParameterUses
 from warpsim.dtypes import SCALARS, DType, ScalarType
 from warpsim.front.ptx.parser import parse
-from warpsim.front.ptx.syntax import Function, Module
+from warpsim.front.ptx.syntax import Function, PtxModule
 from warpsim.launch import Dim3
 from warpsim.machine.core.image import Variable
 
@@ -79,7 +79,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     is_pointer: bool
 
 
-class Parameter(msgspec.Struct, frozen=True, kw_only=True):
+class KernelParameter(msgspec.Struct, frozen=True, kw_only=True):
     """A parameter of an entry, or a member of one that is a structure."""
 
     name: str
@@ -92,7 +92,7 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
     written: bool = False
     offset: int = 0
     """Of a member in its structure."""
-    members: tuple[Parameter, ...] = ()
+    members: tuple[KernelParameter, ...] = ()
     """Those that the kernel uses, where it is a structure whose members are known."""
     ignored: bool = False
     """The kernel does not look at it, and nobody has named it."""
@@ -120,13 +120,13 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
         return ELEMENTS.get(_OWN_NAMES.get(element, element))
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class KernelEntry(msgspec.Struct, frozen=True, kw_only=True):
     """An entry of a PTX file, or of a cubin."""
 
     symbol: str
     signature: str
     """Demangled."""
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[KernelParameter, ...]
     threads: int
     """The most that it was compiled for in a CTA; 0 where it does not say."""
     block: Dim3 | None = None
@@ -135,7 +135,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it has an array in shared memory whose size the launch gives."""
 
     @property
-    def values(self) -> tuple[Parameter, ...]:
+    def values(self) -> tuple[KernelParameter, ...]:
         """The pointers and scalars, those in structures too; a structure of which nothing is known
         is one value."""
         flat = (
@@ -151,7 +151,7 @@ def read(
     written: Sequence[str],
     symbol: str = "",
     members: Mapping[int, Sequence[Member]] = {},
-) -> Entry:
+) -> KernelEntry:
     """An entry of a PTX file, the only one unless named; with its parameters as they are written
     in a source, and the members of those that are structures, by their places."""
     module = parse(ptx)
@@ -169,7 +169,7 @@ def read(
         taken |= {each.name for each in own}
     exact = entry.directives.get("reqntid")
     limit = exact or entry.directives.get("maxntid") or (0,)
-    return Entry(
+    return KernelEntry(
         symbol=entry.name,
         signature=demangle(entry.name),
         parameters=tuple(parameters),
@@ -197,7 +197,7 @@ def types_and_names(symbol: str, written: Sequence[str]) -> tuple[list[str], lis
     return types, [_name_of(text, place) for place, text in enumerate(written)]
 
 
-def _entry(module: Module, symbol: str) -> Function:
+def _entry(module: PtxModule, symbol: str) -> Function:
     entries = {function.name: function for function in module.functions.values() if function.entry}
     if symbol:
         return entries[symbol]
@@ -208,14 +208,14 @@ def _entry(module: Module, symbol: str) -> Function:
 
 
 def _parameter(
-    place: int, variable: Variable, types: Sequence[str], names: Sequence[str], used: Uses
-) -> Parameter:
+    place: int, variable: Variable, types: Sequence[str], names: Sequence[str], used: ParameterUses
+) -> KernelParameter:
     text = types[place] if place < len(types) else ""
     read, written = used.read_at(place, 0), used.written_at(place, 0)
     is_pointer = "*" in text if text else read or written
     whole = variable.type != "b8" or variable.size == 1
     plain = bare(text) if text or is_pointer or not whole else _PLAIN.get(variable.type, "")
-    return Parameter(
+    return KernelParameter(
         name=names[place] if place < len(names) else f"p{place}",
         type=plain,
         size=variable.size,
@@ -228,8 +228,8 @@ def _parameter(
 
 
 def _members(
-    place: int, owner: str, inside: Sequence[Member], used: Uses, taken: set[str]
-) -> Iterator[Parameter]:
+    place: int, owner: str, inside: Sequence[Member], used: ParameterUses, taken: set[str]
+) -> Iterator[KernelParameter]:
     """Those that the kernel loads, each with the shortest name that no other has."""
     paths = [(owner, *member.path) for member in inside]
     ends = Counter("_".join(path[at:]) for path in paths for at in range(len(path)))
@@ -237,7 +237,7 @@ def _members(
         if not used.loaded_at(place, each.offset, each.size):
             continue
         names = [python_name("_".join(path[at:])) for at in reversed(range(len(path)))]
-        yield Parameter(
+        yield KernelParameter(
             name=next((x for x in names if x not in taken and ends[x] == 1), names[-1]),
             type=bare(each.type),
             size=each.size,

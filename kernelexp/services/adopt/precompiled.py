@@ -21,7 +21,7 @@ from kernelexp.project import Project
 from kernelexp.services.adopt import adopted, declarations, triton
 from kernelexp.services.adopt import entry as entries
 from kernelexp.services.adopt.adopted import Compiled
-from kernelexp.services.adopt.entry import Entry, Parameter
+from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
 from kernelexp.system.toolchain import Toolchain
 from warpsim.launch import plain_name
 
@@ -161,7 +161,7 @@ def _parse(signature: str) -> tuple[str, ...]:
     return read[0].parameters
 
 
-def _entry(found: File, symbol: str, written: Sequence[str]) -> Entry:
+def _entry(found: File, symbol: str, written: Sequence[str]) -> KernelEntry:
     if ptx := _ptx(found, symbol):
         entry = entries.read(ptx, written, symbol)
     else:
@@ -183,7 +183,7 @@ def _ptx(found: File, symbol: str) -> str:
     return beside if re.search(rf"\.entry\s+{re.escape(symbol)}\b", beside) else ""
 
 
-def _entry_of_cubin(content: bytes, symbol: str, written: Sequence[str]) -> Entry:
+def _entry_of_cubin(content: bytes, symbol: str, written: Sequence[str]) -> KernelEntry:
     """What SASS does with its parameters is not looked at: const says which arrays are read, and
     what is not named is taken for pointers that may be null."""
     from warpsim.front.sass import cubin
@@ -191,7 +191,7 @@ def _entry_of_cubin(content: bytes, symbol: str, written: Sequence[str]) -> Entr
     said = cubin.read(content, symbol)
     types, names = entries.types_and_names(symbol, written)
     parameters = [
-        Parameter(
+        KernelParameter(
             name=names[place] if place < len(names) else f"p{place}",
             type=entries.bare(types[place]) if place < len(types) else "",
             size=each.size,
@@ -203,7 +203,7 @@ def _entry_of_cubin(content: bytes, symbol: str, written: Sequence[str]) -> Entr
         )
         for place, each in enumerate(said.parameters)
     ]
-    return Entry(
+    return KernelEntry(
         symbol=symbol,
         signature=entries.demangle(symbol),
         parameters=tuple(parameters),

@@ -16,9 +16,9 @@ from kernelexp.project import Project
 from kernelexp.services.adopt import adopted, copying, draft, structures
 from kernelexp.services.adopt import entry as entries
 from kernelexp.services.adopt.adopted import Compiled
-from kernelexp.services.adopt.copying import Copy
+from kernelexp.services.adopt.copying import SourceCopy
 from kernelexp.services.adopt.declarations import Declaration
-from kernelexp.services.adopt.entry import Entry
+from kernelexp.services.adopt.entry import KernelEntry
 from kernelexp.system.toolchain import Toolchain
 
 ORIGIN = "origin"
@@ -28,7 +28,7 @@ ORIGIN = "origin"
 class Chosen(msgspec.Struct, frozen=True, kw_only=True):
     """An entry of a source that is to become a kernel."""
 
-    copy: Copy
+    copy: SourceCopy
     declaration: Declaration
     template: str
     """The instance to compile, such as gemm<64>; empty where the entry is no template."""
@@ -132,7 +132,7 @@ def _attempt(
 
 def _entry(
     root: Path, variant: Variant, tools: Toolchain, built: Built, written: Sequence[str]
-) -> Entry:
+) -> KernelEntry:
     artefacts = build.artefacts(root, built.identity)
     assert artefacts.ptx is not None  # of a source there always is one
     ptx = artefacts.ptx.read_text("utf-8", "replace")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from kernelexp.services.adopt.entry import Parameter
+from kernelexp.services.adopt.entry import KernelParameter
 from kernelexp.services.adopt.expressions import of_size
 from warpsim.dtypes import INTEGERS
 
@@ -18,8 +18,8 @@ _OF_SUM = {"f32": 2e-7, "f64": 4e-16}
 
 
 def guess(
-    outputs: Sequence[Parameter],
-    given: Sequence[Parameter],
+    outputs: Sequence[KernelParameter],
+    given: Sequence[KernelParameter],
     shapes: Mapping[str, Sequence[str]],
     names: Collection[str],
 ) -> str:

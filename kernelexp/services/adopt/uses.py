@@ -25,7 +25,7 @@ _ACCESSES = ("ld", "st", "atom", "red", "cp")
 _BITS = re.compile(r"\.[busf](8|16|32|64)$")
 
 
-class Uses(msgspec.Struct, frozen=True, kw_only=True):
+class ParameterUses(msgspec.Struct, frozen=True, kw_only=True):
     """Of all parameters of an entry."""
 
     reads: frozenset[_Place]
@@ -49,7 +49,7 @@ class Uses(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def find(entry: Function) -> Uses:
+def find(entry: Function) -> ParameterUses:
     """By the registers that are computed from parameters, whatever way the code takes."""
     places = {each.name: place for place, each in enumerate(entry.parameters)}
     addresses, addressed = _addresses(entry, places)
@@ -71,7 +71,7 @@ def find(entry: Function) -> Uses:
         else:
             reads |= set().union(*found) if kind != "st" else set()
             writes |= set().union(*found) if kind != "ld" else set()
-    return Uses(
+    return ParameterUses(
         reads=frozenset(reads),
         writes=frozenset(writes),
         loads=frozenset((*place, size) for _, place, size in loaded),

@@ -10,7 +10,7 @@ import msgspec
 from kernelexp.dossier import prepare
 from kernelexp.dossier.prepare import Prepared
 from kernelexp.evidence.emulate import emulated
-from kernelexp.evidence.emulate.emulated import How
+from kernelexp.evidence.emulate.emulated import EmulationOptions
 from kernelexp.evidence.executor import Executor, Local
 from kernelexp.evidence.measure.measured import Measuring
 from kernelexp.model.arm import Arm, Isa
@@ -21,12 +21,12 @@ from kernelexp.model.variant import Variant
 from kernelexp.project import Project, revisions
 from kernelexp.services import inspection
 from kernelexp.services.check import affected, conditions, gates, timegates
-from kernelexp.services.check.conditions import SASS, TIMES_AFTER, Subject
-from kernelexp.services.check.gates import FILE, Baseline, Finding
+from kernelexp.services.check.conditions import SASS, TIMES_AFTER, GatedVariant
+from kernelexp.services.check.gates import FILE, Baseline, GateFinding
 from kernelexp.system.toolchain import Toolchain
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class CheckOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How to check, as the command line says it."""
 
     tools: Toolchain
@@ -48,7 +48,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
     """What was looked at, and what was found."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[GateFinding, ...]
     variants: int
     """How many were checked."""
     left_out: int = 0
@@ -60,11 +60,11 @@ class _Looked(msgspec.Struct, frozen=True, kw_only=True):
     """Variants with their evidence, by label."""
 
     named: dict[str, Variant]
-    subjects: dict[str, Subject]
+    subjects: dict[str, GatedVariant]
     faults: dict[str, KernelexpError]
 
 
-def check(project: Project, asked: Asked) -> Checked:
+def check(project: Project, asked: CheckOptions) -> Checked:
     """Compares variants with the committed baseline and judges their gates."""
     baseline = gates.read_baseline(project.root, asked.kernels)
     every = gates.named_variants(project, asked.kernels)
@@ -98,7 +98,9 @@ def check(project: Project, asked: Asked) -> Checked:
     )
 
 
-def _drifts(project: Project, looked: _Looked, baseline: Baseline, asked: Asked) -> list[Finding]:
+def _drifts(
+    project: Project, looked: _Looked, baseline: Baseline, asked: CheckOptions
+) -> list[GateFinding]:
     timed = {label: each for label, each in looked.subjects.items() if conditions.is_timed(each)}
     variants = {label: looked.named[label] for label in timed}
     found = timegates.drifts(project, variants, baseline)
@@ -109,8 +111,8 @@ def _drifts(project: Project, looked: _Looked, baseline: Baseline, asked: Asked)
     ]
 
 
-def _time_how(asked: Asked) -> timegates.How:
-    return timegates.How(
+def _time_how(asked: CheckOptions) -> timegates.TimeGateOptions:
+    return timegates.TimeGateOptions(
         tools=asked.tools,
         required=asked.measured,
         measuring=asked.measuring,
@@ -120,14 +122,14 @@ def _time_how(asked: Asked) -> timegates.How:
     )
 
 
-def update(project: Project, asked: Asked) -> tuple[Path, int, list[Finding]]:
+def update(project: Project, asked: CheckOptions) -> tuple[Path, int, list[GateFinding]]:
     """Writes what the variants are now as the baseline: its file, how many there are, and what
     differs from the baseline before. Raises the fault of a variant that could not be examined."""
     looked = _look(project, gates.named_variants(project), asked)
     for error in looked.faults.values():
         raise error
     arms = _plain(looked)
-    changed: list[Finding] = []
+    changed: list[GateFinding] = []
     before = gates.read_baseline(project.root) if (project.root / FILE).is_file() else None
     extras = _extras(project, looked, before, asked.measuring.margin)
     if before:
@@ -137,7 +139,7 @@ def update(project: Project, asked: Asked) -> tuple[Path, int, list[Finding]]:
     return path, len(arms), [finding for finding in changed if finding.outcome not in gates.PASSED]
 
 
-def _look(project: Project, named: dict[str, Variant], asked: Asked) -> _Looked:
+def _look(project: Project, named: dict[str, Variant], asked: CheckOptions) -> _Looked:
     """Builds all, and executes what is to be executed."""
     variants = list(named.values())
     prepared = prepare.built(project, variants, asked.tools, asked.limits, asked.on_progress)
@@ -159,7 +161,7 @@ def _look(project: Project, named: dict[str, Variant], asked: Asked) -> _Looked:
             arm, own = prepared.arm(variant), rules[label]
             reads = arm.build is not None and any(gate.instructions for gate in own)
             counts = inspection.counts(project.root, arm) if reads else None
-            subjects[label] = Subject(label=label, arm=arm, gates=own, counts=counts)
+            subjects[label] = GatedVariant(label=label, arm=arm, gates=own, counts=counts)
     faults = {label: error for label, each in named.items() if (error := prepared.fault(each))}
     return _Looked(named=named, subjects=subjects, faults=faults)
 
@@ -168,7 +170,7 @@ def _emulate(
     project: Project,
     prepared: Prepared,
     wanted: Sequence[Variant],
-    asked: Asked,
+    asked: CheckOptions,
     isas: tuple[Isa, ...],
 ) -> Prepared:
     """All arms, those that are wanted with what executing them showed."""
@@ -179,7 +181,7 @@ def _emulate(
         arms={name: arm for name, arm in prepared.arms.items() if name in keys},
         faults=prepared.faults,
     )
-    how = How(pedantic=asked.pedantic, isas=isas)
+    how = EmulationOptions(pedantic=asked.pedantic, isas=isas)
     some = prepare.emulated(project, some, asked.limits, asked.on_progress, how)
     rest = {name: arm for name, arm in prepared.arms.items() if name not in keys}
     return Prepared(arms={**rest, **some.arms}, faults=some.faults)
@@ -214,7 +216,7 @@ def _extras(
 
 def _changed_extras(
     before: Baseline, extras: Mapping[str, Mapping[str, int | str]]
-) -> list[Finding]:
+) -> list[GateFinding]:
     findings = []
     for label, extra in extras.items():
         gate = before.variants.get(label)
@@ -222,13 +224,15 @@ def _changed_extras(
         for name, value in extra.items():
             if was.get(name) != value:
                 words = f"{name} {was.get(name, 'new')} -> {value}"
-                findings.append(Finding(variant=label, outcome="mixed", sentence=words, gate=name))
+                findings.append(
+                    GateFinding(variant=label, outcome="mixed", sentence=words, gate=name)
+                )
     return findings
 
 
 def _unused(
     project: Project, named: Mapping[str, Variant], kernels: Sequence[str]
-) -> list[Finding]:
+) -> list[GateFinding]:
     """A gate that is about no variant would be met for ever."""
     findings = []
     for name, kernel in project.kernels.items():
@@ -238,6 +242,8 @@ def _unused(
         for number in conditions.unused(kernel, own):
             sentence = "no variant that an experiment names is meant: correct `of` and `arch`."
             findings.append(
-                Finding(variant=name, gate=f"gate {number}", outcome="missed", sentence=sentence)
+                GateFinding(
+                    variant=name, gate=f"gate {number}", outcome="missed", sentence=sentence
+                )
             )
     return findings

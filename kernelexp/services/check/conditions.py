@@ -9,12 +9,12 @@ import msgspec
 
 from kernelexp.facts import condition, expectation
 from kernelexp.facts.counters import PTX
-from kernelexp.judge.instructions import Counts, instruction_expectations
+from kernelexp.judge.instructions import InstructionCounts, instruction_expectations
 from kernelexp.model.arm import Arm, EmulatedEvidence, Status
 from kernelexp.model.axes import holds
 from kernelexp.model.experiment import Gate, Kernel
 from kernelexp.model.variant import Variant
-from kernelexp.services.check.gates import UPDATE, WRONG, Finding, Outcome
+from kernelexp.services.check.gates import UPDATE, WRONG, GateFinding, Outcome
 
 Committed: TypeAlias = Mapping[str, int | str]
 """What the baseline has of one variant."""
@@ -26,13 +26,13 @@ TIMES_AFTER = "times_after"
 """The name under which it keeps the run up to which the times of records are accepted."""
 
 
-class Subject(msgspec.Struct, frozen=True, kw_only=True):
+class GatedVariant(msgspec.Struct, frozen=True, kw_only=True):
     """A variant with what its gates are judged by."""
 
     label: str
     arm: Arm
     gates: tuple[Gate, ...]
-    counts: Counts | None = None
+    counts: InstructionCounts | None = None
     """Of its SASS; None where no gate asks for it, or it is not built."""
 
 
@@ -67,20 +67,20 @@ def judges_result(gates: Sequence[Gate]) -> bool:
     return any(gate.emulated or gate.expected for gate in gates)
 
 
-def is_timed(subject: Subject) -> bool:
+def is_timed(subject: GatedVariant) -> bool:
     """Whether one of its gates is on its time, and there is code to time."""
     if subject.arm.build is None or _has_no_code(subject):
         return False
     return any(gate.measured for gate in subject.gates)
 
 
-def _has_no_code(subject: Subject) -> bool:
+def _has_no_code(subject: GatedVariant) -> bool:
     """Whether it can't exist or does not build, which the comparison with the baseline is about."""
     refused = subject.arm.refused
     return refused is not None and refused.status in (Status.IMPOSSIBLE, Status.BUILD_FAILED)
 
 
-def to_commit(subject: Subject) -> dict[str, int | str]:
+def to_commit(subject: GatedVariant) -> dict[str, int | str]:
     """The figures of a variant that its gates compare with the baseline, by name."""
     found: dict[str, int | str] = {}
     for gate in subject.gates:
@@ -96,7 +96,7 @@ def to_commit(subject: Subject) -> dict[str, int | str]:
     return dict(sorted(found.items()))
 
 
-def judge(subject: Subject, committed: Committed) -> Iterator[Finding]:
+def judge(subject: GatedVariant, committed: Committed) -> Iterator[GateFinding]:
     """A finding for each condition but those on time, in the order in which they are written; none
     where there is no code."""
     if _has_no_code(subject):
@@ -117,14 +117,14 @@ def judge(subject: Subject, committed: Committed) -> Iterator[Finding]:
                 yield _counter(subject, name, text, committed)
 
 
-def _is_left_out(subject: Subject) -> bool:
+def _is_left_out(subject: GatedVariant) -> bool:
     """Whether nobody asked for executing the variant."""
     arm = subject.arm
     return arm.emulated is None and arm.refused is None and not needs_execution(subject.gates)
 
 
-def _finding(subject: Subject, gate: str, outcome: Outcome, sentence: str) -> Finding:
-    return Finding(
+def _finding(subject: GatedVariant, gate: str, outcome: Outcome, sentence: str) -> GateFinding:
+    return GateFinding(
         variant=subject.label,
         gate=gate,
         outcome=outcome,
@@ -133,7 +133,7 @@ def _finding(subject: Subject, gate: str, outcome: Outcome, sentence: str) -> Fi
     )
 
 
-def _executed(subject: Subject, gate: Gate) -> Finding:
+def _executed(subject: GatedVariant, gate: Gate) -> GateFinding:
     """Whether executing the variant shows what is expected: right, unless the gate says wrong."""
     arm, wanted = subject.arm, gate.expected or "right"
     name = f"expected: {wanted}"
@@ -154,23 +154,23 @@ def _executed(subject: Subject, gate: Gate) -> Finding:
     return _finding(subject, name, "missed", sentence)
 
 
-def _instructions(subject: Subject, text: str, committed: Committed) -> Finding:
+def _instructions(subject: GatedVariant, text: str, committed: Committed) -> GateFinding:
     each = condition.parse(text)
     if subject.counts is None:
         return _finding(subject, text, "unchecked", "its SASS could not be read.")
-    before: Counts | None = None
+    before: InstructionCounts | None = None
     if each.expectation.of != "value":
         was = committed.get(_name(text))
         if not isinstance(was, int):
             return _missing(subject, text)
-        before = Counts(every={each.pattern: was}, in_loops={each.pattern: was})
+        before = InstructionCounts(every={each.pattern: was}, in_loops={each.pattern: was})
     (judged,) = instruction_expectations(subject.counts, [text], before)
     if judged.result == "met":
         return _finding(subject, text, "same", "")
     return _missed(subject, text, judged.actual, judged.before, judged.sentence)
 
 
-def _counter(subject: Subject, name: str, text: str, committed: Committed) -> Finding:
+def _counter(subject: GatedVariant, name: str, text: str, committed: Committed) -> GateFinding:
     wanted, gate = expectation.parse(text), f"{name}: {text}"
     now, was = _counted(name, subject.arm), committed.get(name)
     if now is None:
@@ -188,11 +188,11 @@ def _counter(subject: Subject, name: str, text: str, committed: Committed) -> Fi
     return _missed(subject, gate, now, was, "")
 
 
-def _missing(subject: Subject, gate: str) -> Finding:
+def _missing(subject: GatedVariant, gate: str) -> GateFinding:
     return _finding(subject, gate, "new", f"the baseline has no such figure; run `{UPDATE}`.")
 
 
-def _missed(subject: Subject, gate: str, now: int, was: int | None, by: str) -> Finding:
+def _missed(subject: GatedVariant, gate: str, now: int, was: int | None, by: str) -> GateFinding:
     """A condition that is not met; what may be a gain says how to lock it in."""
     if was is None:
         return _finding(subject, gate, "missed", f"there are {now:,}{f', {by}' if by else ''}.")

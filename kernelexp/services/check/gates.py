@@ -57,7 +57,7 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     variants: dict[str, Gate]
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class GateFinding(msgspec.Struct, frozen=True, kw_only=True):
     """A variant compared with the baseline."""
 
     variant: str
@@ -142,7 +142,7 @@ def compare(
     faults: Mapping[str, KernelexpError],
     *,
     emulated: bool,
-) -> list[Finding]:
+) -> list[GateFinding]:
     """A finding for each variant by its label; `faults` are those that could not be examined.
 
     With `emulated`, a variant that builds and was not emulated is no pass. Another compiler than
@@ -155,11 +155,11 @@ def compare(
         _compare(label, arm, baseline.variants.get(label), emulated) for label, arm in arms.items()
     ]
     findings += [
-        Finding(variant=label, outcome="unchecked", sentence=f"could not be examined: {error}")
+        GateFinding(variant=label, outcome="unchecked", sentence=f"could not be examined: {error}")
         for label, error in faults.items()
     ]
     findings += [
-        Finding(
+        GateFinding(
             variant=label,
             outcome="gone",
             sentence=f"in the baseline, but no experiment names it; run `{UPDATE}`.",
@@ -170,12 +170,12 @@ def compare(
     return findings
 
 
-def _another_compiler(before: str, now: str) -> Finding:
+def _another_compiler(before: str, now: str) -> GateFinding:
     sentence = (
         f"{FILE} was made with nvcc {before}, this is {now}; what follows is what that changed. "
         f"Use that compiler (--nvcc), or accept the changes with `{UPDATE}`."
     )
-    return Finding(variant=f"nvcc {now}", outcome="compiler", sentence=sentence)
+    return GateFinding(variant=f"nvcc {now}", outcome="compiler", sentence=sentence)
 
 
 def _is_broken(arm: Arm) -> bool:
@@ -192,12 +192,12 @@ def _gate(arm: Arm, extra: Mapping[str, int | str] | None = None) -> Gate:
     return {**metrics.summarize(arm), **(extra or {})}
 
 
-def _compare(label: str, arm: Arm, gate: Gate | None, emulated: bool) -> Finding:
+def _compare(label: str, arm: Arm, gate: Gate | None, emulated: bool) -> GateFinding:
     outcome, sentence = _weigh(arm, gate, emulated)
     source, line = arm.source, 0
     if outcome == "failed" and (error := _first_error(arm)).file:
         source, line = error.file, error.line
-    return Finding(variant=label, outcome=outcome, sentence=sentence, source=source, line=line)
+    return GateFinding(variant=label, outcome=outcome, sentence=sentence, source=source, line=line)
 
 
 def _weigh(arm: Arm, gate: Gate | None, emulated: bool) -> tuple[Outcome, str]:
@@ -245,7 +245,7 @@ def _first_error(arm: Arm) -> Diagnostic:
     return first_error(arm.build_log) or Diagnostic(file="", line=0, message=arm.build_log)
 
 
-def exit_code(findings: Sequence[Finding]) -> int:
+def exit_code(findings: Sequence[GateFinding]) -> int:
     """What `kernelexp check` ends with."""
     outcomes = {finding.outcome for finding in findings}
     if "failed" in outcomes:

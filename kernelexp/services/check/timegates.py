@@ -23,8 +23,8 @@ from kernelexp.model.record import Record, is_of
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project, revisions
 from kernelexp.services.check import conditions, gates
-from kernelexp.services.check.conditions import SASS, TIMES_AFTER, Committed, Subject
-from kernelexp.services.check.gates import FILE, UPDATE, Baseline, Finding
+from kernelexp.services.check.conditions import SASS, TIMES_AFTER, Committed, GatedVariant
+from kernelexp.services.check.gates import FILE, UPDATE, Baseline, GateFinding
 from kernelexp.services.revisions import sidebyside
 from kernelexp.services.run import timing
 from kernelexp.system.toolchain import Toolchain
@@ -34,7 +34,7 @@ DRIFT = "drift"
 """The gates on time, as findings name them."""
 
 
-class How(msgspec.Struct, frozen=True, kw_only=True):
+class TimeGateOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How gates on time are decided."""
 
     tools: Toolchain
@@ -53,12 +53,16 @@ def digest(root: Path, arm: Arm) -> str:
 
 
 def judge(
-    project: Project, variant: Variant, subject: Subject, committed: Committed, how: How
-) -> Finding:
+    project: Project,
+    variant: Variant,
+    subject: GatedVariant,
+    committed: Committed,
+    how: TimeGateOptions,
+) -> GateFinding:
     """Whether a variant is as fast as the baseline's own code, timed in the same processes."""
 
-    def found(outcome: gates.Outcome, sentence: str) -> Finding:
-        return Finding(
+    def found(outcome: gates.Outcome, sentence: str) -> GateFinding:
+        return GateFinding(
             variant=subject.label,
             gate=TIMED,
             outcome=outcome,
@@ -80,7 +84,7 @@ def judge(
 
 
 def _time(
-    project: Project, variant: Variant, arm: Arm, committed: str, how: How
+    project: Project, variant: Variant, arm: Arm, committed: str, how: TimeGateOptions
 ) -> tuple[gates.Outcome, str]:
     """The arm against what the commit built that wrote its digest to the baseline."""
     cards = timing.cards(how.executor.gpus(), arm.arch)
@@ -95,7 +99,7 @@ def _time(
             f"which commit wrote its line of {FILE} can't be seen in a shallow clone: run "
             "`git fetch --unshallow`; in GitHub Actions, fetch-depth: 0 is the whole history."
         )
-    examined = atrevision.How(
+    examined = atrevision.RevisionOptions(
         tools=how.tools, limits=how.limits, size=how.measuring.size, on_progress=how.on_progress
     )
     before = atrevision.examine(project, commit, variant, examined)
@@ -177,7 +181,7 @@ def accepted(
     return {label: run for label, run in known.items() if run}
 
 
-def judge_drift(subject: Subject, found: Drifting, margin: float) -> Finding:
+def judge_drift(subject: GatedVariant, found: Drifting, margin: float) -> GateFinding:
     """Worse where the latest times are beyond the margin above the fastest."""
     drifted = found.drift.ratio > 1 + margin
     steps = ", ".join(
@@ -189,7 +193,7 @@ def judge_drift(subject: Subject, found: Drifting, margin: float) -> Finding:
         f"{100 * (found.drift.ratio - 1):.1f}% slower than its fastest of {found.drift.records} "
         f"records on {found.device}: {steps}. Accept it with `{UPDATE}`."
     )
-    return Finding(
+    return GateFinding(
         variant=subject.label,
         gate=DRIFT,
         outcome="worse" if drifted else "same",

@@ -11,13 +11,13 @@ from kernelexp.model.arm import PublishedResult, Status, Verdict
 from kernelexp.model.names import is_name
 from kernelexp.services.handlog import figures
 from kernelexp.services.handlog.figures import NOTHING
-from kernelexp.services.handlog.sections import Labelled, Section, Table
+from kernelexp.services.handlog.sections import LabelledText, LogSection, LogTable
 
 BEFORE = "before"
 """The state of the kernel before the first step."""
 
 
-class Variant(msgspec.Struct, frozen=True, kw_only=True):
+class LoggedVariant(msgspec.Struct, frozen=True, kw_only=True):
     """A state of the kernel that the log tells of, and its figures there."""
 
     state: str
@@ -32,8 +32,8 @@ class Read(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     title: str
-    baseline: Variant
-    candidates: tuple[Variant, ...]
+    baseline: LoggedVariant
+    candidates: tuple[LoggedVariant, ...]
     hypothesis: str = ""
     changes: tuple[str, ...] = ()
     why: str = ""
@@ -63,7 +63,7 @@ _SHA = re.compile(r"\b(?=[0-9a-f]*[0-9])[0-9a-f]{7,40}\b")
 _WHY = ("why", "finding", "reason", "lesson", "observation", "analysis", "conclusion")
 
 
-def read(sections: Sequence[Section]) -> Log:
+def read(sections: Sequence[LogSection]) -> Log:
     """The steps of the first history, the experiments, and the rows of tables of variants."""
     steps: list[Read] = []
     experiments: list[Read] = []
@@ -89,22 +89,22 @@ def read(sections: Sequence[Section]) -> Log:
     )
 
 
-def _is_history(table: Table) -> bool:
+def _is_history(table: LogTable) -> bool:
     return _column(table, *_STEPS) == 0 and _timed(table)
 
 
-def _timed(table: Table) -> bool:
+def _timed(table: LogTable) -> bool:
     return _column(table, "time", "tflops") is not None
 
 
-def _column(table: Table, *words: str) -> int | None:
+def _column(table: LogTable, *words: str) -> int | None:
     """The first column whose heading begins with one of these words."""
     heads = [head.lower() for head in table.header]
     return next((i for i, head in enumerate(heads) if head.startswith(words)), None)
 
 
-def _history(table: Table, section: Section, doubts: list[str]) -> Iterator[Read]:
-    before = Variant(state=BEFORE, figures=NOTHING)
+def _history(table: LogTable, section: LogSection, doubts: list[str]) -> Iterator[Read]:
+    before = LoggedVariant(state=BEFORE, figures=NOTHING)
     change, notes = _column(table, "change", "title", "optimi", "descr"), _column(table, "note")
     for row in table.rows:
         found, name = _row_figures(table, row), row[0].strip("` ")
@@ -116,16 +116,16 @@ def _history(table: Table, section: Section, doubts: list[str]) -> Iterator[Read
             id=name,
             title=row[change] if change is not None else name,
             baseline=before,
-            candidates=(Variant(state=name, figures=found, verdict=verdict),),
+            candidates=(LoggedVariant(state=name, figures=found, verdict=verdict),),
             decision="committed",
             notes=_notes(table, row, notes),
             commit=name if _SHA.fullmatch(name) else "",
             line=section.line,
         )
-        before = Variant(state=name, figures=found)
+        before = LoggedVariant(state=name, figures=found)
 
 
-def _notes(table: Table, row: Sequence[str], notes: int | None) -> str:
+def _notes(table: LogTable, row: Sequence[str], notes: int | None) -> str:
     """The row's cells of no column that is known, by their headings."""
     known = {0, _column(table, "change", "title", "optimi", "descr"), notes}
     known |= {_column(table, "time"), _column(table, "tflops"), _column(table, "reg")}
@@ -136,7 +136,7 @@ def _notes(table: Table, row: Sequence[str], notes: int | None) -> str:
     return "; ".join(parts)
 
 
-def _row_figures(table: Table, row: Sequence[str]) -> PublishedResult:
+def _row_figures(table: LogTable, row: Sequence[str]) -> PublishedResult:
     time, rate, used = _column(table, "time"), _column(table, "tflops"), _column(table, "reg")
     ms = upper = tflops = None
     about = other = False
@@ -155,7 +155,7 @@ def _row_figures(table: Table, row: Sequence[str]) -> PublishedResult:
     )
 
 
-def _variants(table: Table, section: Section, experiments: Sequence[Read]) -> Read | None:
+def _variants(table: LogTable, section: LogSection, experiments: Sequence[Read]) -> Read | None:
     """The rows of a table of variants as candidates against the first."""
     if _column(table, *_NAMES) != 0 or not _timed(table):
         return None
@@ -171,9 +171,9 @@ def _variants(table: Table, section: Section, experiments: Sequence[Read]) -> Re
     return Read(
         id=name,
         title=section.title or "a table of variants",
-        baseline=Variant(state=f"{name}_{_token(first[0])}", figures=own, title=first[0]),
+        baseline=LoggedVariant(state=f"{name}_{_token(first[0])}", figures=own, title=first[0]),
         candidates=tuple(
-            Variant(
+            LoggedVariant(
                 state=f"{name}_{_token(row[0])}",
                 figures=found,
                 verdict=figures.judge(own, found),
@@ -192,7 +192,7 @@ def _token(text: str) -> str:
 
 
 def _experiment(
-    section: Section, name: str, title: str, steps: Sequence[Read], doubts: list[str]
+    section: LogSection, name: str, title: str, steps: Sequence[Read], doubts: list[str]
 ) -> Read:
     own = {text.label.lower(): text for text in section.texts if text.label}
     verdict, hypothesis = _first(own, "verdict"), _first(own, "hypothesis")
@@ -220,8 +220,8 @@ def _experiment(
 
 
 def _candidates(
-    section: Section, name: str, own: Mapping[str, Labelled], doubts: list[str]
-) -> tuple[PublishedResult, tuple[Variant, ...]]:
+    section: LogSection, name: str, own: Mapping[str, LabelledText], doubts: list[str]
+) -> tuple[PublishedResult, tuple[LoggedVariant, ...]]:
     """The baseline's figures, and the candidates with their verdicts."""
     base, found = _compared(name, own, doubts)
     found += [
@@ -233,7 +233,7 @@ def _candidates(
     if status is None and all(not figures.spell(each, NOTHING) for _, each in found):
         doubts.append(f"line {section.line}: {name} has no verdict and no figure that is known.")
     return base, tuple(
-        Variant(
+        LoggedVariant(
             state=name if len(found) == 1 else f"{name}_{number}",
             figures=each,
             verdict=figures.published(status, base, each) if status else figures.judge(base, each),
@@ -243,33 +243,33 @@ def _candidates(
     )
 
 
-def _first(own: Mapping[str, Labelled], *words: str) -> Labelled | None:
+def _first(own: Mapping[str, LabelledText], *words: str) -> LabelledText | None:
     """The text whose label begins with one of the words."""
     return next((each for label, each in own.items() if label.startswith(words)), None)
 
 
-def _text(labelled: Labelled | None) -> str:
+def _text(labelled: LabelledText | None) -> str:
     return labelled.text if labelled else ""
 
 
-def _named(labelled: Labelled, bare: bool = False) -> str:
+def _named(labelled: LabelledText, bare: bool = False) -> str:
     if bare or not labelled.label:
         return labelled.whole
     return f"{labelled.label}: {labelled.whole}"
 
 
-def _others(section: Section) -> Iterator[Labelled]:
-    return (Labelled(label="", text=each) for each in section.other)
+def _others(section: LogSection) -> Iterator[LabelledText]:
+    return (LabelledText(label="", text=each) for each in section.other)
 
 
-def _changes(changes: Labelled | None) -> tuple[str, ...]:
+def _changes(changes: LabelledText | None) -> tuple[str, ...]:
     if changes is None:
         return ()
     return changes.items if not changes.text else (changes.text, *changes.items)
 
 
 def _compared(
-    name: str, own: Mapping[str, Labelled], doubts: list[str]
+    name: str, own: Mapping[str, LabelledText], doubts: list[str]
 ) -> tuple[PublishedResult, list[tuple[str, PublishedResult]]]:
     """The figures of the baseline and of the candidates."""
     said, after, before = _first(own, "result"), _first(own, "after"), _first(own, "baseline")
@@ -306,13 +306,13 @@ def _status(text: str, candidates: int) -> Status | None:
 
 def _state_of(
     name: str, base: PublishedResult, steps: Sequence[Read], doubts: list[str]
-) -> Variant:
+) -> LoggedVariant:
     """The step that a baseline's figures are of; a state of its own where there is none."""
     if base == NOTHING and steps:
-        return Variant(state=steps[-1].id, figures=base)
+        return LoggedVariant(state=steps[-1].id, figures=base)
     for step in reversed(steps):
         if figures.same(step.candidates[0].figures, base):
             if base.approximate:
                 doubts.append(f"{name} has an approximate baseline: {step.id} has that figure.")
-            return Variant(state=step.id, figures=base)
-    return Variant(state=f"{name}_baseline", figures=base)
+            return LoggedVariant(state=step.id, figures=base)
+    return LoggedVariant(state=f"{name}_baseline", figures=base)

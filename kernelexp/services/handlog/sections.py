@@ -10,14 +10,14 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 
-class Table(msgspec.Struct, frozen=True, kw_only=True):
+class LogTable(msgspec.Struct, frozen=True, kw_only=True):
     """A table: its cells as they are written, without emphasis."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
 
-class Labelled(msgspec.Struct, frozen=True, kw_only=True):
+class LabelledText(msgspec.Struct, frozen=True, kw_only=True):
     """`**Result:** 0.6 ms`, or a paragraph or list without such a label, which is empty then."""
 
     label: str
@@ -30,7 +30,7 @@ class Labelled(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join(filter(None, (self.text, *(f"- {item}" for item in self.items))))
 
 
-class Section(msgspec.Struct, frozen=True, kw_only=True):
+class LogSection(msgspec.Struct, frozen=True, kw_only=True):
     """What is between a heading and the next."""
 
     title: str
@@ -38,13 +38,13 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
     """Of the heading; 0 for what comes before the first."""
     line: int
     """Of the heading, from 1."""
-    texts: tuple[Labelled, ...]
-    tables: tuple[Table, ...]
+    texts: tuple[LabelledText, ...]
+    tables: tuple[LogTable, ...]
     other: tuple[str, ...]
     """Code, quotations: their lines."""
 
 
-def read(text: str) -> list[Section]:
+def read(text: str) -> list[LogSection]:
     """The sections of a document in their order."""
     tokens = MarkdownIt("commonmark").enable("table").parse(text)
     lines = text.splitlines()
@@ -53,14 +53,14 @@ def read(text: str) -> list[Section]:
     return [_section(tokens[first:end], lines) for first, end in pairwise(bounds) if first < end]
 
 
-def _section(tokens: Sequence[Token], lines: Sequence[str]) -> Section:
+def _section(tokens: Sequence[Token], lines: Sequence[str]) -> LogSection:
     title, level, line = "", 0, 1
     if tokens[0].type == "heading_open":
         title, level = plain(tokens[1].content), int(tokens[0].tag[1:])
         line = (tokens[0].map or [0])[0] + 1
         tokens = tokens[3:]
-    texts: list[Labelled] = []
-    tables: list[Table] = []
+    texts: list[LabelledText] = []
+    tables: list[LogTable] = []
     other: list[str] = []
     for block in _blocks(tokens):
         kind = block[0].type
@@ -73,11 +73,11 @@ def _section(tokens: Sequence[Token], lines: Sequence[str]) -> Section:
             if texts and texts[-1].label and not texts[-1].items:
                 texts[-1] = msgspec.structs.replace(texts[-1], items=items)
             else:
-                texts.append(Labelled(label="", text="", items=items))
+                texts.append(LabelledText(label="", text="", items=items))
         elif kind != "hr":
             first, end = block[0].map or (0, 0)
             other.append("\n".join(lines[first:end]))
-    return Section(
+    return LogSection(
         title=title,
         level=level,
         line=line,
@@ -97,14 +97,14 @@ def _blocks(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
             first = place + 1
 
 
-def _table(tokens: Sequence[Token]) -> Table:
+def _table(tokens: Sequence[Token]) -> LogTable:
     rows: list[list[str]] = []
     for token in tokens:
         if token.type == "tr_open":
             rows.append([])
         elif token.type == "inline":
             rows[-1].append(plain(token.content))
-    return Table(header=tuple(rows[0]), rows=tuple(map(tuple, rows[1:])))
+    return LogTable(header=tuple(rows[0]), rows=tuple(map(tuple, rows[1:])))
 
 
 def _items(tokens: Sequence[Token], lines: Sequence[str]) -> Iterator[str]:
@@ -117,7 +117,7 @@ def _items(tokens: Sequence[Token], lines: Sequence[str]) -> Iterator[str]:
             yield text[marker:].strip()
 
 
-def _labelled(token: Token) -> Iterator[Labelled]:
+def _labelled(token: Token) -> Iterator[LabelledText]:
     """The lines of a paragraph: each begins a text of its own if it begins with a label."""
     label, text = "", ""
     children = [each for each in token.children or () if each.type != "text" or each.content]
@@ -126,7 +126,7 @@ def _labelled(token: Token) -> Iterator[Labelled]:
         child = children[place]
         if fresh and child.type == "strong_open" and (name := _label(children[place:])):
             if label or text.strip():
-                yield Labelled(label=label, text=text.strip())
+                yield LabelledText(label=label, text=text.strip())
             label, text = name[0], ""
             place += name[1]
             fresh = False
@@ -135,7 +135,7 @@ def _labelled(token: Token) -> Iterator[Labelled]:
         text += _source(child)
         place += 1
     if label or text.strip():
-        yield Labelled(label=label, text=text.strip())
+        yield LabelledText(label=label, text=text.strip())
 
 
 def _label(children: Sequence[Token]) -> tuple[str, int] | None:

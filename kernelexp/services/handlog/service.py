@@ -18,7 +18,7 @@ from kernelexp.model.names import is_name
 from kernelexp.model.record import Candidate, Record
 from kernelexp.project import Project, editing, layout, scaffold
 from kernelexp.services.handlog import reading, sections
-from kernelexp.services.handlog.reading import Log, Read, Variant
+from kernelexp.services.handlog.reading import Log, LoggedVariant, Read
 from kernelexp.system import wholefile
 
 AXIS = "state"
@@ -30,7 +30,7 @@ _ARCH = re.compile(r"\bsm_?(\d{2,3}[a-z]?)\b", re.IGNORECASE)
 MAX_BYTES = 4 << 20
 
 
-class Subject(msgspec.Struct, frozen=True, kw_only=True):
+class LogSubject(msgspec.Struct, frozen=True, kw_only=True):
     """What a log is about, as far as it says."""
 
     kernel: str
@@ -39,7 +39,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     arch: str
 
 
-class Imported(msgspec.Struct, frozen=True, kw_only=True):
+class ImportedLog(msgspec.Struct, frozen=True, kw_only=True):
     """What was written."""
 
     kernel: str
@@ -47,7 +47,7 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
     copy: Path
 
 
-def read(path: Path) -> tuple[str, Log, Subject]:
+def read(path: Path) -> tuple[str, Log, LogSubject]:
     """The text of a log, what it says, and of what; UsageError where it has nothing."""
     try:
         if path.stat().st_size > MAX_BYTES:
@@ -69,11 +69,11 @@ def read(path: Path) -> tuple[str, Log, Subject]:
     return text, log, _subject(text, found)
 
 
-def _subject(text: str, found: list[sections.Section]) -> Subject:
+def _subject(text: str, found: list[sections.LogSection]) -> LogSubject:
     named, arch = _KERNEL.search(text), _ARCH.search(text)
     first = next((each.text for each in found[0].texts if named and named[0] in each.text), "")
     rest = [line for line in first.splitlines() if line != (named[0] if named else "")]
-    return Subject(
+    return LogSubject(
         kernel=named[1] if named else "",
         title=(named[2] if named else "") or "",
         problem="; ".join(line.strip().rstrip(".") for line in rest),
@@ -81,7 +81,7 @@ def _subject(text: str, found: list[sections.Section]) -> Subject:
     )
 
 
-def write(project: Project, path: Path, kernel: str, arch: str, source: str) -> Imported:
+def write(project: Project, path: Path, kernel: str, arch: str, source: str) -> ImportedLog:
     """Writes the kernel, whose one axis has a value for each state that the log tells of, its
     steps and experiments with the records of what was published, and a copy of the log.
 
@@ -100,7 +100,7 @@ def write(project: Project, path: Path, kernel: str, arch: str, source: str) -> 
         raise UsageError(f"{COPIES}/{path.name} is there already: this log was imported before.")
     main = (project.root / layout.FILE).resolve()
     before = main.read_text("utf-8")
-    with wholefile.Together() as files:
+    with wholefile.FilesTogether() as files:
         files.write(folder / "problem.py", _template("imported/problem.txt"))
         files.write(folder / f"{name}.cu", _template("imported/kernel.txt"))
         files.write(main, _extended(before, log, subject, name, target).encode())
@@ -109,7 +109,7 @@ def write(project: Project, path: Path, kernel: str, arch: str, source: str) -> 
         for entry in entries:
             record = _record(entry, name, target, source or path.name)
             files.write(records.place(project.root, record), records.encode(record).encode())
-    return Imported(kernel=name, log=log, copy=copy)
+    return ImportedLog(kernel=name, log=log, copy=copy)
 
 
 def _placed(path: Path, name: str, arch: str) -> tuple[str, str]:
@@ -129,7 +129,7 @@ def _template(name: str) -> bytes:
     return (scaffold.TEMPLATES / name).read_bytes()
 
 
-def _extended(before: str, log: Log, subject: Subject, name: str, arch: str) -> str:
+def _extended(before: str, log: Log, subject: LogSubject, name: str, arch: str) -> str:
     """experiments.yaml with the kernel and the entries."""
     entries = (*log.steps, *log.experiments)
     states = list(dict.fromkeys(state for entry in entries for state in _states(entry)))
@@ -208,5 +208,5 @@ def _record(entry: Read, kernel: str, arch: str, source: str) -> Record:
     )
 
 
-def _arm(variant: Variant) -> Arm:
+def _arm(variant: LoggedVariant) -> Arm:
     return Arm(axes={AXIS: variant.state}, published=variant.figures)

@@ -56,7 +56,7 @@ def add(costs: Iterable[Costs]) -> Costs:
     return Costs(sass=sass, emulated=emulated, profiled=profiled)
 
 
-class Figure(msgspec.Struct, frozen=True, kw_only=True):
+class CostFigure(msgspec.Struct, frozen=True, kw_only=True):
     """A figure of a piece of code: the sum of `plus` less that of `minus`."""
 
     name: str
@@ -94,28 +94,30 @@ def _either(*names: str) -> tuple[str, ...]:
 
 
 _FIGURES = (
-    Figure(name="stalls", kind="profiled", plus=(SAMPLES,), about="samples of ncu's source page"),
-    Figure(name="instructions", kind="emulated", plus=EXECUTED, about="by warps"),
-    Figure(
+    CostFigure(
+        name="stalls", kind="profiled", plus=(SAMPLES,), about="samples of ncu's source page"
+    ),
+    CostFigure(name="instructions", kind="emulated", plus=EXECUTED, about="by warps"),
+    CostFigure(
         name="wavefronts",
         kind="emulated",
         plus=_either("memory_l1_wavefronts_shared"),
         about="of shared memory",
     ),
-    Figure(
+    CostFigure(
         name="conflicts",
         kind="emulated",
         plus=_either("memory_l1_wavefronts_shared"),
         minus=_either("memory_l1_wavefronts_shared_ideal"),
         about="wavefronts beyond the fewest that move as many bytes",
     ),
-    Figure(
+    CostFigure(
         name="sectors",
         kind="emulated",
         plus=_either("memory_l2_theoretical_sectors_global"),
         about="of global memory, by loads, stores and atomics",
     ),
-    Figure(
+    CostFigure(
         name="tma_sectors",
         kind="emulated",
         plus=_either(
@@ -125,7 +127,7 @@ _FIGURES = (
         ),
         about="of global memory, by bulk copies",
     ),
-    Figure(
+    CostFigure(
         name="barriers",
         kind="emulated",
         plus=tuple(
@@ -135,15 +137,15 @@ _FIGURES = (
         ),
         about="instructions on CTA barriers and mbarriers",
     ),
-    Figure(name="sass", kind="built", plus=(), about="SASS instructions, each once"),
+    CostFigure(name="sass", kind="built", plus=(), about="SASS instructions, each once"),
 )
-FIGURES: dict[str, Figure] = {figure.name: figure for figure in _FIGURES}
+FIGURES: dict[str, CostFigure] = {figure.name: figure for figure in _FIGURES}
 """By name, in the order in which tables show them."""
 PREFERRED = ("stalls", "wavefronts", "sectors", "tma_sectors", "instructions", "sass")
 """What lines are ranked by where nobody says: the first that is not 0."""
 
 
-def figure(name: str, total: Costs) -> Figure:
+def figure(name: str, total: Costs) -> CostFigure:
     """A figure of FIGURES, or a counter or column that `total` has, under its own name.
 
     UsageError for any other name.
@@ -151,15 +153,15 @@ def figure(name: str, total: Costs) -> Figure:
     if name in FIGURES:
         return FIGURES[name]
     if name in total.emulated:
-        return Figure(name=name, kind="emulated", plus=(name,))
+        return CostFigure(name=name, kind="emulated", plus=(name,))
     if name in total.profiled:
-        return Figure(name=name, kind="profiled", plus=(name,))
+        return CostFigure(name=name, kind="profiled", plus=(name,))
     counters = [*total.emulated, *total.profiled]
     known = [*FIGURES] if name.isidentifier() and "__" not in name else counters
     raise UsageError(f"--by {name}: no line has such a figure{suggest(name, known)}.")
 
 
-def preferred(total: Costs) -> Figure:
+def preferred(total: Costs) -> CostFigure:
     """What to rank by where nobody says."""
     found = (FIGURES[name] for name in PREFERRED if FIGURES[name].read(total))
     return next(found, FIGURES["sass"])

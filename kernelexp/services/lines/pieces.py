@@ -15,7 +15,7 @@ from kernelexp.services.lines.roles import Role
 from warpsim.lineinfo import Source
 
 
-class Instruction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PieceInstruction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A SASS instruction of a piece."""
 
     offset: int
@@ -36,7 +36,7 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
     roles: tuple[str, ...]
     """Empty where no emulation ran it."""
     costs: Costs
-    instructions: tuple[Instruction, ...] = ()
+    instructions: tuple[PieceInstruction, ...] = ()
 
 
 class RolesOfCode:
@@ -155,7 +155,7 @@ def _built(
 ) -> Piece:
     file, number = _place(each.source)
     figures = _sampled(row.figures) if row else {}
-    one = Instruction(
+    one = PieceInstruction(
         offset=each.offset,
         text=each.text,
         pipe=each.pipe,

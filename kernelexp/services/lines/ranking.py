@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kernelexp.model.errors import UsageError, suggest
 from kernelexp.services.lines import costs, pieces
-from kernelexp.services.lines.costs import Costs, Figure
+from kernelexp.services.lines.costs import CostFigure, Costs
 from kernelexp.services.lines.pieces import Piece
 from kernelexp.services.lines.service import Lines
 
@@ -12,7 +12,7 @@ SHARED = "shared"
 NOT_RUN = "role not known"
 
 
-def rank(lines: Lines, by: str | None, role: str | None) -> tuple[Figure, list[Piece]]:
+def rank(lines: Lines, by: str | None, role: str | None) -> tuple[CostFigure, list[Piece]]:
     """The figure, and the lines that have any of it, most first."""
     total = costs.add(piece.costs for piece in lines.pieces)
     figure = costs.figure(by, total) if by else costs.preferred(total)

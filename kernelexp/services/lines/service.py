@@ -11,7 +11,7 @@ from kernelexp.dossier import prepare
 from kernelexp.evidence import build
 from kernelexp.evidence.code import line_table, sass_lines
 from kernelexp.evidence.emulate import emulated
-from kernelexp.evidence.emulate.emulated import How
+from kernelexp.evidence.emulate.emulated import EmulationOptions
 from kernelexp.evidence.emulate.emulated_costs import LineCost
 from kernelexp.logs import profiles
 from kernelexp.model.arm import Arm, Isa, ProfiledInstruction
@@ -67,7 +67,9 @@ def look(
         consulted = consult.consult(project.root, kernel, timeout_s=limits.problem_s)
         consult.require_size(kernel, consulted.sizes, size)
     prepared = prepare.built(project, variants, tools, limits, on_progress)
-    prepared = prepare.emulated(project, prepared, limits, on_progress, How(size=size, isas=isas))
+    prepared = prepare.emulated(
+        project, prepared, limits, on_progress, EmulationOptions(size=size, isas=isas)
+    )
     found = [
         _look(project, variant, arm, size, limits) for variant, arm in prepared.named(variants)
     ]

@@ -33,7 +33,7 @@ Judge: TypeAlias = Callable[[AtRevision], tuple[Side, str]]
 """On which side a revision is, and why, in a few words."""
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class BisectOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What to look for, as the command line says it."""
 
     good: str
@@ -47,7 +47,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     on_progress: OnProgress | None = None
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
+class BisectStep(msgspec.Struct, frozen=True, kw_only=True):
     """A revision that was looked at."""
 
     commit: str
@@ -62,15 +62,15 @@ class Bisected(msgspec.Struct, frozen=True, kw_only=True):
     by: str
     commits: int
     """After the good one, the bad one included."""
-    steps: tuple[Step, ...]
-    first_bad: tuple[Step, ...] = ()
+    steps: tuple[BisectStep, ...]
+    first_bad: tuple[BisectStep, ...] = ()
     """One commit; several, oldest first, where those between could not be judged; none where the
     ends do not differ."""
     files: tuple[str, ...] = ()
     """That the commit changed, where it is one."""
 
 
-def bisect(project: Project, variant: Variant, asked: Asked) -> Bisected:
+def bisect(project: Project, variant: Variant, asked: BisectOptions) -> Bisected:
     """Finds the first revision, along first parents, that is on the side of the bad one.
 
     It takes for granted that no revision is good again after one that is bad. UsageError for
@@ -98,11 +98,11 @@ class _Looking:
     """The revisions of one bisection, each looked at once."""
 
     def __init__(
-        self, project: Project, variant: Variant, asked: Asked, commits: Sequence[str]
+        self, project: Project, variant: Variant, asked: BisectOptions, commits: Sequence[str]
     ) -> None:
         self._project, self._variant, self._asked = project, variant, asked
         self._commits = commits
-        self._how = atrevision.How(
+        self._how = atrevision.RevisionOptions(
             tools=asked.tools,
             limits=asked.limits,
             emulate=asked.by == RESULT or metrics.kind_of(asked.by) == "emulated",
@@ -116,7 +116,7 @@ class _Looking:
                 f"--by {quote(asked.by)} should be {TIME}, {RESULT}, {BUILD} or the name of a "
                 "built or emulated figure, as in launch__registers_per_thread."
             )
-        self._steps: list[Step] = []
+        self._steps: list[BisectStep] = []
         self.sides: dict[int, Side] = {}
         self._judge: Judge
 
@@ -143,7 +143,9 @@ class _Looking:
 
     def _note(self, place: int, revision: AtRevision) -> Side:
         side, sentence = self._judge(revision)
-        step = Step(commit=revision.commit, subject=revision.subject, side=side, sentence=sentence)
+        step = BisectStep(
+            commit=revision.commit, subject=revision.subject, side=side, sentence=sentence
+        )
         self.sides[place] = side
         self._steps.append(step)
         return side
@@ -162,7 +164,7 @@ class _Looking:
         )
 
 
-def _require_gpu(variant: Variant, asked: Asked) -> None:
+def _require_gpu(variant: Variant, asked: BisectOptions) -> None:
     cards = timing.cards(asked.executor.gpus(), variant.arch)
     if isinstance(cards, str):
         raise EnvironmentFault(
@@ -233,7 +235,12 @@ class _ByTime:
     is that of the bad one. Code that is known needs no timing."""
 
     def __init__(
-        self, project: Project, variant: Variant, good: AtRevision, bad: AtRevision, asked: Asked
+        self,
+        project: Project,
+        variant: Variant,
+        good: AtRevision,
+        bad: AtRevision,
+        asked: BisectOptions,
     ) -> None:
         self._project, self._variant, self._asked = project, variant, asked
         self._good, self._bad = good, bad

@@ -40,7 +40,7 @@ def compare(
         candidate={},
         hypothesis="The time is that of the first revision.",
     )
-    settings = runs.Settings(measuring=measuring, keep=False, limits=limits, executor=executor)
+    settings = runs.RunSettings(measuring=measuring, keep=False, limits=limits, executor=executor)
     shared = runner.share(project, project.root, tools, settings, on_progress)
     built = [arm for arm, _ in arms]
     names = arm_names(len(arms) - 1)

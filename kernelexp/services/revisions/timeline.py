@@ -24,7 +24,7 @@ TIMED_MAX = 24
 """Different codes that are timed together."""
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class TimelineOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What to look at, as the command line says it."""
 
     revisions: str
@@ -62,13 +62,13 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     """Why nothing was timed, as a sentence."""
 
 
-def trace(project: Project, variant: Variant, asked: Asked) -> Timeline:
+def trace(project: Project, variant: Variant, asked: TimelineOptions) -> Timeline:
     """Examines the variant at each commit of a range, along first parents; what is new in code is
     timed together, in the same processes.
 
     UsageError for a range that is none, or with more codes than can be timed together.
     """
-    how = atrevision.How(
+    how = atrevision.RevisionOptions(
         tools=asked.tools,
         limits=asked.limits,
         emulate=asked.emulate,
@@ -90,7 +90,7 @@ def trace(project: Project, variant: Variant, asked: Asked) -> Timeline:
 
 
 def _time(
-    project: Project, variant: Variant, stages: Sequence[AtRevision], asked: Asked
+    project: Project, variant: Variant, stages: Sequence[AtRevision], asked: TimelineOptions
 ) -> tuple[dict[str, tuple[Arm, Verdict | None]], str]:
     """Each code's arm with its time, and its verdict against the first; or why nothing is timed."""
     if asked.measuring is None:

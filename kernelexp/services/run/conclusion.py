@@ -19,12 +19,12 @@ from kernelexp.model.errors import ConfigurationError
 from kernelexp.model.experiment import Experiment
 from kernelexp.model.record import Candidate, Heat, Record, Tuning, measurement_of
 from kernelexp.project.problem import files
-from kernelexp.services.run.runs import Faults, Outcome, Shared
+from kernelexp.services.run.runs import Faults, Outcome, RunContext
 from kernelexp.services.run.timing import Timed
 
 
 def conclude(
-    shared: Shared,
+    shared: RunContext,
     name: str,
     experiment: Experiment,
     arms: Sequence[Arm],
@@ -61,7 +61,7 @@ def conclude(
 
 
 def _assemble(
-    shared: Shared, name: str, experiment: Experiment, arms: Sequence[Arm], timed: Timed
+    shared: RunContext, name: str, experiment: Experiment, arms: Sequence[Arm], timed: Timed
 ) -> Record:
     """The record of arms that are not judged yet."""
     baseline, *candidates = arms
@@ -92,7 +92,9 @@ def _assemble(
     )
 
 
-def _unchanged(shared: Shared, experiment: Experiment, name: str, timed: Timed) -> dict[str, str]:
+def _unchanged(
+    shared: RunContext, experiment: Experiment, name: str, timed: Timed
+) -> dict[str, str]:
     """The files of the problem, as they were all the time; else samples of two versions go."""
     before = shared.host_files[experiment.kernel]
     try:
@@ -143,7 +145,7 @@ def _decide(made: Record, name: str, candidate: Arm, why_not: str) -> Verdict:
     return verdict.unmeasured(arch.find(made.arch), why_not, emulated=executed)
 
 
-def _keep(shared: Shared, made: Record) -> tuple[Record, Path]:
+def _keep(shared: RunContext, made: Record) -> tuple[Record, Path]:
     """Writes the record, and the files of the run where no commit has them."""
     files_of_run = sources.of_record(made)
     around = any(name.startswith("..") for name in files_of_run)  # git was not asked about these

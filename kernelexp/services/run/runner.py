@@ -21,7 +21,7 @@ from kernelexp.project import Project
 from kernelexp.project.problem import files
 from kernelexp.services.run import conclusion, timing
 from kernelexp.services.run import repeat as repeating
-from kernelexp.services.run.runs import Faults, Outcome, Settings, Shared
+from kernelexp.services.run.runs import Faults, Outcome, RunContext, RunSettings
 from kernelexp.system.process import processes
 from kernelexp.system.toolchain import Toolchain
 
@@ -30,7 +30,7 @@ def run(
     project: Project,
     names: Sequence[str],
     tools: Toolchain,
-    settings: Settings,
+    settings: RunSettings,
     overrides: Mapping[str, Point] | None = None,
     on_progress: OnProgress | None = None,
 ) -> list[Outcome]:
@@ -54,7 +54,7 @@ def repeat(
     project: Project,
     text: str,
     tools: Toolchain,
-    settings: Settings,
+    settings: RunSettings,
     on_progress: OnProgress | None = None,
 ) -> list[Outcome]:
     """Runs the variants of a record again, from its own sources; the new record goes to `project`.
@@ -71,10 +71,10 @@ def share(
     project: Project,
     home: Path,
     tools: Toolchain,
-    settings: Settings,
+    settings: RunSettings,
     on_progress: OnProgress | None,
-) -> Shared:
-    return Shared(
+) -> RunContext:
+    return RunContext(
         project=project,
         home=home,
         tools=tools,
@@ -88,7 +88,7 @@ def share(
     )
 
 
-def examine(shared: Shared, variants: Sequence[Variant]) -> Prepared:
+def examine(shared: RunContext, variants: Sequence[Variant]) -> Prepared:
     """The variants built, and emulated if they are to be."""
     project, settings, tell = shared.project, shared.settings, shared.on_progress
     limits, executor = settings.limits, settings.executor
@@ -100,7 +100,7 @@ def examine(shared: Shared, variants: Sequence[Variant]) -> Prepared:
 
 
 def _run(
-    shared: Shared, names: Sequence[str], overrides: Mapping[str, Point], repeats: str = ""
+    shared: RunContext, names: Sequence[str], overrides: Mapping[str, Point], repeats: str = ""
 ) -> list[Outcome]:
     project = shared.project
     variants: dict[str, list[Variant]] = {}
@@ -131,7 +131,7 @@ def _run(
 
 
 def _run_one(
-    shared: Shared,
+    shared: RunContext,
     name: str,
     variants: Sequence[Variant],
     prepared: Prepared,
@@ -149,7 +149,7 @@ def _run_one(
 
 
 def _examined(
-    shared: Shared, variants: Sequence[Variant], prepared: Prepared
+    shared: RunContext, variants: Sequence[Variant], prepared: Prepared
 ) -> tuple[Sequence[Variant], Faults]:
     """The variants to go on with, the baseline first, and the faults of those left out."""
     if not shared.settings.partial:
@@ -160,7 +160,7 @@ def _examined(
     return (kept, tuple(faults)) if len(kept) > 1 else (variants, ())
 
 
-def _find_gpus(settings: Settings) -> tuple[Device, ...] | str:
+def _find_gpus(settings: RunSettings) -> tuple[Device, ...] | str:
     """The GPUs to time on, or why there is none. Those that were asked for must be there."""
     if settings.measuring is None:
         return "timing was switched off."

@@ -14,7 +14,7 @@ from kernelexp.model.errors import KernelexpError
 from kernelexp.model.limits import Limits
 from kernelexp.model.measurement import Device
 from kernelexp.model.progress import OnProgress
-from kernelexp.model.record import Git, Machine, Record
+from kernelexp.model.record import Git, HostMachine, Record
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
 from kernelexp.system.toolchain import Toolchain
@@ -22,7 +22,7 @@ from kernelexp.system.toolchain import Toolchain
 Faults: TypeAlias = tuple[tuple[Variant, KernelexpError], ...]
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How to run, as the command line says it."""
 
     emulate: bool = True
@@ -50,18 +50,18 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """What kept candidates from being examined, where the others were run without them."""
 
 
-class Shared(msgspec.Struct, frozen=True, kw_only=True):
+class RunContext(msgspec.Struct, frozen=True, kw_only=True):
     """What all experiments of a run share."""
 
     project: Project
     home: Path
     """Where records go: the project's root, or that of the project whose record is repeated."""
     tools: Toolchain
-    settings: Settings
+    settings: RunSettings
     gpus: tuple[Device, ...] | str
     """The GPUs to time on, or why there is none."""
     host_files: dict[str, dict[str, str]]
     """Of each kernel, as its files were before anything ran."""
     git: Git | None
-    machine: Machine
+    machine: HostMachine
     on_progress: OnProgress | None

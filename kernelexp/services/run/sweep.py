@@ -30,7 +30,7 @@ from kernelexp.model.record import Candidate, Record, own_axes
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project, parse_point
 from kernelexp.services.run import runner
-from kernelexp.services.run.runs import Outcome, Settings
+from kernelexp.services.run.runs import Outcome, RunSettings
 from kernelexp.system.toolchain import Toolchain
 
 EVERY = "*"
@@ -63,14 +63,14 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
         return math.prod(map(len, self.swept.values()))
 
 
-class Examined(msgspec.Struct, frozen=True, kw_only=True):
+class SweepResults(msgspec.Struct, frozen=True, kw_only=True):
     """What the samples and the evidence of a sweep's record come to."""
 
     ranking: tuple[str, ...]
     """The names of all arms, the fastest first, then those that were not timed."""
     front: tuple[str, ...]
     """Those that none beats in time, registers and shared memory at once."""
-    race: racing.Result | None
+    race: racing.RaceResult | None
     axes: tuple[plateaus.AxisFinding, ...]
     plateau: plateaus.Plateau | None
 
@@ -150,7 +150,7 @@ def run(
     project: Project,
     grid: Grid,
     tools: Toolchain,
-    settings: Settings,
+    settings: RunSettings,
     on_progress: OnProgress | None = None,
 ) -> Outcome:
     """Builds, verifies and times the grid as one experiment, raced for the fastest; its record is
@@ -232,7 +232,7 @@ def objective(record: Record) -> dict[str, float]:
     return {name: sign * value for name, value in values.items()}
 
 
-def examine(record: Record) -> Examined:
+def examine(record: Record) -> SweepResults:
     """All that a sweep's record says, worked out from its samples and its evidence."""
     arms = dict(zip(record.names, record.arms, strict=True))
     timed = record.measurement
@@ -245,7 +245,7 @@ def examine(record: Record) -> Examined:
         for name, arm in arms.items()
         if arm.is_built and not arm.refused and (name in values or not values)
     }
-    return Examined(
+    return SweepResults(
         ranking=tuple(sorted(arms, key=lambda name: values.get(name, math.inf))),
         front=front(costs, record.margin),
         race=race,

@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 
 from kernelexp.evidence.measure import heats, programs
-from kernelexp.evidence.measure.measured import Measuring, Taken
+from kernelexp.evidence.measure.measured import MeasurementTaken, Measuring
 from kernelexp.model.arm import Arm
 from kernelexp.model.measurement import Device, Measurement
 from kernelexp.model.variant import arm_names
-from kernelexp.services.run.runs import Shared
+from kernelexp.services.run.runs import RunContext
 from warpsim.launch import Launch
 
 
@@ -28,7 +28,7 @@ class Timed(msgspec.Struct, frozen=True, kw_only=True):
     journals: tuple[Path, ...] = ()
 
 
-def as_timed(taken: Taken, measuring: Measuring) -> Timed:
+def as_timed(taken: MeasurementTaken, measuring: Measuring) -> Timed:
     """What was taken, with what it was taken of."""
     return Timed(
         measurement=taken.measurement,
@@ -52,7 +52,7 @@ def cards(gpus: tuple[Device, ...] | str, arch: str) -> int | str:
 
 
 def take(
-    shared: Shared,
+    shared: RunContext,
     arms: Sequence[Arm],
     launches: Mapping[str, Sequence[Launch]] | None = None,
 ) -> Timed:

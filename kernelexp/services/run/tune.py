@@ -14,7 +14,7 @@ import msgspec
 
 from kernelexp.dossier import prepare
 from kernelexp.evidence.measure import heats
-from kernelexp.evidence.measure.measured import Measuring, Taken
+from kernelexp.evidence.measure.measured import MeasurementTaken, Measuring
 from kernelexp.facts import metrics
 from kernelexp.facts.metrics import Metric
 from kernelexp.judge import heats as dealing
@@ -36,7 +36,7 @@ from kernelexp.model.record import Trial, Tuning
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
 from kernelexp.services.run import conclusion, runner, timing
-from kernelexp.services.run.runs import Faults, Outcome, Settings, Shared
+from kernelexp.services.run.runs import Faults, Outcome, RunContext, RunSettings
 from kernelexp.services.run.search import Better, Search, Strategy
 from kernelexp.services.run.sweep import JOURNALS, Grid
 from kernelexp.system.toolchain import Toolchain
@@ -46,7 +46,7 @@ ROUND = 8
 """Proposals of a round on each GPU: the optimiser learns from round to round."""
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class SearchPlan(msgspec.Struct, frozen=True, kw_only=True):
     """How to search, as the command line says it."""
 
     strategy: Strategy
@@ -74,9 +74,9 @@ def metric_of(objective: str) -> Metric:
 def run(
     project: Project,
     grid: Grid,
-    plan: Plan,
+    plan: SearchPlan,
     tools: Toolchain,
-    settings: Settings,
+    settings: RunSettings,
     on_progress: OnProgress | None = None,
 ) -> Outcome:
     """Searches the grid's space; the record has every variant that was examined.
@@ -106,7 +106,9 @@ def run(
 class _Tuning:
     """One search under way."""
 
-    def __init__(self, shared: Shared, grid: Grid, plan: Plan, metric: Metric, cards: int) -> None:
+    def __init__(
+        self, shared: RunContext, grid: Grid, plan: SearchPlan, metric: Metric, cards: int
+    ) -> None:
         self._shared, self._grid, self._plan = shared, grid, plan
         self._metric, self._cards = metric, cards
         better: Better = "more" if metric.better == "more" else "less"
@@ -116,7 +118,7 @@ class _Tuning:
         self._variants: dict[str, Variant] = {}
         self._faults: dict[str, tuple[Variant, KernelexpError]] = {}
         self._trials: list[Trial] = []
-        self._heats: list[Taken] = []
+        self._heats: list[MeasurementTaken] = []
 
     def run(self) -> Outcome:
         self._begin()
@@ -194,7 +196,7 @@ class _Tuning:
             self._trials.append(trial)
             self._search.tell(point, trial.value)
 
-    def _judge(self, point: Point, name: str, timed: Sequence[Taken]) -> Trial:
+    def _judge(self, point: Point, name: str, timed: Sequence[MeasurementTaken]) -> Trial:
         own = {axis: point[axis] for axis in self._grid.swept}
         if not name:
             return Trial(axes=own, why=str(self._faults[spell_point(own)][1]))
@@ -220,7 +222,7 @@ class _Tuning:
         value = self._metric.read(arm)
         return float(value) if isinstance(value, int | float) else None
 
-    def _time(self, names: Sequence[str]) -> list[Taken]:
+    def _time(self, names: Sequence[str]) -> list[MeasurementTaken]:
         """A heat on each GPU; nothing where nothing is to be timed."""
         if not self._cards or not names:
             return []
@@ -265,7 +267,7 @@ class _Tuning:
             self._shared, name, self._experiment(), arms, timed, faults, tuning=tuning
         )
 
-    def _final(self) -> Taken:
+    def _final(self) -> MeasurementTaken:
         shared = self._shared
         root: Path = shared.project.root
         return heats.final(

@@ -30,9 +30,9 @@ def main() -> None:
         os.execv(
             sys.executable, [sys.executable, "-c", "import kernelexp.system.process.forkserver"]
         )
-    if not (said := answers.readline()):
+    if not (answer := answers.readline()):
         os.killpg(pid, signal.SIGKILL)
-    code = int(said or -signal.SIGKILL)
+    code = int(answer or -signal.SIGKILL)
     if code < 0:
         _die(-code)
     os._exit(code)

@@ -149,9 +149,9 @@ def _receive(link: socket.socket) -> tuple[dict[str, Any], list[int]]:
 def _import(name: str) -> Any:
     """The worker's module, and what it names to be loaded before the fork."""
     module = importlib.import_module(name)
-    for each in getattr(module, "PRELOAD", ()):
+    for module_name in getattr(module, "PRELOAD", ()):
         with contextlib.suppress(Exception):  # the worker imports it again, and says what is wrong
-            importlib.import_module(each)
+            importlib.import_module(module_name)
     return module
 
 

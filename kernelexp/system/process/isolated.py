@@ -33,7 +33,7 @@ OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 T = TypeVar("T")
 
 
-class Limit(msgspec.Struct, frozen=True, kw_only=True):
+class TimeLimit(msgspec.Struct, frozen=True, kw_only=True):
     """How long something may take, and the name by which `--limit NAME=TIME` changes that."""
 
     name: str
@@ -76,7 +76,7 @@ class Watch:
         self._file = file
 
     @contextlib.contextmanager
-    def stage(self, limit: Limit) -> Iterator[None]:
+    def stage(self, limit: TimeLimit) -> Iterator[None]:
         """A part of the work; stages do not nest."""
         os.write(self._file.fileno(), f"{limit.name}\n".encode())
         # By a thread of C code: it ends Python code and libraries alike.
@@ -97,14 +97,14 @@ def serve(kind: type[T], handle: Callable[[T, Watch], Any]) -> NoReturn:
     request = msgspec.json.decode(sys.stdin.buffer.read(), type=kind)
     try:
         answer = handle(request, Watch(out))
-        said = _Envelope(answer=msgspec.Raw(msgspec.json.encode(answer)))
+        envelope = _Envelope(answer=msgspec.Raw(msgspec.json.encode(answer)))
     except KernelexpError as error:
-        said = _Envelope(fault=_Fault(sentence=str(error), exit_code=error.exit_code))
+        envelope = _Envelope(fault=_Fault(sentence=str(error), exit_code=error.exit_code))
     except (ImportError, MemoryError, OSError) as error:  # what is installed, or how much is there
-        said = _Envelope(machine=f"{type(error).__name__}: {error}")
+        envelope = _Envelope(machine=f"{type(error).__name__}: {error}")
     except BaseException:
-        said = _Envelope(bug=traceback.format_exc())
-    out.write(msgspec.json.encode(said))
+        envelope = _Envelope(bug=traceback.format_exc())
+    out.write(msgspec.json.encode(envelope))
     out.flush()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -116,7 +116,7 @@ def serve(kind: type[T], handle: Callable[[T, Watch], Any]) -> NoReturn:
 
 
 def call(
-    module: str, request: msgspec.Struct, kind: type[T], name: str, limits: tuple[Limit, ...]
+    module: str, request: msgspec.Struct, kind: type[T], name: str, limits: tuple[TimeLimit, ...]
 ) -> T:
     """What the `main` of a module answers to `request`; `name` is the problem.py that it runs.
 
@@ -140,29 +140,33 @@ def call(
     for line in done.stderr.splitlines():
         print(f"{name}: {line}", file=sys.stderr)
     try:
-        said = msgspec.json.decode(done.stdout.rpartition("\n")[2], type=_Envelope)
+        envelope = msgspec.json.decode(done.stdout.rpartition("\n")[2], type=_Envelope)
     except msgspec.DecodeError:
         raise ended(done.returncode, done.stdout, name, limits) from None
-    if said.machine:
-        raise EnvironmentFault(f"{name}: the process that was to run it failed: {said.machine}.")
-    if said.bug:
+    if envelope.machine:
         raise EnvironmentFault(
-            f"kernelexp failed on {name} (a bug in {module}, not in that file):\n{said.bug}"
+            f"{name}: the process that was to run it failed: {envelope.machine}."
         )
-    if said.fault:
-        error = ConfigurationError if said.fault.exit_code == USAGE else EnvironmentFault
-        raise error(said.fault.sentence)
-    if not bytes(said.answer):
+    if envelope.bug:
+        raise EnvironmentFault(
+            f"kernelexp failed on {name} (a bug in {module}, not in that file):\n{envelope.bug}"
+        )
+    if envelope.fault:
+        error = ConfigurationError if envelope.fault.exit_code == USAGE else EnvironmentFault
+        raise error(envelope.fault.sentence)
+    if not bytes(envelope.answer):
         raise ended(done.returncode, done.stdout, name, limits)
-    return msgspec.json.decode(said.answer, type=kind)
+    return msgspec.json.decode(envelope.answer, type=kind)
 
 
-def ended(returncode: int, dump: str, name: str, limits: tuple[Limit, ...]) -> KernelexpError:
+def ended(returncode: int, dump: str, name: str, limits: tuple[TimeLimit, ...]) -> KernelexpError:
     """What to say of a worker that ended without an answer; `dump` is faulthandler's."""
     place, function = where(dump, name)
     if _TIMEOUT in dump:
         stage = dump.partition(_TIMEOUT)[0].rstrip("\n").rpartition("\n")[2]
-        limit = next((each for each in limits if each.name == stage), limits[0])
+        limit = next(
+            (stage_limit for stage_limit in limits if stage_limit.name == stage), limits[0]
+        )
         words = f"after {spell_seconds(limit.seconds)}; {limit.advice()}."
         if limit.of:
             return EnvironmentFault(f"{limit.of}: the {limit.name} had not ended {words}")

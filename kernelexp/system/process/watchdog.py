@@ -63,7 +63,7 @@ def _is_marked(pid: int, mark: bytes, sessions: frozenset[int]) -> bool:
     if int(session) in sessions:
         return True
     with open(f"/proc/{pid}/environ", "rb") as file:
-        return any(each.startswith(mark) for each in file.read().split(b"\0"))
+        return any(variable.startswith(mark) for variable in file.read().split(b"\0"))
 
 
 def main() -> None:

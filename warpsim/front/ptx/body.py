@@ -20,7 +20,7 @@ from warpsim.front.ptx.syntax import (
     Pair,
     Part,
     Register,
-    Special,
+    SpecialName,
     Symbol,
     Vector,
 )
@@ -241,12 +241,12 @@ class Body:
         self.used_bytes = None
 
     def operands(self, scope: _Scope) -> list[Operand]:
-        found: list[Operand] = []
+        read: list[Operand] = []
         while self.p.peek() != ";":
-            found.append(self.operand(scope))
+            read.append(self.operand(scope))
             if not self.p.accept(","):
                 break
-        return found
+        return read
 
     def call_operands(self, scope: _Scope) -> list[Operand]:
         """(results), function, (arguments): results and arguments as vectors of symbols."""
@@ -303,7 +303,7 @@ class Body:
 
     def operand_name(
         self, name: str, scope: _Scope
-    ) -> Register | Special | Symbol | Immediate | Part:
+    ) -> Register | SpecialName | Symbol | Immediate | Part:
         if name in scope.known:
             return scope.known[name]
         unique = scope.register(name)
@@ -314,7 +314,7 @@ class Body:
         if name == "WARP_SZ":
             return Immediate(32)
         if _SPECIAL.match(name):
-            return Special(name)
+            return SpecialName(name)
         stem, _, which = name.rpartition(".")
         if re.fullmatch(r"[bh][0-7]+", which) and scope.register(stem) is not None:
             whole = self.operand_name(stem, scope)

@@ -10,7 +10,7 @@ from warpsim.front.ptx.faults import refuse
 from warpsim.front.ptx.syntax import Function, Instruction, Symbol
 
 
-class Flow(msgspec.Struct, frozen=True, kw_only=True):
+class ControlFlow(msgspec.Struct, frozen=True, kw_only=True):
     """Blocks by the index of their first instruction."""
 
     starts: tuple[int, ...]
@@ -37,7 +37,7 @@ def is_exit(ins: Instruction) -> bool:
     return ins.opcode in ("ret", "ret.uni", "exit", "trap")
 
 
-def flow(function: Function, cuts: Sequence[int]) -> Flow:
+def flow(function: Function, cuts: Sequence[int]) -> ControlFlow:
     """Blocks of `function`, cut additionally before each instruction of `cuts`."""
     body = function.instructions
     starts = {0, *(at for at in function.labels.values() if at < len(body)), *cuts}
@@ -53,7 +53,7 @@ def flow(function: Function, cuts: Sequence[int]) -> Flow:
     for start, join in joins.items():
         if join is not None and is_exit(body[join]) and body[join].guard is None:
             joins[start] = None
-    return Flow(starts=ordered, join=joins)
+    return ControlFlow(starts=ordered, join=joins)
 
 
 def _successors(function: Function, last: int, following: int) -> tuple[int, ...]:

@@ -128,15 +128,15 @@ class Declarations(Stream):
 
     def parameter_list(self) -> tuple[Variable, ...]:
         self.expect("(")
-        found = []
+        parameters = []
         while not self.accept(")"):
             if self.peek() == ".reg":
                 self.take()
-                found.append(self.declarator("param", self.take()[1:], 0, 1, False))
+                parameters.append(self.declarator("param", self.take()[1:], 0, 1, False))
             else:
-                found.append(self.parameter())
+                parameters.append(self.parameter())
             self.accept(",")
-        return tuple(found)
+        return tuple(parameters)
 
     def parameter(self) -> Variable:
         """Like a variable, but after `.ptr` come a state space and an alignment of its own."""

@@ -11,18 +11,18 @@ import numpy as np
 
 from warpsim.front.ptx import isa  # noqa: F401  (importing it fills the tables)
 from warpsim.front.ptx.cfg import flow, is_exit, targets
-from warpsim.front.ptx.decoder import AROUND, Decoder, copyto
+from warpsim.front.ptx.decoder import AROUND, PtxDecoder, copyto
 from warpsim.front.ptx.faults import MALFORMED, refuse
 from warpsim.front.ptx.inline import inlined
-from warpsim.front.ptx.registry import Alu, Built, find
-from warpsim.front.ptx.syntax import Function, Instruction, Module, Symbol
+from warpsim.front.ptx.registry import Alu, Effect, find
+from warpsim.front.ptx.syntax import Function, Instruction, PtxModule, Symbol
 from warpsim.front.ptx.types import width_of
 from warpsim.launch import Dim3
 from warpsim.machine.core.arrays import Array, Mask
-from warpsim.machine.core.forms import Form, Formed
+from warpsim.machine.core.forms import CompiledForm, Formed
 from warpsim.machine.core.image import Image, Variable
-from warpsim.machine.schedule.program import POLL, Block, Branch, Exit, Program
-from warpsim.machine.sync.gates import Gate
+from warpsim.machine.schedule.program import POLL, BasicBlock, Branch, DecodedProgram, Exit
+from warpsim.machine.sync.gates import WaitGate
 from warpsim.machine.wave.frames import STACK, STACK_BYTES
 from warpsim.machine.wave.machine import Op, WarpSet, guarded
 from warpsim.machine.wave.runtime import HEAP_BYTES
@@ -33,28 +33,28 @@ _POLLS = re.compile(
 )
 
 
-def decode(module: Module, name: str) -> Program:
+def decode(module: PtxModule, name: str) -> DecodedProgram:
     """The program of entry `name`; UnsupportedInstruction for the first that is not covered."""
     function = unguarded(inlined(module, name))
-    decoder = Decoder(function, module.target)
-    made: list[Op | Gate | None] = []
+    decoder = PtxDecoder(function, module.target)
+    operations: list[Op | WaitGate | None] = []
     cuts = set()
     for number, ins in enumerate(function.instructions):
         decoder.at(number)
         entry = find(ins.opcode)
         try:
-            made.append(None if _controls(ins) else _build(decoder, entry))
+            operations.append(None if _controls(ins) else _build(decoder, entry))
         except MALFORMED as error:
             raise refuse(ins, "has other operands than the emulator expects") from error
-        if isinstance(entry, Built) and entry.gate:
+        if isinstance(entry, Effect) and entry.gate:
             cuts |= {number, number + 1}
-        elif isinstance(entry, Built) and entry.sync:
+        elif isinstance(entry, Effect) and entry.sync:
             cuts.add(number)
-    blocks = _blocks(decoder, made, sorted(cut for cut in cuts if cut < len(made)))
-    return Program(_image(module, decoder), decoder.sites, blocks, decoder.uses())
+    blocks = _blocks(decoder, operations, sorted(cut for cut in cuts if cut < len(operations)))
+    return DecodedProgram(_image(module, decoder), decoder.sites, blocks, decoder.uses())
 
 
-def _image(module: Module, decoder: Decoder) -> Image:
+def _image(module: PtxModule, decoder: PtxDecoder) -> Image:
     function = decoder.function
     most = _padded(function.directives.get("maxntid"))
     return Image(
@@ -98,7 +98,7 @@ def unguarded(function: Function) -> Function:
     for ins in function.instructions:
         moved.append(len(body))
         entry = find(ins.opcode)
-        if ins.guard is not None and isinstance(entry, Built) and (entry.gate or entry.sync):
+        if ins.guard is not None and isinstance(entry, Effect) and (entry.gate or entry.sync):
             label = f"@skip{len(body)}"
             body.append(
                 msgspec.structs.replace(
@@ -121,14 +121,14 @@ def _controls(ins: Instruction) -> bool:
     return ins.opcode.startswith(("bra", "brx")) or (is_exit(ins) and ins.opcode != "trap")
 
 
-def _build(decoder: Decoder, entry: Alu | Built | None) -> Op | Gate:
+def _build(decoder: PtxDecoder, entry: Alu | Effect | None) -> Op | WaitGate:
     if entry is None:
         raise decoder.refuse()
     item = _pure(decoder, entry) if isinstance(entry, Alu) else entry.function(decoder)
-    if decoder.checks and not isinstance(item, Gate):
+    if decoder.checks and not isinstance(item, WaitGate):
         item = _checked(decoder.checks, item)
     # Instructions at which lanes wait have a branch around them instead of a guard.
-    if decoder.instruction.guard is None or isinstance(item, Gate):
+    if decoder.instruction.guard is None or isinstance(item, WaitGate):
         return item
     return _guard(decoder, item)
 
@@ -143,7 +143,7 @@ def _checked(checks: list[Op], op: Op) -> Op:
     return Formed(checked, op.form) if isinstance(op, Formed) else checked
 
 
-def _guard(decoder: Decoder, op: Op) -> Op:
+def _guard(decoder: PtxDecoder, op: Op) -> Op:
     slot, negated = decoder.guard(decoder.instruction.guard), decoder.instruction.guard_negated
     if isinstance(op, Formed):
         return Formed(
@@ -153,7 +153,7 @@ def _guard(decoder: Decoder, op: Op) -> Op:
     return guarded(op, slot, negated, decoder.site.number)
 
 
-def _pure(decoder: Decoder, entry: Alu) -> Op:
+def _pure(decoder: PtxDecoder, entry: Alu) -> Op:
     operands = decoder.operands
     kinds = [kind.removesuffix("?") for kind in entry.kinds[: len(operands)]]
     least = sum(not kind.endswith("?") for kind in entry.kinds)
@@ -174,7 +174,7 @@ def _pure(decoder: Decoder, entry: Alu) -> Op:
     op = _applied(function, target, sources, entry.ufunc)
     if operands[0] is None or len(operands) > least:
         return op
-    return Formed(op, Form(decoder.instruction.opcode, (target, *sources)))
+    return Formed(op, CompiledForm(decoder.instruction.opcode, (target, *sources)))
 
 
 def _widened(function: Callable[..., Array], kind: str, width: int) -> Callable[..., Array]:
@@ -237,25 +237,27 @@ def _ternary(function: Callable[..., Array], d: int, a: int, b: int, c: int) -> 
     return op
 
 
-def _blocks(decoder: Decoder, made: list[Op | Gate | None], cuts: list[int]) -> dict[int, Block]:
+def _blocks(
+    decoder: PtxDecoder, made: list[Op | WaitGate | None], cuts: list[int]
+) -> dict[int, BasicBlock]:
     graph = flow(decoder.function, cuts)
     joins = {join for join in graph.join.values() if join is not None}
     ends = (*graph.starts[1:], len(made))
     blocks = {}
     for first, last in zip(graph.starts, ends, strict=True):
-        block = Block(first, last, join=graph.join[first], joins=first in joins)
+        block = BasicBlock(first, last, join=graph.join[first], joins=first in joins)
         blocks[first] = block
         _fill(block, decoder, made)
     return blocks
 
 
-def _fill(block: Block, decoder: Decoder, made: list[Op | Gate | None]) -> None:
+def _fill(block: BasicBlock, decoder: PtxDecoder, made: list[Op | WaitGate | None]) -> None:
     decoder.at(block.first)
     entry, opcode = find(decoder.site.opcode), decoder.site.opcode
     aligned = "aligned" in decoder.parts or (opcode.startswith("bar.") and "warp" not in opcode)
-    if isinstance(entry, Built) and entry.gate:
+    if isinstance(entry, Effect) and entry.gate:
         block.sync = -1 if aligned else None
-    elif isinstance(entry, Built) and entry.sync:
+    elif isinstance(entry, Effect) and entry.sync:
         # The member mask is the last operand of every such instruction that has one.
         block.sync = -1 if aligned else decoder.source(decoder.operands[-1], "b32")
         block.anywhere = opcode == "bar.warp.sync"
@@ -263,7 +265,7 @@ def _fill(block: Block, decoder: Decoder, made: list[Op | Gate | None]) -> None:
         item = made[number]
         if _POLLS.match(decoder.sites[number].opcode):
             block.weight = POLL
-        if isinstance(item, Gate):
+        if isinstance(item, WaitGate):
             block.gate = item
         elif item is not None:
             block.add(number, item)
@@ -275,7 +277,7 @@ def _fill(block: Block, decoder: Decoder, made: list[Op | Gate | None]) -> None:
             block.end = _end(decoder)
 
 
-def _end(decoder: Decoder) -> Branch | Exit:
+def _end(decoder: PtxDecoder) -> Branch | Exit:
     ins, following = decoder.instruction, decoder.site.number + 1
     guard = None if ins.guard is None else decoder.guard(ins.guard)
     if is_exit(ins):

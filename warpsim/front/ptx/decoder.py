@@ -19,7 +19,7 @@ from warpsim.front.ptx.syntax import (
     Operand,
     Pair,
     Register,
-    Special,
+    SpecialName,
     Symbol,
     Vector,
 )
@@ -29,9 +29,9 @@ from warpsim.machine.core.arrays import DTYPES, Array, Mask
 from warpsim.machine.core.bitmarks import bit_operation
 from warpsim.machine.core.registers import Slot
 from warpsim.machine.core.site import Site, UnsupportedInstruction
-from warpsim.machine.sync.gates import Pointer
+from warpsim.machine.sync.gates import AddressSlot
 from warpsim.machine.wave.machine import Op
-from warpsim.machine.wave.undefined import Uses
+from warpsim.machine.wave.undefined import SlotUses
 
 AROUND = "bra.around"
 """The branch around a guarded instruction: not an instruction of the kernel, so not counted."""
@@ -52,7 +52,7 @@ def site_of(number: int, ins: Instruction) -> Site:
     )
 
 
-class Decoder:
+class PtxDecoder:
     """The function being decoded, and the instruction at which decoding stands."""
 
     def __init__(self, function: Function, target: str = "") -> None:
@@ -78,10 +78,10 @@ class Decoder:
         self._writes: dict[int, list[int]] = {}
         self.at(0)
 
-    def uses(self) -> list[Uses]:
+    def uses(self) -> list[SlotUses]:
         """What each instruction that has been decoded does with registers."""
         return [
-            Uses(
+            SlotUses(
                 reads=tuple(self._reads.get(site.number, ())),
                 decides=tuple(self._decides.get(site.number, ())),
                 writes=tuple(self._writes.get(site.number, ())),
@@ -154,13 +154,13 @@ class Decoder:
             width = self.register_width(operand)
             if width < bits:
                 raise self.refuse(f"reads {bits} bits of a {width}-bit register")
-            return self.place(registers.Register(operand.name, width, bits))
+            return self.place(registers.RegisterPart(operand.name, width, bits))
         if isinstance(operand, Immediate):
             return self.place(registers.Literal(literal(operand, kind), bits))
-        if isinstance(operand, Special):
-            return self.place(registers.Special(operand.name.removeprefix("%"), bits))
+        if isinstance(operand, SpecialName):
+            return self.place(registers.SpecialRegister(operand.name.removeprefix("%"), bits))
         if isinstance(operand, Symbol):
-            return self.place(registers.Symbol(operand.name, operand.offset, bits))
+            return self.place(registers.SymbolAddress(operand.name, operand.offset, bits))
         raise self.refuse("has an operand of unknown form")
 
     def arguments(self, operand: Operand, size: int, count: int) -> list[int] | None:
@@ -189,7 +189,7 @@ class Decoder:
         if not isinstance(operand, Register):
             raise self.refuse("writes to no register")
         width = self.register_width(operand)
-        return self.place(registers.Register(operand.name, width, width))
+        return self.place(registers.RegisterPart(operand.name, width, width))
 
     def sources(self, operand: Operand, kind: str, count: int) -> list[int]:
         """Slots of a vector operand's elements, or of a single operand."""
@@ -209,7 +209,7 @@ class Decoder:
         if not isinstance(operand, Register) or self.register_width(operand) != 128:
             raise self.refuse("needs a register of 128 bits there")
         names = (f"{operand.name}@low", f"{operand.name}@high")
-        low, high = (self.place(registers.Register(name, 64, 64)) for name in names)
+        low, high = (self.place(registers.RegisterPart(name, 64, 64)) for name in names)
         noted = self._writes if to else self._reads
         noted.setdefault(self.site.number, []).extend((low, high))
         return low, high
@@ -223,7 +223,7 @@ class Decoder:
     def width(self, slot: int) -> int:
         """Bits of a destination slot."""
         key = self.slots[slot]
-        return key.width if isinstance(key, registers.Register) else key.bits
+        return key.width if isinstance(key, registers.RegisterPart) else key.bits
 
     def constant(self, operand: Operand) -> int:
         """The value of an operand that has to be a literal."""
@@ -244,11 +244,11 @@ class Decoder:
             }
         return isinstance(operand, Address) and (operand.base, operand.offset) in self._swapped
 
-    def pointer(self, operand: Operand) -> Pointer:
+    def pointer(self, operand: Operand) -> AddressSlot:
         """An address operand, to be read in one lane."""
         if not isinstance(operand, Address):
             raise self.refuse("has no address where one is expected")
-        return Pointer(self._base(operand.base), operand.offset)
+        return AddressSlot(self._base(operand.base), operand.offset)
 
     def _base(self, base: Operand) -> int:
         self.check_space(base)

@@ -14,8 +14,8 @@ from warpsim.front.ptx.renaming import marked, marked_variables
 from warpsim.front.ptx.syntax import (
     Function,
     Instruction,
-    Module,
     Operand,
+    PtxModule,
     Register,
     Symbol,
     Vector,
@@ -33,7 +33,7 @@ BUILTINS = {
 }
 
 
-def inlined(module: Module, name: str) -> Function:
+def inlined(module: PtxModule, name: str) -> Function:
     """Entry `name` with no calls left; UnsupportedInstruction for a call that can't be followed."""
     function, outline = module.functions[name], Outline(module)
     for number in range(MAX_CALLS):
@@ -51,7 +51,9 @@ def inlined(module: Module, name: str) -> Function:
     raise UnsupportedInstruction(f"entry {name}: more than {MAX_CALLS} calls.")
 
 
-def _replaced(module: Module, caller: Function, at: int, mark: str, outline: Outline) -> Function:
+def _replaced(
+    module: PtxModule, caller: Function, at: int, mark: str, outline: Outline
+) -> Function:
     """The caller with the call at an index replaced by what it does."""
     call = caller.instructions[at]
     if call.guard is not None:

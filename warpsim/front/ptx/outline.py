@@ -17,8 +17,8 @@ from warpsim.front.ptx.syntax import (
     Function,
     Immediate,
     Instruction,
-    Module,
     Operand,
+    PtxModule,
     Register,
     Symbol,
     Vector,
@@ -38,7 +38,7 @@ def callees(function: Function) -> set[str]:
     return named
 
 
-def recursive(module: Module, name: str) -> bool:
+def recursive(module: PtxModule, name: str) -> bool:
     """Whether a function may call itself, directly or through others."""
     seen: set[str] = set()
     rest = callees(module.functions[name])
@@ -69,7 +69,7 @@ def _passed(kind: str, variables: Sequence[Variable]) -> list[str]:
 class Outline:
     """The functions that were placed behind an entry, and the calls of them."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: PtxModule) -> None:
         self._module = module
         self._placed: set[str] = set()
         self._waiting: list[str] = []
@@ -78,14 +78,14 @@ class Outline:
 
     def candidates(self, call: Instruction, results: int, arguments: int) -> list[str]:
         """The functions that a call through a pointer may reach."""
-        found = [
+        names = [
             f.name
             for f in self._module.functions.values()
             if not f.entry and (len(f.results), len(f.parameters)) == (results, arguments)
         ]
-        if not found:
+        if not names:
             raise refuse(call, "calls a function that is not in this PTX")
-        return found
+        return names
 
     def call(
         self,

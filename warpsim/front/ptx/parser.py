@@ -9,11 +9,11 @@ from __future__ import annotations
 from warpsim.front.ptx.body import Body
 from warpsim.front.ptx.declarations import LINKAGE, SPACES, Declarations
 from warpsim.front.ptx.faults import MALFORMED
-from warpsim.front.ptx.syntax import Function, Module
+from warpsim.front.ptx.syntax import Function, PtxModule
 from warpsim.front.ptx.tokens import Tokens, tokens
 
 
-def parse(text: str) -> Module:
+def parse(text: str) -> PtxModule:
     """The module that `text` spells; PtxSyntaxError names the PTX line of what can't be read."""
     parser = Parser(tokens(text))
     try:
@@ -27,9 +27,9 @@ class Parser(Declarations):
 
     def __init__(self, found: Tokens) -> None:
         super().__init__(found)
-        self.result = Module()
+        self.result = PtxModule()
 
-    def module(self) -> Module:
+    def module(self) -> PtxModule:
         while self.peek():
             self.module_item()
         return self.result

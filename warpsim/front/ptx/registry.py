@@ -17,15 +17,15 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from warpsim.front.ptx.decoder import Decoder
+from warpsim.front.ptx.decoder import PtxDecoder
 from warpsim.machine.core.arrays import Array
-from warpsim.machine.sync.gates import Gate
+from warpsim.machine.sync.gates import WaitGate
 from warpsim.machine.wave.machine import Op
 
 _GROUP = re.compile(r"\{(\w+):([^}]*)\}")
 
 
-Builder: TypeAlias = Callable[[Decoder], Op | Gate]
+Builder: TypeAlias = Callable[[PtxDecoder], Op | WaitGate]
 B = TypeVar("B", bound=Builder)
 F = TypeVar("F", bound=Callable[..., Array])
 
@@ -39,7 +39,7 @@ class Alu(NamedTuple):
     ufunc: np.ufunc | None = None
 
 
-class Built(NamedTuple):
+class Effect(NamedTuple):
     """An instruction with effects: what builds it."""
 
     function: Builder
@@ -49,13 +49,13 @@ class Built(NamedTuple):
     """A warp may have to wait at it: bar.sync, mbarrier.try_wait, ..."""
 
 
-class Pattern(NamedTuple):
+class PtxPattern(NamedTuple):
     """A line of the table of covered instructions."""
 
     area: str
     text: str
     modelled: str
-    make: Callable[[dict[str, str]], Alu | Built]
+    make: Callable[[dict[str, str]], Alu | Effect]
 
     def groups(self, opcode: str) -> dict[str, str] | None:
         """What an opcode chooses in each group; None if it does not fit."""
@@ -64,7 +64,7 @@ class Pattern(NamedTuple):
         return _chosen(_parts(self.text), opcode)
 
 
-PATTERNS: list[Pattern] = []
+PATTERNS: list[PtxPattern] = []
 
 
 class _Group(NamedTuple):
@@ -97,9 +97,9 @@ def _chosen(groups: Sequence[_Group], opcode: str) -> dict[str, str] | None:
     after = opcode[len(before) :]
     for choice in choices:
         if after.startswith(choice):
-            found = _chosen(rest, after[len(choice) :])
-            if found is not None:
-                return {name: choice, **found}
+            chosen = _chosen(rest, after[len(choice) :])
+            if chosen is not None:
+                return {name: choice, **chosen}
     return None
 
 
@@ -122,7 +122,7 @@ def alu(pattern: str, kinds: str, *, ufunc: np.ufunc | None = None) -> Callable[
             return Alu(function, types, keywords, ufunc)
 
         modelled = (function.__doc__ or "").strip()
-        PATTERNS.append(Pattern(_area(function), pattern, modelled, make))
+        PATTERNS.append(PtxPattern(_area(function), pattern, modelled, make))
         return function
 
     return register
@@ -132,16 +132,16 @@ def builder(pattern: str, *, sync: bool = False, gate: bool = False) -> Callable
     """Registers a builder for every opcode of `pattern`."""
 
     def register(function: B) -> B:
-        entry = Built(function, sync, gate)
+        entry = Effect(function, sync, gate)
         modelled = (function.__doc__ or "").strip()
-        PATTERNS.append(Pattern(_area(function), pattern, modelled, lambda groups: entry))
+        PATTERNS.append(PtxPattern(_area(function), pattern, modelled, lambda groups: entry))
         return function
 
     return register
 
 
 @functools.lru_cache(maxsize=4096)
-def find(opcode: str) -> Alu | Built | None:
+def find(opcode: str) -> Alu | Effect | None:
     """The table entry of an opcode; None if the emulator does not cover it."""
     for pattern in PATTERNS:
         groups = pattern.groups(opcode)

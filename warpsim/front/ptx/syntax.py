@@ -16,7 +16,7 @@ class Register(msgspec.Struct, frozen=True):
     name: str
 
 
-class Special(msgspec.Struct, frozen=True):
+class SpecialName(msgspec.Struct, frozen=True):
     """A special register such as %tid.x."""
 
     name: str
@@ -74,7 +74,7 @@ class Address(msgspec.Struct, frozen=True):
 LISTING = "PTX"
 
 Operand: TypeAlias = (
-    Register | Special | Immediate | Symbol | Vector | Pair | Not | Part | Address | None
+    Register | SpecialName | Immediate | Symbol | Vector | Pair | Not | Part | Address | None
 )
 """None is the sink `_`."""
 
@@ -116,7 +116,7 @@ class Function(msgspec.Struct, kw_only=True):
     """.maxntid, .reqntid, .reqnctapercluster, ... as far as they hold numbers."""
 
 
-class Module(msgspec.Struct, kw_only=True):
+class PtxModule(msgspec.Struct, kw_only=True):
     """A PTX file."""
 
     version: str = ""

@@ -43,7 +43,7 @@ def classify(opcode: str) -> str:
     """The class of an opcode: classify("LDG.E.128") is "global load"."""
     names = opcode.split(".")
     for count in (3, 2, 1):
-        found = _CLASS_OF.get(".".join(names[:count]))
-        if found is not None:
-            return found
+        kind = _CLASS_OF.get(".".join(names[:count]))
+        if kind is not None:
+            return kind
     return "integer"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpsim.front.sass.cubin import BLACKWELL, CONSTANTS, HOPPER, Entry
+from warpsim.front.sass.cubin import BLACKWELL, CONSTANTS, HOPPER, CubinEntry
 from warpsim.machine.core.image import Bank
 from warpsim.machine.memory.constants import WORD
 from warpsim.machine.wave.runtime import FUNCTIONS
@@ -101,12 +101,12 @@ def _driver(sm: int) -> dict[int, str]:
     return _HOPPER if sm >= HOPPER else _AMPERE
 
 
-def parameter_names(entry: Entry) -> tuple[str, ...]:
+def parameter_names(entry: CubinEntry) -> tuple[str, ...]:
     """What the entry's parameters are called."""
     return tuple(f"parameter {index}" for index in range(len(entry.parameters)))
 
 
-def bank_0(entry: Entry) -> Bank:
+def bank_0(entry: CubinEntry) -> Bank:
     """Bank 0 of an entry."""
     fields = dict(_driver(entry.sm))
     size = max(fields) + WORD
@@ -119,13 +119,13 @@ def bank_0(entry: Entry) -> Bank:
     return Bank(size=size, fields=fields)
 
 
-def banks(entry: Entry) -> dict[int, Bank]:
+def banks(entry: CubinEntry) -> dict[int, Bank]:
     """All banks of an entry."""
     others = {number: _filled(entry, number) for number in entry.banks}
     return {0: bank_0(entry), **others}
 
 
-def _filled(entry: Entry, number: int) -> Bank:
+def _filled(entry: CubinEntry, number: int) -> Bank:
     """A bank that the cubin fills in, but for addresses of what only the driver has."""
     known = {variable.name for variable in entry.variables} | set(FUNCTIONS)
     pointers = entry.addresses.get(number, ())

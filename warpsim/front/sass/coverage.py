@@ -1,4 +1,4 @@
-"""The table of covered opcodes, from the one that decoding uses; docs/sass.md has it."""
+"""The table of covered opcodes, from the one that decoding uses; warpsim/docs/sass.md has it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import importlib
 import re
 
 from warpsim.front.sass import isa
-from warpsim.front.sass.registry import PATTERNS, Pattern
+from warpsim.front.sass.registry import PATTERNS, SassPattern
 from warpsim.front.sass.syntax import AROUND, UNPACK
 
 _FEW = 8
@@ -15,14 +15,14 @@ _GROUP = re.compile(r"\{:([^}]*)\}")
 
 def table() -> str:
     """A markdown table for each area: opcodes with their modifiers, and what is modelled."""
-    areas: dict[str, list[Pattern]] = {}
+    areas: dict[str, list[SassPattern]] = {}
     for pattern in PATTERNS:
         if pattern.text not in (AROUND, UNPACK):
             areas.setdefault(pattern.area, []).append(pattern)
     return "\n".join(_section(area, areas[area]) for area in sorted(areas))
 
 
-def _section(area: str, patterns: list[Pattern]) -> str:
+def _section(area: str, patterns: list[SassPattern]) -> str:
     module = importlib.import_module(f"{isa.__name__}.{area}")
     title = (module.__doc__ or area).strip().split("\n")[0].rstrip(".")
     rows: dict[str, tuple[str, list[str]]] = {}

@@ -34,7 +34,7 @@ _NO_VALUE, _BYTE, _HALF, _SIZED = 1, 2, 3, 4
 """Formats of attributes."""
 
 
-class Parameter(msgspec.Struct, frozen=True, kw_only=True):
+class CubinParameter(msgspec.Struct, frozen=True, kw_only=True):
     """A parameter of an entry."""
 
     offset: int
@@ -42,13 +42,13 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
     size: int
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class CubinEntry(msgspec.Struct, frozen=True, kw_only=True):
     """An entry of a cubin: its code, and what the loader has to know of it."""
 
     name: str
     sm: int
     """90 for sm_90 and sm_90a."""
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[CubinParameter, ...]
     parameter_base: int
     """Where they begin in constant bank 0."""
     registers: int
@@ -94,7 +94,7 @@ def _architecture(elf: Any) -> int:
     return sm
 
 
-def read(content: bytes, entry: str) -> Entry:
+def read(content: bytes, entry: str) -> CubinEntry:
     """What a cubin says of `entry`; CubinError for a file that is none, or for an architecture that
     is not covered."""
     elf = _elf(content)
@@ -109,14 +109,14 @@ def read(content: bytes, entry: str) -> Entry:
         raise CubinError(f"the cubin is for sm_{sm}; the emulator executes the SASS of {covered}.")
     own = dict(_grouped(_attributes(elf, f".nv.info.{entry}")))
     sizes = _of_functions(elf, entry)
-    parameters = sorted(struct.unpack("<IHHI", each) for each in own.get(_KPARAM_INFO, []))
+    parameters = sorted(struct.unpack("<IHHI", record) for record in own.get(_KPARAM_INFO, []))
     reserved = SHARED_RESERVED if sm >= HOPPER else 0
     shared = elf.get_section_by_name(f".nv.shared.{entry}")
     most = _three(own, _MAX_THREADS)
-    return Entry(
+    return CubinEntry(
         name=entry,
         sm=sm,
-        parameters=tuple(Parameter(offset=p[2], size=p[3] >> 18) for p in parameters),
+        parameters=tuple(CubinParameter(offset=p[2], size=p[3] >> 18) for p in parameters),
         parameter_base=_parameter_base(own),
         registers=sizes.get(_REGCOUNT, 0),
         frame_bytes=max(sizes.get(_FRAME_SIZE, 0), sizes.get(_MIN_STACK_SIZE, 0)),
@@ -148,8 +148,8 @@ def _elf(content: bytes) -> Any:
 
 def _attributes(elf: Any, section: str) -> Iterator[tuple[int, bytes]]:
     """(attribute, value) of a section of .nv.info."""
-    found = elf.get_section_by_name(section)
-    data, at = found.data() if found is not None else b"", 0
+    table = elf.get_section_by_name(section)
+    data, at = table.data() if table is not None else b"", 0
     while at + 4 <= len(data):
         form, attribute, size = struct.unpack_from("<BBH", data, at)
         at += 4
@@ -172,13 +172,13 @@ def _grouped(attributes: Iterator[tuple[int, bytes]]) -> dict[int, list[bytes]]:
 def _of_functions(elf: Any, entry: str) -> dict[int, int]:
     """The attributes that .nv.info has of the entry, by number."""
     symbols = elf.get_section_by_name(".symtab")
-    found = {}
+    sizes = {}
     for attribute, value in _attributes(elf, ".nv.info"):
         if len(value) == 8:
             symbol, number = struct.unpack("<II", value)
             if symbol < symbols.num_symbols() and symbols.get_symbol(symbol).name == entry:
-                found[attribute] = number
-    return found
+                sizes[attribute] = number
+    return sizes
 
 
 def _parameter_base(own: dict[int, list[bytes]]) -> int:
@@ -242,9 +242,9 @@ def _banks(elf: Any, entry: str) -> Iterator[tuple[int, bytes]]:
 
 def _relocations(elf: Any, section: str) -> Iterator[Any]:
     for prefix in (".rel", ".rela"):
-        found = elf.get_section_by_name(prefix + section)
-        if found is not None:
-            yield from found.iter_relocations()
+        table = elf.get_section_by_name(prefix + section)
+        if table is not None:
+            yield from table.iter_relocations()
 
 
 def _pointers(elf: Any, entry: str, bank: int) -> Iterator[Pointed]:

@@ -9,18 +9,18 @@ import numpy as np
 
 from warpsim.front.sass import constants, cubin, text, word
 from warpsim.front.sass import isa as isa  # importing it fills the table
-from warpsim.front.sass.cubin import Entry
-from warpsim.front.sass.decoder import Decoder, is_uniform
+from warpsim.front.sass.cubin import CubinEntry
+from warpsim.front.sass.decoder import SassDecoder, is_uniform
 from warpsim.front.sass.faults import SassSyntaxError, refuse
 from warpsim.front.sass.isa.barrier import is_packed
-from warpsim.front.sass.registry import Result, Together, Turn, find
-from warpsim.front.sass.syntax import AROUND, UNPACK, Constant, Instruction
+from warpsim.front.sass.registry import BranchPoint, Reconvergence, Result, find
+from warpsim.front.sass.syntax import AROUND, UNPACK, ConstantOperand, MachineInstruction
 from warpsim.lineinfo import Source
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.core.image import Image, Variable
 from warpsim.machine.memory.constants import RESERVED_SHARED
-from warpsim.machine.schedule.program import POLL, Block, Branch, Exit, Program
-from warpsim.machine.sync.gates import Gate
+from warpsim.machine.schedule.program import POLL, BasicBlock, Branch, DecodedProgram, Exit
+from warpsim.machine.sync.gates import WaitGate
 from warpsim.machine.sync.register_pool import STEP
 from warpsim.machine.wave.machine import Op, WarpSet, guarded
 from warpsim.machine.wave.runtime import FUNCTIONS, HEAP_BYTES
@@ -39,7 +39,7 @@ _WHOLE = frozenset(
 
 def decode(
     content: bytes, listing: str, name: str, sources: Mapping[int, Source] | None = None
-) -> Program:
+) -> DecodedProgram:
     """The program of an entry of a cubin, whose listing is cuobjdump's; `sources` by address.
 
     UnsupportedInstruction for the first instruction that is not covered; CubinError, and
@@ -56,13 +56,13 @@ def decode(
         if ins.opcode.startswith("CALL.ABS"):
             _only_runtime(ins, entry)
     banks = constants.banks(entry)
-    decoder = Decoder(list(_expanded(code)), entry.sm, banks)
-    made = [_build(decoder, number) for number in range(decoder.length())]
-    blocks = _blocks(decoder, made)
-    return Program(_image(entry, decoder), decoder.sites, blocks)
+    decoder = SassDecoder(list(_expanded(code)), entry.sm, banks)
+    results = [_build(decoder, number) for number in range(decoder.length())]
+    blocks = _blocks(decoder, results)
+    return DecodedProgram(_image(entry, decoder), decoder.sites, blocks)
 
 
-def _only_runtime(ins: Instruction, entry: Entry) -> None:
+def _only_runtime(ins: MachineInstruction, entry: CubinEntry) -> None:
     """Refuses a call by an address if that may be of more than the runtime's functions."""
     known = {variable.name for variable in entry.variables} | set(FUNCTIONS)
     pointed = [address for variable in entry.variables for address in variable.addresses]
@@ -72,18 +72,18 @@ def _only_runtime(ins: Instruction, entry: Entry) -> None:
             raise refuse(ins, f"may call {each.name}, by its address, which is not covered")
 
 
-def _expanded(code: Sequence[Instruction]) -> Iterator[Instruction]:
+def _expanded(code: Sequence[MachineInstruction]) -> Iterator[MachineInstruction]:
     """The code with what the emulator puts before an instruction at which lanes wait."""
     number = 0
     for ins in code:
-        before: list[Instruction] = []
+        before: list[MachineInstruction] = []
         if ins.base == "BAR" and is_packed(ins.operands[:2]):
             before.append(msgspec.structs.replace(ins, opcode=UNPACK, guard=None))
         if ins.guard is not None and not _WHOLE.isdisjoint({ins.base, _two(ins.opcode)}):
             before.append(msgspec.structs.replace(ins, opcode=AROUND))
             ins = msgspec.structs.replace(ins, guard=None)
-        for each in (*before, ins):
-            yield msgspec.structs.replace(each, number=number)
+        for operation in (*before, ins):
+            yield msgspec.structs.replace(operation, number=number)
             number += 1
 
 
@@ -92,7 +92,7 @@ def _two(opcode: str) -> str:
     return ".".join(opcode.split(".")[:2])
 
 
-def _image(entry: Entry, decoder: Decoder) -> Image:
+def _image(entry: CubinEntry, decoder: SassDecoder) -> Image:
     names = constants.parameter_names(entry)
     parameters = [
         Variable(name=name, space="param", type="b8", align=1, size=parameter.size)
@@ -124,16 +124,18 @@ def _image(entry: Entry, decoder: Decoder) -> Image:
     )
 
 
-def _reads(ins: Instruction, decoder: Decoder, name: str) -> bool:
+def _reads(ins: MachineInstruction, decoder: SassDecoder, name: str) -> bool:
     """Whether an operand is a field of constant bank 0, whatever register indexes it."""
     fields = decoder.banks[0].fields
     return any(
-        isinstance(operand, Constant) and operand.bank == 0 and fields.get(operand.offset) == name
+        isinstance(operand, ConstantOperand)
+        and operand.bank == 0
+        and fields.get(operand.offset) == name
         for operand in ins.operands
     )
 
 
-def _shared(entry: Entry) -> Iterator[Variable]:
+def _shared(entry: CubinEntry) -> Iterator[Variable]:
     """Static shared memory as one variable, and the dynamic array behind it."""
     if entry.shared_bytes:
         yield Variable(name="shared", space="shared", type="b8", align=16, size=entry.shared_bytes)
@@ -146,21 +148,21 @@ def _local(size: int) -> Iterator[Variable]:
         yield Variable(name="stack", space="local", type="b8", align=32, size=-(-size // 32) * 32)
 
 
-def _build(decoder: Decoder, number: int) -> Result:
+def _build(decoder: SassDecoder, number: int) -> Result:
     decoder.at(number)
     ins = decoder.instruction
     builder = find(ins.opcode)
     if builder is None:
         raise decoder.refuse()
-    made = builder(decoder)
-    if not callable(made):
-        return made
+    result = builder(decoder)
+    if not callable(result):
+        return result
     if is_uniform(ins):
-        return _uniform(decoder, made)
-    return made if ins.guard is None else guarded(made, *decoder.guard(), decoder.site.number)
+        return _uniform(decoder, result)
+    return result if ins.guard is None else guarded(result, *decoder.guard(), decoder.site.number)
 
 
-def _uniform(decoder: Decoder, op: Op) -> Op:
+def _uniform(decoder: SassDecoder, op: Op) -> Op:
     """An operation of the warp: whatever lanes are active, all of them keep its registers."""
     if decoder.instruction.guard is None:
         return lambda R, m, warps: op(R, True, warps)
@@ -177,7 +179,7 @@ def _uniform(decoder: Decoder, op: Op) -> Op:
     return guarded
 
 
-def _noting(decoder: Decoder, number: int) -> Op:
+def _noting(decoder: SassDecoder, number: int) -> Op:
     """Counts the lanes for which the guard of a branch holds."""
     decoder.at(number)
     slot, negated = decoder.guard()
@@ -189,26 +191,30 @@ def _noting(decoder: Decoder, number: int) -> Op:
     return note
 
 
-def _blocks(decoder: Decoder, made: Sequence[Result]) -> dict[int, Block]:
+def _blocks(decoder: SassDecoder, made: Sequence[Result]) -> dict[int, BasicBlock]:
     starts = {0}
-    if any(isinstance(result, Turn) and result.index is not None for result in made):
+    if any(isinstance(result, BranchPoint) and result.index is not None for result in made):
         starts |= set(decoder.starts().values())
     for number, each in enumerate(made):
-        if isinstance(each, Turn):
+        if isinstance(each, BranchPoint):
             starts |= {number + 1, *(each.targets if each.index is None else ())}
         elif isinstance(each, Exit):
             starts.add(number + 1)
-        elif isinstance(each, Gate):
+        elif isinstance(each, WaitGate):
             starts |= {number, number + 1}
-        elif isinstance(each, Together):
+        elif isinstance(each, Reconvergence):
             starts.add(number)
     ordered = sorted(start for start in starts if 0 <= start < len(made))
     blocks = {}
     for first, last in zip(ordered, [*ordered[1:], len(made)], strict=True):
-        block = blocks[first] = Block(first, last)
+        block = blocks[first] = BasicBlock(first, last)
         for number in range(first, last):
             ins = decoder.code[number]
-            if isinstance(made[number], Turn) and ins.guard is not None and ins.base != AROUND:
+            if (
+                isinstance(made[number], BranchPoint)
+                and ins.guard is not None
+                and ins.base != AROUND
+            ):
                 block.add(number, _noting(decoder, number))
             _put(block, number, made[number])
         if _polls(block, decoder.code[first:last]):
@@ -216,16 +222,16 @@ def _blocks(decoder: Decoder, made: Sequence[Result]) -> dict[int, Block]:
     return blocks
 
 
-def _put(block: Block, number: int, each: Result) -> None:
+def _put(block: BasicBlock, number: int, each: Result) -> None:
     """Adds an instruction to its block."""
-    if isinstance(each, Gate):
+    if isinstance(each, WaitGate):
         block.gate = each
-    elif isinstance(each, Together):
+    elif isinstance(each, Reconvergence):
         block.sync, block.anywhere = each.members, each.anywhere
         block.exclusive = each.exclusive
     elif isinstance(each, Exit):
         block.end = each
-    elif isinstance(each, Turn):
+    elif isinstance(each, BranchPoint):
         if each.before is not None:
             block.add(number, each.before)
         block.end = Branch(each.targets, number + 1, each.guard, each.negated, each.index)
@@ -233,7 +239,7 @@ def _put(block: Block, number: int, each: Result) -> None:
         block.add(number, each)
 
 
-def _polls(block: Block, code: Sequence[Instruction]) -> bool:
+def _polls(block: BasicBlock, code: Sequence[MachineInstruction]) -> bool:
     """Whether a block may ask whether another thread has done something yet.
 
     A volatile load of shared memory is a plain one here: it asks where it is all of a loop.

@@ -8,15 +8,15 @@ from typing import TypeAlias
 import numpy as np
 
 from warpsim.front.sass.cubin import HOPPER
-from warpsim.front.sass.operands import Operands, Reader
+from warpsim.front.sass.operands import OperandReader, Reader
 from warpsim.front.sass.syntax import (
     ZERO,
-    Address,
     Described,
-    Immediate,
-    Instruction,
+    LiteralOperand,
+    MachineInstruction,
+    MemoryOperand,
     Operand,
-    Register,
+    RegisterOperand,
 )
 from warpsim.front.sass.word import BYTES
 from warpsim.machine.core import registers
@@ -33,7 +33,7 @@ _SCALES = {"": 0, "X4": 2, "X8": 3, "X16": 4}
 copyto = np.copyto
 
 
-class Decoder(Operands):
+class SassDecoder(OperandReader):
     """The entry being decoded: where results and branches go, and what memory operands name."""
 
     def number_at(self, operand: Operand) -> int:
@@ -51,11 +51,13 @@ class Decoder(Operands):
         calls, and wherever a literal or a table of branches points."""
         if self._starts is None:
             after = {i.address + BYTES for i in self.code if i.base == "CALL"}
-            literals = {o.value for i in self.code for o in i.operands if isinstance(o, Immediate)}
+            literals = {
+                o.value for i in self.code for o in i.operands if isinstance(o, LiteralOperand)
+            }
             table = self.banks[_TABLES].data if _TABLES in self.banks else b""
             words = np.frombuffer(table[: len(table) // 4 * 4], "<u4").tolist()
-            found = (after | literals | set(words)) & set(self._numbers)
-            self._starts = {address: self._numbers[address] for address in sorted(found)}
+            first_of_block = (after | literals | set(words)) & set(self._numbers)
+            self._starts = {address: self._numbers[address] for address in sorted(first_of_block)}
         return self._starts
 
     def unguarded(self) -> None:
@@ -85,7 +87,7 @@ class Decoder(Operands):
         return self.to_words(operand, 1)[0]
 
     def to_words(self, operand: Operand, count: int) -> list[int]:
-        if not isinstance(operand, Register) or operand.file not in ("R", "UR"):
+        if not isinstance(operand, RegisterOperand) or operand.file not in ("R", "UR"):
             raise self.refuse(f"has {operand} where a result is expected")
         if operand.index == ZERO:
             return [self.slot(registers.Sink(32))] * count
@@ -102,7 +104,7 @@ class Decoder(Operands):
         return write
 
     def to_predicate(self, operand: Operand) -> int:
-        if not isinstance(operand, Register) or operand.file not in ("P", "UP"):
+        if not isinstance(operand, RegisterOperand) or operand.file not in ("P", "UP"):
             raise self.refuse(f"has {operand} where a predicate is expected")
         if operand.index == ZERO:
             return self.slot(registers.Sink(1))
@@ -112,7 +114,7 @@ class Decoder(Operands):
 
     def address(self, operand: Operand, *, wide: bool) -> Reader:
         """A memory operand as addresses: 64 bits (wide), or 32 bits of shared or local memory."""
-        if not isinstance(operand, Address):
+        if not isinstance(operand, MemoryOperand):
             raise self.refuse("has no memory operand where one is expected")
         if wide:
             return self._wide(operand)
@@ -125,13 +127,13 @@ class Decoder(Operands):
         offset = self.slot(registers.Literal(operand.offset & 0xFFFF_FFFF, 32))
         return _sum(readers, offset)
 
-    def _scaled(self, base: Register) -> Reader:
+    def _scaled(self, base: RegisterOperand) -> Reader:
         if base.part not in _SCALES:
             raise self.refuse(f"has an address that is not covered: .{base.part}")
         slot, shift = self.word_of(base), np.uint32(_SCALES[base.part])
         return (lambda R: R[slot] << shift) if shift else (lambda R: R[slot])
 
-    def _wide(self, operand: Address) -> Reader:
+    def _wide(self, operand: MemoryOperand) -> Reader:
         readers = []
         for register in (operand.base, operand.uniform):
             if register is None:
@@ -149,8 +151,8 @@ class Decoder(Operands):
 
     def uniform(self, operand: Operand, count: int) -> list[int]:
         """[UR4]: the slots of `count` registers of the warp from there on."""
-        register = operand.uniform if isinstance(operand, Address) else None
-        if register is None or operand != Address(uniform=register):
+        register = operand.uniform if isinstance(operand, MemoryOperand) else None
+        if register is None or operand != MemoryOperand(uniform=register):
             raise self.refuse("has an operand that is not covered")
         return self.words(self.unsigned(register), count)
 
@@ -199,7 +201,7 @@ def _sum(readers: Sequence[Reader], offset: int) -> Reader:
     return lambda R: first(R) + second(R) + R[offset]
 
 
-def is_uniform(ins: Instruction) -> bool:
+def is_uniform(ins: MachineInstruction) -> bool:
     """Whether it is executed once for the warp, whatever lanes are active."""
     return ins.base.startswith("U")
 
@@ -213,7 +215,7 @@ def uniformly(R: list[Array], slot: int, values: Array, m: Mask, warps: WarpSet)
     copyto(R[slot], np.take_along_axis(values, first, axis=1), where=m.any(axis=1, keepdims=True))
 
 
-def once_per_warp(d: Decoder, act: Callable[[Machine, Issuer, list[Array], int], None]) -> Op:
+def once_per_warp(d: SassDecoder, act: Callable[[Machine, Issuer, list[Array], int], None]) -> Op:
     """Acts once for a warp, as its first thread: act(machine, issuer, R, row)."""
     guard, site = d.instruction.guard, d.site
     if guard is not None and guard.file != "UP":

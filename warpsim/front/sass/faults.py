@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warpsim.errors import UsageError
-from warpsim.front.sass.syntax import Instruction
+from warpsim.front.sass.syntax import MachineInstruction
 from warpsim.machine.core.site import UnsupportedInstruction
 
 
@@ -15,5 +15,7 @@ class CubinError(UsageError):
     """A file that is no cubin, or one with something that is not modelled."""
 
 
-def refuse(ins: Instruction, why: str = "is not covered by the emulator") -> UnsupportedInstruction:
+def refuse(
+    ins: MachineInstruction, why: str = "is not covered by the emulator"
+) -> UnsupportedInstruction:
     return UnsupportedInstruction(f"{ins.where()}, {ins.address:#06x}: `{ins.text}` {why}.")

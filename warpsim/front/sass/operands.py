@@ -15,11 +15,11 @@ from warpsim.front.sass.syntax import (
     LISTING,
     UNPACK,
     ZERO,
-    Constant,
-    Immediate,
-    Instruction,
+    ConstantOperand,
+    LiteralOperand,
+    MachineInstruction,
     Operand,
-    Register,
+    RegisterOperand,
 )
 from warpsim.machine.core import registers
 from warpsim.machine.core.arrays import Array
@@ -33,10 +33,10 @@ SIGN = np.uint32(0x8000_0000)
 SIGN_64, INFINITY_64 = np.uint64(1 << 63), np.uint64(0x7FF << 52)
 
 
-class Operands:
+class OperandReader:
     """The entry being decoded, and the operands of the instruction at which decoding stands."""
 
-    def __init__(self, code: Sequence[Instruction], sm: int, banks: dict[int, Bank]) -> None:
+    def __init__(self, code: Sequence[MachineInstruction], sm: int, banks: dict[int, Bank]) -> None:
         self.code = code
         self.sm = sm
         self.banks = banks
@@ -101,43 +101,43 @@ class Operands:
 
     def scratch(self, name: str, bits: int) -> int:
         """A register of the emulator's own."""
-        return self.slot(registers.Register(f"@{name}", bits, bits))
+        return self.slot(registers.RegisterPart(f"@{name}", bits, bits))
 
-    def word_of(self, register: Register, part: int = 0) -> int:
+    def word_of(self, register: RegisterOperand, part: int = 0) -> int:
         """The slot of a register, or of the one `part` places after it, as a source."""
         if register.index == ZERO:
             return self.slot(registers.Literal(0, 32))
         if register.file not in ("R", "UR"):
             raise self.refuse(f"has {register.file}{register.index} where a value is expected")
         name = f"{register.file}{register.index + part}"
-        return self.slot(registers.Register(name, 32, 32))
+        return self.slot(registers.RegisterPart(name, 32, 32))
 
-    def bit_of(self, register: Register) -> int:
+    def bit_of(self, register: RegisterOperand) -> int:
         if register.index == ZERO:
             return self.slot(registers.Literal(1, 1))
-        return self.slot(registers.Register(f"{register.file}{register.index}", 1, 1))
+        return self.slot(registers.RegisterPart(f"{register.file}{register.index}", 1, 1))
 
     # Sources
 
     def words(self, operand: Operand, count: int) -> list[int]:
         """The slots of `count` consecutive 32-bit sources, without their signs."""
-        if isinstance(operand, Register) and operand.file in ("R", "UR"):
-            found = [self.word_of(operand, part) for part in range(count)]
-        elif isinstance(operand, Constant) and operand.register is None:
-            found = [self._constant(operand, part) for part in range(count)]
-        elif isinstance(operand, Immediate) and count == 1:
-            found = [self.slot(registers.Literal(operand.value, 32))]
+        if isinstance(operand, RegisterOperand) and operand.file in ("R", "UR"):
+            slots = [self.word_of(operand, part) for part in range(count)]
+        elif isinstance(operand, ConstantOperand) and operand.register is None:
+            slots = [self._constant(operand, part) for part in range(count)]
+        elif isinstance(operand, LiteralOperand) and count == 1:
+            slots = [self.slot(registers.Literal(operand.value, 32))]
         else:
             raise self.refuse(f"has an operand that is not covered: {operand}")
-        return found
+        return slots
 
-    def _constant(self, operand: Constant, part: int) -> int:
+    def _constant(self, operand: ConstantOperand, part: int) -> int:
         offset, bank = operand.offset + 4 * part, self.banks.get(operand.bank)
         if offset % 4 or bank is None or not bank.has(offset, 4):
             raise self.refuse(
                 f"reads c[{operand.bank:#x}][{offset:#x}], which the emulator does not provide"
             )
-        return self.slot(registers.Constant(operand.bank, offset))
+        return self.slot(registers.ConstantWord(operand.bank, offset))
 
     def unsigned(self, operand: Operand) -> Operand:
         """The operand, which has neither a sign nor a part."""
@@ -147,11 +147,11 @@ class Operands:
 
     def matrix(self, operand: Operand, layout: str) -> Operand:
         """The operand, a matrix: of integers with its layout."""
-        if isinstance(operand, Register) and operand.part == layout:
+        if isinstance(operand, RegisterOperand) and operand.part == layout:
             operand = msgspec.structs.replace(operand, part="")
         return self.unsigned(operand)
 
-    def place_in_bank(self, operand: Constant) -> Reader:
+    def place_in_bank(self, operand: ConstantOperand) -> Reader:
         """The offset of a constant that a register may index."""
         known = operand.bank in self.banks
         if known and operand.bank == 0 and not self.banks[0].has(operand.offset, 4):
@@ -174,7 +174,7 @@ class Operands:
         return reader
 
     def _plain(self, operand: Operand) -> Reader:
-        if isinstance(operand, Register) and operand.part:
+        if isinstance(operand, RegisterOperand) and operand.part:
             raise self.refuse(f"has a part of a register that is not covered: .{operand.part}")
         (slot,) = self.words(operand, 1)
         return lambda R: R[slot]
@@ -261,7 +261,7 @@ class Operands:
 
     def double(self, operand: Operand) -> Reader:
         """A source as f64; of a literal the word has the upper half. Signs don't change a NaN."""
-        if isinstance(operand, Immediate):
+        if isinstance(operand, LiteralOperand):
             slot = self.slot(registers.Literal(operand.value << 32, 64))
             return lambda R: R[slot]
         if getattr(operand, "inverted", False) or part_of(operand):
@@ -281,7 +281,7 @@ class Operands:
 
     def predicate(self, operand: Operand) -> Reader:
         """A source of one bit; R0.SIGN is the sign bit of a register."""
-        if not isinstance(operand, Register):
+        if not isinstance(operand, RegisterOperand):
             raise self.refuse(f"has {operand} where a predicate is expected")
         negated = operand.negated
         if operand.file == "R" and operand.part == "SIGN":
@@ -296,18 +296,18 @@ class Operands:
         """(slot, negated) of a predicate that decides."""
         if not is_predicate(operand):
             raise self.refuse(f"has {operand} where a predicate is expected")
-        assert isinstance(operand, Register)
+        assert isinstance(operand, RegisterOperand)
         return self.bit_of(operand), operand.negated
 
     def truth(self, operand: Operand) -> bool | None:
         """Whether a predicate is always true or always false; None if it depends."""
-        if isinstance(operand, Register) and operand.index == ZERO:
+        if isinstance(operand, RegisterOperand) and operand.index == ZERO:
             return not operand.negated
         return None
 
     def constant(self, operand: Operand) -> int:
         """The value of a literal."""
-        if not isinstance(operand, Immediate):
+        if not isinstance(operand, LiteralOperand):
             raise self.refuse("has a register where a number is expected")
         return operand.value
 
@@ -319,12 +319,12 @@ class Operands:
 
 
 def is_predicate(operand: Operand) -> bool:
-    return isinstance(operand, Register) and operand.file in ("P", "UP")
+    return isinstance(operand, RegisterOperand) and operand.file in ("P", "UP")
 
 
 def part_of(operand: Operand) -> str:
     """What follows a register after a dot."""
-    return operand.part if isinstance(operand, Register) else ""
+    return operand.part if isinstance(operand, RegisterOperand) else ""
 
 
 def _signed(operand: Operand) -> bool:
@@ -332,7 +332,9 @@ def _signed(operand: Operand) -> bool:
     return any(getattr(operand, sign, False) for sign in signs)
 
 
-def site_of(ins: Instruction, before: Instruction | None, through: tuple[str, ...]) -> Site:
+def site_of(
+    ins: MachineInstruction, before: MachineInstruction | None, through: tuple[str, ...]
+) -> Site:
     goes_around = before is not None and before.opcode == AROUND
     return Site(
         number=ins.number,

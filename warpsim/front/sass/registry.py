@@ -14,14 +14,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from warpsim.front.sass.decoder import Decoder
+from warpsim.front.sass.decoder import SassDecoder
 from warpsim.machine.schedule.program import Exit
-from warpsim.machine.sync.gates import Gate
+from warpsim.machine.sync.gates import WaitGate
 from warpsim.machine.wave.machine import Op
 
 
 @dataclass(frozen=True)
-class Turn:
+class BranchPoint:
     """A branch: `before` computes the predicate or the target that it goes by."""
 
     targets: tuple[int, ...]
@@ -34,7 +34,7 @@ class Turn:
 
 
 @dataclass(frozen=True)
-class Together:
+class Reconvergence:
     """Waits until the lanes of a mask have come."""
 
     members: int
@@ -45,14 +45,14 @@ class Together:
     """Whether lanes with different masks go on one group after the other."""
 
 
-Result: TypeAlias = Op | Gate | Turn | Together | Exit
-Builder: TypeAlias = Callable[[Decoder], Result]
+Result: TypeAlias = Op | WaitGate | BranchPoint | Reconvergence | Exit
+Builder: TypeAlias = Callable[[SassDecoder], Result]
 B = TypeVar("B", bound=Builder)
 
 _GROUP = re.compile(r"\{:([^}]*)\}")
 
 
-class Pattern(NamedTuple):
+class SassPattern(NamedTuple):
     """A line of the table."""
 
     area: str
@@ -62,7 +62,7 @@ class Pattern(NamedTuple):
     builder: Builder
 
 
-PATTERNS: list[Pattern] = []
+PATTERNS: list[SassPattern] = []
 
 
 def _regex(pattern: str) -> re.Pattern[str]:
@@ -80,7 +80,7 @@ def covers(*patterns: str) -> Callable[[B], B]:
     def register(function: B) -> B:
         area, modelled = function.__module__.rsplit(".", 1)[-1], (function.__doc__ or "").strip()
         for text in patterns:
-            PATTERNS.append(Pattern(area, text, modelled, _regex(text), function))
+            PATTERNS.append(SassPattern(area, text, modelled, _regex(text), function))
         return function
 
     return register

@@ -19,7 +19,7 @@ AROUND, UNPACK = "@AROUND", "@UNPACK"
 what takes the operand of a barrier apart. They are not counted."""
 
 
-class Register(msgspec.Struct, frozen=True, kw_only=True):
+class RegisterOperand(msgspec.Struct, frozen=True, kw_only=True):
     """A register as an operand: -|R5.H0_H0|."""
 
     file: File
@@ -33,43 +33,43 @@ class Register(msgspec.Struct, frozen=True, kw_only=True):
     """What follows after a dot: "64", "X4", "H0_H0", "SIGN"."""
 
 
-class Immediate(msgspec.Struct, frozen=True):
+class LiteralOperand(msgspec.Struct, frozen=True):
     """A literal of 32 bits. Those of floating-point literals are the word's: the text rounds."""
 
     value: int
     floating: bool = False
 
 
-class Constant(msgspec.Struct, frozen=True, kw_only=True):
+class ConstantOperand(msgspec.Struct, frozen=True, kw_only=True):
     """c[bank][register + offset]"""
 
     bank: int
     offset: int
-    register: Register | None = None
+    register: RegisterOperand | None = None
     negated: bool = False
     inverted: bool = False
     absolute: bool = False
 
 
-class Address(msgspec.Struct, frozen=True, kw_only=True):
+class MemoryOperand(msgspec.Struct, frozen=True, kw_only=True):
     """[base + uniform + offset], and the descriptor that may stand before it."""
 
-    base: Register | None = None
-    uniform: Register | None = None
+    base: RegisterOperand | None = None
+    uniform: RegisterOperand | None = None
     offset: int = 0
-    descriptor: Register | None = None
+    descriptor: RegisterOperand | None = None
 
 
 class Described(msgspec.Struct, frozen=True, kw_only=True):
     """What registers of the warp describe: gdesc[UR4].tnspB, tmem[UR9+0x20], idesc[UR5]."""
 
     kind: str
-    register: Register
+    register: RegisterOperand
     offset: int = 0
     parts: tuple[str, ...] = ()
 
 
-class Special(msgspec.Struct, frozen=True):
+class SpecialOperand(msgspec.Struct, frozen=True):
     """SR_TID.X, SRZ."""
 
     name: str
@@ -81,10 +81,18 @@ class Other(msgspec.Struct, frozen=True):
     text: str
 
 
-Operand: TypeAlias = Register | Immediate | Constant | Address | Described | Special | Other
+Operand: TypeAlias = (
+    RegisterOperand
+    | LiteralOperand
+    | ConstantOperand
+    | MemoryOperand
+    | Described
+    | SpecialOperand
+    | Other
+)
 
 
-class Instruction(msgspec.Struct, frozen=True, kw_only=True):
+class MachineInstruction(msgspec.Struct, frozen=True, kw_only=True):
     """One SASS instruction."""
 
     number: int
@@ -94,7 +102,7 @@ class Instruction(msgspec.Struct, frozen=True, kw_only=True):
     opcode: str
     """With its modifiers: LDG.E.128."""
     operands: tuple[Operand, ...]
-    guard: Register | None = None
+    guard: RegisterOperand | None = None
     line: int
     """Line of the listing, from 1."""
     source: Source | None = None

@@ -9,16 +9,16 @@ from warpsim.front.sass import word as words
 from warpsim.front.sass.faults import SassSyntaxError
 from warpsim.front.sass.syntax import (
     ZERO,
-    Address,
-    Constant,
+    ConstantOperand,
     Described,
     File,
-    Immediate,
-    Instruction,
+    LiteralOperand,
+    MachineInstruction,
+    MemoryOperand,
     Operand,
     Other,
-    Register,
-    Special,
+    RegisterOperand,
+    SpecialOperand,
 )
 from warpsim.machine.core.site import Source
 
@@ -48,10 +48,10 @@ _ALWAYS = 7
 
 def read(
     listing: str, function: str, sources: Mapping[int, Source] | None = None
-) -> list[Instruction]:
+) -> list[MachineInstruction]:
     """The instructions of a function; `sources` are lines by address."""
     lines = _body(listing, function)
-    instructions: list[Instruction] = []
+    instructions: list[MachineInstruction] = []
     for number, line in lines:
         match = _INSTRUCTION.match(line)
         if match is None:
@@ -80,7 +80,7 @@ def _body(listing: str, function: str) -> Iterator[tuple[int, str]]:
 
 def _instruction(
     match: re.Match[str], word: int, line: int, number: int, sources: Mapping[int, Source]
-) -> Instruction:
+) -> MachineInstruction:
     text, address = match["text"], int(match["address"], 16)
     parts = _PARTS.fullmatch(text)
     if parts is None:
@@ -89,7 +89,7 @@ def _instruction(
     if words.guard(word) != _spelled(guard):
         raise SassSyntaxError(f"SASS line {line}: the guard of `{text}` is not its word's.")
     always = guard is not None and guard.index == ZERO and not guard.negated
-    return Instruction(
+    return MachineInstruction(
         number=number,
         address=address,
         opcode=parts["opcode"],
@@ -102,7 +102,7 @@ def _instruction(
     )
 
 
-def _spelled(guard: Register | None) -> tuple[int, bool]:
+def _spelled(guard: RegisterOperand | None) -> tuple[int, bool]:
     """A guard as the word has it."""
     if guard is None:
         return _ALWAYS, False
@@ -121,11 +121,11 @@ def _operands(text: str, word: int) -> Iterator[Operand]:
 def operand(text: str, word: int) -> Operand:
     """One operand; what is not known is Other."""
     if _INTEGER.fullmatch(text):
-        return Immediate(int(text, 16) & _MASK)
+        return LiteralOperand(int(text, 16) & _MASK)
     if _FLOAT.fullmatch(text):
-        return Immediate(words.immediate(word), floating=True)
+        return LiteralOperand(words.immediate(word), floating=True)
     if text.startswith("SR"):
-        return Special(text)
+        return SpecialOperand(text)
     address = _ADDRESS.fullmatch(text)
     if address:
         return _address(address) or Other(text)
@@ -142,13 +142,13 @@ def _signs(text: str) -> tuple[str, bool, bool, bool]:
     return text, negated, inverted, absolute
 
 
-def _register(text: str) -> Register | None:
+def _register(text: str) -> RegisterOperand | None:
     text, negated, inverted, absolute = _signs(text)
     match = _REGISTER.fullmatch(text)
     if match is None:
         return None
     parts = [part for part in match["parts"].split(".") if part and part != "reuse"]
-    return Register(
+    return RegisterOperand(
         file=_FILES[match["file"]],
         index=int(match["index"]) if match["index"].isdigit() else ZERO,
         negated=negated,
@@ -158,12 +158,12 @@ def _register(text: str) -> Register | None:
     )
 
 
-def _constant(text: str) -> Constant | None:
+def _constant(text: str) -> ConstantOperand | None:
     text, negated, inverted, absolute = _signs(text)
     match = _CONSTANT.fullmatch(text)
     if match is None:
         return None
-    return Constant(
+    return ConstantOperand(
         bank=int(match[1], 16),
         offset=int(match[3] or "0", 16),
         register=_register(match[2]) if match[2] else None,
@@ -186,7 +186,7 @@ def _described(text: str) -> Described | None:
     )
 
 
-def _address(match: re.Match[str]) -> Address | None:
+def _address(match: re.Match[str]) -> MemoryOperand | None:
     base = uniform = None
     offset = 0
     for part in match["inner"].split("+"):
@@ -203,4 +203,4 @@ def _address(match: re.Match[str]) -> Address | None:
         else:
             return None
     descriptor = _register(match["descriptor"]) if match["descriptor"] else None
-    return Address(base=base, uniform=uniform, offset=offset, descriptor=descriptor)
+    return MemoryOperand(base=base, uniform=uniform, offset=offset, descriptor=descriptor)

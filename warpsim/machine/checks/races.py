@@ -15,7 +15,7 @@ from warpsim.machine.core.asynchronous import Issuer
 from warpsim.machine.core.clocks import SLOTS, THREAD, THREAD_BITS, Clocks
 from warpsim.machine.core.site import Site
 from warpsim.machine.core.warps import Warps
-from warpsim.machine.counts.access import Access
+from warpsim.machine.counts.access import AccessKind
 from warpsim.machine.memory.arena import Arena
 from warpsim.machine.memory.history import History
 from warpsim.machine.memory.residents import Residents
@@ -97,7 +97,7 @@ class Races:
         self.history.note(units)
         self.history.written[units] = self.clocks.epoch(thread)
 
-    def read(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+    def read(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
         units, warp, thread = self._flat(warps, offsets, access.size, m)
         writer = self.history.written[units]
         bad = self.clocks.unordered(warp, thread, writer)
@@ -125,21 +125,23 @@ class Races:
                 place,
             )
 
-    def write(self, warps: Warps, offsets: Array, values: Array, access: Access, m: Mask) -> None:
+    def write(
+        self, warps: Warps, offsets: Array, values: Array, access: AccessKind, m: Mask
+    ) -> None:
         units, warp, thread = self._flat(warps, offsets, access.size, m)
         if access.relaxed:
             self._relaxed(units, warp, thread, access.site)
             return
         written = self.history.written[units]
-        found = [
+        conflicts = [
             (before, epochs, bad)
             for before, epochs in (("wrote", written), ("read", self.history.readers(units)))
             if (bad := self.clocks.unordered(warp, thread, epochs)).any()
         ]
-        if found or self.repeats:
+        if conflicts or self.repeats:
             changed = self._changed(offsets, values, access, m)
             changed = changed[..., None] if units.ndim > changed.ndim else changed
-            for before, epochs, bad in found:
+            for before, epochs, bad in conflicts:
                 if (bad & changed).any():
                     self._report("written", before, units, bad & changed, warp, epochs, access.site)
             units, thread = self._repeat(units, warp, thread, written, changed, access.site)
@@ -160,7 +162,7 @@ class Races:
             self._report("written", "wrote", units, late, warp, epochs, site)
         return units[~again], thread[~again]
 
-    def observe(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+    def observe(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
         """A volatile or relaxed load: no half of a race, but what it sees may be left open."""
         self._contend(*self._flat(warps, offsets, access.size, m))
 
@@ -183,7 +185,7 @@ class Races:
         self._note_write(units, thread)
         history.relaxed[units] = self.clocks.epoch(thread)
 
-    def _changed(self, offsets: Array, values: Array, access: Access, m: Mask) -> Array:
+    def _changed(self, offsets: Array, values: Array, access: AccessKind, m: Mask) -> Array:
         """Which active lanes change anything: the same value from two warps harms nobody."""
         old = self.arena.gather(offsets, access.element, access.elements)
         different: Array = (old != values).reshape(*offsets.shape, -1).any(axis=-1)
@@ -313,7 +315,7 @@ class Races:
         """As which a bulk store of a thread writes."""
         return self.clocks.output + issuer.place % SLOTS
 
-    def stale(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+    def stale(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
         """A load through the non-coherent cache: nothing may have been written in this launch."""
         units, warp, _ = self._flat(warps, offsets, access.size, m)
         bad = self.history.written[units] != 0
@@ -379,16 +381,18 @@ class Unchecked(Races):
     Atomics and other accesses that meet in any order are still noted as such.
     """
 
-    def read(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+    def read(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
         """Not a finding."""
 
-    def observe(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+    def observe(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
         self.residents.execution.contended = True
 
-    def write(self, warps: Warps, offsets: Array, values: Array, access: Access, m: Mask) -> None:
+    def write(
+        self, warps: Warps, offsets: Array, values: Array, access: AccessKind, m: Mask
+    ) -> None:
         self.residents.execution.contended |= access.relaxed
 
-    def stale(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+    def stale(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
         """Not a finding."""
 
     def matrix_read(self, warps: Warps, offsets: Array, site: Site) -> None:

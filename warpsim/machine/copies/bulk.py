@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from warpsim.machine.copies.copying import (
-    Destination,
+    CopyDestination,
     Landing,
     Reduction,
     fetch_shared,
@@ -21,7 +21,7 @@ from warpsim.machine.copies.copying import (
     shared_range,
 )
 from warpsim.machine.core.arrays import Array
-from warpsim.machine.core.asynchronous import Groups, Issuer, Pending
+from warpsim.machine.core.asynchronous import CommitGroups, Issuer, Pending
 from warpsim.machine.core.clocks import SLOTS
 from warpsim.machine.core.warps import lanes_of
 from warpsim.machine.counts.access import SECTOR_BYTES, TAG_BYTES
@@ -34,7 +34,7 @@ from warpsim.machine.wave.machine import Machine
 ALIGN = 16
 
 
-class BulkGroups(Groups[Pending]):
+class BulkGroups(CommitGroups[Pending]):
     """Bulk stores, by thread: two operations each, for its read and its write."""
 
 
@@ -111,7 +111,7 @@ class BulkWait(PendingWait):
 def load(
     machine: Machine,
     issuer: Issuer,
-    destination: Destination,
+    destination: CopyDestination,
     source: int,
     size: int,
     from_shared: bool,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpsim.machine.copies.copying import Destination, Landing, issue_load, land, landings
+from warpsim.machine.copies.copying import CopyDestination, Landing, issue_load, land, landings
 from warpsim.machine.core.arrays import Array
 from warpsim.machine.core.asynchronous import Issuer
 from warpsim.machine.memory import tma
@@ -20,7 +20,7 @@ BYTES = 16
 def try_cancel(machine: Machine, issuer: Issuer, to: int, barrier: int, *, multicast: bool) -> None:
     """Asks for a cluster; the answer goes to the issuer's CTA, or to all of its cluster."""
     ranks = (1 << machine.cluster_size) - 1 if multicast else None
-    places = landings(machine, issuer, Destination(to, barrier, ranks), BYTES, BYTES)
+    places = landings(machine, issuer, CopyDestination(to, barrier, ranks), BYTES, BYTES)
     answer = np.zeros(4, np.uint32)
     index = machine.cancel()
     if index is not None:

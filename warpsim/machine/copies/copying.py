@@ -17,7 +17,7 @@ from warpsim.machine.memory.layout import WINDOW
 from warpsim.machine.wave.machine import Machine
 
 
-class Destination(NamedTuple):
+class CopyDestination(NamedTuple):
     """Where a load's bytes go, and what they signal, as its thread says."""
 
     to: int
@@ -40,7 +40,7 @@ class Landing(NamedTuple):
 
 
 def landings(
-    machine: Machine, issuer: Issuer, destination: Destination, size: int, align: int
+    machine: Machine, issuer: Issuer, destination: CopyDestination, size: int, align: int
 ) -> list[Landing]:
     """One for each CTA that receives a multicast: it lands in each at a time of its own."""
     cta, low = shared_range(machine, issuer, destination.to, size, align)
@@ -101,7 +101,7 @@ def land(
     issuer: Issuer,
     place: Landing,
     data: Array,
-    form: tma.Image,
+    form: tma.TileLayout,
     count: int | None = None,
 ) -> None:
     """Writes a load's bytes to a CTA that receives them, and completes `count` of them there, or
@@ -127,7 +127,13 @@ def land_reduced(
 
 
 def _land_in_shared(
-    machine: Machine, issuer: Issuer, cta: int, low: int, data: Array, form: tma.Image, agent: int
+    machine: Machine,
+    issuer: Issuer,
+    cta: int,
+    low: int,
+    data: Array,
+    form: tma.TileLayout,
+    agent: int,
 ) -> None:
     """Writes bytes to shared memory of a resident CTA."""
     base = machine.arena_offset(cta, low)
@@ -150,7 +156,7 @@ def _land_in_shared(
         machine.shared.scatter(base + chunks, data.view(np.uint64).reshape(-1, 2), 8, 2)
 
 
-def _units(machine: Machine, base: int, low: int, size: int, form: tma.Image) -> Array | slice:
+def _units(machine: Machine, base: int, low: int, size: int, form: tma.TileLayout) -> Array | slice:
     """What a copy touches, in the race check's units."""
     unit = machine.races.history.unit
     if form.row == form.pitch:  # No gaps, whatever the swizzle does.
@@ -169,7 +175,7 @@ def _overwrite(machine: Machine, issuer: Issuer, base: int, size: int) -> None:
 def _in_use(machine: Machine, issuer: Issuer, base: int, size: int) -> None:
     """A finding if another pending operation reads or writes these bytes."""
     site, pending = issuer.site, machine.engines.pending
-    for other in [each for each in pending if each.touches and each.site is not site]:
+    for other in [copy for copy in pending if copy.touches and copy.site is not site]:
         for first, end in other.touches:
             if first < base + size and base < end:
                 machine.report(
@@ -209,7 +215,7 @@ def fetch_shared(
     cta: int,
     low: int,
     size: int,
-    form: tma.Image,
+    form: tma.TileLayout,
     agent: int,
     wanted: Callable[[], Array] | None = None,
 ) -> Array:

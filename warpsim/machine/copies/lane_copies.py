@@ -7,16 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from warpsim.machine.core.arrays import Array, Mask
-from warpsim.machine.core.asynchronous import Groups, Pending
+from warpsim.machine.core.asynchronous import CommitGroups, Pending
 from warpsim.machine.core.site import Site
-from warpsim.machine.counts.access import Access
+from warpsim.machine.counts.access import AccessKind
 from warpsim.machine.counts.copy_cost import copy_cost
 from warpsim.machine.sync.gates import Fragment, PendingWait
 from warpsim.machine.wave.machine import Machine, WarpSet
 from warpsim.machine.wave.mbarrier import Mbarrier
 
 
-class CopyGroups(Groups[Pending]):
+class CopyGroups(CommitGroups[Pending]):
     """Copies by warp, not by thread."""
 
 
@@ -29,8 +29,8 @@ class LaneCopy:
     def __init__(self, site: Site, size: int, *, bypasses: bool, fills: bool) -> None:
         self.size, self.bypasses, self.fills = size, bypasses, fills
         element, elements = (4, 1) if size == 4 else (8, size // 8)
-        self.read = Access(site, element, elements, store=False, counted=False)
-        self.write = Access(site, element, elements, store=True, counted=False)
+        self.read = AccessKind(site, element, elements, store=False, counted=False)
+        self.write = AccessKind(site, element, elements, store=True, counted=False)
 
     def issue(self, warps: WarpSet, to: Array, source: Array, kept: Array, m: Mask) -> None:
         """Copies the first `kept` bytes of each lane and fills up with zeros."""

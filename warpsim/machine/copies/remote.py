@@ -10,18 +10,18 @@ import numpy as np
 from warpsim.machine.checks.races import Races
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.core.asynchronous import Issuer, Pending
-from warpsim.machine.counts.access import Access
+from warpsim.machine.counts.access import AccessKind
 from warpsim.machine.memory.layout import WINDOW
 from warpsim.machine.sync import atomics
 from warpsim.machine.wave.machine import WarpSet
-from warpsim.machine.wave.spaces import Cluster
+from warpsim.machine.wave.spaces import ClusterShared
 
 Written = list[tuple[int, Issuer, int]]
 """What landed: its arena offset, who issued it, and the agent as which it was written."""
 
 
 def store(
-    warps: WarpSet, to: Array, values: Array, barriers: Array, access: Access, m: Mask
+    warps: WarpSet, to: Array, values: Array, barriers: Array, access: AccessKind, m: Mask
 ) -> None:
     """Stores each lane's value at a cluster address and completes its bytes on a barrier there."""
     space, races = _cluster(warps), warps.machine.races
@@ -40,7 +40,7 @@ def reduce(
     values: Array,
     barriers: Array,
     function: Callable[[Array, Array], Array],
-    access: Access,
+    access: AccessKind,
     m: Mask,
 ) -> None:
     """Reduces each lane's value into a cluster address and completes its bytes on a barrier."""
@@ -55,14 +55,14 @@ def reduce(
     _signalling(warps, act, to, barriers, access, m)
 
 
-def _units(races: Races, offset: int, access: Access) -> Array:
+def _units(races: Races, offset: int, access: AccessKind) -> Array:
     units: Array = races.history.units_of(np.array([offset]), access.size)
     return units.ravel()
 
 
-def _cluster(warps: WarpSet) -> Cluster:
+def _cluster(warps: WarpSet) -> ClusterShared:
     space = warps.machine.spaces["cluster"]
-    assert isinstance(space, Cluster)
+    assert isinstance(space, ClusterShared)
     return space
 
 
@@ -71,7 +71,7 @@ def _signalling(
     act: Callable[[Array, Written], None],
     to: Array,
     barriers: Array,
-    access: Access,
+    access: AccessKind,
     m: Mask,
 ) -> None:
     machine, site, space = warps.machine, access.site, _cluster(warps)

@@ -10,7 +10,7 @@ from warpsim.arithmetic.reductions import reduction
 from warpsim.machine.copies import tensor_maps
 from warpsim.machine.copies.bulk import issue_store
 from warpsim.machine.copies.copying import (
-    Destination,
+    CopyDestination,
     Landing,
     fetch_shared,
     issue_load,
@@ -45,7 +45,7 @@ _KINDS = {
 def load(
     machine: Machine,
     issuer: Issuer,
-    destination: Destination,
+    destination: CopyDestination,
     tensor_map: int,
     start: tuple[int, ...],
 ) -> None:

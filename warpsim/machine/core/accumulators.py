@@ -15,7 +15,7 @@ WARPS = 4
 _NO_ROWS = np.empty(0, np.intp)
 
 
-class Destination:
+class AccumulatorSlots:
     """Registers that operations write in each of their warps: one object for the same slots."""
 
     def __init__(self, slots: tuple[int, ...], rows: Array) -> None:
@@ -40,7 +40,7 @@ def places_of(n: int, half: bool) -> tuple[Array, Array]:
     return places, np.argsort(places)
 
 
-class Result(NamedTuple):
+class AccumulatorResult(NamedTuple):
     """What an operation has written to the accumulators of one of its warps."""
 
     matrix: Array
@@ -60,18 +60,18 @@ class Accumulators:
     def __init__(self, registers: int) -> None:
         self.values = np.zeros((registers, 32), np.uint32)
         """The engine's copy, until a wait writes it back, but for `results`."""
-        self.results: dict[Destination, Result] = {}
+        self.results: dict[AccumulatorSlots, AccumulatorResult] = {}
         """No two of them with a register in common: the next operation mostly adds to one of these
         as it is."""
         self.held = np.zeros(registers, bool)
-        self.taken: set[Destination] = set()
+        self.taken: set[AccumulatorSlots] = set()
         """Those whose registers are all held; together they have every register that is."""
         self.written = np.zeros((registers, 32), np.uint32)
         """What waits have written back."""
         self.given = np.zeros(registers, bool)
         """To which registers they have."""
 
-    def take(self, to: Destination, words: Array, place: int) -> None:
+    def take(self, to: AccumulatorSlots, words: Array, place: int) -> None:
         """Takes the registers of an operation out of those of the warp at `place`."""
         if to in self.taken:
             return
@@ -82,7 +82,7 @@ class Accumulators:
             self.held[new] = True
             words[new, place] = POISON[32]
 
-    def write(self, to: Destination, result: Result) -> None:
+    def write(self, to: AccumulatorSlots, result: AccumulatorResult) -> None:
         if to not in self.results and not all(to.slots.isdisjoint(x.slots) for x in self.results):
             self.settle()
         self.results[to] = result
@@ -93,7 +93,7 @@ class Accumulators:
             self.values[to.rows] = result.registers()
         self.results.clear()
 
-    def unused(self, pending: set[Destination]) -> Array:
+    def unused(self, pending: set[AccumulatorSlots]) -> Array:
         """Rows that are held and that no pending operation writes."""
         if self.taken <= pending:
             return _NO_ROWS
@@ -102,7 +102,9 @@ class Accumulators:
             free[to.rows] = False
         return np.flatnonzero(free)
 
-    def give_back(self, rows: Array, pending: set[Destination], words: Array, place: int) -> None:
+    def give_back(
+        self, rows: Array, pending: set[AccumulatorSlots], words: Array, place: int
+    ) -> None:
         """Writes `unused` rows back to the registers of the warp at `place`."""
         self.settle()
         words[rows, place] = self.written[rows] = self.values[rows]

@@ -109,7 +109,7 @@ class Engines:
         signal; False if there is none."""
         if not self.pending:
             return False
-        due = self._due.union(*(self._signalling.get(each, ()) for each in self._awaited))
+        due = self._due.union(*(self._signalling.get(barrier, ()) for barrier in self._awaited))
         if self.oldest_first:
             operation = min(due, key=_number) if due else next(iter(self.pending))
         else:
@@ -161,7 +161,7 @@ class Issuer:
 P = TypeVar("P", bound=Pending)
 
 
-class Groups(Generic[P]):
+class CommitGroups(Generic[P]):
     """Operations of each thread, or warp, in the groups in which it waits for them."""
 
     def __init__(self) -> None:

@@ -77,7 +77,7 @@ class Clocks:
         if not checked:
             known = [self.seen, self._fenced, self.fenced_init, self.fenced_after]
             known += [self.fenced_before]
-            known += [array for each in self.proxy.values() for array in (each.times, each.seen)]
+            known += [array for proxy in self.proxy.values() for array in (proxy.times, proxy.seen)]
             for array in known:
                 array.fill(FOREVER)
 

@@ -142,8 +142,8 @@ class Findings:
         return old is not None
 
     def all(self) -> tuple[Finding, ...]:
-        return tuple(found for found in self._found.values() if found.name in NAMES)
+        return tuple(finding for finding in self._found.values() if finding.name in NAMES)
 
     def warnings(self) -> tuple[Finding, ...]:
         """What is formally wrong only."""
-        return tuple(found for found in self._found.values() if found.name in FORMAL)
+        return tuple(finding for finding in self._found.values() if finding.name in FORMAL)

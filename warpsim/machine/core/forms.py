@@ -13,7 +13,7 @@ ACCESSES = frozenset({"ld", "st", "ldmatrix", "stmatrix"})
 """Operations that access memory."""
 
 
-class Form(NamedTuple):
+class CompiledForm(NamedTuple):
     """One instruction."""
 
     operation: str
@@ -35,7 +35,7 @@ class Formed:
 
     __slots__ = ("form", "op")
 
-    def __init__(self, op: Callable[..., None], form: Form) -> None:
+    def __init__(self, op: Callable[..., None], form: CompiledForm) -> None:
         self.op = op
         self.form = form
 

@@ -7,7 +7,7 @@ import functools
 import msgspec
 
 from warpsim.launch import Dim3
-from warpsim.machine.core.registers import Slot, SlotTable, Special
+from warpsim.machine.core.registers import Slot, SlotTable, SpecialRegister
 
 
 class Pointed(msgspec.Struct, frozen=True):
@@ -107,6 +107,6 @@ class Image(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def uses_reserved_shared(self) -> bool:
         """Whether it asks where the shared memory lies that the system reserves for kernels."""
         return self.reads_reserved or any(
-            isinstance(slot, Special) and slot.name == "reserved_smem_offset_1"
+            isinstance(slot, SpecialRegister) and slot.name == "reserved_smem_offset_1"
             for _, slot in self.table.computed
         )

@@ -25,7 +25,7 @@ _RESERVED_MXF4 = _RESERVED_SCALED | 1 << 12
 """With bit 31, K = 96, which sm_103a alone has."""
 
 
-class Shape:
+class DescriptorFields:
     """The fields of a descriptor, and what the opcode says (PTX ISA, "Instruction descriptor",
     Tables 42 to 44)."""
 
@@ -124,6 +124,6 @@ class Shape:
 @functools.lru_cache(maxsize=256)
 def shape_of(
     value: int, kind: str, group: int, *, stationary: bool = False, scales: int = 0
-) -> Shape:
+) -> DescriptorFields:
     """The same for the same: a kernel has few of them."""
-    return Shape(value, kind, group, stationary=stationary, scales=scales)
+    return DescriptorFields(value, kind, group, stationary=stationary, scales=scales)

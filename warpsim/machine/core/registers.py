@@ -22,7 +22,7 @@ WORD = 32
 WARP = 32
 
 
-class Register(msgspec.Struct, frozen=True):
+class RegisterPart(msgspec.Struct, frozen=True):
     """The low `bits` of a register of `width` bits."""
 
     name: str
@@ -41,14 +41,14 @@ class Sink(msgspec.Struct, frozen=True):
     bits: int = 64
 
 
-class Special(msgspec.Struct, frozen=True):
+class SpecialRegister(msgspec.Struct, frozen=True):
     """A special register: see specials.py."""
 
     name: str
     bits: int
 
 
-class Symbol(msgspec.Struct, frozen=True):
+class SymbolAddress(msgspec.Struct, frozen=True):
     """The address of a variable or a parameter."""
 
     name: str
@@ -64,7 +64,7 @@ class Argument(msgspec.Struct, frozen=True):
     bits: int
 
 
-class Constant(msgspec.Struct, frozen=True):
+class ConstantWord(msgspec.Struct, frozen=True):
     """A word of a constant bank: see constants.py."""
 
     bank: int
@@ -72,21 +72,23 @@ class Constant(msgspec.Struct, frozen=True):
     bits: int = WORD
 
 
-Slot: TypeAlias = Register | Literal | Sink | Special | Symbol | Argument | Constant
+Slot: TypeAlias = (
+    RegisterPart | Literal | Sink | SpecialRegister | SymbolAddress | Argument | ConstantWord
+)
 
 
 class SlotTable:
     """The slots of a kernel, and what follows from them whatever the launch."""
 
     def __init__(self, slots: Sequence[Slot]) -> None:
-        self.names = [slot.name if isinstance(slot, Register) else "" for slot in slots]
+        self.names = [slot.name if isinstance(slot, RegisterPart) else "" for slot in slots]
         """Of the registers; of other slots none."""
         self.seen = np.array([_seen(slot) for slot in slots], np.uint16)
         """The bits of a mark (see marks.py) that reading a slot sees."""
         self.computed = [
             (index, slot)
             for index, slot in enumerate(slots)
-            if isinstance(slot, Special | Symbol | Argument | Constant)
+            if isinstance(slot, SpecialRegister | SymbolAddress | Argument | ConstantWord)
         ]
         """Those whose values a launch decides."""
         self.groups: dict[tuple[type[Slot], int], list[Slot]] = {}
@@ -102,7 +104,7 @@ class SlotTable:
         for slot, name in zip(slots, self.names, strict=True):
             place = known.get(name)
             if place is None:
-                kind = type(slot), slot.width if isinstance(slot, Register) else slot.bits
+                kind = type(slot), slot.width if isinstance(slot, RegisterPart) else slot.bits
                 own = self.groups.setdefault(kind, [])
                 place = numbers.setdefault(kind, len(numbers)), len(own)
                 own.append(slot)
@@ -137,7 +139,11 @@ class SlotTable:
     @functools.cached_property
     def rows(self) -> Array:
         """Rows in RegisterFile.words, by slot; -1 of what is not a whole register of 32 bits."""
-        word = list(self.groups).index((Register, WORD)) if (Register, WORD) in self.groups else -1
+        word = (
+            list(self.groups).index((RegisterPart, WORD))
+            if (RegisterPart, WORD) in self.groups
+            else -1
+        )
         rows = [row if group == word else -1 for group, row in self.places]
         return np.where(np.array(self.bits) == WORD, rows, -1)
 
@@ -152,7 +158,7 @@ class SlotTable:
 
 
 def _seen(slot: Slot) -> int:
-    if isinstance(slot, Register) and slot.width > slot.bits:
+    if isinstance(slot, RegisterPart) and slot.width > slot.bits:
         return (1 << -(-slot.bits // 8)) - 1
     return 0xFFFF
 
@@ -168,7 +174,9 @@ class RegisterFile:
         }
         for bits, values in table.literals.items():
             self._groups[Literal, bits][...] = values[:, None, None]
-        self.words = self._groups.get((Register, WORD), np.zeros((0, warps, WARP), DTYPES[WORD]))
+        self.words = self._groups.get(
+            (RegisterPart, WORD), np.zeros((0, warps, WARP), DTYPES[WORD])
+        )
         """The registers of 32 bits, [registers, warps, 32]: those of a matrix are taken at once."""
         self.arrays = cast("list[Array]", _Arrays(table, list(self._groups.values())))
         """Of the slots, [warps, 32]."""
@@ -180,11 +188,11 @@ class RegisterFile:
 
     def values(self) -> Iterator[Array]:
         """Of all registers, [registers, warps, 32] each."""
-        return (array for (kind, _), array in self._groups.items() if kind is Register)
+        return (array for (kind, _), array in self._groups.items() if kind is RegisterPart)
 
     def poison(self) -> None:
         for (kind, bits), array in self._groups.items():
-            if kind is Register:
+            if kind is RegisterPart:
                 array.fill(POISON[bits])
 
     @functools.cached_property

@@ -139,5 +139,5 @@ class Layers:
 
 
 def distinct(epochs: Array) -> list[int]:
-    found: list[int] = np.unique(epochs).tolist()
-    return found
+    values: list[int] = np.unique(epochs).tolist()
+    return values

@@ -26,7 +26,7 @@ ALL_LANES = np.arange(32)
 
 
 @dataclass(slots=True)
-class Access:
+class AccessKind:
     """A memory instruction: what its accesses are checked and counted under."""
 
     site: Site
@@ -51,7 +51,7 @@ class Access:
         self.size = self.element * self.elements
 
 
-class Cost(NamedTuple):
+class AccessCost(NamedTuple):
     """Sums over the warps of one executed instruction."""
 
     wavefronts: int
@@ -67,16 +67,16 @@ class Cost(NamedTuple):
     """Warps with an active lane, of an access to global memory."""
 
 
-NOTHING = Cost(0, 0, 0, 0, 0)
+NOTHING = AccessCost(0, 0, 0, 0, 0)
 
-_stored: dict[tuple[int, bytes, bytes], Cost] = {}
-_loaded: dict[tuple[int, bytes, bytes], Cost] = {}
-_global: dict[tuple[int, bytes, bytes], Cost] = {}
+_stored: dict[tuple[int, bytes, bytes], AccessCost] = {}
+_loaded: dict[tuple[int, bytes, bytes], AccessCost] = {}
+_global: dict[tuple[int, bytes, bytes], AccessCost] = {}
 
 
 def shared_cost(
     addresses: Array, bytes_per_lane: int, mask: Array | None, *, pairs: bool = False
-) -> Cost:
+) -> AccessCost:
     """Cost of a shared access; `addresses` int64 [warps, 32], `mask` bool or None for all lanes.
 
     pairs: a load, in which lanes with the same address may share a phase.
@@ -86,18 +86,18 @@ def shared_cost(
     return _cached(_stored, _stored_row, addresses, bytes_per_lane, mask)
 
 
-def global_cost(addresses: Array, bytes_per_lane: int, mask: Array | None) -> Cost:
+def global_cost(addresses: Array, bytes_per_lane: int, mask: Array | None) -> AccessCost:
     """Cost of a global access; arguments as for shared_cost."""
     return _cached(_global, _global_row, addresses, bytes_per_lane, mask)
 
 
 def _cached(
-    memo: dict[tuple[int, bytes, bytes], Cost],
-    row_cost: Callable[[Array, Array, int], Cost],
+    memo: dict[tuple[int, bytes, bytes], AccessCost],
+    row_cost: Callable[[Array, Array, int], AccessCost],
     addresses: Array,
     width: int,
     mask: Array | None,
-) -> Cost:
+) -> AccessCost:
     # Costs don't change when a warp's addresses all move by a multiple of 128 bytes, so that the
     # few patterns of a kernel are worked out once and looked up for every later execution.
     if mask is None:
@@ -118,16 +118,16 @@ def _cached(
     return cost
 
 
-def total(rows: Sequence[Cost]) -> Cost:
+def total(rows: Sequence[AccessCost]) -> AccessCost:
     """The cost of several warps."""
-    return Cost(*(sum(column) for column in zip(*rows, strict=True)))
+    return AccessCost(*(sum(column) for column in zip(*rows, strict=True)))
 
 
-def _stored_row(addresses: Array, lanes: Array, width: int) -> Cost:
+def _stored_row(addresses: Array, lanes: Array, width: int) -> AccessCost:
     return _phases(addresses, lanes, width, max(4, min(32, 128 // width)))
 
 
-def _loaded_row(addresses: Array, lanes: Array, width: int) -> Cost:
+def _loaded_row(addresses: Array, lanes: Array, width: int) -> AccessCost:
     size = max(4, min(32, 128 // width))
     return _phases(addresses, lanes, width, 2 * size if _alike(addresses, lanes) else size)
 
@@ -143,7 +143,7 @@ def _alike(addresses: Array, lanes: Array) -> bool:
     )
 
 
-def _phases(addresses: Array, lanes: Array, width: int, lanes_per_phase: int) -> Cost:
+def _phases(addresses: Array, lanes: Array, width: int, lanes_per_phase: int) -> AccessCost:
     words = max(1, width // 4)
     wavefronts = 0
     phases = lanes // lanes_per_phase
@@ -154,10 +154,10 @@ def _phases(addresses: Array, lanes: Array, width: int, lanes_per_phase: int) ->
         wavefronts += int(np.bincount(distinct % BANKS, minlength=BANKS).max())
     # What ncu calls ideal: the active lanes' bytes, 128 to a wavefront, if it isn't fewer already.
     ideal = min(wavefronts, -(-len(lanes) * width // (4 * BANKS)))
-    return Cost(wavefronts, ideal, 0, 0, 0, conflicts=wavefronts - len(present))
+    return AccessCost(wavefronts, ideal, 0, 0, 0, conflicts=wavefronts - len(present))
 
 
-def _global_row(addresses: Array, lanes: Array, width: int) -> Cost:
+def _global_row(addresses: Array, lanes: Array, width: int) -> AccessCost:
     if not len(addresses):
         return NOTHING
     ends = addresses + (width - 1)
@@ -166,4 +166,4 @@ def _global_row(addresses: Array, lanes: Array, width: int) -> Cost:
     sectors, tags = np.unique(both // SECTOR_BYTES), np.unique(both // TAG_BYTES)
     # As for wavefronts: a broadcast's one sector is ideal.
     best = min(len(sectors), ideal)
-    return Cost(0, 0, len(sectors), best, len(tags), l1_sectors=len(sectors), requests=1)
+    return AccessCost(0, 0, len(sectors), best, len(tags), l1_sectors=len(sectors), requests=1)

@@ -1,6 +1,6 @@
 """What one LDGSTS of a warp costs, a copy of 4, 8 or 16 bytes per lane.
 
-The rules are ncu's on an H200, for 2,900 patterns of addresses and masks (docs/sass-counters.md).
+The rules are ncu's on an H200, for 2,900 patterns of addresses and masks (docs/counters.md).
 
 Through the L1 (cp.async.ca), lanes pass in phases as those of a store do. Two lanes of a phase get
 in each other's way where they are at the same banks of shared memory, or their sources at the same
@@ -20,12 +20,19 @@ from collections import Counter, defaultdict
 import numpy as np
 
 from warpsim.machine.core.arrays import Array
-from warpsim.machine.counts.access import BANKS, SECTOR_BYTES, TAG_BYTES, Cost, global_cost, total
+from warpsim.machine.counts.access import (
+    BANKS,
+    SECTOR_BYTES,
+    TAG_BYTES,
+    AccessCost,
+    global_cost,
+    total,
+)
 
 _UNIT = 16
 _UNITS = TAG_BYTES // _UNIT
 _LINE_SECTORS = TAG_BYTES // SECTOR_BYTES
-_memo: dict[tuple[object, ...], Cost] = {}
+_memo: dict[tuple[object, ...], AccessCost] = {}
 
 
 def copy_cost(
@@ -37,7 +44,7 @@ def copy_cost(
     read: Array,
     bypasses: bool,
     fills: bool,
-) -> Cost:
+) -> AccessCost:
     """Cost of a copy; the arrays are [warps, 32].
 
     to, source: addresses of 4, 8 or 16 bytes (`width`), int64. active: lanes that write shared
@@ -64,7 +71,7 @@ def _relative(addresses: Array, lanes: Array) -> Array:
 
 def _row(
     to: Array, source: Array, active: Array, read: Array, width: int, bypasses: bool, fills: bool
-) -> Cost:
+) -> AccessCost:
     through = _wavefronts(to, source, active, read, width)
     ideal = min(through, -(-int(active.sum()) * width // (4 * BANKS)))
     cost = global_cost(source[None], width, read[None])._replace(requests=int(active.any()))

@@ -61,10 +61,10 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def by_opcode(self) -> dict[str, int]:
         """Executed warp instructions by opcode without modifiers, the most frequent first."""
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for count in self.instructions:
-            found[count.instruction.opcode.partition(".")[0]] += count.executed
-        return dict(found.most_common())
+            counts[count.instruction.opcode.partition(".")[0]] += count.executed
+        return dict(counts.most_common())
 
     def by_source(self) -> list[SourceCounters]:
         """What has a line, by the line with all that it was inlined at, and by warps."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import msgspec
 
 from warpsim.machine.core.site import Site
-from warpsim.machine.counts.access import Cost
+from warpsim.machine.counts.access import AccessCost
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class Tally:
     """Received by all CTAs of multicasts together."""
     operand_wavefronts: int = 0
 
-    def add(self, cost: Cost, accesses: int = 1) -> None:
+    def add(self, cost: AccessCost, accesses: int = 1) -> None:
         """What so many accesses cost together."""
         self.accesses += accesses
         self.wavefronts += cost.wavefronts

@@ -62,13 +62,13 @@ def _beside(offset: int, objects: Mapping[str, tuple[int, int]]) -> str:
     more than the guard between two."""
     distance, where, name = min(
         (
-            each
+            neighbour
             for name, (first, size) in objects.items()
-            for each in (
+            for neighbour in (
                 (offset - first - size, "past the end", name),
                 (first - offset, "before the beginning", name),
             )
-            if each[0] >= 0
+            if neighbour[0] >= 0
         ),
         default=(GUARD_BYTES, "", ""),
     )

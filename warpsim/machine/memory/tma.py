@@ -34,7 +34,7 @@ def swizzled(address: Array, swizzle: str) -> Array:
     return address ^ ((address >> 7 & _SWIZZLE_MASK[swizzle]) << 4)
 
 
-class Image(NamedTuple):
+class TileLayout(NamedTuple):
     """How a copy's bytes lie in shared memory: rows of `row` bytes, `pitch` apart, swizzled."""
 
     swizzle: str = "none"
@@ -46,15 +46,15 @@ class Image(NamedTuple):
         return (size // self.row - 1) * self.pitch + self.row
 
 
-LINEAR = Image()
+LINEAR = TileLayout()
 
 
 @functools.lru_cache(maxsize=64)
-def image(tensor_map: TensorMap) -> Image:
+def image(tensor_map: TensorMap) -> TileLayout:
     """A box narrower than its swizzle's span lies at the span's pitch (an H200 does so)."""
     if tensor_map.swizzle == "none":
         return LINEAR
-    return Image(tensor_map.swizzle, row_bytes(tensor_map), SWIZZLE_SPAN[tensor_map.swizzle])
+    return TileLayout(tensor_map.swizzle, row_bytes(tensor_map), SWIZZLE_SPAN[tensor_map.swizzle])
 
 
 def row_bytes(tensor_map: TensorMap) -> int:
@@ -64,13 +64,13 @@ def row_bytes(tensor_map: TensorMap) -> int:
     return tensor_map.box[0] * ELEMENT_BYTES[tensor_map.element]
 
 
-def chunk_offsets(address: int, size: int, form: Image) -> Array:
+def chunk_offsets(address: int, size: int, form: TileLayout) -> Array:
     """Of the 16-byte chunks of `size` bytes that lie at `address`: from there, int64."""
     return _chunk_offsets(address % _SWIZZLE_PERIOD, size, form)
 
 
 @functools.lru_cache(maxsize=512)
-def _chunk_offsets(address: int, size: int, form: Image) -> Array:
+def _chunk_offsets(address: int, size: int, form: TileLayout) -> Array:
     row = np.arange(size // form.row)[:, None] * form.pitch
     chunk = np.arange(form.row // CHUNK_BYTES)[None, :] * CHUNK_BYTES
     return swizzled((address + row + chunk).ravel(), form.swizzle) - address

@@ -57,7 +57,7 @@ def runs(fragments: list[Fragment], resident: int) -> list[list[Fragment]]:
     places apart, of one CTA."""
     if _is_run([fragment.warp for fragment in fragments], resident):
         return [fragments]
-    found = []
+    grouped = []
     while fragments:
         waiting = {fragment.warp: fragment for fragment in reversed(fragments)}
         others = [fragment for fragment in fragments if waiting[fragment.warp] is not fragment]
@@ -65,9 +65,9 @@ def runs(fragments: list[Fragment], resident: int) -> list[list[Fragment]]:
             first = min(waiting)
             across, along = (_run(waiting, first, step) for step in (1, resident))
             places = across if len(across) >= len(along) else along
-            found.append([waiting.pop(place) for place in places])
+            grouped.append([waiting.pop(place) for place in places])
         fragments = others  # a second fragment of a warp, which has other meetings before it
-    return found
+    return grouped
 
 
 def _is_run(places: list[int], resident: int) -> bool:

@@ -11,7 +11,7 @@ from warpsim.machine.core.warps import ALL, expand, lanes_of
 from warpsim.machine.schedule.batches import Batch, common
 from warpsim.machine.schedule.parking import Parking
 from warpsim.machine.schedule.partings import Partings
-from warpsim.machine.schedule.program import Block, Program
+from warpsim.machine.schedule.program import BasicBlock, DecodedProgram
 from warpsim.machine.sync.gates import Fragment
 from warpsim.machine.wave.machine import Machine
 
@@ -22,7 +22,7 @@ class Gathering:
     def __init__(
         self,
         machine: Machine,
-        program: Program,
+        program: DecodedProgram,
         partings: Partings,
         parking: Parking,
         put: Callable[[Fragment], None],
@@ -35,7 +35,7 @@ class Gathering:
         self.arrivals: dict[int, int] = {}
         """How often an instruction has let more lanes of a warp in than those that came first."""
 
-    def hold(self, batch: Batch, block: Block) -> bool:
+    def hold(self, batch: Batch, block: BasicBlock) -> bool:
         """Parks those of a batch whose other lanes are not here yet; False if all may go on."""
         if not block.exclusive:
             return batch.mask is not True and self._wait(batch, block)
@@ -45,7 +45,7 @@ class Gathering:
             fragment.group = 0
         return False
 
-    def _wait(self, batch: Batch, block: Block) -> bool:
+    def _wait(self, batch: Batch, block: BasicBlock) -> bool:
         missing = []
         for row, fragment in enumerate(batch.fragments):
             fragment.pc = block.first
@@ -61,7 +61,7 @@ class Gathering:
                 self._put(fragment)
         return True
 
-    def _divide(self, batch: Batch, block: Block) -> bool:
+    def _divide(self, batch: Batch, block: BasicBlock) -> bool:
         """Makes fragments of the lanes of a batch that have different masks; False if none have."""
         assert block.sync is not None
         parts: list[Fragment] = []
@@ -83,7 +83,7 @@ class Gathering:
             self._put(part)
         return True
 
-    def _missing(self, fragment: Fragment, block: Block, R: list[Array], row: int) -> int:
+    def _missing(self, fragment: Fragment, block: BasicBlock, R: list[Array], row: int) -> int:
         here = fragment.mask | self._machine.exited[fragment.warp]
         if block.sync == -1:
             return ALL & ~here
@@ -144,9 +144,10 @@ class Gathering:
         for fragment in polling:
             lanes[fragment.warp] = lanes.get(fragment.warp, 0) | fragment.mask
         waiting = [
-            each
-            for each in self._parking.gathering
-            if self._blocks[each.pc].gate is not None and not lanes.get(each.warp, 0) & ~each.mask
+            group
+            for group in self._parking.gathering
+            if self._blocks[group.pc].gate is not None
+            and not lanes.get(group.warp, 0) & ~group.mask
         ]
         for fragment in waiting:
             self._release(fragment)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from warpsim.machine.schedule.program import Program
+from warpsim.machine.schedule.program import DecodedProgram
 from warpsim.machine.sync.gates import Fragment
 from warpsim.machine.wave.machine import Machine
 
@@ -49,7 +49,7 @@ def _spell_warps(warps: Sequence[int]) -> str:
     return f"warps {', '.join(map(str, warps))}"
 
 
-def waiter(machine: Machine, program: Program, fragment: Fragment) -> Waiter:
+def waiter(machine: Machine, program: DecodedProgram, fragment: Fragment) -> Waiter:
     block = program.blocks.get(fragment.pc)
     gate = block.gate if block else None
     return Waiter(

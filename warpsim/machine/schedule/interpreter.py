@@ -9,9 +9,9 @@ import numpy as np
 
 from warpsim import compiled
 from warpsim.machine.core.native_layout import COSTS, MachineLayout, RacesLayout
-from warpsim.machine.counts.access import Cost
+from warpsim.machine.counts.access import AccessCost
 from warpsim.machine.schedule.batches import Batch
-from warpsim.machine.schedule.program import Code, Program
+from warpsim.machine.schedule.program import CompiledBlock, DecodedProgram
 from warpsim.machine.wave.machine import Machine, WarpSet
 
 _POINTER, _INT = ctypes.c_void_p, ctypes.c_int
@@ -24,7 +24,7 @@ _RACED = ("read", "wrote"), ("written", "wrote"), ("written", "read")
 class Interpreter:
     """Compiled code at work on the machine of one wave."""
 
-    def __init__(self, machine: Machine, program: Program) -> None:
+    def __init__(self, machine: Machine, program: DecodedProgram) -> None:
         self._machine = machine
         self._guarded = np.zeros((len(program.sites), 3), np.int64)
         self._costs = np.zeros((len(program.sites), 1 + COSTS), np.int64)
@@ -42,7 +42,7 @@ class Interpreter:
         self._address = ctypes.addressof(self._layout)
         self._execute = compiled.function("kx_execute", *_ARGUMENTS)
 
-    def run(self, code: Code, at: int, batch: Batch) -> int:
+    def run(self, code: CompiledBlock, at: int, batch: Batch) -> int:
         """Executes the instructions of a block from one on; the first that Python has to execute,
         or their number."""
         machine, mask = self._machine, batch.mask
@@ -66,7 +66,7 @@ class Interpreter:
             races.report(*_RACED[race.raced], race.unit, race.place, race.epoch, site)
         noted.count = 0
 
-    def _withheld(self, code: Code, warps: WarpSet) -> int:
+    def _withheld(self, code: CompiledBlock, warps: WarpSet) -> int:
         """Accesses that Python has to look at: loads of shared and of global memory, then stores,
         a bit each."""
         bits = 0
@@ -89,4 +89,4 @@ class Interpreter:
         """Adds what accesses have cost to the tallies of the launch."""
         for number in np.flatnonzero(self._costs[:, 0]).tolist():
             accesses, *cost = self._costs[number].tolist()
-            self._machine.execution.tally(number).add(Cost(*cost), accesses)
+            self._machine.execution.tally(number).add(AccessCost(*cost), accesses)

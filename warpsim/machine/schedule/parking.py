@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpsim.machine.schedule.program import Program
+from warpsim.machine.schedule.program import DecodedProgram
 from warpsim.machine.sync.gates import ANYTHING, Fragment
 from warpsim.machine.wave.machine import Machine
 
@@ -11,7 +11,7 @@ class Parking:
     """Every fragment that is parked at a gate is watched: it stands in the list of the one thing
     that has to change before it can go on, or among those that any change may let go."""
 
-    def __init__(self, machine: Machine, program: Program) -> None:
+    def __init__(self, machine: Machine, program: DecodedProgram) -> None:
         self._machine = machine
         self._blocks = program.blocks
         self._parked = 0
@@ -75,8 +75,8 @@ class Parking:
             changed.clear()
             return [fragment for fragment in self.fragments if not fragment.gathering]
         fragments, self._restless = self._restless, []
-        for each in changed:
-            fragments += self._watchers.pop(each, ())
+        for place in changed:
+            fragments += self._watchers.pop(place, ())
         changed.clear()
         if len(fragments) > 1:
             fragments.sort(key=self.fragments.__getitem__)

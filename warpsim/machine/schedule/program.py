@@ -10,7 +10,7 @@ import numpy as np
 
 from warpsim import compiled
 from warpsim.machine.core.arrays import Array
-from warpsim.machine.core.forms import ACCESSES, Form, Formed
+from warpsim.machine.core.forms import ACCESSES, CompiledForm, Formed
 from warpsim.machine.core.image import Image
 from warpsim.machine.core.native_layout import (
     DECIDES,
@@ -23,9 +23,9 @@ from warpsim.machine.core.native_layout import (
     CodeLayout,
 )
 from warpsim.machine.core.site import Site
-from warpsim.machine.sync.gates import Gate
+from warpsim.machine.sync.gates import WaitGate
 from warpsim.machine.wave.machine import Op
-from warpsim.machine.wave.undefined import Uses
+from warpsim.machine.wave.undefined import SlotUses
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class Exit:
 
 
 @dataclass(slots=True)
-class Block:
+class BasicBlock:
     """Instructions that are executed together."""
 
     first: int
@@ -54,11 +54,11 @@ class Block:
     ops: list[Op] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)
     """Of the instructions that `ops` execute."""
-    forms: list[Form | None] = field(default_factory=list)
+    forms: list[CompiledForm | None] = field(default_factory=list)
     """The same compiled, where they have such a form."""
     loads: bool = False
     """Whether any of them may read what nobody wrote, in memory or from another lane."""
-    gate: Gate | None = None
+    gate: WaitGate | None = None
     sync: int | None = None
     """Slot of the member mask of a first instruction that needs its lanes together; -1: all."""
     anywhere: bool = False
@@ -81,11 +81,11 @@ class Block:
         self.forms.append(form)
 
 
-class Code:
+class CompiledBlock:
     """A block for compiled code."""
 
-    def __init__(self, block: Block, uses: Sequence[Uses]) -> None:
-        rows = [_row(*each) for each in zip(block.numbers, block.forms, strict=True)]
+    def __init__(self, block: BasicBlock, uses: Sequence[SlotUses]) -> None:
+        rows = [_row(*operation) for operation in zip(block.numbers, block.forms, strict=True)]
         self._instructions = np.array(rows, INSTRUCTION)
         self._numbers, self._uses = block.numbers, uses
         self._used: Array | None = None
@@ -101,13 +101,13 @@ class Code:
         """From now on it can be executed with marked registers."""
         if self._used is None:
             known = (self._uses[number] if self._uses else None for number in self._numbers)
-            self._used = np.array([_uses_row(each) for each in known], USES)
+            self._used = np.array([_uses_row(uses) for uses in known], USES)
             self._layout.uses = self._used.ctypes.data
 
 
-def _row(number: int, form: Form | None) -> tuple[object, ...]:
+def _row(number: int, form: CompiledForm | None) -> tuple[object, ...]:
     """An instruction as compiled code has it."""
-    form = form or Form("", ())
+    form = form or CompiledForm("", ())
     slots = (*form.slots, *[-1] * (SLOTS - len(form.slots)))
     numbers = (*form.numbers, *[0] * (NUMBERS - len(form.numbers)))
     operation = compiled.operation(form.operation)
@@ -131,7 +131,7 @@ _RULES = (
 )
 
 
-def _rule(uses: Uses) -> str:
+def _rule(uses: SlotUses) -> str:
     if any(uses.multiplies) or uses.lanes or uses.members is not None:
         return "python"
     if uses.selects:
@@ -139,7 +139,7 @@ def _rule(uses: Uses) -> str:
     return "copies" if uses.copies else {"": "computes", "not": "xor"}.get(uses.stem, uses.stem)
 
 
-def _uses_row(uses: Uses | None) -> tuple[object, ...]:
+def _uses_row(uses: SlotUses | None) -> tuple[object, ...]:
     """What an instruction does with registers, as compiled code has it."""
     slots = ((), (), ()) if uses is None else (uses.reads, uses.decides, uses.writes)
     lists = list(zip(slots, (READS, DECIDES, WRITES), strict=True))
@@ -154,26 +154,26 @@ QUANTUM = 4000
 POLL = QUANTUM // 8
 
 
-class Program:
+class DecodedProgram:
     """One entry. A pc is the number of an instruction; blocks go by their first one."""
 
     def __init__(
         self,
         image: Image,
         sites: list[Site],
-        blocks: dict[int, Block],
-        uses: list[Uses] | None = None,
+        blocks: dict[int, BasicBlock],
+        uses: list[SlotUses] | None = None,
     ) -> None:
         self.image = image
         self.sites = sites
         self.blocks = blocks
         self.uses = uses or []
         """What each instruction does with registers; none: not known."""
-        self._code: dict[int, Code] = {}
+        self._code: dict[int, CompiledBlock] = {}
 
-    def code(self, first: int) -> Code:
+    def code(self, first: int) -> CompiledBlock:
         """The block that begins there for compiled code, which has to be loaded."""
         found = self._code.get(first)
         if found is None:
-            found = self._code[first] = Code(self.blocks[first], self.uses)
+            found = self._code[first] = CompiledBlock(self.blocks[first], self.uses)
         return found

@@ -15,7 +15,7 @@ from warpsim.machine.schedule.hangs import Waiter
 from warpsim.machine.schedule.interpreter import Interpreter
 from warpsim.machine.schedule.parking import Parking
 from warpsim.machine.schedule.partings import Partings
-from warpsim.machine.schedule.program import POLL, QUANTUM, Block, Branch, Program
+from warpsim.machine.schedule.program import POLL, QUANTUM, BasicBlock, Branch, DecodedProgram
 from warpsim.machine.sync.gates import Fragment
 from warpsim.machine.wave.machine import Machine
 
@@ -28,7 +28,7 @@ _warp = operator.attrgetter("warp")
 class Scheduler:
     """Executes one wave of resident CTAs to its end."""
 
-    def __init__(self, machine: Machine, program: Program, limit: int) -> None:
+    def __init__(self, machine: Machine, program: DecodedProgram, limit: int) -> None:
         self.machine = machine
         self.execution = machine.execution
         self.program = program
@@ -169,7 +169,7 @@ class Scheduler:
                 return
         self._yield(batch, pc, polls > 0)
 
-    def _python(self, batch: Batch, block: Block) -> None:
+    def _python(self, batch: Batch, block: BasicBlock) -> None:
         """Executes a block."""
         undefined, warps, mask = self.machine.undefined, batch.set, batch.mask
         if not (undefined.live or block.loads):
@@ -182,7 +182,7 @@ class Scheduler:
             op(warps.R, mask, warps)
         self._decide(batch, block)
 
-    def _compiled(self, batch: Batch, block: Block) -> None:
+    def _compiled(self, batch: Batch, block: BasicBlock) -> None:
         """The same, in compiled code where it can be."""
         assert self.interpreter is not None
         code, undefined = self.program.code(block.first), self.machine.undefined
@@ -199,7 +199,7 @@ class Scheduler:
             at += 1
         self._decide(batch, block)
 
-    def _decide(self, batch: Batch, block: Block) -> None:
+    def _decide(self, batch: Batch, block: BasicBlock) -> None:
         """A finding if a block's branch depends on a marked value."""
         undefined = self.machine.undefined
         if undefined.live and isinstance(block.end, Branch) and block.end.guard is not None:
@@ -250,7 +250,7 @@ class Scheduler:
         every = self.machine.registers.values()
         return hash((*places, b"".join(r[:, rows].tobytes() for r in every)))
 
-    def _branch(self, batch: Batch, block: Block, end: Branch) -> int | None:
+    def _branch(self, batch: Batch, block: BasicBlock, end: Branch) -> int | None:
         """Where the whole batch goes, or None if it parted."""
         if end.index is not None:
             self.partings.table(batch, end, block.join)
@@ -260,17 +260,17 @@ class Scheduler:
             target = self.end
         if end.guard is None or target == end.following:
             return target
-        taken = batch.set.R[end.guard]
+        taken_lanes = batch.set.R[end.guard]
         if batch.mask is not True:
-            taken = (~taken if end.negated else taken) & batch.mask
+            taken_lanes = (~taken_lanes if end.negated else taken_lanes) & batch.mask
         elif end.negated:
-            taken = ~taken
-        count = taken.tobytes().count(1)  # which NumPy takes longer for
+            taken_lanes = ~taken_lanes
+        count = taken_lanes.tobytes().count(1)  # which NumPy takes longer for
         if count == 0:
             return end.following
         if count == batch.lanes:
             return target
-        self.partings.part(batch, pack(taken), target, end.following, block.join)
+        self.partings.part(batch, pack(taken_lanes), target, end.following, block.join)
         return None
 
     def _exit(self, batch: Batch) -> None:
@@ -287,7 +287,7 @@ class Scheduler:
 
     # Waiting
 
-    def _enter(self, batch: Batch, block: Block) -> bool:
+    def _enter(self, batch: Batch, block: BasicBlock) -> bool:
         """Arrives at a gate; True if the whole batch may go on."""
         gate = block.gate
         assert gate is not None
@@ -336,7 +336,7 @@ class Scheduler:
         ready = [fragment for group in self.ready.values() for fragment in group]
         parked = list(self.parking.fragments)
         waiting = hangs.ordered(self.machine, [*parked, *ready, *self.tired])
-        self.hang = tuple(hangs.waiter(self.machine, self.program, each) for each in waiting)
+        self.hang = tuple(hangs.waiter(self.machine, self.program, waiter) for waiter in waiting)
         first = self.hang[0]
         self.execution.findings.add(
             "hang",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from warpsim.machine.core.arrays import Array, Mask
-from warpsim.machine.counts.access import Access
+from warpsim.machine.counts.access import AccessKind
 from warpsim.machine.memory.arena import Arena
 from warpsim.machine.wave.machine import WarpSet
 from warpsim.machine.wave.spaces import Memory
@@ -19,7 +19,7 @@ def update(
     addresses: Array,
     operands: list[Array],
     function: Callable[[Array, Array], Array] | None,
-    access: Access,
+    access: AccessKind,
     m: Mask,
     *,
     relaxed: bool,
@@ -48,7 +48,7 @@ def reduce(
     addresses: Array,
     values: Array,
     function: Callable[[Array, Array], Array],
-    access: Access,
+    access: AccessKind,
     m: Mask,
 ) -> None:
     """An update that lands later than it was issued: it releases and acquires nothing."""
@@ -99,7 +99,7 @@ def update_pair(
     memory: Memory,
     addresses: Array,
     operands: list[Array],
-    access: Access,
+    access: AccessKind,
     m: Mask,
     *,
     relaxed: bool,

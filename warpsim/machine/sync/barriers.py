@@ -9,7 +9,7 @@ import numpy as np
 
 from warpsim.machine.core.arrays import Array
 from warpsim.machine.core.warps import ALL, lanes_of
-from warpsim.machine.sync.gates import Fragment, Gate, scalar
+from warpsim.machine.sync.gates import Fragment, WaitGate, scalar
 from warpsim.machine.wave.machine import Machine
 
 BARRIERS = 16
@@ -69,7 +69,7 @@ class Vote(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class CtaBarrier(Gate):
+class CtaBarrier(WaitGate):
     """A named barrier; whole warps count, whatever lanes execute it."""
 
     number: int
@@ -213,7 +213,7 @@ def _complete_cluster(machine: Machine, fragment: Fragment, barrier: Barrier) ->
 
 
 @dataclass(frozen=True, eq=False)
-class ClusterArrive(Gate):
+class ClusterArrive(WaitGate):
     """Every thread of the cluster that has not exited arrives."""
 
     releases: bool
@@ -242,7 +242,7 @@ class ClusterArrive(Gate):
         return True
 
 
-class ClusterWait(Gate):
+class ClusterWait(WaitGate):
     """Waits for the arrivals of the warp's last generation."""
 
     def enter(self, machine: Machine, fragment: Fragment) -> bool:

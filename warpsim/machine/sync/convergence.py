@@ -13,12 +13,12 @@ import numpy as np
 
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.core.warps import ALL, lanes_of, pack
-from warpsim.machine.sync.gates import Fragment, Gate
+from warpsim.machine.sync.gates import Fragment, WaitGate
 from warpsim.machine.wave.machine import Machine, WarpSet
 
 
 @dataclass(slots=True)
-class Group:
+class BarrierGroup:
     """Lanes that entered a barrier together."""
 
     expected: int
@@ -30,14 +30,14 @@ class Group:
         return self.expected & ~self.away
 
 
-class Groups(dict[tuple[int, int], list[Group]]):
+class BarrierGroups(dict[tuple[int, int], list[BarrierGroup]]):
     """By warp and barrier."""
 
     def __init__(self) -> None:
-        self.kept: list[Group] = []
+        self.kept: list[BarrierGroup] = []
         """Those that lanes are away from, by number."""
 
-    def of(self, warp: int, barrier: int, lanes: int) -> list[Group]:
+    def of(self, warp: int, barrier: int, lanes: int) -> list[BarrierGroup]:
         """The groups that any of these lanes belong to."""
         return [group for group in self.get((warp, barrier), []) if group.here() & lanes]
 
@@ -56,23 +56,23 @@ def masks(warps: WarpSet, m: Mask) -> list[int]:
 
 def enter(warps: WarpSet, m: Mask, barrier: int) -> None:
     """The active lanes of each warp will meet at a barrier's end."""
-    groups = warps.machine.state(Groups)
+    groups = warps.machine.state(BarrierGroups)
     for warp, lanes in zip(warps.warps.tolist(), masks(warps, m), strict=True):
         if lanes:
             groups.leave(warp, barrier, lanes)
-            groups[warp, barrier].append(Group(lanes))
+            groups[warp, barrier].append(BarrierGroup(lanes))
 
 
 def leave(warps: WarpSet, m: Mask, barrier: int) -> None:
     """The active lanes will not come to the barrier's end."""
-    groups = warps.machine.state(Groups)
+    groups = warps.machine.state(BarrierGroups)
     for warp, lanes in zip(warps.warps.tolist(), masks(warps, m), strict=True):
         groups.leave(warp, barrier, lanes)
 
 
 def keep(warps: WarpSet, m: Mask, barrier: int) -> Array:
     """Takes the active lanes away from their groups: a number of each, 0 for none, [n, 32]."""
-    groups, numbers = warps.machine.state(Groups), np.zeros((warps.count, 32), np.uint32)
+    groups, numbers = warps.machine.state(BarrierGroups), np.zeros((warps.count, 32), np.uint32)
     for row, (warp, lanes) in enumerate(zip(warps.warps.tolist(), masks(warps, m), strict=True)):
         for group in groups.of(warp, barrier, lanes):
             mine = group.here() & lanes
@@ -84,7 +84,7 @@ def keep(warps: WarpSet, m: Mask, barrier: int) -> Array:
 
 def give_back(warps: WarpSet, m: Mask, barrier: int, numbers: Array) -> None:
     """Brings the active lanes back to the groups that keep() took them away from."""
-    groups = warps.machine.state(Groups)
+    groups = warps.machine.state(BarrierGroups)
     leave(warps, m, barrier)
     for row, _, lane in warps.each_lane(m):
         number = int(numbers[row, lane])
@@ -93,14 +93,14 @@ def give_back(warps: WarpSet, m: Mask, barrier: int, numbers: Array) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Converge(Gate):
+class Converge(WaitGate):
     """The end of a convergence barrier."""
 
     barrier: int
     unites = True
 
-    def _groups(self, machine: Machine, fragment: Fragment) -> list[Group]:
-        return machine.state(Groups).of(fragment.warp, self.barrier, fragment.mask)
+    def _groups(self, machine: Machine, fragment: Fragment) -> list[BarrierGroup]:
+        return machine.state(BarrierGroups).of(fragment.warp, self.barrier, fragment.mask)
 
     def parts(self, machine: Machine, fragment: Fragment) -> Sequence[Fragment]:
         """Lanes of different groups, which have only come to run together, wait apart."""
@@ -130,7 +130,7 @@ class Converge(Gate):
         return not any(group.expected & ~group.arrived & ~exited for group in groups)
 
     def leave(self, machine: Machine, fragment: Fragment) -> None:
-        machine.state(Groups).leave(fragment.warp, self.barrier, fragment.mask)
+        machine.state(BarrierGroups).leave(fragment.warp, self.barrier, fragment.mask)
 
     def describe(self, machine: Machine, fragment: Fragment) -> str:
         exited = machine.exited[fragment.warp]

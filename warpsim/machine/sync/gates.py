@@ -55,7 +55,7 @@ class Fragment:
 
 
 @dataclass(frozen=True, eq=False)
-class Gate:
+class WaitGate:
     """Lets every fragment through; subclasses say what it waits for."""
 
     site: Site
@@ -96,7 +96,7 @@ class Gate:
         return self.site.opcode
 
 
-class PendingWait(Gate, ABC):
+class PendingWait(WaitGate, ABC):
     """Waits until operations that the fragment's threads or warp issued have landed."""
 
     pending = True
@@ -126,7 +126,7 @@ class PendingWait(Gate, ABC):
         return f"{pending} {self.what}"
 
 
-class Pointer(NamedTuple):
+class AddressSlot(NamedTuple):
     """An address operand: a slot and what is added to it."""
 
     slot: int

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 from warpsim.machine.core.warps import ALL, lanes_of
 from warpsim.machine.memory.layout import WINDOW
-from warpsim.machine.sync.gates import Fragment, Gate, Pointer
+from warpsim.machine.sync.gates import AddressSlot, Fragment, WaitGate
 from warpsim.machine.wave.machine import Machine
 from warpsim.machine.wave.mbarrier import STATE_SHIFT, Mbarrier
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class PhaseTest(Gate):
+class PhaseTest(WaitGate):
     """Whether a phase has completed, by its parity or by the state that an arrival returned."""
 
-    at: Pointer
+    at: AddressSlot
     plus: int | None = None
     """Slot that is added to the address."""
     wanted: int
@@ -33,18 +33,18 @@ class PhaseTest(Gate):
         self, machine: Machine, fragment: Fragment
     ) -> tuple[tuple[Mbarrier | None, int, int], ...]:
         find, offset = machine.mbarriers.find, self.at.offset
-        asked = tuple(
+        waits = tuple(
             [
                 (find(fragment.warp, base + offset & WINDOW, self.site), want, lanes)
                 for (base, want), lanes in self._groups(machine, fragment).items()
             ]
         )
         number = machine.cta_of(fragment.warp).number
-        for barrier, _, _ in asked:
+        for barrier, _, _ in waits:
             if barrier is not None and barrier.cta != number:
                 sentence = f"a wait for an mbarrier of another CTA: {barrier.describe()}."
                 machine.report("mbarrier-misuse", sentence, self.site, fragment.warp)
-        return asked
+        return waits
 
     def _groups(self, machine: Machine, fragment: Fragment) -> dict[tuple[int, int], int]:
         """Lanes by the address without its offset, and the parity or state."""

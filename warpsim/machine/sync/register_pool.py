@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warpsim.machine.sync.gates import Fragment, Gate
+from warpsim.machine.sync.gates import Fragment, WaitGate
 from warpsim.machine.wave.machine import Machine
 
 REGISTERS = 65_536
@@ -35,7 +35,7 @@ def at_launch(machine: Machine) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class SetRegisters(Gate):
+class SetRegisters(WaitGate):
     """A warp changes its registers per thread to `count`."""
 
     count: int

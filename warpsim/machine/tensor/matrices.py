@@ -8,7 +8,7 @@ from warpsim.arithmetic import fragments
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.core.marks import LOADED, MATRICES, Origin
 from warpsim.machine.core.site import Site
-from warpsim.machine.counts.access import Access
+from warpsim.machine.counts.access import AccessKind
 from warpsim.machine.memory.arena import UNWRITTEN
 from warpsim.machine.wave.machine import WarpSet
 
@@ -17,7 +17,7 @@ class MatrixAccess:
     """An instruction that moves `count` matrices, whose rows' addresses come from 8 lanes each."""
 
     def __init__(self, site: Site, count: int, transposed: bool, *, store: bool) -> None:
-        self.access = Access(site, 8, 2, store=store, pairs=False)
+        self.access = AccessKind(site, 8, 2, store=store, pairs=False)
         self.count = count
         self.transposed = transposed
 

@@ -171,10 +171,10 @@ def _factors(
     count = warps.count
     data = np.broadcast_to(words, (count, 32)).reshape(count, 8, 4)
     factors = np.empty((count, 8 * lanes, per_row), np.uint8)
-    chosen = [np.broadcast_to(each, (count, 32)) for each in selection]
+    chosen = [np.broadcast_to(part, (count, 32)) for part in selection]
     for row in range(count):
-        byte, lane = (int(each[row, 0]) for each in chosen)
-        alike = all((each[row] == each[row, 0]).all() for each in chosen)
+        byte, lane = (int(part[row, 0]) for part in chosen)
+        alike = all((part[row] == part[row, 0]).all() for part in chosen)
         if not alike or byte % per_row or byte > 3 or lane >= 4 // lanes:
             _report_selection(warps.machine, site, int(warps.warps[row]), byte, lane, alike)
         first = lane * lanes % 4

@@ -12,7 +12,7 @@ import numpy as np
 
 from warpsim.machine.core.arrays import Array
 from warpsim.machine.core.asynchronous import Issuer
-from warpsim.machine.core.instruction_descriptor import Shape
+from warpsim.machine.core.instruction_descriptor import DescriptorFields
 from warpsim.machine.core.tmem_areas import GRANULE, LANES, Area
 from warpsim.machine.wave.machine import Machine
 
@@ -22,7 +22,7 @@ _QUARTER = 32
 class Factors:
     """The factors of one operand, as an instruction names them."""
 
-    def __init__(self, shape: Shape, address: int, *, of_b: bool) -> None:
+    def __init__(self, shape: DescriptorFields, address: int, *, of_b: bool) -> None:
         self.name = "B" if of_b else "A"
         self.rows = shape.n if of_b else shape.m // shape.group
         self.halves = shape.parts if of_b else 1

@@ -14,7 +14,7 @@ from warpsim.machine.core.arrays import Array
 from warpsim.machine.core.asynchronous import Issuer, Pending
 from warpsim.machine.core.clocks import SLOTS
 from warpsim.machine.core.findings import Fatal
-from warpsim.machine.core.instruction_descriptor import CODE_BITS, Shape
+from warpsim.machine.core.instruction_descriptor import CODE_BITS, DescriptorFields
 from warpsim.machine.core.site import UnsupportedInstruction
 from warpsim.machine.core.tmem_areas import COLUMNS, GRANULE, LANES, Area
 from warpsim.machine.core.warps import expand
@@ -27,7 +27,7 @@ from warpsim.machine.wave.machine import Machine
 class Mma(NamedTuple):
     """D = A * B, or D + A * B, as one thread issues it."""
 
-    shape: Shape
+    shape: DescriptorFields
     d: int
     """Tensor-memory address."""
     a: int
@@ -69,7 +69,7 @@ class Mma(NamedTuple):
         return Matrix(self.b, shape.n // shape.group, shape.element, shape.transpose_b, sm100=True)
 
 
-def _possible(machine: Machine, issuer: Issuer, shape: Shape) -> bool:
+def _possible(machine: Machine, issuer: Issuer, shape: DescriptorFields) -> bool:
     """Whether there is such an instruction; a finding if there is not."""
     faults = [f"{fault} is not possible" for fault in shape.faults]
     if shape.sparse or shape.negate_a or shape.negate_b or shape.d_type == "":
@@ -166,7 +166,7 @@ def _areas(mma: Mma, cta: int) -> tuple[Area, tuple[Area, ...]]:
     return d, (Area(cta, rows, column, column + K_BYTES // 4), *read)
 
 
-def _half(shape: Shape) -> bool:
+def _half(shape: DescriptorFields) -> bool:
     """Whether A and D take half of each quarter's lanes: layout F."""
     return shape.m == 64 and not shape.stationary
 
@@ -188,7 +188,7 @@ def _from_tmem(machine: Machine, issuer: Issuer, cta: int, mma: Mma) -> Array:
     return _codes(data, shape, shape.a_type)
 
 
-def _codes(data: Array, shape: Shape, name: str) -> Array:
+def _codes(data: Array, shape: DescriptorFields, name: str) -> Array:
     """Codes [rows, K] of a matrix's bytes as they lie in shared memory; pairs lie in tensor memory
     so too."""
     if shape.paired:
@@ -227,7 +227,7 @@ def _multiply(machine: Machine, issuer: Issuer, area: Area, mma: Mma, a: Array, 
     tmem.written[cta, lanes, window] = True
 
 
-def _lanes(shape: Shape, address: int) -> Array | slice:
+def _lanes(shape: DescriptorFields, address: int) -> Array | slice:
     """Tensor-memory lanes of D's rows, those of each part of N after each other.
 
     PTX ISA, tcgen05 "Data path layout": row r in lane r, but for 64 rows of one CTA without `.ws`,
@@ -240,7 +240,9 @@ def _lanes(shape: Shape, address: int) -> Array | slice:
     return slice(0, LANES)
 
 
-def _product(a: Array, b: Array, c: Array | None, shape: Shape, factors: list[Array]) -> Array:
+def _product(
+    a: Array, b: Array, c: Array | None, shape: DescriptorFields, factors: list[Array]
+) -> Array:
     a_type, b_type = shape.a_type, shape.b_type
     if shape.paired:
         return scaled.mma_e2m1(a, b, c, *factors, scale_type=shape.scale_type)

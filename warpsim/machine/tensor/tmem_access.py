@@ -13,15 +13,15 @@ from warpsim.machine.core.site import Site
 from warpsim.machine.core.tmem_areas import GRANULE, Area
 from warpsim.machine.memory.arena import WRITTEN
 from warpsim.machine.memory.layout import WINDOW
-from warpsim.machine.sync.gates import Fragment, Gate, Pointer, scalar
+from warpsim.machine.sync.gates import AddressSlot, Fragment, WaitGate, scalar
 from warpsim.machine.wave.machine import Machine, WarpSet
 
 
 @dataclass(frozen=True, eq=False)
-class Alloc(Gate):
+class Alloc(WaitGate):
     """One warp of each CTA allocates; waits until the columns are free."""
 
-    to: Pointer
+    to: AddressSlot
     """Where in shared memory the address goes."""
     count: int
     """Slot."""
@@ -75,7 +75,7 @@ EVERY = slice(None)
 """All threads of a warp."""
 
 
-class Form:
+class TmemForm:
     """Which registers of a load or a store hold which lanes and columns."""
 
     def __init__(
@@ -163,12 +163,12 @@ class TmemTraffic:
     def __init__(self) -> None:
         self.loads: dict[int, list[Load]] = {}
         self.stores: dict[int, list[tuple[Window, Array]]] = {}
-        self.rows: dict[Form, Array | slice | None] = {}
+        self.rows: dict[TmemForm, Array | slice | None] = {}
         """Of RegisterFile.words, the registers that a load fills; None if it fills them in part."""
 
 
 def load(
-    warps: WarpSet, addresses: list[int], form: Form, targets: list[int], *, waits: bool = False
+    warps: WarpSet, addresses: list[int], form: TmemForm, targets: list[int], *, waits: bool = False
 ) -> None:
     """Issues each warp's load, and waits for it if it `waits`.
 
@@ -197,7 +197,7 @@ def load(
         traffic.loads.setdefault(place, []).append(issued)
 
 
-def _rows(machine: Machine, form: Form, targets: list[int]) -> Array | slice | None:
+def _rows(machine: Machine, form: TmemForm, targets: list[int]) -> Array | slice | None:
     """See TmemTraffic.rows; a slice if they follow each other."""
     rows = machine.registers.rows_of(targets)
     if (
@@ -228,7 +228,7 @@ def wait_loads(machine: Machine, place: int) -> None:
     machine.undefined.arrived(place)
 
 
-def store(machine: Machine, place: int, address: int, form: Form, values: Array) -> None:
+def store(machine: Machine, place: int, address: int, form: TmemForm, values: Array) -> None:
     """Issues a warp's store of [32, registers]: lands at the wait."""
     window, values = form.window(machine, place, address), values[form.threads]
     machine.tmem.races.store(window.area, place, form.site)

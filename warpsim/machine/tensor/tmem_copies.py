@@ -34,7 +34,7 @@ SHIFT_COLUMNS = 8
 """32 bytes."""
 
 
-class Copy(NamedTuple):
+class TmemCopy(NamedTuple):
     """A tcgen05.cp as one thread issues it."""
 
     shape: str
@@ -73,7 +73,7 @@ class Copy(NamedTuple):
         return Area(cta, granules, column, column + self.matrix().row_bytes // 4)
 
 
-def copy(machine: Machine, issuer: Issuer, asked: Copy) -> None:
+def copy(machine: Machine, issuer: Issuer, asked: TmemCopy) -> None:
     """Issues a copy to the tensor memory of each CTA of its group."""
     if asked.lane >= (32 if asked.shape == "4x256b" else 1):
         raise UnsupportedInstruction(

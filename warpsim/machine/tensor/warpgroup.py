@@ -9,9 +9,15 @@ from typing import NamedTuple
 import numpy as np
 
 from warpsim.arithmetic import sparse
-from warpsim.machine.core.accumulators import WARPS, Accumulators, Destination, Result, places_of
+from warpsim.machine.core.accumulators import (
+    WARPS,
+    AccumulatorResult,
+    Accumulators,
+    AccumulatorSlots,
+    places_of,
+)
 from warpsim.machine.core.arrays import POISON, Array
-from warpsim.machine.core.asynchronous import Groups, Pending
+from warpsim.machine.core.asynchronous import CommitGroups, Pending
 from warpsim.machine.core.clocks import SLOTS
 from warpsim.machine.core.site import Site, UnsupportedInstruction
 from warpsim.machine.sync.gates import Fragment, PendingWait
@@ -23,10 +29,10 @@ from warpsim.machine.wave.machine import Machine, WarpSet
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Multiplication(Pending):
-    to: Destination
+    to: AccumulatorSlots
 
 
-class Operands(NamedTuple):
+class WgmmaOperands(NamedTuple):
     """What the first warp of a warpgroup asks for: what it does next may change the registers."""
 
     a: int | None
@@ -46,14 +52,14 @@ class Joining:
         """Each warp's registers of A when it came, [4, 32]."""
         self.metadata: dict[int, Array] = {}
         """Each warp's words of metadata of a sparse A, [32]."""
-        self.operands: Operands | None = None
+        self.operands: WgmmaOperands | None = None
 
 
 class Warpgroups:
     """What warpgroups have in flight, by the places of their warps."""
 
     def __init__(self) -> None:
-        self.groups: Groups[Multiplication] = Groups()
+        self.groups: CommitGroups[Multiplication] = CommitGroups()
         self.warps: dict[int, Accumulators] = {}
         self.fenced: set[int] = set()
         """Warps that have made a wgmma.fence since their last wait."""
@@ -63,22 +69,22 @@ class Warpgroups:
         """By the place of the first warp, instruction, and how often it was come to."""
         self.rows: dict[tuple[int, ...], Array] = {}
         """Of RegisterFile.words, by slots."""
-        self.destinations: dict[tuple[int, ...], Destination] = {}
+        self.destinations: dict[tuple[int, ...], AccumulatorSlots] = {}
         """By slots."""
-        self.targets: dict[Wgmma, Destination] = {}
+        self.targets: dict[Wgmma, AccumulatorSlots] = {}
         """The same, of each instruction."""
 
     def of(self, machine: Machine, place: int) -> Accumulators:
-        found = self.warps.get(place)
-        if found is None:
-            found = self.warps[place] = Accumulators(len(machine.registers.words))
-        return found
+        accumulators = self.warps.get(place)
+        if accumulators is None:
+            accumulators = self.warps[place] = Accumulators(len(machine.registers.words))
+        return accumulators
 
-    def target(self, machine: Machine, wgmma: Wgmma) -> Destination:
+    def target(self, machine: Machine, wgmma: Wgmma) -> AccumulatorSlots:
         found = self.targets.get(wgmma)
         if found is None:
             slots, rows = wgmma.d, _rows(machine, wgmma.d, wgmma.site)
-            found = self.destinations.setdefault(slots, Destination(slots, rows))
+            found = self.destinations.setdefault(slots, AccumulatorSlots(slots, rows))
             self.targets[wgmma] = found
         return found
 
@@ -113,8 +119,8 @@ def join(warps: WarpSet, wgmma: Wgmma) -> None:
         if wgmma.a_in_registers:
             joining.a[index] = _a_registers(machine, wgmma, place).copy()
         if wgmma.sparsity is not None:
-            found = np.broadcast_to(machine.value(wgmma.sparsity.slot, place), 32)
-            joining.metadata[index] = found.copy()
+            selector = np.broadcast_to(machine.value(wgmma.sparsity.slot, place), 32)
+            joining.metadata[index] = selector.copy()
         mine = state.of(machine, place)
         if place not in state.fenced:
             _unfenced(machine, wgmma, place, mine)
@@ -133,7 +139,7 @@ def _position(machine: Machine, place: int) -> tuple[int, int]:
     return place - index * machine.resident, index
 
 
-def _operands(machine: Machine, wgmma: Wgmma, place: int) -> Operands:
+def _operands(machine: Machine, wgmma: Wgmma, place: int) -> WgmmaOperands:
     arrays = machine.registers.arrays
 
     def descriptor(slots: tuple[int, ...]) -> int:
@@ -143,7 +149,7 @@ def _operands(machine: Machine, wgmma: Wgmma, place: int) -> Operands:
     scale = wgmma.scale
     accumulate = scale is None or bool(arrays[scale[0]].item(place, 0)) != scale[1]
     a = None if wgmma.a_in_registers else descriptor(wgmma.a)
-    return Operands(a, descriptor(wgmma.b), accumulate)
+    return WgmmaOperands(a, descriptor(wgmma.b), accumulate)
 
 
 def _unfenced(machine: Machine, wgmma: Wgmma, place: int, mine: Accumulators) -> None:
@@ -164,7 +170,7 @@ def fence(machine: Machine, place: int) -> None:
     machine.state(Warpgroups).fenced.add(place)
 
 
-def _operation(wgmma: Wgmma, to: Destination) -> Multiplication:
+def _operation(wgmma: Wgmma, to: AccumulatorSlots) -> Multiplication:
     """Not issued yet: warps that come first wait for the others at their wait_group."""
 
     def land() -> None:
@@ -232,7 +238,7 @@ def _stored(machine: Machine, wgmma: Wgmma, joining: Joining) -> Array:
 def _multiply(
     machine: Machine,
     wgmma: Wgmma,
-    to: Destination,
+    to: AccumulatorSlots,
     places: list[int],
     a: Array,
     b: Array,
@@ -245,10 +251,10 @@ def _multiply(
     c = _addend(warps, wgmma.n, to, kind) if accumulate else None
     matrix = product(wgmma, a, b, c, where).astype(kind, copy=False)
     for index, mine in enumerate(warps):
-        mine.write(to, Result(matrix, index))
+        mine.write(to, AccumulatorResult(matrix, index))
 
 
-def _addend(warps: list[Accumulators], n: int, to: Destination, kind: str) -> Array:
+def _addend(warps: list[Accumulators], n: int, to: AccumulatorSlots, kind: str) -> Array:
     """The accumulators of four warps, [64, n]."""
     known = [mine.results.get(to) for mine in warps]
     first = known[0]

@@ -16,7 +16,7 @@ from warpsim.machine.core.clocks import THREAD_BITS
 from warpsim.machine.core.forms import MEMORIES
 from warpsim.machine.core.native_layout import MemoryLayout, WarpsLayout
 from warpsim.machine.core.warps import Warps
-from warpsim.machine.counts.access import Access, Cost
+from warpsim.machine.counts.access import AccessCost, AccessKind
 from warpsim.machine.counts.tally import Tally
 from warpsim.machine.memory.tma import CHUNK_BYTES
 
@@ -72,8 +72,8 @@ class FastAccess:
     def prepare(self, warps: Warps) -> int:
         """Lets a set of warps access the memory; the address of its layout. Sets live as the
         machine does."""
-        found = self._sets.get(id(warps))
-        if found is None:
+        prepared = self._sets.get(id(warps))
+        if prepared is None:
             base, lower, extent = self._bounds(warps)
             columns = self.races.columns(warps)
             arrays = [
@@ -82,16 +82,19 @@ class FastAccess:
             warps_layout = WarpsLayout(
                 *(array.ctypes.data for array in arrays), warps.count, extent
             )
-            found = self._sets[id(warps)] = ctypes.addressof(warps_layout), (warps_layout, arrays)
-            warps.native.warps[self._which] = found[0]
-        return found[0]
+            prepared = self._sets[id(warps)] = (
+                ctypes.addressof(warps_layout),
+                (warps_layout, arrays),
+            )
+            warps.native.warps[self._which] = prepared[0]
+        return prepared[0]
 
-    def _count(self, access: Access) -> None:
+    def _count(self, access: AccessKind) -> None:
         """Counts the access just done."""
         if access.counted:
-            self._tally(access.site.number).add(Cost(*self._memory.cost))
+            self._tally(access.site.number).add(AccessCost(*self._memory.cost))
 
-    def load(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array | None:
+    def load(self, warps: Warps, address: Array, access: AccessKind, m: Mask) -> Array | None:
         """As Space.load; None if declined."""
         if access.relaxed or self.withheld()[0]:
             return None
@@ -106,7 +109,9 @@ class FastAccess:
         self._count(access)
         return out
 
-    def store(self, warps: Warps, address: Array, values: Array, access: Access, m: Mask) -> bool:
+    def store(
+        self, warps: Warps, address: Array, values: Array, access: AccessKind, m: Mask
+    ) -> bool:
         """As Space.store; False if declined."""
         if access.relaxed or self.withheld()[1] or values.itemsize != access.element:
             return False
@@ -119,7 +124,7 @@ class FastAccess:
         return not declined
 
     def load_matrices(
-        self, warps: Warps, address: Array, count: int, transposed: bool, access: Access
+        self, warps: Warps, address: Array, count: int, transposed: bool, access: AccessKind
     ) -> Array | None:
         """As MatrixAccess.load; None if declined."""
         out = np.empty((len(address), count, 32), np.uint32)
@@ -139,7 +144,7 @@ class FastAccess:
         count: int,
         transposed: bool,
         values: Array,
-        access: Access,
+        access: AccessKind,
     ) -> bool:
         """As MatrixAccess.store; False if declined."""
         values = np.ascontiguousarray(values, np.uint32)

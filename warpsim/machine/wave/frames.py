@@ -35,15 +35,15 @@ class Allocas:
 
 def take(warps: WarpSet, size: Array, align: int, m: Mask, site: Site) -> Array:
     """Offsets of `size` bytes in each thread's stack; Fatal with a finding if it is full."""
-    taken, active = warps.machine.state(Allocas).of(warps.machine), warps.active(m)
-    first: Array = -(-taken[warps.slice] // align) * align
+    space, active = warps.machine.state(Allocas).of(warps.machine), warps.active(m)
+    first: Array = -(-space[warps.slice] // align) * align
     ends = np.where(active, first + size.astype(np.int64), 0)
     if (ends > STACK_BYTES).any():
         row = int(np.nonzero(ends > STACK_BYTES)[0][0])
         sentence = f"alloca takes more than the {STACK_BYTES:,} bytes of a thread's stack."
         warps.machine.report("stack", sentence, site, int(warps.warps[row]))
         raise Fatal
-    taken[warps.slice] = np.where(active, ends, taken[warps.slice])
+    space[warps.slice] = np.where(active, ends, space[warps.slice])
     return first
 
 

@@ -13,7 +13,7 @@ from warpsim.machine.checks.races import Races, Unchecked
 from warpsim.machine.core.arrays import DTYPES, Array, Mask
 from warpsim.machine.core.asynchronous import Engines, Issuer
 from warpsim.machine.core.clocks import Clocks
-from warpsim.machine.core.registers import Argument, Special, Symbol
+from warpsim.machine.core.registers import Argument, SpecialRegister, SymbolAddress
 from warpsim.machine.core.site import Site
 from warpsim.machine.core.warps import Warps
 from warpsim.machine.memory.arena import SCRATCH_BYTES, WRITTEN, Arena
@@ -29,7 +29,15 @@ from warpsim.machine.memory.layout import (
 )
 from warpsim.machine.memory.residents import Cta, Residents
 from warpsim.machine.wave.mbarrier import Mbarriers
-from warpsim.machine.wave.spaces import Cluster, Generic, Global, Local, Memory, Parameter, Shared
+from warpsim.machine.wave.spaces import (
+    ClusterShared,
+    Generic,
+    Global,
+    LocalMemory,
+    Memory,
+    ParameterSpace,
+    SharedMemory,
+)
 from warpsim.machine.wave.specials import RESERVED_USED, special
 from warpsim.machine.wave.tmem import TensorMemory
 from warpsim.machine.wave.undefined import Undefined
@@ -97,7 +105,7 @@ class Machine(Residents):
         )
         image = execution.image
         uses_reserved = image.has_tensor_memory or any(
-            isinstance(slot, Special) and slot.name in RESERVED_USED
+            isinstance(slot, SpecialRegister) and slot.name in RESERVED_USED
             for _, slot in image.table.computed
         )
         for cta in self.ctas:
@@ -116,7 +124,7 @@ class Machine(Residents):
         self.races = self._shared_races()
         self.world_races = self._global_races()
         self.flags = Flags(self.clocks, self.cluster_size, execution.announced)
-        self.shared_space = Shared(self.undefined, self, self.mbarriers, self.races)
+        self.shared_space = SharedMemory(self.undefined, self, self.mbarriers, self.races)
         self.global_space = Global(self.undefined, self, self.world.arena, self.world_races)
         self.spaces = self._spaces()
         self.sets: dict[tuple[int, int, int], WarpSet] = {}
@@ -150,9 +158,9 @@ class Machine(Residents):
         )
 
     def _spaces(self) -> dict[str, Memory]:
-        cluster = Cluster(self.undefined, self, self.mbarriers, self.races, self.neighbours)
-        local = Local(self.undefined, self, self.local)
-        param = Parameter(self.undefined, self, self.execution.parameters.arena)
+        cluster = ClusterShared(self.undefined, self, self.mbarriers, self.races, self.neighbours)
+        local = LocalMemory(self.undefined, self, self.local)
+        param = ParameterSpace(self.undefined, self, self.execution.parameters.arena)
         windows = {
             SHARED_WINDOW >> WINDOW_BITS: cluster,
             LOCAL_WINDOW >> WINDOW_BITS: local,
@@ -171,9 +179,9 @@ class Machine(Residents):
         """Fills the slots whose values don't change during a wave."""
         for index, slot in self.execution.image.table.computed:
             array = self.registers.arrays[index]
-            if isinstance(slot, Special):
+            if isinstance(slot, SpecialRegister):
                 array[...] = special(self, slot.name).astype(DTYPES[slot.bits])
-            elif isinstance(slot, Symbol):
+            elif isinstance(slot, SymbolAddress):
                 array[...] = self._address(slot)
             elif isinstance(slot, Argument):
                 parameters = self.execution.parameters
@@ -184,7 +192,7 @@ class Machine(Residents):
                 words = self.execution.banks[slot.bank].view(DTYPES[slot.bits])
                 array[...] = words[slot.offset * 8 // slot.bits]
 
-    def _address(self, symbol: Symbol) -> Array | int:
+    def _address(self, symbol: SymbolAddress) -> Array | int:
         execution, name, offset = self.execution, symbol.name, symbol.offset
         if name in self.layout.symbols:
             places = np.arange(execution.warps) % self.resident

@@ -14,7 +14,7 @@ from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.core.findings import Fatal
 from warpsim.machine.core.marks import LOADED, Origin
 from warpsim.machine.core.warps import Warps
-from warpsim.machine.counts.access import Access, Cost, global_cost, shared_cost
+from warpsim.machine.counts.access import AccessCost, AccessKind, global_cost, shared_cost
 from warpsim.machine.memory.arena import BARRIER, CONSTANT, OUTSIDE, SCRATCH_BYTES, UNWRITTEN, Arena
 from warpsim.machine.memory.layout import GLOBAL_BASE, OFFSET_MASK, RANK_SHIFT, WINDOW_BITS
 from warpsim.machine.memory.residents import Residents
@@ -34,12 +34,12 @@ class Memory(ABC):
         """(space, address in it, lanes) of an access."""
 
     @abstractmethod
-    def load(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array:
+    def load(self, warps: Warps, address: Array, access: AccessKind, m: Mask) -> Array:
         """[n, 32] of `element`-byte values, with an axis of `elements` if there are more."""
 
     @abstractmethod
     def store(
-        self, warps: Warps, address: Array, values: Array, access: Access, m: Mask
+        self, warps: Warps, address: Array, values: Array, access: AccessKind, m: Mask
     ) -> None: ...
 
 
@@ -59,13 +59,13 @@ class Space(Memory):
         return [(self, address, m)]
 
     @abstractmethod
-    def offsets(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array:
+    def offsets(self, warps: Warps, address: Array, access: AccessKind, m: Mask) -> Array:
         """Arena offsets of every lane's access (0 for inactive lanes), checked for bounds."""
 
-    def cost(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> Cost | None:
+    def cost(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> AccessCost | None:
         return None
 
-    def load(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array:
+    def load(self, warps: Warps, address: Array, access: AccessKind, m: Mask) -> Array:
         fast = None if self.fast is None else self.fast.load(warps, address, access, m)
         if fast is not None:
             return fast
@@ -76,7 +76,9 @@ class Space(Memory):
         self.count(warps, offsets, access, m)
         return self.arena.gather(offsets, access.element, access.elements)
 
-    def store(self, warps: Warps, address: Array, values: Array, access: Access, m: Mask) -> None:
+    def store(
+        self, warps: Warps, address: Array, values: Array, access: AccessKind, m: Mask
+    ) -> None:
         if self.fast is not None and not self.undefined.storing:
             if self.fast.store(warps, address, values, access, m):
                 return
@@ -84,7 +86,9 @@ class Space(Memory):
         self.written(warps, offsets, values, access, m)
         self.deposit(warps, offsets, values, access, m)
 
-    def deposit(self, warps: Warps, offsets: Array, values: Array, access: Access, m: Mask) -> None:
+    def deposit(
+        self, warps: Warps, offsets: Array, values: Array, access: AccessKind, m: Mask
+    ) -> None:
         """A store, but for the race check."""
         self._writable(warps, offsets, access, m)
         self.count(warps, offsets, access, m)
@@ -94,7 +98,7 @@ class Space(Memory):
             state, into_global = self.arena.state, self.name == "global"
             self.undefined.store(offsets, access.element, m, state, into_global)
 
-    def update_check(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+    def update_check(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
         """What an atomic update of these offsets is checked for and counted as."""
         self._writable(warps, offsets, access, m)
         if not self.arena.readable(offsets, access.size):
@@ -102,32 +106,34 @@ class Space(Memory):
         self.written(warps, offsets, offsets, access, m)
         self.count(warps, offsets, access, m)
 
-    def _writable(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+    def _writable(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
         state = self.arena.state
         last = _UNWRITABLE[state[offsets + (access.size - 1)]]
         # Objects begin at multiples of 8 bytes: a longer access may end beyond one.
         if last.any() or (access.size > 8 and _UNWRITABLE[state[offsets]].any()):
             self._unwritable(warps, offsets, access, m)
 
-    def count(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+    def count(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
         cost = self.cost(warps, offsets, access, m) if access.counted else None
         if cost is not None:
             self.residents.execution.tally(access.site.number).add(cost)
 
-    def on_barrier(self, offsets: Array, access: Access) -> None:
+    def on_barrier(self, offsets: Array, access: AccessKind) -> None:
         """Told of stores to mbarriers."""
 
-    def read(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+    def read(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
         """Told of every load; most spaces need not know."""
         return
 
-    def written(self, warps: Warps, offsets: Array, values: Array, access: Access, m: Mask) -> None:
+    def written(
+        self, warps: Warps, offsets: Array, values: Array, access: AccessKind, m: Mask
+    ) -> None:
         """Told of every store, before it; most spaces need not know."""
         return
 
     # Faults
 
-    def aligned(self, warps: Warps, address: Array, access: Access, m: Mask) -> None:
+    def aligned(self, warps: Warps, address: Array, access: AccessKind, m: Mask) -> None:
         if access.size > 1:
             wrong = (address & (access.size - 1)) != 0
             if wrong.any() and (m is True or (wrong & m).any()):
@@ -142,7 +148,7 @@ class Space(Memory):
                 )
 
     def fail(
-        self, name: str, what: str, warps: Warps, address: Array, access: Access, wrong: Array
+        self, name: str, what: str, warps: Warps, address: Array, access: AccessKind, wrong: Array
     ) -> None:
         row, lane = (int(index[0]) for index in np.nonzero(wrong))
         value = int(np.broadcast_to(address, wrong.shape)[row, lane])
@@ -157,7 +163,7 @@ class Space(Memory):
         self,
         warps: Warps,
         address: Array,
-        access: Access,
+        access: AccessKind,
         wrong: Array,
         memory: str = "every object",
     ) -> None:
@@ -171,7 +177,7 @@ class Space(Memory):
         return ""
 
     def _unreadable(
-        self, warps: Warps, offsets: Array, access: Access, m: Mask, *, load: bool = False
+        self, warps: Warps, offsets: Array, access: AccessKind, m: Mask, *, load: bool = False
     ) -> None:
         bytes_of = offsets[..., None] + np.arange(access.size)
         states = self.arena.state[bytes_of]
@@ -196,7 +202,7 @@ class Space(Memory):
         sentence = f"{origin.sentence()}."
         self.residents.report("uninitialised-read", sentence, access.site, origin.place)
 
-    def _unwritable(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+    def _unwritable(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
         state = self.arena.state[offsets + (access.size - 1)]
         if not ((state == OUTSIDE) | (state == CONSTANT)).any():
             self.on_barrier(offsets[..., None] + np.arange(0, access.size, 8), access)
@@ -228,7 +234,7 @@ class Global(Space):
         base = np.full(warps.count, -GLOBAL_BASE)
         return base, np.zeros_like(base), len(self.arena.data) - 64
 
-    def read(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+    def read(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
         if not access.coherent:
             self.races.stale(warps, offsets, access, m)
         if access.relaxed:
@@ -236,10 +242,12 @@ class Global(Space):
         else:
             self.races.read(warps, offsets, access, m)
 
-    def written(self, warps: Warps, offsets: Array, values: Array, access: Access, m: Mask) -> None:
+    def written(
+        self, warps: Warps, offsets: Array, values: Array, access: AccessKind, m: Mask
+    ) -> None:
         self.races.write(warps, offsets, values, access, m)
 
-    def offsets(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array:
+    def offsets(self, warps: Warps, address: Array, access: AccessKind, m: Mask) -> Array:
         off = address.astype(np.int64) - GLOBAL_BASE
         if m is not True:
             off = np.where(m, off, 0)
@@ -252,19 +260,19 @@ class Global(Space):
     def beside(self, address: int) -> str:
         return self.residents.execution.world.beside(address - GLOBAL_BASE)
 
-    def cost(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> Cost:
+    def cost(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> AccessCost:
         return global_cost(offsets, access.size, None if m is True else m)
 
     def shown(self, warps: Warps, offsets: Array) -> Array:
         return offsets + GLOBAL_BASE
 
 
-class Local(Space):
+class LocalMemory(Space):
     """Local memory: each thread's own."""
 
     name = "local"
 
-    def offsets(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array:
+    def offsets(self, warps: Warps, address: Array, access: AccessKind, m: Mask) -> Array:
         local = address.astype(np.int64)
         if m is not True:
             local = np.where(m, local, 0)
@@ -279,7 +287,7 @@ class Local(Space):
         return offsets - warps.local
 
 
-class Shared(Space):
+class SharedMemory(Space):
     """Shared memory of the own CTA and, through cluster addresses, of the cluster's CTAs.
 
     A shared-memory address is rank << 24 | offset, as mapa and the peer mask of cta_group::2 code
@@ -294,16 +302,16 @@ class Shared(Space):
         super().__init__(undefined, residents, races.arena)
         self.races = races
         self.mbarriers = mbarriers
-        if compiled.is_loaded() and self.name == Shared.name:
+        if compiled.is_loaded() and self.name == SharedMemory.name:
             self.fast = FastAccess(races, self._bounds, residents.execution.tally)
 
     def _bounds(self, warps: Warps) -> tuple[Array, Array, int]:
         return warps.shared[:, 0], warps.shared_base[:, 0], self.residents.shared_stride
 
-    def on_barrier(self, offsets: Array, access: Access) -> None:
+    def on_barrier(self, offsets: Array, access: AccessKind) -> None:
         self.mbarriers.overwrite(offsets, access.site)
 
-    def offsets(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array:
+    def offsets(self, warps: Warps, address: Array, access: AccessKind, m: Mask) -> Array:
         off = address.astype(np.int64) + warps.shared
         if m is not True:
             off = np.where(m, off, 0)
@@ -316,7 +324,7 @@ class Shared(Space):
             self.leave(warps, address, access, beyond, "the CTA's shared memory")
         return off
 
-    def cost(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> Cost | None:
+    def cost(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> AccessCost | None:
         mask = None if m is True else m
         return shared_cost(offsets, access.size, mask, pairs=access.pairs and not access.store)
 
@@ -326,17 +334,19 @@ class Shared(Space):
     def beside(self, address: int) -> str:
         return self.residents.layout.beside(address)
 
-    def read(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+    def read(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
         if access.relaxed:
             self.races.observe(warps, offsets, access, m)
         else:
             self.races.read(warps, offsets, access, m)
 
-    def written(self, warps: Warps, offsets: Array, values: Array, access: Access, m: Mask) -> None:
+    def written(
+        self, warps: Warps, offsets: Array, values: Array, access: AccessKind, m: Mask
+    ) -> None:
         self.races.write(warps, offsets, values, access, m)
 
 
-class Cluster(Shared):
+class ClusterShared(SharedMemory):
     """Shared memory by cluster address: any CTA of the cluster."""
 
     name = "cluster shared"
@@ -352,7 +362,7 @@ class Cluster(Shared):
         super().__init__(undefined, residents, mbarriers, races)
         self.neighbours = neighbours
 
-    def offsets(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array:
+    def offsets(self, warps: Warps, address: Array, access: AccessKind, m: Mask) -> Array:
         residents = self.residents
         off = residents.cluster_offsets(warps, address, access.site, m)
         if residents.cluster_size > 1:
@@ -360,7 +370,7 @@ class Cluster(Shared):
         self.aligned(warps, off, access, m)
         return off
 
-    def cost(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> Cost | None:
+    def cost(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> AccessCost | None:
         """Of the lanes that stay in their CTA: ncu counts no others."""
         remote = self._remote(warps, offsets) if self.residents.cluster_size > 1 else None
         if remote is not None and (remote.any() if m is True else (remote & m).any()):
@@ -376,7 +386,7 @@ class Cluster(Shared):
         elsewhere: Array = ctas != warps.ctas[:, None]
         return elsewhere
 
-    def _use(self, warps: Warps, offsets: Array, access: Access, m: Mask) -> None:
+    def _use(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
         remote = self._remote(warps, offsets)
         ctas = (offsets - SCRATCH_BYTES) // self.residents.shared_stride
         remote = remote if m is True else remote & m
@@ -393,19 +403,19 @@ class Cluster(Shared):
         return super().beside(address & OFFSET_MASK)
 
 
-class Parameter(Space):
+class ParameterSpace(Space):
     """Kernel parameters, by their offset."""
 
     name = "param"
 
-    def offsets(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array:
+    def offsets(self, warps: Warps, address: Array, access: AccessKind, m: Mask) -> Array:
         off = address.astype(np.int64)
         off = off if m is True else np.where(m, off, 0)
         self.aligned(warps, off, access, m)
         return off
 
 
-def _in_part(access: Access) -> Access:
+def _in_part(access: AccessKind) -> AccessKind:
     """An access of which other lanes are elsewhere: they keep lanes from sharing a phase."""
     return dataclasses.replace(access, pairs=False)
 
@@ -431,7 +441,7 @@ class Generic(Memory):
             parts.append((space, address - np.uint64(base), True if lanes.all() else lanes))
         return parts
 
-    def load(self, warps: Warps, address: Array, access: Access, m: Mask) -> Array:
+    def load(self, warps: Warps, address: Array, access: AccessKind, m: Mask) -> Array:
         result: Array | None = None
         parts = self.parts(address, m)
         if len(parts) > 1:
@@ -446,6 +456,8 @@ class Generic(Memory):
         assert result is not None
         return result
 
-    def store(self, warps: Warps, address: Array, values: Array, access: Access, m: Mask) -> None:
+    def store(
+        self, warps: Warps, address: Array, values: Array, access: AccessKind, m: Mask
+    ) -> None:
         for space, within, lanes in self.parts(address, m):
             space.store(warps, within, values, access, lanes)

@@ -95,11 +95,11 @@ class TensorMemory:
 
     def free_at(self, cta: int, columns: int) -> int | None:
         """First column of a free, aligned run of `columns`; None if there is none."""
-        taken = np.zeros(COLUMNS, bool)
+        used = np.zeros(COLUMNS, bool)
         for first, count in self.allocated.get(cta, {}).items():
-            taken[first : first + count] = True
+            used[first : first + count] = True
         for first in range(0, COLUMNS - columns + 1, max(32, columns)):
-            if not taken[first : first + columns].any():
+            if not used[first : first + columns].any():
                 return first
         return None
 

@@ -28,7 +28,7 @@ _NONE, _VALUE = np.uint16(0), np.uint16(0xFF)
 _LANE_BITS = np.uint32(1) << np.arange(32, dtype=np.uint32)
 
 
-class Uses(NamedTuple):
+class SlotUses(NamedTuple):
     """Slots that an instruction uses."""
 
     reads: tuple[int, ...]
@@ -71,7 +71,7 @@ class Undefined:
         self.marks = Marks(table, warps)
         self._stored: list[tuple[Array, Origin]] = []
         """Arena offsets of marked bytes that were stored to global memory."""
-        self.uses: list[Uses] = []
+        self.uses: list[SlotUses] = []
         """By instruction."""
         self.sites: list[Site] = []
         """Those of the instructions."""
@@ -143,7 +143,7 @@ class Undefined:
                 origin = known.origin(slot if found is None else found)
                 known.put(slot, warps, active, result, origin)
 
-    def _guarded(self, uses: Uses, R: list[Array], warps: Warps, m: Mask) -> Array:
+    def _guarded(self, uses: SlotUses, R: list[Array], warps: Warps, m: Mask) -> Array:
         """The active lanes for which a guard holds; neither that nor an address may be marked."""
         how, active = "is an address or a guard", warps.active(m)
         guard, negated = uses.guard or (-1, False)
@@ -156,7 +156,7 @@ class Undefined:
         return active
 
     def _results(
-        self, uses: Uses, marks: list[Array | None], R: list[Array], count: int
+        self, uses: SlotUses, marks: list[Array | None], R: list[Array], count: int
     ) -> list[Array]:
         """The marks of each register that an instruction writes."""
         if uses.lanes is not None:
@@ -169,7 +169,7 @@ class Undefined:
         return [np.where(marked, COMPUTED, np.uint16(0)) for marked in products]
 
     def _mixed(
-        self, uses: Uses, marks: list[Array | None], R: list[Array], shape: tuple[int, int]
+        self, uses: SlotUses, marks: list[Array | None], R: list[Array], shape: tuple[int, int]
     ) -> Array:
         """The marks of a result."""
         none = np.zeros(shape, np.uint16)
@@ -184,7 +184,7 @@ class Undefined:
             moved = np.where(np.any(every, axis=0), 0xFF, 0).astype(np.uint16) if every else none
         return np.where(moved != 0, moved | NINTH, 0).astype(np.uint16)
 
-    def _sink(self, uses: Uses, marks: list[Array | None], found: int | None) -> None:
+    def _sink(self, uses: SlotUses, marks: list[Array | None], found: int | None) -> None:
         """Of an instruction that writes no register."""
         if found is None:
             return
@@ -245,7 +245,7 @@ class Undefined:
                 self.marks.expect(self._slots[load.names], -1)
                 del self._loading[load.names]
 
-    def _early(self, uses: Uses, warps: Warps) -> None:
+    def _early(self, uses: SlotUses, warps: Warps) -> None:
         for slot in (*uses.reads, *uses.decides):
             name = self._names[slot]
             if not any(name in names for names in self._loading):

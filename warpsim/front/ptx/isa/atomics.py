@@ -7,12 +7,12 @@ from collections.abc import Callable
 import numpy as np
 
 from warpsim.arithmetic.reductions import global_add, global_add_64, reduction
-from warpsim.front.ptx.decoder import Decoder, copyto
+from warpsim.front.ptx.decoder import PtxDecoder, copyto
 from warpsim.front.ptx.isa.memory import SPACES
 from warpsim.front.ptx.registry import B, builder
 from warpsim.front.ptx.types import width_of
 from warpsim.machine.core.arrays import Array, Mask
-from warpsim.machine.counts.access import Access
+from warpsim.machine.counts.access import AccessKind
 from warpsim.machine.sync import atomics
 from warpsim.machine.wave.machine import Op, WarpSet
 
@@ -50,14 +50,14 @@ def _patterns(stem: str) -> Callable[[B], B]:
 
 @_patterns("atom")
 @_patterns("red")
-def atom(d: Decoder) -> Op:
+def atom(d: PtxDecoder) -> Op:
     """Returns the old value (atom). Orders the warp's accesses before and after it."""
     parts = d.parts
     t = parts[-1]
     name = next(part for part in parts[1:] if part in _NAMES)
     space = next((SPACES[part] for part in parts if part in SPACES), "generic")
     size = width_of(t) // 8
-    access = Access(d.site, size, 1, store=True, relaxed=True)
+    access = AccessKind(d.site, size, 1, store=True, relaxed=True)
     d.note_unit(space, size)
     operands = d.operands if parts[0] == "atom" else (None, *d.operands)
     target = d.destination(operands[0])
@@ -97,7 +97,7 @@ def _vectors(stem: str) -> Callable[[B], B]:
 
 @_vectors("atom")
 @_vectors("red")
-def vector(d: Decoder) -> Op:
+def vector(d: PtxDecoder) -> Op:
     """Each element is an atomic operation of its own (PTX ISA, atom: vector types), global only."""
     parts = d.parts
     t = next(part for part in parts if part in _ELEMENTS)
@@ -105,7 +105,7 @@ def vector(d: Decoder) -> Op:
     name = next(part for part in parts if part in ("add", "min", "max"))
     space = "global" if "global" in parts else "generic"
     size = width_of(t) // 8
-    access = Access(d.site, size, 1, store=True, relaxed=True)
+    access = AccessKind(d.site, size, 1, store=True, relaxed=True)
     d.note_unit(space, size)
     targets, operands = [], d.operands
     if parts[0] == "atom":
@@ -129,10 +129,10 @@ def vector(d: Decoder) -> Op:
 
 @builder("atom" + _SEM + "{s:|.global|.shared|.shared::cta|.shared::cluster}.{o:exch|cas}.b128")
 @builder("atom{s:|.global|.shared|.shared::cta|.shared::cluster}.{o:exch|cas}" + _SEM + ".b128")
-def wide(d: Decoder) -> Op:
+def wide(d: PtxDecoder) -> Op:
     """16 bytes at once."""
     space = next((SPACES[part] for part in d.parts if part in SPACES), "generic")
-    access = Access(d.site, 8, 2, store=True, relaxed=True)
+    access = AccessKind(d.site, 8, 2, store=True, relaxed=True)
     d.note_unit(space, 16)
     targets, where = d.halves(d.operands[0], to=True), d.address(d.operands[1])
     sources = [d.halves(operand) for operand in d.operands[2:]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from warpsim.front.ptx.decoder import Decoder
+from warpsim.front.ptx.decoder import PtxDecoder
 from warpsim.front.ptx.registry import builder
 from warpsim.front.ptx.syntax import Immediate
 from warpsim.machine.sync.barriers import (
@@ -23,7 +23,7 @@ from warpsim.machine.sync.barriers import (
 @builder("barrier{c:|.cta}.{m:sync|arrive}{a:|.aligned}", gate=True)
 @builder("barrier{c:|.cta}.red.popc{a:|.aligned}.u32", gate=True)
 @builder("barrier{c:|.cta}.red.{o:and|or}{a:|.aligned}.pred", gate=True)
-def bar(d: Decoder) -> CtaBarrier:
+def bar(d: PtxDecoder) -> CtaBarrier:
     """Named barriers 0 to 15, with and without a thread count."""
     parts, operands = d.parts, list(d.operands)
     vote = None
@@ -42,12 +42,12 @@ def bar(d: Decoder) -> CtaBarrier:
 
 
 @builder("barrier.cluster.arrive{o:|.release|.relaxed}{a:|.aligned}", gate=True)
-def cluster_arrive(d: Decoder) -> ClusterArrive:
+def cluster_arrive(d: PtxDecoder) -> ClusterArrive:
     """Arrives; `.relaxed` orders what the warps of one CTA do, and nothing between CTAs."""
     return ClusterArrive(d.site, "relaxed" not in d.parts)
 
 
 @builder("barrier.cluster.wait{o:|.acquire}{a:|.aligned}", gate=True)
-def cluster_wait(d: Decoder) -> ClusterWait:
+def cluster_wait(d: PtxDecoder) -> ClusterWait:
     """Waits for every thread of the cluster."""
     return ClusterWait(d.site)

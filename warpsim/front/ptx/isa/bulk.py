@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from warpsim.arithmetic.reductions import reduction
-from warpsim.front.ptx.decoder import Decoder
+from warpsim.front.ptx.decoder import PtxDecoder
 from warpsim.front.ptx.registry import builder
 from warpsim.front.ptx.types import width_of
 from warpsim.machine.copies import bulk
 from warpsim.machine.copies.bulk import BulkWait
-from warpsim.machine.copies.copying import Destination, Reduction
+from warpsim.machine.copies.copying import CopyDestination, Reduction
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.core.asynchronous import Issuer
 from warpsim.machine.wave.machine import Machine, Op, WarpSet, each_thread
@@ -19,7 +19,7 @@ _TX = ".mbarrier::complete_tx::bytes"
 
 
 @builder("cp.async.bulk.commit_group")
-def commit_group(d: Decoder) -> Op:
+def commit_group(d: PtxDecoder) -> Op:
     """Closes the thread's group."""
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
@@ -30,7 +30,7 @@ def commit_group(d: Decoder) -> Op:
 
 
 @builder("cp.async.bulk.wait_group{r:|.read}", gate=True)
-def wait_group(d: Decoder) -> BulkWait:
+def wait_group(d: PtxDecoder) -> BulkWait:
     """A store reads its source first and writes later: `.read` waits for the former only."""
     return BulkWait(d.site, d.constant(d.operands[0]), d.parts[-1] == "read")
 
@@ -43,7 +43,7 @@ def wait_group(d: Decoder) -> BulkWait:
 @builder(
     f"cp.reduce.async.bulk.shared::cluster.shared::cta{_TX}.{{o:add|min|max|and|or|xor|inc|dec}}.{{t:u32|s32|u64|s64|b32|b64}}"
 )
-def bulk_load(d: Decoder) -> Op:
+def bulk_load(d: PtxDecoder) -> Op:
     """From global memory, or from the CTA's own shared memory, to shared memory; or a reduction
     into it."""
     parts = d.parts
@@ -58,7 +58,7 @@ def bulk_load(d: Decoder) -> Op:
 
     def act(machine: Machine, issuer: Issuer, R: list[Array], row: int, lane: int) -> None:
         mask = None if ranks is None else int(R[ranks][row, lane])
-        destination = Destination(to.value(R, row, lane), bar.value(R, row, lane), mask)
+        destination = CopyDestination(to.value(R, row, lane), bar.value(R, row, lane), mask)
         address, count = source.value(R, row, lane), int(R[size][row, lane])
         bulk.load(machine, issuer, destination, address, count, from_shared, reduces)
 
@@ -69,7 +69,7 @@ def bulk_load(d: Decoder) -> Op:
 @builder(
     f"cp.reduce.async.bulk.global.shared::cta.bulk_group{_HINT}.{{o:add|min|max|and|or|xor}}{{n:|.noftz}}.{{t:u32|s32|u64|s64|b32|b64|f16|bf16|f32|f64}}"
 )
-def bulk_store(d: Decoder) -> Op:
+def bulk_store(d: PtxDecoder) -> Op:
     """From shared to global memory, with a reduction or without."""
     parts = d.parts
     reduces = None

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from warpsim.front.ptx.decoder import Decoder, copyto
+from warpsim.front.ptx.decoder import PtxDecoder, copyto
 from warpsim.front.ptx.isa.integer import mul_hi, mul_hi_64
 from warpsim.front.ptx.registry import builder
 from warpsim.machine.core.arrays import Array, Mask
-from warpsim.machine.core.registers import Register
+from warpsim.machine.core.registers import RegisterPart
 from warpsim.machine.wave.machine import Op, WarpSet
 
 _T = "{t:u32|s32|u64|s64}"
 
 
-def _carry(d: Decoder) -> int:
+def _carry(d: PtxDecoder) -> int:
     """The slot of the condition code's carry flag."""
-    return d.place(Register("@carry", 1, 1))
+    return d.place(RegisterPart("@carry", 1, 1))
 
 
 @builder("add.cc." + _T)
 @builder("addc{c:|.cc}." + _T)
 @builder("sub.cc." + _T)
 @builder("subc{c:|.cc}." + _T)
-def add_carry(d: Decoder) -> Op:
+def add_carry(d: PtxDecoder) -> Op:
     """The carry flag is the thread's own. After a subtraction it is set if nothing was borrowed, as
     nvcc's own 128-bit division relies on: its `addc` after `subc.cc` reads it so."""
     parts = d.parts
@@ -49,7 +49,7 @@ def add_carry(d: Decoder) -> Op:
 
 @builder("mad.{h:lo|hi}.cc." + _T)
 @builder("madc.{h:lo|hi}{c:|.cc}." + _T)
-def mad_carry(d: Decoder) -> Op:
+def mad_carry(d: PtxDecoder) -> Op:
     """A product's half, plus the third operand, plus the carry."""
     parts = d.parts
     t, takes, gives = parts[-1], parts[0] == "madc", "cc" in parts

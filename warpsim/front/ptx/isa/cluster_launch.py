@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpsim.front.ptx.decoder import Decoder
+from warpsim.front.ptx.decoder import PtxDecoder
 from warpsim.front.ptx.registry import builder
 from warpsim.machine.copies import cluster_launches
 from warpsim.machine.core.arrays import Array, Mask
@@ -18,7 +18,7 @@ _QUERY = "clusterlaunchcontrol.query_cancel"
     "clusterlaunchcontrol.try_cancel.async{s:|.shared::cta}.mbarrier::complete_tx::bytes"
     "{m:|.multicast::cluster::all}.b128"
 )
-def try_cancel(d: Decoder) -> Op:
+def try_cancel(d: PtxDecoder) -> Op:
     """Cancels the last cluster of the grid that has not started. Of a kernel that has this
     instruction, two clusters are resident at a time."""
     to, barrier = d.pointer(d.operands[0]), d.pointer(d.operands[1])
@@ -32,7 +32,7 @@ def try_cancel(d: Decoder) -> Op:
 
 
 @builder(f"{_QUERY}.is_canceled.pred.b128")
-def is_canceled(d: Decoder) -> Op:
+def is_canceled(d: PtxDecoder) -> Op:
     low, high = d.halves(d.operands[1])
     target = d.destination(d.operands[0])
 
@@ -43,7 +43,7 @@ def is_canceled(d: Decoder) -> Op:
 
 
 @builder(f"{_QUERY}.get_first_ctaid.v4.b32.b128")
-def first_ctaid(d: Decoder) -> Op:
+def first_ctaid(d: PtxDecoder) -> Op:
     low, high = d.halves(d.operands[1])
     targets = d.destinations(d.operands[0], 4)[:3]
 
@@ -55,7 +55,7 @@ def first_ctaid(d: Decoder) -> Op:
 
 
 @builder(f"{_QUERY}.get_first_ctaid::{{d:x|y|z}}.b32.b128")
-def one_of_first_ctaid(d: Decoder) -> Op:
+def one_of_first_ctaid(d: PtxDecoder) -> Op:
     low, high = d.halves(d.operands[1])
     target, axis = d.destination(d.operands[0]), "xyz".index(d.parts[2][-1])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpsim.front.ptx.decoder import Decoder
+from warpsim.front.ptx.decoder import PtxDecoder
 from warpsim.front.ptx.isa.memory import nothing
 from warpsim.front.ptx.registry import builder
 from warpsim.machine.core.arrays import Array, Mask
@@ -12,7 +12,7 @@ from warpsim.machine.wave.machine import Op, WarpSet, each_warp
 
 
 @builder("fence.proxy.async{s:|.global|.shared::cta|.shared::cluster}")
-def fence_async(d: Decoder) -> Op:
+def fence_async(d: PtxDecoder) -> Op:
     """Makes the lanes' earlier writes visible to the copy engine and the tensor core."""
     last = d.parts[-1]
     spaces = ("shared", "global") if last == "async" else (last.partition("::")[0],)
@@ -29,7 +29,7 @@ def fence_async(d: Decoder) -> Op:
 @builder("fence.acquire.sync_restrict::shared::{a:cta|cluster}.cluster")
 @builder("fence.release.sync_restrict::shared::{a:cta|cluster}.cluster")
 @builder("membar.{s:cta|gl|sys}")
-def fence(d: Decoder) -> Op:
+def fence(d: PtxDecoder) -> Op:
     """Makes the warp's accesses visible to other CTAs, except with scope cta. What it orders within
     a CTA is in order here anyway."""
     if d.parts[-1] == "cta":
@@ -38,32 +38,32 @@ def fence(d: Decoder) -> Op:
 
 
 @builder("fence.mbarrier_init.release.cluster")
-def fence_init(d: Decoder) -> Op:
+def fence_init(d: PtxDecoder) -> Op:
     """An initialised mbarrier is visible at once here; a missing fence is a warning."""
     return each_warp(lambda machine, warp: machine.clocks.fence_init(warp))
 
 
 @builder("fence.proxy.{p:alias|tensormap}")
 @builder("fence.proxy.tensormap::generic.{o:acquire|release}.{s:cta|cluster|gpu|sys}")
-def fence_other(d: Decoder) -> Op:
+def fence_other(d: PtxDecoder) -> Op:
     """Tensor maps are constant here."""
     return nothing
 
 
 @builder("griddepcontrol.{o:launch_dependents|wait}")
-def griddepcontrol(d: Decoder) -> Op:
+def griddepcontrol(d: PtxDecoder) -> Op:
     """One kernel runs at a time."""
     return nothing
 
 
 @builder("nanosleep.u32")
-def nanosleep(d: Decoder) -> Op:
+def nanosleep(d: PtxDecoder) -> Op:
     """Takes no time."""
     return nothing
 
 
 @builder("{o:trap|brkpt}")
-def trap(d: Decoder) -> Op:
+def trap(d: PtxDecoder) -> Op:
     """Ends the launch with a finding."""
     site = d.site
 
@@ -75,7 +75,7 @@ def trap(d: Decoder) -> Op:
 
 
 @builder("setmaxnreg.{o:inc|dec}.sync.aligned.u32", gate=True)
-def setmaxnreg(d: Decoder) -> SetRegisters:
+def setmaxnreg(d: PtxDecoder) -> SetRegisters:
     """The count must be 24 to 256 in steps of 8. `inc` waits for registers that others give back;
     a CTA begins with as many as its launch bounds leave each thread."""
     return SetRegisters(d.site, d.constant(d.operands[0]), d.parts[1] == "inc")

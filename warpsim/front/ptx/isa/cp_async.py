@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpsim.front.ptx.decoder import Decoder
+from warpsim.front.ptx.decoder import PtxDecoder
 from warpsim.front.ptx.registry import builder
 from warpsim.front.ptx.syntax import Immediate, Not, Register
 from warpsim.machine.copies import lane_copies
@@ -16,7 +16,7 @@ _HINT = "{h:|.L2::cache_hint}{p:|.L2::64B|.L2::128B|.L2::256B}"
 
 
 @builder(f"cp.async.{{c:ca|cg}}{{s:.shared|.shared::cta}}.global{_HINT}")
-def cp_async(d: Decoder) -> Op:
+def cp_async(d: PtxDecoder) -> Op:
     """Bytes beyond src-size are zeros, all where ignore-src is true; lands late like every
     asynchronous effect."""
     size = d.constant(d.operands[2])
@@ -37,26 +37,26 @@ def cp_async(d: Decoder) -> Op:
     return lambda R, m, warps: copy.issue(warps, to(R), source(R), R[kept], m)
 
 
-def _is_predicate(d: Decoder, operand: Register | Not) -> bool:
+def _is_predicate(d: PtxDecoder, operand: Register | Not) -> bool:
     return isinstance(operand, Not) or d.register_width(operand) == 1
 
 
 @builder("cp.async.commit_group")
-def commit(d: Decoder) -> Op:
+def commit(d: PtxDecoder) -> Op:
     """Closes the warp's group; groups are tracked per warp, not per thread."""
     return each_warp(lane_copies.commit)
 
 
 @builder("cp.async.wait_group", gate=True)
 @builder("cp.async.wait_all", gate=True)
-def wait(d: Decoder) -> CopyWait:
+def wait(d: PtxDecoder) -> CopyWait:
     """The warp's own copies have landed; others see them after a barrier."""
     every = d.parts[2] == "wait_all"
     return CopyWait(d.site, None if every else d.constant(d.operands[0]))
 
 
 @builder("cp.async.mbarrier.arrive{n:|.noinc}{s:|.shared|.shared::cta}.b64")
-def mbarrier_arrive(d: Decoder) -> Op:
+def mbarrier_arrive(d: PtxDecoder) -> Op:
     """Arrives for each lane when the warp's copies so far have landed."""
     where, site = d.address(d.operands[0]), d.site
     adds = "noinc" not in d.parts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpsim.front.ptx.decoder import Decoder, copyto
+from warpsim.front.ptx.decoder import PtxDecoder, copyto
 from warpsim.front.ptx.registry import builder
 from warpsim.front.ptx.syntax import Operand, Register, Symbol, Vector
 from warpsim.machine.core.arrays import Array, Mask
@@ -10,7 +10,7 @@ from warpsim.machine.wave import frames
 from warpsim.machine.wave.machine import Op, WarpSet
 
 
-def _kept(d: Decoder) -> frames.Kept:
+def _kept(d: PtxDecoder) -> frames.Kept:
     """Registers and parameters that each call of a function has for itself."""
     function = d.function
     kinds = {name: kind for name, kind in function.registers.items() if "<>" not in name}
@@ -25,7 +25,7 @@ def _kept(d: Decoder) -> frames.Kept:
 
 
 @builder("alloca.{t:u32|u64}")
-def alloca(d: Decoder) -> Op:
+def alloca(d: PtxDecoder) -> Op:
     """Local memory from a stack of 1,024 bytes per thread, until the kernel ends or
     stackrestore."""
     target, size = d.destination(d.operands[0]), d.source(d.operands[1], d.parts[-1])
@@ -41,21 +41,21 @@ def alloca(d: Decoder) -> Op:
 
 
 @builder("stacksave.{t:u32|u64}")
-def stacksave(d: Decoder) -> Op:
+def stacksave(d: PtxDecoder) -> Op:
     """How much of the stack is taken."""
     target = d.destination(d.operands[0])
     return lambda R, m, warps: copyto(R[target], frames.taken(warps), where=m, casting="unsafe")
 
 
 @builder("stackrestore.{t:u32|u64}")
-def stackrestore(d: Decoder) -> Op:
+def stackrestore(d: PtxDecoder) -> Op:
     """Gives back what alloca has taken since stacksave."""
     saved = d.source(d.operands[0], d.parts[-1])
     return lambda R, m, warps: copyto(frames.taken(warps), R[saved], where=m, casting="unsafe")
 
 
 @builder("frame.copy")
-def copy(d: Decoder) -> Op:
+def copy(d: PtxDecoder) -> Op:
     """An argument or a result is handed over."""
     to, source = (d.source(operand, "u64") for operand in d.operands[:2])
     size = d.constant(d.operands[2])
@@ -63,28 +63,28 @@ def copy(d: Decoder) -> Op:
 
 
 @builder("frame.push")
-def push(d: Decoder) -> Op:
+def push(d: PtxDecoder) -> Op:
     """A call: the registers are kept, and where it goes on."""
     number, kept = d.constant(d.operands[0]), _kept(d)
     return lambda R, m, warps: frames.push(R, m, warps, number, kept)
 
 
 @builder("frame.pop")
-def pop(d: Decoder) -> Op:
+def pop(d: PtxDecoder) -> Op:
     """A call is over: its caller has its registers again."""
     kept = _kept(d)
     return lambda R, m, warps: frames.pop(R, m, warps, kept)
 
 
 @builder("frame.return")
-def where(d: Decoder) -> Op:
+def where(d: PtxDecoder) -> Op:
     """Where the innermost call goes on."""
     target = d.destination(d.operands[0])
     return lambda R, m, warps: frames.where(R, m, warps, target)
 
 
 @builder("frame.find")
-def find(d: Decoder) -> Op:
+def find(d: PtxDecoder) -> Op:
     """The function that a pointer names."""
     target, pointer = d.destination(d.operands[0]), d.source(d.operands[1], "u64")
     addresses = tuple(d.source(symbol, "u64") for symbol in _items(d.operands[2]))

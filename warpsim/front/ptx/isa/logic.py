@@ -8,10 +8,10 @@ import numpy as np
 
 from warpsim.arithmetic.bits import permute
 from warpsim.arithmetic.integers import bits, typed
-from warpsim.front.ptx.decoder import Decoder, copyto
+from warpsim.front.ptx.decoder import PtxDecoder, copyto
 from warpsim.front.ptx.registry import alu, builder
 from warpsim.machine.core.arrays import Array, Mask
-from warpsim.machine.core.forms import Form, Formed
+from warpsim.machine.core.forms import CompiledForm, Formed
 from warpsim.machine.wave.machine import Op, WarpSet
 
 _BITS = "{t:b16|b32|b64}"
@@ -184,7 +184,7 @@ def _lop3(a: Array, b: Array, c: Array, table: int) -> Array:
 
 
 @builder("lop3.b32")
-def lop3(d: Decoder) -> Op:
+def lop3(d: PtxDecoder) -> Op:
     """Any logic function of three operands, by its truth table."""
     target = d.destination(d.operands[0])
     a, b, c = (d.source(operand, "b32") for operand in d.operands[1:4])
@@ -193,7 +193,7 @@ def lop3(d: Decoder) -> Op:
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         copyto(R[target], _lop3(R[a], R[b], R[c], table), where=m)
 
-    return Formed(op, Form("lop3.b32", (target, a, b, c), (table,)))
+    return Formed(op, CompiledForm("lop3.b32", (target, a, b, c), (table,)))
 
 
 @alu("prmt.b32", "b32 b32 b32 b32")
@@ -214,9 +214,9 @@ def fns(mask: Array, base: Array, offset: Array) -> Array:
     for at in np.ndindex(mask.shape):
         value, start, count = int(mask[at]), int(base[at]), int(offset[at].astype(np.int32))
         order = range(start, 32) if count >= 0 else range(min(start, 31), -1, -1)
-        found = [bit for bit in order if value >> bit & 1]
+        positions = [bit for bit in order if value >> bit & 1]
         if count == 0:
             result[at] = start if value >> start & 1 else 0xFFFF_FFFF
-        elif len(found) >= abs(count):
-            result[at] = found[abs(count) - 1]
+        elif len(positions) >= abs(count):
+            result[at] = positions[abs(count) - 1]
     return result

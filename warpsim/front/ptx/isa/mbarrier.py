@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpsim.front.ptx.decoder import Decoder
+from warpsim.front.ptx.decoder import PtxDecoder
 from warpsim.front.ptx.registry import alu, builder
 from warpsim.front.ptx.syntax import Address, Immediate
 from warpsim.machine.core.arrays import Array, Mask
@@ -20,7 +20,7 @@ _SEM = "{m:|.release|.relaxed}{c:|.cta|.cluster}"
 
 
 @builder("mbarrier.init" + _OWN)
-def init(d: Decoder) -> Op:
+def init(d: PtxDecoder) -> Op:
     """Phase 0, `count` arrivals pending."""
     where, site = d.address(d.operands[0]), d.site
     count = d.source(d.operands[1], "u32")
@@ -29,7 +29,7 @@ def init(d: Decoder) -> Op:
 
 
 @builder("mbarrier.inval" + _OWN)
-def inval(d: Decoder) -> Op:
+def inval(d: PtxDecoder) -> Op:
     """The storage may be reused."""
     where, site = d.address(d.operands[0]), d.site
     return lambda R, m, warps: mbarrier_ops.invalidate(warps, m, where(R), site)
@@ -37,7 +37,7 @@ def inval(d: Decoder) -> Op:
 
 @builder("mbarrier.{o:arrive|arrive_drop}{n:|.noComplete}" + _SEM + _ANY)
 @builder("mbarrier.{o:arrive|arrive_drop}.expect_tx" + _SEM + _ANY)
-def arrive(d: Decoder) -> Op:
+def arrive(d: PtxDecoder) -> Op:
     """Each lane adds its transaction bytes, then arrives; the state is the phase number."""
     parts = d.parts
     # `mbarrier.arrive.b64 state, [bar]`; remote and in inline asm `_, [bar]` or just `[bar]`.
@@ -66,7 +66,7 @@ def arrive(d: Decoder) -> Op:
 
 
 @builder("mbarrier.{o:expect_tx|complete_tx}{m:|.relaxed}{c:|.cta|.cluster}" + _ANY)
-def transactions(d: Decoder) -> Op:
+def transactions(d: PtxDecoder) -> Op:
     """Moves the transaction count without an arrival."""
     expects = d.parts[1] == "expect_tx"
     where, site = d.address(d.operands[0]), d.site
@@ -82,7 +82,7 @@ _WAIT_SEM = "{m:|.acquire|.relaxed}{c:|.cta|.cluster}"
 
 
 @builder("mbarrier.{o:test_wait|try_wait}{p:|.parity}" + _WAIT_SEM + _OWN, gate=True)
-def wait(d: Decoder) -> PhaseTest:
+def wait(d: PtxDecoder) -> PhaseTest:
     """try_wait returns false once before it sleeps until the phase completes."""
     parts = d.parts
     by_parity = "parity" in parts

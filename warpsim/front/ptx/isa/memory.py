@@ -7,14 +7,14 @@ import re
 import numpy as np
 
 from warpsim.arithmetic.reductions import reduction
-from warpsim.front.ptx.decoder import Decoder, copyto
+from warpsim.front.ptx.decoder import PtxDecoder, copyto
 from warpsim.front.ptx.registry import builder
 from warpsim.front.ptx.syntax import Address, Symbol
 from warpsim.front.ptx.types import width_of
 from warpsim.machine.copies import remote
 from warpsim.machine.core import forms
 from warpsim.machine.core.arrays import Array, Mask
-from warpsim.machine.counts.access import Access
+from warpsim.machine.counts.access import AccessKind
 from warpsim.machine.memory.layout import WINDOW, WINDOW_BITS
 from warpsim.machine.wave.machine import Op, WarpSet
 
@@ -45,10 +45,10 @@ _ACQUIRE = "{o:.acquire.cta|.acquire.cluster|.acquire.gpu|.acquire.sys}"
 _RELEASE = "{o:.release.cta|.release.cluster|.release.gpu|.release.sys}"
 
 
-class Form:
+class PtxAccessForm:
     """What the modifiers of a load or a store say."""
 
-    def __init__(self, d: Decoder) -> None:
+    def __init__(self, d: PtxDecoder) -> None:
         parts = d.parts
         self.kind = parts[-1]
         self.space = next((SPACES[part] for part in parts if part in SPACES), "generic")
@@ -74,9 +74,9 @@ class Form:
         self.used = d.instruction.used_bytes
         d.note_unit(self.space, self.element)
 
-    def access(self, *, store: bool, relaxed: bool) -> Access:
+    def access(self, *, store: bool, relaxed: bool) -> AccessKind:
         coherent = "nc" not in self.site.opcode.split(".")
-        return Access(
+        return AccessKind(
             self.site,
             self.element,
             self.elements,
@@ -97,7 +97,7 @@ class Form:
         # As int32: a bit for each byte of the 32 that there are at most.
         used = -1 if self.used is None else (self.used & 0xFFFFFFFF ^ 1 << 31) - (1 << 31)
         numbers = (*where, self.element, self.elements, self.kind[0] == "s", coherent, used)
-        return forms.Formed(op, forms.Form(name, slots, numbers, offset))
+        return forms.Formed(op, forms.CompiledForm(name, slots, numbers, offset))
 
 
 @builder("ld{n:|.nc}" + _SPACE + _HINT + _L2 + _VECTOR + "." + _TYPE)
@@ -106,9 +106,9 @@ class Form:
 @builder("ld" + _SPACED + _RELAXED + _HINT + _L2 + _VECTOR + "." + _TYPE)
 @builder("ld" + _SPACED + _ACQUIRE + _HINT + _L2 + _VECTOR + "." + _TYPE)
 @builder("ld" + _ACQUIRE + _SPACE + _HINT + _L2 + _VECTOR + "." + _TYPE)
-def ld(d: Decoder) -> Op:
+def ld(d: PtxDecoder) -> Op:
     """Every space and vector width; the cache hints have no effect."""
-    form = Form(d)
+    form = PtxAccessForm(d)
     if form.space == "param":
         return _ld_param(d, form)
     access = form.access(store=False, relaxed=form.relaxed)
@@ -122,7 +122,7 @@ def ld(d: Decoder) -> Op:
     writers = [d.loaded(slot, form.kind) for slot in targets]
     space, single = form.space, form.elements == 1
 
-    def op(R: list[Array], m: Mask, warps: WarpSet, access: Access = access) -> None:
+    def op(R: list[Array], m: Mask, warps: WarpSet, access: AccessKind = access) -> None:
         values = warps.machine.spaces[space].load(warps, where(R), access, m)
         if single:
             writers[0](R, values, m)
@@ -151,7 +151,7 @@ def ld(d: Decoder) -> Op:
     return form.compiled("ld", op, (base, *targets), d.slots[base].bits, offset)
 
 
-def _ld_param(d: Decoder, form: Form) -> Op:
+def _ld_param(d: PtxDecoder, form: PtxAccessForm) -> Op:
     arguments = d.arguments(d.operands[1], form.element, form.elements)
     if arguments is not None and not form.wide:
         return _ld_arguments(d, form, arguments)
@@ -176,7 +176,7 @@ def _ld_param(d: Decoder, form: Form) -> Op:
     return op
 
 
-def _ld_arguments(d: Decoder, form: Form, arguments: list[int]) -> Op:
+def _ld_arguments(d: PtxDecoder, form: PtxAccessForm, arguments: list[int]) -> Op:
     """Of parameters of the entry, whose values are slots."""
     targets = d.destinations(d.operands[0], form.elements)
     writers = [d.loaded(slot, form.kind) for slot in targets]
@@ -188,7 +188,7 @@ def _ld_arguments(d: Decoder, form: Form, arguments: list[int]) -> Op:
     bits = 8 * form.element
     if form.elements > 1 or d.width(targets[0]) != bits:
         return op
-    return forms.Formed(op, forms.Form(f"mov.b{bits}", (targets[0], arguments[0])))
+    return forms.Formed(op, forms.CompiledForm(f"mov.b{bits}", (targets[0], arguments[0])))
 
 
 @builder("st" + _SPACE + _HINT + _L2 + _VECTOR + "." + _TYPE)
@@ -196,9 +196,9 @@ def _ld_arguments(d: Decoder, form: Form, arguments: list[int]) -> Op:
 @builder("st" + _SPACED + _RELAXED + _HINT + _L2 + _VECTOR + "." + _TYPE)
 @builder("st" + _SPACED + _RELEASE + _HINT + _L2 + _VECTOR + "." + _TYPE)
 @builder("st" + _RELEASE + _SPACE + _HINT + _L2 + _VECTOR + "." + _TYPE)
-def st(d: Decoder) -> Op:
+def st(d: PtxDecoder) -> Op:
     """Every space and vector width; the cache hints have no effect."""
-    form = Form(d)
+    form = PtxAccessForm(d)
     space = "local" if form.space == "param" else form.space
     access = form.access(store=True, relaxed=form.relaxed)
     base, offset = d.addressed(d.operands[0])
@@ -231,7 +231,7 @@ def st(d: Decoder) -> Op:
 @builder("cp.async.bulk.prefetch.L2.global{h:|.L2::cache_hint}")
 @builder("cp.async.bulk.prefetch.tensor.{d:1d|2d|3d|4d|5d}.L2.global{m:|.tile}{h:|.L2::cache_hint}")
 @builder("prefetch{s:|.const|.param|.generic}.tensormap")
-def hint(d: Decoder) -> Op:
+def hint(d: PtxDecoder) -> Op:
     """Has no effect that a program can see."""
     for operand in d.operands:
         if isinstance(operand, Address):
@@ -246,7 +246,7 @@ def hint(d: Decoder) -> Op:
     "createpolicy.range{s:|.global}.{p:L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged}{q:|.L2::evict_unchanged|.L2::evict_first}.b64"
 )
 @builder("createpolicy.cvt.L2.b64")
-def createpolicy(d: Decoder) -> Op:
+def createpolicy(d: PtxDecoder) -> Op:
     """A policy of zero bits: cache hints have no effect."""
     target = d.destination(d.operands[0])
     return lambda R, m, warps: copyto(R[target], np.uint64(0), where=m)
@@ -260,9 +260,9 @@ def nothing(R: list[Array], m: Mask, warps: WarpSet) -> None:
     "st.async{w:|.weak}.shared::cluster.mbarrier::complete_tx::bytes{v:|.v2|.v4}"
     ".{t:b32|b64|u32|u64|s32|s64|f32|f64}"
 )
-def st_async(d: Decoder) -> Op:
+def st_async(d: PtxDecoder) -> Op:
     """Lands late, then completes its bytes on a barrier of the same CTA."""
-    form = Form(d)
+    form = PtxAccessForm(d)
     access = form.access(store=True, relaxed=True)
     where, bar = (d.address(d.operands[i]) for i in (0, 2))
     sources = d.sources(d.operands[1], form.kind, form.elements)
@@ -279,12 +279,12 @@ def st_async(d: Decoder) -> Op:
     "red.async{m:|.relaxed}{c:|.cluster}{s:|.shared::cluster}.mbarrier::complete_tx::bytes"
     ".{o:add|min|max|inc|dec|and|or|xor}.{t:u32|s32|u64|b32}"
 )
-def red_async(d: Decoder) -> Op:
+def red_async(d: PtxDecoder) -> Op:
     """Lands late, then completes its bytes on a barrier of the same CTA."""
     name, t = d.parts[-2:]
     size = width_of(t) // 8
     d.note_unit("cluster", size)
-    access = Access(d.site, size, 1, store=True, relaxed=True)
+    access = AccessKind(d.site, size, 1, store=True, relaxed=True)
     where, bar = (d.address(d.operands[i]) for i in (0, 2))
     source, function = d.source(d.operands[1], t), reduction(name, t)
 
@@ -295,10 +295,10 @@ def red_async(d: Decoder) -> Op:
 
 
 @builder("st.bulk{w:|.weak}{s:|.shared|.shared::cta}")
-def st_bulk(d: Decoder) -> Op:
+def st_bulk(d: PtxDecoder) -> Op:
     """Zeros, 8 bytes at a time (PTX ISA, st.bulk: the size is a multiple of 8, the value 0)."""
     space = next((SPACES[part] for part in d.parts if part in SPACES), "generic")
-    access = Access(d.site, 8, 1, store=True)
+    access = AccessKind(d.site, 8, 1, store=True)
     d.note_unit(space, 8)
     where, size = d.address(d.operands[0]), d.source(d.operands[1], "u64")
 

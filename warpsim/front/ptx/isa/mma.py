@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from warpsim.arithmetic import sparse
 from warpsim.arithmetic.fragments import WIDTH
-from warpsim.front.ptx.decoder import Decoder
+from warpsim.front.ptx.decoder import PtxDecoder
 from warpsim.front.ptx.registry import builder
 from warpsim.front.ptx.syntax import Immediate, Operand, Vector
 from warpsim.machine.core.arrays import Array, Mask
@@ -35,7 +35,7 @@ class _Shape(NamedTuple):
         return rows * elements * width // 1024
 
 
-def _shape(d: Decoder) -> _Shape:
+def _shape(d: PtxDecoder) -> _Shape:
     parts = [part for part in d.parts if not part.startswith("ue")]
     k = next(int(part[len("m16n8k") :]) for part in parts if part.startswith("m16n8k"))
     d_type, a_type, b_type, c_type = parts[-4:]
@@ -46,7 +46,9 @@ def _shape(d: Decoder) -> _Shape:
     return _Shape(k, a_type, b_type, d_type)
 
 
-def _product(d: Decoder, *, sparsity: Sparsity | None = None, scales: Scales | None = None) -> Op:
+def _product(
+    d: PtxDecoder, *, sparsity: Sparsity | None = None, scales: Scales | None = None
+) -> Op:
     """D, A, B and C are the first operands; what comes after them has been read."""
     shape = _shape(d)
     width = 4 if scales is not None and scales.per_row > 1 else WIDTH[shape.a_type]
@@ -88,7 +90,7 @@ def _product(d: Decoder, *, sparsity: Sparsity | None = None, scales: Scales | N
     f"{_DENSE}.{{s:m16n8k32|m16n8k64}}.row.col{{x:|.satfinite}}.s32.{{a:s4|u4}}.{{b:s4|u4}}.s32",
     sync=True,
 )
-def mma(d: Decoder) -> Op:
+def mma(d: PtxDecoder) -> Op:
     """Uses the precision of Hopper and Blackwell for any target: C and the products are aligned
     to the largest and truncated 25 bits below it. FP8 is widened to f16, as ptxas does for sm_90
     and sm_100; for sm_120 it is multiplied as it is. C and D have one type."""
@@ -96,7 +98,7 @@ def mma(d: Decoder) -> Op:
 
 
 @builder(f"{_DENSE}.m16n8k32.row.col.kind::f8f6f4.{{d:f32|f16}}.{_ANY}.{{c:f32|f16}}", sync=True)
-def mma_f8f6f4(d: Decoder) -> Op:
+def mma_f8f6f4(d: PtxDecoder) -> Op:
     """Numbers of six bits in the low bits of a byte, of four in its middle. The sum is that of the
     other types."""
     return _product(d)
@@ -121,7 +123,7 @@ def mma_f8f6f4(d: Decoder) -> Op:
     f"{_ANY}.{{c:f32|f16}}",
     sync=True,
 )
-def mma_sparse(d: Decoder) -> Op:
+def mma_sparse(d: PtxDecoder) -> Op:
     """The sum is that of the stored elements, as of a dense product of half the depth. Metadata for
     which the ISA leaves the behaviour undefined is a finding. Block-scaled forms are rejected."""
     _, _, _, _, metadata, selector = d.operands
@@ -132,7 +134,7 @@ def mma_sparse(d: Decoder) -> Op:
 
 
 def sparsity(
-    d: Decoder, metadata: Operand, selector: Operand, ordered: bool, lanes: int
+    d: PtxDecoder, metadata: Operand, selector: Operand, ordered: bool, lanes: int
 ) -> Sparsity:
     """Of an instruction for which so many of each four lanes bring metadata."""
     chosen = d.constant(selector)
@@ -158,7 +160,7 @@ def sparsity(
     "{s:ue8m0|ue4m3}",
     sync=True,
 )
-def mma_scaled(d: Decoder) -> Op:
+def mma_scaled(d: PtxDecoder) -> Op:
     """For sm_120a. The sum is that of tcgen05's block-scaled products, by MMA-Sim's model; no GPU
     of this kind has been compared."""
     *_, a, a_selector, b, b_selector = d.operands[:8]
@@ -174,7 +176,7 @@ def mma_scaled(d: Decoder) -> Op:
     return _product(d, scales=scales)
 
 
-def _selector(d: Decoder, operand: Operand, per_row: int, lanes: int) -> tuple[int, int]:
+def _selector(d: PtxDecoder, operand: Operand, per_row: int, lanes: int) -> tuple[int, int]:
     """The slots of a byte and of a thread, which choose factors: one of `lanes`."""
     if not isinstance(operand, Vector) or len(operand.items) != 2:
         raise d.refuse("has no {byte-id, thread-id} where one is expected")

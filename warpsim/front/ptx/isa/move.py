@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpsim.front.ptx.decoder import Decoder, copyto
+from warpsim.front.ptx.decoder import PtxDecoder, copyto
 from warpsim.front.ptx.registry import alu, builder
-from warpsim.front.ptx.syntax import Special, Symbol, Vector
+from warpsim.front.ptx.syntax import SpecialName, Symbol, Vector
 from warpsim.front.ptx.types import width_of
 from warpsim.machine.core.arrays import DTYPES, Array, Mask
-from warpsim.machine.core.forms import Form, Formed
-from warpsim.machine.core.registers import Register
+from warpsim.machine.core.forms import CompiledForm, Formed
+from warpsim.machine.core.registers import RegisterPart
 from warpsim.machine.memory.layout import RANK_SHIFT, SHARED_WINDOW, WINDOW_BITS
 from warpsim.machine.wave.machine import Op, WarpSet
 from warpsim.machine.wave.specials import CLOCKS
@@ -20,7 +20,7 @@ _TYPES = "{t:b16|b32|b64|u16|u32|u64|s16|s32|s64|f32|f64|pred}"
 
 
 @builder("mov.b128")
-def mov_wide(d: Decoder) -> Op:
+def mov_wide(d: PtxDecoder) -> Op:
     """Between two registers of 64 bits and one of 128, or between two of 128."""
     to, source = d.operands
     if isinstance(to, Vector):
@@ -39,7 +39,7 @@ def mov_wide(d: Decoder) -> Op:
 
 
 @builder("mov." + _TYPES)
-def mov(d: Decoder) -> Op:
+def mov(d: PtxDecoder) -> Op:
     """Registers, literals, addresses of variables, special registers; packs and unpacks vectors."""
     to, source = d.operands
     t = d.parts[-1]
@@ -47,13 +47,13 @@ def mov(d: Decoder) -> Op:
         return _unpack(d, to, t)
     if isinstance(source, Vector):
         return _pack(d, source, t)
-    if isinstance(source, Special) and source.name[1:] in CLOCKS:
+    if isinstance(source, SpecialName) and source.name[1:] in CLOCKS:
         return _clock(d, source.name)
     target, value = d.destination(to), d.source(source, t)
     return _moved(d, target, value)
 
 
-def _moved(d: Decoder, target: int, value: int) -> Op:
+def _moved(d: PtxDecoder, target: int, value: int) -> Op:
     """Copies a slot to a register as wide or wider."""
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
@@ -62,10 +62,10 @@ def _moved(d: Decoder, target: int, value: int) -> Op:
     bits = d.width(target)
     if d.slots[value].bits != bits:
         return op
-    return Formed(op, Form("mov.pred" if bits == 1 else f"mov.b{bits}", (target, value)))
+    return Formed(op, CompiledForm("mov.pred" if bits == 1 else f"mov.b{bits}", (target, value)))
 
 
-def _pack(d: Decoder, vector: Vector, t: str) -> Op:
+def _pack(d: PtxDecoder, vector: Vector, t: str) -> Op:
     """The first element becomes the low part."""
     part = width_of(t) // len(vector.items)
     target = d.destination(d.operands[0])
@@ -80,10 +80,10 @@ def _pack(d: Decoder, vector: Vector, t: str) -> Op:
 
     if d.width(target) != width_of(t):
         return op
-    return Formed(op, Form(f"pack.b{width_of(t)}.b{part}", (target, *sources)))
+    return Formed(op, CompiledForm(f"pack.b{width_of(t)}.b{part}", (target, *sources)))
 
 
-def _unpack(d: Decoder, vector: Vector, t: str) -> Op:
+def _unpack(d: PtxDecoder, vector: Vector, t: str) -> Op:
     part = width_of(t) // len(vector.items)
     value = d.source(d.operands[1], t)
     targets = [d.destination(item) for item in vector.items]
@@ -96,13 +96,13 @@ def _unpack(d: Decoder, vector: Vector, t: str) -> Op:
             copyto(R[slot], piece, where=m)
 
     # What nobody wants goes to a slot of another width.
-    wanted = [slot if isinstance(d.slots[slot], Register) else -1 for slot in targets]
+    wanted = [slot if isinstance(d.slots[slot], RegisterPart) else -1 for slot in targets]
     if any(slot >= 0 and d.width(slot) != part for slot in wanted):
         return op
-    return Formed(op, Form(f"unpack.b{width_of(t)}.b{part}", (*wanted, value)))
+    return Formed(op, CompiledForm(f"unpack.b{width_of(t)}.b{part}", (*wanted, value)))
 
 
-def _clock(d: Decoder, name: str) -> Op:
+def _clock(d: PtxDecoder, name: str) -> Op:
     target = d.destination(d.operands[0])
     shift = 32 if name == "%clock_hi" else 0
 
@@ -118,7 +118,7 @@ _SPACES = "{s:shared|shared::cta|shared::cluster|local|param|param::entry|global
 
 
 @builder("cvta{to:|.to}." + _SPACES + ".{t:u64|u32}")
-def cvta(d: Decoder) -> Op:
+def cvta(d: PtxDecoder) -> Op:
     """Generic addresses: one window of 2^40 bytes per space."""
     parts = d.parts
     back = "to" in parts
@@ -143,12 +143,12 @@ def _into(address: Array, window: np.uint64) -> Array:
     return np.where(inside, address, address + window)
 
 
-def _parameters(d: Decoder) -> set[str]:
+def _parameters(d: PtxDecoder) -> set[str]:
     return {variable.name for variable in d.function.parameters}
 
 
 @builder("isspacep." + _SPACES)
-def isspacep(d: Decoder) -> Op:
+def isspacep(d: PtxDecoder) -> Op:
     """Which window a generic address lies in."""
     space = d.parts[1]
     target, value = d.destination(d.operands[0]), d.source(d.operands[1], "u64")

@@ -10,12 +10,12 @@ import numpy as np
 from warpsim.arithmetic.floats import bf16, f16, f32
 from warpsim.arithmetic.integers import typed
 from warpsim.arithmetic.packed import packed_bool
-from warpsim.front.ptx.decoder import Decoder, copyto, pair
+from warpsim.front.ptx.decoder import PtxDecoder, copyto, pair
 from warpsim.front.ptx.isa.floating import FORMATS
 from warpsim.front.ptx.registry import alu, builder
 from warpsim.machine.core.arrays import Array, Mask
-from warpsim.machine.core.forms import Form, Formed
-from warpsim.machine.core.registers import Register
+from warpsim.machine.core.forms import CompiledForm, Formed
+from warpsim.machine.core.registers import RegisterPart
 from warpsim.machine.wave.machine import Op, WarpSet
 
 _COMPARE: dict[str, Any] = {
@@ -56,7 +56,7 @@ def _comparison(op: str, t: str, ftz: bool) -> Callable[[Array, Array], Array]:
 
 @builder(f"setp.{{o:{_INT_OPS}}}{_BOOL}.{{t:{_INT_TYPES}}}")
 @builder(f"setp.{{o:{_FLOAT_OPS}}}{_BOOL}{{ftz:|.ftz}}.{{t:f32|f64|f16|bf16}}")
-def setp(d: Decoder) -> Op:
+def setp(d: PtxDecoder) -> Op:
     """Both results p|q, and the combination with a further predicate."""
     parts = d.parts
     t = parts[-1]
@@ -85,13 +85,15 @@ def setp(d: Decoder) -> Op:
     name = ".".join(part for part in parts if part not in _COMBINE)
     slots = (p, -1 if q is None else q, a, b, c if combined else -1)
     number = 1 + [*_COMBINE.values()].index(combine) if combined else 0
-    if not isinstance(d.slots[p], Register):
+    if not isinstance(d.slots[p], RegisterPart):
         return full
-    return Formed(full if combined or q is not None else op, Form(name, slots, (number, int(flip))))
+    return Formed(
+        full if combined or q is not None else op, CompiledForm(name, slots, (number, int(flip)))
+    )
 
 
 @builder(f"setp.{{o:{_FLOAT_OPS}}}{{ftz:|.ftz}}.{{t:f16x2|bf16x2}}")
-def setp_packed(d: Decoder) -> Op:
+def setp_packed(d: PtxDecoder) -> Op:
     """p|q are the results of the low and the high half."""
     parts = d.parts
     kind = _HALVES[parts[-1].removesuffix("x2")]

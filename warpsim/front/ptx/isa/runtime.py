@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from warpsim.front.ptx.decoder import Decoder
+from warpsim.front.ptx.decoder import PtxDecoder
 from warpsim.front.ptx.registry import builder
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.wave import runtime
 from warpsim.machine.wave.machine import Op, WarpSet
 
 
-def _places(d: Decoder) -> list[int]:
+def _places(d: PtxDecoder) -> list[int]:
     """Slots of the addresses of the call's results and parameters in local memory."""
     return [d.source(operand, "u64") for operand in d.operands]
 
 
 @builder("builtin.vprintf")
-def vprintf(d: Decoder) -> Op:
+def vprintf(d: PtxDecoder) -> Op:
     """`call vprintf`: the text is kept with its CTA and thread."""
     result, form, values = _places(d)
 
@@ -28,7 +28,7 @@ def vprintf(d: Decoder) -> Op:
 
 
 @builder("builtin.assertfail")
-def assertfail(d: Decoder) -> Op:
+def assertfail(d: PtxDecoder) -> Op:
     """`call __assertfail`: ends the launch with a finding."""
     condition, file, line, *_ = _places(d)
     site = d.site
@@ -43,7 +43,7 @@ def assertfail(d: Decoder) -> Op:
 
 
 @builder("builtin.malloc")
-def malloc(d: Decoder) -> Op:
+def malloc(d: PtxDecoder) -> Op:
     """`call malloc`: from a heap of 8 MiB."""
     result, size = _places(d)
 
@@ -56,7 +56,7 @@ def malloc(d: Decoder) -> Op:
 
 
 @builder("builtin.free")
-def free(d: Decoder) -> Op:
+def free(d: PtxDecoder) -> Op:
     """`call free`: later accesses are out of bounds."""
     (address,) = _places(d)
     site = d.site

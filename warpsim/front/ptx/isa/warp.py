@@ -9,11 +9,11 @@ import numpy as np
 
 from warpsim.arithmetic.floats import f32
 from warpsim.arithmetic.integers import typed
-from warpsim.front.ptx.decoder import Decoder, copyto, pair
+from warpsim.front.ptx.decoder import PtxDecoder, copyto, pair
 from warpsim.front.ptx.registry import builder
 from warpsim.front.ptx.syntax import Immediate, Operand
 from warpsim.machine.core.arrays import Array, Mask
-from warpsim.machine.core.forms import Form, Formed
+from warpsim.machine.core.forms import CompiledForm, Formed
 from warpsim.machine.core.marks import LANE, LOADED, Origin
 from warpsim.machine.core.site import Site
 from warpsim.machine.core.warps import pack
@@ -28,7 +28,7 @@ def word(lanes: Array) -> Array:
     return np.array(pack(lanes), np.uint32)[:, None]
 
 
-def members_of(d: Decoder, operand: Operand) -> int:
+def members_of(d: PtxDecoder, operand: Operand) -> int:
     """The slot of a member mask; a lane that its own mask does not name is a finding."""
     slot = d.source(operand, "b32")
     if not (isinstance(operand, Immediate) and operand.value & 0xFFFF_FFFF == 0xFFFF_FFFF):
@@ -51,7 +51,7 @@ def groups(warps: WarpSet, m: Mask, members: Array) -> Array:
 
 
 @builder("shfl.sync.{m:up|down|bfly|idx}.b32", sync=True)
-def shfl(d: Decoder) -> Op:
+def shfl(d: PtxDecoder) -> Op:
     """Segments by the c operand; a lane out of range keeps its own value. What a lane gives that
     does not take part is followed like memory that was never written."""
     mode = d.parts[2]
@@ -78,7 +78,7 @@ def shfl(d: Decoder) -> Op:
     if d.width(target) != 32:
         return op
     slots = (target, -1 if ok_slot is None else ok_slot, a, b, c, members)
-    return Formed(op, Form(d.instruction.opcode, slots))
+    return Formed(op, CompiledForm(d.instruction.opcode, slots))
 
 
 def _absent(warps: WarpSet, m: Mask, members: Array, from_: Array) -> Array:
@@ -112,7 +112,7 @@ def _sources(mode: str, b: Array, c: Array) -> tuple[Array, Array]:
 @builder("vote.sync.ballot.b32", sync=True)
 @builder("vote.{o:all|any|uni}.sync.pred", sync=True)
 @builder("vote.ballot.sync.b32", sync=True)
-def vote(d: Decoder) -> Op:
+def vote(d: PtxDecoder) -> Op:
     """Over the lanes of the member mask."""
     mode = next(part for part in d.parts[1:] if part != "sync")
     target = d.destination(d.operands[0])
@@ -138,7 +138,7 @@ def vote(d: Decoder) -> Op:
 
 
 @builder("activemask.b32")
-def activemask(d: Decoder) -> Op:
+def activemask(d: PtxDecoder) -> Op:
     """The lanes that execute it together here; hardware may have fewer."""
     target = d.destination(d.operands[0])
 
@@ -150,7 +150,7 @@ def activemask(d: Decoder) -> Op:
 
 
 @builder("elect.sync", sync=True)
-def elect(d: Decoder) -> Op:
+def elect(d: PtxDecoder) -> Op:
     """Elects the lowest lane of the member mask."""
     lane_to, p_to = pair(d.operands[0])
     lane_slot, p_slot = d.destination(lane_to), d.destination(p_to)
@@ -166,7 +166,7 @@ def elect(d: Decoder) -> Op:
 
 
 @builder("match.any.sync.{t:b32|b64}", sync=True)
-def match_any(d: Decoder) -> Op:
+def match_any(d: PtxDecoder) -> Op:
     """The lanes of the member mask with the same value."""
     t = d.parts[-1]
     target = d.destination(d.operands[0])
@@ -181,7 +181,7 @@ def match_any(d: Decoder) -> Op:
 
 
 @builder("match.all.sync.{t:b32|b64}", sync=True)
-def match_all(d: Decoder) -> Op:
+def match_all(d: PtxDecoder) -> Op:
     """The member mask if all its lanes hold the same value, else 0."""
     t = d.parts[-1]
     first, second = pair(d.operands[0])
@@ -207,7 +207,7 @@ _REDUCE: dict[str, tuple[Any, Any]] = {
 
 @builder("redux.sync.{o:add|min|max}.{t:u32|s32}", sync=True)
 @builder("redux.sync.{o:and|or|xor}.b32", sync=True)
-def redux(d: Decoder) -> Op:
+def redux(d: PtxDecoder) -> Op:
     """Over the lanes of the member mask."""
     _, _, name, t = d.parts
     target = d.destination(d.operands[0])
@@ -231,7 +231,7 @@ def redux(d: Decoder) -> Op:
 
 
 @builder("redux.sync.{o:min|max}{a:|.abs}{n:|.NaN}.f32", sync=True)
-def redux_float(d: Decoder) -> Op:
+def redux_float(d: PtxDecoder) -> Op:
     """Over the lanes of the member mask; a NaN counts with `.NaN` only."""
     parts = d.parts
     target = d.destination(d.operands[0])
@@ -254,7 +254,7 @@ def redux_float(d: Decoder) -> Op:
 
 
 @builder("bar.warp.sync", sync=True)
-def bar_warp(d: Decoder) -> Op:
+def bar_warp(d: PtxDecoder) -> Op:
     """Synchronises the lanes and makes their memory accesses visible to each other."""
     members_of(d, d.operands[0])
     return each_warp(lambda machine, warp: machine.clocks.converge(warp))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warpsim.arithmetic import sparse
-from warpsim.front.ptx.decoder import Decoder
+from warpsim.front.ptx.decoder import PtxDecoder
 from warpsim.front.ptx.isa.mma import sparsity
 from warpsim.front.ptx.registry import builder
 from warpsim.front.ptx.syntax import Immediate, Operand, Vector
@@ -28,7 +28,7 @@ _SPARSE = "wgmma.mma_async.sp.sync.aligned." + _N
     "wgmma.mma_async.sync.aligned." + _INTEGERS_N + "k32.s32.{a:s8|u8}.{b:s8|u8}{x:|.satfinite}",
     sync=True,
 )
-def mma_async(d: Decoder) -> Op:
+def mma_async(d: PtxDecoder) -> Op:
     """The four warps' parts land together; accumulators hold poison until the wait; FP8 keeps 13
     bits as Hopper does."""
     return _joined(_decoded(d, *d.operands))
@@ -42,14 +42,14 @@ def mma_async(d: Decoder) -> Op:
     "wgmma.mma_async.sp.sync.aligned." + _INTEGERS_N + "k64.s32.{a:s8|u8}.{b:s8|u8}{x:|.satfinite}",
     sync=True,
 )
-def mma_async_sparse(d: Decoder) -> Op:
+def mma_async_sparse(d: PtxDecoder) -> Op:
     """The same, and the sum is that of the stored elements. Metadata is read at the instruction;
     one for which the ISA leaves the behaviour undefined is a finding."""
     target, a, b, metadata, selector, *rest = d.operands
     element = ELEMENT[d.parts[7]]
     lanes = sparse.groups(K_BYTES // element, 8 * element) // 4
-    found = sparsity(d, metadata, selector, False, lanes)
-    return _joined(_decoded(d, target, a, b, *rest, sparsity=found))
+    sparse_part = sparsity(d, metadata, selector, False, lanes)
+    return _joined(_decoded(d, target, a, b, *rest, sparsity=sparse_part))
 
 
 def _joined(wgmma: Wgmma) -> Op:
@@ -57,7 +57,7 @@ def _joined(wgmma: Wgmma) -> Op:
 
 
 def _decoded(
-    d: Decoder,
+    d: PtxDecoder,
     target: Operand,
     a: Operand,
     b: Operand,
@@ -94,18 +94,18 @@ def _decoded(
 
 
 @builder("wgmma.fence.sync.aligned", sync=True)
-def fence(d: Decoder) -> Op:
+def fence(d: PtxDecoder) -> Op:
     """Registers are read when the operation lands; a missing fence is a warning."""
     return each_warp(warpgroup.fence)
 
 
 @builder("wgmma.commit_group.sync.aligned", sync=True)
-def commit(d: Decoder) -> Op:
+def commit(d: PtxDecoder) -> Op:
     """Closes the warp's group."""
     return each_warp(warpgroup.commit)
 
 
 @builder("wgmma.wait_group.sync.aligned", gate=True)
-def wait(d: Decoder) -> WgmmaWait:
+def wait(d: PtxDecoder) -> WgmmaWait:
     """At most N groups pending; the registers of the others hold their results."""
     return WgmmaWait(d.site, d.constant(d.operands[0]))

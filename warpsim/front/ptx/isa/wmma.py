@@ -10,12 +10,12 @@ import re
 import numpy as np
 
 from warpsim.arithmetic.fragments import LANE, WIDTH, product
-from warpsim.front.ptx.decoder import Decoder
+from warpsim.front.ptx.decoder import PtxDecoder
 from warpsim.front.ptx.registry import builder
 from warpsim.front.ptx.syntax import Immediate, Operand, Vector
 from warpsim.front.ptx.types import width_of
 from warpsim.machine.core.arrays import Array, Mask
-from warpsim.machine.counts.access import Access
+from warpsim.machine.counts.access import AccessKind
 from warpsim.machine.wave.machine import Op, WarpSet
 
 _SHAPE = "{s:m16n16k16|m8n32k16|m32n8k16}"
@@ -49,7 +49,7 @@ def _count(operand: Operand) -> int:
 class _Tile:
     """One load or store: which addresses the lanes' elements have."""
 
-    def __init__(self, d: Decoder, store: bool) -> None:
+    def __init__(self, d: PtxDecoder, store: bool) -> None:
         parts = d.parts
         self.matrix, layout, shape = parts[2], parts[5], parts[6]
         self.width = width_of(parts[-1])
@@ -61,7 +61,7 @@ class _Tile:
             self.line, self.within = self.row, self.column
         space = "shared" if any(part.startswith("shared") for part in parts) else "generic"
         self.space = "global" if "global" in parts else space
-        self.access = Access(d.site, self.width // 8, 1, store=store)
+        self.access = AccessKind(d.site, self.width // 8, 1, store=store)
         d.note_unit(self.space, self.width // 8)
         rows, columns = _extent(self.matrix, shape)
         default = Immediate(rows if layout == "col" else columns)
@@ -83,7 +83,7 @@ class _Tile:
     f"wmma.load.{{x:a|b|c}}.sync.aligned.{_LAYOUT}.{_SHAPE}{_SPACE}.{{t:f16|bf16|f32|s32|s8|u8}}",
     sync=True,
 )
-def load(d: Decoder) -> Op:
+def load(d: PtxDecoder) -> Op:
     """Element by element: its wavefronts differ from those of the LDSM that ptxas emits."""
     tile = _Tile(d, store=False)
     targets = d.destinations(d.operands[0], _count(d.operands[0]))
@@ -99,7 +99,7 @@ def load(d: Decoder) -> Op:
 
 @builder(f"wmma.store.d.sync.aligned.{_LAYOUT}.m16n16k8{_SPACE}.f32", sync=True)
 @builder(f"wmma.store.d.sync.aligned.{_LAYOUT}.{_SHAPE}{_SPACE}.{{t:f16|f32|s32}}", sync=True)
-def store(d: Decoder) -> Op:
+def store(d: PtxDecoder) -> Op:
     """Element by element, like wmma.load."""
     tile = _Tile(d, store=True)
     sources = d.sources(d.operands[1], "b32", _count(d.operands[1]))
@@ -129,7 +129,7 @@ def store(d: Decoder) -> Op:
     "wmma.mma.sync.aligned.{a:row|col}.{b:row|col}.m16n16k8.f32.tf32.tf32.f32",
     sync=True,
 )
-def mma(d: Decoder) -> Op:
+def mma(d: PtxDecoder) -> Op:
     """K = 16 in one step, like the two HMMA.16816 or the IMMA that ptxas emits."""
     parts = [part for part in d.parts if part != "satfinite"]
     shape, rest = parts[6], parts[7:]

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from warpsim.arithmetic.reductions import global_add, global_add_64, reduction
-from warpsim.front.sass.decoder import Decoder, copyto
+from warpsim.front.sass.decoder import SassDecoder, copyto
 from warpsim.front.sass.operands import Reader, is_predicate
 from warpsim.front.sass.registry import covers
-from warpsim.front.sass.syntax import ZERO, Operand, Register
+from warpsim.front.sass.syntax import ZERO, Operand, RegisterOperand
 from warpsim.machine.core.arrays import Array, Mask
-from warpsim.machine.counts.access import Access
+from warpsim.machine.counts.access import AccessKind
 from warpsim.machine.sync import atomics
 from warpsim.machine.wave.machine import Op, WarpSet
 from warpsim.machine.wave.windows import lies_in
@@ -39,13 +39,13 @@ _ELEMENTS = {"F32": ("f32", 1), "F16": ("f16x2", 2), "BF16": ("bf16x2", 2)}
 class Update:
     """What the modifiers of an atomic operation say."""
 
-    def __init__(self, d: Decoder, space: str) -> None:
+    def __init__(self, d: SassDecoder, space: str) -> None:
         names = d.instruction.modifiers
         self.name = next(name for name in names if name in _NAMES)
         self.type = next((_KINDS[name] for name in names if name in _KINDS), "u32")
         self.words = 2 if self.type.endswith("64") else 1
         self.space = space
-        self.access = Access(d.site, 4 * self.words, 1, store=True, relaxed=True)
+        self.access = AccessKind(d.site, 4 * self.words, 1, store=True, relaxed=True)
         d.note_unit(space, 4 * self.words)
 
     def function(self) -> Callable[[Array, Array], Array] | None:
@@ -57,7 +57,7 @@ class Update:
             return global_add_64
         return reduction(self.name.lower(), self.type)
 
-    def source(self, d: Decoder, operand: Operand) -> Reader:
+    def source(self, d: SassDecoder, operand: Operand) -> Reader:
         return d.pair(operand) if self.words == 2 else d.bits(operand)
 
     def shared_too(self) -> bool:
@@ -66,7 +66,7 @@ class Update:
 
 
 def _updating(
-    d: Decoder, update: Update, target: Operand | None, where: Reader, operands: list[Operand]
+    d: SassDecoder, update: Update, target: Operand | None, where: Reader, operands: list[Operand]
 ) -> Op:
     sources = [update.source(d, operand) for operand in operands]
     targets = _targets(d, target, update.words)
@@ -83,7 +83,7 @@ def _updating(
     return op
 
 
-def _targets(d: Decoder, target: Operand | None, words: int) -> list[int]:
+def _targets(d: SassDecoder, target: Operand | None, words: int) -> list[int]:
     """Where the old value goes; empty if nobody wants it."""
     wanted = target is not None and getattr(target, "index", ZERO) != ZERO
     return d.to_words(target, words) if wanted and target is not None else []
@@ -94,7 +94,7 @@ def _patterns(stem: str, forms: tuple[str, ...], end: str) -> tuple[str, ...]:
 
 
 @covers(*_patterns("{:ATOMG|ATOM}.E", (*_FORMS, "{:EXCH|CAS}{:|.64}"), _SCOPE))
-def atomg(d: Decoder) -> Op:
+def atomg(d: SassDecoder) -> Op:
     """Gives the old value. The predicate of ATOM is whether it was done: not in local memory, and
     in shared memory only what ATOMS has too."""
     done, target, address, *operands = d.operands
@@ -102,7 +102,7 @@ def atomg(d: Decoder) -> Op:
     d.take(operands, 2 if update.name == "CAS" else 1)
     where = d.address(address, wide=True)
     op = _updating(d, update, target, where, operands)
-    if isinstance(done, Register) and done.index == ZERO:
+    if isinstance(done, RegisterOperand) and done.index == ZERO:
         return op
     if update.space == "global":
         raise d.refuse("gives a predicate, which is not covered")
@@ -124,7 +124,7 @@ def _where_possible(op: Op, where: Reader, predicate: int, shared_too: bool) -> 
 
 
 @covers(*_patterns("{:ATOMG|ATOM}.E", _VECTORS, _SCOPE), *_patterns("REDG.E", _VECTORS, _SCOPE))
-def vectors(d: Decoder) -> Op:
+def vectors(d: SassDecoder) -> Op:
     """Each element for itself."""
     target: Operand | None = None
     operands: Sequence[Operand] = d.operands
@@ -139,7 +139,10 @@ def vectors(d: Decoder) -> Op:
     targets, sources = _targets(d, target, words), d.words(d.unsigned(operand), words)
     function = global_add if kind == "f32" else reduction(name.lower(), kind)
     space = "generic" if d.instruction.base == "ATOM" else "global"
-    access, where = Access(d.site, 4, 1, store=True, relaxed=True), d.address(address, wide=True)
+    access, where = (
+        AccessKind(d.site, 4, 1, store=True, relaxed=True),
+        d.address(address, wide=True),
+    )
     d.note_unit(space, 4)
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
@@ -155,7 +158,7 @@ def vectors(d: Decoder) -> Op:
 
 
 @covers(f"{{:ATOMG|ATOM}}.E.{{:EXCH|CAS}}.128{_SCOPE}")
-def wide(d: Decoder) -> Op:
+def wide(d: SassDecoder) -> Op:
     """Four words at once."""
     unused, target, address, *operands = d.operands
     _unwanted(d, unused)
@@ -163,7 +166,7 @@ def wide(d: Decoder) -> Op:
     space = "generic" if d.instruction.base == "ATOM" else "global"
     targets, where = _targets(d, target, 4), d.address(address, wide=True)
     sources = [d.words(d.unsigned(operand), 4) for operand in operands]
-    access = Access(d.site, 8, 2, store=True, relaxed=True)
+    access = AccessKind(d.site, 8, 2, store=True, relaxed=True)
     d.note_unit(space, 16)
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
@@ -177,20 +180,22 @@ def wide(d: Decoder) -> Op:
     return op
 
 
-def _unwanted(d: Decoder, predicate: Operand) -> None:
-    if not (isinstance(predicate, Register) and predicate.file == "P" and predicate.index == ZERO):
+def _unwanted(d: SassDecoder, predicate: Operand) -> None:
+    if not (
+        isinstance(predicate, RegisterOperand) and predicate.file == "P" and predicate.index == ZERO
+    ):
         raise d.refuse("gives a predicate, which is not covered")
 
 
 @covers(*_patterns("{:REDG|RED}.E", _FORMS, _SCOPE))
-def redg(d: Decoder) -> Op:
+def redg(d: SassDecoder) -> Op:
     address, operand = d.take(d.operands, 2)
     where = d.address(address, wide=True)
     return _updating(d, Update(d, "global"), None, where, [operand])
 
 
 @covers("ATOMS.{:ADD|MIN|MAX}{:|.S32}", "ATOMS.{:INC|DEC|AND|OR|XOR}", "ATOMS.{:EXCH|CAS}{:|.64}")
-def atoms(d: Decoder) -> Op:
+def atoms(d: SassDecoder) -> Op:
     """Gives the old value."""
     target, address, *operands = d.operands
     update = Update(d, "shared")
@@ -199,7 +204,7 @@ def atoms(d: Decoder) -> Op:
 
 
 @covers("ATOMS.CAST.SPIN{:|.64}", "ATOM.E.CAST.SPIN{:|.64}")
-def cast(d: Decoder) -> Op:
+def cast(d: SassDecoder) -> Op:
     """Stores the new value where the old one is as expected: 1 where it has, else 0; of Blackwell's
     ATOMS a predicate."""
     operands: Sequence[Operand] = d.operands
@@ -210,7 +215,7 @@ def cast(d: Decoder) -> Op:
         space = "generic"
     target, address, expected, new = d.take(operands, 4)
     words = 2 if "64" in d.modifiers else 1
-    access = Access(d.site, 4 * words, 1, store=True, relaxed=True)
+    access = AccessKind(d.site, 4 * words, 1, store=True, relaxed=True)
     d.note_unit(space, 4 * words)
     generic = space == "generic"
     where = d.address(address, wide=True) if generic else d.shared_address(address)
@@ -233,12 +238,12 @@ def cast(d: Decoder) -> Op:
 
 
 @covers("ATOMS.POPC.INC.32")
-def count(d: Decoder) -> Op:
+def count(d: SassDecoder) -> Op:
     """Each active lane adds one; the old value may not be used."""
     target, address = d.take(d.operands, 2)
     if getattr(target, "index", 0) != ZERO:
         raise d.refuse("gives the old value, which is not covered")
-    access = Access(d.site, 4, 1, store=True, relaxed=True)
+    access = AccessKind(d.site, 4, 1, store=True, relaxed=True)
     d.note_unit("shared", 4)
     where, function = d.shared_address(address), reduction("add", "u32")
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 import numpy as np
 
 from warpsim.arithmetic import bits
-from warpsim.front.sass.decoder import Decoder, applied, copyto
+from warpsim.front.sass.decoder import SassDecoder, applied, copyto
 from warpsim.front.sass.operands import Reader
 from warpsim.front.sass.registry import covers
-from warpsim.front.sass.syntax import File, Other, Register
+from warpsim.front.sass.syntax import File, Other, RegisterOperand
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.wave.machine import Op, WarpSet
 
 
 @covers("MOV", "UMOV")
-def mov(d: Decoder) -> Op:
+def mov(d: SassDecoder) -> Op:
     target, a = d.take(d.operands, 2)
     return applied(d.to(target), lambda x: x, (d.bits(a),))
 
 
 @covers("MOV.SPILL")
-def spill(d: Decoder) -> Op:
+def spill(d: SassDecoder) -> Op:
     """Keeps a register of the warp in one of its lanes', in all of them."""
     target, a = d.take(d.operands, 2)
     slot, read = d.to(target), d.bits(a)
@@ -29,7 +29,7 @@ def spill(d: Decoder) -> Op:
 
 
 @covers("CS2R", "CS2R.32")
-def cs2r(d: Decoder) -> Op:
+def cs2r(d: SassDecoder) -> Op:
     """Zeros, or the clock, which counts the emulator's own steps. The size of the cluster, by which
     kernels find what the driver says of it in constant bank 0, is zero."""
     target, source = d.take(d.operands, 2)
@@ -56,12 +56,12 @@ def cs2r(d: Decoder) -> Op:
 
 
 @covers("LOP3.LUT", "LOP3.LUT.PAND", "ULOP3.LUT")
-def lop3(d: Decoder) -> Op:
+def lop3(d: SassDecoder) -> Op:
     """Any logic function of three words by its table; the predicate is whether any bit is set, or
     the last operand holds (`.PAND`: and it holds)."""
     operands = list(d.operands)
     out = None
-    if isinstance(operands[0], Register) and operands[0].file in ("P", "UP"):
+    if isinstance(operands[0], RegisterOperand) and operands[0].file in ("P", "UP"):
         out = d.to_predicate(operands.pop(0))
     target, a, b, c, table, other = d.take(operands, 6)
     slot, lut, with_ = d.to(target), d.constant(table), d.predicate(other)
@@ -71,16 +71,16 @@ def lop3(d: Decoder) -> Op:
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         result = bits.lop3(x(R), y(R), z(R), lut)
         if out is not None:
-            found = result != 0
-            found = found & with_(R) if both else found | with_(R)
-            copyto(R[out], found, where=m)
+            nonzero = result != 0
+            nonzero = nonzero & with_(R) if both else nonzero | with_(R)
+            copyto(R[out], nonzero, where=m)
         copyto(R[slot], result, where=m)
 
     return op
 
 
 @covers("PLOP3.LUT", "UPLOP3.LUT")
-def plop3(d: Decoder) -> Op:
+def plop3(d: SassDecoder) -> Op:
     """The same of three predicates, which may be the sign bits of words: two functions at once."""
     first, second, *sources, one, other = d.take(d.operands, 7)
     yes, no = d.to_predicate(first), d.to_predicate(second)
@@ -97,7 +97,7 @@ def plop3(d: Decoder) -> Op:
 
 
 @covers("SHF.{:L|R}{:|.W}.{:U32|S32|U64|S64}{:|.HI}", "USHF.{:L|R}{:|.W}.{:U32|S32|U64|S64}{:|.HI}")
-def shf(d: Decoder) -> Op:
+def shf(d: SassDecoder) -> Op:
     """A shift of {high, low}: its lower word, `.HI` its upper one. The distance is at most 32 (64
     of 64-bit types), or wraps there (`.W`)."""
     target, low, shift, high = d.take(d.operands, 4)
@@ -112,7 +112,7 @@ def shf(d: Decoder) -> Op:
 
 
 @covers("PRMT{:|.F4E|.B4E|.RC8|.ECL|.ECR|.RC16}", "UPRMT")
-def prmt(d: Decoder) -> Op:
+def prmt(d: SassDecoder) -> Op:
     """Four bytes of two words, each by four bits of a selector; modes as PTX's."""
     target, a, selector, b = d.take(d.operands, 4)
     mode = (d.instruction.modifiers or ("",))[0]
@@ -124,7 +124,7 @@ def prmt(d: Decoder) -> Op:
 
 
 @covers("BMSK{:|.W}", "UBMSK{:|.W}")
-def bmsk(d: Decoder) -> Op:
+def bmsk(d: SassDecoder) -> Op:
     target, position, length = d.take(d.operands, 3)
     wraps = "W" in d.modifiers
     return applied(
@@ -135,7 +135,7 @@ def bmsk(d: Decoder) -> Op:
 
 
 @covers("SGXT{:|.W}{:|.U32}", "USGXT{:|.W}{:|.U32}")
-def sgxt(d: Decoder) -> Op:
+def sgxt(d: SassDecoder) -> Op:
     """The low bits of a word, extended by their sign or by zeros (`.U32`)."""
     target, a, length = d.take(d.operands, 3)
     wraps, signed = "W" in d.modifiers, "U32" not in d.modifiers
@@ -147,19 +147,19 @@ def sgxt(d: Decoder) -> Op:
 
 
 @covers("BREV", "UBREV")
-def brev(d: Decoder) -> Op:
+def brev(d: SassDecoder) -> Op:
     target, a = d.take(d.operands, 2)
     return applied(d.to(target), bits.reverse, (d.integer(a),))
 
 
 @covers("POPC", "UPOPC")
-def popc(d: Decoder) -> Op:
+def popc(d: SassDecoder) -> Op:
     target, a = d.take(d.operands, 2)
     return applied(d.to(target), lambda x: np.bitwise_count(x).astype(np.uint32), (d.integer(a),))
 
 
 @covers("FLO{:|.U32}{:|.SH}", "UFLO{:|.U32}{:|.SH}")
-def flo(d: Decoder) -> Op:
+def flo(d: SassDecoder) -> Op:
     """The highest bit, of signed numbers that differs from the sign; `.SH` counts from the top."""
     target, a = d.take(d.operands, 2)
     signed, shift = "U32" not in d.modifiers, "SH" in d.modifiers
@@ -171,7 +171,7 @@ def flo(d: Decoder) -> Op:
 
 
 @covers("P2R")
-def p2r(d: Decoder) -> Op:
+def p2r(d: SassDecoder) -> Op:
     """The predicates under a mask, the other bits of a word."""
     target, file, a, mask = d.take(d.operands, 4)
     if file != Other("PR"):
@@ -179,8 +179,8 @@ def p2r(d: Decoder) -> Op:
     return _packed(d, "P", d.to(target), d.bits(a), d.constant(mask))
 
 
-def _packed(d: Decoder, file: File, slot: int, word: Reader, mask: int) -> Op:
-    places = [d.bit_of(Register(file=file, index=index)) for index in range(7)]
+def _packed(d: SassDecoder, file: File, slot: int, word: Reader, mask: int) -> Op:
+    places = [d.bit_of(RegisterOperand(file=file, index=index)) for index in range(7)]
     keep = np.uint32(mask & 0x7F)
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
@@ -193,7 +193,7 @@ def _packed(d: Decoder, file: File, slot: int, word: Reader, mask: int) -> Op:
 
 
 @covers("UP2UR")
-def up2ur(d: Decoder) -> Op:
+def up2ur(d: SassDecoder) -> Op:
     """The same of the predicates of the warp."""
     target, file, a, mask = d.take(d.operands, 4)
     if file != Other("UPR"):
@@ -202,14 +202,14 @@ def up2ur(d: Decoder) -> Op:
 
 
 @covers("R2P")
-def r2p(d: Decoder) -> Op:
+def r2p(d: SassDecoder) -> Op:
     """The bits of a word under a mask to the predicates."""
     file, a, mask = d.take(d.operands, 3)
     if file != Other("PR"):
         raise d.refuse("unpacks other than the predicates of lanes")
     word, keep = d.bits(a), d.constant(mask)
     places = [
-        (index, d.to_predicate(Register(file="P", index=index)))
+        (index, d.to_predicate(RegisterOperand(file="P", index=index)))
         for index in range(7)
         if keep >> index & 1
     ]

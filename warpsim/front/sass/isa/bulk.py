@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from warpsim.arithmetic.reductions import reduction
-from warpsim.front.sass.decoder import Decoder, once_per_warp
+from warpsim.front.sass.decoder import SassDecoder, once_per_warp
 from warpsim.front.sass.registry import covers
 from warpsim.front.sass.syntax import Operand
 from warpsim.machine.copies import bulk, cluster_launches
-from warpsim.machine.copies.copying import Destination, Reduction
+from warpsim.machine.copies.copying import CopyDestination, Reduction
 from warpsim.machine.core.arrays import Array
 from warpsim.machine.core.asynchronous import Issuer
 from warpsim.machine.wave.machine import Machine, Op
@@ -20,7 +20,7 @@ _TYPES = {
 }  # fmt: skip
 
 
-def _reduction(d: Decoder) -> Reduction:
+def _reduction(d: SassDecoder) -> Reduction:
     name, *rest = d.instruction.modifiers[2:]
     kind, size = _TYPES[rest[0] if rest else ""]
     return Reduction(reduction(name.lower(), kind), size)
@@ -30,7 +30,7 @@ def _size(R: list[Array], slot: int, row: int) -> int:
     return (int(R[slot][row, 0]) & 0xFFFF) << _CHUNK_BITS
 
 
-def _operands(d: Decoder) -> tuple[Operand, Operand, Operand]:
+def _operands(d: SassDecoder) -> tuple[Operand, Operand, Operand]:
     """(to, from, size), with a cache hint or without."""
     to, source, size = d.take(d.without_hint(), 3)
     return to, source, size
@@ -39,7 +39,7 @@ def _operands(d: Decoder) -> tuple[Operand, Operand, Operand]:
 @covers("UBLKCP.S.G{:|.MULTICAST}", "UBLKCP.S.S")
 @covers("UBLKRED.S.S.{:ADD|MIN|MAX}{:|.S32}", "UBLKRED.S.S.{:INC|DEC|AND|OR|XOR}")
 @covers("UBLKRED.S.S.ADD.U64")
-def load(d: Decoder) -> Op:
+def load(d: SassDecoder) -> Op:
     """To shared memory, from global memory or the CTA's own shared memory (`.S.S`). A pair of
     registers of the warp names the place and the mbarrier; the upper half of the size is the mask
     of CTAs for `.MULTICAST`."""
@@ -53,7 +53,7 @@ def load(d: Decoder) -> Op:
 
     def act(machine: Machine, issuer: Issuer, R: list[Array], row: int) -> None:
         ranks = int(R[count][row, 0]) >> 16 if multicast else None
-        destination = Destination(int(R[place][row, 0]), int(R[barrier][row, 0]), ranks)
+        destination = CopyDestination(int(R[place][row, 0]), int(R[barrier][row, 0]), ranks)
         first, length = d.joined(R, address, row), _size(R, count, row)
         bulk.load(machine, issuer, destination, first, length, from_shared, reduces)
 
@@ -63,7 +63,7 @@ def load(d: Decoder) -> Op:
 @covers("UBLKCP.G.S", "UBLKRED.G.S.{:ADD|MIN|MAX}{:|.S32|.U64}", "UBLKRED.G.S.{:MIN|MAX}.S64")
 @covers("UBLKRED.G.S.{:AND|OR|XOR}{:|.U64}", "UBLKRED.G.S.ADD.{:F32|F64}.RN")
 @covers("UBLKRED.G.S.{:ADD|MIN|MAX}.{:F16|BF16}.RN")
-def store(d: Decoder) -> Op:
+def store(d: SassDecoder) -> Op:
     """From shared to global memory; belongs to the warp's open group."""
     to, source, size = _operands(d)
     address, (place,) = d.uniform(to, 2), d.uniform(source, 1)
@@ -78,7 +78,7 @@ def store(d: Decoder) -> Op:
 
 
 @covers("UGETNEXTWORKID.{:SELFCAST|BROADCAST}")
-def try_cancel(d: Decoder) -> Op:
+def try_cancel(d: SassDecoder) -> Op:
     """Cancels the last cluster of the grid that has not started; the answer comes as a copy does,
     with `.BROADCAST` to all CTAs of the cluster. Of a kernel that has this instruction, two
     clusters are resident at a time."""
@@ -94,7 +94,7 @@ def try_cancel(d: Decoder) -> Op:
 
 
 @covers("UTMACMDFLUSH")
-def flush(d: Decoder) -> Op:
+def flush(d: SassDecoder) -> Op:
     """Closes the warp's group of bulk stores."""
     d.take(d.operands, 0)
     return once_per_warp(d, lambda machine, issuer, *_: bulk.commit(machine, issuer.thread))

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from warpsim.front.sass import word
-from warpsim.front.sass.decoder import Decoder, copyto
+from warpsim.front.sass.decoder import SassDecoder, copyto
 from warpsim.front.sass.isa.memory import nothing
 from warpsim.front.sass.operands import Reader
-from warpsim.front.sass.registry import Together, Turn, covers
-from warpsim.front.sass.syntax import AROUND, ZERO, Immediate, Operand, Register
+from warpsim.front.sass.registry import BranchPoint, Reconvergence, covers
+from warpsim.front.sass.syntax import AROUND, ZERO, LiteralOperand, Operand, RegisterOperand
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.core.findings import Fatal
 from warpsim.machine.core.warps import pack
@@ -26,20 +26,20 @@ _READ_LANES = frozenset({"VOTE", "VOTEU", "SHFL", "MATCH", "REDUX", "ELECT", "R2
 
 
 @covers("NOP", "YIELD", "NANOSLEEP", "NANOSLEEP.SYNCS", "ENDCOLLECTIVE", "ACQBULK", "PREEXIT")
-def idle(d: Decoder) -> Op:
+def idle(d: SassDecoder) -> Op:
     """Time is not modelled; the launch before has ended."""
     return nothing
 
 
 @covers(AROUND)
-def around(d: Decoder) -> Turn:
+def around(d: SassDecoder) -> BranchPoint:
     """The branch of the lanes for which the guard of the next instruction does not hold."""
     slot, negated = d.guard()
-    return Turn((d.site.number + 2,), slot, not negated)
+    return BranchPoint((d.site.number + 2,), slot, not negated)
 
 
 @covers("BPT.TRAP")
-def trap(d: Decoder) -> Op:
+def trap(d: SassDecoder) -> Op:
     """Ends the launch with a finding."""
     site = d.site
 
@@ -51,17 +51,17 @@ def trap(d: Decoder) -> Op:
 
 
 @covers("EXIT")
-def leave(d: Decoder) -> Turn | Exit:
+def leave(d: SassDecoder) -> BranchPoint | Exit:
     """Ends the active lanes."""
     d.take(d.operands, 0)
     if d.instruction.guard is None:
         return Exit()
     slot, negated = d.guard()
-    return Turn((-1,), slot, negated)
+    return BranchPoint((-1,), slot, negated)
 
 
 @covers("BRA", "BRA.U")
-def bra(d: Decoder) -> Turn:
+def bra(d: SassDecoder) -> BranchPoint:
     """To an address, of the lanes for which the guard and the predicate hold."""
     *predicates, target = d.operands
     targets = (d.number_at(target),)
@@ -69,13 +69,13 @@ def bra(d: Decoder) -> Turn:
     if d.instruction.guard is not None:
         conditions.append(d.guard())
     if not conditions:
-        return Turn(targets)
+        return BranchPoint(targets)
     if len(conditions) == 1:
-        return Turn(targets, *conditions[0])
-    return Turn(targets, d.scratch("branch", 1), before=_all(d, conditions))
+        return BranchPoint(targets, *conditions[0])
+    return BranchPoint(targets, d.scratch("branch", 1), before=_all(d, conditions))
 
 
-def _all(d: Decoder, conditions: Sequence[tuple[int, bool]]) -> Op:
+def _all(d: SassDecoder, conditions: Sequence[tuple[int, bool]]) -> Op:
     """Sets the predicate of a branch to whether all conditions hold."""
     result = d.scratch("branch", 1)
 
@@ -87,22 +87,22 @@ def _all(d: Decoder, conditions: Sequence[tuple[int, bool]]) -> Op:
 
 
 @covers("BRA.U.ANY")
-def bra_any(d: Decoder) -> Turn:
+def bra_any(d: SassDecoder) -> BranchPoint:
     """To an address, of all active lanes if the guard holds for any."""
     (target,) = d.take(d.operands, 1)
     if d.instruction.guard is None:
-        return Turn((d.number_at(target),))
+        return BranchPoint((d.number_at(target),))
     (slot, negated), result = d.guard(), d.scratch("branch", 1)
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         holds = ((R[slot] != negated) & warps.active(m)).any(axis=1)[:, None]
         copyto(R[result], holds, where=m)
 
-    return Turn((d.number_at(target),), result, before=op)
+    return BranchPoint((d.number_at(target),), result, before=op)
 
 
 @covers("BRA.{:DIV|CONV}")
-def bra_div(d: Decoder) -> Turn:
+def bra_div(d: SassDecoder) -> BranchPoint:
     """To an address, of the lanes for which the guard holds, if they are not all that a mask names
     but for those that have exited; with `.CONV` if they are."""
     mask, target = d.take(d.operands, 2)
@@ -117,11 +117,11 @@ def bra_div(d: Decoder) -> Turn:
         missing = members(R) & ~here & ~np.array(exited, np.uint32)[:, None]
         copyto(R[result], ((missing != 0) == divided) & lanes, where=m)
 
-    return Turn((d.number_at(target),), result, before=op)
+    return BranchPoint((d.number_at(target),), result, before=op)
 
 
 @covers("BSSY{:|.RECONVERGENT|.RELIABLE}")
-def bssy(d: Decoder) -> Op:
+def bssy(d: SassDecoder) -> Op:
     """The active lanes are those that will come together at the barrier's BSYNC."""
     barrier, target = d.take(d.operands, 2)
     number = _barrier(d, barrier)
@@ -130,14 +130,14 @@ def bssy(d: Decoder) -> Op:
 
 
 @covers("BSYNC{:|.RECONVERGENT|.RELIABLE}")
-def bsync(d: Decoder) -> Converge:
+def bsync(d: SassDecoder) -> Converge:
     """Waits for the lanes of the barrier that have neither exited nor left it."""
     (barrier,) = d.take(d.operands, 1)
     return Converge(d.site, _barrier(d, barrier))
 
 
 @covers("BREAK{:|.RELIABLE}")
-def break_(d: Decoder) -> Op:
+def break_(d: SassDecoder) -> Op:
     """The active lanes leave a barrier."""
     *predicates, barrier = d.operands
     number = _barrier(d, barrier)
@@ -153,7 +153,7 @@ def break_(d: Decoder) -> Op:
 
 
 @covers("BMOV.32.CLEAR", "BMOV.32")
-def bmov(d: Decoder) -> Op:
+def bmov(d: SassDecoder) -> Op:
     """Keeps a barrier in a register, so that a function may use it, and gives it back."""
     to, source = d.take(d.operands, 2)
     if "CLEAR" in d.modifiers:
@@ -165,20 +165,20 @@ def bmov(d: Decoder) -> Op:
     return lambda R, m, warps: convergence.give_back(warps, m, number, read(R))
 
 
-def _barrier(d: Decoder, operand: Operand) -> int:
-    if not isinstance(operand, Register) or operand.file != "B":
+def _barrier(d: SassDecoder, operand: Operand) -> int:
+    if not isinstance(operand, RegisterOperand) or operand.file != "B":
         raise d.refuse("names no convergence barrier")
     return operand.index
 
 
 @covers("WARPSYNC", "WARPSYNC.ALL")
-def warpsync(d: Decoder) -> Together:
+def warpsync(d: SassDecoder) -> Reconvergence:
     """Waits for the lanes of a mask, here or at another instruction of the kind."""
     return _together(d, d.operands, anywhere=True)
 
 
 @covers("WARPSYNC.COLLECTIVE", "WARPSYNC.COLLECTIVE.ALL")
-def collective(d: Decoder) -> Together:
+def collective(d: SassDecoder) -> Reconvergence:
     """Waits for the lanes of a mask, which execute together what follows up to ENDCOLLECTIVE. Lanes
     at different instructions of the kind are one for a barrier; for what reads other lanes they
     are not: then they hang."""
@@ -187,7 +187,7 @@ def collective(d: Decoder) -> Together:
     return _together(d, operands, anywhere=not _reads_lanes(d))
 
 
-def _reads_lanes(d: Decoder) -> bool:
+def _reads_lanes(d: SassDecoder) -> bool:
     """Whether an instruction from here to ENDCOLLECTIVE reads registers of other lanes."""
     following = itertools.islice(d.code, d.site.number, None)
     body = itertools.takewhile(lambda ins: ins.base != "ENDCOLLECTIVE", following)
@@ -195,37 +195,37 @@ def _reads_lanes(d: Decoder) -> bool:
 
 
 @covers("WARPSYNC.EXCLUSIVE")
-def exclusive(d: Decoder) -> Together:
+def exclusive(d: SassDecoder) -> Reconvergence:
     """Waits for the lanes of a mask, which execute what follows up to the next branch apart from
     lanes with other masks."""
     (mask,) = d.take(d.operands, 1)
-    return Together(d.words(d.unsigned(mask), 1)[0], anywhere=False, exclusive=True)
+    return Reconvergence(d.words(d.unsigned(mask), 1)[0], anywhere=False, exclusive=True)
 
 
-def _together(d: Decoder, operands: Sequence[Operand], *, anywhere: bool) -> Together:
+def _together(d: SassDecoder, operands: Sequence[Operand], *, anywhere: bool) -> Reconvergence:
     if "ALL" in d.modifiers:
         d.take(operands, 0)
-        return Together(-1, anywhere)
+        return Reconvergence(-1, anywhere)
     (mask,) = d.take(operands, 1)
-    if isinstance(mask, Immediate) and mask.value == FULL:
-        return Together(-1, anywhere)
-    return Together(d.words(d.unsigned(mask), 1)[0], anywhere)
+    if isinstance(mask, LiteralOperand) and mask.value == FULL:
+        return Reconvergence(-1, anywhere)
+    return Reconvergence(d.words(d.unsigned(mask), 1)[0], anywhere)
 
 
 @covers("CALL.REL.NOINC")
-def call(d: Decoder) -> Turn:
+def call(d: SassDecoder) -> BranchPoint:
     """To an address, which may be in registers: that of the return is."""
     if len(d.operands) == 2:
         d.unguarded()
         return _indirect(d, d.pair(d.operands[0]), d.constant(d.operands[1]))
     (target,) = d.take(d.operands, 1)
     if d.instruction.guard is not None:
-        return Turn((d.number_at(target),), *d.guard())
-    return Turn((d.number_at(target),))
+        return BranchPoint((d.number_at(target),), *d.guard())
+    return BranchPoint((d.number_at(target),))
 
 
 @covers("RET.REL.NODEC")
-def ret(d: Decoder) -> Turn:
+def ret(d: SassDecoder) -> BranchPoint:
     """To an address in registers, relative to the function."""
     source, base = d.take(d.operands, 2)
     d.unguarded()
@@ -233,7 +233,7 @@ def ret(d: Decoder) -> Turn:
 
 
 @covers("BRX", "BRXU")
-def brx(d: Decoder) -> Turn:
+def brx(d: SassDecoder) -> BranchPoint:
     """To an address in registers, those of the warp for BRXU, relative to the next instruction."""
     source, base = d.take(d.operands, 2)
     d.unguarded()
@@ -241,7 +241,7 @@ def brx(d: Decoder) -> Turn:
     return _indirect(d, d.pair(source), offset)
 
 
-def _indirect(d: Decoder, source: Reader, offset: int) -> Turn:
+def _indirect(d: SassDecoder, source: Reader, offset: int) -> BranchPoint:
     index, numbers = d.scratch("target", 32), d.starts()
     known = np.full(1 + max(numbers), -1, np.int64)
     for address, number in numbers.items():
@@ -254,10 +254,10 @@ def _indirect(d: Decoder, source: Reader, offset: int) -> Turn:
         number = np.where(inside, known[np.where(inside, at, 0).astype(np.int64)], -1)
         lost = (number < 0) & warps.active(m)
         if lost.any():
-            row, lane = (int(each[0]) for each in np.nonzero(lost))
+            row, lane = (int(indices[0]) for indices in np.nonzero(lost))
             sentence = f"a branch to {int(at[row, lane]):#x}, where no code is known to begin."
             warps.machine.report("out-of-bounds", sentence, site, int(warps.warps[row]))
             raise Fatal
         copyto(R[index], number.astype(np.uint32), where=m)
 
-    return Turn(tuple(range(d.length())), index=index, before=op)
+    return BranchPoint(tuple(range(d.length())), index=index, before=op)

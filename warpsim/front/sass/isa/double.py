@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from warpsim.arithmetic.floats import f64
-from warpsim.front.sass.decoder import Decoder, copyto
+from warpsim.front.sass.decoder import SassDecoder, copyto
 from warpsim.front.sass.isa.floating import COMBINE, FLOAT_COMPARE, compared, how
 from warpsim.front.sass.registry import covers
 from warpsim.machine.core.arrays import Array, Mask
@@ -16,7 +16,7 @@ from warpsim.machine.wave.machine import Op, WarpSet
 _ROUND = "{:|.RZ|.RM|.RP}"
 
 
-def _rounded(d: Decoder, function: Callable[..., Array], count: int) -> Op:
+def _rounded(d: SassDecoder, function: Callable[..., Array], count: int) -> Op:
     target, *operands = d.take(d.operands, count + 1)
     sources, write = [d.double(operand) for operand in operands], d.to_pair(target)
     rounding = how(d)["rounding"]
@@ -24,22 +24,22 @@ def _rounded(d: Decoder, function: Callable[..., Array], count: int) -> Op:
 
 
 @covers(f"DADD{_ROUND}")
-def dadd(d: Decoder) -> Op:
+def dadd(d: SassDecoder) -> Op:
     return _rounded(d, f64.add, 2)
 
 
 @covers(f"DMUL{_ROUND}")
-def dmul(d: Decoder) -> Op:
+def dmul(d: SassDecoder) -> Op:
     return _rounded(d, f64.mul, 2)
 
 
 @covers(f"DFMA{_ROUND}")
-def dfma(d: Decoder) -> Op:
+def dfma(d: SassDecoder) -> Op:
     return _rounded(d, f64.fma, 3)
 
 
 @covers(f"DSETP.{FLOAT_COMPARE}.{COMBINE}")
-def dsetp(d: Decoder) -> Op:
+def dsetp(d: SassDecoder) -> Op:
     """The comparison and its opposite, each combined with a predicate."""
     yes, no, a, b, other = d.take(d.operands, 5)
     slots, sources = (d.to_predicate(yes), d.to_predicate(no)), (d.double(a), d.double(b))
@@ -47,7 +47,7 @@ def dsetp(d: Decoder) -> Op:
 
 
 @covers("DSETP.{:MIN|MAX}.AND")
-def dsetp_extreme(d: Decoder) -> Op:
+def dsetp_extreme(d: SassDecoder) -> Op:
     """Whether the first of two numbers is the smaller, or the larger, or the only one; and whether
     both are NaN."""
     yes, no, a, b, other = d.take(d.operands, 5)

@@ -9,11 +9,11 @@ import msgspec
 import numpy as np
 
 from warpsim.arithmetic.floats import f32
-from warpsim.front.sass.decoder import Decoder, applied, copyto
+from warpsim.front.sass.decoder import SassDecoder, applied, copyto
 from warpsim.front.sass.isa.integer import COMBINATIONS, either
 from warpsim.front.sass.operands import Reader, part_of
 from warpsim.front.sass.registry import covers
-from warpsim.front.sass.syntax import ZERO, Immediate, Operand, Register
+from warpsim.front.sass.syntax import ZERO, LiteralOperand, Operand, RegisterOperand
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.wave.machine import Op, WarpSet
 
@@ -23,13 +23,13 @@ COMBINE = "{:AND|OR|XOR}"
 ONE = np.uint32(0x3F80_0000)
 
 
-def how(d: Decoder) -> dict[str, Any]:
+def how(d: SassDecoder) -> dict[str, Any]:
     """The modifiers of an operation that rounds, as keywords."""
     rounding = next((r for r in ("RZ", "RM", "RP") if r in d.modifiers), "RN")
     return {"rounding": rounding.lower(), "ftz": "FTZ" in d.modifiers, "sat": "SAT" in d.modifiers}
 
 
-def _rounded(d: Decoder, function: Callable[..., Array], count: int) -> Op:
+def _rounded(d: SassDecoder, function: Callable[..., Array], count: int) -> Op:
     target, *sources = d.take(d.operands, count + 1)
     keywords = how(d)
     return applied(
@@ -38,17 +38,17 @@ def _rounded(d: Decoder, function: Callable[..., Array], count: int) -> Op:
 
 
 @covers(f"FADD{_HOW}")
-def fadd(d: Decoder) -> Op:
+def fadd(d: SassDecoder) -> Op:
     return _rounded(d, f32.add, 2)
 
 
 @covers(f"FMUL{_HOW}")
-def fmul(d: Decoder) -> Op:
+def fmul(d: SassDecoder) -> Op:
     return _rounded(d, f32.mul, 2)
 
 
 @covers(f"FFMA{_HOW}")
-def ffma(d: Decoder) -> Op:
+def ffma(d: SassDecoder) -> Op:
     return _rounded(d, f32.fma, 3)
 
 
@@ -56,23 +56,23 @@ _PAIR = "{:|.FTZ}{:|.RZ|.RM|.RP}"
 
 
 @covers(f"FADD2{_PAIR}")
-def fadd2(d: Decoder) -> Op:
+def fadd2(d: SassDecoder) -> Op:
     return _two_rounded(d, f32.add, 2)
 
 
 @covers(f"FMUL2{_PAIR}")
-def fmul2(d: Decoder) -> Op:
+def fmul2(d: SassDecoder) -> Op:
     return _two_rounded(d, f32.mul, 2)
 
 
 @covers(f"FFMA2{_PAIR}")
-def ffma2(d: Decoder) -> Op:
+def ffma2(d: SassDecoder) -> Op:
     """The operation of two registers each, which may change places (`.LO_HI`); one register
     (`.F32`), or a literal, stands for both. With `.NP` the second one's sign is the opposite."""
     return _two_rounded(d, f32.fma, 3)
 
 
-def _two_rounded(d: Decoder, function: Callable[..., Array], count: int) -> Op:
+def _two_rounded(d: SassDecoder, function: Callable[..., Array], count: int) -> Op:
     target, *sources = d.take(d.operands, count + 1)
     keywords, pairs = how(d), [_two(d, source) for source in sources]
     lows, highs = [low for low, _ in pairs], [high for _, high in pairs]
@@ -87,12 +87,16 @@ def _two_rounded(d: Decoder, function: Callable[..., Array], count: int) -> Op:
     return op
 
 
-def _two(d: Decoder, operand: Operand) -> tuple[Reader, Reader]:
+def _two(d: SassDecoder, operand: Operand) -> tuple[Reader, Reader]:
     """The lower and the upper number of a source."""
-    if isinstance(operand, Immediate):
+    if isinstance(operand, LiteralOperand):
         return d.real(operand), d.real(operand)
     part = part_of(operand).removesuffix(".NP")
-    if not isinstance(operand, Register) or part not in ("F32", "F32x2.HI_LO", "F32x2.LO_HI"):
+    if not isinstance(operand, RegisterOperand) or part not in (
+        "F32",
+        "F32x2.HI_LO",
+        "F32x2.LO_HI",
+    ):
         raise d.refuse("has an operand that is not covered")
     first = low = high = msgspec.structs.replace(operand, part="")
     if part != "F32" and operand.index != ZERO:
@@ -104,7 +108,7 @@ def _two(d: Decoder, operand: Operand) -> tuple[Reader, Reader]:
 
 
 @covers("FMNMX3{:|.FTZ}{:|.NAN}")
-def fmnmx3(d: Decoder) -> Op:
+def fmnmx3(d: SassDecoder) -> Op:
     """The same of three numbers."""
     target, a, b, c, p = d.take(d.operands, 5)
     keywords = {"ftz": "FTZ" in d.modifiers, "nan": "NAN" in d.modifiers, "xorsign_abs": False}
@@ -118,7 +122,7 @@ def fmnmx3(d: Decoder) -> Op:
 
 
 @covers("FMNMX{:|.FTZ}{:|.NAN}{:|.XORSIGN}")
-def fmnmx(d: Decoder) -> Op:
+def fmnmx(d: SassDecoder) -> Op:
     """The smaller where the predicate holds, else the larger; a NaN counts with `.NAN` only."""
     target, a, b, p = d.take(d.operands, 4)
     sign = "XORSIGN" in d.modifiers
@@ -144,7 +148,7 @@ def comparison(name: str) -> Callable[[Any, Array, Array, bool], Array]:
 
 
 @covers(f"FSETP.{FLOAT_COMPARE}{{:|.FTZ}}.{COMBINE}")
-def fsetp(d: Decoder) -> Op:
+def fsetp(d: SassDecoder) -> Op:
     """The comparison and its opposite, each combined with a predicate."""
     yes, no, a, b, other = d.take(d.operands, 5)
     slots, sources = (d.to_predicate(yes), d.to_predicate(no)), (d.real(a), d.real(b))
@@ -152,7 +156,11 @@ def fsetp(d: Decoder) -> Op:
 
 
 def compared(
-    d: Decoder, format_: Any, slots: tuple[int, int], sources: tuple[Reader, Reader], with_: Reader
+    d: SassDecoder,
+    format_: Any,
+    slots: tuple[int, int],
+    sources: tuple[Reader, Reader],
+    with_: Reader,
 ) -> Op:
     """Two predicates of a comparison, by the instruction's modifiers."""
     names = d.instruction.modifiers
@@ -162,8 +170,8 @@ def compared(
     (yes, no), (a, b) = slots, sources
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
-        found, other = test(format_, a(R), b(R), ftz), with_(R)
-        first, second = combine(found, other), combine(~found, other)
+        holds, other = test(format_, a(R), b(R), ftz), with_(R)
+        first, second = combine(holds, other), combine(~holds, other)
         copyto(R[yes], first, where=m)
         copyto(R[no], second, where=m)
 
@@ -171,7 +179,7 @@ def compared(
 
 
 @covers(f"FSET.BF.{FLOAT_COMPARE}{{:|.FTZ}}.{COMBINE}")
-def fset(d: Decoder) -> Op:
+def fset(d: SassDecoder) -> Op:
     """1.0 where the comparison, combined with a predicate, holds, else 0.0."""
     target, a, b, other = d.take(d.operands, 4)
     names = d.instruction.modifiers
@@ -184,21 +192,21 @@ def fset(d: Decoder) -> Op:
 
 
 @covers("FSEL")
-def fsel(d: Decoder) -> Op:
+def fsel(d: SassDecoder) -> Op:
     """The first source where the predicate holds, else the second, as they are but for signs."""
     target, a, b, p = d.take(d.operands, 4)
     return applied(d.to(target), either, (d.real(a), d.real(b), d.predicate(p)))
 
 
 @covers("FCHK")
-def fchk(d: Decoder) -> Op:
+def fchk(d: SassDecoder) -> Op:
     """Whether a quotient needs the slow way: true wherever the exponents come near a limit. The
     hardware's own rule is not published; either way gives the same quotient."""
     target, a, b = d.take(d.operands, 3)
     x, y, slot = d.real(a), d.real(b), d.to_predicate(target)
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
-        over, under = (((each(R) >> np.uint32(23)) & 0xFF).astype(np.int64) for each in (x, y))
+        over, under = (((read(R) >> np.uint32(23)) & 0xFF).astype(np.int64) for read in (x, y))
         usual = (over > 25) & (over < 254) & (under > 1) & (under < 252)
         usual &= (over - under > -125) & (over - under < 126)
         copyto(R[slot], ~usual, where=m)

@@ -10,35 +10,35 @@ import numpy as np
 from warpsim.arithmetic import convert
 from warpsim.arithmetic.floats import bf16, f16
 from warpsim.arithmetic.packed import packed, packed_bool
-from warpsim.front.sass.decoder import Decoder, applied, copyto
+from warpsim.front.sass.decoder import SassDecoder, applied, copyto
 from warpsim.front.sass.isa.floating import COMBINE, FLOAT_COMPARE, comparison
 from warpsim.front.sass.isa.integer import COMBINATIONS
 from warpsim.front.sass.operands import Reader
 from warpsim.front.sass.registry import covers
-from warpsim.front.sass.syntax import Immediate, Operand
+from warpsim.front.sass.syntax import LiteralOperand, Operand
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.wave.machine import Op, WarpSet
 
 _BF16 = "BF16_V2"
 
 
-def format_of(d: Decoder) -> Any:
+def format_of(d: SassDecoder) -> Any:
     return bf16 if _BF16 in d.modifiers else f16
 
 
-def _sources(d: Decoder, operands: Sequence[Operand], count: int) -> list[Reader]:
+def _sources(d: SassDecoder, operands: Sequence[Operand], count: int) -> list[Reader]:
     """Sources of pairs; a literal is spelled as two numbers, of which the word has both."""
     merged: list[Operand] = []
     literal = False
     for operand in operands:
-        second = literal and isinstance(operand, Immediate)
-        literal = isinstance(operand, Immediate) and not second
+        second = literal and isinstance(operand, LiteralOperand)
+        literal = isinstance(operand, LiteralOperand) and not second
         if not second:
             merged.append(operand)
     return [d.pair_of_halves(operand) for operand in d.take(merged, count)]
 
 
-def _computed(d: Decoder, name: str, count: int) -> Op:
+def _computed(d: SassDecoder, name: str, count: int) -> Op:
     target, *operands = d.operands
     keywords: dict[str, Any] = {"ftz": "FTZ" in d.modifiers, "sat": "SAT" in d.modifiers}
     if name == "fma":
@@ -50,33 +50,33 @@ def _computed(d: Decoder, name: str, count: int) -> Op:
 
 
 @covers("HADD2{:|.BF16_V2}{:|.FTZ}{:|.SAT}")
-def hadd2(d: Decoder) -> Op:
+def hadd2(d: SassDecoder) -> Op:
     return _computed(d, "add", 2)
 
 
 @covers("HMUL2{:|.BF16_V2}{:|.FTZ}{:|.SAT}")
-def hmul2(d: Decoder) -> Op:
+def hmul2(d: SassDecoder) -> Op:
     return _computed(d, "mul", 2)
 
 
 @covers("HFMA2{:|.MMA}{:|.BF16_V2}{:|.FTZ}{:|.RELU|.SAT}")
-def hfma2(d: Decoder) -> Op:
+def hfma2(d: SassDecoder) -> Op:
     """a * b + c. Compilers also load constants so: zero times zero and a literal, bit for bit."""
     _, *operands = d.operands
-    if len(operands) == 4 and all(isinstance(operand, Immediate) for operand in operands[2:]):
+    if len(operands) == 4 and all(isinstance(operand, LiteralOperand) for operand in operands[2:]):
         zeros = all(getattr(operand, "index", 0) == -1 for operand in operands[:2])
         if zeros and not {"FTZ", "RELU", "SAT"} & d.modifiers:
             return _constant(d)
     return _computed(d, "fma", 3)
 
 
-def _constant(d: Decoder) -> Op:
+def _constant(d: SassDecoder) -> Op:
     value = d.bits(d.operands[-1])
     return applied(d.to(d.operands[0]), lambda x: x, (value,))
 
 
 @covers("HADD2.F32")
-def widen(d: Decoder) -> Op:
+def widen(d: SassDecoder) -> Op:
     """A half as f32: what is added to it is minus zero."""
     target, zero, a = d.take(d.operands, 3)
     if getattr(zero, "index", 0) != -1 or not getattr(zero, "negated", False):
@@ -85,7 +85,7 @@ def widen(d: Decoder) -> Op:
 
 
 @covers("HMNMX2{:|.BF16_V2}{:|.FTZ}{:|.NAN}{:|.XORSIGN}")
-def hmnmx2(d: Decoder) -> Op:
+def hmnmx2(d: SassDecoder) -> Op:
     """The smaller where the predicate holds, else the larger; a NaN counts with `.NAN` only."""
     target, a, b, p = d.take(d.operands, 4)
     format_, sign = format_of(d), "XORSIGN" in d.modifiers
@@ -95,7 +95,7 @@ def hmnmx2(d: Decoder) -> Op:
 
     def function(x: Array, y: Array, smaller: Array) -> Array:
         least, most = (
-            packed(each, x, y, **keywords) for each in (format_.minimum, format_.maximum)
+            packed(extremum, x, y, **keywords) for extremum in (format_.minimum, format_.maximum)
         )
         return np.where(smaller, least, most)
 
@@ -104,7 +104,7 @@ def hmnmx2(d: Decoder) -> Op:
 
 
 @covers(f"HSETP2{{:|.BF16_V2}}.{FLOAT_COMPARE}{{:|.FTZ}}.{COMBINE}")
-def hsetp2(d: Decoder) -> Op:
+def hsetp2(d: SassDecoder) -> Op:
     """The comparisons of the lower and of the upper halves, each combined with a predicate."""
     low, high, *operands, other = d.operands
     slots = d.to_predicate(low), d.to_predicate(high)
@@ -122,7 +122,7 @@ def hsetp2(d: Decoder) -> Op:
     return op
 
 
-def _test(d: Decoder) -> tuple[Callable[[Any, Array, Array], Array], Callable[..., Array]]:
+def _test(d: SassDecoder) -> tuple[Callable[[Any, Array, Array], Array], Callable[..., Array]]:
     """The comparison of an instruction, and what combines it with a predicate."""
     names = [name for name in d.instruction.modifiers if name not in (_BF16, "BF")]
     test, ftz = comparison(names[0]), "FTZ" in names
@@ -130,7 +130,7 @@ def _test(d: Decoder) -> tuple[Callable[[Any, Array, Array], Array], Callable[..
 
 
 @covers(f"HSET2{{:|.BF16_V2}}{{:|.BF}}.{FLOAT_COMPARE}{{:|.FTZ}}.{COMBINE}")
-def hset2(d: Decoder) -> Op:
+def hset2(d: SassDecoder) -> Op:
     """The same as two halves: ones where it holds, 1.0 with `.BF`, else zeros."""
     target, *operands, other = d.operands
     a, b = _sources(d, operands, 2)

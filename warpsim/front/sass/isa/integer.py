@@ -8,10 +8,10 @@ import numpy as np
 
 from warpsim.arithmetic import convert
 from warpsim.arithmetic.packed import halves, join
-from warpsim.front.sass.decoder import Decoder, applied, copyto
+from warpsim.front.sass.decoder import SassDecoder, applied, copyto
 from warpsim.front.sass.operands import Reader
 from warpsim.front.sass.registry import covers
-from warpsim.front.sass.syntax import Immediate, Operand
+from warpsim.front.sass.syntax import LiteralOperand, Operand
 from warpsim.machine.core import registers
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.wave.machine import Op, WarpSet
@@ -41,7 +41,7 @@ def signed(a: Array) -> Array:
 
 
 @covers("IADD3", "IADD3.X", "UIADD3", "UIADD3.X")
-def iadd3(d: Decoder) -> Op:
+def iadd3(d: SassDecoder) -> Op:
     """a + b + c; the predicates are whether it reaches 2^32 and 2^33, a negated operand being
     ~x + 1. `.X` takes in two carries."""
     first, carries, rest = d.split()
@@ -66,7 +66,7 @@ def iadd3(d: Decoder) -> Op:
 
 
 @covers("UIADD3.64")
-def uiadd3_wide(d: Decoder) -> Op:
+def uiadd3_wide(d: SassDecoder) -> Op:
     """The same of 64 bits without carries; a literal is extended by its sign."""
     target, carries, rest = d.split()
     if any(d.truth(carry) is not True for carry in carries):
@@ -76,8 +76,8 @@ def uiadd3_wide(d: Decoder) -> Op:
     return lambda R, m, warps: write(R, terms[0](R) + terms[1](R) + terms[2](R), m)
 
 
-def _wide(d: Decoder, operand: Operand) -> Reader:
-    if isinstance(operand, Immediate):
+def _wide(d: SassDecoder, operand: Operand) -> Reader:
+    if isinstance(operand, LiteralOperand):
         value = operand.value - (operand.value >> 31 << 32)
         slot = d.slot(registers.Literal(value % (1 << 64), 64))
         return lambda R: R[slot]
@@ -85,7 +85,7 @@ def _wide(d: Decoder, operand: Operand) -> Reader:
 
 
 @covers("IMAD{:|.U32|.MOV|.MOV.U32|.IADD|.IADD.U32|.SHL|.SHL.U32}", "UIMAD{:|.U32|.MOV|.IADD}")
-def imad(d: Decoder) -> Op:
+def imad(d: SassDecoder) -> Op:
     """The low 32 bits of a * b + c."""
     first, carries, rest = d.split()
     if carries:
@@ -95,7 +95,7 @@ def imad(d: Decoder) -> Op:
 
 
 @covers("IMAD{:|.U32}.X")
-def imad_extended(d: Decoder) -> Op:
+def imad_extended(d: SassDecoder) -> Op:
     """The low 32 bits of a * b + c + carry."""
     first, carries, rest = d.split()
     operands = d.take(rest, 4)
@@ -105,7 +105,7 @@ def imad_extended(d: Decoder) -> Op:
     return applied(d.to(first), lambda x, y, z, p: x * y + z + p.astype(np.uint32), sources)
 
 
-def _product(d: Decoder, rest: list[Operand]) -> Callable[[list[Array]], tuple[Array, Array]]:
+def _product(d: SassDecoder, rest: list[Operand]) -> Callable[[list[Array]], tuple[Array, Array]]:
     """(a * b + c + carry as 64 bits, whether the sum has carried)."""
     extended, unsigned = "X" in d.modifiers, "U32" in d.modifiers
     operands = d.take(rest, 4 if extended else 3)
@@ -129,7 +129,7 @@ def _product(d: Decoder, rest: list[Operand]) -> Callable[[list[Array]], tuple[A
 
 
 @covers("IMAD.WIDE{:|.U32}{:|.X}", "UIMAD.WIDE{:|.U32}")
-def imad_wide(d: Decoder) -> Op:
+def imad_wide(d: SassDecoder) -> Op:
     """64 bits of a * b + c, c of 64 bits; the predicate is the sum's carry, `.X` takes one in."""
     first, carries, rest = d.split()
     compute, write = _product(d, rest), d.to_pair(first)
@@ -137,7 +137,7 @@ def imad_wide(d: Decoder) -> Op:
 
 
 @covers("IMAD.HI{:|.U32}", "UIMAD.HI{:|.U32}")
-def imad_high(d: Decoder) -> Op:
+def imad_high(d: SassDecoder) -> Op:
     """The upper half of a * b + c, c of 64 bits; the predicate is the sum's carry."""
     first, carries, rest = d.split()
     compute, target = _product(d, rest), d.to(first)
@@ -149,7 +149,7 @@ def imad_high(d: Decoder) -> Op:
 
 
 def _with_carries(
-    d: Decoder,
+    d: SassDecoder,
     compute: Callable[[list[Array]], tuple[Array, Array]],
     write: Callable[[list[Array], Array, Mask], None],
     carries: Sequence[Operand],
@@ -168,7 +168,7 @@ def _with_carries(
 
 @covers("LEA", "LEA.HI{:|.SX32}{:|.X}", "LEA.HI.X.SX32")
 @covers("ULEA", "ULEA.HI{:|.SX32}{:|.X}", "ULEA.HI.X.SX32")
-def lea(d: Decoder) -> Op:
+def lea(d: SassDecoder) -> Op:
     """(a << k) + b with its carry; `.HI` the upper half of {c, a} << k, or of a with its sign
     (`.SX32`), and `.X` takes a carry in."""
     first, carries, rest = d.split()
@@ -206,7 +206,7 @@ def lea(d: Decoder) -> Op:
 
 @covers(f"ISETP.{_COMPARE}{{:|.U32}}.{_COMBINE}{{:|.EX}}")
 @covers(f"UISETP.{_COMPARE}{{:|.U32}}.{_COMBINE}{{:|.EX}}")
-def isetp(d: Decoder) -> Op:
+def isetp(d: SassDecoder) -> Op:
     """The comparison and its opposite, each combined with a predicate; `.EX` compares the upper
     halves of numbers whose lower ones have been compared."""
     compare, combine = (
@@ -222,11 +222,11 @@ def isetp(d: Decoder) -> Op:
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         x, y = a(R), b(R)
-        found = test(x, y) if unsigned else test(signed(x), signed(y))
+        holds = test(x, y) if unsigned else test(signed(x), signed(y))
         if low is not None and compare not in "FT":
-            found = np.where(x == y, low(R), found)
+            holds = np.where(x == y, low(R), holds)
         with_ = other(R)
-        first, second = join_(found, with_), join_(~found, with_)
+        first, second = join_(holds, with_), join_(~holds, with_)
         copyto(R[yes], first, where=m)
         copyto(R[no], second, where=m)
 
@@ -238,26 +238,26 @@ def either(x: Array, y: Array, first: Array) -> Array:
 
 
 @covers("SEL", "USEL")
-def sel(d: Decoder) -> Op:
+def sel(d: SassDecoder) -> Op:
     """The first source where the predicate holds, else the second."""
     target, a, b, p = d.take(d.operands, 4)
     return applied(d.to(target), either, (d.integer(a), d.integer(b), d.predicate(p)))
 
 
 @covers("IABS")
-def iabs(d: Decoder) -> Op:
+def iabs(d: SassDecoder) -> Op:
     target, a = d.take(d.operands, 2)
     return applied(d.to(target), lambda x: np.abs(signed(x)).view(np.uint32), (d.integer(a),))
 
 
 @covers("VIADD", "UVIADD")
-def viadd(d: Decoder) -> Op:
+def viadd(d: SassDecoder) -> Op:
     target, a, b = d.take(d.operands, 3)
     return applied(d.to(target), np.add, (d.integer(a), d.integer(b)))
 
 
 @covers("VIADD.16x2")
-def viadd_pairs(d: Decoder) -> Op:
+def viadd_pairs(d: SassDecoder) -> Op:
     """The sums of the halves of words."""
     target, a, b = d.take(d.operands, 3)
 
@@ -268,7 +268,7 @@ def viadd_pairs(d: Decoder) -> Op:
 
 
 @covers("VABSDIFF{:|.U32}")
-def distance(d: Decoder) -> Op:
+def distance(d: SassDecoder) -> Op:
     """|a - b| + c"""
     target, *sources = d.take(d.operands, 4)
     unsigned = "U32" in d.modifiers
@@ -281,20 +281,20 @@ def distance(d: Decoder) -> Op:
 
 
 @covers("VABSDIFF4{:|.U8}")
-def byte_distances(d: Decoder) -> Op:
+def byte_distances(d: SassDecoder) -> Op:
     """The distances of the bytes, side by side; the last source has no effect."""
     target, a, b, _ = d.take(d.operands, 4)
     kind = "u1" if "U8" in d.modifiers else "i1"
 
     def function(x: Array, y: Array) -> Array:
-        u, v = (_bytes(each, kind).astype(np.int16) for each in (x, y))
+        u, v = (_bytes(source, kind).astype(np.int16) for source in (x, y))
         return np.ascontiguousarray(np.abs(u - v).astype(np.uint8)).view(np.uint32)[..., 0]
 
     return applied(d.to(target), function, (d.bits(a), d.bits(b)))
 
 
 @covers("VABSDIFF4{:|.U8}.ACC")
-def distances(d: Decoder) -> Op:
+def distances(d: SassDecoder) -> Op:
     """The distances of the bytes, added to c."""
     target, *sources = d.take(d.operands, 4)
     kind = "u1" if "U8" in d.modifiers else "i1"
@@ -311,7 +311,7 @@ def _bytes(a: Array, kind: str) -> Array:
 
 
 @covers("IDP.4A.{:S8|U8}.{:S8|U8}", "IDP.2A.{:LO|HI}.{:S16|U16}.{:S8|U8}")
-def dot(d: Decoder) -> Op:
+def dot(d: SassDecoder) -> Op:
     """The sum of the products of parts, added to c."""
     target, *sources = d.take(d.operands, 4)
     four, high = "4A" in d.modifiers, "HI" in d.modifiers
@@ -330,7 +330,7 @@ def dot(d: Decoder) -> Op:
 
 
 @covers("I2I.{:U8|S8|U16|S16}.S32.SAT")
-def narrow(d: Decoder) -> Op:
+def narrow(d: SassDecoder) -> Op:
     """The nearest number of the narrow type, extended to 32 bits."""
     target, a = d.take(d.operands, 2)
     kind = d.instruction.modifiers[0].lower()

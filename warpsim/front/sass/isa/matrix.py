@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from warpsim.arithmetic import fragments
-from warpsim.front.sass.decoder import Decoder
+from warpsim.front.sass.decoder import SassDecoder
 from warpsim.front.sass.registry import covers
 from warpsim.front.sass.syntax import Operand
 from warpsim.machine.core.arrays import Array, Mask
@@ -21,12 +21,12 @@ _KINDS = frozenset(fragments.WIDTH)
 _NARROW = "{:E4M3|E5M2|E3M2|E2M3|E2M1}"
 
 
-def _count(d: Decoder) -> int:
+def _count(d: SassDecoder) -> int:
     return next((int(modifier) for modifier in d.modifiers if modifier in ("2", "4")), 1)
 
 
 @covers("LDSM.16.{:M88|MT88}{:|.2|.4}")
-def ldsm(d: Decoder) -> Op:
+def ldsm(d: SassDecoder) -> Op:
     """1, 2 or 4 matrices of 8 x 8, transposed with MT88."""
     target, address = d.take(d.operands, 2)
     d.note_unit("shared", 4)
@@ -43,7 +43,7 @@ def ldsm(d: Decoder) -> Op:
 
 
 @covers("STSM.16.{:M88|MT88}{:|.2|.4}")
-def stsm(d: Decoder) -> Op:
+def stsm(d: SassDecoder) -> Op:
     """1, 2 or 4 matrices of 8 x 8, transposed with MT88."""
     address, source = d.take(d.operands, 2)
     d.note_unit("shared", 4)
@@ -58,7 +58,7 @@ def stsm(d: Decoder) -> Op:
 
 
 @covers("MOVM.16.MT88")
-def movm(d: Decoder) -> Op:
+def movm(d: SassDecoder) -> Op:
     """Transposes an 8 x 8 matrix of b16."""
     target, source = d.take(d.operands, 2)
     slot, read = d.to(target), d.bits(source)
@@ -75,7 +75,7 @@ def movm(d: Decoder) -> Op:
 @covers(
     "IMMA.{:16816|16832}.{:S8|U8}.{:S8|U8}{:|.SAT}", "IMMA.{:16832|16864}.{:S4|U4}.{:S4|U4}{:|.SAT}"
 )
-def mma(d: Decoder) -> Op:
+def mma(d: SassDecoder) -> Op:
     """With the precision of Hopper and Blackwell, whatever the architecture: C and the products are
     aligned to the largest and truncated 25 bits below it."""
     return _product(d, d.take(d.operands, 4))
@@ -90,7 +90,7 @@ def mma(d: Decoder) -> Op:
     "IMMA.SP.{:16832|16864}.{:S8|U8}.{:S8|U8}{:|.SAT}",
     "IMMA.SP.{:16864|168128}.{:S4|U4}.{:S4|U4}{:|.SAT}",
 )
-def mma_sparse(d: Decoder) -> Op:
+def mma_sparse(d: SassDecoder) -> Op:
     """The sum is that of the stored elements, which metadata places; a literal chooses the lanes
     that have it."""
     *matrices, metadata, selector = d.take(d.operands, 6)
@@ -102,18 +102,18 @@ def mma_sparse(d: Decoder) -> Op:
     f"QMMA.16832.{{:F32|F16}}.{_NARROW}.{_NARROW}",
     f"QMMA.SP.16864.{{:F32|F16}}.{_NARROW}.{_NARROW}",
 )
-def mma_narrow(d: Decoder) -> Op:
+def mma_narrow(d: SassDecoder) -> Op:
     """Of sm_120: FP8 and narrower numbers, a byte each; the sum is that of HMMA."""
     return mma_sparse(d) if "SP" in d.modifiers else mma(d)
 
 
 @covers(f"QMMA.SF.16832.F32.{_NARROW}.{_NARROW}.E8")
 @covers("OMMA.SF.16864.F32.E2M1.E2M1.E8", "OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X")
-def mma_scaled(d: Decoder) -> Op:
+def mma_scaled(d: SassDecoder) -> Op:
     """Of sm_120: a register each with scale factors of A and of B, and one of the warp that selects
     them: byte and thread of A's in bits 0 and 2, of B's in bits 3 and 5."""
     *matrices, a, b, selector = d.take(d.operands, 7)
-    slots = [d.words(d.unsigned(each), 1)[0] for each in (a, b, selector)]
+    slots = [d.words(d.unsigned(source), 1)[0] for source in (a, b, selector)]
     per_row = 1 if d.instruction.base == "QMMA" else 4 if "4X" in d.modifiers else 2
     scales = Scales(
         kind="ue4m3" if "UE4M3" in d.modifiers else "ue8m0",
@@ -135,7 +135,7 @@ def _selections(word: Array) -> tuple[Selection, Selection]:
 
 
 def _product(
-    d: Decoder,
+    d: SassDecoder,
     operands: Sequence[Operand],
     *,
     sparsity: Sparsity | None = None,
@@ -168,13 +168,13 @@ def _product(
     return d.by_whole_warps(op)
 
 
-def _depth(d: Decoder) -> int:
+def _depth(d: SassDecoder) -> int:
     """K, from the shape 16 x 8 x K."""
     shapes = (re.fullmatch(r"168(\d+)", name) for name in d.instruction.modifiers)
     return next(int(shape[1]) for shape in shapes if shape is not None)
 
 
-def _types(d: Decoder) -> tuple[str, str, str]:
+def _types(d: SassDecoder) -> tuple[str, str, str]:
     """Of D, A and B."""
     names = [name.lower() for name in d.instruction.modifiers if name.lower() in ("f32", *_KINDS)]
     if d.instruction.base == "IMMA":

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpsim.front.sass.decoder import Decoder, copyto
+from warpsim.front.sass.decoder import SassDecoder, copyto
 from warpsim.front.sass.registry import covers
-from warpsim.front.sass.syntax import ZERO, Address, Operand, Other, Register
+from warpsim.front.sass.syntax import ZERO, MemoryOperand, Operand, Other, RegisterOperand
 from warpsim.machine.copies import lane_copies
 from warpsim.machine.core import registers
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.core.findings import Fatal
 from warpsim.machine.core.mbarrier_words import counts
 from warpsim.machine.sync import mbarrier_ops
-from warpsim.machine.sync.gates import Pointer
+from warpsim.machine.sync.gates import AddressSlot
 from warpsim.machine.sync.mbarrier_ops import Arrival
 from warpsim.machine.sync.phases import PhaseTest
 from warpsim.machine.wave.machine import Op, WarpSet
@@ -24,14 +24,14 @@ _PARITY_AT = 31
 """In the upper half of an mbarrier's word."""
 
 
-def _unused(d: Decoder, operand: Operand) -> None:
+def _unused(d: SassDecoder, operand: Operand) -> None:
     """Refuses a result where none is modelled."""
-    if not (isinstance(operand, Register) and operand.index == ZERO):
+    if not (isinstance(operand, RegisterOperand) and operand.index == ZERO):
         raise d.refuse("gives a result, which is not covered")
 
 
 @covers("SYNCS.EXCH.64")
-def init(d: Decoder) -> Op:
+def init(d: SassDecoder) -> Op:
     """Initialises an mbarrier with the word of a new one; the old word may not be used."""
     result, address, source = d.take(d.operands, 3)
     _unused(d, result)
@@ -39,18 +39,18 @@ def init(d: Decoder) -> Op:
     where, new, site = d.shared_address(address), d.pair(source), d.site
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
-        found = counts(new(R))
-        if ((found < 0) & warps.active(m)).any():
+        value = counts(new(R))
+        if ((value < 0) & warps.active(m)).any():
             sentence = "an mbarrier is initialised with a word that is not a new one's."
             warps.machine.report("mbarrier-misuse", sentence, site, int(warps.warps[0]))
             raise Fatal
-        mbarrier_ops.init(warps, m, where(R), found, site)
+        mbarrier_ops.init(warps, m, where(R), value, site)
 
     return op
 
 
 @covers("SYNCS.CCTL.IV")
-def invalidate(d: Decoder) -> Op:
+def invalidate(d: SassDecoder) -> Op:
     """The storage may be reused."""
     (address,) = d.take(d.operands, 1)
     where, site = d.shared_address(address), d.site
@@ -58,7 +58,7 @@ def invalidate(d: Decoder) -> Op:
 
 
 @covers("SYNCS.ARRIVE.TRANS64{:|.RED|.OPTOUT|.TMASK|.TMASK.OPTOUT}{:|.A1T0|.ART0}")
-def arrive(d: Decoder) -> Op:
+def arrive(d: SassDecoder) -> Op:
     """Each lane arrives: once (`.A1T0`), as often as a register says (`.ART0`), or once after it
     has added bytes to wait for; with `.OPTOUT` it leaves the barrier. The result is the word
     before; with `.TMASK` its lower half is the mask of the lanes at the same mbarrier."""
@@ -88,7 +88,7 @@ def arrive(d: Decoder) -> Op:
 
 
 @covers("SYNCS.ARRIVE.TRANS64.RED.{:A0TR|A0TX|A0T1}")
-def transfer(d: Decoder) -> Op:
+def transfer(d: SassDecoder) -> Op:
     """Each lane adds bytes to wait for (`.A0TR`; `.A0T1`: one), or bytes that have arrived
     (`.A0TX`)."""
     result, address, source = d.take(d.operands, 3)
@@ -104,7 +104,7 @@ def transfer(d: Decoder) -> Op:
 
 
 @covers("SYNCS.PHASECHK.TRANS64{:|.TRYWAIT}")
-def wait(d: Decoder) -> PhaseTest:
+def wait(d: SassDecoder) -> PhaseTest:
     """Whether the phase with the parity of a register's sign has completed. `.TRYWAIT` says no once
     before the warp sleeps until it has."""
     result, address, source = d.take(d.operands, 3)
@@ -123,18 +123,18 @@ def wait(d: Decoder) -> PhaseTest:
     )
 
 
-def _pointer(d: Decoder, operand: Operand) -> tuple[Pointer, int | None]:
+def _pointer(d: SassDecoder, operand: Operand) -> tuple[AddressSlot, int | None]:
     """[base + uniform + offset] as a slot with an offset, and a slot that is added."""
-    if not isinstance(operand, Address):
+    if not isinstance(operand, MemoryOperand):
         raise d.refuse("has no memory operand where one is expected")
-    named = [each for each in (operand.base, operand.uniform) if each is not None]
-    slots = [d.words(d.unsigned(each), 1)[0] for each in named if each.index != ZERO]
+    named = [part for part in (operand.base, operand.uniform) if part is not None]
+    slots = [d.words(d.unsigned(part), 1)[0] for part in named if part.index != ZERO]
     slots = slots or [d.slot(registers.Literal(0, _WORD))]
-    return Pointer(slots[0], operand.offset), slots[1] if len(slots) > 1 else None
+    return AddressSlot(slots[0], operand.offset), slots[1] if len(slots) > 1 else None
 
 
 @covers("ARRIVES.LDGSTSBAR.64.{:ARVCNT|TRANSCNT}")
-def arrive_for_copies(d: Decoder) -> Op:
+def arrive_for_copies(d: SassDecoder) -> Op:
     """When the copies of the warp so far have landed, each lane arrives, or a byte of it does
     (`.TRANSCNT`)."""
     (address,) = d.take(d.operands, 1)
@@ -148,7 +148,7 @@ _HALVES = ("Rpc.LO", "Rpc.HI")
 
 
 @covers("RPCMOV.32")
-def rpcmov(d: Decoder) -> Op:
+def rpcmov(d: SassDecoder) -> Op:
     """Keeps a word of a lane, and gives it back."""
     target, source = d.take(d.operands, 2)
     if isinstance(target, Other) and target.text in _HALVES:

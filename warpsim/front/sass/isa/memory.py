@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from warpsim.front.sass.decoder import Decoder, copyto
+from warpsim.front.sass.decoder import SassDecoder, copyto
 from warpsim.front.sass.operands import Reader
 from warpsim.front.sass.registry import covers
-from warpsim.front.sass.syntax import ZERO, Constant, Immediate, Register
+from warpsim.front.sass.syntax import ZERO, ConstantOperand, LiteralOperand, RegisterOperand
 from warpsim.machine.copies import lane_copies
 from warpsim.machine.copies.lane_copies import LaneCopy
 from warpsim.machine.copies.scoreboard import GroupsWait
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.core.findings import Fatal
-from warpsim.machine.counts.access import Access
+from warpsim.machine.counts.access import AccessKind
 from warpsim.machine.wave.machine import Op, WarpSet, each_warp
 from warpsim.machine.wave.windows import lies_in
 
@@ -33,7 +33,7 @@ _QUERIED = {"S": "shared", "D": "shared::cluster", "L": "local", "G": "global"}
 
 
 @covers("QSPC.E.{:S|D|L|G}")
-def qspc(d: Decoder) -> Op:
+def qspc(d: SassDecoder) -> Op:
     """Whether a generic address leads to the CTA's shared memory, to the cluster's (`.D`), to local
     or to global memory."""
     result, unused, address = d.take(d.operands, 3)
@@ -48,18 +48,18 @@ def qspc(d: Decoder) -> Op:
     return op
 
 
-class Form:
+class SassAccessForm:
     """What the modifiers of a load or a store say."""
 
-    def __init__(self, d: Decoder) -> None:
+    def __init__(self, d: SassDecoder) -> None:
         self.space = _SPACES[d.instruction.base]
         narrow = next((_NARROW[modifier] for modifier in d.modifiers if modifier in _NARROW), None)
         self.kind = narrow[1] if narrow else "u4"
-        bits = next((int(each) for each in ("64", "128") if each in d.modifiers), 32)
+        bits = next((int(width) for width in ("64", "128") if width in d.modifiers), 32)
         self.elements = bits // 32
         element = narrow[0] if narrow else 4
         self.relaxed = "STRONG" in d.modifiers
-        self.access = Access(
+        self.access = AccessKind(
             d.site,
             element,
             self.elements,
@@ -70,7 +70,7 @@ class Form:
         d.note_unit(self.space, element)
 
 
-def _address(d: Decoder, operand: object, space: str) -> Reader:
+def _address(d: SassDecoder, operand: object, space: str) -> Reader:
     if space in ("global", "generic"):
         return d.address(operand, wide=True)  # type: ignore[arg-type]
     if space == "shared":
@@ -80,9 +80,9 @@ def _address(d: Decoder, operand: object, space: str) -> Reader:
 
 @covers(f"LDG.E{_HINTS}{_SIZE}{_STRONG}", f"LDG.E{_HINTS}{_SIZE}.CONSTANT")
 @covers(f"LD.E{_SIZE}{_STRONG}", f"LDS{_SIZE}", f"LDL{{:|.LU}}{_SIZE}")
-def load(d: Decoder) -> Op:
+def load(d: SassDecoder) -> Op:
     """Cache hints have no effect."""
-    form = Form(d)
+    form = SassAccessForm(d)
     target, source = d.take(d.operands, 2)
     where, targets = _address(d, source, form.space), d.to_words(target, form.elements)
     space, access, kind = form.space, form.access, np.dtype(form.kind)
@@ -105,9 +105,9 @@ def load(d: Decoder) -> Op:
 
 
 @covers(f"STG.E{_HINTS}{_SIZE}{_STRONG}", f"ST.E{_SIZE}{_STRONG}", f"STS{_SIZE}", f"STL{_SIZE}")
-def store(d: Decoder) -> Op:
+def store(d: SassDecoder) -> Op:
     """Cache hints have no effect."""
-    form = Form(d)
+    form = SassAccessForm(d)
     target, source = d.take(d.operands, 2)
     where, sources = _address(d, target, form.space), d.words(d.unsigned(source), form.elements)
     space, access, kind = form.space, form.access, np.dtype(f"u{form.access.element}")
@@ -131,13 +131,13 @@ _WHOLE = 8
 
 
 @covers(f"LDG.E{_HINTS}.ENL2.256{{:|.CONSTANT}}", f"LDG.E{_HINTS}.ENL2.256{_STRONG}")
-def load_256(d: Decoder) -> Op:
+def load_256(d: SassDecoder) -> Op:
     """The first run of registers is the upper half."""
     upper, lower, source = d.take(d.operands, 3)
     where = d.address(source, wide=True)
     slots = [*d.to_words(lower, _WHOLE // 2), *d.to_words(upper, _WHOLE // 2)]
     relaxed, coherent = "STRONG" in d.modifiers, "CONSTANT" not in d.modifiers
-    access = Access(d.site, 4, _WHOLE, store=False, relaxed=relaxed, coherent=coherent)
+    access = AccessKind(d.site, 4, _WHOLE, store=False, relaxed=relaxed, coherent=coherent)
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         address = where(R)
@@ -151,11 +151,11 @@ def load_256(d: Decoder) -> Op:
 
 
 @covers(f"STG.E{_HINTS}.ENL2.256{_STRONG}")
-def store_256(d: Decoder) -> Op:
+def store_256(d: SassDecoder) -> Op:
     """The first run of registers is the lower half."""
     target, *halves = d.take(d.operands, 3)
     where, relaxed = d.address(target, wide=True), "STRONG" in d.modifiers
-    access = Access(d.site, 4, _WHOLE, store=True, relaxed=relaxed)
+    access = AccessKind(d.site, 4, _WHOLE, store=True, relaxed=relaxed)
     slots = [slot for half in halves for slot in d.words(d.unsigned(half), _WHOLE // 2)]
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
@@ -169,13 +169,13 @@ def store_256(d: Decoder) -> Op:
 
 @covers("LDC{:|.U8|.S8|.U16|.S16|.64|.128}", "ULDC{:|.U8|.S8|.U16|.S16|.64}")
 @covers("LDCU{:|.U8|.S8|.U16|.S16|.64|.128}")
-def ldc(d: Decoder) -> Op:
+def ldc(d: SassDecoder) -> Op:
     """From a constant bank, at a place that a register may name."""
     target, source = d.take(d.operands, 2)
-    if not isinstance(source, Constant):
+    if not isinstance(source, ConstantOperand):
         raise d.refuse("reads no constant bank")
     narrow = next((_NARROW[modifier] for modifier in d.modifiers if modifier in _NARROW), None)
-    count = next((int(each) // 32 for each in ("64", "128") if each in d.modifiers), 1)
+    count = next((int(width) // 32 for width in ("64", "128") if width in d.modifiers), 1)
     targets = d.to_words(target, count)
     if source.register is None and narrow is None:
         slots = d.words(d.unsigned(source), count)
@@ -189,7 +189,7 @@ def ldc(d: Decoder) -> Op:
 
 
 def _indexed(
-    d: Decoder, source: Constant, targets: Sequence[int], narrow: tuple[int, str] | None
+    d: SassDecoder, source: ConstantOperand, targets: Sequence[int], narrow: tuple[int, str] | None
 ) -> Op:
     where, number = d.place_in_bank(source), source.bank
     size, kind = narrow or (4, "u4")
@@ -213,11 +213,11 @@ def _indexed(
 
 
 @covers("LDGSTS.E{:|.BYPASS}{:|.LTC64B|.LTC128B|.LTC256B}{:|.64|.128}{:|.ZFILL}")
-def ldgsts(d: Decoder) -> Op:
+def ldgsts(d: SassDecoder) -> Op:
     """Lands late. Where the predicate does not hold zeros are written; with `.ZFILL` the low bits
     of the address in global memory say how many of the last bytes are zeros."""
     to, source, *others = d.operands
-    size = next((int(each) // 8 for each in ("64", "128") if each in d.modifiers), 4)
+    size = next((int(width) // 8 for width in ("64", "128") if width in d.modifiers), 4)
     fills = "ZFILL" in d.modifiers
     bypasses, low = "BYPASS" in d.modifiers, np.uint64(size - 1)
     copy = LaneCopy(d.site, size, bypasses=bypasses, fills=fills or bool(others))
@@ -237,7 +237,7 @@ def ldgsts(d: Decoder) -> Op:
 
 
 @covers("LDGDEPBAR")
-def ldgdepbar(d: Decoder) -> Op:
+def ldgdepbar(d: SassDecoder) -> Op:
     """Closes the warp's group of copies."""
     return each_warp(lane_copies.commit)
 
@@ -247,20 +247,20 @@ _COPIES = 0
 
 
 @covers("DEPBAR.LE")
-def depbar(d: Decoder) -> GroupsWait | Op:
+def depbar(d: SassDecoder) -> GroupsWait | Op:
     """Waits until at most so many of the warp's groups of copies, and of bulk stores, are pending:
     these until they have written. Other scoreboards than the first are those of results, which are
     there at once."""
     board, allowed = d.take(d.operands, 2)
-    if not (isinstance(board, Register) and board.file == "SB"):
+    if not (isinstance(board, RegisterOperand) and board.file == "SB"):
         raise d.refuse("waits for no scoreboard")
-    if not isinstance(allowed, Immediate):
+    if not isinstance(allowed, LiteralOperand):
         raise d.refuse("has a register where a number is expected")
     return GroupsWait(d.site, allowed.value) if board.index == _COPIES else nothing
 
 
 @covers("DEPBAR")
-def wait_for_results(d: Decoder) -> Op:
+def wait_for_results(d: SassDecoder) -> Op:
     """Results of loads are there at once, so that nothing has to be waited for."""
     return nothing
 
@@ -268,14 +268,14 @@ def wait_for_results(d: Decoder) -> Op:
 @covers("MEMBAR.{:ALL|SC}.{:CTA|GPU|SYS}", "ERRBAR", "CGAERRBAR", "CCTL.IVALL")
 @covers("FENCE.VIEW.ASYNC.{:S|G|T}", "SYNCS.CCTL.IVALL", "UTMACCTL.IV")
 @covers("CCTL.E.C.LDCU.IV.DEEP")
-def fence(d: Decoder) -> Op:
+def fence(d: SassDecoder) -> Op:
     """Memory is sequentially consistent here, so that fences have nothing to do."""
     return nothing
 
 
 @covers("CCTL.E.{:PF1|PF2|PML2|DML2|RML2}")
 @covers("UBLKPF.L2", "UTMAPF.L2.{:1D|2D|3D|4D|5D}", "UTMACCTL.PF")
-def hint(d: Decoder) -> Op:
+def hint(d: SassDecoder) -> Op:
     """Has no effect that a program can see."""
     return nothing
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from warpsim.front.sass.decoder import Decoder
+from warpsim.front.sass.decoder import SassDecoder
 from warpsim.front.sass.registry import covers
-from warpsim.front.sass.syntax import Register
+from warpsim.front.sass.syntax import RegisterOperand
 from warpsim.front.sass.word import BYTES
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.core.findings import Fatal
@@ -49,7 +49,7 @@ _EFFECTS: dict[str, Callable[[Thread, Site, list[int]], int]] = dict(
 
 
 @covers("LEPC")
-def lepc(d: Decoder) -> Op:
+def lepc(d: SassDecoder) -> Op:
     """The address of an instruction."""
     target, place = d.take(d.operands, 2)
     d.number_at(place)
@@ -58,11 +58,11 @@ def lepc(d: Decoder) -> Op:
 
 
 @covers("CALL.ABS.NOINC")
-def call(d: Decoder) -> Op:
+def call(d: SassDecoder) -> Op:
     """`printf`, `assert`, `malloc` and `free`, to which no other instruction may return."""
     (target,) = d.take(d.operands, 1)
-    where, back, site = d.pair(target), d.pair(Register(file="R", index=_RETURN)), d.site
-    words = d.words(Register(file="R", index=_FIRST), _COUNT)
+    where, back, site = d.pair(target), d.pair(RegisterOperand(file="R", index=_RETURN)), d.site
+    words = d.words(RegisterOperand(file="R", index=_FIRST), _COUNT)
     following = d.instruction.address + BYTES
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:

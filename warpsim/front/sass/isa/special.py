@@ -13,10 +13,10 @@ from warpsim.arithmetic import approx, convert
 from warpsim.arithmetic.floats import f64
 from warpsim.arithmetic.formats import F32, decode
 from warpsim.arithmetic.ieee import quiet
-from warpsim.front.sass.decoder import Decoder, applied, copyto, uniformly
+from warpsim.front.sass.decoder import SassDecoder, applied, copyto, uniformly
 from warpsim.front.sass.operands import Reader
 from warpsim.front.sass.registry import covers
-from warpsim.front.sass.syntax import Special
+from warpsim.front.sass.syntax import SpecialOperand
 from warpsim.machine.core import registers
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.memory.layout import SHARED_WINDOW
@@ -32,7 +32,7 @@ _FLUSHING: dict[str, Callable[..., Array]] = {
 
 
 @covers("MUFU.{:EX2|LG2|RCP|RSQ|SQRT}")
-def mufu(d: Decoder) -> Op:
+def mufu(d: SassDecoder) -> Op:
     """The correctly rounded result; subnormal arguments and results are zeros."""
     target, a = d.take(d.operands, 2)
     function = _FLUSHING[d.instruction.modifiers[0]]
@@ -40,7 +40,7 @@ def mufu(d: Decoder) -> Op:
 
 
 @covers("MUFU.{:SIN|COS}")
-def mufu_turns(d: Decoder) -> Op:
+def mufu_turns(d: SassDecoder) -> Op:
     """Sine and cosine of an angle in turns, rounded."""
     target, a = d.take(d.operands, 2)
     function = np.sin if "SIN" in d.modifiers else np.cos
@@ -55,14 +55,14 @@ def mufu_turns(d: Decoder) -> Op:
 
 
 @covers("MUFU.TANH")
-def mufu_tanh(d: Decoder) -> Op:
+def mufu_tanh(d: SassDecoder) -> Op:
     """The correctly rounded result."""
     target, a = d.take(d.operands, 2)
     return applied(d.to(target), approx.tanh, (d.real(a),))
 
 
 @covers("MUFU.{:EX2|TANH}.{:F16|BF16}")
-def mufu_half(d: Decoder) -> Op:
+def mufu_half(d: SassDecoder) -> Op:
     """Through f32 and rounded once more; in the lower half."""
     target, a = d.take(d.operands, 2)
     name, kind = d.instruction.modifiers
@@ -77,7 +77,7 @@ def mufu_half(d: Decoder) -> Op:
 
 
 @covers("MUFU.{:RCP64H|RSQ64H}")
-def mufu_double(d: Decoder) -> Op:
+def mufu_double(d: SassDecoder) -> Op:
     """The upper word of the function of the double whose upper word is the source."""
     target, a = d.take(d.operands, 2)
     root = "RSQ64H" in d.modifiers
@@ -111,18 +111,18 @@ _WARPS = "SR_VIRTCFG"
 """The second byte of which is how many warps there may be."""
 
 
-def _special(d: Decoder, source: object) -> Reader:
+def _special(d: SassDecoder, source: object) -> Reader:
     """A special register."""
     slot = _slot(d, source)
     if slot is None:
-        warps = d.slot(registers.Special("nwarpid", 32))
+        warps = d.slot(registers.SpecialRegister("nwarpid", 32))
         return lambda R: R[warps] << np.uint32(8)
     return lambda R: R[slot]
 
 
-def _slot(d: Decoder, source: object) -> int | None:
+def _slot(d: SassDecoder, source: object) -> int | None:
     """The slot of a special register; None if it is not one of the machine's."""
-    name = source.name if isinstance(source, Special) else ""
+    name = source.name if isinstance(source, SpecialOperand) else ""
     if name == "SR_SWINHI":
         return d.slot(registers.Literal(SHARED_WINDOW >> 32, 32))
     if name == "SRZ":
@@ -131,11 +131,11 @@ def _slot(d: Decoder, source: object) -> int | None:
         return None
     if name not in _REGISTERS:
         raise d.refuse("reads a special register that the emulator does not have")
-    return d.slot(registers.Special(_REGISTERS[name], 32))
+    return d.slot(registers.SpecialRegister(_REGISTERS[name], 32))
 
 
 @covers("S2R")
-def s2r(d: Decoder) -> Op:
+def s2r(d: SassDecoder) -> Op:
     """SR_TID, SR_CTAID, SR_LANEID, lane masks, the rank in the cluster, the SM, the shared
     window."""
     target, source = d.take(d.operands, 2)
@@ -144,7 +144,7 @@ def s2r(d: Decoder) -> Op:
 
 
 @covers("S2UR")
-def s2ur(d: Decoder) -> Op:
+def s2ur(d: SassDecoder) -> Op:
     """The same, of the first active lane."""
     target, source = d.take(d.operands, 2)
     slot, special = d.to(target), _special(d, source)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from warpsim.front.sass.decoder import Decoder, once_per_warp
+from warpsim.front.sass.decoder import SassDecoder, once_per_warp
 from warpsim.front.sass.registry import covers
 from warpsim.machine.copies import tensor_copies
-from warpsim.machine.copies.copying import Destination
+from warpsim.machine.copies.copying import CopyDestination
 from warpsim.machine.core.arrays import Array
 from warpsim.machine.core.asynchronous import Issuer
 from warpsim.machine.wave.machine import Machine, Op
@@ -20,7 +20,7 @@ def _start(R: list[Array], slots: list[int], row: int) -> tuple[int, ...]:
 
 
 @covers(f"UTMALDG.{_DIMENSIONS}{{:|.MULTICAST}}{{:|.2CTA}}")
-def load(d: Decoder) -> Op:
+def load(d: SassDecoder) -> Op:
     """Consecutive registers of the warp hold the place, the mbarrier and the coordinates, a pair
     the address of the tensor map, and the upper half of another the mask of CTAs for `.MULTICAST`.
     With `.2CTA` the mbarrier may lie in the other CTA of the pair."""
@@ -33,7 +33,7 @@ def load(d: Decoder) -> Op:
 
     def act(machine: Machine, issuer: Issuer, R: list[Array], row: int) -> None:
         named = None if ranks is None else int(R[ranks][row, 0]) >> 16
-        destination = Destination(int(R[place][row, 0]), int(R[barrier][row, 0]), named, pair)
+        destination = CopyDestination(int(R[place][row, 0]), int(R[barrier][row, 0]), named, pair)
         at = d.joined(R, map_, row)
         tensor_copies.load(machine, issuer, destination, at, _start(R, start, row))
 
@@ -42,7 +42,7 @@ def load(d: Decoder) -> Op:
 
 @covers(f"UTMASTG.{_DIMENSIONS}")
 @covers(f"UTMAREDG.{_DIMENSIONS}.{{:ADD|MIN|MAX|INC|DEC|AND|OR|XOR}}")
-def store(d: Decoder) -> Op:
+def store(d: SassDecoder) -> Op:
     """The same without an mbarrier; belongs to the warp's open group."""
     dimensions, *operation = d.instruction.modifiers
     box, descriptor = d.take(d.without_hint(), 2)

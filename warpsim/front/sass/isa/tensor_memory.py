@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpsim.front.sass.decoder import Decoder, once_per_warp
+from warpsim.front.sass.decoder import SassDecoder, once_per_warp
 from warpsim.front.sass.registry import covers
-from warpsim.front.sass.syntax import ZERO, Register
+from warpsim.front.sass.syntax import ZERO, RegisterOperand
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.core.asynchronous import Issuer
 from warpsim.machine.tensor import tmem_access
-from warpsim.machine.tensor.tmem_access import EVERY, Form
+from warpsim.machine.tensor.tmem_access import EVERY, TmemForm
 from warpsim.machine.wave.machine import Machine, Op, WarpSet
 
 _UNIT = 32
@@ -28,7 +28,7 @@ _SPELLED = f"{{:|.{'|.'.join(_SHAPES)}}}{{:|.x2|.x4|.x8|.x16|.x32|.x64|.x128}}"
 
 
 @covers("UTCATOMSWS{:|.2CTA}.FIND_AND_SET.ALIGN")
-def allocate(d: Decoder) -> Op:
+def allocate(d: SassDecoder) -> Op:
     """Allocates a run of 32 columns each, in both CTAs of the pair with `.2CTA`: its first, and
     whether there was one."""
     result, target, source = d.take(d.operands, 3)
@@ -46,10 +46,10 @@ def allocate(d: Decoder) -> Op:
 
 
 @covers("UTCATOMSWS.AND")
-def free(d: Decoder) -> Op:
+def free(d: SassDecoder) -> Op:
     """Frees the runs of columns that a mask does not have; the old mask may not be used."""
     result, source = d.take(d.operands, 2)
-    if not (isinstance(result, Register) and result.index == ZERO):
+    if not (isinstance(result, RegisterOperand) and result.index == ZERO):
         raise d.refuse("gives a result, which is not covered")
     (mask,) = d.words(d.unsigned(source), 1)
 
@@ -64,20 +64,20 @@ def free(d: Decoder) -> Op:
 
 
 @covers("UVIRTCOUNT.DEALLOC.SMPOOL")
-def relinquish(d: Decoder) -> Op:
+def relinquish(d: SassDecoder) -> Op:
     """The CTA allocates no more."""
     return once_per_warp(d, lambda machine, issuer, *_: machine.tmem.relinquish(issuer.place))
 
 
-def _form(d: Decoder) -> Form:
+def _form(d: SassDecoder) -> TmemForm:
     spelled = next((modifier for modifier in d.modifiers if modifier in _SHAPES), "")
     shape, threads = _SHAPES.get(spelled, "32x32b"), _THREADS.get(spelled, EVERY)
     count = next((int(modifier[1:]) for modifier in d.modifiers if modifier[0] == "x"), 1)
-    return Form(d.site, shape, count, threads=threads)
+    return TmemForm(d.site, shape, count, threads=threads)
 
 
 @covers(f"LDTM{_SPELLED}")
-def load(d: Decoder) -> Op:
+def load(d: SassDecoder) -> Op:
     """The registers hold their values at once; without a shape it is 32x32b. Of 16x32bx2 each half
     of the warp has its own."""
     target, address = d.take(d.operands, 2)
@@ -92,7 +92,7 @@ def load(d: Decoder) -> Op:
 
 
 @covers(f"STTM{_SPELLED}")
-def store(d: Decoder) -> Op:
+def store(d: SassDecoder) -> Op:
     """Tensor memory holds the values at once; without a shape it is 32x32b."""
     address, source = d.take(d.operands, 2)
     form, where = _form(d), d.tensor_address(address)

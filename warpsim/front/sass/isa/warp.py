@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from warpsim.front.sass.decoder import Decoder, copyto, uniformly
+from warpsim.front.sass.decoder import SassDecoder, copyto, uniformly
 from warpsim.front.sass.registry import covers
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.core.warps import pack
@@ -22,7 +22,7 @@ def _word(lanes: Array) -> Array:
 
 
 @covers("SHFL.{:IDX|UP|DOWN|BFLY}")
-def shfl(d: Decoder) -> Op:
+def shfl(d: SassDecoder) -> Op:
     """As PTX's shfl: segments by the last source. What is read of an inactive lane is that lane's
     register, where hardware leaves it open."""
     ok, target, a, b, c = d.take(d.operands, 5)
@@ -67,35 +67,35 @@ def _votes(name: str, votes: Array, every: Array) -> tuple[Array, Array]:
 
 
 @covers("VOTE.{:ALL|ANY|EQ}")
-def vote(d: Decoder) -> Op:
+def vote(d: SassDecoder) -> Op:
     """Of the active lanes: who says yes, and whether all, any, or all alike do."""
     return _vote(d, uniform=False)
 
 
 @covers("VOTEU.{:ALL|ANY|EQ}")
-def voteu(d: Decoder) -> Op:
+def voteu(d: SassDecoder) -> Op:
     """The same, to registers of the warp."""
     return _vote(d, uniform=True)
 
 
-def _vote(d: Decoder, *, uniform: bool) -> Op:
+def _vote(d: SassDecoder, *, uniform: bool) -> Op:
     *targets, result, source = d.operands
     slots = [d.to(target) for target in targets]
     p, read, name = d.to_predicate(result), d.predicate(source), d.instruction.modifiers[0]
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         here = warps.active(m)
-        ballot, found = _votes(name, here & read(R), here)
+        ballot, holds = _votes(name, here & read(R), here)
         where: Mask = np.asarray(here.any(axis=1, keepdims=True)) if uniform else m
         for slot in slots:
             copyto(R[slot], ballot, where=where)
-        copyto(R[p], found, where=where)
+        copyto(R[p], holds, where=where)
 
     return op
 
 
 @covers("MATCH.ANY{:|.U64}")
-def match_any(d: Decoder) -> Op:
+def match_any(d: SassDecoder) -> Op:
     """The active lanes with the same value."""
     target, source = d.take(d.operands, 2)
     slot, read = d.to(target), d.pair(source) if "U64" in d.modifiers else d.bits(source)
@@ -109,7 +109,7 @@ def match_any(d: Decoder) -> Op:
 
 
 @covers("MATCH.ALL{:|.U64}")
-def match_all(d: Decoder) -> Op:
+def match_all(d: SassDecoder) -> Op:
     """The active lanes if they all have the same value, else 0."""
     result, target, source = d.take(d.operands, 3)
     p, slot = d.to_predicate(result), d.to(target)
@@ -135,7 +135,7 @@ _REDUCTIONS: dict[str, tuple[Any, int]] = {
 
 @covers("REDUX{:|.OR|.XOR|.SUM|.SUM.S32|.MIN|.MAX|.MIN.S32|.MAX.S32}")
 @covers("CREDUX.{:MIN|MAX}{:|.S32}")
-def redux(d: Decoder) -> Op:
+def redux(d: SassDecoder) -> Op:
     """Of the active lanes, to a register of the warp; without a name: and."""
     target, source = d.take(d.operands, 2)
     slot, read = d.to(target), d.bits(source)
@@ -159,7 +159,7 @@ def redux(d: Decoder) -> Op:
 
 
 @covers("ELECT")
-def elect(d: Decoder) -> Op:
+def elect(d: SassDecoder) -> Op:
     """The lowest active lane."""
     result, target, source = d.take(d.operands, 3)
     p, slot = d.to_predicate(result), d.to(target)
@@ -176,7 +176,7 @@ def elect(d: Decoder) -> Op:
 
 
 @covers("R2UR{:|.BROADCAST|.FILL}", "R2UR.OR")
-def r2ur(d: Decoder) -> Op:
+def r2ur(d: SassDecoder) -> Op:
     """The first active lane's value to a register of the warp. The predicate is whether a lane has
     another value, with `.OR` or held before."""
     *predicates, target, source = d.operands

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from warpsim.front.sass.decoder import Decoder
+from warpsim.front.sass.decoder import SassDecoder
 from warpsim.front.sass.operands import is_predicate
 from warpsim.front.sass.registry import covers
-from warpsim.front.sass.syntax import ZERO, Described, Operand, Other, Register
+from warpsim.front.sass.syntax import ZERO, Described, Operand, Other, RegisterOperand
 from warpsim.machine.core import registers
 from warpsim.machine.sync.register_pool import SetRegisters
 from warpsim.machine.tensor import warpgroup
@@ -31,7 +31,7 @@ _GROUP = Other("gsb0")
     f"QGMMA.SP.{_SHAPE}x64.{{:F32|F16}}.{{:E4M3|E5M2}}.{{:E4M3|E5M2}}",
 )
 @covers(f"IGMMA.SP.{_SHAPE}x64.{{:S8|U8}}.{{:S8|U8}}{{:|.SAT}}")
-def mma(d: Decoder) -> Op:
+def mma(d: SassDecoder) -> Op:
     """The four warps' parts land together; accumulators hold poison until the wait. A pair of
     registers of the warp describes B, the pair before it A, unless that is in registers. With
     `gsb0` it closes the warp's group. With `.SP` a register has metadata for A, and of HGMMA a
@@ -40,7 +40,7 @@ def mma(d: Decoder) -> Op:
     return d.by_whole_warps(lambda R, m, warps: warpgroup.join(warps, wgmma))
 
 
-def _decoded(d: Decoder) -> Wgmma:
+def _decoded(d: SassDecoder) -> Wgmma:
     operands = list(d.operands)
     commits = operands[-1] == _GROUP
     if commits:
@@ -77,26 +77,26 @@ def _decoded(d: Decoder) -> Wgmma:
     )
 
 
-def _sparsity(d: Decoder, rest: list[Operand]) -> Sparsity:
+def _sparsity(d: SassDecoder, rest: list[Operand]) -> Sparsity:
     """Taken off the end of the operands that follow the matrices."""
     selector = d.constant(rest.pop()) if d.instruction.base == "HGMMA" else 0
     (slot,) = d.words(d.unsigned(rest.pop()), 1)
     return Sparsity(slot, selector)
 
 
-def _results(d: Decoder, target: Operand, count: int) -> tuple[int, ...]:
+def _results(d: SassDecoder, target: Operand, count: int) -> tuple[int, ...]:
     """Of D; to RZ, if nobody wants it."""
     if getattr(target, "index", 0) == ZERO:
         return tuple(d.scratch(f"result {index}", 32) for index in range(count))
     return tuple(d.to_words(target, count))
 
 
-def _n(d: Decoder) -> int:
+def _n(d: SassDecoder) -> int:
     shapes = (re.fullmatch(r"64x(\d+)x\d+", name) for name in d.instruction.modifiers)
     return next(int(shape[1]) for shape in shapes if shape is not None)
 
 
-def _types(d: Decoder) -> tuple[str, str, str]:
+def _types(d: SassDecoder) -> tuple[str, str, str]:
     """Of D, A and B."""
     names = [
         name.lower()
@@ -110,19 +110,24 @@ def _types(d: Decoder) -> tuple[str, str, str]:
     return d_type, a_type, others[0] if others else a_type
 
 
-def _registers(d: Decoder, operand: Operand) -> list[int]:
+def _registers(d: SassDecoder, operand: Operand) -> list[int]:
     """Of A; the sign has been read."""
-    if not isinstance(operand, Register) or operand.part or operand.absolute or operand.inverted:
+    if (
+        not isinstance(operand, RegisterOperand)
+        or operand.part
+        or operand.absolute
+        or operand.inverted
+    ):
         raise d.refuse("has an operand that is not covered")
-    return d.words(Register(file=operand.file, index=operand.index), A_REGISTERS)
+    return d.words(RegisterOperand(file=operand.file, index=operand.index), A_REGISTERS)
 
 
-def _scale(d: Decoder, target: Operand, rest: list[Operand]) -> tuple[int, bool] | None:
+def _scale(d: SassDecoder, target: Operand, rest: list[Operand]) -> tuple[int, bool] | None:
     """The predicate of adding to D, from the operands that follow the matrices; None: always."""
     addend, *predicates = rest
     if len(predicates) > 1 or not all(is_predicate(predicate) for predicate in predicates):
         raise d.refuse("has another number of operands than are covered")
-    never = isinstance(addend, Register) and addend.index == ZERO
+    never = isinstance(addend, RegisterOperand) and addend.index == ZERO
     if never:
         return d.slot(registers.Literal(1, 1)), True
     if addend != target:
@@ -131,13 +136,13 @@ def _scale(d: Decoder, target: Operand, rest: list[Operand]) -> tuple[int, bool]
 
 
 @covers("WARPGROUP.ARRIVE")
-def fence(d: Decoder) -> Op:
+def fence(d: SassDecoder) -> Op:
     """Registers are read when the operation lands."""
     return d.by_whole_warps(each_warp(warpgroup.fence))
 
 
 @covers("WARPGROUP.DEPBAR.LE")
-def wait(d: Decoder) -> WgmmaWait:
+def wait(d: SassDecoder) -> WgmmaWait:
     """At most so many of the warp's groups pending; the registers of the others hold their
     results."""
     group, allowed = d.take(d.operands, 2)
@@ -147,7 +152,7 @@ def wait(d: Decoder) -> WgmmaWait:
 
 
 @covers("USETMAXREG.TRY_ALLOC.CTAPOOL", "USETMAXREG.DEALLOC.CTAPOOL")
-def set_registers(d: Decoder) -> SetRegisters:
+def set_registers(d: SassDecoder) -> SetRegisters:
     """Changes the warp's registers per thread. `.TRY_ALLOC` waits until others have given back
     enough, and never says that they have not."""
     *results, count = d.operands

@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 
 from warpsim import CubinError, SassSyntaxError, Schedule, UnsupportedInstruction, load_cubin, run
 from warpsim.front.sass import text
-from warpsim.front.sass.syntax import Address, Constant, Described, Immediate, Other, Register
+from warpsim.front.sass.syntax import (
+    ConstantOperand,
+    Described,
+    LiteralOperand,
+    MemoryOperand,
+    Other,
+    RegisterOperand,
+)
 from warpsim.launch import Launch, Pointer
 
 COPY = "mad.wide.u32 %d0, %t, 4, %a; ld.global.u32 %r0, [%d0];"
@@ -134,7 +141,7 @@ INDICES = st.integers(0, 254)
 @given(INDICES, st.sampled_from(["", "-", "~"]), st.sampled_from(["", ".reuse", ".H0_H0", ".64"]))
 def test_a_register_is_read_with_its_sign_and_its_part(index: int, sign: str, part: str):
     read = text.operand(f"{sign}R{index}{part}", 0)
-    assert read == Register(
+    assert read == RegisterOperand(
         file="R",
         index=index,
         negated=sign == "-",
@@ -145,32 +152,48 @@ def test_a_register_is_read_with_its_sign_and_its_part(index: int, sign: str, pa
 
 @given(st.integers(0, (1 << 32) - 1))
 def test_the_bits_of_a_floating_point_literal_are_the_word_s(bits: int):
-    assert text.operand("-QNAN", bits << 32) == Immediate(bits, floating=True)
-    assert text.operand("1.1754943508222875e-38", bits << 32) == Immediate(bits, floating=True)
+    assert text.operand("-QNAN", bits << 32) == LiteralOperand(bits, floating=True)
+    assert text.operand("1.1754943508222875e-38", bits << 32) == LiteralOperand(bits, floating=True)
 
 
 @pytest.mark.parametrize(
     ("spelled", "read"),
     [
-        ("0x10", Immediate(16)),
-        ("-0x1", Immediate(0xFFFFFFFF)),
-        ("|R7|.reuse", Register(file="R", index=7, absolute=True)),
-        ("!PT", Register(file="P", index=-1, negated=True)),
-        ("URZ", Register(file="UR", index=-1)),
-        ("c[0x0][0x210]", Constant(bank=0, offset=0x210)),
-        ("-c[0x3][R4+0x8]", Constant(bank=3, offset=8, register=Register(file="R", index=4),
-                                     negated=True)),
-        ("[R2+UR4+-0x70]", Address(base=Register(file="R", index=2),
-                                   uniform=Register(file="UR", index=4), offset=-0x70)),
-        ("desc[UR4][R2.64+0x8]", Address(base=Register(file="R", index=2, part="64"), offset=8,
-                                         descriptor=Register(file="UR", index=4))),
+        ("0x10", LiteralOperand(16)),
+        ("-0x1", LiteralOperand(0xFFFFFFFF)),
+        ("|R7|.reuse", RegisterOperand(file="R", index=7, absolute=True)),
+        ("!PT", RegisterOperand(file="P", index=-1, negated=True)),
+        ("URZ", RegisterOperand(file="UR", index=-1)),
+        ("c[0x0][0x210]", ConstantOperand(bank=0, offset=0x210)),
+        (
+            "-c[0x3][R4+0x8]",
+            ConstantOperand(
+                bank=3, offset=8, register=RegisterOperand(file="R", index=4), negated=True
+            ),
+        ),
+        (
+            "[R2+UR4+-0x70]",
+            MemoryOperand(
+                base=RegisterOperand(file="R", index=2),
+                uniform=RegisterOperand(file="UR", index=4),
+                offset=-0x70,
+            ),
+        ),
+        (
+            "desc[UR4][R2.64+0x8]",
+            MemoryOperand(
+                base=RegisterOperand(file="R", index=2, part="64"),
+                offset=8,
+                descriptor=RegisterOperand(file="UR", index=4),
+            ),
+        ),
         (
             "gdesc[UR8].tnspB",
-            Described(kind="gdesc", register=Register(file="UR", index=8), parts=("tnspB",)),
+            Described(kind="gdesc", register=RegisterOperand(file="UR", index=8), parts=("tnspB",)),
         ),
         (
             "tmem[UR9+0x20]",
-            Described(kind="tmem", register=Register(file="UR", index=9), offset=32),
+            Described(kind="tmem", register=RegisterOperand(file="UR", index=9), offset=32),
         ),
         ("gsb0", Other("gsb0")),
     ],

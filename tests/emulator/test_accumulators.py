@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpsim.machine.core.accumulators import Accumulators, Destination, Result
+from warpsim.machine.core.accumulators import AccumulatorResult, Accumulators, AccumulatorSlots
 from warpsim.machine.core.arrays import POISON
 
 N = 8
 REGISTERS = N // 2
 
 
-def destination(*rows: int) -> Destination:
-    return Destination(rows, np.array(rows))
+def destination(*rows: int) -> AccumulatorSlots:
+    return AccumulatorSlots(rows, np.array(rows))
 
 
-def result(value: int) -> Result:
-    return Result(np.full((64, N), value, np.uint32), 1)
+def result(value: int) -> AccumulatorResult:
+    return AccumulatorResult(np.full((64, N), value, np.uint32), 1)
 
 
 def test_a_result_reaches_its_registers() -> None:
     mine = Accumulators(REGISTERS)
     matrix = np.arange(64 * N, dtype=np.uint32).reshape(64, N)
-    mine.write(destination(0, 1, 2, 3), Result(matrix, 1))
+    mine.write(destination(0, 1, 2, 3), AccumulatorResult(matrix, 1))
     mine.settle()
     lane, own = 5, matrix[16:32]  # lane 5 of warp 1: rows 1 and 9, columns 2 and 3
     assert mine.values[:, lane].tolist() == [own[1, 2], own[1, 3], own[9, 2], own[9, 3]]

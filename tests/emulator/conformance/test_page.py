@@ -8,7 +8,7 @@ import pytest
 
 from . import golden
 
-PAGE = (Path(__file__).parents[3] / "docs/emulator-conformance.md").read_text()
+PAGE = (Path(__file__).parents[3] / "warpsim/docs/conformance.md").read_text()
 
 ROWS = {
     "integer, logic": ("integer", "logic"),

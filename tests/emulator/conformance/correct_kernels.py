@@ -1,4 +1,4 @@
-"""The kernels of tests/warpsim/correct: what a GPU makes of them is what they must give."""
+"""The kernels of tests/emulator/correct: what a GPU makes of them is what they must give."""
 
 from __future__ import annotations
 

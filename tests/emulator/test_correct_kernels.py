@@ -69,7 +69,7 @@ def test_a_correct_kernel_is_right_and_not_accused_under_any_schedule(area, kern
 
 
 def test_the_page_lists_every_kernel_of_the_sources():
-    shown = (Path(__file__).parents[2] / "docs" / "emulator-kernels.md").read_text()
+    shown = (Path(__file__).parents[2] / "warpsim" / "docs" / "kernels.md").read_text()
     assert shown == page()
 
 

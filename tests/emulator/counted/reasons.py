@@ -1,4 +1,4 @@
-"""Why a count is not ncu's, where it is not: docs/sass-counters.md says more of each."""
+"""Why a count is not ncu's, where it is not: warpsim/docs/counters.md says more of each."""
 
 from __future__ import annotations
 

@@ -7,21 +7,21 @@ import numpy as np
 import warpsim as emulator
 from warpsim.launch import Launch, Pointer
 from warpsim.machine.core.image import Image, Variable
-from warpsim.machine.core.registers import Literal, Register, Special, Symbol
+from warpsim.machine.core.registers import Literal, RegisterPart, SpecialRegister, SymbolAddress
 from warpsim.machine.core.site import Site, Source
-from warpsim.machine.counts.access import Access
+from warpsim.machine.counts.access import AccessKind
 from warpsim.machine.counts.counter_names import named
-from warpsim.machine.schedule.program import Block, Exit, Program
+from warpsim.machine.schedule.program import BasicBlock, DecodedProgram, Exit
 from warpsim.machine.sync.barriers import CtaBarrier
 
 THREADS = 64
 TID, OUT, ADDRESS, ZERO, VALUE = range(5)
 SLOTS = [
-    Special("tid.x", 32),
-    Symbol("out", 0, 64),
-    Register("R0", 64, 64),
+    SpecialRegister("tid.x", 32),
+    SymbolAddress("out", 0, 64),
+    RegisterPart("R0", 64, 64),
     Literal(0, 32),
-    Register("R2", 32, 32),
+    RegisterPart("R2", 32, 32),
 ]
 
 
@@ -37,14 +37,14 @@ def site(number: int, kind: str) -> Site:
     )
 
 
-def program(*, skew: int = 0, written: bool = True) -> Program:
+def program(*, skew: int = 0, written: bool = True) -> DecodedProgram:
     """Stores each thread's number, meets at a barrier, ends; `skew` bytes off the array."""
     sites = [site(0, "integer"), site(1, "global store"), site(2, "barrier"), site(3, "branch")]
-    store = Access(sites[1], 4, 1, store=True)
+    store = AccessKind(sites[1], 4, 1, store=True)
 
     def where(R, m, warps):
         base = warps.machine.spaces["param"].load(
-            warps, R[OUT] & np.uint64(0xFF_FFFF_FFFF), Access(sites[0], 8, 1, store=False), m
+            warps, R[OUT] & np.uint64(0xFF_FFFF_FFFF), AccessKind(sites[0], 8, 1, store=False), m
         )
         R[ADDRESS][...] = base + R[TID].astype(np.uint64) * np.uint64(4) + np.uint64(skew)
 
@@ -53,7 +53,7 @@ def program(*, skew: int = 0, written: bool = True) -> Program:
         warps.machine.spaces["global"].store(warps, R[ADDRESS], values, store, m)
 
     gate = CtaBarrier(sites[2], number=ZERO, count=ZERO, aligned=True, waits=True, vote=None)
-    blocks = [Block(0, 2), Block(2, 3, gate=gate), Block(3, 4, end=Exit())]
+    blocks = [BasicBlock(0, 2), BasicBlock(2, 3, gate=gate), BasicBlock(3, 4, end=Exit())]
     for number, op in enumerate((where, put)):
         blocks[0].add(number, op)
     image = Image(
@@ -61,10 +61,10 @@ def program(*, skew: int = 0, written: bool = True) -> Program:
         slots=SLOTS,
         parameters=(Variable(name="out", space="param", type="u64", align=8, size=8),),
     )
-    return Program(image, sites, {block.first: block for block in blocks})
+    return DecodedProgram(image, sites, {block.first: block for block in blocks})
 
 
-def run(made: Program) -> tuple[emulator.Result, np.ndarray]:
+def run(made: DecodedProgram) -> tuple[emulator.Result, np.ndarray]:
     out = np.zeros(THREADS, np.uint32)
     launch = Launch(
         entry="k", grid=(1, 1, 1), block=(THREADS, 1, 1), arguments=(Pointer(array="out"),)

@@ -10,7 +10,7 @@ from warpsim.coverage import page
 from warpsim.front.ptx.registry import find
 from warpsim.machine.core.findings import NAMES
 
-PAGE = Path(__file__).parents[2] / "docs" / "emulator-instructions.md"
+PAGE = Path(__file__).parents[2] / "warpsim" / "docs" / "instructions.md"
 
 # One of each kind of what nvcc 13.0 emits for GEMM, attention and small kernels.
 SEEN = """

@@ -172,11 +172,11 @@ def test_columns_are_freed_after_their_last_use(schedule: Schedule) -> None:
 
 @pytest.mark.parametrize("group", [1, 2])
 def test_lanes_that_an_mma_disables_keep_what_they_hold(group: int) -> None:
-    from warpsim.machine.core.instruction_descriptor import Shape
+    from warpsim.machine.core.instruction_descriptor import DescriptorFields
     from warpsim.machine.tensor.tensor_core import Mma
 
     words = tuple(1 << 5 if index == 4 * (group - 1) + 1 else 0 for index in range(4 * group))
-    shape = Shape(SHAPE, "f16", group)
+    shape = DescriptorFields(SHAPE, "f16", group)
     mma = Mma(shape=shape, d=0, a=0, a_in_tmem=False, b=0, accumulate=False, disabled=words)
     kept = mma.kept(group - 1)
     assert kept is not None
