@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,9 @@ def render(executed: Executed, verbose: bool = False) -> Iterator[Block]:
             ),
             numbers=(1, 2, 3),
         )
+    if executed.returncode < 0:
+        name = signal.Signals(-executed.returncode).name
+        yield paragraph(f"{executed.program} was ended by {name}.")
     if executed.refused:
         yield paragraph(Span("not executed", "limit"), f": {executed.refused}")
     yield paragraph(_summary(executed, verbose), style="dim")

@@ -89,9 +89,7 @@ const Allocation* allocate(uint64_t size, Use use, const Frames& site) {
     std::memset(state + first, unwritten ? kUnwritten : kWritten, size);
   }
   if (unwritten && size <= kPoisoned) std::memset(data + first, kPoison, size);
-  if (made.on_host()) {
-    mprotect(reinterpret_cast<void*>(address), up(size), PROT_READ | PROT_WRITE);
-  }
+  if (made.on_host()) show_to_host(made);
   used += size;
   post(Message(Kind::kAllocated)
            .number(address)
@@ -116,6 +114,10 @@ bool release(uint64_t address, const Frames& site) {
   (freed[address] = gone).site = site;
   post(Message(Kind::kFreed).number(address).frames(site));
   return true;
+}
+
+void show_to_host(const Allocation& shown) {
+  mprotect(reinterpret_cast<void*>(shown.address), up(shown.size), PROT_READ | PROT_WRITE);
 }
 
 const Allocation* find(uint64_t address) { return holding(live, address); }

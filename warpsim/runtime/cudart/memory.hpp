@@ -46,6 +46,8 @@ const Allocation* allocate(uint64_t size, Use use, const Frames& site);
 bool release(uint64_t address, const Frames& site);
 
 // The allocation that an address lies in, or null. One past its end belongs to none.
+// Lets the program's own code touch it.
+void show_to_host(const Allocation& shown);
 const Allocation* find(uint64_t address);
 
 // What was freed and lay there, or null.

@@ -107,6 +107,7 @@ void place_managed(Module& module) {
     if (each->managed && !*each->managed) {
       load(module);
       if (!module.missing.empty()) give_up(module.missing);
+      show_to_host(*find(module.block));
       *each->managed = reinterpret_cast<void*>(each->address);
     }
   }
