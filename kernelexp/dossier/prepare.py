@@ -41,8 +41,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     A fault is the machine's or the project's: it says nothing of the variant.
     """
 
-    arms: dict[str, Arm]
-    faults: dict[str, KernelexpError]
+    arms: Mapping[str, Arm]
+    faults: Mapping[str, KernelexpError]
 
     def arm(self, variant: Variant) -> Arm:
         """Raises the variant's fault if it has one."""
@@ -84,19 +84,20 @@ def built(
     With `size`, variants whose problem has no size of that name have a fault.
     """
     distinct = {key(each): each for each in variants}
-    prepared = Prepared(arms={}, faults={})
+    arms: dict[str, Arm] = {}
+    faults: dict[str, KernelexpError] = {}
     rules: dict[str, _Rules] = {}
     for kernel in dict.fromkeys(each.kernel for each in distinct.values()):
         own = [each for each in distinct.values() if each.kernel == kernel]
         try:
             rules |= _ask(project, kernel, own, session.limits, size)
         except KernelexpError as error:
-            prepared.faults.update({key(each): error for each in own})
+            faults.update({key(each): error for each in own})
     possible = []
     for name, known in rules.items():
         variant = distinct[name]
         if against := known.refused(variant):
-            prepared.arms[name] = msgspec.structs.replace(arm.begin(variant), refused=against)
+            arms[name] = msgspec.structs.replace(arm.begin(variant), refused=against)
         else:
             possible.append(variant)
     builds = _build(project, possible, session)
@@ -105,10 +106,10 @@ def built(
     for variant, one in zip(possible, builds, strict=True):
         name = key(variant)
         try:
-            prepared.arms[name] = _examine(project, one, rules[name], launches.get(name))
+            arms[name] = _examine(project, one, rules[name], launches.get(name))
         except KernelexpError as error:
-            prepared.faults[name] = error
-    return prepared
+            faults[name] = error
+    return Prepared(arms=arms, faults=faults)
 
 
 def refused(project: Project, variants: Sequence[Variant], limits: Limits) -> dict[str, Verdict]:
