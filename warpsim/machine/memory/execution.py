@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -13,6 +13,7 @@ from warpsim.machine.core.arrays import Array
 from warpsim.machine.core.findings import Findings
 from warpsim.machine.core.image import Image
 from warpsim.machine.core.registers import RegisterFile
+from warpsim.machine.core.site import Site
 from warpsim.machine.counts.tally import Tally
 from warpsim.machine.memory.constants import fill
 from warpsim.machine.memory.history import History
@@ -59,6 +60,8 @@ class Execution:
         """Whether asynchronous effects land as late as they may."""
         self.shuffle = schedule.seed != 0
         """Whether everything that the hardware leaves open is decided by chance."""
+        self.sites: Sequence[Site] = ()
+        """Of the program that is executed, by number."""
         self.findings = Findings()
         self.tallies: dict[int, Tally] = {}
         """Costs of memory instructions, by their number."""

@@ -7,7 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from warpsim.machine.core.arrays import Array, sparse_zeros
+from warpsim.machine.core.clocks import SITE_BITS, THREAD_BITS
 
+SITES = (1 << SITE_BITS) - 1 << THREAD_BITS
+"""Of an epoch: the instruction."""
 PAGE = 12
 """Units of a page, as a power of two: what nobody touched needs no looking at."""
 WROTE, READ = 1, 2
@@ -31,7 +34,9 @@ class History:
         """For the reads of warps."""
         self.earlier, self.engines = columns, columns + 1
         """For those of CTAs of earlier waves, and of engines."""
-        self.read = sparse_zeros((columns + 2, units), np.int64)
+        self.polls = columns + 2
+        """For volatile and relaxed reads, which may meet writes of their kind."""
+        self.read = sparse_zeros((columns + 3, units), np.int64)
         """By column."""
         self.used = np.zeros(0, np.int64)
         """Columns with any reader."""
@@ -49,23 +54,26 @@ class History:
         if any(column not in known for column in columns):
             self.used = np.array(sorted({*known, *columns}), np.int64)
 
-    def readers(self, units: Array | slice) -> Array:
-        """Epochs of the reads of units, by column first."""
-        if isinstance(units, slice):
-            return self.read[self.used, units]
-        return self.read[self.used.reshape(-1, *[1] * units.ndim), units]
+    def readers(self, units: Array, *, ordinary: bool = False) -> Array:
+        """Epochs of the reads of units, by column first; ordinary: without polls."""
+        columns = self.used[self.used != self.polls] if ordinary else self.used
+        return self.read[columns.reshape(-1, *[1] * units.ndim), units]
 
     def end_wave(self, epoch: int) -> None:
         """What was written and read so far was written and read at `epoch`."""
         for place in self._touched(WROTE):
             units, relaxed = self.written[place], self.relaxed[place]
-            relaxed[...] = np.where((relaxed == units) & (units != 0), epoch, 0)
-            units[units != 0] = epoch
+            free = (relaxed == units) & (units != 0)
+            relaxed[...] = np.where(free, epoch | units & SITES, 0)
+            units[units != 0] = epoch | units[units != 0] & SITES
         for place in self._touched(READ):
-            anybody = (self.read[self.used, place] != 0).any(axis=0)
-            self.read[self.used, place] = 0
-            self.read[self.earlier, place] = np.where(anybody, epoch, 0)
-        self.used = np.array([self.earlier])
+            reads = self.read[:, place]
+            ordinary = reads[self.used[self.used != self.polls]].max(axis=0, initial=0)
+            polls = reads[self.polls].copy()
+            reads[self.used] = 0
+            for column, last in ((self.earlier, ordinary), (self.polls, polls)):
+                reads[column] = np.where(last != 0, epoch | last & SITES, 0)
+        self.used = np.array([self.earlier, self.polls])
 
     def _touched(self, how: int) -> Iterator[slice]:
         """The units of each run of pages that were."""
