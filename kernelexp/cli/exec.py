@@ -14,7 +14,7 @@ from typer.core import TyperCommand
 from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.console import print_document, print_json
-from kernelexp.cli.options import JsonOption, NvccOption, VerboseOption
+from kernelexp.cli.options import JsonOption, NvccOption
 from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _BEHIND = "behind"
 
 
 class _Parted(TyperCommand):
-    """A command whose words behind `--` are another's."""
+    """A command that leaves the words after `--` to another program."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         at = args.index("--") if "--" in args else len(args)
@@ -43,30 +43,32 @@ def exec_(
         typer.Argument(
             metavar="[SOURCE]... [-- PROGRAM|ARGS]...",
             help="Sources to compile, then -- and the program's arguments; or -- and a program "
-            "that is linked with the shared runtime.",
+            "linked with the shared runtime (nvcc -cudart shared).",
         ),
     ] = None,
     device: Annotated[
         str,
-        typer.Option("--device", metavar="CARD", help="The card to be: H200, B200, L4, small."),
+        typer.Option(
+            "--device",
+            metavar="CARD",
+            help="The card that the program sees: H200, B200, L4, small.",
+        ),
     ] = "H200",
     flags: Annotated[
         str, typer.Option("--flags", metavar="FLAGS", help="Flags of nvcc, as in '-O3 -DN=64'.")
     ] = "",
     make: Annotated[
         str,
-        typer.Option(
-            "--make", metavar="COMMAND", help="Build the program first, as in 'make ARCH=sm_90a'."
-        ),
+        typer.Option("--make", metavar="COMMAND", help="Build the program with this first."),
     ] = "",
     kernel: Annotated[
         list[str] | None,
         typer.Option(
-            "--kernel", metavar="NAME", help="Report on kernels with this in their name only."
+            "--kernel", metavar="NAME", help="Report only on kernels with this in their names."
         ),
     ] = None,
     launches: Annotated[
-        str, typer.Option("--launches", metavar="RANGE", help="Report on these only: 3, 1-3, 5-.")
+        str, typer.Option("--launches", metavar="RANGE", help="Report only on these: 3, 1-3, 5-.")
     ] = "",
     limit: Annotated[
         int,
@@ -80,14 +82,16 @@ def exec_(
     sarif: Annotated[
         Path | None, typer.Option("--sarif", metavar="FILE", help="Write SARIF too.")
     ] = None,
-    verbose: VerboseOption = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Show notes and a table of kernels too.")
+    ] = False,
     json: JsonOption = False,
     nvcc: NvccOption = None,
 ) -> None:
-    """Run a CUDA program on this machine's CPU, and check all it does.
+    """Run a CUDA program on this machine's CPU, and check its kernels and its calls.
 
-    The program's output and its exit code are its own; what is wrong is said on standard error.
-    Without an error of the program's, findings give exit code 4.
+    The program's output and its exit code are its own; findings go to standard error. If the
+    program itself succeeds, findings turn the exit code into 4.
 
     For example:
         kernelexp exec main.cu util.cu -- 1024 100
@@ -102,7 +106,7 @@ def exec_(
         if path:
             common.require_folder(path)
     if not sources and not argv:
-        raise UsageError("name the sources to compile, or -- and a program to run.")
+        raise UsageError("name sources to compile, or put -- before a program to run.")
     asked = execution.Asked(
         sources=tuple(sources or ()),
         flags=tuple(shlex.split(flags)),
@@ -144,8 +148,8 @@ def _check_sources(sources: list[Path]) -> None:
     for source in sources:
         if source.suffix not in _SUFFIXES:
             raise UsageError(
-                f"{str(source)!r} is no source ({', '.join(_SUFFIXES)}): what the program is "
-                "given, or a program that is built, stands behind --."
+                f"{str(source)!r} is not a source ({', '.join(_SUFFIXES)}): put -- before a "
+                "built program and before a program's arguments."
             )
         if not os.path.exists(source):
             raise UsageError(f"there is no file {source}.")

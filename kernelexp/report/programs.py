@@ -74,9 +74,10 @@ def _summary(executed: Executed, verbose: bool) -> str:
     millions = executed.thread_instructions / 1e6
     emulated = sum(each.seconds for each in executed.kernels)
     rate = f", {millions / emulated:.0f} million per second" if emulated > 0.1 else ""
+    launches = f"{executed.launches:,} launch{'es' * (executed.launches != 1)}"
     return (
         f"{executed.program} on {executed.device}: {', '.join(words)}{hidden}; "
-        f"{executed.launches:,} launches, {millions:,.1f} million thread-instructions{rate}, "
+        f"{launches}, {millions:,.1f} million thread-instructions{rate}, "
         f"{executed.seconds:.1f} s."
     )
 

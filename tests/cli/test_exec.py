@@ -47,7 +47,7 @@ def kernelexp(*words: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]
 def test_a_source_is_compiled_and_run_with_its_arguments(source: Path) -> None:
     done = kernelexp(str(source), "--", "32")
     assert (done.returncode, done.stdout) == (errors.OK, "31\n")
-    assert "0 findings; 1 launches" in " ".join(done.stderr.split())
+    assert "0 findings; 1 launch," in " ".join(done.stderr.split())
 
 
 def test_a_build_of_its_own_is_linked_with_the_emulators_runtime(
@@ -67,7 +67,7 @@ def test_a_build_of_its_own_is_linked_with_the_emulators_runtime(
 def test_nothing_to_run_is_one_sentence(kx: Kx) -> None:
     result = kx("exec")
     assert result.exit_code == errors.USAGE
-    assert "name the sources to compile, or -- and a program to run" in result.stderr
+    assert "name sources to compile, or put -- before a program to run" in result.stderr
 
 
 def test_a_source_that_is_not_there_is_one_sentence(kx: Kx) -> None:

@@ -212,11 +212,14 @@ class World(GlobalLayout):
     def beside(self, offset: int) -> str:
         return self.device.locate(GLOBAL_BASE + offset)
 
-    def name_at(self, offset: int) -> str:
+    def name_at(self, offset: int, element: int = 0) -> str:
         found = self.device.live.at(GLOBAL_BASE + offset)
         if found is None:
             return f"global {GLOBAL_BASE + offset:#x}"
-        return f"byte {GLOBAL_BASE + offset - found.address:,} of {found.name}"
+        byte = GLOBAL_BASE + offset - found.address
+        if element and byte % element == 0:
+            return f"element {byte // element:,} of {found.name} (of {element} bytes)"
+        return f"byte {byte:,} of {found.name}"
 
     def reserve(self, size: int) -> int:
         first, end = self.device.heap

@@ -84,6 +84,7 @@ class Races:
             history.read[self._column[warp], units] = epochs
 
     def _note_poll(self, units: Array, thread: Array, site: Site) -> None:
+        self.history.note_read(units)
         self.history.use([self.history.polls])
         self.history.read[self.history.polls][units] = self.clocks.epoch(thread, site.number)
 
