@@ -50,11 +50,30 @@ def given(ctx: typer.Context) -> list[str]:
 
 def refuse_other_modes(ctx: typer.Context, *modes: str) -> None:
     """UsageError for an option on the command line that belongs to none of these modes."""
+    for option in _options(ctx):
+        title = heading(option)
+        if title not in ("Options", *modes):
+            raise _misplaced(ctx, option, f"{title[0].lower()}{title[1:]}")
+
+
+def refuse_all_but(ctx: typer.Context, mode: str, *names: str) -> None:
+    """UsageError for an option on the command line other than these, which go with `mode`."""
+    for option in _options(ctx):
+        if option.name not in names:
+            raise _misplaced(ctx, option, f"without {mode}")
+
+
+def _options(ctx: typer.Context) -> list[Any]:
+    """The options on the command line."""
     names = given(ctx)
-    for parameter in ctx.command.params:
-        title = heading(parameter)
-        if parameter.name in names and title not in ("Arguments", "Options", *modes):
-            option = max(parameter.opts, key=len)
-            raise UsageError(
-                f"{option} goes {title[0].lower()}{title[1:]}; see {ctx.command_path} --help."
-            )
+    return [
+        parameter
+        for parameter in ctx.command.params
+        if parameter.param_type_name == "option" and parameter.name in names
+    ]
+
+
+def _misplaced(ctx: typer.Context, option: Any, place: str) -> UsageError:
+    names = (max(names, key=len) for names in (option.opts, option.secondary_opts) if names)
+    spelled = "/".join(names)
+    return UsageError(f"{spelled} goes {place}; see {ctx.command_path} --help.")

@@ -150,14 +150,7 @@ PedanticOption = Annotated[
     bool,
     typer.Option("--pedantic", help="Treat the emulator's warnings as mistakes."),
 ]
-IsaOption = Annotated[
-    str,
-    typer.Option(
-        "--isa",
-        metavar="ISA",
-        help="What to execute: ptx (checked for faults), sass (counted as ncu does), or both.",
-    ),
-]
+ISA_HELP = "What to execute: ptx (checked for faults), sass (counted as ncu does), or both."
 VerboseOption = Annotated[
     bool, typer.Option("--verbose", "-v", help="Show every figure of every variant.")
 ]

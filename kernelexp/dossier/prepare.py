@@ -120,6 +120,16 @@ def refused(project: Project, variants: Sequence[Variant], limits: Limits) -> di
     return {name: against for name, against in verdicts.items() if against}
 
 
+def possible(project: Project, variants: Sequence[Variant], limits: Limits) -> list[Variant]:
+    """The distinct variants that no rule forbids; raises a kernel's fault."""
+    distinct = {key(variant): variant for variant in variants}
+    against: dict[str, Verdict] = {}
+    for kernel in dict.fromkeys(variant.kernel for variant in distinct.values()):
+        own = [variant for variant in distinct.values() if variant.kernel == kernel]
+        against |= refused(project, own, limits)
+    return [variant for name, variant in distinct.items() if name not in against]
+
+
 def refuse_programs(variants: Iterable[Variant], what: str) -> None:
     """UsageError where one is a program; `what` is only done with kernels, as in "an emulation"."""
     for variant in variants:

@@ -97,7 +97,7 @@ def _false(case: Case, advice: Advice) -> str:
     if advice.rule in _OF_ALL_WARPS and case.is_specialised:
         return (
             "shares of all warps alike say nothing of a kernel whose warps have roles: most of "
-            "them wait by design (kernelexp lines shows stalls by source line)"
+            "them wait by design (kernelexp inspect --lines shows stalls by source line)"
         )
     if advice.rule in _OF_ALL_WARPS:
         return "waiting warps are what other causes do; no cause of their own"

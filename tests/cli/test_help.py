@@ -69,7 +69,7 @@ def test_help_imports_no_command() -> None:
             "run --marign 3",
             "there is no option '--marign', but there is --margin; see kernelexp run --help.",
         ),
-        ("diff", "BEFORE is missing; see kernelexp diff --help."),
+        ("diff", "A is missing; see kernelexp compare --help."),
         ("show F3 F4", "one argument too many: F4; see kernelexp show --help."),
         ("new --row", "--row needs a value; see kernelexp new --help."),
         ("shov F3", "there is no command 'shov', but there is show; see kernelexp --help."),
