@@ -39,13 +39,13 @@ def lines(text: str) -> list[str]:
 def test_run_says_what_became_of_expectations_and_keeps_them(scale: Path, kx: Kx) -> None:
     expecting(scale)
     shown = lines(kx("run", "S1", "--no-emulate", cwd=scale).stdout)
-    assert any("sass_bytes" in line and "met" in line for line in shown)
+    assert any("SASS, B" in line and "met" in line for line in shown)
     (path,) = (scale / "logs/runs/S1").glob("*.build.json")
     record = msgspec.json.decode(path.read_bytes(), type=Record)
     assert record.expect[0]["time_ms"] == "-30%"
     again = lines(kx("show", record.run, cwd=scale).stdout)
-    assert [line for line in shown if "sass_bytes" in line] == [
-        line for line in again if "sass_bytes" in line
+    assert [line for line in shown if "SASS, B" in line] == [
+        line for line in again if "SASS, B" in line
     ]
 
 

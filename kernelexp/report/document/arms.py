@@ -58,7 +58,8 @@ def all_figures(
 
 def _head(metric: metrics.Metric) -> str:
     """ncu's name of what was counted, so that it can be looked up."""
-    return metric.name if metric.kind == "emulated" and "__" in metric.name else metric.label
+    counted = metric.kind == "emulated" and metric.name not in metrics.METRICS
+    return metric.name if counted else metric.label
 
 
 def shorten(log: str) -> str:

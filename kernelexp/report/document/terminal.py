@@ -88,8 +88,6 @@ def _table(block: Table) -> RichTable:
 
 _WIDTH = 80
 _GAP = 3
-_WORD = 24
-"""Longer words, such as whole names of counters, may be broken to fit."""
 _PIECE = re.compile(r".*?[=_/.:,](?=.)|.+")
 
 
@@ -114,8 +112,7 @@ def _longest(block: Table, index: int) -> int:
     ]
     if index in block.numbers or index in block.unwrapped:
         return max(len(line) for text in texts for line in text.split("\n"))
-    lengths = [len(word) for text in texts for word in text.split()]
-    return max((length for length in lengths if length <= _WORD), default=1)
+    return max((len(word) for text in texts for word in text.split()), default=1)
 
 
 def _broken(word: str, width: int) -> str:

@@ -20,6 +20,7 @@ Read: TypeAlias = Callable[[Arm], Value | None]
 _MORE = 5
 """Further figures that have a row."""
 _PIPES = 3
+_LARGE = 100
 _SECTOR = 32
 _TMA = (
     "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld",
@@ -125,18 +126,20 @@ def _of_kind(name: str, arm: Arm, kind: metrics.Kind) -> Value | None:
 
 def _row(label: str, read: Read, base: Arm, candidates: Mapping[str, Arm]) -> list[Cell]:
     was = read(base)
-    return [label, figures.value(was), *(_cell(was, read(arm)) for arm in candidates.values())]
+    alone = len(candidates) == 1
+    cells = (_cell(was, read(arm), alone) for arm in candidates.values())
+    return [label, figures.value(was), *cells]
 
 
-def _cell(was: Value | None, now: Value | None) -> Cell:
-    """With what changed, highlighted."""
+def _cell(was: Value | None, now: Value | None, alone: bool) -> Cell:
+    """With what changed, highlighted; of large figures the share, where there is room both."""
     changed = figures.change(was, now)
     if not changed:
         return figures.value(now)
-    share = ""
-    if isinstance(was, int | float) and isinstance(now, int | float) and was and abs(was) >= 100:
-        share = f", {100 * (now - was) / abs(was):+.1f}%"
-    return Span(f"{figures.value(now)} ({changed}{share})", "warn")
+    if isinstance(was, int | float) and isinstance(now, int | float) and abs(was) >= _LARGE:
+        share = f"{100 * (now - was) / abs(was):+.1f}%"
+        changed = f"{changed}, {share}" if alone else share
+    return Span(f"{figures.value(now)} ({changed})", "warn")
 
 
 def _others(base: Arm, candidates: Mapping[str, Arm]) -> tuple[list[metrics.Metric], int]:

@@ -51,8 +51,9 @@ def _row(each: Judged) -> tuple[Cell, ...]:
 def label(metric: str) -> str:
     """As the other tables of a page call it; the name itself where none does."""
     known = metrics.find(metric)
-    described = counters.describe(metric).label
-    return (known.label.strip() if known else described) or metric
+    if known is None:
+        return counters.describe(metric).label
+    return ", ".join(filter(None, (known.label.strip(), known.unit)))
 
 
 def _came_out(each: Judged) -> str:
