@@ -22,7 +22,7 @@ class ModalCommand(TyperCommand):
             line = parameter.get_help_record(ctx)
             if line is not None:
                 paragraphs.setdefault(heading(parameter), []).append(line)
-        for title in sorted(paragraphs, key=_order):
+        for title in sorted(paragraphs, key=order):
             with formatter.section(title):
                 formatter.write_dl(paragraphs[title])
 
@@ -34,7 +34,7 @@ def heading(parameter: Any) -> str:
     return getattr(parameter, "rich_help_panel", None) or "Options"
 
 
-def _order(title: str) -> int:
+def order(title: str) -> int:
     """Arguments, then the options of all modes, then those of each."""
     return {"Arguments": 0, "Options": 1}.get(title, 2)
 

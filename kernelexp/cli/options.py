@@ -124,6 +124,14 @@ ProcessesOption = Annotated[
         help="Processes to measure in before the first look.",
     ),
 ]
+ExperimentSizeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--size",
+        metavar="NAME",
+        help="Which size of problem.py to time. Default: that of the experiment, or full.",
+    ),
+]
 SizeOption = Annotated[
     str, typer.Option("--size", metavar="NAME", help="Which size of problem.py to time.")
 ]

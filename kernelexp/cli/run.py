@@ -17,6 +17,7 @@ from kernelexp.cli.options import (
     DeviceOption,
     DevicesOption,
     EmulateOption,
+    ExperimentSizeOption,
     GpuOption,
     JsonOption,
     L2Option,
@@ -30,7 +31,6 @@ from kernelexp.cli.options import (
     SchedulerOption,
     SetOption,
     SharedGpuOption,
-    SizeOption,
     VerboseOption,
 )
 from kernelexp.cli.outcomes import show
@@ -63,7 +63,7 @@ def run(
     budget: BudgetOption = None,
     processes: ProcessesOption = 4,
     margin: MarginOption = 1.0,
-    size: SizeOption = "full",
+    size: ExperimentSizeOption = None,
     l2: L2Option = L2State.cold,
     peers: PeersOption = True,
     shared_gpu: SharedGpuOption = False,
@@ -101,7 +101,7 @@ def run(
             gpu,
             limit,
             margin=margin,
-            size=size,
+            size=size or "",
             budget=budget,
             processes=processes,
             l2=l2,

@@ -186,7 +186,9 @@ def _earlier(now: Record, earlier: Sequence[Record]) -> Iterator[Block]:
                 line = figures.published_line(result) if result else "no figures"
                 words.append(f"{own}: {line}, {candidate.verdict.status}")
             yield from _lines(f"Published ({record.source}):", words)
-    last = next((record for record in reversed(earlier) if record.estimate), None)
+    timed = [record for record in reversed(earlier) if record.estimate]
+    alike = (record for record in timed if record.size == now.size)
+    last = next(alike, timed[0] if timed else None)
     if last:
         words = [
             f"{spell_point(own_axes(last.baseline, candidate.arm))}: "
@@ -196,7 +198,8 @@ def _earlier(now: Record, earlier: Sequence[Record]) -> Iterator[Block]:
         ]
         other = any(then.files != arm.files for then, arm in zip(last.arms, now.arms, strict=False))
         when = "Measured before the sources changed" if other else "Measured before"
-        yield from _lines(f"{when} ({last.device}, {last.created[:10]}):", words)
+        size = f", size {last.size}" if last.size else ""
+        yield from _lines(f"{when} ({last.device}{size}, {last.created[:10]}):", words)
 
 
 def _lines(title: str, lines: Sequence[str]) -> Iterator[Block]:
