@@ -73,6 +73,24 @@ class StructValue(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", t
 Argument: TypeAlias = Pointer | Scalar | TensorMap | StructValue
 
 
+class Card(msgspec.Struct, frozen=True, kw_only=True):
+    """What bounds the CTAs that a card holds at once."""
+
+    sms: int
+    warps_per_sm: int
+    ctas_per_sm: int
+    smem_per_sm_bytes: int
+
+    def holds(self, warps: int, smem_bytes: int) -> int:
+        """CTAs of so many warps and bytes of shared memory, the system's kilobyte with them, that
+        are resident at once.
+
+        Their registers are not counted: it may hold fewer.
+        """
+        by_smem = self.smem_per_sm_bytes // smem_bytes
+        return self.sms * min(self.ctas_per_sm, self.warps_per_sm // warps, by_smem)
+
+
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """One launch of an entry: what a driver or an emulator has to be told."""
 
@@ -83,6 +101,9 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     cluster: Dim3 = (1, 1, 1)
     dynamic_smem_bytes: int = 0
     arguments: tuple[Argument, ...] = ()
+    card: Card | None = None
+    """That it is launched on: CTAs which wait for each other have to be resident there. None: as
+    many are as the emulator takes."""
     main: bool = False
     """Of several launches in sequence, whether this one's entry is what the build is judged by and
     what ncu profiles; the first is, where none says so."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import warpsim as emulator
-from warpsim.launch import Argument, Launch, Pointer
+from warpsim.launch import Argument, Card, Launch, Pointer
 from warpsim.machine.core.marks import Origin
 from warpsim.machine.wave.undefined import Undefined
 
@@ -67,6 +67,7 @@ def _launched(
     arguments: Sequence[Argument] | None = None,
     schedule: emulator.Schedule = LATE,
     unwritten: Sequence[str] = (),
+    card: Card | None = None,
 ) -> emulator.Result:
     launch = Launch(
         entry="k",
@@ -75,6 +76,7 @@ def _launched(
         cluster=(cluster, 1, 1),
         dynamic_smem_bytes=dynamic,
         arguments=tuple(arguments or [Pointer(array=name) for name in arrays]),
+        card=card,
     )
     return emulator.run(module, launch, arrays, schedule=schedule, unwritten=unwritten)
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from harness import ptx, run
+from harness import found, ptx, run
+
+from warpsim import Result
+from warpsim.launch import Card
 
 LOCKS = ".shared .align 8 .b32 s[4];"
 TAKE = "{0}: atom.shared.cas.b32 %r3, [%r1+{1}], 0, 1; setp.ne.u32 %p1, %r3, 0; @%p1 bra {0};"
@@ -51,3 +54,33 @@ def test_a_flag_that_nobody_writes_is_named_with_its_value() -> None:
     )
     assert "to be other than 0, polled by thread (0, 0, 0)" in said
     assert "last written by thread (0, 0, 0)" in said
+
+
+# ---- which CTAs are resident ---------------------------------------------------------------------
+
+H200 = Card(sms=132, warps_per_sm=64, ctas_per_sm=32, smem_per_sm_bytes=228 << 10)
+GRID_BARRIER = """
+mov.u32 %r5, %nctaid.x; setp.ne.u32 %p0, %t, 0; bar.sync 0;
+@%p0 bra JOIN;
+atom.release.gpu.global.add.u32 %r6, [%count], 1;
+W: ld.acquire.gpu.global.u32 %r7, [%count]; setp.ne.u32 %p1, %r7, %r5; @%p1 bra W;
+JOIN: bar.sync 0;
+"""
+
+
+def wait_for_all(ctas: int, *, threads: int, dynamic: int = 0) -> Result:
+    """A grid whose CTAs all wait for each other, on an H200."""
+    count = {"count": np.zeros(1, np.uint32)}
+    text = ptx(GRID_BARRIER, ["count"])
+    return run(text, count, grid=ctas, threads=threads, dynamic=dynamic, card=H200)
+
+
+def test_a_grid_that_the_card_holds_may_wait_for_itself() -> None:
+    assert found(wait_for_all(132, threads=512)) == set()  # 2,112 warps
+
+
+def test_a_grid_that_does_not_fit_hangs() -> None:
+    assert found(wait_for_all(132, threads=64, dynamic=200 << 10)) == set()
+    (hang,) = wait_for_all(133, threads=64, dynamic=200 << 10).findings
+    assert hang.name == "hang"
+    assert "132 of 133 CTAs are resident at once" in hang.sentence

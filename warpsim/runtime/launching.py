@@ -6,7 +6,7 @@ import msgspec
 
 from warpsim import execute
 from warpsim.execute import Result
-from warpsim.launch import Dim3, Launch, StructValue
+from warpsim.launch import Card, Dim3, Launch, StructValue
 from warpsim.machine.core.findings import Finding
 from warpsim.runtime.loading import Loaded
 from warpsim.runtime.protocol import Message
@@ -60,7 +60,9 @@ def read(message: Message) -> Request:
     )
 
 
-def run(loaded: Loaded, entry: str, request: Request, limit: int, schedule: Schedule) -> Result:
+def run(
+    loaded: Loaded, entry: str, request: Request, card: Card, limit: int, schedule: Schedule
+) -> Result:
     """Executes a launch."""
     program = loaded.program(entry)
     cluster = request.cluster
@@ -73,6 +75,7 @@ def run(loaded: Loaded, entry: str, request: Request, limit: int, schedule: Sche
         cluster=cluster,
         dynamic_smem_bytes=request.shared,
         arguments=tuple(StructValue(size=len(each), data=each) for each in request.arguments),
+        card=card,
     )
     return execute.run_on(program, launch, loaded.world, schedule=schedule, limit=limit)
 

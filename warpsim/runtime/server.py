@@ -14,6 +14,7 @@ import msgspec
 
 from warpsim.errors import UsageError
 from warpsim.execute import Result
+from warpsim.launch import Card
 from warpsim.machine.core.findings import Finding
 from warpsim.runtime import launching
 from warpsim.runtime.device import DeviceMemory, Object
@@ -41,6 +42,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Parts of the names of those that are judged; none: all are."""
     launches: tuple[tuple[int, int], ...] = ()
     """Ranges of launches, by their numbers, that are judged; none: all are."""
+
+    @property
+    def card(self) -> Card:
+        """What bounds the CTAs that are resident."""
+        return Card(
+            sms=int(self.device["sms"]),
+            warps_per_sm=int(self.device["warps_per_sm"]),
+            ctas_per_sm=int(self.device["ctas_per_sm"]),
+            smem_per_sm_bytes=int(self.device["smem_per_sm"]),
+        )
 
     def judges(self, kernel: str, launch: int) -> bool:
         named = not self.kernels or any(part in kernel for part in self.kernels)
@@ -178,7 +189,12 @@ class Server:
         with _progress(entry, request.launch):
             try:
                 result = launching.run(
-                    loaded, entry, request, self._settings.limit, self._settings.schedule
+                    loaded,
+                    entry,
+                    request,
+                    self._settings.card,
+                    self._settings.limit,
+                    self._settings.schedule,
                 )
             except UsageError as error:
                 self._refused = Refusal(

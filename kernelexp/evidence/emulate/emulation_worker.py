@@ -20,6 +20,8 @@ from kernelexp.evidence.code import sass_lines
 from kernelexp.evidence.emulate import emulated_costs as costs
 from kernelexp.evidence.emulate.emulated_costs import InstructionCost, LineCost
 from kernelexp.evidence.measure import doubts, results, tensors
+from kernelexp.facts import chips
+from kernelexp.facts.arch import ARCHITECTURES
 from kernelexp.model.arm import (
     EmulatedEvidence,
     EmulatedFinding,
@@ -37,7 +39,7 @@ from kernelexp.project.problem.loader import load
 from kernelexp.project.problem.reads import Used
 from kernelexp.system.process import confine, isolated
 from kernelexp.system.process.isolated import TimeLimit, Watch
-from warpsim.launch import Launch, of_entries
+from warpsim.launch import Card, Launch, of_entries
 from warpsim.lineinfo import Source
 from warpsim.schedule import Schedule
 
@@ -238,9 +240,26 @@ def _prepare(problem: Problem, job: EmulationJob) -> _Case:
         outputs=tensors.allocate(outputs, others),
         workspaces=tensors.allocate(workspaces),
         unwritten=tuple(x for x, a in written.items() if x not in others and not a.zero),
-        launches=tuple(of_entries(launch, job.entries) for launch in launches),
+        launches=tuple(
+            msgspec.structs.replace(of_entries(launch, job.entries), card=_card(job.arch))
+            for launch in launches
+        ),
         tolerance=tolerance,
         doubts=tuple(doubts.find(problem, size, job.seed, inputs, outputs, tolerance)),
+    )
+
+
+def _card(arch: str) -> Card | None:
+    """The card that bounds which CTAs are resident; None where its chip is not described."""
+    own = ARCHITECTURES[arch]
+    chip = chips.find(own.card)
+    if chip is None:
+        return None
+    return Card(
+        sms=int(chip.sms.value),
+        warps_per_sm=own.warps_per_sm,
+        ctas_per_sm=own.ctas_per_sm,
+        smem_per_sm_bytes=own.smem_per_sm_bytes,
     )
 
 

@@ -66,6 +66,7 @@ def _image(module: PtxModule, decoder: PtxDecoder) -> Image:
         shared_unit=decoder.shared_unit,
         global_unit=decoder.global_unit,
         heap_bytes=HEAP_BYTES if any(s.opcode == "builtin.malloc" for s in decoder.sites) else 0,
+        polls=any(_may_poll(site.opcode) for site in decoder.sites),
         cancels_launches=any("try_cancel" in site.opcode for site in decoder.sites),
         cluster=_padded(function.directives.get("reqnctapercluster")),
         block=_padded(function.directives.get("reqntid")),
@@ -73,6 +74,12 @@ def _image(module: PtxModule, decoder: PtxDecoder) -> Image:
         min_ctas=next(iter(function.directives.get("minnctapersm", ())), 1),
         max_threads=None if most is None else math.prod(most),
     )
+
+
+def _may_poll(opcode: str) -> bool:
+    name, *modifiers = opcode.split(".")
+    strong = {"volatile", "relaxed", "acquire"} & set(modifiers)
+    return (name == "atom" or (name == "ld" and bool(strong))) and "shared" not in opcode
 
 
 def _stack(function: Function) -> list[Variable]:

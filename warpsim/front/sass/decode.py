@@ -118,11 +118,16 @@ def _image(entry: CubinEntry, decoder: SassDecoder) -> Image:
         strict=False,
         has_tensor_memory=any(ins.base == "UTCATOMSWS" for ins in decoder.code),
         reads_reserved=any(_reads(ins, decoder, RESERVED_SHARED) for ins in decoder.code),
+        polls=any(_may_poll(ins) for ins in decoder.code),
         cancels_launches=any(ins.base == "UGETNEXTWORKID" for ins in decoder.code),
         cluster=entry.cluster,
         block=entry.block,
         max_threads=entry.max_threads,
     )
+
+
+def _may_poll(ins: MachineInstruction) -> bool:
+    return ins.base in ("ATOM", "ATOMG") or (ins.base in ("LD", "LDG") and "STRONG" in ins.opcode)
 
 
 def _reads(ins: MachineInstruction, decoder: SassDecoder, name: str) -> bool:

@@ -94,6 +94,8 @@ class Image(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Per thread, if the kernel says so."""
     min_ctas: int = 1
     """CTAs that are to fit on an SM."""
+    polls: bool = False
+    """Whether it has loads and atomics by which CTAs can wait for each other."""
     cancels_launches: bool = False
     """Whether it may take over the work of clusters that have not started."""
     max_threads: int | None = None

@@ -114,9 +114,11 @@ class Execution:
 
     def _resident(self) -> int:
         registers = len(self.image.slots) * 128 * self.warps_per_cta
-        most = min(
-            REGISTER_FILE_BYTES // max(1, registers), MAX_RESIDENT_WARPS // self.warps_per_cta
-        )
+        most = MAX_RESIDENT_WARPS // self.warps_per_cta
+        card = self.launch.card
+        if card is not None and self.image.polls:
+            most = card.holds(self.warps_per_cta, self.layout.end)
+        most = min(most, REGISTER_FILE_BYTES // max(1, registers))
         clusters = max(1, most // self.cluster_size)
         if self.image.cancels_launches:
             clusters = min(clusters, FEW_CLUSTERS)

@@ -337,6 +337,12 @@ class Scheduler:
             self._put(fragment)
         return self.gathering.reunite() or bool(woken)
 
+    def _not_resident(self) -> str:
+        resident, every = self.machine.resident, self.execution.grid_ctas
+        if resident == every or not self.execution.image.polls:
+            return ""
+        return f" {resident:,} of {every:,} CTAs are resident at once: others wait for their end."
+
     def _hang(self, why: str) -> None:
         ready = [fragment for group in self.ready.values() for fragment in group]
         parked = list(self.parking.fragments)
@@ -346,7 +352,7 @@ class Scheduler:
         first = self.hang[0]
         self.execution.findings.add(
             "hang",
-            hangs.sentence(why, self.hang, table.cure()),
+            hangs.sentence(why, self.hang, table.cure() + self._not_resident()),
             self.program.sites[waiting[0].pc],
             cta=first.cta,
             warp=first.warp,
