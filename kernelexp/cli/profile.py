@@ -62,8 +62,8 @@ def profile(
         typer.Option(
             "--import",
             metavar="FILE...",
-            help="Import pages or reports of ncu instead: .ncu-rep, or CSV of the pages raw, "
-            "details and source of one launch. Needs --variant.",
+            help="Import pages or reports of ncu instead: .ncu-rep, CSV of the pages raw, "
+            "details and source of one launch, or ncu's plain text. Needs --variant.",
         ),
     ] = None,
     variant: Annotated[
