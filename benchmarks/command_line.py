@@ -20,9 +20,10 @@ from pathlib import Path
 import msgspec
 
 from kernelexp import project
+from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
 from kernelexp.logs import records, surroundings
-from kernelexp.services.run import runner
+from kernelexp.services.run import runner, runs
 from kernelexp.system import toolchain
 
 ROOT = Path(__file__).parent.parent
@@ -35,8 +36,10 @@ def fill(root: Path, count: int) -> None:
     """`count` records as runs leave them, of one built pair of variants."""
     loaded = project.load(root)
     tools = toolchain.find(None, root / build.CACHE)
-    (outcome,) = runner.run(loaded, ["S1"], tools, runner.Settings())
-    assert outcome.record
+    (outcome,) = runner.run(
+        loaded, ["S1"], Session(tools=tools, emulate=True), settings=runs.RunSettings()
+    )
+    assert isinstance(outcome, runs.Concluded)
     for _ in range(count - 1):
         records.write(root, msgspec.structs.replace(outcome.record, run=records.new_run_name()))
 

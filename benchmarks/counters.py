@@ -21,6 +21,7 @@ import msgspec
 from kernelexp import project
 from kernelexp.cli.arguments import parse_variants
 from kernelexp.dossier import prepare
+from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
 from kernelexp.evidence.emulate import emulated
 from kernelexp.evidence.emulate.emulated import EmulationOptions
@@ -159,8 +160,8 @@ def built_and_emulated(root: Path, names: Sequence[str], size: str) -> list[Prep
     loaded = project.load(root)
     variants = parse_variants(loaded, list(names), None)
     tools = toolchain.find(None, root / build.CACHE)
-    arms = prepare.built(loaded, variants, tools, Limits())
-    done = prepare.emulated(loaded, arms, Limits(), how=EmulationOptions(size=size))
+    arms = prepare.built(loaded, variants, Session(tools=tools))
+    done = prepare.emulated(loaded, arms, Session(tools=tools), how=EmulationOptions(size=size))
     return [_prepared(loaded, done.arm(variant)) for variant in variants]
 
 

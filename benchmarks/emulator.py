@@ -20,6 +20,8 @@ import time
 from pathlib import Path
 from types import ModuleType
 
+from kernelexp.dossier.session import Session
+
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "emulator"))
 
 import msgspec
@@ -33,7 +35,6 @@ from kernelexp.evidence import jobs, native
 from kernelexp.evidence.build import CACHE
 from kernelexp.evidence.emulate.emulation_worker import EmulationJob
 from kernelexp.model.arm import EmulatedEvidence
-from kernelexp.model.limits import Limits
 from kernelexp.project import parse_variant
 from kernelexp.system import toolchain
 from kernelexp.system.process.isolated import TimeLimit
@@ -206,7 +207,7 @@ def job_of(name: str) -> EmulationJob:
         parse_variant(loaded, name),
         TimeLimit(name="emulation", seconds=900.0, of=name),
     )
-    arm = prepare.built(loaded, [variant], tools, Limits()).arm(variant)
+    arm = prepare.built(loaded, [variant], Session(tools=tools)).arm(variant)
     return jobs.emulation(ROOT, arm, "emulated", limit, limit)
 
 

@@ -24,8 +24,8 @@ import msgspec
 from kernelexp import project
 from kernelexp.cli.arguments import parse_variants
 from kernelexp.dossier import prepare
+from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
-from kernelexp.model.limits import Limits
 from kernelexp.project.problem import loader
 from kernelexp.system import device, toolchain
 
@@ -89,7 +89,7 @@ def arms(names: Sequence[str], size_name: str) -> Iterator[tuple[str, Callable[[
     loaded = project.load(ROOT)
     variants = parse_variants(loaded, list(names), None)
     tools = toolchain.find(None, ROOT / build.CACHE)
-    built = prepare.built(loaded, variants, tools, Limits())
+    built = prepare.built(loaded, variants, Session(tools=tools))
     torch.zeros(1, device="cuda")
     stream = torch.cuda.current_stream().cuda_stream
     kept: dict[str, Any] = {}

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from kernelexp import project
 from kernelexp.dossier import emulations
+from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
 from kernelexp.evidence.emulate.emulated import BOTH, EmulationOptions
 from kernelexp.judge import agreement
 from kernelexp.model.arm import Arm, EmulatedEvidence
-from kernelexp.model.limits import Limits
 from kernelexp.services.check import gates
 from kernelexp.system import toolchain
 from warpsim.schedule import first_schedules
@@ -41,7 +41,9 @@ def main(kernels: list[str]) -> None:
     print("| variant | bits | traffic |")
     print("|---|---|---|")
     for label, variant in gates.named_variants(loaded, kernels).items():
-        found, faults = emulations.emulate(loaded, [variant], tools, how, False, Limits())
+        found, faults = emulations.emulate(
+            loaded, [variant], Session(tools=tools), how=how, full=False
+        )
         for each in found:
             print(f"| {label} | {bits(each.arm)} | {traffic(each.arm)} |", flush=True)
         for fault in faults:

@@ -18,9 +18,9 @@ from typer.testing import CliRunner, Result
 from kernelexp import project
 from kernelexp.cli import app
 from kernelexp.dossier import prepare
+from kernelexp.dossier.session import Session
 from kernelexp.evidence import build, native
 from kernelexp.evidence.build import compiler
-from kernelexp.model.limits import Limits
 from kernelexp.services.check import gates
 from kernelexp.system import toolchain
 from kernelexp.system.toolchain import Toolchain
@@ -71,9 +71,9 @@ def warm(hashed: Path, usual_tools: Toolchain, shared: Path) -> Path:
         named = list(gates.named_variants(loaded).values())
         points = [{"width": width, "order": "backward"} for width in (1, 2)]
         others = [loaded.variant("scale", None, point) for point in points]
-        prepare.built(loaded, [*named, *others], usual_tools, Limits())
-        prepared = prepare.built(loaded, named, usual_tools, Limits())
-        prepare.emulated(loaded, prepared, Limits())
+        prepare.built(loaded, [*named, *others], Session(tools=usual_tools))
+        prepared = prepare.built(loaded, named, Session(tools=usual_tools))
+        prepare.emulated(loaded, prepared, Session(tools=usual_tools))
         return (root / build.CACHE).rename(done)
 
 

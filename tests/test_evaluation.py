@@ -14,6 +14,7 @@ from schemas import validate
 from support import Kx
 
 from kernelexp import api
+from kernelexp.dossier.session import Session
 from kernelexp.model import errors
 from kernelexp.model.arm import Status
 from kernelexp.model.experiment import Program
@@ -235,4 +236,11 @@ def test_a_program_is_never_taken_as_hostile(cold: Path, tools: Toolchain) -> No
     variant = loaded.variant("scale", None)
     program = msgspec.structs.replace(variant, program=Program(figures={}))
     with pytest.raises(errors.UsageError, match="scale is a program"):
-        evaluation.evaluate(loaded, program, b"", tools, RunSettings(), hostile=True)
+        evaluation.evaluate(
+            loaded,
+            program,
+            b"",
+            Session(tools=tools, emulate=True),
+            settings=RunSettings(),
+            hostile=True,
+        )

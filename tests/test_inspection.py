@@ -6,6 +6,7 @@ from pathlib import Path
 
 from kernelexp import project
 from kernelexp.dossier import prepare
+from kernelexp.dossier.session import Session
 from kernelexp.judge.instructions import instruction_expectations
 from kernelexp.model.limits import Limits
 from kernelexp.services import inspection
@@ -17,9 +18,11 @@ def test_a_gate_judges_an_arm_by_the_counts_that_the_page_shows(
 ) -> None:
     loaded = project.load(scale)
     variant = loaded.variant("scale", "sm_90a", {"width": 4})
-    arm = prepare.built(loaded, [variant], tools, Limits()).arm(variant)
+    arm = prepare.built(loaded, [variant], Session(tools=tools)).arm(variant)
     counts = inspection.counts(scale, arm)
-    (found,), faults = inspection.look(loaded, [variant], tools, Limits(), emulate=False)
+    (found,), faults = inspection.look(
+        loaded, [variant], Session(tools=tools, limits=Limits(), emulate=False)
+    )
     assert not faults
     assert counts == found.counts()
     (judged,) = instruction_expectations(counts, ["STG.128 == 1"])
@@ -29,7 +32,9 @@ def test_a_gate_judges_an_arm_by_the_counts_that_the_page_shows(
 def test_a_vectorised_access_is_one_in_ptx_and_in_sass(tools: Toolchain, scale: Path) -> None:
     loaded = project.load(scale)
     variants = [loaded.variant("scale", "sm_90a", {"width": width}) for width in (1, 2, 4)]
-    found, _ = inspection.look(loaded, variants, tools, Limits(), emulate=False)
+    found, _ = inspection.look(
+        loaded, variants, Session(tools=tools, limits=Limits(), emulate=False)
+    )
     loads = [
         [(each.bits, count) for each, count in (one.asked or {}).items() if "load" in each.kind]
         for one in found

@@ -14,7 +14,8 @@ from support import ROOT
 
 from kernelexp import project
 from kernelexp.dossier import subjects
-from kernelexp.dossier.subjects import Making, Subject
+from kernelexp.dossier.session import Session
+from kernelexp.dossier.subjects import Subject
 from kernelexp.evidence import build
 from kernelexp.logs import profiles, records
 from kernelexp.model.arm import Arm, ProfiledEvidence
@@ -40,7 +41,9 @@ def ran(warm: Path, tools: Toolchain, tmp_path_factory: pytest.TempPathFactory) 
     root = tmp_path_factory.mktemp("ran") / "scale"
     shutil.copytree(ROOT / "tests/projects/scale", root)
     shutil.copytree(warm, root / build.CACHE)
-    runner.run(project.load(root), ["S1"], tools, runs.RunSettings())
+    runner.run(
+        project.load(root), ["S1"], Session(tools=tools, emulate=True), settings=runs.RunSettings()
+    )
     return root
 
 
@@ -208,7 +211,7 @@ def profile_of(arm: Arm, run: str, **figures: float) -> Profile:
 
 
 def find_variant(root: Path, tools: Toolchain, text: str, emulate: bool = False) -> Subject:
-    return subjects.find(project.load(root), text, Making(tools=tools, emulate=emulate))
+    return subjects.find(project.load(root), text, Session(tools=tools, emulate=emulate))
 
 
 def test_a_variant_is_built_and_has_its_kept_emulation(
@@ -292,7 +295,7 @@ def test_a_variant_that_was_measured_has_its_time(tools: Toolchain, tmp_path: Pa
     shutil.copy(T3, root / "logs/runs/T3")
     here = project.load(ROOT)
     moved = msgspec.structs.replace(here, root=root)
-    found = subjects.find(moved, "transpose@sm_90a:rows=4", Making(tools=tools))
+    found = subjects.find(moved, "transpose@sm_90a:rows=4", Session(tools=tools))
     assert found.arm.measured is not None
     assert found.arm.measured.time_us == pytest.approx(287.7, abs=0.1)
     assert found.run == RUN

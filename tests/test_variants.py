@@ -7,9 +7,9 @@ from support import ROOT
 
 from kernelexp import project
 from kernelexp.dossier import prepare
+from kernelexp.dossier.session import Session
 from kernelexp.facts.arch import ARCHITECTURES
 from kernelexp.model.arm import Arm, Status
-from kernelexp.model.limits import Limits
 from kernelexp.services.check import gates
 from kernelexp.system.toolchain import Toolchain
 
@@ -22,7 +22,7 @@ VARIANTS = gates.named_variants(PROJECT)
 
 @pytest.fixture(scope="session")
 def arms(tools: Toolchain) -> dict[str, Arm]:
-    prepared = prepare.built(PROJECT, list(VARIANTS.values()), tools, Limits())
+    prepared = prepare.built(PROJECT, list(VARIANTS.values()), Session(tools=tools))
     return {label: prepared.arm(variant) for label, variant in VARIANTS.items()}
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from kernelexp import project
 from kernelexp.dossier import emulations, examine, standing
 from kernelexp.dossier.emulations import Emulation
+from kernelexp.dossier.session import Session
 from kernelexp.evidence import build, executor
 from kernelexp.evidence.emulate.emulated import EmulationOptions
 from kernelexp.evidence.measure.measured import Measuring
@@ -32,7 +33,6 @@ from kernelexp.services import evaluation
 from kernelexp.services.evaluation import Evaluation
 from kernelexp.services.run import runner, runs
 from kernelexp.system import toolchain
-from kernelexp.system.toolchain import Toolchain
 
 __all__ = [
     "emulate",
@@ -90,8 +90,8 @@ def run(
 
     One that fails has its `error`, and leaves the others to be done.
     """
-    settings = _settings(emulate, gpu, device, limits, keep=keep)
-    return ran.to_values(runner.run(project, experiments, _tools(project), settings))
+    session = _session(project, limits, emulate=emulate, device=device)
+    return ran.to_values(runner.run(project, experiments, session, _settings(gpu, keep)))
 
 
 def emulate(
@@ -108,9 +108,7 @@ def emulate(
     """
     wanted = [parse_variant(project, text) for text in variants]
     how = EmulationOptions(size=size)
-    found, faults = emulations.emulate(
-        project, wanted, _tools(project), how, full, limits or Limits()
-    )
+    found, faults = emulations.emulate(project, wanted, _session(project, limits), how, full=full)
     if faults:
         raise faults[0]
     return found
@@ -138,14 +136,11 @@ def evaluate(
     if source is None:
         source = (project.root / wanted.source).read_bytes()
         against = project.variant(wanted.kernel, wanted.arch)
+    text = source.encode() if isinstance(source, str) else source
+    session = _session(project, limits, emulate=emulate, device=device)
+    settings = _settings(gpu, keep=False)
     return evaluation.evaluate(
-        project,
-        wanted,
-        source.encode() if isinstance(source, str) else source,
-        _tools(project),
-        _settings(emulate, gpu, device, limits, keep=False),
-        against=against,
-        hostile=hostile,
+        project, wanted, text, session, settings, against=against, hostile=hostile
     )
 
 
@@ -161,25 +156,26 @@ def explain(
     written = project.experiment(experiment)
     if not 1 <= candidate <= len(written.candidates):
         raise UsageError(f"{experiment} has no candidate {candidate}.")
-    asked = examine.ExamineOptions(
-        tools=_tools(project), limits=limits or Limits(), emulate=emulate
-    )
-    one, other, spoken = examine.experiment(project, experiment, candidate, asked)
+    session = _session(project, limits, emulate=emulate)
+    one, other, spoken = examine.experiment(project, experiment, candidate, session)
     found = explanation.assemble(experiment, written, candidate, spoken, one, other)
     return explanation.to_values(found)
 
 
-def _tools(project: Project) -> Toolchain:
-    return toolchain.find(None, project.root / build.CACHE)
-
-
-def _settings(
-    emulate: bool, gpu: bool, device: str | None, limits: Limits | None, *, keep: bool
-) -> runs.RunSettings:
-    return runs.RunSettings(
-        emulate=emulate,
-        measuring=Measuring() if gpu else None,
-        keep=keep,
+def _session(
+    project: Project,
+    limits: Limits | None,
+    *,
+    emulate: bool = False,
+    device: str | None = None,
+) -> Session:
+    return Session(
+        tools=toolchain.find(None, project.root / build.CACHE),
         limits=limits or Limits(),
         executor=executor.Local(device),
+        emulate=emulate,
     )
+
+
+def _settings(gpu: bool, keep: bool) -> runs.RunSettings:
+    return runs.RunSettings(measuring=Measuring() if gpu else None, keep=keep)

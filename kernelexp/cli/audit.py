@@ -8,9 +8,9 @@ import typer
 
 from kernelexp.cli import common
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import parse_limits, refuse_two_forms
+from kernelexp.cli.arguments import refuse_two_forms
 from kernelexp.cli.completion import complete, variant_names
-from kernelexp.cli.console import print_document, print_json, progress_bars
+from kernelexp.cli.console import print_document, print_json
 from kernelexp.cli.options import (
     HERE,
     JsonOption,
@@ -63,11 +63,8 @@ def audit(
 
     refuse_two_forms(json, markdown)
     loaded = common.load(project)
-    with progress_bars(loaded.root) as bars:
-        asked = auditing.AuditOptions(
-            tools=common.tools(loaded, nvcc), limits=parse_limits(limit), on_progress=bars
-        )
-        found = auditing.audit(loaded, variant, against, asked)
+    with common.session(loaded, nvcc, limit) as session:
+        found = auditing.audit(loaded, variant, against, session)
     today = date.today().isoformat()
     if json:
         print_json("audit", report.to_values(found, today))

@@ -8,8 +8,7 @@ import typer
 
 from kernelexp.cli import common
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import parse_limits
-from kernelexp.cli.console import output, progress_bars
+from kernelexp.cli.console import output
 from kernelexp.cli.options import (
     HERE,
     ArmArgument,
@@ -60,17 +59,9 @@ def bisect(
 
     loaded = common.load(project)
     wanted, _, _ = parse_arm(loaded, variant)
-    with common.executor(device, None, None) as executor, progress_bars(loaded.root) as bars:
-        asked = bisecting.BisectOptions(
-            good=good,
-            bad=bad,
-            by=by,
-            tools=common.tools(loaded, nvcc),
-            measuring=Measuring(margin=margin / 100),
-            limits=parse_limits(limit),
-            executor=executor,
-            on_progress=bars,
-        )
-        found = bisecting.bisect(loaded, wanted, asked)
+    measuring = Measuring(margin=margin / 100)
+    request = bisecting.BisectRequest(good=good, bad=bad, by=by, measuring=measuring)
+    with common.session(loaded, nvcc, limit, device=device) as session:
+        found = bisecting.bisect(loaded, wanted, request, session)
     output("bisect", found, report.bisected(found), json)
     raise typer.Exit(errors.OK if len(found.first_bad) == 1 else errors.INCONCLUSIVE)

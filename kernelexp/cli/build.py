@@ -8,8 +8,8 @@ import typer
 
 from kernelexp.cli import common
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import parse_limits, parse_variants
-from kernelexp.cli.console import output, print_message, progress_bars
+from kernelexp.cli.arguments import parse_variants
+from kernelexp.cli.console import output, print_message
 from kernelexp.cli.options import (
     HERE,
     JsonOption,
@@ -54,16 +54,15 @@ def build(
     from kernelexp.services.run import runner
 
     loaded = common.load(project, sources=not repeat)
-    tools = common.tools(loaded, nvcc)
     if bool(variants) == bool(repeat):
         raise UsageError("name the variants to build, or a run with --record.")
-    home = loaded.root
+    home = loaded
     if repeat:
         loaded, experiment = runner.restore(loaded, repeat)
         variants = [experiment]
     wanted = parse_variants(loaded, variants or [], set_)
-    with progress_bars(home) as bars:
-        prepared = prepare.built(loaded, wanted, tools, parse_limits(limit), bars)
+    with common.session(home, nvcc, limit) as session:
+        prepared = prepare.built(loaded, wanted, session)
     arms = {loaded.label(each): arm for each, arm in prepared.named(wanted)}
     for error in prepared.errors():
         print_message(f"error: {error}")

@@ -10,8 +10,8 @@ import typer
 
 from kernelexp.cli import common
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import parse_limits, refuse_two_forms
-from kernelexp.cli.console import output, print_document, print_message, print_text, progress_bars
+from kernelexp.cli.arguments import refuse_two_forms
+from kernelexp.cli.console import output, print_document, print_message, print_text
 from kernelexp.cli.options import (
     HERE,
     DeviceOption,
@@ -90,23 +90,18 @@ def check(
     for name in kernels or loaded.kernels:
         if emulate and loaded.kernel(name).program:
             print_message(f"note: {name} is a program: it is built, not emulated.")
-    with common.executor(device, None, None) as executor, progress_bars(loaded.root) as bars:
-        asked = checking.CheckOptions(
-            tools=common.tools(loaded, nvcc),
-            kernels=tuple(kernels or ()),
-            emulate=emulate,
-            pedantic=pedantic,
-            since=since,
-            measured=measured,
-            measuring=Measuring(margin=margin / 100),
-            executor=executor,
-            limits=parse_limits(limit),
-            on_progress=bars,
-        )
+    request = checking.CheckRequest(
+        kernels=tuple(kernels or ()),
+        pedantic=pedantic,
+        since=since,
+        measured=measured,
+        measuring=Measuring(margin=margin / 100),
+    )
+    with common.session(loaded, nvcc, limit, emulate=emulate, device=device) as session:
         if update:
-            path, count, changed = checking.update(loaded, asked)
+            path, count, changed = checking.update(loaded, request, session)
         else:
-            checked = checking.check(loaded, asked)
+            checked = checking.check(loaded, request, session)
     if update:
         print_document(report.accepted(changed))
         typer.echo(f"wrote {path.relative_to(loaded.root)}: {count} variants")

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kernelexp.cli.console import print_message
+from kernelexp.cli.console import print_message, progress_bars
 from kernelexp.model.errors import KernelexpError, UsageError, explain
 
 if TYPE_CHECKING:
+    from kernelexp.dossier.session import Session
     from kernelexp.evidence.executor import Executor
     from kernelexp.logs.records import Unreadable
     from kernelexp.model.arm import Arm
@@ -49,6 +50,31 @@ def executor(device: str | None, devices: str | None, scheduler: str | None) -> 
 
     with cluster.connect(scheduler) as workers:
         yield workers
+
+
+@contextlib.contextmanager
+def session(
+    project: Project,
+    nvcc: str | None,
+    limit: list[str] | None = None,
+    *,
+    emulate: bool = False,
+    device: str | None = None,
+    devices: str | None = None,
+    scheduler: str | None = None,
+) -> Iterator[Session]:
+    """What services work with, as a command's options say it; shows the progress meanwhile."""
+    from kernelexp.cli.arguments import parse_limits
+    from kernelexp.dossier.session import Session
+
+    compiler, limits = tools(project, nvcc), parse_limits(limit)
+    with (
+        executor(device, devices, scheduler) as where,
+        progress_bars(project.root) as bars,
+    ):
+        yield Session(
+            tools=compiler, limits=limits, executor=where, emulate=emulate, on_progress=bars
+        )
 
 
 def record_file(start: Path, text: str) -> Path:

@@ -9,7 +9,7 @@ import typer
 from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.completion import complete, experiment_names
-from kernelexp.cli.console import output, progress_bars
+from kernelexp.cli.console import output
 from kernelexp.cli.options import HERE, JsonOption, NvccOption, ProjectOption
 from kernelexp.model.errors import UsageError
 
@@ -90,13 +90,10 @@ def _compare(
     texts = (before,) if after is None else (before, after)
     project = None if all(map(subjects.is_file, texts)) else common.load(start, sources=False)
     one, other = (before, after) if after is not None else subjects.pair(project, before)
-    making = None
     if project is not None and any(subjects.is_variant(project, text) for text in (one, other)):
         project = common.load(start)
-        tools = common.tools(project, nvcc)
-        with progress_bars(project.root) as bars:
-            making = subjects.Making(tools=tools, emulate=emulate, on_progress=bars)
-            sides = subjects.find_both(project, one, other, making)
+        with common.session(project, nvcc, emulate=emulate) as session:
+            sides = subjects.find_both(project, one, other, session)
     else:
         sides = subjects.find_both(project, one, other)
     return comparisons.compare(*sides, options)

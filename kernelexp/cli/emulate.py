@@ -8,8 +8,8 @@ import typer
 
 from kernelexp.cli import common
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import parse_isas, parse_limits, parse_variants
-from kernelexp.cli.console import output, print_message, progress_bars
+from kernelexp.cli.arguments import parse_isas, parse_variants
+from kernelexp.cli.console import output, print_message
 from kernelexp.cli.options import (
     HERE,
     IsaOption,
@@ -75,11 +75,8 @@ def emulate(
     if not variants:
         raise UsageError("name the variants to emulate (kernelexp list shows kernels and axes).")
     wanted = parse_variants(loaded, variants, set_)
-    tools = common.tools(loaded, nvcc)
-    with progress_bars(loaded.root) as bars:
-        found, faults = emulations.emulate(
-            loaded, wanted, tools, how, full, parse_limits(limit), bars
-        )
+    with common.session(loaded, nvcc, limit) as session:
+        found, faults = emulations.emulate(loaded, wanted, session, how, full=full)
     for fault in faults:
         print_message(f"error: {fault}")
     output("emulate", found, report.render(found, verbose), json)

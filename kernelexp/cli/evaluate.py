@@ -10,8 +10,8 @@ import typer
 
 from kernelexp.cli import common
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import parse_limits, parse_seconds
-from kernelexp.cli.console import output, progress_bars
+from kernelexp.cli.arguments import parse_seconds
+from kernelexp.cli.console import output
 from kernelexp.cli.options import (
     HERE,
     DeviceOption,
@@ -66,7 +66,6 @@ def evaluate(
     For example:
         kernelexp evaluate transpose@sm_90a:rows=4 --source mine.cu --json
     """
-    from kernelexp.evidence import executor
     from kernelexp.evidence.measure.measured import Measuring
     from kernelexp.project import parse_variant
     from kernelexp.report.runs import page
@@ -77,16 +76,10 @@ def evaluate(
     wanted = parse_variant(loaded, variant)
     seconds = parse_seconds(budget, "--budget") if budget else None
     settings = RunSettings(
-        emulate=emulate,
-        measuring=Measuring(margin=margin / 100, budget_s=seconds) if gpu else None,
-        limits=parse_limits(limit),
-        executor=executor.Local(device),
+        measuring=Measuring(margin=margin / 100, budget_s=seconds) if gpu else None
     )
     text = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
-    tools = common.tools(loaded, nvcc)
-    with progress_bars(loaded.root) as bars:
-        found = evaluation.evaluate(
-            loaded, wanted, text, tools, settings, hostile=hostile, on_progress=bars
-        )
+    with common.session(loaded, nvcc, limit, emulate=emulate, device=device) as session:
+        found = evaluation.evaluate(loaded, wanted, text, session, settings, hostile=hostile)
     output("evaluate", found, page.render(found.record, verbose=verbose), json)
     raise typer.Exit(evaluation.exit_code(found))

@@ -8,9 +8,8 @@ import typer
 
 from kernelexp.cli import common
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import parse_limits
 from kernelexp.cli.completion import complete, experiment_names
-from kernelexp.cli.console import output, progress_bars
+from kernelexp.cli.console import output
 from kernelexp.cli.options import (
     HERE,
     EmulateOption,
@@ -59,11 +58,7 @@ def explain(
     loaded = common.load(project)
     written = loaded.experiment(name)
     require_candidate(name, written, candidate)
-    tools = common.tools(loaded, nvcc)
-    with progress_bars(loaded.root) as bars:
-        asked = examine.ExamineOptions(
-            tools=tools, limits=parse_limits(limit), emulate=emulate, on_progress=bars
-        )
-        one, other, standing = examine.experiment(loaded, name, candidate, asked)
+    with common.session(loaded, nvcc, limit, emulate=emulate) as session:
+        one, other, standing = examine.experiment(loaded, name, candidate, session)
     found = report.assemble(name, written, candidate, standing, one, other)
     output("explain", report.to_values(found), report.render(found), json, markdown)

@@ -8,8 +8,8 @@ import typer
 
 from kernelexp.cli import common
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import parse_limits, refuse_two_forms
-from kernelexp.cli.console import output, progress_bars
+from kernelexp.cli.arguments import refuse_two_forms
+from kernelexp.cli.console import output
 from kernelexp.cli.options import (
     HERE,
     ArmArgument,
@@ -59,15 +59,7 @@ def history(
     refuse_two_forms(json, markdown)
     loaded = common.load(project)
     wanted, _, _ = parse_arm(loaded, variant)
-    with common.executor(device, None, None) as executor, progress_bars(loaded.root) as bars:
-        asked = timeline.TimelineOptions(
-            revisions=revisions,
-            emulate=emulate,
-            measuring=Measuring(margin=margin / 100) if gpu else None,
-            tools=common.tools(loaded, nvcc),
-            limits=parse_limits(limit),
-            executor=executor,
-            on_progress=bars,
-        )
-        found = timeline.trace(loaded, wanted, asked)
+    measuring = Measuring(margin=margin / 100) if gpu else None
+    with common.session(loaded, nvcc, limit, emulate=emulate, device=device) as session:
+        found = timeline.trace(loaded, wanted, revisions, session, measuring)
     output("history", found, report.timeline(found), json, markdown)

@@ -8,8 +8,8 @@ import typer
 
 from kernelexp.cli import common
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import parse_limits, parse_variants, refuse_two_forms
-from kernelexp.cli.console import output, print_message, progress_bars
+from kernelexp.cli.arguments import parse_variants, refuse_two_forms
+from kernelexp.cli.console import output, print_message
 from kernelexp.cli.options import (
     HERE,
     JsonOption,
@@ -83,9 +83,8 @@ def inspect(
     wanted = parse_variants(loaded, variants, set_)
     texts = expect or []
     _require_conditions(texts, several=len(wanted) > 1)
-    tools = common.tools(loaded, nvcc)
-    with progress_bars(loaded.root) as bars:
-        found, faults = inspection.look(loaded, wanted, tools, parse_limits(limit), emulate, bars)
+    with common.session(loaded, nvcc, limit, emulate=emulate) as session:
+        found, faults = inspection.look(loaded, wanted, session)
     for fault in faults:
         print_message(f"error: {fault}")
     judged = _judge(found, texts)

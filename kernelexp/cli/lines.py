@@ -8,8 +8,8 @@ import typer
 
 from kernelexp.cli import common
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import parse_isas, parse_limits, parse_variants, refuse_two_forms
-from kernelexp.cli.console import output, print_message, progress_bars
+from kernelexp.cli.arguments import parse_isas, parse_variants, refuse_two_forms
+from kernelexp.cli.console import output, print_message
 from kernelexp.cli.options import (
     HERE,
     IsaOption,
@@ -78,11 +78,8 @@ def lines(
         raise UsageError("name the variants to look at (kernelexp list shows kernels and axes).")
     refuse_two_forms(json, markdown)
     wanted = parse_variants(loaded, variants, set_)
-    tools = common.tools(loaded, nvcc)
-    with progress_bars(loaded.root) as bars:
-        found, faults = service.look(
-            loaded, wanted, tools, size, parse_limits(limit), bars, parse_isas(isa)
-        )
+    with common.session(loaded, nvcc, limit) as session:
+        found, faults = service.look(loaded, wanted, session, size=size, isas=parse_isas(isa))
     for fault in faults:
         print_message(f"error: {fault}")
     values = lines_values.to_values(found, by, top, role, sass) if json else None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kernelexp.cli import common
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import parse_limits, parse_variants
-from kernelexp.cli.console import output, progress_bars
+from kernelexp.cli.arguments import parse_variants
+from kernelexp.cli.console import output
 from kernelexp.cli.options import (
     HERE,
     EmulateOption,
@@ -50,12 +50,8 @@ def opportunities(
         raise UsageError(
             f"{variant} is an experiment: name one variant, or see kernelexp explain {variant}."
         )
-    tools = common.tools(loaded, nvcc)
-    with progress_bars(loaded.root) as bars:
-        asked = examine.ExamineOptions(
-            tools=tools, limits=parse_limits(limit), emulate=emulate, on_progress=bars
-        )
-        examined = examine.variant(loaded, wanted[0], asked)
+    with common.session(loaded, nvcc, limit, emulate=emulate) as session:
+        examined = examine.variant(loaded, wanted[0], session)
     case = examined.case
     found, suppressed = rules.find(case)
     uses = bounds.uses(case)

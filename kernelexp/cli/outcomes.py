@@ -17,19 +17,22 @@ def show(project: Project, outcomes: list[Outcome], verbose: bool, json: bool) -
     """The page of each run, and a summary where there are several."""
     from kernelexp.report.document.document import paragraph
     from kernelexp.report.runs import page, ran
+    from kernelexp.services.run.runs import Concluded, Failed
 
     for outcome in outcomes:
-        if outcome.error:
+        if isinstance(outcome, Failed):
             print_message(f"error: {outcome.experiment}: {outcome.error}")
-    common.warn(project.root, (skipped for outcome in outcomes for skipped in outcome.unreadable))
+    concluded = [outcome for outcome in outcomes if isinstance(outcome, Concluded)]
+    common.warn(project.root, (skipped for each in concluded for skipped in each.unreadable))
     pages: list[Block] = []
-    for outcome in outcomes:
-        if outcome.record:
-            if pages:
-                pages.append(paragraph(""))
-            path = outcome.path.relative_to(project.root).as_posix() if outcome.path else ""
-            pages += page.render(outcome.record, outcome.earlier, path, verbose)
+    for outcome in concluded:
+        if pages:
+            pages.append(paragraph(""))
+        path = outcome.path.relative_to(project.root).as_posix() if outcome.path else ""
+        pages += page.render(outcome.record, outcome.earlier, path, verbose)
     if len(outcomes) > 1:
-        failures = {outcome.experiment: str(outcome.error) for outcome in outcomes if outcome.error}
-        pages += page.summary([outcome.record for outcome in outcomes if outcome.record], failures)
+        failures = {
+            each.experiment: str(each.error) for each in outcomes if isinstance(each, Failed)
+        }
+        pages += page.summary([outcome.record for outcome in concluded], failures)
     output("run", ran.to_values(outcomes), pages, json)

@@ -9,9 +9,9 @@ import typer
 
 from kernelexp.cli import common
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import parse_limits, parse_variants
+from kernelexp.cli.arguments import parse_variants
 from kernelexp.cli.completion import complete, variant_names
-from kernelexp.cli.console import output, print_message, progress_bars
+from kernelexp.cli.console import output, print_message
 from kernelexp.cli.options import (
     HERE,
     DeviceOption,
@@ -146,10 +146,8 @@ def profile(
         cache_control=cache_control,
         device=device,
     )
-    with progress_bars(loaded.root) as bars:
-        done = profiling.profile(
-            loaded, wanted, common.tools(loaded, nvcc), found, settings, parse_limits(limit), bars
-        )
+    with common.session(loaded, nvcc, limit) as session:
+        done = profiling.profile(loaded, wanted, session, ncu=found, settings=settings)
     for fault in dict.fromkeys(each.fault for each in done if each.fault):
         print_message(f"error: {fault}")
     _print(done, json, markdown)

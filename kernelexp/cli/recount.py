@@ -8,9 +8,9 @@ import typer
 
 from kernelexp.cli import common
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import chosen, parse_limits
+from kernelexp.cli.arguments import chosen
 from kernelexp.cli.completion import complete, experiment_names
-from kernelexp.cli.console import output, progress_bars
+from kernelexp.cli.console import output
 from kernelexp.cli.options import HERE, JsonOption, LimitOption, NvccOption, ProjectOption
 
 
@@ -43,9 +43,8 @@ def recount(
 
     loaded = common.load(project, sources=False)
     wanted = recounting.find(loaded, chosen(loaded, names or [], every))
-    tools = common.tools(loaded, nvcc)
-    with progress_bars(loaded.root) as bars:
-        found = recounting.recount(loaded, wanted, tools, parse_limits(limit), bars)
+    with common.session(loaded, nvcc, limit) as session:
+        found = recounting.recount(loaded, wanted, session)
     common.refresh_log(loaded)
     output("recount", found, report.render(found), json)
     raise typer.Exit(recounting.exit_code(found))

@@ -10,7 +10,6 @@ from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import chosen, parse_limits, parse_seconds, parse_sets
 from kernelexp.cli.completion import complete, experiment_names
-from kernelexp.cli.console import progress_bars
 from kernelexp.cli.options import (
     HERE,
     BudgetOption,
@@ -89,7 +88,6 @@ def run(
         kernelexp run F3 F6
         kernelexp run F3 --set stages=4 --no-record
     """
-    import msgspec
 
     from kernelexp.evidence.measure.measured import Measuring
     from kernelexp.model.measurement import Options
@@ -110,7 +108,6 @@ def run(
         problem_timeout_s=limits.problem_s,
     )
     settings = runs.RunSettings(
-        emulate=emulate,
         measuring=Measuring(
             options=options,
             margin=margin / 100,
@@ -120,18 +117,14 @@ def run(
         if gpu
         else None,
         keep=not no_record,
-        limits=limits,
     )
-    tools = common.tools(loaded, nvcc)
-    with (
-        common.executor(device, devices, scheduler) as executor,
-        progress_bars(loaded.root) as bars,
-    ):
-        settings = msgspec.structs.replace(settings, executor=executor)
+    with common.session(
+        loaded, nvcc, limit, emulate=emulate, device=device, devices=devices, scheduler=scheduler
+    ) as session:
         if repeat:
-            outcomes = runner.repeat(loaded, repeat, tools, settings, bars)
+            outcomes = runner.repeat(loaded, repeat, session, settings)
         else:
-            outcomes = runner.run(loaded, names, tools, settings, overrides, bars)
+            outcomes = runner.run(loaded, names, session, settings, overrides)
     if not no_record:
         common.refresh_log(loaded)
     show(loaded, outcomes, verbose, json)

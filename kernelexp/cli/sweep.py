@@ -12,7 +12,7 @@ from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_limits, parse_seconds
 from kernelexp.cli.completion import complete, sweep_words
-from kernelexp.cli.console import output, print_message, print_text, progress_bars
+from kernelexp.cli.console import output, print_message, print_text
 from kernelexp.cli.options import (
     HERE,
     DeviceOption,
@@ -31,7 +31,7 @@ from kernelexp.cli.options import (
 from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from kernelexp.services.run.runs import Outcome
+    from kernelexp.services.run.runs import Concluded
 
 
 class StrategyName(StrEnum):
@@ -130,7 +130,6 @@ def sweep(
     For example:
         kernelexp sweep transpose rows='*' layout=padded,swizzled --by rows,layout
     """
-    import msgspec
 
     from kernelexp.evidence.measure.measured import Measuring
     from kernelexp.model.measurement import Options
@@ -177,7 +176,6 @@ def sweep(
         problem_timeout_s=limits.problem_s,
     )
     settings = RunSettings(
-        emulate=emulate,
         measuring=Measuring(
             options=options,
             margin=margin / 100,
@@ -187,18 +185,14 @@ def sweep(
         if gpu
         else None,
         keep=not no_record,
-        limits=limits,
     )
-    tools = common.tools(loaded, nvcc)
-    with (
-        common.executor(device, devices, scheduler) as executor,
-        progress_bars(loaded.root) as bars,
-    ):
-        settings = msgspec.structs.replace(settings, executor=executor)
+    with common.session(
+        loaded, nvcc, limit, emulate=emulate, device=device, devices=devices, scheduler=scheduler
+    ) as session:
         if tuning:
-            outcome = tune.run(loaded, grid, tuning, tools, settings, bars)
+            outcome = tune.run(loaded, grid, tuning, session, settings)
         else:
-            outcome = service.run(loaded, grid, tools, settings, bars)
+            outcome = service.run(loaded, grid, session, settings)
     if not no_record:
         common.refresh_log(loaded)
     _print(outcome, loaded.root, mapped, verbose, json, csv)
@@ -219,7 +213,7 @@ def _refuse_tuning(trials: int, seed: int, objective: str) -> None:
 
 
 def _print(
-    outcome: Outcome,
+    outcome: Concluded,
     root: Path,
     mapped: tuple[str, str] | None,
     verbose: bool,

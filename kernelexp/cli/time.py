@@ -10,7 +10,7 @@ from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_limits, parse_seconds, parse_variants
 from kernelexp.cli.completion import complete, variant_names
-from kernelexp.cli.console import print_message, progress_bars
+from kernelexp.cli.console import print_message
 from kernelexp.cli.options import (
     HERE,
     BudgetOption,
@@ -93,22 +93,17 @@ def time(
         size=size,
         budget_s=parse_seconds(budget, "--budget") if budget else None,
     )
-    tools = common.tools(loaded, nvcc)
     if record:
         name, _ = lineup.add(loaded, experiment)
         loaded = common.load(project)
         print_message(f"added {name}, {loaded.place(name)}")
     else:
         name, loaded = lineup.NAME, lineup.alone(loaded, experiment)
-    with common.executor(device, None, scheduler) as executor, progress_bars(loaded.root) as bars:
-        settings = runs.RunSettings(
-            emulate=emulate,
-            measuring=measuring if gpu else None,
-            keep=record,
-            limits=limits,
-            executor=executor,
-        )
-        outcomes = runner.run(loaded, [name], tools, settings, on_progress=bars)
+    settings = runs.RunSettings(measuring=measuring if gpu else None, keep=record)
+    with common.session(
+        loaded, nvcc, limit, emulate=emulate, device=device, scheduler=scheduler
+    ) as session:
+        outcomes = runner.run(loaded, [name], session, settings)
     if record:
         common.refresh_log(loaded)
     show(loaded, outcomes, verbose, json)

@@ -9,17 +9,15 @@ import msgspec
 
 from kernelexp import project
 from kernelexp.dossier import prepare
+from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
 from kernelexp.model.arm import Arm
 from kernelexp.model.axes import AxisValue
 from kernelexp.model.errors import KernelexpError
-from kernelexp.model.limits import Limits
-from kernelexp.model.progress import OnProgress
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project, revisions
 from kernelexp.project.problem import consult
 from kernelexp.project.problem.consult import Point
-from kernelexp.system.toolchain import Toolchain
 from warpsim.launch import Launch
 
 
@@ -48,18 +46,9 @@ class AtRevision(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.arm.refused.status}: {self.arm.refused.sentence}"
 
 
-class RevisionOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How variants are examined."""
-
-    tools: Toolchain
-    limits: Limits = Limits()
-    emulate: bool = False
-    size: str = "full"
-    """Of the problem, to launch at."""
-    on_progress: OnProgress | None = None
-
-
-def examine(here: Project, commit: str, variant: Variant, how: RevisionOptions) -> AtRevision:
+def examine(
+    here: Project, commit: str, variant: Variant, session: Session, size: str = "full"
+) -> AtRevision:
     """The variant, by the axes that it names, as `commit` has its sources and problem.py.
 
     An axis that the revision does not have yet is left out where the variant has its default. The
@@ -70,7 +59,7 @@ def examine(here: Project, commit: str, variant: Variant, how: RevisionOptions) 
     with revisions.checked_out(here.root, commit, build.CACHE) as root:
         try:
             there = project.load(root)
-            arm, launches = _examine(there, _find(here, there, variant), how)
+            arm, launches = _examine(there, _find(here, there, variant), session, size)
         except KernelexpError as error:
             why = f"{commit[:10]} does not have it as it is asked for: {error}"
             return AtRevision(commit=commit, subject=subject, why=why)
@@ -79,20 +68,20 @@ def examine(here: Project, commit: str, variant: Variant, how: RevisionOptions) 
 
 
 def _examine(
-    there: Project, variant: Variant, how: RevisionOptions
+    there: Project, variant: Variant, session: Session, size: str
 ) -> tuple[Arm, tuple[Launch, ...]]:
     """Raises what keeps the variant from being examined."""
-    prepared = prepare.built(there, [variant], how.tools, how.limits, how.on_progress)
-    if how.emulate:
-        prepared = prepare.emulated(there, prepared, how.limits, how.on_progress)
+    prepared = prepare.built(there, [variant], session)
+    if session.emulate:
+        prepared = prepare.emulated(there, prepared, session)
     arm = prepared.arm(variant)
     if arm.build is None:
         return arm, ()
     point = Point(axes=variant.axes, arch=variant.arch, exports=arm.build.exports)
     answer = consult.consult(
-        there.root, variant.kernel, [point], [how.size], timeout_s=how.limits.problem_s
+        there.root, variant.kernel, [point], [size], timeout_s=session.limits.problem_s
     )
-    return arm, answer.points[0].launches[how.size]
+    return arm, answer.points[0].launches[size]
 
 
 def digest(here: Project, arm: Arm, launches: Sequence[Launch]) -> str:

@@ -10,6 +10,7 @@ from typing import TypeAlias
 import msgspec
 
 from kernelexp.dossier import prepare
+from kernelexp.dossier.session import Session
 from kernelexp.evidence.emulate import emulated
 from kernelexp.evidence.emulate.emulated import EmulationOptions
 from kernelexp.evidence.emulate.scaling import Extent, Scaled, can_scale, scale
@@ -18,12 +19,10 @@ from kernelexp.model import errors
 from kernelexp.model.arm import Arm, EmulatedEvidence, EmulatedLaunch, Isa
 from kernelexp.model.errors import KernelexpError, UsageError
 from kernelexp.model.limits import Limits
-from kernelexp.model.progress import OnProgress
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
 from kernelexp.project.problem import consult
 from kernelexp.project.problem.consult import Consulted, Point
-from kernelexp.system.toolchain import Toolchain
 from warpsim.launch import main_launch
 
 Extents: TypeAlias = tuple[Extent, ...]
@@ -61,26 +60,26 @@ class FullCount(msgspec.Struct, frozen=True, kw_only=True):
 def emulate(
     project: Project,
     variants: Sequence[Variant],
-    tools: Toolchain,
+    session: Session,
     how: EmulationOptions,
     full: bool,
-    limits: Limits,
-    on_progress: OnProgress | None = None,
 ) -> tuple[list[Emulation], list[KernelexpError]]:
     """Builds and executes each variant; with `full` at two sizes, so that a launch of the full
     problem can be counted. Also the faults of variants that could not be examined."""
     prepare.refuse_programs(variants, "an emulation")
     for kernel in dict.fromkeys(each.kernel for each in variants):
-        answer = consult.consult(project.root, kernel, timeout_s=limits.problem_s)
+        answer = consult.consult(project.root, kernel, timeout_s=session.limits.problem_s)
         consult.require_size(kernel, answer.sizes, how.size)
-    prepared = prepare.built(project, variants, tools, limits, on_progress)
-    prepared = prepare.emulated(project, prepared, limits, on_progress, how)
+    prepared = prepare.built(project, variants, session)
+    prepared = prepare.emulated(project, prepared, session, how=how)
     emulations = []
     for variant, arm in prepared.named(variants):
         right = full and not arm.refused
         judged = arm.emulated if arm.emulated is not arm.counted else None
         taken = [each for each in (judged, arm.counted) if each and right]
-        scaled = tuple(part for each in taken for part in _scale(project, arm, each, how, limits))
+        scaled = tuple(
+            part for each in taken for part in _scale(project, arm, each, how, session.limits)
+        )
         emulations.append(Emulation(label=project.label(variant), arm=arm, scaled=scaled))
     return emulations, list({str(fault): fault for fault in prepared.faults.values()}.values())
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from kernelexp.dossier import emulations, prepare, speaking, standing
+from kernelexp.dossier.session import Session
 from kernelexp.dossier.speaking import Recorded
 from kernelexp.dossier.standing import Standing
 from kernelexp.evidence.measure.measured import SIZE
@@ -18,13 +19,10 @@ from kernelexp.judge.case import Case
 from kernelexp.logs import profiles
 from kernelexp.model.arm import Arm
 from kernelexp.model.errors import BuildError, KernelFault
-from kernelexp.model.limits import Limits
-from kernelexp.model.progress import OnProgress
 from kernelexp.model.record import Profile, Record
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
 from kernelexp.project.problem import consult
-from kernelexp.system.toolchain import Toolchain
 from warpsim.launch import main_launch
 
 
@@ -40,22 +38,13 @@ class Examined(msgspec.Struct, frozen=True, kw_only=True):
     """What has changed since it was profiled."""
 
 
-class ExamineOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How to examine."""
-
-    tools: Toolchain
-    limits: Limits = Limits()
-    emulate: bool = True
-    on_progress: OnProgress | None = None
-
-
-def variant(project: Project, wanted: Variant, asked: ExamineOptions) -> Examined:
+def variant(project: Project, wanted: Variant, session: Session) -> Examined:
     """One variant by itself, with the measurement that speaks for it in any experiment.
 
     BuildError where it is impossible or does not build, KernelFault where it is wrong.
     """
     found = speaking.of_variant(project, wanted)
-    (examined,) = _examine(project, [wanted], {0: found} if found else {}, asked)
+    (examined,) = _examine(project, [wanted], {0: found} if found else {}, session)
     if refused := examined.case.arm.refused:
         kind = KernelFault if refused.status in verdict.WRONG else BuildError
         raise kind(f"{examined.case.label} is {refused.status}: {refused.sentence}")
@@ -63,7 +52,7 @@ def variant(project: Project, wanted: Variant, asked: ExamineOptions) -> Examine
 
 
 def experiment(
-    project: Project, name: str, number: int, asked: ExamineOptions
+    project: Project, name: str, number: int, session: Session
 ) -> tuple[Examined, Examined, Standing]:
     """Baseline and candidate `number`, counted from 1, with the record that speaks for them."""
     standings = standing.of_experiment(project, name, standing.Tree(project.root))
@@ -76,7 +65,7 @@ def experiment(
             place: Recorded(record=spoken.record, arm=arm, changed=spoken.changed)
             for place, arm in enumerate(sides)
         }
-    one, other = _examine(project, [baseline, candidates[number - 1]], found, asked)
+    one, other = _examine(project, [baseline, candidates[number - 1]], found, session)
     return one, other, spoken
 
 
@@ -84,22 +73,22 @@ def _examine(
     project: Project,
     variants: Sequence[Variant],
     found: Mapping[int, Recorded],
-    asked: ExamineOptions,
+    session: Session,
 ) -> list[Examined]:
     """Raises the fault that keeps a variant from being built or emulated."""
     prepare.refuse_programs(variants, "an explanation or an opportunity")
-    prepared = prepare.built(project, variants, asked.tools, asked.limits, asked.on_progress)
-    if asked.emulate:
-        prepared = prepare.emulated(project, prepared, asked.limits, asked.on_progress)
+    prepared = prepare.built(project, variants, session)
+    if session.emulate:
+        prepared = prepare.emulated(project, prepared, session)
     arms = [prepared.arm(each) for each in variants]
     return [
-        _one(project, each, arm, found.get(place), asked)
+        _one(project, each, arm, found.get(place), session)
         for place, (each, arm) in enumerate(zip(variants, arms, strict=True))
     ]
 
 
 def _one(
-    project: Project, wanted: Variant, arm: Arm, found: Recorded | None, asked: ExamineOptions
+    project: Project, wanted: Variant, arm: Arm, found: Recorded | None, session: Session
 ) -> Examined:
     profile = profiles.latest(project.root, wanted.kernel, wanted.arch, wanted.axes)
     tree = standing.Tree(project.root)
@@ -119,7 +108,7 @@ def _one(
         chip=chips.find(device) or (None if device else chips.find(card)),
     )
     if arm.build and not arm.refused:
-        case = _with_launch(project, case, asked)
+        case = _with_launch(project, case, session)
     if found and arm.measured:
         case = _with_conditions(case, found.record)
     return Examined(
@@ -130,13 +119,15 @@ def _one(
     )
 
 
-def _with_launch(project: Project, case: Case, asked: ExamineOptions) -> Case:
+def _with_launch(project: Project, case: Case, session: Session) -> Case:
     """The grid, the work and the counters of the full problem."""
-    sizes = consult.consult(project.root, case.arm.kernel, timeout_s=asked.limits.problem_s).sizes
+    sizes = consult.consult(project.root, case.arm.kernel, timeout_s=session.limits.problem_s).sizes
     if SIZE not in sizes:
         return case
-    said = emulations.launches(project, case.arm, list(sizes), asked.limits)
-    full = emulations.count_full(project, case.arm, said, asked.limits) if asked.emulate else None
+    said = emulations.launches(project, case.arm, list(sizes), session.limits)
+    full = (
+        emulations.count_full(project, case.arm, said, session.limits) if session.emulate else None
+    )
     work = said.work.get(SIZE)
     (facts,) = said.points
     return msgspec.structs.replace(

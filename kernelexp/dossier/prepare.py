@@ -7,13 +7,14 @@ from typing import TypeAlias
 
 import msgspec
 
+from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
 from kernelexp.evidence.build import Built
 from kernelexp.evidence.code import built as build_evidence
 from kernelexp.evidence.code import linked, resources
 from kernelexp.evidence.emulate import emulated as emulated_evidence
 from kernelexp.evidence.emulate.emulated import EmulationOptions
-from kernelexp.evidence.executor import Executor, Local
+from kernelexp.evidence.executor import Local
 from kernelexp.evidence.measure.measured import SIZE
 from kernelexp.facts import arch
 from kernelexp.judge import contradiction, verdict
@@ -23,13 +24,11 @@ from kernelexp.model.axes import spell_point
 from kernelexp.model.errors import OK, ConfigurationError, KernelexpError, UsageError
 from kernelexp.model.limits import Limits
 from kernelexp.model.problem import Budget
-from kernelexp.model.progress import OnProgress
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
 from kernelexp.project.problem import consult
 from kernelexp.project.problem.config import Configured, configure
 from kernelexp.project.problem.consult import Facts, Point
-from kernelexp.system.toolchain import Toolchain
 from warpsim.launch import Launch
 
 _AS_USUAL = EmulationOptions()
@@ -42,8 +41,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     A fault is the machine's or the project's: it says nothing of the variant.
     """
 
-    arms: dict[str, Arm]
-    faults: dict[str, KernelexpError]
+    arms: Mapping[str, Arm]
+    faults: Mapping[str, KernelexpError]
 
     def arm(self, variant: Variant) -> Arm:
         """Raises the variant's fault if it has one."""
@@ -77,42 +76,40 @@ def key(variant: Variant) -> str:
 def built(
     project: Project,
     variants: Sequence[Variant],
-    tools: Toolchain,
-    limits: Limits,
-    on_progress: OnProgress | None = None,
+    session: Session,
     size: str | None = None,
-    executor: Executor = _HERE,
 ) -> Prepared:
     """Rules, build and build evidence of each variant; what the rules refuse is not built.
 
     With `size`, variants whose problem has no size of that name have a fault.
     """
     distinct = {key(each): each for each in variants}
-    prepared = Prepared(arms={}, faults={})
+    arms: dict[str, Arm] = {}
+    faults: dict[str, KernelexpError] = {}
     rules: dict[str, _Rules] = {}
     for kernel in dict.fromkeys(each.kernel for each in distinct.values()):
         own = [each for each in distinct.values() if each.kernel == kernel]
         try:
-            rules |= _ask(project, kernel, own, limits, size)
+            rules |= _ask(project, kernel, own, session.limits, size)
         except KernelexpError as error:
-            prepared.faults.update({key(each): error for each in own})
+            faults.update({key(each): error for each in own})
     possible = []
     for name, known in rules.items():
         variant = distinct[name]
         if against := known.refused(variant):
-            prepared.arms[name] = msgspec.structs.replace(arm.begin(variant), refused=against)
+            arms[name] = msgspec.structs.replace(arm.begin(variant), refused=against)
         else:
             possible.append(variant)
-    builds = _build(project, possible, tools, limits, on_progress, executor)
+    builds = _build(project, possible, session)
     launching = [each for each in builds if each.ok and not each.variant.program]
-    launches = _launches(project, launching, rules, limits)
+    launches = _launches(project, launching, rules, session.limits)
     for variant, one in zip(possible, builds, strict=True):
         name = key(variant)
         try:
-            prepared.arms[name] = _examine(project, one, rules[name], launches.get(name))
+            arms[name] = _examine(project, one, rules[name], launches.get(name))
         except KernelexpError as error:
-            prepared.faults[name] = error
-    return prepared
+            faults[name] = error
+    return Prepared(arms=arms, faults=faults)
 
 
 def refused(project: Project, variants: Sequence[Variant], limits: Limits) -> dict[str, Verdict]:
@@ -136,10 +133,7 @@ def refuse_programs(variants: Iterable[Variant], what: str) -> None:
 def _build(
     project: Project,
     variants: Sequence[Variant],
-    tools: Toolchain,
-    limits: Limits,
-    on_progress: OnProgress | None,
-    executor: Executor,
+    session: Session,
 ) -> list[Built]:
     made: dict[str, Built] = {}
     for is_program in (False, True):
@@ -148,12 +142,12 @@ def _build(
             own = build.build(
                 project.root,
                 some,
-                tools,
-                timeout_s=limits.build_s,
-                on_progress=on_progress,
+                session.tools,
+                timeout_s=session.limits.build_s,
+                on_progress=session.on_progress,
                 # A program is linked with what is on the machine that it is run on.
-                builder=None if is_program else executor.build,
-                slots=None if is_program else executor.slots,
+                builder=None if is_program else session.executor.build,
+                slots=None if is_program else session.executor.slots,
             )
             made.update(zip(map(key, some), own, strict=True))
     return [made[key(variant)] for variant in variants]
@@ -294,10 +288,8 @@ def _point(project: Project, one: Built) -> Point:
 def emulated(
     project: Project,
     prepared: Prepared,
-    limits: Limits,
-    on_progress: OnProgress | None = None,
+    session: Session,
     how: EmulationOptions = _AS_USUAL,
-    executor: Executor = _HERE,
 ) -> Prepared:
     """The same arms with what executing them showed, and refused for it where it must be.
 
@@ -313,11 +305,11 @@ def emulated(
     taken = emulated_evidence.take_each(
         project.root,
         [emulated_evidence.want(built[name], isa, how.size, how.schedules) for name, isa in wanted],
-        limits,
-        on_progress,
+        session.limits,
+        session.on_progress,
         project.label,
-        executor.emulate,
-        executor.slots,
+        session.executor.emulate,
+        session.executor.slots,
     )
     by_isa = dict(zip(wanted, taken, strict=True))
     arms, faults = dict(prepared.arms), dict(prepared.faults)

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kernelexp.dossier.comparability import Conditions, conditions
+from kernelexp.dossier.session import Session
 from kernelexp.facts.metrics import Kind
 from kernelexp.model.arm import Arm
 from kernelexp.model.errors import BuildError, UsageError, join, suggest
-from kernelexp.model.limits import Limits
-from kernelexp.model.progress import OnProgress
 from kernelexp.model.record import Profile, Record
 from kernelexp.model.text import one_line, quote
 from kernelexp.model.variant import Variant
@@ -23,7 +22,6 @@ if TYPE_CHECKING:  # two files compare without YAML, builds and workers
     from kernelexp.dossier.speaking import Recorded
     from kernelexp.dossier.standing import Tree
     from kernelexp.project import Project
-    from kernelexp.system.toolchain import Toolchain
 
 _SUFFIXES = frozenset({".csv", ".json", ".ncu-rep"})
 """What the names of files end in that a side of a comparison can be."""
@@ -44,16 +42,6 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     """The run that its time is from; empty where it has none."""
 
 
-class Making(msgspec.Struct, frozen=True, kw_only=True):
-    """How evidence of a variant is made that is not there yet."""
-
-    tools: Toolchain
-    limits: Limits = Limits()
-    emulate: bool = False
-    """Emulate now what no emulation is kept of."""
-    on_progress: OnProgress | None = None
-
-
 def is_file(text: str) -> bool:
     """Whether find() reads a file, for which it needs no project."""
     return _file(text)[0] is not None
@@ -64,13 +52,13 @@ def is_variant(project: Project, text: str) -> bool:
     return not is_file(text) and text.partition(":")[0].partition("@")[0] in project.kernels
 
 
-def find(project: Project | None, text: str, making: Making | None = None) -> Subject:
+def find(project: Project | None, text: str, session: Session | None = None) -> Subject:
     """The subject that `text` names; UsageError in one sentence where that is none, or several.
 
     A record (a run's name or its beginning, a file, an experiment for its latest run, with
     `:baseline` or `:2` for an arm), a profile's run or file, a page or report of ncu with `:2` for
     one of several launches, or a variant, of which everything that is known is taken together.
-    Variants need `making`.
+    Variants need `session`.
     """
     path, part = _file(text)
     if path is not None:
@@ -90,14 +78,14 @@ def find(project: Project | None, text: str, making: Making | None = None) -> Su
         from kernelexp.project import parse_variant
 
         variant = parse_variant(project, text)
-        return _of_variant(project, variant, making, speaking.of_variant(project, variant))
+        return _of_variant(project, variant, session, speaking.of_variant(project, variant))
     if is_experiment:
         return _of_experiment(project, name, part)
     return _of_run(project, name, part)
 
 
 def find_both(
-    project: Project | None, one: str, other: str, making: Making | None = None
+    project: Project | None, one: str, other: str, session: Session | None = None
 ) -> tuple[Subject, Subject]:
     """Both sides of a comparison; the times of two variants are from one run where one timed both.
 
@@ -105,14 +93,14 @@ def find_both(
     """
     variants = [text for text in (one, other) if project and is_variant(project, text)]
     if project is None or len(variants) < 2:
-        return find(project, one, making), find(project, other, making)
+        return find(project, one, session), find(project, other, session)
     from kernelexp.dossier import speaking
     from kernelexp.project import parse_variant
 
     before, after = (parse_variant(project, text) for text in variants)
     spoken = speaking.of_pair(project, before, after)
     sides = [
-        _of_variant(project, variant, making, recorded)
+        _of_variant(project, variant, session, recorded)
         for variant, recorded in zip((before, after), spoken, strict=True)
     ]
     first, second = (
@@ -306,16 +294,16 @@ def _profile_of_build(root: Path, arm: Arm) -> Profile | None:
 
 
 def _of_variant(
-    project: Project, variant: Variant, making: Making | None, recorded: Recorded | None
+    project: Project, variant: Variant, session: Session | None, recorded: Recorded | None
 ) -> Subject:
     """The variant as it is now, with the times that speak for it and the latest profile."""
-    if making is None:
+    if session is None:
         raise UsageError(f"{project.label(variant)} is a variant: name a record or a file instead.")
     from kernelexp.dossier.standing import Tree
     from kernelexp.logs import profiles
 
-    arm, tree = _make(project, variant, making), Tree(project.root)
-    about = [f"built with nvcc {making.tools.version}"]
+    arm, tree = _make(project, variant, session), Tree(project.root)
+    about = [f"built with nvcc {session.tools.version}"]
     warnings = []
     if arm.emulated is None:
         about.append("not emulated (--emulate does it)")
@@ -332,7 +320,7 @@ def _of_variant(
         about.append(_spell(profile))
         warnings += _since(variant, profile.arm, {}, tree, _spell(profile))
     found = conditions(arm, record, profile)
-    found["built"] = {"compiler": making.tools.version}
+    found["built"] = {"compiler": session.tools.version}
     return Subject(
         label=project.label(variant),
         arm=arm,
@@ -343,12 +331,16 @@ def _of_variant(
     )
 
 
-def _make(project: Project, variant: Variant, making: Making) -> Arm:
+def _make(project: Project, variant: Variant, session: Session) -> Arm:
     """Built from the cache or now; emulated from the cache, or now where that is asked for."""
     from kernelexp.dossier import prepare
     from kernelexp.evidence.emulate import emulated
 
-    prepared = prepare.built(project, [variant], making.tools, making.limits, making.on_progress)
+    prepared = prepare.built(
+        project,
+        [variant],
+        Session(tools=session.tools, limits=session.limits, on_progress=session.on_progress),
+    )
     arm = prepared.arm(variant)
     if not arm.is_built:
         reason = arm.refused.sentence if arm.refused else "it does not build."
@@ -356,9 +348,9 @@ def _make(project: Project, variant: Variant, making: Making) -> Arm:
     if arm.program:
         return arm
     arm = emulated.with_kept(project.root, arm)
-    if not making.emulate or (arm.emulated and arm.emulated_sass):
+    if not session.emulate or (arm.emulated and arm.emulated_sass):
         return arm
-    prepared = prepare.emulated(project, prepared, making.limits, making.on_progress)
+    prepared = prepare.emulated(project, prepared, session)
     return msgspec.structs.replace(prepared.arm(variant), refused=arm.refused)
 
 

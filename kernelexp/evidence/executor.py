@@ -17,7 +17,7 @@ from kernelexp.evidence.measure.measured import MeasurementQuestion
 from kernelexp.evidence.measure.programs import ProgramQuestion
 from kernelexp.logs import surroundings
 from kernelexp.model.errors import EnvironmentFault
-from kernelexp.model.measurement import Device, Measurement
+from kernelexp.model.measurement import Device, Gpus, Measurement
 from kernelexp.model.progress import OnProgress
 from kernelexp.system import device as devices
 
@@ -35,8 +35,8 @@ class Executor(Protocol):
     def emulate(self, job: EmulationJob) -> Emulated:
         """Raises what isolated.call raises."""
 
-    def gpus(self) -> tuple[Device, ...] | str:
-        """The GPUs to time on, or why there is none, as a sentence."""
+    def gpus(self) -> Gpus:
+        """The GPUs to time on."""
 
     def measure(
         self, question: MeasurementQuestion, journal: Path | None, on_progress: OnProgress | None
@@ -68,14 +68,14 @@ class Local:
     def emulate(self, job: EmulationJob) -> Emulated:
         return emulated.execute(job)
 
-    def gpus(self) -> tuple[Device, ...] | str:
+    def gpus(self) -> Gpus:
         """EnvironmentFault or UsageError where GPUs that were asked for are not there."""
         if self._selector is not None:
-            return devices.find_all(self._selector)
+            return Gpus(devices=devices.find_all(self._selector))
         try:
-            return (devices.find(),)
+            return Gpus(devices=(devices.find(),))
         except EnvironmentFault as fault:
-            return str(fault)
+            return Gpus(why_none=str(fault))
 
     def measure(
         self, question: MeasurementQuestion, journal: Path | None, on_progress: OnProgress | None
@@ -96,12 +96,12 @@ class Local:
         with self._one_of(fitting or gpus) as gpu:
             return programs.answer_on(gpu, question, journal, on_progress)
 
-    def _fitting(self, arch: str) -> tuple[Sequence[Device], list[Device]]:
+    def _fitting(self, arch: str) -> tuple[Sequence[Device], Sequence[Device]]:
         """The GPUs, and those of an architecture."""
         gpus = self.gpus()
-        if isinstance(gpus, str):
-            raise EnvironmentFault(gpus)
-        return gpus, [gpu for gpu in gpus if gpu.arch == arch]
+        if not gpus.devices:
+            raise EnvironmentFault(gpus.why_none)
+        return gpus.devices, gpus.of(arch).devices
 
     @contextmanager
     def _one_of(self, wanted: Sequence[Device]) -> Iterator[Device]:

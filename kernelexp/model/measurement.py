@@ -52,6 +52,23 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
     memory_clock_max_mhz: int
 
 
+class Gpus(msgspec.Struct, frozen=True, kw_only=True):
+    """The GPUs to time on, or why there is none."""
+
+    devices: tuple[Device, ...] = ()
+    why_none: str = ""
+    """A sentence; empty where there are GPUs."""
+
+    def of(self, arch: str) -> Gpus:
+        """Those that execute variants of an architecture, such as sm_90a."""
+        if not self.devices:
+            return self
+        if fitting := tuple(gpu for gpu in self.devices if gpu.arch == arch):
+            return Gpus(devices=fitting)
+        names = dict.fromkeys(f"{gpu.name} ({gpu.arch})" for gpu in self.devices)
+        return Gpus(why_none=f"this machine's is {', '.join(names)}.")
+
+
 class DeviceState(msgspec.Struct, frozen=True, kw_only=True):
     """What NVML said at one moment."""
 

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import msgspec
 
 from kernelexp.dossier import comparability, prepare, speaking, standing
+from kernelexp.dossier.session import Session
 from kernelexp.dossier.speaking import Recorded
 from kernelexp.dossier.standing import Standings
 from kernelexp.dossier.subjects import Subject
@@ -20,14 +21,11 @@ from kernelexp.judge.ranking import Finding, Group
 from kernelexp.logs import profiles
 from kernelexp.model.arm import Arm, MeasuredEvidence
 from kernelexp.model.errors import BuildError, UsageError
-from kernelexp.model.limits import Limits
-from kernelexp.model.progress import OnProgress
 from kernelexp.model.record import Profile, Record
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project, parse_arm
 from kernelexp.services import comparisons
 from kernelexp.services.comparisons import ComparisonOptions
-from kernelexp.system.toolchain import Toolchain
 
 STALLS = "stalls"
 TABLES = (STALLS, "memory throughput", "access efficiency")
@@ -91,13 +89,7 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     """How the ratio was taken."""
 
 
-class AuditOptions(msgspec.Struct, frozen=True, kw_only=True):
-    tools: Toolchain
-    limits: Limits = Limits()
-    on_progress: OnProgress | None = None
-
-
-def audit(project: Project, text: str, against: str | None, asked: AuditOptions) -> Audit:
+def audit(project: Project, text: str, against: str | None, session: Session) -> Audit:
     """Builds both variants, and takes times, counters and words from the records.
 
     Without `against` an experiment's candidate is compared with its baseline.
@@ -106,7 +98,7 @@ def audit(project: Project, text: str, against: str | None, asked: AuditOptions)
     """
     (wanted, name, number), (other, whose, place) = _pair(project, text, against)
     prepare.refuse_programs([other, wanted], "an audit")
-    built = prepare.built(project, [other, wanted], asked.tools, asked.limits, asked.on_progress)
+    built = prepare.built(project, [other, wanted], session)
     spoken = _speaking(project, (other, whose, place), (wanted, name, number))
     measured = speaking.aligned(*spoken)
     before = _side(project, other, built.arm(other), spoken[0], measured[0])

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
 from kernelexp.evidence.emulate.emulation_worker import Emulated, EmulationJob
 from kernelexp.evidence.executor import Local
@@ -20,14 +21,12 @@ from kernelexp.model import names
 from kernelexp.model.arm import Arm, Verdict
 from kernelexp.model.errors import ConfigurationError, UsageError
 from kernelexp.model.experiment import Experiment
-from kernelexp.model.progress import OnProgress
 from kernelexp.model.record import Record
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
 from kernelexp.services.run import conclusion, runner, timing
-from kernelexp.services.run.runs import Outcome, RunContext, RunSettings
+from kernelexp.services.run.runs import Concluded, RunContext, RunSettings
 from kernelexp.system import confined
-from kernelexp.system.toolchain import Toolchain
 
 LONGEST_BYTES = 4 << 20
 """Of a source text."""
@@ -62,12 +61,11 @@ def evaluate(
     project: Project,
     variant: Variant,
     source: bytes,
-    tools: Toolchain,
+    session: Session,
     settings: RunSettings,
     *,
     against: Variant | None = None,
     hostile: bool = False,
-    on_progress: OnProgress | None = None,
 ) -> Evaluation:
     """Builds `source` with the variant's axes, checks it against the kernel's problem.py, and times
     it next to the project's own, or to the variant `against`, where there is a GPU to do so.
@@ -78,7 +76,7 @@ def evaluate(
     """
     _require_evaluable(variant, source, hostile)
     settings = msgspec.structs.replace(settings, keep=False)
-    own = runner.share(project, project.root, tools, settings, on_progress)
+    own = runner.share(project, project.root, session, settings=settings)
     against = against or variant
     baseline = runner.examine(own, [against]).arm(against)
     with _in_place(project, variant, source) as changed:
@@ -89,7 +87,6 @@ def evaluate(
     arms = [baseline, candidate]
     experiment = _experiment(project, against, variant)
     outcome = conclusion.conclude(own, NAME, experiment, arms, timing.take(own, arms))
-    assert outcome.record is not None
     return Evaluation(
         label=project.label(variant),
         sha256=hashlib.sha256(source).hexdigest(),
@@ -113,13 +110,16 @@ def _require_evaluable(variant: Variant, source: bytes, hostile: bool) -> None:
 
 def exit_code(found: Evaluation) -> int:
     """As of a run of one experiment."""
-    return runner.exit_code([Outcome(experiment=NAME, record=found.record)])
+    return runner.exit_code([Concluded(record=found.record)])
 
 
 def _confine(shared: RunContext, readable: Path) -> RunContext:
-    settings = msgspec.structs.replace(shared.settings, executor=_Confined())
-    tools = confined.tools(shared.tools, readable)
-    return msgspec.structs.replace(shared, settings=settings, tools=tools)
+    session = msgspec.structs.replace(
+        shared.session,
+        executor=_Confined(),
+        tools=confined.tools(shared.session.tools, readable),
+    )
+    return msgspec.structs.replace(shared, session=session)
 
 
 class _Confined(Local):

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from kernelexp.dossier import emulations, prepare
+from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
 from kernelexp.evidence.build import Artefacts
 from kernelexp.evidence.code import sass_flow, sass_lines
@@ -23,14 +24,11 @@ from kernelexp.judge.instructions import InstructionCounts
 from kernelexp.logs import profiles
 from kernelexp.model.arm import Arm, Isa
 from kernelexp.model.errors import KernelexpError
-from kernelexp.model.limits import Limits
-from kernelexp.model.progress import OnProgress
 from kernelexp.model.record import Profile
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
 from kernelexp.project.problem import consult
 from kernelexp.services.lines.service import read_texts
-from kernelexp.system.toolchain import Toolchain
 from warpsim.launch import main_launch
 from warpsim.lineinfo import Source
 
@@ -121,27 +119,24 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
 def look(
     project: Project,
     variants: Sequence[Variant],
-    tools: Toolchain,
-    limits: Limits,
-    emulate: bool,
-    on_progress: OnProgress | None = None,
+    session: Session,
 ) -> tuple[list[Inspection], list[KernelexpError]]:
     """The variants, and the faults of those that could not be examined.
 
     Without `emulate`, what was executed is counted where an emulation is kept.
     """
     prepare.refuse_programs(variants, "an inspection")
-    prepared = prepare.built(project, variants, tools, limits, on_progress)
-    if emulate:
-        prepared = prepare.emulated(project, prepared, limits, on_progress)
+    prepared = prepare.built(project, variants, session)
+    if session.emulate:
+        prepared = prepare.emulated(project, prepared, session)
     found = [
-        _look(project, project.label(variant), arm, limits, emulate)
+        _look(project, project.label(variant), arm, session)
         for variant, arm in prepared.named(variants)
     ]
     return found, list(dict.fromkeys(prepared.faults.values()))
 
 
-def _look(project: Project, label: str, arm: Arm, limits: Limits, emulate: bool) -> Inspection:
+def _look(project: Project, label: str, arm: Arm, session: Session) -> Inspection:
     if arm.build is None:
         return Inspection(label=label, arm=arm)
     root, entry = project.root, arm.build.entry
@@ -149,7 +144,7 @@ def _look(project: Project, label: str, arm: Arm, limits: Limits, emulate: bool)
     artefacts = build.artefacts(root, arm.identity)
     code, flow = _read(artefacts, entry)
     taken = arm.counted
-    costs = emulated.instructions(root, arm, taken.size, limits, label) if taken else ()
+    costs = emulated.instructions(root, arm, taken.size, session.limits, label) if taken else ()
     files = {frame.file for each in code if each.source for frame in each.source.frames()}
     return Inspection(
         label=label,
@@ -158,7 +153,7 @@ def _look(project: Project, label: str, arm: Arm, limits: Limits, emulate: bool)
         flow=flow,
         asked=_asked(artefacts, entry),
         texts=read_texts(root, files),
-        executed=_executed(project, label, arm, limits, emulate),
+        executed=_executed(project, label, arm, session),
         profile=profiles.latest(root, arm.kernel, arm.arch, arm.axes),
         costs={cost.offset: cost for cost in costs if cost.entry == entry},
     )
@@ -198,18 +193,16 @@ def _count(code: Sequence[SassInstruction], flow: Flow) -> InstructionCounts:
 # ---- barriers that were executed -----------------------------------------------------------------
 
 
-def _executed(
-    project: Project, label: str, arm: Arm, limits: Limits, emulate: bool
-) -> ExecutedBarriers | None:
+def _executed(project: Project, label: str, arm: Arm, session: Session) -> ExecutedBarriers | None:
     shown = arm.emulated
     if shown is None or not shown.finished or shown.unsupported:
         return None
     size = shown.size
-    every = emulated.lines(project.root, arm, size, limits, label)
+    every = emulated.lines(project.root, arm, size, session.limits, label)
     lines = [each for each in every if arm.build and each.entry == arm.build.entry]
     # All sizes: what counts the full problem chooses another one among them.
-    sizes = consult.consult(project.root, arm.kernel, timeout_s=limits.problem_s).sizes
-    said = emulations.launches(project, arm, list(sizes), limits)
+    sizes = consult.consult(project.root, arm.kernel, timeout_s=session.limits.problem_s).sizes
+    said = emulations.launches(project, arm, list(sizes), session.limits)
     (facts,) = said.points
     executed = ExecutedBarriers(
         isa=shown.isa,
@@ -218,8 +211,8 @@ def _executed(
         tiles=facts.tiles.get(size, 0),
         lines=tuple(each for kind in BARRIERS for each in _passed(lines, kind)),
     )
-    alone = emulate and not shown.launches
-    full = emulations.count_full(project, arm, said, limits) if alone else None
+    alone = session.emulate and not shown.launches
+    full = emulations.count_full(project, arm, said, session.limits) if alone else None
     if full is None:
         return executed
     return msgspec.structs.replace(

@@ -12,6 +12,7 @@ import msgspec
 
 from kernelexp import __version__
 from kernelexp.dossier import prepare
+from kernelexp.dossier.session import Session
 from kernelexp.evidence.profile import take
 from kernelexp.evidence.profile.imports import ImportedLaunch
 from kernelexp.evidence.profile.merging import bare
@@ -22,13 +23,11 @@ from kernelexp.logs import profiles, records, surroundings
 from kernelexp.model import arm, errors
 from kernelexp.model.arm import Arm, Verdict
 from kernelexp.model.errors import KernelexpError, UsageError
-from kernelexp.model.limits import Limits
-from kernelexp.model.progress import OnProgress, Step
+from kernelexp.model.progress import Step
 from kernelexp.model.record import Profile
 from kernelexp.model.text import quote
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
-from kernelexp.system.toolchain import Toolchain
 
 _SOURCES = frozenset({".cu", ".cuh", ".h", ".hpp", ".py"})
 
@@ -50,11 +49,9 @@ class Profiling(msgspec.Struct, frozen=True, kw_only=True):
 def profile(
     project: Project,
     variants: Sequence[Variant],
-    tools: Toolchain,
+    session: Session,
     ncu: Ncu,
     settings: ProfileSettings,
-    limits: Limits,
-    on_progress: OnProgress | None = None,
 ) -> list[Profiling]:
     """Builds each variant, profiles one launch of it and writes the profile.
 
@@ -63,25 +60,25 @@ def profile(
     """
     prepare.refuse_programs(variants, "a profile")
     take.find_gpu(settings.device)
-    prepared = prepare.built(project, variants, tools, limits, on_progress, settings.size)
+    prepared = prepare.built(project, variants, session, size=settings.size)
     distinct = list({prepare.key(each): each for each in variants}.values())
     done = []
     for number, variant in enumerate(distinct):
         label = project.label(variant)
-        if on_progress:
+        if session.on_progress:
             step = Step(phase="profiling", done=number, total=len(distinct), now=label)
-            on_progress(step)
+            session.on_progress(step)
         try:
             built = prepared.arm(variant)
             if built.refused:
                 done.append(_refused(label, built.refused))
                 continue
-            taken = take.take(project.root, built, settings, limits, ncu)
+            taken = take.take(project.root, built, settings, session.limits, ncu)
         except KernelexpError as error:
             done.append(Profiling(label=label, fault=str(error), exit_code=error.exit_code))
             continue
         evidence = msgspec.structs.replace(built, profiled=taken.evidence)
-        kept = _profile(evidence, "run", compiler=tools.version, git=project.root)
+        kept = _profile(evidence, "run", compiler=session.tools.version, git=project.root)
         done.append(_written(project, label, kept, taken.lost))
     return done
 

@@ -9,13 +9,12 @@ import msgspec
 
 from kernelexp import __version__
 from kernelexp.dossier import prepare
+from kernelexp.dossier.session import Session
 from kernelexp.evidence.emulate import emulated
 from kernelexp.logs import records, recounts
 from kernelexp.logs.recounts import Recount, RecountedArm
 from kernelexp.model.arm import Arm
 from kernelexp.model.errors import KernelexpError, UsageError
-from kernelexp.model.limits import Limits
-from kernelexp.model.progress import OnProgress
 from kernelexp.model.record import Record
 from kernelexp.project import Project
 from kernelexp.project.problem import files
@@ -58,20 +57,16 @@ def find(project: Project, names: Sequence[str]) -> list[Record]:
 def recount(
     project: Project,
     wanted: Sequence[Record],
-    tools: Toolchain,
-    limits: Limits,
-    on_progress: OnProgress | None = None,
+    session: Session,
 ) -> list[Recounted]:
     """Emulates the arms of each record and writes what they show; a fault of one stops no other."""
-    return [_one(project, record, tools, limits, on_progress) for record in wanted]
+    return [_one(project, record, session) for record in wanted]
 
 
 def _one(
     project: Project,
     record: Record,
-    tools: Toolchain,
-    limits: Limits,
-    on_progress: OnProgress | None,
+    session: Session,
 ) -> Recounted:
     recounted = Recounted(experiment=record.experiment, run=record.run)
     try:
@@ -80,7 +75,7 @@ def _one(
         earlier = recounts.latest(str(project.root), record.run)
         if isinstance(earlier, Recount) and _is_current(earlier, host_files):
             return msgspec.structs.replace(recounted, recount=earlier)
-        arms, left_out = _emulate(past, record, tools, limits, on_progress)
+        arms, left_out = _emulate(past, record, session)
     except KernelexpError as error:
         return msgspec.structs.replace(recounted, why=str(error), exit_code=error.exit_code)
     made = Recount(
@@ -89,7 +84,7 @@ def _one(
         experiment=record.experiment,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         tool=__version__,
-        compiler=tools.version,
+        compiler=session.tools.version,
         host_files=host_files,
         arms=arms,
     )
@@ -113,9 +108,7 @@ def _is_current(earlier: Recount, host_files: dict[str, str]) -> bool:
 def _emulate(
     past: Project,
     record: Record,
-    tools: Toolchain,
-    limits: Limits,
-    on_progress: OnProgress | None,
+    session: Session,
 ) -> tuple[dict[str, RecountedArm], dict[str, str]]:
     """The arms that were emulated, and why others were not, by their names; UsageError where none
     was."""
@@ -123,13 +116,13 @@ def _emulate(
     baseline, candidates = past.variants(experiment)
     variants = dict(zip(record.names, (baseline, *candidates), strict=True))
     prepare.refuse_programs(variants.values(), "an emulation")
-    prepared = prepare.built(past, list(variants.values()), tools, limits, on_progress)
+    prepared = prepare.built(past, list(variants.values()), session)
     left_out: dict[str, str] = {}
     same: dict[str, Arm] = {}
     for (name, variant), then in zip(variants.items(), record.arms, strict=True):
         if fault := prepared.fault(variant):
             left_out[name] = str(fault)
-        elif why := _differs(then, prepared.arm(variant), record, tools):
+        elif why := _differs(then, prepared.arm(variant), record, session.tools):
             left_out[name] = why
         else:
             same[name] = prepared.arm(variant)
@@ -137,7 +130,7 @@ def _emulate(
     wanted = msgspec.structs.replace(
         prepared, arms={key: same[name] for key, name in keys.items()}, faults={}
     )
-    taken = prepare.emulated(past, wanted, limits, on_progress)
+    taken = prepare.emulated(past, wanted, session)
     left_out |= {keys[key]: str(fault) for key, fault in taken.faults.items()}
     arms = {
         name: RecountedArm(

@@ -13,10 +13,10 @@ from support import ROOT, Kx, edit
 
 from kernelexp import project
 from kernelexp.dossier import prepare
+from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
 from kernelexp.logs import records
 from kernelexp.model import errors
-from kernelexp.model.limits import Limits
 from kernelexp.services.check import gates
 from kernelexp.system import device
 from kernelexp.system.toolchain import Toolchain
@@ -30,7 +30,11 @@ def linked(hashed: Path, tools: Toolchain, shared: Path) -> Path:
             return done
         root = _copy(shared, hashed)
         loaded = project.load(root)
-        prepare.built(loaded, list(gates.named_variants(loaded).values()), tools, Limits())
+        prepare.built(
+            loaded,
+            list(gates.named_variants(loaded).values()),
+            Session(tools=tools),
+        )
         return (root / build.CACHE).rename(done)
 
 

@@ -17,6 +17,7 @@ from support import ROOT, Kx
 
 from kernelexp import project
 from kernelexp.dossier import prepare
+from kernelexp.dossier.session import Session
 from kernelexp.evidence import build, cluster
 from kernelexp.evidence.cluster import Cluster, messages, sources, worker
 from kernelexp.evidence.measure import journals, measured
@@ -25,7 +26,6 @@ from kernelexp.evidence.measure.measured import MeasurementQuestion
 from kernelexp.logs import records
 from kernelexp.model import errors
 from kernelexp.model.errors import EnvironmentFault
-from kernelexp.model.limits import Limits
 from kernelexp.model.measurement import Options, TimedArm
 from kernelexp.system.toolchain import Toolchain
 
@@ -57,8 +57,8 @@ def variants_of(root: Path):
 def examined(root: Path, tools: Toolchain, address: str):
     loaded, variants = variants_of(root)
     with cluster.connect(address) as executor:
-        made = prepare.built(loaded, variants, tools, Limits(), executor=executor)
-        made = prepare.emulated(loaded, made, Limits(), executor=executor)
+        made = prepare.built(loaded, variants, Session(tools=tools, executor=executor))
+        made = prepare.emulated(loaded, made, Session(tools=tools, executor=executor))
     return made, variants
 
 
@@ -75,7 +75,9 @@ def test_arms_from_workers_equal_local_ones(
     shutil.copytree(warm, here / build.CACHE)
     loaded, variants = variants_of(here)
     local = prepare.emulated(
-        loaded, prepare.built(loaded, variants, tools, Limits()), Limits()
+        loaded,
+        prepare.built(loaded, variants, Session(tools=tools)),
+        Session(tools=tools),
     )  # all found in the cache
     forbidden = "nothing is compiled or emulated on this machine"
     monkeypatch.setattr(
@@ -169,7 +171,7 @@ def test_another_version_of_kernelexp_is_refused(
     monkeypatch.setattr(messages, "code", lambda: "0" * 16)
     loaded, variants = variants_of(cold)
     with cluster.connect(workers.address) as executor:
-        made = prepare.built(loaded, variants[:1], tools, Limits(), executor=executor)
+        made = prepare.built(loaded, variants[:1], Session(tools=tools, executor=executor))
     assert "has another version of kernelexp" in str(made.fault(variants[0]))
 
 
@@ -180,7 +182,7 @@ def test_another_compiler_is_refused(
     monkeypatch.setenv("NVCC_APPEND_FLAGS", "-DX=1")
     loaded, variants = variants_of(cold)
     with cluster.connect(workers.address) as executor:
-        made = prepare.built(loaded, variants[:1], tools, Limits(), executor=executor)
+        made = prepare.built(loaded, variants[:1], Session(tools=tools, executor=executor))
     assert "another compiler" in str(made.fault(variants[0]))
 
 

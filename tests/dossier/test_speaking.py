@@ -9,6 +9,7 @@ from support import ROOT
 
 from kernelexp import project
 from kernelexp.dossier import examine, speaking, standing, subjects
+from kernelexp.dossier.session import Session
 from kernelexp.project import Project, parse_variant
 from kernelexp.services import auditing
 from kernelexp.system import toolchain
@@ -32,9 +33,9 @@ def tools() -> Toolchain:
 def test_compare_and_audit_give_one_ratio(
     house: Project, tools: Toolchain, before: str, after: str
 ) -> None:
-    making = subjects.Making(tools=tools)
-    one, other = subjects.find_both(house, before, after, making)
-    audit = auditing.audit(house, after, before, auditing.AuditOptions(tools=tools))
+    session = Session(tools=tools)
+    one, other = subjects.find_both(house, before, after, session)
+    audit = auditing.audit(house, after, before, Session(tools=tools))
     assert one.arm.measured
     assert other.arm.measured
     assert one.run == other.run == audit.after.subject.run
@@ -44,7 +45,7 @@ def test_compare_and_audit_give_one_ratio(
 def test_an_audit_of_a_candidate_takes_the_run_that_interleaved_both(
     house: Project, tools: Toolchain
 ) -> None:
-    audit = auditing.audit(house, "H1", None, auditing.AuditOptions(tools=tools))
+    audit = auditing.audit(house, "H1", None, Session(tools=tools))
     assert audit.how == "interleaved in one run"
     assert audit.ratio == pytest.approx(1.0395, abs=5e-4)
     assert audit.before.record == audit.after.record
@@ -53,8 +54,8 @@ def test_an_audit_of_a_candidate_takes_the_run_that_interleaved_both(
 def test_a_variant_has_one_time_wherever_it_is_shown(house: Project, tools: Toolchain) -> None:
     variant = parse_variant(house, "patch_embed_gemm@sm_90a:stages=4")
     recorded = speaking.of_variant(house, variant)
-    subject = subjects.find(house, "patch_embed_gemm@sm_90a:stages=4", subjects.Making(tools=tools))
-    explained = examine.variant(house, variant, examine.ExamineOptions(tools=tools, emulate=False))
+    subject = subjects.find(house, "patch_embed_gemm@sm_90a:stages=4", Session(tools=tools))
+    explained = examine.variant(house, variant, Session(tools=tools))
     assert recorded
     assert recorded.arm.measured
     assert recorded.arm.measured == subject.arm.measured == explained.case.arm.measured

@@ -11,12 +11,12 @@ from support import ROOT
 
 from kernelexp import project
 from kernelexp.dossier import prepare
+from kernelexp.dossier.session import Session
 from kernelexp.evidence import build, jobs
 from kernelexp.evidence.emulate.emulation_worker import emulate
 from kernelexp.judge.verdict import emulated as judge
 from kernelexp.model.arm import Arm, EmulatedEvidence
 from kernelexp.model.errors import ConfigurationError
-from kernelexp.model.limits import Limits
 from kernelexp.project.problem import consult
 from kernelexp.system.process import isolated
 from kernelexp.system.process.isolated import TimeLimit
@@ -65,7 +65,7 @@ def accumulating(
     edit(root / "variants/scale/problem.py", *PROBLEM)
     loaded = project.load(root)
     variant = loaded.variant("scale", "sm_90a")
-    return root, prepare.built(loaded, [variant], tools, Limits()).arm(variant)
+    return root, prepare.built(loaded, [variant], Session(tools=tools)).arm(variant)
 
 
 def evidence(accumulating: tuple[Path, Arm], *edits: tuple[str, str]) -> EmulatedEvidence:

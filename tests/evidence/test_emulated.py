@@ -14,6 +14,7 @@ from support import ROOT, Kx
 
 from kernelexp import project
 from kernelexp.dossier import prepare
+from kernelexp.dossier.session import Session
 from kernelexp.evidence import jobs
 from kernelexp.evidence.emulate import emulated
 from kernelexp.evidence.emulate.emulation_worker import emulate
@@ -45,7 +46,7 @@ class Home(NamedTuple):
 def built(root: Path, tools: Toolchain) -> Home:
     loaded = project.load(root)
     variant = loaded.variant("scale", "sm_90a")
-    arm = prepare.built(loaded, [variant], tools, Limits()).arm(variant)
+    arm = prepare.built(loaded, [variant], Session(tools=tools)).arm(variant)
     assert arm.build
     return Home(root, arm)
 

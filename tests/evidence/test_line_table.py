@@ -15,11 +15,11 @@ from support import ROOT
 
 from kernelexp import project
 from kernelexp.dossier import prepare
+from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
 from kernelexp.evidence.code import line_table, sass_lines
 from kernelexp.evidence.code.line_table import _Program
 from kernelexp.model.errors import EnvironmentFault
-from kernelexp.model.limits import Limits
 from kernelexp.system import toolchain
 from kernelexp.system.toolchain import Toolchain
 from warpsim.lineinfo import Source
@@ -141,7 +141,7 @@ def test_lines_are_those_that_ncu_shows_on_its_source_page(tools: Toolchain) -> 
     # ncu shows an instruction at its own line, and at each line that it was inlined at.
     loaded = project.load(ROOT)
     variant = loaded.variant("transpose", "sm_90a", {"layout": "plain"})
-    arm = prepare.built(loaded, [variant], tools, Limits()).arm(variant)
+    arm = prepare.built(loaded, [variant], Session(tools=tools)).arm(variant)
     made = build.artefacts(ROOT, arm.identity)
     found = sass_lines.read(made.cubin, made.sass, "transpose")
     with (DATA / "lines-transpose-plain.csv").open() as file:

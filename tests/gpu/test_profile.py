@@ -12,6 +12,7 @@ from support import ROOT, TOKEN, alive, wait_until
 
 from kernelexp import project
 from kernelexp.dossier import prepare
+from kernelexp.dossier.session import Session
 from kernelexp.evidence.profile import imports, take
 from kernelexp.evidence.profile import ncu as programs
 from kernelexp.evidence.profile.take import ProfileSettings
@@ -48,7 +49,13 @@ def run(root, kernel, settings, limits=None, **axes):
     variant = loaded.variant(kernel, "sm_90a", axes)
     tools = toolchain.find(None, root / ".kernelexp")
     ncu = programs.find()
-    (done,) = profiling.profile(loaded, [variant], tools, ncu, settings, limits or Limits())
+    (done,) = profiling.profile(
+        loaded,
+        [variant],
+        Session(tools=tools, limits=limits or Limits()),
+        ncu=ncu,
+        settings=settings,
+    )
     return done
 
 
@@ -145,7 +152,9 @@ def test_a_variant_for_another_gpu_is_refused(root):
     loaded = project.load(root)
     variant = loaded.variant(GEMM, "sm_100a", {})
     tools = toolchain.find(None, root / ".kernelexp")
-    (done,) = profiling.profile(loaded, [variant], tools, programs.find(), FEW, Limits())
+    (done,) = profiling.profile(
+        loaded, [variant], Session(tools=tools), ncu=programs.find(), settings=FEW
+    )
     assert done.exit_code == errors.USAGE
     assert "was built for sm_100a" in done.fault
 
@@ -163,7 +172,7 @@ def test_a_report_is_imported_as_its_pages_are(root, tmp_path, monkeypatch):
     loaded = project.load(root)
     variant = loaded.variant("transpose", "sm_90a", {})
     tools = toolchain.find(None, root / ".kernelexp")
-    arm = prepare.built(loaded, [variant], tools, Limits()).arm(variant)
+    arm = prepare.built(loaded, [variant], Session(tools=tools)).arm(variant)
     taken = take.take(root, arm, FEW, Limits(), programs.find())
     imported = imports.read([kept])
     assert imported.evidence.figures == taken.evidence.figures

@@ -13,8 +13,8 @@ from support import ROOT
 
 from kernelexp import project
 from kernelexp.dossier import prepare
+from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
-from kernelexp.model.limits import Limits
 from kernelexp.system import toolchain
 
 CHECKS = (
@@ -50,7 +50,7 @@ def jobs(request, tmp_path_factory):
         if variant.axes.get("sync_policy") != "none"  # a race, and known to be one
     ]
     tools = toolchain.find(None, ROOT / build.CACHE)
-    arms = prepare.built(loaded, variants, tools, Limits()).arms.values()
+    arms = prepare.built(loaded, variants, Session(tools=tools)).arms.values()
     found = [
         launch_each.LaunchJob(
             root=str(loaded.root),

@@ -12,10 +12,10 @@ from support import ROOT
 
 from kernelexp import project
 from kernelexp.dossier import prepare
+from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
 from kernelexp.evidence.measure import results, tensors
 from kernelexp.model.axes import Point
-from kernelexp.model.limits import Limits
 from kernelexp.model.variant import Variant
 from kernelexp.project.problem import loader
 from kernelexp.system import toolchain
@@ -62,7 +62,7 @@ class Large(NamedTuple):
     def source(self) -> Source:
         loaded, variant = _project(), self.variant
         tools = toolchain.find(None, ROOT / build.CACHE)
-        arm = prepare.built(loaded, [variant], tools, Limits()).arm(variant)
+        arm = prepare.built(loaded, [variant], Session(tools=tools)).arm(variant)
         assert arm.build is not None, arm.build_log
         ptx = build.artefacts(ROOT, arm.identity).ptx.read_text()
         entry = next(f.name for f in parse(ptx).functions.values() if f.entry)

@@ -17,6 +17,7 @@ from support import ROOT, Kx
 
 from kernelexp import project
 from kernelexp.dossier import prepare
+from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
 from kernelexp.evidence.measure.job import Answer, Failed, Launched, Refused, WorkerJob
 from kernelexp.evidence.profile import ncu as programs
@@ -124,7 +125,7 @@ def built(
     shutil.copytree(hashed, root / build.CACHE)
     loaded = project.load(root)
     variant = loaded.variant("scale", None)
-    return root, prepare.built(loaded, [variant], tools, Limits()).arm(variant)
+    return root, prepare.built(loaded, [variant], Session(tools=tools)).arm(variant)
 
 
 @pytest.fixture

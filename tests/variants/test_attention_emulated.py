@@ -10,9 +10,9 @@ from support import ROOT
 from kernelexp import project
 from kernelexp.dossier import emulations
 from kernelexp.dossier.emulations import Emulation
+from kernelexp.dossier.session import Session
 from kernelexp.evidence.emulate.emulated import EmulationOptions
 from kernelexp.model.arm import EmulatedEvidence, Status
-from kernelexp.model.limits import Limits
 from kernelexp.system.toolchain import Toolchain
 
 PROJECT = project.load(ROOT)
@@ -28,7 +28,11 @@ def emulate(tools: Toolchain, name: str, axes: str, size: str) -> Emulation:
     point = {axis: int(value) if value.isdigit() else value for axis, value in values.items()}
     variant = PROJECT.variant(kernel, arch or "sm_90a", point)
     (found,), faults = emulations.emulate(
-        PROJECT, [variant], tools, EmulationOptions(size=size), False, Limits()
+        PROJECT,
+        [variant],
+        Session(tools=tools),
+        how=EmulationOptions(size=size),
+        full=False,
     )
     assert not faults
     return found

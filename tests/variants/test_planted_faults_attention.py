@@ -12,9 +12,9 @@ from support import ROOT
 
 from kernelexp import project
 from kernelexp.dossier import prepare
+from kernelexp.dossier.session import Session
 from kernelexp.evidence import jobs
 from kernelexp.evidence.emulate.emulation_worker import emulate
-from kernelexp.model.limits import Limits
 from kernelexp.project.problem import consult
 from kernelexp.system.process import isolated
 from kernelexp.system.process.isolated import TimeLimit
@@ -72,7 +72,7 @@ def test_a_fault_is_found_by_its_name(fault: Fault, tmp_path: Path, tools: Toolc
     variant = loaded.variant(
         "flash_attention_hopper", "sm_90a", {"block_n": 64, "ctas": "persistent"}
     )
-    arm = prepare.built(loaded, [variant], tools, Limits()).arm(variant)
+    arm = prepare.built(loaded, [variant], Session(tools=tools)).arm(variant)
     assert arm.build, arm.build_log
     found = emulate(
         jobs.emulation(tmp_path, arm, "emulated", consult.limit(), LIMIT),

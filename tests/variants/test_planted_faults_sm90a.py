@@ -11,10 +11,10 @@ import pytest
 
 from kernelexp import project
 from kernelexp.dossier import prepare
+from kernelexp.dossier.session import Session
 from kernelexp.evidence import jobs
 from kernelexp.evidence.emulate.emulation_worker import emulate
 from kernelexp.model.axes import Point
-from kernelexp.model.limits import Limits
 from kernelexp.project.problem import consult
 from kernelexp.system.process import isolated
 from kernelexp.system.process.isolated import TimeLimit
@@ -109,7 +109,7 @@ def test_a_fault_is_found_by_its_name(fault: Fault, tmp_path: Path, tools: Toolc
     source.write_text(source.read_text().replace(fault.right, fault.wrong))
     loaded = project.load(tmp_path)
     variant = loaded.variant("patch_embed_gemm", "sm_90a", fault.point)
-    arm = prepare.built(loaded, [variant], tools, Limits()).arm(variant)
+    arm = prepare.built(loaded, [variant], Session(tools=tools)).arm(variant)
     assert arm.build, arm.build_log
     found = emulate(
         jobs.emulation(tmp_path, arm, "uneven", consult.limit(), LIMIT), isolated.Watch(sys.stderr)

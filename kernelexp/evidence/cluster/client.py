@@ -30,7 +30,7 @@ from kernelexp.evidence.measure import journals
 from kernelexp.evidence.measure.measured import MeasurementQuestion
 from kernelexp.evidence.measure.programs import ProgramQuestion
 from kernelexp.model.errors import USAGE, ConfigurationError, EnvironmentFault, UsageError
-from kernelexp.model.measurement import Device, Measurement
+from kernelexp.model.measurement import Device, Gpus, Measurement
 from kernelexp.model.progress import OnProgress, Step
 
 if TYPE_CHECKING:
@@ -107,11 +107,11 @@ class Cluster:
         assert isinstance(reply, EmulationReply)
         return reply.emulated
 
-    def gpus(self) -> tuple[Device, ...] | str:
+    def gpus(self) -> Gpus:
         """The GPUs of the workers that announce an architecture, each once."""
         names = [name for name, each in self._workers(0.0).items() if _archs(each)]
         if not names:
-            return "no worker announces a GPU, as with --resources sm_90a=1."
+            return Gpus(why_none="no worker announces a GPU, as with --resources sm_90a=1.")
         devices: dict[str, Device] = {}
         for name, sealed in self._client.run(worker.gpu, workers=names).items():
             reply = messages.read_reply(sealed)
@@ -119,7 +119,7 @@ class Cluster:
                 raise EnvironmentFault(f"worker {name} announces a GPU, but {reply.sentence}")
             assert isinstance(reply, Card)
             devices[reply.device.uuid] = reply.device
-        return tuple(devices.values())
+        return Gpus(devices=tuple(devices.values()))
 
     def measure(
         self, question: MeasurementQuestion, journal: Path | None, on_progress: OnProgress | None

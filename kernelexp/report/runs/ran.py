@@ -9,30 +9,31 @@ import msgspec
 from kernelexp.judge import expectations
 from kernelexp.judge.expectations import Judged
 from kernelexp.model.record import Record
-from kernelexp.services.run.runs import Outcome
+from kernelexp.services.run.runs import Failed, Outcome
 
 
 class Ran(msgspec.Struct, frozen=True, kw_only=True):
     """One experiment: its record, or the error that kept it from one."""
 
     experiment: str
-    path: str | None
+    path: str | None = None
     """The record's file; None where none was written."""
-    record: Record | None
-    expectations: dict[str, tuple[Judged, ...]]
+    record: Record | None = None
+    expectations: dict[str, tuple[Judged, ...]] = {}
     """What became of them, by the candidate's name."""
-    error: str | None
+    error: str | None = None
 
 
 def to_values(outcomes: Sequence[Outcome]) -> list[Ran]:
     """An item for each experiment, in the order in which they were named."""
     return [
-        Ran(
+        Ran(experiment=outcome.experiment, error=str(outcome.error))
+        if isinstance(outcome, Failed)
+        else Ran(
             experiment=outcome.experiment,
             path=str(outcome.path) if outcome.path else None,
             record=outcome.record,
-            expectations=expectations.of_record(outcome.record) if outcome.record else {},
-            error=str(outcome.error) if outcome.error else None,
+            expectations=expectations.of_record(outcome.record),
         )
         for outcome in outcomes
     ]

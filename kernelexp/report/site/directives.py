@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+import warnings
+from collections.abc import Mapping
+
+from simpleeval import InvalidExpression, SimpleEval
 
 _LONGEST = 1000
-_TOKEN = re.compile(
-    r"\s*(?:(?P<defined>defined\s*(?:\(\s*(\w+)\s*\)|\s(\w+)))|(?P<number>\d\w*)|(?P<name>[A-Za-z_]\w*)"
-    r"|(?P<operator>&&|\|\||[=!<>]=|[-+*/%<>!()]))"
-)
+_DEFINED = re.compile(r"\bdefined\s*(?:\(\s*(\w+)\s*\)|\s(\w+))")
+_LONG = re.compile(r"\b(0[xX][\da-fA-F]+|\d+)[lL]+\b")
+# C's `!` binds as tightly as Python's `~`, and `not` does not.
+_NOT = re.compile(r"!(?!=)")
 
 
 def decide(word: str, condition: str, defines: Mapping[str, str]) -> bool | None:
@@ -21,55 +25,43 @@ def decide(word: str, condition: str, defines: Mapping[str, str]) -> bool | None
         return (word == "ifdef") if condition in defines else None
     if len(condition) > _LONGEST:
         return None
+    # A name that no define has may be defined anywhere.
+    text = _DEFINED.sub(lambda m: "1" if (m[1] or m[2]) in defines else "unknown_", condition)
+    text = _LONG.sub(r"\1", text)
+    text = _NOT.sub("~", text).replace("&&", " and ").replace("||", " or ")
     try:
-        tokens = [*_tokens(condition, defines), ""]
-        value = _value(tokens, 0)
-    except (ValueError, ZeroDivisionError, RecursionError):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text, mode="eval").body
+        return bool(_evaluator(defines).eval(text, previously_parsed=tree)) if _is_c(tree) else None
+    except (InvalidExpression, SyntaxError, ValueError, ZeroDivisionError, RecursionError):
         return None
-    return bool(value) if tokens == [""] else None
 
 
-def _tokens(condition: str, defines: Mapping[str, str]) -> Iterator[str | int]:
-    """Operators, and values of what stands between them; ValueError for what is not known."""
-    at = 0
-    while at < len(condition):
-        match = _TOKEN.match(condition, at)
-        if match is None:
-            raise ValueError(condition)
-        at = match.end()
-        if match["defined"]:
-            yield int(_known(match[2] or match[3], defines) is not None)
-        elif match["name"]:
-            yield int(_known(match["name"], defines), 0)
-        elif match["number"]:
-            yield int(match["number"].rstrip("lL"), 0)  # unsigned ones compare otherwise
-        else:
-            yield match["operator"]
+def _is_c(tree: ast.expr) -> bool:
+    """Whether C gives the expression the meaning that Python does.
+
+    C does not chain `a < b < c`, and an #if has no numbers but integers.
+    """
+    return not any(
+        (isinstance(node, ast.Compare) and len(node.ops) > 1)
+        or (isinstance(node, ast.Constant) and type(node.value) is not int)
+        for node in ast.walk(tree)
+    )
 
 
-def _known(name: str, defines: Mapping[str, str]) -> str:
-    if name not in defines:
-        raise ValueError(name)  # it may be defined anywhere
-    return defines[name]
-
-
-def _value(tokens: list[str | int], above: int) -> int:
-    """Of what comes first, up to an operator that binds no more than `above`; it is removed."""
-    token = tokens.pop(0)
-    if isinstance(token, int):
-        left = token
-    elif token == "(":
-        left = _value(tokens, 0)
-        if tokens.pop(0) != ")":
-            raise ValueError(token)
-    elif token in _UNARY:
-        left = _UNARY[token](_value(tokens, _TIGHTEST))
-    else:
-        raise ValueError(token)
-    while isinstance(tokens[0], str) and above < _BINDS.get(tokens[0], 0):
-        sign = str(tokens.pop(0))
-        left = int(_BINARY[sign](left, _value(tokens, _BINDS[sign])))
-    return left
+def _evaluator(defines: Mapping[str, str]) -> SimpleEval:
+    names = {}
+    for name, value in defines.items():
+        try:
+            names[name] = int(value, 0)
+        except ValueError:
+            continue  # text, or an unsigned number, which compares otherwise
+    evaluator = SimpleEval(operators=_OPERATORS, functions={}, names=names)
+    own = evaluator.nodes[ast.BoolOp]
+    evaluator.nodes = {kind: evaluator.nodes[kind] for kind in _NODES}
+    evaluator.nodes[ast.BoolOp] = lambda node: int(bool(own(node)))  # C's && is 0 or 1
+    return evaluator
 
 
 def _divide(a: int, b: int) -> int:
@@ -77,22 +69,20 @@ def _divide(a: int, b: int) -> int:
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
-_LEVELS = ("||", "&&", "== !=", "< <= > >=", "+ -", "* / %")
-_BINDS = {sign: n for n, signs in enumerate(_LEVELS, 1) for sign in signs.split()}
-_TIGHTEST = len(_LEVELS)
-_BINARY: dict[str, Callable[[int, int], int]] = {
-    "||": lambda a, b: bool(a) or bool(b),
-    "&&": lambda a, b: bool(a) and bool(b),
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": _divide,
-    "%": lambda a, b: a - b * _divide(a, b),
+_NODES = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.Name, ast.Constant)
+_OPERATORS = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: _divide,
+    ast.Mod: lambda a, b: a - b * _divide(a, b),
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Invert: operator.not_,
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
 }
-_UNARY: dict[str, Callable[[int], int]] = {"!": operator.not_, "-": operator.neg, "+": operator.pos}

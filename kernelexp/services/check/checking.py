@@ -9,40 +9,31 @@ import msgspec
 
 from kernelexp.dossier import prepare
 from kernelexp.dossier.prepare import Prepared
+from kernelexp.dossier.session import Session
 from kernelexp.evidence.emulate import emulated
 from kernelexp.evidence.emulate.emulated import EmulationOptions
-from kernelexp.evidence.executor import Executor, Local
 from kernelexp.evidence.measure.measured import Measuring
 from kernelexp.model.arm import Arm, Isa
 from kernelexp.model.errors import KernelexpError
-from kernelexp.model.limits import Limits
-from kernelexp.model.progress import OnProgress
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project, revisions
 from kernelexp.services import inspection
 from kernelexp.services.check import affected, conditions, gates, timegates
 from kernelexp.services.check.conditions import SASS, TIMES_AFTER, GatedVariant
 from kernelexp.services.check.gates import FILE, Baseline, GateFinding
-from kernelexp.system.toolchain import Toolchain
 
 
-class CheckOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How to check, as the command line says it."""
+class CheckRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What to check, as the command line says it; `Session.emulate` executes every variant."""
 
-    tools: Toolchain
     kernels: tuple[str, ...] = ()
-    emulate: bool = False
-    """Execute every variant, also those whose gates don't ask for it."""
+    """Empty: all of them."""
     pedantic: bool = False
     since: str = ""
     """A revision; only variants whose inputs changed since are checked."""
     measured: bool = False
     """Gates on time have to be decided: no GPU is a fault."""
     measuring: Measuring = Measuring()
-    limits: Limits = Limits()
-    executor: Executor = Local()
-    """Where there may be GPUs."""
-    on_progress: OnProgress | None = None
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,22 +55,22 @@ class _Looked(msgspec.Struct, frozen=True, kw_only=True):
     faults: dict[str, KernelexpError]
 
 
-def check(project: Project, asked: CheckOptions) -> Checked:
+def check(project: Project, request: CheckRequest, session: Session) -> Checked:
     """Compares variants with the committed baseline and judges their gates."""
-    baseline = gates.read_baseline(project.root, asked.kernels)
-    every = gates.named_variants(project, asked.kernels)
+    baseline = gates.read_baseline(project.root, request.kernels)
+    every = gates.named_variants(project, request.kernels)
     named = every
-    if asked.since:
-        named = affected.since(project, revisions.resolve(project.root, asked.since), every)
+    if request.since:
+        named = affected.since(project, revisions.resolve(project.root, request.since), every)
         kept = {
             label: gate
             for label, gate in baseline.variants.items()
             if label in named or label not in every
         }
         baseline = msgspec.structs.replace(baseline, variants=kept)
-    looked = _look(project, named, asked)
+    looked = _look(project, named, request, session)
     findings = gates.compare(
-        baseline, asked.tools.version, _plain(looked), looked.faults, emulated=asked.emulate
+        baseline, session.tools.version, _plain(looked), looked.faults, emulated=session.emulate
     )
     for label, subject in looked.subjects.items():
         committed = baseline.variants.get(label, {})
@@ -87,62 +78,65 @@ def check(project: Project, asked: CheckOptions) -> Checked:
         findings += conditions.judge(subject, known)
         if conditions.is_timed(subject):
             variant = looked.named[label]
-            findings.append(timegates.judge(project, variant, subject, known, _time_how(asked)))
-    findings += _drifts(project, looked, baseline, asked)
-    findings += _unused(project, every, asked.kernels)
+            findings.append(
+                timegates.judge(
+                    project,
+                    variant,
+                    subject,
+                    known,
+                    session,
+                    request.measuring,
+                    required=request.measured,
+                )
+            )
+    findings += _drifts(project, looked, baseline, request.measuring.margin)
+    findings += _unused(project, every, request.kernels)
     return Checked(
         findings=tuple(findings),
         variants=len(named),
         left_out=len(every) - len(named),
-        since=asked.since,
+        since=request.since,
     )
 
 
 def _drifts(
-    project: Project, looked: _Looked, baseline: Baseline, asked: CheckOptions
+    project: Project, looked: _Looked, baseline: Baseline, margin: float
 ) -> list[GateFinding]:
     timed = {label: each for label, each in looked.subjects.items() if conditions.is_timed(each)}
     variants = {label: looked.named[label] for label in timed}
     found = timegates.drifts(project, variants, baseline)
     return [
-        timegates.judge_drift(timed[label], each, asked.measuring.margin)
+        timegates.judge_drift(timed[label], each, margin)
         for label, every in found.items()
         for each in every
     ]
 
 
-def _time_how(asked: CheckOptions) -> timegates.TimeGateOptions:
-    return timegates.TimeGateOptions(
-        tools=asked.tools,
-        required=asked.measured,
-        measuring=asked.measuring,
-        limits=asked.limits,
-        executor=asked.executor,
-        on_progress=asked.on_progress,
-    )
-
-
-def update(project: Project, asked: CheckOptions) -> tuple[Path, int, list[GateFinding]]:
+def update(
+    project: Project, request: CheckRequest, session: Session
+) -> tuple[Path, int, list[GateFinding]]:
     """Writes what the variants are now as the baseline: its file, how many there are, and what
     differs from the baseline before. Raises the fault of a variant that could not be examined."""
-    looked = _look(project, gates.named_variants(project), asked)
+    looked = _look(project, gates.named_variants(project), request, session)
     for error in looked.faults.values():
         raise error
     arms = _plain(looked)
     changed: list[GateFinding] = []
     before = gates.read_baseline(project.root) if (project.root / FILE).is_file() else None
-    extras = _extras(project, looked, before, asked.measuring.margin)
+    extras = _extras(project, looked, before, request.measuring.margin)
     if before:
-        changed = gates.compare(before, asked.tools.version, arms, {}, emulated=False)
+        changed = gates.compare(before, session.tools.version, arms, {}, emulated=False)
         changed += _changed_extras(before, extras)
-    path = gates.write_baseline(project.root, asked.tools.version, arms, extras)
+    path = gates.write_baseline(project.root, session.tools.version, arms, extras)
     return path, len(arms), [finding for finding in changed if finding.outcome not in gates.PASSED]
 
 
-def _look(project: Project, named: dict[str, Variant], asked: CheckOptions) -> _Looked:
+def _look(
+    project: Project, named: dict[str, Variant], request: CheckRequest, session: Session
+) -> _Looked:
     """Builds all, and executes what is to be executed."""
     variants = list(named.values())
-    prepared = prepare.built(project, variants, asked.tools, asked.limits, asked.on_progress)
+    prepared = prepare.built(project, variants, session)
     rules = {
         label: conditions.gates_of(project.kernels[each.kernel], each)
         for label, each in named.items()
@@ -150,11 +144,13 @@ def _look(project: Project, named: dict[str, Variant], asked: CheckOptions) -> _
     wanted = [
         each
         for label, each in named.items()
-        if asked.emulate or conditions.needs_execution(rules[label])
+        if session.emulate or conditions.needs_execution(rules[label])
     ]
     sass = any(map(conditions.needs_sass, rules.values()))
     isas: tuple[Isa, ...] = emulated.BOTH if sass else ("ptx",)
-    prepared = _emulate(project, prepared, wanted, asked, isas)
+    prepared = _emulate(
+        project, prepared, wanted, session, EmulationOptions(pedantic=request.pedantic, isas=isas)
+    )
     subjects = {}
     for label, variant in named.items():
         if prepared.fault(variant) is None:
@@ -170,8 +166,8 @@ def _emulate(
     project: Project,
     prepared: Prepared,
     wanted: Sequence[Variant],
-    asked: CheckOptions,
-    isas: tuple[Isa, ...],
+    session: Session,
+    how: EmulationOptions,
 ) -> Prepared:
     """All arms, those that are wanted with what executing them showed."""
     keys = {prepare.key(variant) for variant in wanted}
@@ -181,8 +177,7 @@ def _emulate(
         arms={name: arm for name, arm in prepared.arms.items() if name in keys},
         faults=prepared.faults,
     )
-    how = EmulationOptions(pedantic=asked.pedantic, isas=isas)
-    some = prepare.emulated(project, some, asked.limits, asked.on_progress, how)
+    some = prepare.emulated(project, some, session, how=how)
     rest = {name: arm for name, arm in prepared.arms.items() if name not in keys}
     return Prepared(arms={**rest, **some.arms}, faults=some.faults)
 

@@ -9,16 +9,14 @@ from pathlib import Path
 import msgspec
 
 from kernelexp.dossier import atrevision
+from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
-from kernelexp.evidence.executor import Executor, Local
 from kernelexp.evidence.measure.measured import SIZE, Measuring
 from kernelexp.judge import drift
 from kernelexp.judge.drift import Drift, Timing
 from kernelexp.logs import records
 from kernelexp.model.arm import Arm, Status
 from kernelexp.model.errors import KernelexpError
-from kernelexp.model.limits import Limits
-from kernelexp.model.progress import OnProgress
 from kernelexp.model.record import Record, is_of
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project, revisions
@@ -26,24 +24,10 @@ from kernelexp.services.check import conditions, gates
 from kernelexp.services.check.conditions import SASS, TIMES_AFTER, Committed, GatedVariant
 from kernelexp.services.check.gates import FILE, UPDATE, Baseline, GateFinding
 from kernelexp.services.revisions import sidebyside
-from kernelexp.services.run import timing
-from kernelexp.system.toolchain import Toolchain
 
 TIMED = "measured"
 DRIFT = "drift"
 """The gates on time, as findings name them."""
-
-
-class TimeGateOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How gates on time are decided."""
-
-    tools: Toolchain
-    required: bool = False
-    """Gates have to be decided: no GPU is a fault."""
-    measuring: Measuring = Measuring()
-    limits: Limits = Limits()
-    executor: Executor = Local()
-    on_progress: OnProgress | None = None
 
 
 def digest(root: Path, arm: Arm) -> str:
@@ -57,7 +41,9 @@ def judge(
     variant: Variant,
     subject: GatedVariant,
     committed: Committed,
-    how: TimeGateOptions,
+    session: Session,
+    measuring: Measuring,
+    required: bool,
 ) -> GateFinding:
     """Whether a variant is as fast as the baseline's own code, timed in the same processes."""
 
@@ -77,20 +63,28 @@ def judge(
     if subject.arm.refused:
         return found("unchecked", f"is not timed: {subject.arm.refused.sentence}")
     try:
-        outcome, sentence = _time(project, variant, subject.arm, str(committed[SASS]), how)
+        outcome, sentence = _time(
+            project, variant, subject.arm, str(committed[SASS]), session, measuring, required
+        )
     except KernelexpError as error:
         return found("unchecked", f"could not be timed: {error}")
     return found(outcome, sentence)
 
 
 def _time(
-    project: Project, variant: Variant, arm: Arm, committed: str, how: TimeGateOptions
+    project: Project,
+    variant: Variant,
+    arm: Arm,
+    committed: str,
+    session: Session,
+    measuring: Measuring,
+    required: bool,
 ) -> tuple[gates.Outcome, str]:
     """The arm against what the commit built that wrote its digest to the baseline."""
-    cards = timing.cards(how.executor.gpus(), arm.arch)
-    if isinstance(cards, str):
-        missing: gates.Outcome = "unchecked" if how.required else "skipped"
-        return missing, f"its code has changed, and it is not timed: {cards}"
+    gpus = session.executor.gpus().of(arm.arch)
+    if not gpus.devices:
+        missing: gates.Outcome = "unchecked" if required else "skipped"
+        return missing, f"its code has changed, and it is not timed: {gpus.why_none}"
     commit = revisions.last_change(project.root, FILE, committed)
     if commit is None:
         return "unchecked", f"no commit has its line of {FILE}: commit that file."
@@ -99,21 +93,12 @@ def _time(
             f"which commit wrote its line of {FILE} can't be seen in a shallow clone: run "
             "`git fetch --unshallow`; in GitHub Actions, fetch-depth: 0 is the whole history."
         )
-    examined = atrevision.RevisionOptions(
-        tools=how.tools, limits=how.limits, size=how.measuring.size, on_progress=how.on_progress
-    )
-    before = atrevision.examine(project, commit, variant, examined)
+    unexecuted = msgspec.structs.replace(session, emulate=False)
+    before = atrevision.examine(project, commit, variant, unexecuted, measuring.size)
     if before.arm is None or before.fault:
         return "unchecked", f"the baseline can't be timed: {before.fault}"
     made = sidebyside.compare(
-        project,
-        variant,
-        [(before.arm, before.launches), (arm, ())],
-        how.tools,
-        how.measuring,
-        how.limits,
-        how.executor,
-        how.on_progress,
+        project, variant, [(before.arm, before.launches), (arm, ())], session, measuring=measuring
     )
     verdict = made.candidates[0].verdict
     outcome = _OUTCOMES.get(verdict.status, "unchecked")

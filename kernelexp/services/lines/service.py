@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from kernelexp.dossier import prepare
+from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
 from kernelexp.evidence.code import line_table, sass_lines
 from kernelexp.evidence.emulate import emulated
@@ -17,7 +18,6 @@ from kernelexp.logs import profiles
 from kernelexp.model.arm import Arm, Isa, ProfiledInstruction
 from kernelexp.model.errors import KernelexpError
 from kernelexp.model.limits import Limits
-from kernelexp.model.progress import OnProgress
 from kernelexp.model.record import Profile
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
@@ -25,7 +25,6 @@ from kernelexp.project.problem import consult
 from kernelexp.services.lines import pieces, roles
 from kernelexp.services.lines.pieces import Piece
 from kernelexp.services.lines.roles import COMMENT, Role
-from kernelexp.system.toolchain import Toolchain
 
 
 class Lines(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,10 +51,8 @@ class Lines(msgspec.Struct, frozen=True, kw_only=True):
 def look(
     project: Project,
     variants: Sequence[Variant],
-    tools: Toolchain,
+    session: Session,
     size: str,
-    limits: Limits,
-    on_progress: OnProgress | None = None,
     isas: tuple[Isa, ...] = emulated.BOTH,
 ) -> tuple[list[Lines], list[KernelexpError]]:
     """The variants with what is known of their lines, and the faults of those that have none.
@@ -64,14 +61,15 @@ def look(
     """
     prepare.refuse_programs(variants, "cost by source line")
     for kernel in dict.fromkeys(each.kernel for each in variants):
-        consulted = consult.consult(project.root, kernel, timeout_s=limits.problem_s)
+        consulted = consult.consult(project.root, kernel, timeout_s=session.limits.problem_s)
         consult.require_size(kernel, consulted.sizes, size)
-    prepared = prepare.built(project, variants, tools, limits, on_progress)
+    prepared = prepare.built(project, variants, session)
     prepared = prepare.emulated(
-        project, prepared, limits, on_progress, EmulationOptions(size=size, isas=isas)
+        project, prepared, session, how=EmulationOptions(size=size, isas=isas)
     )
     found = [
-        _look(project, variant, arm, size, limits) for variant, arm in prepared.named(variants)
+        _look(project, variant, arm, size, session.limits)
+        for variant, arm in prepared.named(variants)
     ]
     return found, list(dict.fromkeys(prepared.faults.values()))
 

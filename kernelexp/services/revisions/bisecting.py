@@ -9,21 +9,17 @@ import msgspec
 
 from kernelexp.dossier import atrevision
 from kernelexp.dossier.atrevision import AtRevision
-from kernelexp.evidence.executor import Executor, Local
+from kernelexp.dossier.session import Session
 from kernelexp.evidence.measure.measured import Measuring
 from kernelexp.facts import metrics
 from kernelexp.facts.metrics import Value
 from kernelexp.judge.verdict import WRONG
 from kernelexp.model.arm import Arm, Status
 from kernelexp.model.errors import EnvironmentFault, UsageError
-from kernelexp.model.limits import Limits
-from kernelexp.model.progress import OnProgress
 from kernelexp.model.text import quote
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project, revisions
 from kernelexp.services.revisions import sidebyside
-from kernelexp.services.run import timing
-from kernelexp.system.toolchain import Toolchain
 
 TIME, RESULT, BUILD = "time", "result", "build"
 UNBUILT = (Status.BUILD_FAILED, Status.IMPOSSIBLE)
@@ -33,18 +29,14 @@ Judge: TypeAlias = Callable[[AtRevision], tuple[Side, str]]
 """On which side a revision is, and why, in a few words."""
 
 
-class BisectOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What to look for, as the command line says it."""
+class BisectRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Between which revisions to look, and for a change of what."""
 
     good: str
     bad: str
     by: str = TIME
-    """TIME, RESULT, BUILD, or the name of a built or emulated figure."""
-    tools: Toolchain
+    """`time`, `result`, `build` or the name of a figure."""
     measuring: Measuring = Measuring()
-    limits: Limits = Limits()
-    executor: Executor = Local()
-    on_progress: OnProgress | None = None
 
 
 class BisectStep(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,17 +62,19 @@ class Bisected(msgspec.Struct, frozen=True, kw_only=True):
     """That the commit changed, where it is one."""
 
 
-def bisect(project: Project, variant: Variant, asked: BisectOptions) -> Bisected:
+def bisect(
+    project: Project, variant: Variant, request: BisectRequest, session: Session
+) -> Bisected:
     """Finds the first revision, along first parents, that is on the side of the bad one.
 
     It takes for granted that no revision is good again after one that is bad. UsageError for
     revisions that are none, or where the good one is no ancestor of the bad one; EnvironmentFault
     where times are asked for and there is no GPU.
     """
-    commits = revisions.resolve_range(project.root, f"{asked.good}..{asked.bad}")
+    commits = revisions.resolve_range(project.root, f"{request.good}..{request.bad}")
     if len(commits) < 2:
         raise UsageError("--good and --bad are the same revision: name two.")
-    look = _Looking(project, variant, asked, commits)
+    look = _Looking(project, variant, request, session, commits)
     if not look.ends_differ():
         return look.answer(())
     low, high = 0, len(commits) - 1
@@ -98,22 +92,23 @@ class _Looking:
     """The revisions of one bisection, each looked at once."""
 
     def __init__(
-        self, project: Project, variant: Variant, asked: BisectOptions, commits: Sequence[str]
+        self,
+        project: Project,
+        variant: Variant,
+        request: BisectRequest,
+        session: Session,
+        commits: Sequence[str],
     ) -> None:
-        self._project, self._variant, self._asked = project, variant, asked
+        self._project, self._variant = project, variant
+        self._request, self._session = request, session
         self._commits = commits
-        self._how = atrevision.RevisionOptions(
-            tools=asked.tools,
-            limits=asked.limits,
-            emulate=asked.by == RESULT or metrics.kind_of(asked.by) == "emulated",
-            size=asked.measuring.size,
-            on_progress=asked.on_progress,
-        )
-        if asked.by == TIME:
-            _require_gpu(variant, asked)
-        elif asked.by not in (RESULT, BUILD) and not _is_figure(asked.by):
+        emulate = request.by == RESULT or metrics.kind_of(request.by) == "emulated"
+        self._examining = msgspec.structs.replace(session, emulate=emulate)
+        if request.by == TIME:
+            _require_gpu(variant, session)
+        elif request.by not in (RESULT, BUILD) and not _is_figure(request.by):
             raise UsageError(
-                f"--by {quote(asked.by)} should be {TIME}, {RESULT}, {BUILD} or the name of a "
+                f"--by {quote(request.by)} should be {TIME}, {RESULT}, {BUILD} or the name of a "
                 "built or emulated figure, as in launch__registers_per_thread."
             )
         self._steps: list[BisectStep] = []
@@ -123,15 +118,15 @@ class _Looking:
     def ends_differ(self) -> bool:
         """Looks at both ends."""
         good, bad = self._examine(0), self._examine(len(self._commits) - 1)
-        asked = self._asked
-        if asked.by == TIME:
-            self._judge = _ByTime(self._project, self._variant, good, bad, asked)
-        elif asked.by == RESULT:
+        request = self._request
+        if request.by == TIME:
+            self._judge = _ByTime(self._project, self._variant, good, bad, request, self._session)
+        elif request.by == RESULT:
             self._judge = _by_result
-        elif asked.by == BUILD:
+        elif request.by == BUILD:
             self._judge = _by_build
         else:
-            self._judge = _ByFigure(asked.by, good, bad)
+            self._judge = _ByFigure(request.by, good, bad)
         sides = [self._note(0, good), self._note(len(self._commits) - 1, bad)]
         return sides == ["good", "bad"]
 
@@ -139,7 +134,8 @@ class _Looking:
         return self._note(place, self._examine(place))
 
     def _examine(self, place: int) -> AtRevision:
-        return atrevision.examine(self._project, self._commits[place], self._variant, self._how)
+        commit, size = self._commits[place], self._request.measuring.size
+        return atrevision.examine(self._project, commit, self._variant, self._examining, size)
 
     def _note(self, place: int, revision: AtRevision) -> Side:
         side, sentence = self._judge(revision)
@@ -156,7 +152,7 @@ class _Looking:
         first = [known[self._commits[place]] for place in places]
         files = revisions.files_of(self._project.root, first[0].commit) if len(first) == 1 else []
         return Bisected(
-            by=self._asked.by,
+            by=self._request.by,
             commits=len(self._commits) - 1,
             steps=tuple(self._steps),
             first_bad=tuple(first),
@@ -164,12 +160,12 @@ class _Looking:
         )
 
 
-def _require_gpu(variant: Variant, asked: BisectOptions) -> None:
-    cards = timing.cards(asked.executor.gpus(), variant.arch)
-    if isinstance(cards, str):
+def _require_gpu(variant: Variant, session: Session) -> None:
+    gpus = session.executor.gpus().of(variant.arch)
+    if not gpus.devices:
         raise EnvironmentFault(
-            f"nothing can be timed: {cards} Look for something else, as in --by {RESULT} or "
-            "--by launch__registers_per_thread."
+            f"nothing can be timed: {gpus.why_none} Look for something else, as in "
+            f"--by {RESULT} or --by launch__registers_per_thread."
         )
 
 
@@ -240,9 +236,11 @@ class _ByTime:
         variant: Variant,
         good: AtRevision,
         bad: AtRevision,
-        asked: BisectOptions,
+        request: BisectRequest,
+        session: Session,
     ) -> None:
-        self._project, self._variant, self._asked = project, variant, asked
+        self._project, self._variant = project, variant
+        self._request, self._session = request, session
         self._good, self._bad = good, bad
         self._known: dict[str, tuple[Side, str]] = {}
         self._wanted: Status | None = None
@@ -262,16 +260,12 @@ class _ByTime:
     def _time(self, revision: AtRevision) -> tuple[Side, str]:
         if self._good.arm is None or revision.arm is None or self._good.arm.refused:
             return "skipped", f"the good revision can't be timed: {self._good.fault}"
-        asked = self._asked
         made = sidebyside.compare(
             self._project,
             self._variant,
             [(self._good.arm, self._good.launches), (revision.arm, revision.launches)],
-            asked.tools,
-            asked.measuring,
-            asked.limits,
-            asked.executor,
-            asked.on_progress,
+            self._session,
+            measuring=self._request.measuring,
         )
         verdict = made.candidates[0].verdict
         status, sentence = verdict.status, verdict.sentence

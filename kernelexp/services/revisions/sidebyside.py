@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kernelexp.evidence.executor import Executor
+from kernelexp.dossier.session import Session
 from kernelexp.evidence.measure.measured import Measuring
 from kernelexp.model.arm import Arm
 from kernelexp.model.experiment import Experiment
-from kernelexp.model.limits import Limits
-from kernelexp.model.progress import OnProgress
 from kernelexp.model.record import Record
 from kernelexp.model.variant import Variant, arm_names
 from kernelexp.project import Project
 from kernelexp.services.run import conclusion, runner, runs, timing
-from kernelexp.system.toolchain import Toolchain
 from warpsim.launch import Launch
 
 
@@ -22,11 +19,8 @@ def compare(
     project: Project,
     variant: Variant,
     arms: Sequence[tuple[Arm, Sequence[Launch]]],
-    tools: Toolchain,
+    session: Session,
     measuring: Measuring,
-    limits: Limits,
-    executor: Executor,
-    on_progress: OnProgress | None = None,
 ) -> Record:
     """Times arms, the baseline first, and judges them as a run does with its own; nothing is
     written. An arm without launches is launched as the project's problem.py says.
@@ -40,12 +34,10 @@ def compare(
         candidate={},
         hypothesis="The time is that of the first revision.",
     )
-    settings = runs.RunSettings(measuring=measuring, keep=False, limits=limits, executor=executor)
-    shared = runner.share(project, project.root, tools, settings, on_progress)
+    settings = runs.RunSettings(measuring=measuring, keep=False)
+    shared = runner.share(project, project.root, session, settings=settings)
     built = [arm for arm, _ in arms]
     names = arm_names(len(arms) - 1)
     launches = {name: each for name, (_, each) in zip(names, arms, strict=True) if each}
     timed = timing.take(shared, built, launches)
-    made = conclusion.conclude(shared, "revisions", experiment, built, timed).record
-    assert made is not None
-    return made
+    return conclusion.conclude(shared, "revisions", experiment, built, timed).record

@@ -8,34 +8,16 @@ import msgspec
 
 from kernelexp.dossier import atrevision
 from kernelexp.dossier.atrevision import AtRevision
-from kernelexp.evidence.executor import Executor, Local
+from kernelexp.dossier.session import Session
 from kernelexp.evidence.measure.measured import Measuring
 from kernelexp.model.arm import Arm, Verdict
 from kernelexp.model.errors import UsageError
-from kernelexp.model.limits import Limits
-from kernelexp.model.progress import OnProgress
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project, revisions
 from kernelexp.services.revisions import sidebyside
-from kernelexp.services.run import timing
-from kernelexp.system.toolchain import Toolchain
 
 TIMED_MAX = 24
 """Different codes that are timed together."""
-
-
-class TimelineOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What to look at, as the command line says it."""
-
-    revisions: str
-    """A..B."""
-    emulate: bool = False
-    measuring: Measuring | None = None
-    """None: nothing is timed."""
-    tools: Toolchain
-    limits: Limits = Limits()
-    executor: Executor = Local()
-    on_progress: OnProgress | None = None
 
 
 class Stage(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,26 +44,28 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     """Why nothing was timed, as a sentence."""
 
 
-def trace(project: Project, variant: Variant, asked: TimelineOptions) -> Timeline:
+def trace(
+    project: Project,
+    variant: Variant,
+    revision_range: str,
+    session: Session,
+    measuring: Measuring | None = None,
+) -> Timeline:
     """Examines the variant at each commit of a range, along first parents; what is new in code is
     timed together, in the same processes.
 
     UsageError for a range that is none, or with more codes than can be timed together.
     """
-    how = atrevision.RevisionOptions(
-        tools=asked.tools,
-        limits=asked.limits,
-        emulate=asked.emulate,
-        size=asked.measuring.size if asked.measuring else "full",
-        on_progress=asked.on_progress,
-    )
-    commits = revisions.resolve_range(project.root, asked.revisions)
-    every = [atrevision.examine(project, commit, variant, how) for commit in commits]
+    size = measuring.size if measuring else "full"
+    commits = revisions.resolve_range(project.root, revision_range)
+    every = [atrevision.examine(project, commit, variant, session, size) for commit in commits]
     firsts: dict[str, AtRevision] = {}
     for each in every:
         if each.code:
             firsts.setdefault(each.code, each)
-    timed, why_not = _time(project, variant, list(firsts.values()), asked)
+    timed, why_not = _time(
+        project, variant, revision_range, list(firsts.values()), session, measuring
+    )
     return Timeline(
         label=project.label(variant),
         stages=tuple(_stage(each, firsts, timed) for each in every),
@@ -90,14 +74,19 @@ def trace(project: Project, variant: Variant, asked: TimelineOptions) -> Timelin
 
 
 def _time(
-    project: Project, variant: Variant, stages: Sequence[AtRevision], asked: TimelineOptions
+    project: Project,
+    variant: Variant,
+    revision_range: str,
+    stages: Sequence[AtRevision],
+    session: Session,
+    measuring: Measuring | None,
 ) -> tuple[dict[str, tuple[Arm, Verdict | None]], str]:
     """Each code's arm with its time, and its verdict against the first; or why nothing is timed."""
-    if asked.measuring is None:
+    if measuring is None:
         return {}, "timing was switched off."
-    cards = timing.cards(asked.executor.gpus(), variant.arch)
-    if isinstance(cards, str):
-        return {}, cards
+    gpus = session.executor.gpus().of(variant.arch)
+    if not gpus.devices:
+        return {}, gpus.why_none
     arms = {
         stage.code: (stage.arm, stage.launches)
         for stage in stages
@@ -107,19 +96,10 @@ def _time(
         return {}, "there are no two revisions with different code that can be timed."
     if len(arms) > TIMED_MAX:
         raise UsageError(
-            f"{asked.revisions} has {len(arms)} different codes, and up to {TIMED_MAX} "
+            f"{revision_range} has {len(arms)} different codes, and up to {TIMED_MAX} "
             "can be timed together: name a shorter range, or bisect it."
         )
-    made = sidebyside.compare(
-        project,
-        variant,
-        list(arms.values()),
-        asked.tools,
-        asked.measuring,
-        asked.limits,
-        asked.executor,
-        asked.on_progress,
-    )
+    made = sidebyside.compare(project, variant, list(arms.values()), session, measuring=measuring)
     verdicts = (None, *(candidate.verdict for candidate in made.candidates))
     return dict(zip(arms, zip(made.arms, verdicts, strict=True), strict=True)), ""
 

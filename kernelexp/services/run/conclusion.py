@@ -19,7 +19,7 @@ from kernelexp.model.errors import ConfigurationError
 from kernelexp.model.experiment import Experiment
 from kernelexp.model.record import Candidate, Heat, Record, Tuning, measurement_of
 from kernelexp.project.problem import files
-from kernelexp.services.run.runs import Faults, Outcome, RunContext
+from kernelexp.services.run.runs import Concluded, Faults, RunContext
 from kernelexp.services.run.timing import Timed
 
 
@@ -34,7 +34,7 @@ def conclude(
     overrides: Point | None = None,
     repeats: str = "",
     tuning: Tuning | None = None,
-) -> Outcome:
+) -> Concluded:
     """The record of arms, the baseline first, with its verdicts; written if records are kept."""
     host_files = _unchanged(shared, experiment, name, timed)
     earlier, unreadable = records.read(shared.home, name)
@@ -50,8 +50,7 @@ def conclude(
     made = _judge(record.complete(made), timed.why_not, earlier)
     made, path = _keep(shared, made) if shared.settings.keep else (made, None)
     _remove_journals(timed)
-    return Outcome(
-        experiment=name,
+    return Concluded(
         record=made,
         path=path,
         earlier=tuple(earlier),
@@ -79,7 +78,7 @@ def _assemble(
         candidates=tuple(_placeholder(candidate) for candidate in candidates),
         expect=tuple(experiment.expectations) if any(experiment.expectations) else (),
         tool=__version__,
-        compiler=shared.tools.version,
+        compiler=shared.session.tools.version,
         git=shared.git,
         machine=shared.machine,
         device=timed.measurement.device.name if timed.measurement else "",

@@ -9,30 +9,29 @@ import msgspec
 
 from kernelexp.dossier import prepare
 from kernelexp.dossier.prepare import Prepared
+from kernelexp.dossier.session import Session
 from kernelexp.judge import verdict
 from kernelexp.logs import records, surroundings
 from kernelexp.model import errors
 from kernelexp.model.axes import Point
 from kernelexp.model.errors import EnvironmentFault, KernelexpError
-from kernelexp.model.measurement import Device
-from kernelexp.model.progress import Joined, OnProgress
+from kernelexp.model.measurement import Gpus
+from kernelexp.model.progress import Joined
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
 from kernelexp.project.problem import files
 from kernelexp.services.run import conclusion, timing
 from kernelexp.services.run import repeat as repeating
-from kernelexp.services.run.runs import Faults, Outcome, RunContext, RunSettings
+from kernelexp.services.run.runs import Concluded, Failed, Faults, Outcome, RunContext, RunSettings
 from kernelexp.system.process import processes
-from kernelexp.system.toolchain import Toolchain
 
 
 def run(
     project: Project,
     names: Sequence[str],
-    tools: Toolchain,
+    session: Session,
     settings: RunSettings,
     overrides: Mapping[str, Point] | None = None,
-    on_progress: OnProgress | None = None,
 ) -> list[Outcome]:
     """Runs the experiments `names`; their variants are built together, each once.
 
@@ -40,7 +39,7 @@ def run(
     not timed. Records are written as soon as their experiment is done, and a fault of one
     experiment leaves the others to be done.
     """
-    shared = share(project, project.root, tools, settings, on_progress)
+    shared = share(project, project.root, session, settings=settings)
     return _run(shared, names, overrides or {})
 
 
@@ -53,9 +52,8 @@ def restore(project: Project, text: str) -> tuple[Project, str]:
 def repeat(
     project: Project,
     text: str,
-    tools: Toolchain,
+    session: Session,
     settings: RunSettings,
-    on_progress: OnProgress | None = None,
 ) -> list[Outcome]:
     """Runs the variants of a record again, from its own sources; the new record goes to `project`.
 
@@ -63,40 +61,34 @@ def repeat(
     """
     past = records.read_file(records.find(project.root, text))
     restored = repeating.project_of(project.root, past)
-    shared = share(restored, project.root, tools, settings, on_progress)
+    shared = share(restored, project.root, session, settings=settings)
     return _run(shared, [past.experiment], {}, repeats=past.run)
 
 
 def share(
     project: Project,
     home: Path,
-    tools: Toolchain,
+    session: Session,
     settings: RunSettings,
-    on_progress: OnProgress | None,
 ) -> RunContext:
     return RunContext(
         project=project,
         home=home,
-        tools=tools,
+        session=session,
         settings=settings,
-        gpus=_find_gpus(settings),
+        gpus=_find_gpus(session, settings),
         host_files={name: files.digests(project.root, name) for name in project.kernels},
         # The files of a repeated run are not those of the tree.
         git=surroundings.read_git(home) if project.root == home else None,
         machine=surroundings.read_machine(),
-        on_progress=on_progress,
     )
 
 
 def examine(shared: RunContext, variants: Sequence[Variant]) -> Prepared:
     """The variants built, and emulated if they are to be."""
-    project, settings, tell = shared.project, shared.settings, shared.on_progress
-    limits, executor = settings.limits, settings.executor
-    size = settings.measuring.size if settings.measuring else None
-    prepared = prepare.built(project, variants, shared.tools, limits, tell, size, executor)
-    if settings.emulate:
-        prepared = prepare.emulated(project, prepared, limits, tell, executor=executor)
-    return prepared
+    project, session, measuring = shared.project, shared.session, shared.settings.measuring
+    prepared = prepare.built(project, variants, session, measuring.size if measuring else None)
+    return prepare.emulated(project, prepared, session) if session.emulate else prepared
 
 
 def _run(
@@ -111,20 +103,21 @@ def _run(
         variants[name] = [baseline, *changed]
     every = [each for own in variants.values() for each in own]
     prepared = examine(shared, every)
-    progress = Joined(shared.on_progress)  # experiments may be measured at the same time
+    progress = Joined(shared.session.on_progress)  # experiments may be measured at the same time
 
     def one(name: str) -> Outcome:
-        mine = msgspec.structs.replace(shared, on_progress=progress.of(name))
+        session = msgspec.structs.replace(shared.session, on_progress=progress.of(name))
+        mine = msgspec.structs.replace(shared, session=session)
         point = overrides.get(name, {})
         try:
             return _run_one(mine, name, variants[name], prepared, point, repeats)
         except KernelexpError as error:
-            return Outcome(experiment=name, error=error)
+            return Failed(experiment=name, error=error)
         except OSError as error:
             fault = EnvironmentFault(f"{errors.explain(error)}.")
-            return Outcome(experiment=name, error=fault)
+            return Failed(experiment=name, error=fault)
 
-    cards = 0 if isinstance(shared.gpus, str) else len(shared.gpus)
+    cards = len(shared.gpus.devices)
     if min(cards, len(variants)) < 2:
         return [one(name) for name in variants]
     return processes.parallel(one, list(variants), workers=cards)
@@ -137,7 +130,7 @@ def _run_one(
     prepared: Prepared,
     overrides: Point,
     repeats: str,
-) -> Outcome:
+) -> Concluded:
     """One experiment; raises what kept its variants from being examined or timed."""
     experiment = shared.project.experiments[name]
     variants, faults = _examined(shared, variants, prepared)
@@ -160,11 +153,11 @@ def _examined(
     return (kept, tuple(faults)) if len(kept) > 1 else (variants, ())
 
 
-def _find_gpus(settings: RunSettings) -> tuple[Device, ...] | str:
+def _find_gpus(session: Session, settings: RunSettings) -> Gpus:
     """The GPUs to time on, or why there is none. Those that were asked for must be there."""
     if settings.measuring is None:
-        return "timing was switched off."
-    return settings.executor.gpus()
+        return Gpus(why_none="timing was switched off.")
+    return session.executor.gpus()
 
 
 def exit_code(outcomes: Sequence[Outcome], reproduce: bool = False) -> int:
@@ -173,9 +166,9 @@ def exit_code(outcomes: Sequence[Outcome], reproduce: bool = False) -> int:
     With `reproduce`, a candidate that contradicts an earlier record is a regression.
     """
     for outcome in outcomes:
-        if outcome.error:
+        if isinstance(outcome, Failed):
             return outcome.error.exit_code
-    made = [outcome.record for outcome in outcomes if outcome.record]
+    made = [outcome.record for outcome in outcomes if isinstance(outcome, Concluded)]
     candidates = [candidate for record in made for candidate in record.candidates]
     statuses = {candidate.verdict.status for candidate in candidates}
     statuses |= {record.baseline.refused.status for record in made if record.baseline.refused}

@@ -7,17 +7,14 @@ from typing import TypeAlias
 
 import msgspec
 
-from kernelexp.evidence.executor import Executor, Local
+from kernelexp.dossier.session import Session
 from kernelexp.evidence.measure.measured import Measuring
 from kernelexp.logs import records
 from kernelexp.model.errors import KernelexpError
-from kernelexp.model.limits import Limits
-from kernelexp.model.measurement import Device
-from kernelexp.model.progress import OnProgress
+from kernelexp.model.measurement import Gpus
 from kernelexp.model.record import Git, HostMachine, Record
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
-from kernelexp.system.toolchain import Toolchain
 
 Faults: TypeAlias = tuple[tuple[Variant, KernelexpError], ...]
 
@@ -25,29 +22,38 @@ Faults: TypeAlias = tuple[tuple[Variant, KernelexpError], ...]
 class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How to run, as the command line says it."""
 
-    emulate: bool = True
     measuring: Measuring | None = None
     """None: nothing is timed."""
     keep: bool = True
     """Write records."""
     partial: bool = False
     """Leave out candidates that could not be examined, where there are others."""
-    limits: Limits = Limits()
-    executor: Executor = Local()
-    """Where the work is done."""
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one experiment: its record, or the mistake or fault that kept it from one."""
+class Concluded(msgspec.Struct, frozen=True, kw_only=True):
+    """An experiment that has a record, with what it was compared with."""
 
-    experiment: str
-    record: Record | None = None
+    record: Record
     path: Path | None = None
+    """None where records are not kept."""
     earlier: tuple[Record, ...] = ()
     unreadable: tuple[records.Unreadable, ...] = ()
-    error: KernelexpError | None = None
     faults: Faults = ()
-    """What kept candidates from being examined, where the others were run without them."""
+    """Candidates that could not be examined, where the others were run without them."""
+
+    @property
+    def experiment(self) -> str:
+        return self.record.experiment
+
+
+class Failed(msgspec.Struct, frozen=True, kw_only=True):
+    """An experiment that a mistake or a fault kept from a record."""
+
+    experiment: str
+    error: KernelexpError
+
+
+Outcome: TypeAlias = Concluded | Failed
 
 
 class RunContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,12 +62,10 @@ class RunContext(msgspec.Struct, frozen=True, kw_only=True):
     project: Project
     home: Path
     """Where records go: the project's root, or that of the project whose record is repeated."""
-    tools: Toolchain
+    session: Session
     settings: RunSettings
-    gpus: tuple[Device, ...] | str
-    """The GPUs to time on, or why there is none."""
+    gpus: Gpus
     host_files: dict[str, dict[str, str]]
     """Of each kernel, as its files were before anything ran."""
     git: Git | None
     machine: HostMachine
-    on_progress: OnProgress | None

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from kernelexp.dossier import prepare
+from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
 from kernelexp.facts import metrics
 from kernelexp.facts.metrics import summarize
@@ -25,13 +26,11 @@ from kernelexp.model.errors import UsageError, suggest
 from kernelexp.model.experiment import Experiment
 from kernelexp.model.limits import Limits
 from kernelexp.model.names import SWEEP, is_sweep
-from kernelexp.model.progress import OnProgress
 from kernelexp.model.record import Candidate, Record, own_axes
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project, parse_point
 from kernelexp.services.run import runner
-from kernelexp.services.run.runs import Outcome, RunSettings
-from kernelexp.system.toolchain import Toolchain
+from kernelexp.services.run.runs import Concluded, Failed, RunSettings
 
 EVERY = "*"
 VARIANTS_MAX = 512
@@ -149,10 +148,9 @@ def refusals(project: Project, grid: Grid, limits: Limits) -> dict[str, Verdict]
 def run(
     project: Project,
     grid: Grid,
-    tools: Toolchain,
+    session: Session,
     settings: RunSettings,
-    on_progress: OnProgress | None = None,
-) -> Outcome:
+) -> Concluded:
     """Builds, verifies and times the grid as one experiment, raced for the fastest; its record is
     under the sweep's name. Raises what kept all of it from being examined or timed."""
     measuring = settings.measuring
@@ -180,8 +178,8 @@ def run(
     own = msgspec.structs.replace(
         project, experiments={grid.name: experiment}, places={grid.name: "the command line"}
     )
-    (outcome,) = runner.run(own, [grid.name], tools, settings, on_progress=on_progress)
-    if outcome.error:
+    (outcome,) = runner.run(own, [grid.name], session, settings=settings)
+    if isinstance(outcome, Failed):
         raise outcome.error
     return outcome
 
@@ -282,7 +280,7 @@ def row_of(record: Record, name: str) -> str:
     return str(record.names.index(name))
 
 
-def exit_code(outcome: Outcome) -> int:
+def exit_code(outcome: Concluded) -> int:
     """That of what is wrong with some variant, or of a race that the budget ended undecided.
 
     A variant that was outrun before its own verdict is an answer.
@@ -290,8 +288,6 @@ def exit_code(outcome: Outcome) -> int:
     record = outcome.record
     if outcome.faults:
         return outcome.faults[0][1].exit_code
-    if record is None:
-        return errors.OK
     verdicts = [candidate.verdict for candidate in record.candidates]
     statuses = {each.status for each in verdicts} - {Status.INCONCLUSIVE}
     if record.baseline.refused:

@@ -10,7 +10,7 @@ import msgspec
 from kernelexp.evidence.measure import heats, programs
 from kernelexp.evidence.measure.measured import MeasurementTaken, Measuring
 from kernelexp.model.arm import Arm
-from kernelexp.model.measurement import Device, Measurement
+from kernelexp.model.measurement import Measurement
 from kernelexp.model.variant import arm_names
 from kernelexp.services.run.runs import RunContext
 from warpsim.launch import Launch
@@ -40,17 +40,6 @@ def as_timed(taken: MeasurementTaken, measuring: Measuring) -> Timed:
     )
 
 
-def cards(gpus: tuple[Device, ...] | str, arch: str) -> int | str:
-    """How many of the GPUs can time variants of an architecture, or why none can."""
-    if isinstance(gpus, str):
-        return gpus
-    fitting = [gpu for gpu in gpus if gpu.arch == arch]
-    if not fitting:
-        names = dict.fromkeys(f"{gpu.name} ({gpu.arch})" for gpu in gpus)
-        return f"this machine's is {', '.join(names)}."
-    return len(fitting)
-
-
 def take(
     shared: RunContext,
     arms: Sequence[Arm],
@@ -60,27 +49,27 @@ def take(
 
     `launches` are those of arms, by name, that the project's own problem.py does not launch.
     """
-    settings, root, tell = shared.settings, shared.project.root, shared.on_progress
-    measuring, limits, executor = settings.measuring, settings.limits, settings.executor
+    measuring, session = shared.settings.measuring, shared.session
+    root, limits, executor = shared.project.root, session.limits, session.executor
     names = arm_names(len(arms) - 1)
     usable = {
         name: arm for name, arm in zip(names, arms, strict=True) if arm.is_built and not arm.refused
     }
     program = next((arm.program.spec for arm in usable.values() if arm.program), None)
     on_cpu = measuring is not None and program is not None and not program.gpu
-    number = 1 if on_cpu else cards(shared.gpus, arms[0].arch)
-    if isinstance(number, str):
-        return Timed(why_not=number)
+    gpus = shared.gpus.of(arms[0].arch)
+    if not (gpus.devices or on_cpu):
+        return Timed(why_not=gpus.why_none)
     if measuring is None or names[0] not in usable or len(usable) < 2:
         return Timed(why_not="there is nothing to time.")
     if program:
         measuring = msgspec.structs.replace(measuring, size="")
         run = programs.take(
-            root, usable, measuring, limits, executor.run_programs, on_progress=tell
+            root, usable, measuring, limits, executor.run_programs, on_progress=session.on_progress
         )
         return as_timed(run, measuring)
     # Verdicts are of arms that were timed side by side; only a race for the fastest has heats.
-    wanted = number if measuring.goal == "fastest" else 1
+    wanted = len(gpus.devices) if measuring.goal == "fastest" else 1
     taken = heats.take(
         root,
         usable,
@@ -88,7 +77,7 @@ def take(
         limits,
         executor.measure,
         wanted,
-        on_progress=tell,
+        on_progress=session.on_progress,
         launches=launches,
     )
     return as_timed(taken, measuring)

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from kernelexp.dossier import prepare
+from kernelexp.dossier.session import Session
 from kernelexp.evidence.measure import heats
 from kernelexp.evidence.measure.measured import MeasurementTaken, Measuring
 from kernelexp.facts import metrics
@@ -31,15 +32,14 @@ from kernelexp.model.errors import (
     suggest,
 )
 from kernelexp.model.experiment import Experiment
-from kernelexp.model.progress import OnProgress
+from kernelexp.model.measurement import Gpus
 from kernelexp.model.record import Trial, Tuning
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
 from kernelexp.services.run import conclusion, runner, timing
-from kernelexp.services.run.runs import Faults, Outcome, RunContext, RunSettings
+from kernelexp.services.run.runs import Concluded, Faults, RunContext, RunSettings
 from kernelexp.services.run.search import Better, Search, Strategy
 from kernelexp.services.run.sweep import JOURNALS, Grid
-from kernelexp.system.toolchain import Toolchain
 
 TIME = "time_ms"
 ROUND = 8
@@ -75,10 +75,9 @@ def run(
     project: Project,
     grid: Grid,
     plan: SearchPlan,
-    tools: Toolchain,
+    session: Session,
     settings: RunSettings,
-    on_progress: OnProgress | None = None,
-) -> Outcome:
+) -> Concluded:
     """Searches the grid's space; the record has every variant that was examined.
 
     Raises UsageError for an objective that is none, EnvironmentFault where it can't be had here,
@@ -91,16 +90,17 @@ def run(
     if measuring is not None:
         journals = project.root / JOURNALS
         measuring = msgspec.structs.replace(measuring, goal="fastest", journals=journals)
-    emulate = settings.emulate or metric.kind == "emulated"
-    settings = msgspec.structs.replace(settings, measuring=measuring, emulate=emulate)
-    shared = runner.share(project, project.root, tools, settings, on_progress)
-    cards = timing.cards(shared.gpus, grid.arch) if is_timed else 0
-    if isinstance(cards, str):
+    emulate = session.emulate or metric.kind == "emulated"
+    session = msgspec.structs.replace(session, emulate=emulate)
+    settings = msgspec.structs.replace(settings, measuring=measuring)
+    shared = runner.share(project, project.root, session, settings=settings)
+    gpus = shared.gpus.of(grid.arch) if is_timed else Gpus()
+    if is_timed and not gpus.devices:
         raise EnvironmentFault(
-            f"--strategy needs times, and {cards} Without a GPU, name a built or emulated figure "
-            "with --objective, as in launch__registers_per_thread."
+            f"--strategy needs times, and {gpus.why_none} Without a GPU, name a built or emulated "
+            "figure with --objective, as in launch__registers_per_thread."
         )
-    return _Tuning(shared, grid, plan, metric, cards).run()
+    return _Tuning(shared, grid, plan, metric, len(gpus.devices)).run()
 
 
 class _Tuning:
@@ -120,7 +120,7 @@ class _Tuning:
         self._trials: list[Trial] = []
         self._heats: list[MeasurementTaken] = []
 
-    def run(self) -> Outcome:
+    def run(self) -> Concluded:
         self._begin()
         ended = ""
         while not ended:
@@ -234,14 +234,14 @@ class _Tuning:
             groups,
             # Each round has the time that a run of so many candidates has.
             msgspec.structs.replace(self._measuring, budget_s=None),
-            shared.settings.limits,
-            shared.settings.executor.measure,
-            on_progress=shared.on_progress,
+            shared.session.limits,
+            shared.session.executor.measure,
+            on_progress=shared.session.on_progress,
         )
         self._heats += takens
         return takens
 
-    def _conclude(self, ended: str) -> Outcome:
+    def _conclude(self, ended: str) -> Concluded:
         faults: Faults = tuple(self._faults.values())
         if len(self._arms) < 3:  # a record of one candidate names it otherwise
             if faults:
@@ -275,9 +275,9 @@ class _Tuning:
             self._arms,
             self._heats,
             heats.shares(self._measuring)[1],
-            shared.settings.limits,
-            shared.settings.executor.measure,
-            on_progress=shared.on_progress,
+            shared.session.limits,
+            shared.session.executor.measure,
+            on_progress=shared.session.on_progress,
         )
 
     def _experiment(self) -> Experiment:

@@ -12,11 +12,11 @@ from conformance.case import Array, Case
 from kernelexp import project
 from kernelexp.cli.arguments import parse_variants
 from kernelexp.dossier import prepare
+from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
 from kernelexp.evidence.build import Artefacts
 from kernelexp.evidence.measure import tensors
 from kernelexp.model.arm import Arm
-from kernelexp.model.limits import Limits
 from kernelexp.project.problem.loader import load
 from kernelexp.system import toolchain
 from warpsim.launch import of_entries
@@ -58,7 +58,7 @@ def variants(names: Sequence[str]) -> Iterator[Variant]:
     loaded = project.load(ROOT)
     parsed = parse_variants(loaded, list(names), None)
     tools = toolchain.find(None, ROOT / build.CACHE)
-    arms = prepare.built(loaded, parsed, tools, Limits())
+    arms = prepare.built(loaded, parsed, Session(tools=tools))
     for name, variant in zip(names, parsed, strict=True):
         arm = arms.arm(variant)
         if arm.build is None:

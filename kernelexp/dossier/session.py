@@ -1,0 +1,22 @@
+"""How the evidence of one command is made: by which compiler, where, and in which time."""
+
+from __future__ import annotations
+
+import msgspec
+
+from kernelexp.evidence.executor import Executor, Local
+from kernelexp.model.limits import Limits
+from kernelexp.model.progress import OnProgress
+from kernelexp.system.toolchain import Toolchain
+
+
+class Session(msgspec.Struct, frozen=True, kw_only=True):
+    """What services need beside the project and their own question."""
+
+    tools: Toolchain
+    limits: Limits = Limits()
+    executor: Executor = Local()
+    """Where builds, emulations and measurements run."""
+    emulate: bool = False
+    """Emulate variants of which no emulation is kept."""
+    on_progress: OnProgress | None = None
