@@ -1,4 +1,4 @@
-// Records what warps execute, for the model of time: warpsim/time/record.py.
+// Records what warps execute, for the model of time: warpsim/timing/recording.py.
 #include <algorithm>
 #include <cstring>
 

@@ -10,8 +10,9 @@ import numpy as np
 from warpsim.front.sass.decoder import SassDecoder
 from warpsim.front.sass.syntax import MemoryOperand, Operand, RegisterOperand
 from warpsim.machine.core.arrays import Array
-from warpsim.machine.memory.layout import WINDOW
+from warpsim.machine.memory.layout import GLOBAL_BASE, WINDOW, GlobalLayout
 from warpsim.machine.schedule.batches import Batch
+from warpsim.machine.wave.machine import Machine
 
 SHARED = frozenset("LDS STS LDSM STSM ATOMS".split())
 LOADS = frozenset("LDG LD LDL".split())
@@ -33,6 +34,7 @@ class Streams(Protocol):
     """Where figures go."""
 
     def figures(self, place: int, *figures: int) -> None: ...
+    def signal(self, tokens: Sequence[int]) -> None: ...
     def shared(
         self, places: Array, addresses: Array, on: Array | None, size: int, pairs: bool
     ) -> None: ...
@@ -132,11 +134,12 @@ class _Arrival(Footprint):
         self, streams: Streams, batch: Batch, row: int, place: int, signals: Sequence[Signal]
     ) -> None:
         tokens = [token for token, _ in signals]
+        streams.signal(tokens)
         streams.figures(place, len(tokens), *tokens, 0)
 
 
 class _Bulk(Footprint):
-    """A copy of the TMA unit: bytes, a key of what it reads or writes, what it signals."""
+    """A copy of the TMA unit: bytes, the array that it reads or writes, what it signals."""
 
     signals = True
 
@@ -154,7 +157,6 @@ class _Bulk(Footprint):
         self._stores = decoder.instruction.base in BULK_STORES or (
             decoder.instruction.modifiers[:2] == ("G", "S")
         )
-        self._skipped = 1 if self._stores else 2
         self._sectors = 0
 
     def before(self, streams: Streams, batch: Batch, places: Array) -> None:
@@ -166,16 +168,33 @@ class _Bulk(Footprint):
         on = self._on(batch)
         active = bool(on is None or on[row, 0])
         R = batch.set.R
-        values = [int(R[slot][row, 0]) for slot in self._slots[self._skipped :]]
-        key = hash(tuple(values)) & (1 << 62) - 1
+        low, high = (int(R[slot][row, 0]) for slot in self._slots[-2:])
+        array = _array(batch.set.machine, low | high << 32)
         if self._stores:
             sectors = batch.set.machine.execution.tally(self.number).tma_sectors - self._sectors
             warps = batch.set.count if on is None else int(np.count_nonzero(on[:, 0]))
-            streams.figures(place, 32 * sectors // max(1, warps) if active else 0, key)
+            streams.figures(place, 32 * sectors // max(1, warps) if active else 0, array)
             return
         tokens = [token for token, _ in signals]
         size = max((size for _, size in signals), default=0)
-        streams.figures(place, size, key, len(tokens), *tokens)
+        streams.signal(tokens)
+        streams.figures(place, size, array, len(tokens), *tokens)
+
+
+def _array(machine: Machine, address: int) -> int:
+    """The index of the array that a tensor map's address, or its own, is of; -1: not known."""
+    world, placed = machine.world, machine.execution.parameters.placed.get(address)
+    offset = address - GLOBAL_BASE if placed is None else placed.base
+    found = (at for at, extent in enumerate(extents(world).values()) if offset in extent)
+    return next(found, -1)
+
+
+def extents(world: GlobalLayout) -> dict[str, range]:
+    """Bytes of the arrays of a launch, as offsets."""
+    return {
+        name: range(world.offsets[name], world.offsets[name] + array.nbytes)
+        for name, array in world.arrays.items()
+    }
 
 
 class _Address:

@@ -24,6 +24,7 @@ from warpsim.machine.core.asynchronous import Issuer
 from warpsim.machine.core.findings import Fatal
 from warpsim.machine.core.site import Site
 from warpsim.machine.memory.execution import Execution
+from warpsim.machine.memory.layout import GLOBAL_BASE
 from warpsim.machine.memory.residents import Cta
 from warpsim.machine.schedule.batches import Batch
 from warpsim.machine.schedule.program import BasicBlock, DecodedProgram
@@ -61,6 +62,8 @@ class Recorder:
         self.warps = warps
         self.tokens: dict[tuple[object, ...], int] = {}
         """By barrier and phase."""
+        self.expected: list[int] = []
+        """How often each is signalled."""
         self._block = compiled.function("kx_record_block", _POINTER, _POINTER, _LONG, _INT)
         self._figures = compiled.function("kx_record_figures", _POINTER, _LONG, _POINTER, _LONG)
         accesses = (_POINTER, _POINTER, _LONG, _POINTER, _POINTER, _INT)
@@ -74,7 +77,14 @@ class Recorder:
 
     def token(self, *key: object) -> int:
         """The number of a phase of a barrier."""
-        return self.tokens.setdefault(key, len(self.tokens))
+        number = self.tokens.setdefault(key, len(self.tokens))
+        if number == len(self.expected):
+            self.expected.append(0)
+        return number
+
+    def signal(self, tokens: Sequence[int]) -> None:
+        for token in tokens:
+            self.expected[token] += 1
 
     def block(self, places: Array, first: int) -> None:
         self._block(self.address, places.ctypes.data, len(places), first)
@@ -104,14 +114,27 @@ def _access(places: Array, addresses: Array, on: Array | None) -> tuple[int | No
     return places.ctypes.data, len(places), addresses.ctypes.data, mask
 
 
+class Extent(msgspec.Struct, frozen=True, kw_only=True):
+    """Where an array of the launch lies."""
+
+    name: str
+    first: int
+    end: int
+
+
 class Recording(msgspec.Struct, frozen=True, kw_only=True):
     """What CTAs of a launch did."""
 
     recorder: Any
-    decoder: Any
-    """What the entry was decoded with: its instructions."""
-    blocks: Mapping[int, int]
-    """The number after the last instruction of a block, by its first."""
+    code: Any
+    """The instructions of the entry."""
+    blocks: Any
+    """By their first instruction."""
+    sm: int
+    """The architecture as a number: 90 for sm_90a."""
+    arrays: tuple[Extent, ...]
+    shared_bytes: int
+    """Of a CTA."""
     ctas: tuple[int, ...]
     """The CTAs, as numbers of the launch; whole clusters."""
     warps_per_cta: int
@@ -233,6 +256,7 @@ class _Recording(Scheduler):
         return self.recorder.token("cluster", self.machine.cta_of(place).cluster, generation)
 
     def _sync(self, place: int, signalled: Sequence[int], waited: Sequence[int]) -> None:
+        self.recorder.signal(signalled)
         self.recorder.figures(place, len(signalled), *signalled, len(waited), *waited)
 
 
@@ -274,8 +298,14 @@ def record(
         raise NotModelled(f"{launch.entry}: the CTAs that were executed came to no end: {why}")
     return Recording(
         recorder=recorder,
-        decoder=decoder,
-        blocks={first: block.last for first, block in program.blocks.items()},
+        code=tuple(decoder.code),
+        blocks=program.blocks,
+        sm=decoder.sm,
+        arrays=tuple(
+            Extent(name=name, first=GLOBAL_BASE + x.start, end=GLOBAL_BASE + x.stop)
+            for name, x in footprints.extents(execution.world).items()
+        ),
+        shared_bytes=execution.layout.stride,
         ctas=chosen,
         warps_per_cta=execution.warps_per_cta,
         cluster_size=execution.cluster_size,
