@@ -20,8 +20,14 @@ struct Board {
   Reason reason = kShort;
 };
 
+struct Span {
+  const int32_t* blocks;
+  size_t count;
+  const int64_t* figures;
+};
+
 struct Warp {
-  const Stream* stream = nullptr;
+  const Span* stream = nullptr;
   Sm* sm = nullptr;
   int subcore = 0, cta = 0;
   size_t block = 0, figure = 0;
@@ -45,7 +51,9 @@ struct Token {
 };
 
 struct Job {
-  const Recorder* recorder;
+  const int64_t* sizes;        // blocks and figures of each warp
+  const int32_t* blocks;       // warp by warp
+  const int64_t* figures;
   const Instruction* code;
   const int32_t* last_of;      // by the first instruction of a block
   const Parameters* parameters;
@@ -76,6 +84,13 @@ class Replay {
     for (int64_t token = 0; token < job.token_count; ++token)
       tokens_[token].expected = job.expected[token];
     warps_.resize(job.ctas * job.warps_per_cta);
+    const int32_t* blocks = job.blocks;
+    const int64_t* figures = job.figures;
+    for (size_t warp = 0; warp < warps_.size(); ++warp) {
+      spans_.push_back({blocks, size_t(job.sizes[2 * warp]), figures});
+      blocks += job.sizes[2 * warp];
+      figures += job.sizes[2 * warp + 1];
+    }
     alive_.assign(job.ctas, int(job.warps_per_cta));
     queues_.resize(job.sms);
     residents_.resize(job.sms * kSubcores);
@@ -114,7 +129,7 @@ class Replay {
     for (int64_t index = 0; index < job_.warps_per_cta; ++index) {
       const int number = int(cta * job_.warps_per_cta + index);
       Warp& warp = warps_[number];
-      warp.stream = &job_.recorder->warps[index * job_.ctas + cta];
+      warp.stream = &spans_[index * job_.ctas + cta];
       warp.sm = &sms_[sm];
       warp.cta = cta;
       warp.subcore = int(placed_[sm]++ % kSubcores);
@@ -133,7 +148,7 @@ class Replay {
   bool next_block(Warp& warp) {
     while (true) {
       while (warp.at == warp.last) {
-        if (warp.block == warp.stream->blocks.size()) return false;
+        if (warp.block == warp.stream->count) return false;
         const int first = warp.stream->blocks[warp.block++];
         if (warp.last && first != warp.last) {
           warp.issue += p_.branch;
@@ -233,7 +248,7 @@ class Replay {
     warp.issue = now_ + std::max(1, ins.stall);
     execute(warp, number, ins, sm, subcore);
     ++warp.at;
-    if (ins.kind == Kind::kExit && warp.block == warp.stream->blocks.size()) {
+    if (ins.kind == Kind::kExit && warp.block == warp.stream->count) {
       end(warp, number);
       return;
     }
@@ -506,6 +521,7 @@ class Replay {
   std::vector<Sm> sms_;
   std::vector<Token> tokens_;
   std::vector<Warp> warps_;
+  std::vector<Span> spans_;                  // by place
   std::vector<int> alive_;
   std::vector<std::vector<int>> queues_;     // CTAs that have not started, by SM
   std::vector<std::vector<int>> residents_;  // warps, the youngest last, by sub-core

@@ -101,3 +101,12 @@ extern "C" int kx_record_sizes(Recorder* recorder, int64_t* sizes) {
   }
   return 0;
 }
+
+// All of them, warp by warp.
+extern "C" int kx_record_read(Recorder* recorder, int32_t* blocks, int64_t* figures) {
+  for (const auto& warp : recorder->warps) {
+    blocks = std::copy(warp.blocks.begin(), warp.blocks.end(), blocks);
+    figures = std::copy(warp.figures.begin(), warp.figures.end(), figures);
+  }
+  return 0;
+}

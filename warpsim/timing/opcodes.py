@@ -11,13 +11,11 @@ import numpy as np
 
 from warpsim.front.sass import word
 from warpsim.front.sass.syntax import Described, LiteralOperand, MachineInstruction, Other, RegisterOperand
-from warpsim.machine.schedule.program import BasicBlock
 from warpsim.machine.core.arrays import Array
-from warpsim.machine.sync.barriers import ClusterArrive, ClusterWait, CtaBarrier
-from warpsim.machine.sync.phases import PhaseTest
 from warpsim.tables import opcodes
 from warpsim.timing import footprints
 from warpsim.timing.chips import TimedChip
+from warpsim.timing.recording import BlockShape
 
 # compiled/timing.hpp has the same names in the same order.
 KINDS = (
@@ -100,7 +98,7 @@ _ROW_BYTES = 32
 
 
 def table(
-    code: Sequence[MachineInstruction], blocks: Mapping[int, BasicBlock], sm: int, chip: TimedChip
+    code: Sequence[MachineInstruction], blocks: Mapping[int, BlockShape], sm: int, chip: TimedChip
 ) -> Array:
     """An INSTRUCTION for each, with what its control field says."""
     rows = np.zeros(len(code), INSTRUCTION)
@@ -110,7 +108,7 @@ def table(
 
 
 def _row(
-    ins: MachineInstruction, block: BasicBlock | None, sm: int, chip: TimedChip
+    ins: MachineInstruction, block: BlockShape | None, sm: int, chip: TimedChip
 ) -> tuple[float, ...]:
     if ins.opcode.startswith("@"):
         return (_KIND["skip"], -1, -1, 0, 0, 0, NO_BOARD, NO_BOARD, 0, 0)
@@ -130,13 +128,10 @@ def _row(
     )
 
 
-def of(ins: MachineInstruction, block: BasicBlock | None, sm: int, chip: TimedChip) -> Timing:
+def of(ins: MachineInstruction, block: BlockShape | None, sm: int, chip: TimedChip) -> Timing:
     """The units that an instruction takes; `block`: the one that begins there."""
-    gate = block.gate if block is not None else None
-    if isinstance(gate, CtaBarrier | ClusterArrive | ClusterWait):
-        return Timing(kind="sync")
-    if isinstance(gate, PhaseTest):
-        return Timing(kind="test")
+    if block is not None and block.gate:
+        return Timing(kind=block.gate)
     base = ins.base
     if base in footprints.ARRIVALS and (base == "ARRIVES" or "ARRIVE" in ins.modifiers):
         return Timing(kind="arrive")

@@ -10,14 +10,14 @@ from __future__ import annotations
 import ctypes
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 import numpy as np
 
 from warpsim import compiled
 from warpsim.front.sass import decode
-from warpsim.front.sass.decoder import SassDecoder
+from warpsim.front.sass.syntax import MachineInstruction
 from warpsim.launch import Launch
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.core.asynchronous import Issuer
@@ -47,6 +47,8 @@ from warpsim.timing import footprints
 from warpsim.timing.errors import NotModelled
 from warpsim.timing.footprints import APART, Footprint
 
+Gate: TypeAlias = Literal["", "sync", "test"]
+"""A barrier that holds the warp, a test of an mbarrier's phase that holds who needs the answer."""
 _POINTER, _INT, _LONG = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64
 
 
@@ -107,6 +109,14 @@ class Recorder:
         compiled.function("kx_record_sizes", _POINTER, _POINTER)(self.address, sizes.ctypes.data)
         return sizes
 
+    def content(self) -> tuple[Array, Array]:
+        """The blocks and the figures of all warps, one after the other."""
+        blocks, figures = self.sizes().sum(axis=0)
+        streams, numbers = np.zeros(blocks, np.int32), np.zeros(figures, np.int64)
+        read = compiled.function("kx_record_read", _POINTER, _POINTER, _POINTER)
+        read(self.address, streams.ctypes.data, numbers.ctypes.data)
+        return streams, numbers
+
 
 def _access(places: Array, addresses: Array, on: Array | None) -> tuple[int | None, ...]:
     _access.kept = places, addresses, on  # type: ignore[attr-defined]
@@ -122,13 +132,29 @@ class Extent(msgspec.Struct, frozen=True, kw_only=True):
     end: int
 
 
+class BlockShape(msgspec.Struct, frozen=True, kw_only=True):
+    """What of a block is not in a stream."""
+
+    last: int
+    """The number after the last instruction's."""
+    gate: Gate = ""
+    """What its first instruction is, if it synchronises."""
+
+
 class Recording(msgspec.Struct, frozen=True, kw_only=True):
     """What CTAs of a launch did."""
 
-    recorder: Any
-    code: Any
+    sizes: Any
+    """Blocks and figures of each warp; a warp's place is (warp of its CTA) * CTAs + CTA."""
+    streams: Any
+    """The blocks of all warps, one after the other: the number of the first instruction."""
+    figures: Any
+    """Of all warps."""
+    signals: tuple[int, ...]
+    """How often each token is signalled."""
+    code: tuple[MachineInstruction, ...]
     """The instructions of the entry."""
-    blocks: Any
+    blocks: Mapping[int, BlockShape]
     """By their first instruction."""
     sm: int
     """The architecture as a number: 90 for sm_90a."""
@@ -296,10 +322,14 @@ def record(
     if scheduler.hang or ending:
         why = ending[0].sentence if ending else "warps wait for ever."
         raise NotModelled(f"{launch.entry}: the CTAs that were executed came to no end: {why}")
+    streams, figures = recorder.content()
     return Recording(
-        recorder=recorder,
+        sizes=recorder.sizes(),
+        streams=streams,
+        figures=figures,
+        signals=tuple(recorder.expected),
         code=tuple(decoder.code),
-        blocks=program.blocks,
+        blocks={x: BlockShape(last=b.last, gate=_gate_of(b)) for x, b in program.blocks.items()},
         sm=decoder.sm,
         arrays=tuple(
             Extent(name=name, first=GLOBAL_BASE + x.start, end=GLOBAL_BASE + x.stop)
@@ -311,6 +341,12 @@ def record(
         cluster_size=execution.cluster_size,
         warp_instructions=execution.steps,
     )
+
+
+def _gate_of(block: BasicBlock) -> Gate:
+    if isinstance(block.gate, CtaBarrier | ClusterArrive | ClusterWait):
+        return "sync"
+    return "test" if isinstance(block.gate, PhaseTest) else ""
 
 
 _ENDING = frozenset(

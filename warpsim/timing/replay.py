@@ -61,7 +61,7 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Job(ctypes.Structure):
     _fields_ = [
-        ("recorder", ctypes.c_void_p),
+        *((name, ctypes.c_void_p) for name in ("sizes", "blocks", "figures")),
         ("code", ctypes.c_void_p),
         ("last_of", ctypes.c_void_p),
         ("parameters", ctypes.c_void_p),
@@ -101,7 +101,8 @@ def replay(
     parameters = np.array(
         [_parameter(name, recording, chip, clock_hz, slots, share) for name in PARAMETERS]
     )
-    expected = np.array(recording.recorder.expected, np.int64)
+    expected = np.array(recording.signals, np.int64)
+    streams = (recording.sizes, recording.streams, recording.figures)
     sms, ctas = max(sm_of) + 1, len(recording.ctas)
     places = np.array(sm_of, np.int32)
     ends = np.zeros(ctas)
@@ -109,7 +110,7 @@ def replay(
     busy = np.zeros((sms, len(UNITS)))
     requested = np.zeros(len(arrays) + 1)
     job = _Job(
-        recording.recorder.address, code.ctypes.data, last_of.ctypes.data, parameters.ctypes.data,
+        *(x.ctypes.data for x in streams), code.ctypes.data, last_of.ctypes.data, parameters.ctypes.data,
         arrays.ctypes.data, len(arrays), expected.ctypes.data, len(expected), places.ctypes.data,
         ctas, recording.warps_per_cta, sms, slots, LIMIT,
     )
