@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from kernelexp.cli import common
@@ -25,6 +26,8 @@ from kernelexp.cli.options import (
 from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from kernelexp.evidence.emulate.emulated import EmulationOptions
     from warpsim.schedule import Schedule
 
@@ -53,6 +56,12 @@ def emulate(
             "--schedule", metavar="SEED", help="Only this schedule, as in 'seed 5, late'."
         ),
     ] = None,
+    first: Annotated[
+        bool,
+        typer.Option(
+            "--first", help="End a launch at its first fault instead of looking for others."
+        ),
+    ] = False,
     isa: IsaOption = "both",
     pedantic: PedanticOption = False,
     verbose: VerboseOption = False,
@@ -67,16 +76,44 @@ def emulate(
         kernelexp emulate transpose@sm_90a:layout=plain
         kernelexp emulate patch_embed_gemm@sm_100a --set store=direct_v8 --full
     """
-    how = _how(size, schedules, schedule, pedantic, isa)
+    if not variants:
+        raise UsageError("name the variants to emulate (kernelexp show lists kernels and axes).")
+    execute(
+        variants,
+        project,
+        nvcc,
+        sets=set_,
+        how=_how(size, schedules, schedule, first, pedantic, isa),
+        full=full,
+        verbose=verbose,
+        json=json,
+        limit=limit,
+    )
+
+
+def execute(
+    names: list[str],
+    start: Path,
+    nvcc: str | None,
+    *,
+    sets: list[str] | None = None,
+    how: EmulationOptions | None = None,
+    full: bool = False,
+    verbose: bool = False,
+    json: bool = False,
+    limit: list[str] | None = None,
+) -> None:
+    """Emulates these variants, prints the evidence and ends with its exit code."""
     from kernelexp.dossier import emulations
+    from kernelexp.evidence.emulate.emulated import EmulationOptions
     from kernelexp.report.variants import emulations as report
 
-    loaded = common.load(project)
-    if not variants:
-        raise UsageError("name the variants to emulate (kernelexp list shows kernels and axes).")
-    wanted = parse_variants(loaded, variants, set_)
+    loaded = common.load(start)
+    wanted = parse_variants(loaded, names, sets)
     with common.session(loaded, nvcc, limit) as session:
-        found, faults = emulations.emulate(loaded, wanted, session, how, full=full)
+        found, faults = emulations.emulate(
+            loaded, wanted, session, how or EmulationOptions(), full=full
+        )
     for fault in faults:
         print_message(f"error: {fault}")
     output("emulate", found, report.render(found, verbose), json)
@@ -84,7 +121,7 @@ def emulate(
 
 
 def _how(
-    size: str, count: int | None, named: str | None, pedantic: bool, isa: str
+    size: str, count: int | None, named: str | None, first: bool, pedantic: bool, isa: str
 ) -> EmulationOptions:
     from kernelexp.evidence.emulate.emulated import EmulationOptions
     from warpsim import schedule
@@ -94,6 +131,8 @@ def _how(
     chosen: tuple[Schedule, ...] | None = None
     if named:
         chosen = (schedule.parse(named),)
-    elif count:
-        chosen = schedule.first_schedules(count)
+    elif count or first:
+        chosen = schedule.first_schedules(count or schedule.USUAL)
+    if chosen and first:
+        chosen = tuple(msgspec.structs.replace(each, first=True) for each in chosen)
     return EmulationOptions(size=size, schedules=chosen, pedantic=pedantic, isas=parse_isas(isa))

@@ -67,7 +67,7 @@ def inspect(
     Of several variants, or an experiment, only differences from the first are shown.
 
     For example:
-        kernelexp inspect flash_attention@sm_89:phase=3
+        kernelexp inspect flash_attention@sm_89:phase=3,block_m=32
         kernelexp inspect F3 --expect 'BAR.SYNC in loops <= 2'
     """
     import msgspec
@@ -78,7 +78,7 @@ def inspect(
 
     loaded = common.load(project)
     if not variants:
-        raise UsageError("name the variants to look at (kernelexp list shows kernels and axes).")
+        raise UsageError("name the variants to look at (kernelexp show lists kernels and axes).")
     refuse_two_forms(json, markdown)
     wanted = parse_variants(loaded, variants, set_)
     texts = expect or []

@@ -75,7 +75,7 @@ def lines(
 
     loaded = common.load(project)
     if not variants:
-        raise UsageError("name the variants to look at (kernelexp list shows kernels and axes).")
+        raise UsageError("name the variants to look at (kernelexp show lists kernels and axes).")
     refuse_two_forms(json, markdown)
     wanted = parse_variants(loaded, variants, set_)
     with common.session(loaded, nvcc, limit) as session:

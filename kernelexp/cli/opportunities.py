@@ -51,10 +51,10 @@ def opportunities(
             f"{variant} is an experiment: name one variant, or see kernelexp explain {variant}."
         )
     with common.session(loaded, nvcc, limit, emulate=emulate) as session:
-        examined = examine.variant(loaded, wanted[0], session)
-    case = examined.case
+        dossier = examine.variant(loaded, wanted[0], session)
+    case = dossier.case
     found, suppressed = rules.find(case)
     uses = bounds.uses(case)
-    values = report.to_values(examined, uses, found, suppressed)
-    document = report.render(examined, uses, found, suppressed)
+    values = report.to_values(dossier, uses, found, suppressed)
+    document = report.render(dossier, uses, found, suppressed)
     output("opportunities", values, document, json, markdown)

@@ -80,7 +80,8 @@ SchedulerOption = Annotated[
 ]
 
 
-def _require_number(percent: float | None) -> float | None:
+def require_number(percent: float | None) -> float | None:
+    """What --margin gives; UsageError where it is nan."""
     if percent is not None and math.isnan(percent):  # which no bound refuses
         raise UsageError("--margin should be a number from 0.01 to 100.")
     return percent
@@ -93,19 +94,8 @@ MarginOption = Annotated[
         min=0.01,
         max=100.0,
         metavar="PERCENT",
-        callback=_require_number,
+        callback=require_number,
         help="Smallest change that matters.",
-    ),
-]
-OtherMarginOption = Annotated[
-    float | None,
-    typer.Option(
-        "--margin",
-        min=0.01,
-        max=100.0,
-        metavar="PERCENT",
-        callback=_require_number,
-        help="Margin to judge by, instead of the recorded one.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]

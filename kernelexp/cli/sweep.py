@@ -13,6 +13,7 @@ from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_limits, parse_seconds
 from kernelexp.cli.completion import complete, sweep_words
 from kernelexp.cli.console import output, print_message, print_text
+from kernelexp.cli.modes import refuse_other_modes
 from kernelexp.cli.options import (
     HERE,
     DeviceOption,
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from kernelexp.services.run.runs import Concluded
 
 
+WITH_STRATEGY = "With --strategy"
+
+
 class StrategyName(StrEnum):
     """The names of kernelexp.services.run.search.Strategy, which is not loaded for --help."""
 
@@ -44,6 +48,7 @@ class StrategyName(StrEnum):
 
 @app.command()
 def sweep(
+    ctx: typer.Context,
     words: Annotated[
         list[str],
         typer.Argument(
@@ -69,18 +74,32 @@ def sweep(
     ] = None,
     trials: Annotated[
         int,
-        typer.Option("--trials", metavar="N", min=2, help="Variants that --strategy tries."),
+        typer.Option(
+            "--trials",
+            metavar="N",
+            min=2,
+            rich_help_panel=WITH_STRATEGY,
+            help="Variants to try.",
+        ),
     ] = 32,
     seed: Annotated[
         int,
-        typer.Option("--seed", metavar="N", min=0, max=2**32 - 1, help="Seed of --strategy."),
+        typer.Option(
+            "--seed",
+            metavar="N",
+            min=0,
+            max=2**32 - 1,
+            rich_help_panel=WITH_STRATEGY,
+            help="Seed of the search.",
+        ),
     ] = 0,
     objective: Annotated[
         str,
         typer.Option(
             "--objective",
             metavar="METRIC",
-            help="What --strategy improves: time_ms, or a built or emulated figure.",
+            rich_help_panel=WITH_STRATEGY,
+            help="What to improve: time_ms, or a built or emulated figure.",
         ),
     ] = "time_ms",
     by: Annotated[
@@ -145,6 +164,7 @@ def sweep(
 
     if json and csv:
         raise UsageError("--json and --csv do not go together: choose one.")
+    refuse_other_modes(ctx, *([WITH_STRATEGY] if strategy else []))
     loaded = common.load(project)
     if experiment is not None:
         record = service.latest(loaded, words[0])
@@ -157,7 +177,6 @@ def sweep(
         grid = service.plan_space(loaded, words[0], words[1:], baseline or (), every=True)
         tune.metric_of(objective)
     else:
-        _refuse_tuning(trials, seed, objective)
         grid = service.plan(loaded, words[0], words[1:], baseline or ())
     mapped = service.parse_map(list(grid.swept), by) if by else None
     limits = parse_limits(limit)
@@ -203,13 +222,6 @@ def _budget(text: str | None, is_search: bool) -> float | None:
     if text is None:
         return None if is_search else 90.0
     return parse_seconds(text, "--budget")
-
-
-def _refuse_tuning(trials: int, seed: int, objective: str) -> None:
-    """UsageError for options that only a search has."""
-    given = {"--trials": trials != 32, "--seed": seed != 0, "--objective": objective != "time_ms"}
-    for option in (name for name, is_given in given.items() if is_given):
-        raise UsageError(f"{option} goes with --strategy: choose one, as in --strategy tpe.")
 
 
 def _print(

@@ -276,7 +276,9 @@ def _launches(
             found |= dict.fromkeys(group, error)
             continue
         for name, facts in zip(group, answer.points, strict=True):
-            found[name] = ConfigurationError(facts.fault) if facts.fault else facts.launches
+            fault = next(iter(facts.faults.values()), "")
+            known = facts.launches or not fault
+            found[name] = facts.launches if known else ConfigurationError(fault)
     return found
 
 

@@ -42,6 +42,17 @@ def derive(figures: Mapping[str, float | str]) -> Iterator[tuple[str, float]]:
     yield from _derive_stalls(numbers, busy)
 
 
+_STALLED = re.compile(r"smsp__warps_issue_stalled_(\w+)\.avg\.pct_of_peak_sustained_active")
+
+
+def substitute(name: str) -> str:
+    """What derive() calls the figure that ncu has under this name in other sets; empty for none."""
+    match = _STALLED.fullmatch(name)
+    if match is None:
+        return ""
+    return "issue_slots_busy_percent" if match[1] == "selected" else f"stall_{match[1]}_percent"
+
+
 def is_derived(name: str) -> bool:
     """Whether a name can be one that derive() gives: ncu's own have two underscores."""
     return "__" not in name

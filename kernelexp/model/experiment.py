@@ -206,7 +206,7 @@ class Experiment(Written, frozen=True, kw_only=True):
         Point,
         Meta(
             description="Where it departs from the axes' defaults. Without it, the variant that "
-            "was accepted last is the baseline (kernelexp accept), or the defaults."
+            "was accepted last is the baseline (kernelexp decide accept), or the defaults."
         ),
     ] = {}
     candidate: Annotated[

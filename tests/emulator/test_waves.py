@@ -72,7 +72,8 @@ def test_a_word_that_a_cta_of_an_earlier_wave_read_may_not_change(where: str) ->
         assert races == []
     else:
         (sentence,) = races
-        assert "is written here; a CTA of an earlier wave read it" in sentence
+        assert "data[0] (4-byte elements) is written here by thread (0, 0, 0)" in sentence
+        assert "a CTA of an earlier wave read it at PTX line" in sentence
 
 
 def test_who_counts_the_readers_may_overwrite_what_they_read() -> None:

@@ -29,7 +29,9 @@ using kx::kLanes;
 using kx::kOutside;
 using kx::kPage;
 using kx::kThread;
+using kx::kSiteBits;
 using kx::kThreadBits;
+using kx::kTime;
 using kx::kUnwritten;
 using kx::kWritten;
 using kx::Lanes;
@@ -46,11 +48,11 @@ struct Access {
   int64_t added;      // to the address
   Rows mask;          // bytes; no data: all lanes
   int size;           // bytes of a lane
-  int64_t now;
+  int64_t stamp;      // an epoch, but for its thread
   int lanes = kLanes;  // that give an address
 
   int64_t thread(int64_t row, int lane) const { return warps.places[row] * kLanes + lane; }
-  int64_t epoch(int64_t row, int lane) const { return now << kThreadBits | thread(row, lane); }
+  int64_t epoch(int64_t row, int lane) const { return stamp | thread(row, lane); }
 };
 
 const Rows kEvery(nullptr, 0, 0);
@@ -137,7 +139,7 @@ struct Order {
   bool is_before(int64_t epoch, int64_t thread) {
     if (epoch == last) return true;
     const int64_t other = epoch & kThread;
-    if (seen[other >> 5] < epoch >> kThreadBits) return other == thread;
+    if (seen[other >> 5] < epoch >> kTime) return other == thread;
     last = epoch;
     return true;
   }
@@ -187,12 +189,12 @@ bool may_write(const Memory& memory, const Access& access, int64_t row, const La
 
 // The first of some accesses that nothing orders after an earlier one.
 struct Racing {
-  int64_t row = -1;  // negative: none
+  int64_t thread = -1;  // negative: none
   int64_t unit = 0, epoch = 0;
 
-  bool any() const { return row >= 0; }
-  void note(int64_t its_row, int64_t its_unit, int64_t its_epoch) {
-    if (!any()) row = its_row, unit = its_unit, epoch = its_epoch;
+  bool any() const { return thread >= 0; }
+  void note(int64_t its_thread, int64_t its_unit, int64_t its_epoch) {
+    if (!any()) thread = its_thread, unit = its_unit, epoch = its_epoch;
   }
 };
 
@@ -224,7 +226,8 @@ bool find_flaws(const Memory& memory, const Access& access, int64_t row, const L
     for (int64_t unit = first; unit < first + units; ++unit) {
       const int64_t epoch = memory.written[unit];
       if (epoch && !coherent) return false;
-      if (unordered(seen, epoch, access.thread(row, lane))) flaws.racing.note(row, unit, epoch);
+      const int64_t thread = access.thread(row, lane);
+      if (unordered(seen, epoch, thread)) flaws.racing.note(thread, unit, epoch);
     }
     return true;
   });
@@ -296,13 +299,13 @@ bool find_races(const Memory& memory, const Access& access, const Lanes* all, Ch
     return true;
   };
   const bool allowed = every_race(memory.written, [&](int64_t row, int lane, int64_t unit) {
-    races.wrote.note(row, unit, memory.written[unit]);
+    races.wrote.note(access.thread(row, lane), unit, memory.written[unit]);
     return changes(row, lane);
   });
   for (int64_t i = 0; allowed && i < memory.used_count; ++i) {
     const int64_t* read = memory.read + memory.used[i] * memory.units;
     every_race(read, [&](int64_t row, int lane, int64_t unit) {
-      if (changes(row, lane)) races.read.note(row, unit, read[unit]);
+      if (changes(row, lane)) races.read.note(access.thread(row, lane), unit, read[unit]);
       return !races.read.any();
     });
   }
@@ -358,10 +361,10 @@ void each_lane(const Lanes& lanes, int bytes, Copy copy) {
 
 // out: [n, 32] or [n, 32, elements], 0xFF where a lane takes no part.
 extern "C" int kx_load(Memory* memory, const Warps* warps, const Array* address, int address_bytes,
-                       const Array* mask, int masked, int64_t now, int size, int pairs,
+                       const Array* mask, int masked, int64_t stamp, int size, int pairs,
                        int coherent, const Array* out) {
   if (!is_plain(address, address_bytes, *warps)) return 1;
-  const Access access{*warps, Rows(address), address_bytes, 0, rows_of(mask, masked), size, now};
+  const Access access{*warps, Rows(address), address_bytes, 0, rows_of(mask, masked), size, stamp};
   std::memset(out->data, 0xFF, warps->rows * kLanes * size);
   const auto permits = [](const Flaws&) { return false; };
   return !load(*memory, access, pairs, coherent, ~0u, permits, [&](int64_t row, const Lanes& lanes) {
@@ -374,14 +377,14 @@ extern "C" int kx_load(Memory* memory, const Warps* warps, const Array* address,
 
 // values: [n, 32] or [n, 32, elements].
 extern "C" int kx_store(Memory* memory, const Warps* warps, const Array* address, int address_bytes,
-                        const Array* mask, int masked, int64_t now, int size, const Array* values,
+                        const Array* mask, int masked, int64_t stamp, int size, const Array* values,
                         int element) {
   const int dimensions = size > element ? 3 : 2;
   if (!is_plain(address, address_bytes, *warps) || values->dimensions != dimensions ||
       values->shape[0] != warps->rows || values->shape[1] != kLanes) {
     return 1;
   }
-  const Access access{*warps, Rows(address), address_bytes, 0, rows_of(mask, masked), size, now};
+  const Access access{*warps, Rows(address), address_bytes, 0, rows_of(mask, masked), size, stamp};
   const Rows from(values);
   const int64_t step = size > element ? values->strides[2] : 0;
   const auto permits = [](const Lanes*) { return false; };
@@ -480,10 +483,10 @@ bool move_matrices(Memory& memory, const Access& access, int matrices, bool tran
 
 // registers: uint32 [n, matrices, 32], written by a load.
 extern "C" int kx_move_matrices(Memory* memory, const Warps* warps, const Array* address,
-                                int address_bytes, int64_t now, int matrices, int transposed,
+                                int address_bytes, int64_t stamp, int matrices, int transposed,
                                 const Array* registers, int stores) {
   if (!is_plain(address, address_bytes, *warps)) return 1;
-  const Access access{*warps, Rows(address), address_bytes, 0, kEvery, 16, now, 8 * matrices};
+  const Access access{*warps, Rows(address), address_bytes, 0, kEvery, 16, stamp, 8 * matrices};
   const auto word = [&](int64_t row, int matrix, int lane) {
     return registers->data + 4 * ((row * matrices + matrix) * kLanes + lane);
   };
@@ -503,11 +506,17 @@ Memory* memory_of(const Call& call, bool stores) {
   return withheld || !call.set.warps[which] ? nullptr : call.machine.memories[which];
 }
 
+// Clocks.stamp() of the instruction.
+int64_t stamp_of(const Call& call) {
+  const int64_t site = call.instruction.site + 1;
+  return call.now << kTime | (site < 1 << kSiteBits ? site : 0) << kThreadBits;
+}
+
 Access access_of(const Call& call, int size) {
   const int32_t* numbers = call.instruction.numbers;
   const Rows mask(reinterpret_cast<char*>(const_cast<uint8_t*>(call.on)), kLanes, 1);
   return {*call.set.warps[numbers[0]], call.operand(0), numbers[1], call.instruction.offset, mask,
-          size, call.now};
+          size, stamp_of(call)};
 }
 
 bool counted(const Call& call, const Memory& memory) {
@@ -523,12 +532,12 @@ bool may_race(const Call& call) {
   return !repeats && call.machine.races->count + 2 <= kx::kRaces;
 }
 
-void note_race(const Call& call, const Access& access, kx::Raced raced, const Racing& racing) {
+void note_race(const Call& call, kx::Raced raced, const Racing& racing) {
   if (!racing.any()) return;
   kx::Races& races = *call.machine.races;
-  const int place = access.warps.places[racing.row];
-  races.first[races.count++] = {call.instruction.numbers[0], call.instruction.site, place, raced,
-                                racing.unit, racing.epoch};
+  races.first[races.count++] = {call.instruction.numbers[0], call.instruction.site,
+                                static_cast<int32_t>(racing.thread), raced, racing.unit,
+                                racing.epoch};
 }
 
 // The bytes of an element, up to 8, that nobody wrote.
@@ -601,7 +610,7 @@ bool ld(const Call& call, const kx::Named&) {
   };
   if (!load(*memory, access, true, numbers[5], numbers[6], permits, take)) return false;
   if (found.has_unwritten()) mark(call, *memory, access, found);
-  note_race(call, access, kx::Raced::kReadWrote, found.racing);
+  note_race(call, kx::Raced::kReadWrote, found.racing);
   return counted(call, *memory);
 }
 
@@ -651,8 +660,8 @@ bool st(const Call& call, const kx::Named&) {
     return may_race(call) && find_races(*memory, access, all, changes, races);
   };
   if (!store(*memory, access, permits, give)) return false;
-  note_race(call, access, kx::Raced::kWrittenWrote, races.wrote);
-  note_race(call, access, kx::Raced::kWrittenRead, races.read);
+  note_race(call, kx::Raced::kWrittenWrote, races.wrote);
+  note_race(call, kx::Raced::kWrittenRead, races.read);
   if (call.handing.stores()) leave_unwritten(call, *memory, element, elements);
   return counted(call, *memory);
 }

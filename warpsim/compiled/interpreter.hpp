@@ -47,10 +47,9 @@ struct Code {
 // What raced: an access, and the earlier one.
 enum class Raced : int32_t { kReadWrote, kWrittenWrote, kWrittenRead };
 
-// An access to a memory by the warp at a place that raced with one to a unit of its history at an
-// epoch.
+// An access to a memory by a thread that raced with one to a unit of its history at an epoch.
 struct Race {
-  int32_t memory, site, place;
+  int32_t memory, site, thread;
   Raced raced;
   int64_t unit, epoch;
 };

@@ -31,6 +31,8 @@ struct Memory {
 
 constexpr int kThreadBits = 20;
 constexpr int64_t kThread = (1 << kThreadBits) - 1;
+constexpr int kSiteBits = 16;
+constexpr int kTime = kThreadBits + kSiteBits;  // the lowest bit of an epoch's time: see clocks.py
 constexpr int kPage = 12;
 constexpr uint8_t kOutside = 0, kUnwritten = 1, kWritten = 2, kConstant = 6, kBarrier = 10;
 
@@ -43,7 +45,7 @@ inline int64_t unit_at(const Memory& memory, int64_t offset) {
 inline bool unordered(const int64_t* seen, int64_t epoch, int64_t thread) {
   if (!epoch) return false;
   const int64_t other = epoch & kThread;
-  return other != thread && seen[other >> 5] < epoch >> kThreadBits;
+  return other != thread && seen[other >> 5] < epoch >> kTime;
 }
 
 // Where the lanes of a warp access a memory.
@@ -90,7 +92,7 @@ struct Reader {
 
   // Whether the write of an epoch is ordered before what it reads now, and visible to it.
   bool may_read(int64_t epoch) const {
-    const int64_t thread = epoch & kThread, time = epoch >> kThreadBits;
+    const int64_t thread = epoch & kThread, time = epoch >> kTime;
     if (!epoch) return true;
     if (unordered(seen, epoch, issuer)) return false;
     const int64_t warp = thread / kLanes;

@@ -84,6 +84,7 @@ class MeasurementTaken(msgspec.Struct, frozen=True, kw_only=True):
 
     measurement: Measurement
     flops: int
+    bytes: int = 0
     """Of one launch; 0 where the problem does not say."""
     journals: tuple[Path, ...] = ()
     """To be removed once the measurement is kept."""
@@ -140,7 +141,12 @@ def take(
     taken = answerer(question, journal, on_progress)
     work = answer.work.get(size)
     journals = (journal,) if journal else ()
-    return MeasurementTaken(measurement=taken, flops=work.flops if work else 0, journals=journals)
+    return MeasurementTaken(
+        measurement=taken,
+        flops=work.flops if work else 0,
+        bytes=work.bytes if work else 0,
+        journals=journals,
+    )
 
 
 def _jobs(

@@ -161,7 +161,7 @@ def render(
     """Each kernel with its axes, then its experiments and the steps of its history, and the
     variant that was accepted last."""
     if not project.kernels:
-        yield paragraph("No kernels yet: kernelexp new --from FILE.cu brings one in.")
+        yield paragraph("No kernels yet: kernelexp adopt FILE.cu adds one.")
     for kernel_name, kernel in project.kernels.items():
         for arch, target in kernel.targets.items():
             words = f"  {kernel.title}{' (a program)' if kernel.program else ''}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from kernelexp.dossier.standing import Standing, Standings
+from kernelexp.judge.consistency import says_problem
 from kernelexp.model.arm import Arm
 from kernelexp.model.axes import spell_point
 from kernelexp.model.record import Record
@@ -112,10 +113,14 @@ def _sources(log: KernelLog) -> str:
     published = sorted({record.source for record in records if record.source})
     sentences = []
     if devices:
-        how = "interleaved with the baseline; medians and changes."
+        how = "the baseline's median, and changes from interleaved pairs."
         sentences.append(f"Measured figures: {', '.join(devices)}; {how}")
     if published:
         sentences.append(f"Published figures: {'; '.join(published)}.")
+    standing = [each for each in records if each.measurement and not says_problem(each)]
+    if standing:
+        names = ", ".join(dict.fromkeys(each.experiment for each in standing))
+        sentences.append(f"Runs that did not record their problem.py: {names}.")
     return " ".join(sentences)
 
 

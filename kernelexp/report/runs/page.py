@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from kernelexp.facts import differences, metrics
+from kernelexp.judge import consistency
 from kernelexp.judge import expectations as judging
 from kernelexp.model import names
 from kernelexp.model.arm import Arm
@@ -47,6 +48,9 @@ def render(
     yield from measurement.render(record, verbose)
     yield from _earlier(record, earlier)
     yield from _verdicts(record)
+    own = (sentence for candidate in record.candidates for sentence in candidate.remarks)
+    for sentence in (*dict.fromkeys(own), *consistency.remarks(record)):
+        yield paragraph(sentence, style="warn")
     yield from expectations.render(judging.of_record(record))
     if not verbose and (hidden := _hidden(record)):
         yield paragraph(hidden, style="dim")

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from kernelexp.dossier import comparability
-from kernelexp.dossier.examine import Examined
+from kernelexp.dossier.dossiers import Dossier
 from kernelexp.dossier.standing import Standing
 from kernelexp.facts import metrics, widths
 from kernelexp.judge.bounds import NEAR, Use, nearest, uses_of_both
@@ -41,8 +41,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     experiment: str
     written: Experiment
     standing: Standing
-    baseline: Examined
-    candidate: Examined
+    baseline: Dossier
+    candidate: Dossier
     judged: tuple[Judged, ...]
     differences: tuple[Told, ...]
     uses: tuple[tuple[Use, ...], tuple[Use, ...]]
@@ -54,8 +54,8 @@ def assemble(
     written: Experiment,
     number: int,
     standing: Standing,
-    one: Examined,
-    other: Examined,
+    one: Dossier,
+    other: Dossier,
 ) -> Explanation:
     """What the evidence says of candidate `number`, counted from 1."""
     arms = one.case.arm, other.case.arm
@@ -153,7 +153,7 @@ def render(found: Explanation) -> Iterator[Block]:
         yield Items(tuple(_by_command(found.questions)))
 
 
-def _sides(found: Explanation) -> tuple[tuple[str, Examined], ...]:
+def _sides(found: Explanation) -> tuple[tuple[str, Dossier], ...]:
     return ("baseline", found.baseline), ("candidate", found.candidate)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from kernelexp.dossier.examine import Examined
+from kernelexp.dossier.dossiers import Dossier
 from kernelexp.facts import widths
 from kernelexp.judge.bounds import Use
 from kernelexp.judge.opportunity import Opportunity, Suppressed
@@ -33,40 +33,40 @@ class Offered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def to_values(
-    examined: Examined,
+    dossier: Dossier,
     uses: Sequence[Use],
     found: Sequence[Opportunity],
     suppressed: Sequence[Suppressed],
 ) -> Offered:
     """The same, for programs."""
     return Offered(
-        variant=examined.case.label,
+        variant=dossier.case.label,
         opportunities=tuple(found),
         suppressed=tuple(suppressed),
         uses=tuple(uses),
-        changed_since_measured=tuple(examined.changed),
-        profile=examined.profile.run if examined.profile else None,
-        profile_changed_since=tuple(examined.profile_changed),
+        changed_since_measured=tuple(dossier.changed),
+        profile=dossier.profile.run if dossier.profile else None,
+        profile_changed_since=tuple(dossier.profile_changed),
     )
 
 
 def render(
-    examined: Examined,
+    dossier: Dossier,
     uses: Sequence[Use],
     found: Sequence[Opportunity],
     suppressed: Sequence[Suppressed],
 ) -> Iterator[Block]:
     """Largest estimate first."""
-    yield Heading(f"{examined.case.label}: opportunities")
-    yield paragraph(_evidence(examined))
-    words = widths.summarize(examined.case.arm.emulated)
-    if words and not examined.case.arm.counted:
+    yield Heading(f"{dossier.case.label}: opportunities")
+    yield paragraph(_evidence(dossier))
+    words = widths.summarize(dossier.case.arm.emulated)
+    if words and not dossier.case.arm.counted:
         yield paragraph(f"Emulated: {words}.", style="warn")
-    if examined.changed:
-        words = ", ".join(examined.changed)
+    if dossier.changed:
+        words = ", ".join(dossier.changed)
         yield paragraph(f"Measured before these changed: {words}.", style="warn")
-    if examined.profile_changed:
-        words = ", ".join(examined.profile_changed)
+    if dossier.profile_changed:
+        words = ", ".join(dossier.profile_changed)
         yield paragraph(f"Profiled before these changed: {words}.", style="warn")
     if found:
         rows = [
@@ -77,7 +77,7 @@ def render(
     else:
         yield paragraph("No rule found anything.")
     for number, each in enumerate(found, 1):
-        yield _details(number, each, examined)
+        yield _details(number, each, dossier)
     yield from _hidden(found)
     if suppressed:
         yield paragraph(Span("Not repeated:", "strong"))
@@ -93,8 +93,8 @@ def render(
     )
 
 
-def _evidence(examined: Examined) -> str:
-    case = examined.case
+def _evidence(dossier: Dossier) -> str:
+    case = dossier.case
     parts = ["built"] if case.arm.build else []
     if case.counters:
         isa = "SASS" if case.counts_sass else "PTX"
@@ -103,9 +103,9 @@ def _evidence(examined: Examined) -> str:
         parts.append(f"measured, {figures.timed(case.arm)} on {case.arm.measured.device}")
     elif case.arm.published:
         parts.append(f"published, {figures.time_of(case.arm)} ms")
-    if case.arm.profiled and examined.profile:
+    if case.arm.profiled and dossier.profile:
         device = one_line(case.arm.profiled.device) or "a device that is not named"
-        parts.append(f"{_TAKEN[examined.profile.provenance]} on {device} ({examined.profile.run})")
+        parts.append(f"{_TAKEN[dossier.profile.provenance]} on {device} ({dossier.profile.run})")
     return f"Evidence: {'; '.join(parts) or 'none'}."
 
 
@@ -113,19 +113,19 @@ def _estimate(each: Opportunity) -> str:
     return "" if each.percent is None else f"{each.percent:.1f}%"
 
 
-def _other_widths(examined: Examined, each: Opportunity) -> list[AccessWidths]:
+def _other_widths(dossier: Dossier, each: Opportunity) -> list[AccessWidths]:
     """Of the line that an emulated opportunity names."""
     file, _, line = each.line.rpartition(":")
-    if each.kind != "emulated" or not file or examined.case.counts_sass:
+    if each.kind != "emulated" or not file or dossier.case.counts_sass:
         return []
-    return widths.of_line(examined.case.arm.emulated, file, int(line))
+    return widths.of_line(dossier.case.arm.emulated, file, int(line))
 
 
-def _details(number: int, each: Opportunity, examined: Examined) -> Block:
+def _details(number: int, each: Opportunity, dossier: Dossier) -> Block:
     parts = [each.reckoning] if each.reckoning else []
     if each.line:
         parts.append(f"most of it at {each.line}")
-    parts += map(widths.spell, _other_widths(examined, each))
+    parts += map(widths.spell, _other_widths(dossier, each))
     return paragraph(Span(f"{number}. {each.rule}: ", "strong"), "; ".join(parts) + ".")
 
 

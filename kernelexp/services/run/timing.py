@@ -24,6 +24,7 @@ class Timed(msgspec.Struct, frozen=True, kw_only=True):
     why_not: str = ""
     size: str = ""
     flops: int = 0
+    bytes: int = 0
     margin: float = 0.01
     journals: tuple[Path, ...] = ()
 
@@ -35,6 +36,7 @@ def as_timed(taken: MeasurementTaken, measuring: Measuring) -> Timed:
         heats=taken.heats,
         size=measuring.size,
         flops=taken.flops,
+        bytes=taken.bytes,
         margin=measuring.margin,
         journals=taken.journals,
     )

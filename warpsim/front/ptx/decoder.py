@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -49,7 +50,15 @@ def site_of(number: int, ins: Instruction) -> Site:
         line=ins.line,
         source=ins.source,
         text=ins.text,
+        element=_element(ins.opcode.split(".")),
     )
+
+
+def _element(parts: list[str]) -> int:
+    """Bytes of what ld.global.v4.f32 and its like load or store."""
+    if parts[0] not in ("ld", "st", "atom", "red") or not re.fullmatch(r"[busf]\d+", parts[-1]):
+        return 0
+    return width_of(parts[-1]) // 8
 
 
 class PtxDecoder:

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from warpsim import compiled
+from warpsim.machine.checks.race_reports import RaceReports, first_of
 from warpsim.machine.checks.repeats import Repeats
-from warpsim.machine.core.arrays import Array, Mask, first_true
+from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.core.asynchronous import Issuer
-from warpsim.machine.core.clocks import SLOTS, THREAD, THREAD_BITS, Clocks
+from warpsim.machine.core.clocks import SLOTS, TIME, Clocks
 from warpsim.machine.core.site import Site
 from warpsim.machine.core.warps import Warps
 from warpsim.machine.counts.access import AccessKind
@@ -20,16 +21,6 @@ from warpsim.machine.memory.arena import Arena
 from warpsim.machine.memory.history import History
 from warpsim.machine.memory.residents import Residents
 
-_UNORDERED = "and the issuing thread did not wait for it"
-_ENGINES = {
-    "race": ("read by {}", "wrote", _UNORDERED),
-    "missing-proxy-fence": (
-        "read by the async proxy",
-        "wrote",
-        "with no fence.proxy.async between the two",
-    ),
-    "overwritten-in-use": ("overwritten by a copy", "used", _UNORDERED),
-}
 _OBJECT, _LONG = ctypes.py_object, ctypes.c_int64
 _READER = (*[_OBJECT] * 3, _LONG, _OBJECT, _OBJECT, _LONG)
 _FETCH = (_OBJECT, _LONG, _LONG, _OBJECT, _OBJECT, _LONG, *_READER, _OBJECT)
@@ -47,7 +38,7 @@ class Races:
         arena: Arena,
         history: History,
         space: str,
-        name_of: Callable[[int], str],
+        name_of: Callable[[int, int], str],
         object_of: Callable[[int], str],
     ) -> None:
         self.residents = residents
@@ -56,10 +47,7 @@ class Races:
         self.history = history
         self.space = space
         """Whose proxy fences count: "shared" or "global"."""
-        self.name_of = name_of
-        """An arena offset as findings name it."""
-        self.object_of = object_of
-        """The variable at an arena offset: races for one variable are one finding."""
+        self.reports = RaceReports(residents, clocks, name_of, object_of)
         places = np.arange(residents.resident * residents.warps_per_cta)
         self._column = places // residents.resident % history.columns
         self.repeats = Repeats(len(history.written))
@@ -84,17 +72,23 @@ class Races:
             self.history.use(columns.tolist())
         return columns
 
-    def _note_read(self, warps: Warps, units: Array, warp: Array, thread: Array) -> None:
-        history, epochs = self.history, self.clocks.epoch(thread)
+    def _note_read(
+        self, warps: Warps, units: Array, warp: Array, thread: Array, site: Site
+    ) -> None:
+        history, epochs = self.history, self.clocks.epoch(thread, site.number)
         columns = self.columns(warps)
         if len(columns) == 1:
             history.read[columns[0]][units] = epochs
         else:
             history.read[self._column[warp], units] = epochs
 
-    def _note_write(self, units: Array, thread: Array) -> None:
+    def _note_poll(self, units: Array, thread: Array, site: Site) -> None:
+        self.history.use([self.history.polls])
+        self.history.read[self.history.polls][units] = self.clocks.epoch(thread, site.number)
+
+    def _note_write(self, units: Array, thread: Array, site: Site) -> None:
         self.history.note(units)
-        self.history.written[units] = self.clocks.epoch(thread)
+        self.history.written[units] = self.clocks.epoch(thread, site.number)
 
     def read(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
         units, warp, thread = self._flat(warps, offsets, access.size, m)
@@ -103,10 +97,13 @@ class Races:
         if bad.any() and self.repeats:
             bad = bad & ~self.repeats.seen(self.clocks, units, warp, thread, writer)
         if bad.any():
-            self._report("read", "wrote", units, bad, warp, writer, access.site)
+            self._report("read", "wrote", units, bad, thread, writer, access.site)
         elif self.clocks.unsure and self.space == "global":
             self._acquired(units, warp, thread, writer, access.site)
-        self._note_read(warps, units, warp, thread)
+        if access.polls:
+            self._note_poll(units, thread, access.site)
+        else:
+            self._note_read(warps, units, warp, thread, access.site)
 
     def _acquired(
         self, units: Array, warp: Array, thread: Array, writer: Array, site: Site
@@ -114,15 +111,8 @@ class Races:
         """A warning for reads of what a flag has announced that nobody acquired."""
         bad = self.clocks.not_acquired(warp, thread, writer)
         if bad.any():
-            unit, place = _first(bad, units, warp)
-            name = self.name_of(unit * self.history.unit)
-            self.residents.report(
-                "missing-acquire",
-                f"{name} is read after a flag was seen, with no acquire and no fence between: an "
-                "old value may still lie in the first-level cache.",
-                site,
-                place,
-            )
+            unit, place = first_of(bad, units, warp)
+            self.reports.missing_acquire(unit * self.history.unit, place, site)
 
     def write(
         self, warps: Warps, offsets: Array, values: Array, access: AccessKind, m: Mask
@@ -142,9 +132,10 @@ class Races:
             changed = changed[..., None] if units.ndim > changed.ndim else changed
             for before, epochs, bad in conflicts:
                 if (bad & changed).any():
-                    self._report("written", before, units, bad & changed, warp, epochs, access.site)
+                    bad = bad & changed
+                    self._report("written", before, units, bad, thread, epochs, access.site)
             units, thread = self._repeat(units, warp, thread, written, changed, access.site)
-        self._note_write(units, thread)
+        self._note_write(units, thread, access.site)
 
     def _repeat(
         self, units: Array, warp: Array, thread: Array, written: Array, changed: Array, site: Site
@@ -154,16 +145,21 @@ class Races:
         again = self.clocks.unordered(warp, thread, written) & ~changed
         again = np.broadcast_to(again, units.shape)
         for unit, who in zip(units[again].tolist(), thread[again].tolist(), strict=True):
-            self.repeats.note(unit, int(self.history.written[unit]), int(self.clocks.epoch(who)))
+            epoch = int(self.clocks.epoch(who, site.number))
+            self.repeats.note(unit, int(self.history.written[unit]), epoch)
         late = self.repeats.unordered(self.clocks, units, warp, thread, written) & changed
         if late.any():
             epochs = np.broadcast_to(written, units.shape)
-            self._report("written", "wrote", units, late, warp, epochs, site)
+            self._report("written", "wrote", units, late, thread, epochs, site)
         return units[~again], thread[~again]
 
     def observe(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
-        """A volatile or relaxed load: no half of a race, but what it sees may be left open."""
-        self._contend(*self._flat(warps, offsets, access.size, m))
+        """A volatile or relaxed load: it may meet stores of its kind, but no ordinary one."""
+        units, warp, thread = self._flat(warps, offsets, access.size, m)
+        bad = self._contend(units, warp, thread)
+        if bad.any():
+            self._meets_ordinary("read", units, bad, thread, access.site)
+        self._note_poll(units, thread, access.site)
 
     def _contend(self, units: Array, warp: Array, thread: Array) -> Array:
         """What relaxed accesses meet: the writes that nothing orders before them."""
@@ -174,15 +170,25 @@ class Races:
 
     def _relaxed(self, units: Array, warp: Array, thread: Array, site: Site) -> None:
         """A volatile or relaxed store, or an atomic: it may meet others of its kind, and loads that
-        poll it, but no ordinary store."""
+        poll it, but no ordinary access."""
         history, bad = self.history, self._contend(units, warp, thread)
         if bad.any():
-            written = history.written[units]
-            bad = bad & (written != history.relaxed[units])
-            if bad.any():
-                self._report("written", "wrote", units, bad, warp, written, site)
-        self._note_write(units, thread)
-        history.relaxed[units] = self.clocks.epoch(thread)
+            self._meets_ordinary("written", units, bad, thread, site)
+        readers = history.readers(units, ordinary=True)
+        bad = self.clocks.unordered(warp, thread, readers)
+        if bad.any():
+            self._report("written", "read", units, bad, thread, readers, site)
+        self._note_write(units, thread, site)
+        history.relaxed[units] = history.written[units]
+
+    def _meets_ordinary(
+        self, now: str, units: Array, bad: Array, thread: Array, site: Site
+    ) -> None:
+        """A finding where one of the last writes, `bad` ones, was an ordinary store."""
+        written = self.history.written[units]
+        bad = bad & (written != self.history.relaxed[units])
+        if bad.any():
+            self._report(now, "wrote", units, bad, thread, written, site)
 
     def _changed(self, offsets: Array, values: Array, access: AccessKind, m: Mask) -> Array:
         """Which active lanes change anything: the same value from two warps harms nobody."""
@@ -196,50 +202,27 @@ class Races:
         before: str,
         units: Array,
         bad: Array,
-        warp: Array,
+        thread: Array,
         epochs: Array,
         site: Site,
     ) -> None:
-        index = tuple(axis[0] for axis in np.nonzero(bad))
-        unit, place = (int(np.broadcast_to(x, bad.shape)[index]) for x in (units, warp))
-        self.report(now, before, unit, place, int(epochs[index]), site)
+        unit, who, epoch = first_of(bad, units, thread, epochs)
+        self.report(now, before, unit, who, epoch, site)
 
-    def report(self, now: str, before: str, unit: int, place: int, epoch: int, site: Site) -> None:
-        """A race of an access by the warp at `place` with the one to that unit at an epoch."""
-        offset = unit * self.history.unit
-        cause = f"{self.object_of(offset)} {now}, {before}"
-        if self.residents.execution.findings.again("race", cause):
-            return
-        other = epoch & THREAD
-        address, who = self.name_of(offset), self._agent(other >> 5)
-        if other >> 5 == place:
-            who += f", lane {other & 31}"
-        self.residents.report(
-            "race",
-            f"{address} is {now} here; {who} {before} it, and nothing orders the two accesses.",
-            site,
-            place,
-            cause=cause,
-        )
+    def report(self, now: str, before: str, unit: int, thread: int, epoch: int, site: Site) -> None:
+        """A race of an access by a thread with the one to that unit at an epoch."""
+        self.reports.race(now, before, unit * self.history.unit, thread, epoch, site)
 
     def end_wave(self) -> None:
         """What was written and read so far, CTAs of an earlier wave did, for the next one."""
-        self.history.end_wave(1 << THREAD_BITS | self.clocks.earlier << 5)
-
-    def _agent(self, agent: int) -> str:
-        if agent < self.clocks.warps:
-            return self.residents.warp_name(agent)
-        if agent == self.clocks.earlier:
-            return "a CTA of an earlier wave"
-        in_tensor = self.clocks.tensor <= agent < self.clocks.store
-        return "the tensor core" if in_tensor else "the copy engine"
+        self.history.end_wave(1 << TIME | self.clocks.earlier << 5)
 
     # Asynchronous engines
 
     def engine_read(self, units: Array | slice, issuer: Issuer, agent: int) -> None:
         """A copy or an MMA reads: its issuer must have seen the writes, through a proxy fence."""
         clocks, history = self.clocks, self.history
-        units, epoch = _listed(units), clocks.epoch(agent << 5)
+        units, epoch = _listed(units), clocks.epoch(agent << 5, issuer.site.number)
         history.use([history.engines])
         writer = history.written[units]
         bad = clocks.unseen(issuer.seen, issuer.thread, writer)
@@ -274,7 +257,7 @@ class Races:
         data = np.empty((len(offsets), offsets.shape[1] * width), np.uint8)
         declined = compiled.function("kx_fetch", *_FETCH)(
             *(offsets, base, width, self.arena.data, self.arena.state, self.history.unit),
-            *(*self._reader(issuer), int(self.clocks.epoch(agent << 5)), data),
+            *(*self._reader(issuer), self._stamp(issuer, agent), data),
         )
         return None if declined else data
 
@@ -285,24 +268,24 @@ class Races:
             bad = clocks.unseen(issuer.seen, issuer.thread, epochs)
             if bad.any():
                 self._report_engine("overwritten-in-use", units, bad, epochs, issuer, agent)
-        self._note_write(units, np.array(agent << 5))
+        self._note_write(units, np.array(agent << 5), issuer.site)
 
-    def engine_reduction(self, units: Array | slice, agent: int) -> None:
+    def engine_reduction(self, units: Array | slice, issuer: Issuer, agent: int) -> None:
         """A copy reduces into shared memory, as others may at the same time."""
         self.residents.execution.contended = True
-        self._note_reduction(_listed(units), agent)
+        self._note_reduction(_listed(units), issuer, agent)
 
     def engine_output(self, units: Array, issuer: Issuer, *, reduces: bool) -> None:
         """A bulk store writes to global memory; reductions of several threads may meet."""
         agent = self.output_agent(issuer)
         if reduces:
             self.residents.execution.contended = True
-            self._note_reduction(units, agent)
+            self._note_reduction(units, issuer, agent)
         else:
             self.engine_write(units, issuer, agent)
 
-    def _note_reduction(self, units: Array, agent: int) -> None:
-        self._note_write(units, np.array(agent << 5))
+    def _note_reduction(self, units: Array, issuer: Issuer, agent: int) -> None:
+        self._note_write(units, np.array(agent << 5), issuer.site)
         self.history.relaxed[units] = self.history.written[units]
 
     def output_agent(self, issuer: Issuer) -> int:
@@ -314,29 +297,17 @@ class Races:
         units, warp, _ = self._flat(warps, offsets, access.size, m)
         bad = self.history.written[units] != 0
         if bad.any():
-            unit, place = _first(bad, units, warp)
-            name = self.name_of(unit * self.history.unit)
-            self.residents.report(
-                "non-coherent-read",
-                f"{name} is read by a non-coherent load, and the kernel writes it.",
-                access.site,
-                place,
-            )
+            unit, place = first_of(bad, units, warp)
+            self.reports.stale(unit * self.history.unit, place, access.site)
 
     def _report_engine(
         self, name: str, units: Array, bad: Array, epochs: Array, issuer: Issuer, agent: int
     ) -> None:
-        now, before, tail = _ENGINES[name]
-        unit, epoch = _first(bad, units, epochs)
-        offset = unit * self.history.unit
-        address, who = self.name_of(offset), self._agent((epoch & THREAD) >> 5)
-        self.residents.report(
-            name,
-            f"{address} is {now.format(self._agent(agent))}; {who} {before} it, {tail}.",
-            issuer.site,
-            issuer.place,
-            cause=f"{self.object_of(offset)} {now}, {before}",
-        )
+        unit, epoch = first_of(bad, units, epochs)
+        self.reports.engine(name, unit * self.history.unit, epoch, issuer, agent)
+
+    def _stamp(self, issuer: Issuer, agent: int) -> int:
+        return self.clocks.stamp(issuer.site.number) | agent << 5
 
     # ldmatrix and stmatrix: the addresses are 8 lanes', the accesses the whole warp's
 
@@ -354,8 +325,8 @@ class Races:
         # Every lane's part goes through other lanes: its own stores are others' to it.
         bad = self.clocks.unordered(warp, np.full(1, -1), writer)
         if bad.any():
-            self._report("read", "wrote", units, bad, warp, writer, site)
-        self._note_read(warps, units, warp, thread)
+            self._report("read", "wrote", units, bad, thread, writer, site)
+        self._note_read(warps, units, warp, thread, site)
 
     def matrix_write(self, warps: Warps, offsets: Array, site: Site) -> None:
         units, warp, thread = self._matrix(warps, offsets)
@@ -365,8 +336,8 @@ class Races:
         ):
             bad = self.clocks.unordered(warp, np.full(1, -1), epochs)
             if bad.any():
-                self._report("written", before, units, bad, warp, epochs, site)
-        self._note_write(units, thread)
+                self._report("written", before, units, bad, thread, epochs, site)
+        self._note_write(units, thread, site)
 
 
 class Unchecked(Races):
@@ -394,12 +365,6 @@ class Unchecked(Races):
 
     def matrix_write(self, warps: Warps, offsets: Array, site: Site) -> None:
         """Not a finding."""
-
-
-def _first(bad: Array, *arrays: Array) -> list[int]:
-    """What arrays hold where `bad` is first true."""
-    index = first_true(bad)
-    return [int(np.broadcast_to(array, bad.shape)[index]) for array in arrays]
 
 
 def _listed(units: Array | slice) -> Array:

@@ -120,7 +120,8 @@ def land_reduced(
     agent = machine.clocks.copy if barrier is None else barrier.agent
     base = machine.arena_offset(place.cta, place.low)
     machine.clocks.tick()
-    machine.races.engine_reduction(_units(machine, base, place.low, len(data), tma.LINEAR), agent)
+    units = _units(machine, base, place.low, len(data), tma.LINEAR)
+    machine.races.engine_reduction(units, issuer, agent)
     view, kind = machine.shared.data[base : base + len(data)], f"u{reduction.element}"
     view[...] = reduction.operation(view.copy().view(kind), data.view(kind)).view(np.uint8)
     machine.mbarriers.landed(barrier, len(data), issuer)

@@ -49,8 +49,8 @@ def reduce(
 
     def act(offsets: Array, written: Written) -> None:
         atomics.reduce(warps, space, to, values, function, access, m)
-        for offset, _, agent in written:
-            races.engine_reduction(_units(races, offset, access), agent)
+        for offset, issuer, agent in written:
+            races.engine_reduction(_units(races, offset, access), issuer, agent)
 
     _signalling(warps, act, to, barriers, access, m)
 

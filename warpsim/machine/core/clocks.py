@@ -21,7 +21,12 @@ SLOTS = 32
 FOREVER = 1 << 42
 THREAD_BITS = 20
 THREAD = (1 << THREAD_BITS) - 1
-"""An access is an epoch: its time, and in the low bits its thread (agent * 32 + lane)."""
+SITE_BITS = 16
+LONGEST = 1 << 63 - THREAD_BITS - SITE_BITS
+"""Times that an epoch has room for."""
+TIME = THREAD_BITS + SITE_BITS
+"""An access is an epoch: its thread (agent * 32 + lane), above it the number of its instruction + 1
+(0: not known), and from this bit on its time."""
 _NONE = np.zeros(1, bool)
 
 
@@ -185,35 +190,40 @@ class Clocks:
 
     # Accesses
 
-    def epoch(self, thread: Array | int) -> Array:
-        """An access of now."""
-        return np.asarray(thread | np.int64(self.now << THREAD_BITS))
+    def stamp(self, number: int) -> int:
+        """An access of now by an instruction, but for its thread."""
+        site = number + 1 if number + 1 < 1 << SITE_BITS else 0
+        return self.now << TIME | site << THREAD_BITS
+
+    def epoch(self, thread: Array | int, number: int) -> Array:
+        """An access of now by the instruction of a number."""
+        return np.asarray(thread | np.int64(self.stamp(number)))
 
     def unordered(self, warps: Array, threads: Array, epochs: Array) -> Array:
         """Which earlier accesses are not ordered before these threads' accesses."""
         if not epochs.any():
             return _NONE
         thread = epochs & THREAD
-        return (self.seen[warps, thread >> 5] < epochs >> THREAD_BITS) & (thread != threads)
+        return (self.seen[warps, thread >> 5] < epochs >> TIME) & (thread != threads)
 
     def not_acquired(self, warps: Array, threads: Array, epochs: Array) -> Array:
         """Which earlier accesses are ordered before these threads' by flags alone, that were seen
         with no acquire and no fence."""
         thread = epochs & THREAD
         known = self.seen[warps, self.agents + (thread >> 5)]
-        return (known < epochs >> THREAD_BITS) & (thread != threads)
+        return (known < epochs >> TIME) & (thread != threads)
 
     def unseen(self, row: Array, issuer: int, epochs: Array) -> Array:
         """The same of an engine's accesses: `row` is what the issuing thread had seen."""
         if not epochs.any():
             return _NONE
         thread = epochs & THREAD
-        return (row[thread >> 5] < epochs >> THREAD_BITS) & (thread != issuer)
+        return (row[thread >> 5] < epochs >> TIME) & (thread != issuer)
 
     def unfenced(self, space: str, seen: Array, fenced: Array, issuer: int, epochs: Array) -> Array:
         """Which words an ordinary store wrote with no proxy fence on the way to the engine: `seen`
         is what the issuing thread had seen, `fenced` the same at its warp's own last fence."""
-        thread, time = epochs & THREAD, epochs >> THREAD_BITS
+        thread, time = epochs & THREAD, epochs >> TIME
         by_warp = (thread < self.warps * 32) & (time > 0)
         warp = np.where(by_warp, thread >> 5, 0)
         # Relaxed synchronisation, too, tells of a fence (see Neighbours).

@@ -94,7 +94,7 @@ class RaceLayout(ctypes.Structure):
     """An access that raced with one to a unit of the history at an epoch; `raced` as kx::Raced."""
 
     _fields_ = (
-        *((name, ctypes.c_int32) for name in ("memory", "site", "place", "raced")),
+        *((name, ctypes.c_int32) for name in ("memory", "site", "thread", "raced")),
         *_integers("unit", "epoch"),
     )
 

@@ -31,6 +31,8 @@ class Site(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     entered: int | None = None
     """The number of the branch before it by which lanes go around for which its guard does not
     hold: it is executed whenever that is."""
+    element: int = 0
+    """Bytes of what it loads or stores, one element of it; 0: not known."""
     pipes: tuple[str, ...] = ()
     """Those that execute it, by ncu's names."""
 

@@ -35,7 +35,9 @@ class AccessKind:
     elements: int
     store: bool
     relaxed: bool = False
-    """volatile, relaxed, atomic: an access that cannot be half of a data race."""
+    """volatile, relaxed, atomic: an access that is no data race with others of its kind."""
+    polls: bool = False
+    """An ordinary load past the first-level cache: it may poll what others store as a flag."""
     pairs: bool = True
     """Whether lanes with the same address may share a phase in a load: not in ldmatrix."""
     coherent: bool = True

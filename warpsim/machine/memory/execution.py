@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from warpsim.launch import Launch
 from warpsim.machine.core.arrays import Array
-from warpsim.machine.core.findings import Findings
+from warpsim.machine.core.findings import BadLanes, Fatal, Findings
 from warpsim.machine.core.image import Image
 from warpsim.machine.core.registers import RegisterFile
+from warpsim.machine.core.site import Site
 from warpsim.machine.counts.tally import Tally
 from warpsim.machine.memory.constants import fill
 from warpsim.machine.memory.history import History
@@ -22,6 +23,9 @@ from warpsim.schedule import Schedule
 # Resident warps at once: bounds the register file (about 128 bytes per register and warp).
 REGISTER_FILE_BYTES = 512 << 20
 MAX_RESIDENT_WARPS = 2048
+AFTERMATH = 100_000
+"""Warp instructions that a launch which has gone wrong may yet execute, besides as many as it had
+executed by then: loaded poison may count a loop."""
 GLOBAL_READERS = 2
 """Warps of any CTA whose reads of a word of global memory are told apart."""
 FEW_CLUSTERS = 2
@@ -50,6 +54,7 @@ class Execution:
         before: GlobalLayout | None = None,
     ) -> None:
         """before: the global memory that an earlier launch of the same job left."""
+        self._first = schedule.first
         self.image = image
         self.launch = launch
         self.chance = random.Random(schedule.seed)
@@ -57,6 +62,8 @@ class Execution:
         """Whether asynchronous effects land as late as they may."""
         self.shuffle = schedule.seed != 0
         """Whether everything that the hardware leaves open is decided by chance."""
+        self.sites: Sequence[Site] = ()
+        """Of the program that is executed, by number."""
         self.findings = Findings()
         self.tallies: dict[int, Tally] = {}
         """Costs of memory instructions, by their number."""
@@ -67,6 +74,8 @@ class Execution:
         """Bytes that malloc() gave, by their address."""
         self.steps = 0
         """Warp instructions so far."""
+        self.last_step: int | None = None
+        """When a launch that a GPU would have ended is given up; None: it would not."""
         self.announced: frozenset[tuple[int, int]] = frozenset()
         """Words of global memory that earlier waves released something at, as Flags has them."""
         self.cluster_size = math.prod(launch.cluster)
@@ -95,6 +104,13 @@ class Execution:
         """Constant banks, as bytes."""
         self.warps = self.resident * self.warps_per_cta
         self.registers = RegisterFile(image.table, self.warps)
+
+    def fault(self, lanes: Array) -> Fatal:
+        """What to raise when lanes of an access have done what ends a launch on a GPU."""
+        if self.last_step is None:
+            self.last_step = AFTERMATH + 2 * self.steps
+        self.findings.faulted = True
+        return Fatal() if self._first else BadLanes(lanes)
 
     def _resident(self) -> int:
         registers = len(self.image.slots) * 128 * self.warps_per_cta

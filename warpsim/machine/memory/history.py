@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from warpsim.machine.core.arrays import Array
+from warpsim.machine.core.clocks import SITE_BITS, THREAD_BITS
 
+SITES = (1 << SITE_BITS) - 1 << THREAD_BITS
+"""Of an epoch: the instruction."""
 PAGE = 12
 """Units of a page, as a power of two: what nobody wrote to needs no looking at."""
 
@@ -27,7 +30,9 @@ class History:
         """For the reads of warps."""
         self.earlier, self.engines = columns, columns + 1
         """For those of CTAs of earlier waves, and of engines."""
-        self.read = np.zeros((columns + 2, units), np.int64)
+        self.polls = columns + 2
+        """For volatile and relaxed reads, which may meet writes of their kind."""
+        self.read = np.zeros((columns + 3, units), np.int64)
         """By column."""
         self.used = np.zeros(0, np.int64)
         """Columns with any reader."""
@@ -45,25 +50,28 @@ class History:
         if any(column not in known for column in columns):
             self.used = np.array(sorted({*known, *columns}), np.int64)
 
-    def readers(self, units: Array | slice) -> Array:
-        """Epochs of the reads of units, by column first."""
-        if isinstance(units, slice):
-            return self.read[self.used, units]
-        return self.read[self.used.reshape(-1, *[1] * units.ndim), units]
+    def readers(self, units: Array, *, ordinary: bool = False) -> Array:
+        """Epochs of the reads of units, by column first; ordinary: without polls."""
+        columns = self.used[self.used != self.polls] if ordinary else self.used
+        return self.read[columns.reshape(-1, *[1] * units.ndim), units]
 
     def end_wave(self, epoch: int) -> None:
         """What was written and read so far was written and read at `epoch`."""
         for page in np.flatnonzero(self.pages).tolist():
             place = slice(page << PAGE, (page + 1) << PAGE)
             units, relaxed = self.written[place], self.relaxed[place]
-            relaxed[...] = np.where((relaxed == units) & (units != 0), epoch, 0)
-            units[units != 0] = epoch
-        anybody = np.zeros(len(self.written), bool)
-        for column in self.used.tolist():
-            anybody |= self.read[column] != 0
+            free = (relaxed == units) & (units != 0)
+            relaxed[...] = np.where(free, epoch | units & SITES, 0)
+            units[units != 0] = epoch | units[units != 0] & SITES
+        ordinary = np.zeros(len(self.written), np.int64)
+        for column in self.used[self.used != self.polls].tolist():
+            np.maximum(ordinary, self.read[column], out=ordinary)
+        polls = self.read[self.polls]
         self.read = np.zeros_like(self.read)  # pages that nobody touches cost nothing
-        self.read[self.earlier, anybody] = epoch
-        self.used = np.array([self.earlier])
+        for column, reads in ((self.earlier, ordinary), (self.polls, polls)):
+            anybody = reads != 0
+            self.read[column, anybody] = epoch | reads[anybody] & SITES
+        self.used = np.array([self.earlier, self.polls])
 
     def note(self, units: Array) -> None:
         """Somebody writes to these."""

@@ -46,6 +46,11 @@ def _up(value: int, align: int) -> int:
     return -(-value // align) * align
 
 
+def _element(name: str, byte: int, size: int) -> str:
+    """`part[96] (4-byte elements`, to be closed: a byte of a variable that is accessed so."""
+    return f"{name}[{byte // size}] ({size}-byte elements"
+
+
 def _own_name(symbol: str) -> str:
     """A variable as its source calls it: _ZZ4gemmPfE4full, of the function gemm, is full."""
     import cxxfilt
@@ -105,11 +110,16 @@ class SharedLayout:
         before = [(first, name) for name, first in self.symbols.items() if first <= low]
         return max(before)[1] if before else ""
 
-    def spell(self, low: int) -> str:
-        """An offset as findings name it: `shared 0x408 (byte 8 of full)`."""
+    def spell(self, low: int, element: int = 0) -> str:
+        """An offset as findings name it: `shared 0x408 (byte 8 of full)`, or by elements of some
+        bytes `full[2] (4-byte elements, shared 0x408)`."""
         name = self.name_at(low)
-        byte = f" (byte {low - self.symbols[name]:,} of {_own_name(name)})" if name else ""
-        return f"shared {low:#x}{byte}"
+        if not name:
+            return f"shared {low:#x}"
+        byte, own = low - self.symbols[name], _own_name(name)
+        if element:
+            return f"{_element(own, byte, element)}, shared {low:#x})"
+        return f"shared {low:#x} (byte {byte:,} of {own})"
 
     def beside(self, low: int) -> str:
         """Which variable an offset outside of all just misses."""
@@ -276,11 +286,12 @@ class GlobalLayout:
         """Which array or variable an arena offset outside of all just misses."""
         return _beside(offset, self._extents())
 
-    def name_at(self, offset: int) -> str:
-        """An arena offset as findings name it."""
+    def name_at(self, offset: int, element: int = 0) -> str:
+        """An arena offset as findings name it; element: in elements of that many bytes, if any."""
         name = self.object_at(offset)
         if name in self.offsets:
-            return f"byte {offset - self.offsets[name]:,} of {name}"
+            byte = offset - self.offsets[name]
+            return f"{_element(name, byte, element)})" if element else f"byte {byte:,} of {name}"
         return f"global {GLOBAL_BASE + offset:#x}"
 
     def write_back(self) -> None:

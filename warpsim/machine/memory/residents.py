@@ -110,9 +110,21 @@ class Residents:
     def warp_name(self, place: int) -> str:
         return f"warp {self.warp_of(place)} of CTA {self.cta_of(place).number}"
 
-    def shared_name(self, offset: int) -> str:
+    def thread_name(self, thread: int, beside: int = -1) -> str:
+        """`thread (1, 0, 0) of block (3, 0, 0)`, of a warp's place * 32 + lane; without the block
+        where the warp at `beside` is in it too."""
+        place, lane = divmod(thread, 32)
+        width, height, _ = self.execution.launch.block
+        rows, x = divmod(32 * self.warp_of(place) + lane, width)
+        z, y = divmod(rows, height)
+        cta = self.cta_of(place)
+        block = "" if beside >= 0 and self.cta_of(beside) is cta else f" of block {cta.index}"
+        return f"thread ({x}, {y}, {z}){block}"
+
+    def shared_name(self, offset: int, element: int = 0) -> str:
+        """An arena offset as findings name it; element: in elements of that many bytes, if any."""
         cta, low = divmod(offset - SCRATCH_BYTES, self.shared_stride)
-        return f"{self.layout.spell(low)} of CTA {self.ctas[cta].number}"
+        return f"{self.layout.spell(low, element)} of CTA {self.ctas[cta].number}"
 
     def shared_object(self, offset: int) -> str:
         """The variable at an arena offset."""
@@ -173,7 +185,7 @@ class Residents:
                 site,
                 int(warps.warps[row]),
             )
-            raise Fatal
+            raise self.execution.fault(wrong)
         cta = warps.ctas[:, None] // self.cluster_size * self.cluster_size + rank
         if self.any_ended:
             self._refuse_ended(warps, cta if m is True else np.where(m, cta, -1), site)

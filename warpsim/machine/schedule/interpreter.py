@@ -63,7 +63,7 @@ class Interpreter:
         for race in noted.first[: noted.count]:
             races = machine.world_races if race.memory else machine.races
             site = machine.undefined.sites[race.site]
-            races.report(*_RACED[race.raced], race.unit, race.place, race.epoch, site)
+            races.report(*_RACED[race.raced], race.unit, race.thread, race.epoch, site)
         noted.count = 0
 
     def _withheld(self, code: CompiledBlock, warps: WarpSet) -> int:

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Iterator
 
 from warpsim import compiled
+from warpsim.machine.core.clocks import LONGEST
 from warpsim.machine.core.findings import Fatal
 from warpsim.machine.core.warps import ALL, pack
 from warpsim.machine.schedule import hangs
@@ -56,6 +57,7 @@ class Scheduler:
         self.states: dict[int, int] = {}
         """How often the registers were seen to be the same meanwhile, by their hash."""
         machine.undefined.uses, machine.undefined.sites = program.uses, program.sites
+        machine.execution.sites = program.sites
         self.interpreter = Interpreter(machine, program) if compiled.is_loaded() else None
         self._execute = self._python if self.interpreter is None else self._compiled
         self.partings = Partings(self._put)
@@ -206,8 +208,11 @@ class Scheduler:
             undefined.decides(block.end.guard, batch.set, batch.mask, "decides a branch")
 
     def _check_limit(self) -> None:
-        if self.execution.steps > self.limit:
+        if self.execution.steps > self.limit or self.machine.clocks.now >= LONGEST:
             self.machine.report("step-limit", f"more than {self.limit} warp instructions.", None)
+            raise Fatal
+        last = self.execution.last_step
+        if last is not None and self.execution.steps > last:
             raise Fatal
 
     def _yield(self, batch: Batch, pc: int, polled: bool) -> None:

@@ -46,7 +46,7 @@ class Alloc(WaitGate):
         machine.shared.data[offset : offset + 4].view(np.uint32)[0] = first
         machine.shared.state[offset : offset + 4] = WRITTEN
         unit = offset // machine.races.history.unit
-        machine.races.history.written[unit] = machine.clocks.epoch(place * 32)
+        machine.races.history.written[unit] = machine.clocks.epoch(place * 32, self.site.number)
 
     def describe(self, machine: Machine, fragment: Fragment) -> str:
         columns = scalar(machine, self.count, fragment)

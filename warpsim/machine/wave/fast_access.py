@@ -12,7 +12,6 @@ from warpsim import compiled
 from warpsim.machine.checks.races import Races
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.core.asynchronous import Issuer
-from warpsim.machine.core.clocks import THREAD_BITS
 from warpsim.machine.core.forms import MEMORIES
 from warpsim.machine.core.native_layout import MemoryLayout, WarpsLayout
 from warpsim.machine.core.warps import Warps
@@ -96,13 +95,13 @@ class FastAccess:
 
     def load(self, warps: Warps, address: Array, access: AccessKind, m: Mask) -> Array | None:
         """As Space.load; None if declined."""
-        if access.relaxed or self.withheld()[0]:
+        if access.relaxed or access.polls or self.withheld()[0]:
             return None
         shape = address.shape if access.elements == 1 else (*address.shape, access.elements)
         out = np.empty(shape, f"u{access.element}")
         declined = self._load(
             *(self._address, self.prepare(warps), address, address.itemsize, m, m is not True),
-            *(self.races.clocks.now, access.size, access.pairs, access.coherent, out),
+            *(self._stamp(access), access.size, access.pairs, access.coherent, out),
         )
         if declined:
             return None
@@ -117,7 +116,7 @@ class FastAccess:
             return False
         declined = self._store(
             *(self.address(), self.prepare(warps), address, address.itemsize, m, m is not True),
-            *(self.races.clocks.now, access.size, values, access.element),
+            *(self._stamp(access), access.size, values, access.element),
         )
         if not declined:
             self._count(access)
@@ -130,7 +129,7 @@ class FastAccess:
         out = np.empty((len(address), count, 32), np.uint32)
         declined = self._move_matrices(
             *(self._address, self.prepare(warps), address, address.itemsize),
-            *(self.races.clocks.now, count, transposed, out, False),
+            *(self._stamp(access), count, transposed, out, False),
         )
         if declined:
             return None
@@ -150,7 +149,7 @@ class FastAccess:
         values = np.ascontiguousarray(values, np.uint32)
         declined = self._move_matrices(
             *(self.address(), self.prepare(warps), address, address.itemsize),
-            *(self.races.clocks.now, count, transposed, values, True),
+            *(self._stamp(access), count, transposed, values, True),
         )
         if not declined:
             self._count(access)
@@ -169,7 +168,7 @@ class FastAccess:
         declined = self._read_chunks(
             *(self._address, chunks, base, issuer.seen, issuer.thread),
             *(issuer.fences[races.space], races.clocks.proxy[races.space].times),
-            *(0 if agent is None else self._epoch(agent), out),
+            *(0 if agent is None else self._epoch(agent, issuer), out),
         )
         return None if declined else out
 
@@ -180,9 +179,12 @@ class FastAccess:
         if declined."""
         declined = self._write_chunks(
             *(self.address(), chunks, base, extent),
-            *(issuer.seen, issuer.thread, self._epoch(agent), data),
+            *(issuer.seen, issuer.thread, self._epoch(agent, issuer), data),
         )
         return not declined
 
-    def _epoch(self, agent: int) -> int:
-        return self.races.clocks.now << THREAD_BITS | agent << 5
+    def _stamp(self, access: AccessKind) -> int:
+        return self.races.clocks.stamp(access.site.number)
+
+    def _epoch(self, agent: int, issuer: Issuer) -> int:
+        return self.races.clocks.stamp(issuer.site.number) | agent << 5

@@ -74,7 +74,7 @@ class PtxAccessForm:
         self.used = d.instruction.used_bytes
         d.note_unit(self.space, self.element)
 
-    def access(self, *, store: bool, relaxed: bool) -> AccessKind:
+    def access(self, *, store: bool, relaxed: bool, polls: bool = False) -> AccessKind:
         coherent = "nc" not in self.site.opcode.split(".")
         return AccessKind(
             self.site,
@@ -82,6 +82,7 @@ class PtxAccessForm:
             self.elements,
             store=store,
             relaxed=relaxed,
+            polls=polls,
             coherent=coherent,
             used=self.used,
         )
@@ -111,7 +112,7 @@ def ld(d: PtxDecoder) -> Op:
     form = PtxAccessForm(d)
     if form.space == "param":
         return _ld_param(d, form)
-    access = form.access(store=False, relaxed=form.relaxed)
+    access = form.access(store=False, relaxed=form.relaxed, polls=form.polls)
     poll = form.access(store=False, relaxed=True)
     base, offset = d.addressed(d.operands[1])
     where = d.reader(base, offset)

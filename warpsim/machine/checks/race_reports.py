@@ -1,0 +1,120 @@
+"""What findings say of a race: both accesses, with their lines and threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from warpsim.machine.core.arrays import Array, first_true
+from warpsim.machine.core.asynchronous import Issuer
+from warpsim.machine.core.clocks import SITE_BITS, THREAD, THREAD_BITS, Clocks
+from warpsim.machine.core.site import Site
+from warpsim.machine.memory.residents import Residents
+
+_UNORDERED = "and the issuing thread did not wait for it"
+_ENGINES = {
+    "race": ("read by {}", "wrote", _UNORDERED),
+    "missing-proxy-fence": (
+        "read by the async proxy",
+        "wrote",
+        "with no fence.proxy.async between the two",
+    ),
+    "overwritten-in-use": ("overwritten by a copy", "used", _UNORDERED),
+}
+_SITE = (1 << SITE_BITS) - 1
+
+
+class RaceReports:
+    """Findings about the accesses to one memory."""
+
+    def __init__(
+        self,
+        residents: Residents,
+        clocks: Clocks,
+        name_of: Callable[[int, int], str],
+        object_of: Callable[[int], str],
+    ) -> None:
+        self._residents = residents
+        self._clocks = clocks
+        self._name_of = name_of
+        """What lies at an arena offset, as an element of that many bytes."""
+        self._object_of = object_of
+        """The variable at an arena offset: races for one variable are one finding."""
+
+    def race(self, now: str, before: str, offset: int, thread: int, epoch: int, site: Site) -> None:
+        """A race of an access by a thread (place * 32 + lane) with the one of an epoch."""
+        cause = f"{self._object_of(offset)} {now}, {before}"
+        if self._residents.execution.findings.again("race", cause):
+            return
+        name, who = self._name_of(offset, site.element), self._residents.thread_name(thread)
+        self._residents.report(
+            "race",
+            f"{name} is {now} here by {who}; {self._who(epoch, thread >> 5)} {before} it"
+            f"{self._at(epoch, site)}, and nothing orders the two accesses.",
+            site,
+            thread >> 5,
+            cause=cause,
+        )
+
+    def engine(self, name: str, offset: int, epoch: int, issuer: Issuer, agent: int) -> None:
+        """A race of what an engine does for an issuer with the access of an epoch."""
+        now, before, tail = _ENGINES[name]
+        address = self._name_of(offset, 0)
+        self._residents.report(
+            name,
+            f"{address} is {now.format(self._agent(agent))}; {self._who(epoch, -1)} {before} it"
+            f"{self._at(epoch, issuer.site)}, {tail}.",
+            issuer.site,
+            issuer.place,
+            cause=f"{self._object_of(offset)} {now}, {before}",
+        )
+
+    def missing_acquire(self, offset: int, place: int, site: Site) -> None:
+        """A read of what a flag has announced that nobody acquired."""
+        self._residents.report(
+            "missing-acquire",
+            f"{self._name_of(offset, site.element)} is read after a flag was seen, with no acquire "
+            "and no fence between: an old value may still lie in the first-level cache.",
+            site,
+            place,
+        )
+
+    def stale(self, offset: int, place: int, site: Site) -> None:
+        """A load through the non-coherent cache of what the kernel writes."""
+        self._residents.report(
+            "non-coherent-read",
+            f"{self._name_of(offset, site.element)} is read by a non-coherent load, and the kernel "
+            "writes it.",
+            site,
+            place,
+        )
+
+    def _at(self, epoch: int, site: Site) -> str:
+        """` at k.cu:7, PTX line 12`: where the access of an epoch stands, if that is known."""
+        number = (epoch >> THREAD_BITS & _SITE) - 1
+        sites = self._residents.execution.sites
+        if not 0 <= number < len(sites):
+            return ""
+        other = sites[number]
+        return " by the same instruction" if other is site else f" at {other.where()}"
+
+    def _who(self, epoch: int, beside: int) -> str:
+        agent = (epoch & THREAD) >> 5
+        if agent < self._clocks.warps:
+            return self._residents.thread_name(epoch & THREAD, beside)
+        return self._agent(agent)
+
+    def _agent(self, agent: int) -> str:
+        if agent < self._clocks.warps:
+            return self._residents.warp_name(agent)
+        if agent == self._clocks.earlier:
+            return "a CTA of an earlier wave"
+        in_tensor = self._clocks.tensor <= agent < self._clocks.store
+        return "the tensor core" if in_tensor else "the copy engine"
+
+
+def first_of(bad: Array, *arrays: Array) -> list[int]:
+    """What arrays hold where `bad` is first true."""
+    index = first_true(bad)
+    return [int(np.broadcast_to(array, bad.shape)[index]) for array in arrays]
