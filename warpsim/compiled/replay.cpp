@@ -96,6 +96,7 @@ class Replay {
     residents_.resize(job.sms * kSubcores);
     issued_.resize(job.sms);
     placed_.resize(job.sms);
+    begun_.resize(job.sms);
     for (int64_t cta = 0; cta < job.ctas; ++cta) queues_[job.sm_of[cta]].push_back(int(cta));
   }
 
@@ -125,6 +126,8 @@ class Replay {
     if (queues_[sm].empty()) return;
     const int cta = queues_[sm].front();
     queues_[sm].erase(queues_[sm].begin());
+    when = std::max(when, begun_[sm]);
+    begun_[sm] = when + p_.launch_interval;
     ++left_;
     for (int64_t index = 0; index < job_.warps_per_cta; ++index) {
       const int number = int(cta * job_.warps_per_cta + index);
@@ -282,9 +285,11 @@ class Replay {
     }
   }
 
-  // When the queue of its sub-core passes an instruction on.
-  double queue(Subcore& subcore) {
-    const double start = subcore.queue.take(now_ + 1, p_.queue_interval);
+  // When the queue of its sub-core passes an instruction on, of so many wavefronts: between a
+  // sub-core and the data stage there is half of the stage's width.
+  double queue(Subcore& subcore, double wavefronts = 0) {
+    const double cycles = std::max(p_.queue_interval, p_.return_interval * wavefronts);
+    const double start = subcore.queue.take(now_ + 1, cycles);
     subcore.waiting.push_back(start);
     return start;
   }
@@ -314,8 +319,8 @@ class Replay {
       }
       case Kind::kShared: {
         const int64_t wavefronts = figure(warp);
-        const double cycles = std::max<int64_t>(wavefronts, 1) / p_.shared_rate;
-        const double start = sm.data.take(queue(subcore), cycles);
+        const double cycles = std::max<int64_t>(wavefronts, 1);
+        const double start = sm.data.take(queue(subcore, cycles), cycles + p_.data_interval);
         subcore.waiting.back() = start;
         done = start + cycles - 1 + p_.shared_latency;
         read = start + cycles - 1 + p_.read_latency;
@@ -330,7 +335,7 @@ class Replay {
       case Kind::kCopy: {
         const int64_t wavefronts = figure(warp);
         done = access(warp, ins, sm, subcore, &read) ;
-        sm.data.take(now_, std::max<int64_t>(wavefronts, 0) / p_.shared_rate);
+        sm.data.take(now_, std::max<int64_t>(wavefronts, 0));
         warp.copying = std::max(warp.copying, done);
         done = read;
         reason = kLong;
@@ -357,7 +362,7 @@ class Replay {
           const double from_dram = array < 0 ? 0 : job_.arrays[array].from_dram;
           landed = sm.fetch(start, bytes, int(array < 0 ? job_.array_count : array), from_dram);
           landed = std::max(landed, start + cycles) + p_.tma_latency;
-          sm.data.take(start, bytes / kLine / p_.shared_rate);
+          sm.data.take(start, bytes / kLine);
         }
         for (int64_t count = figure(warp); count > 0; --count) signal(figure(warp), landed);
         break;
@@ -368,7 +373,7 @@ class Replay {
         if (bytes <= 0) break;
         const double cycles = std::max(p_.tma_interval, bytes / p_.tma_rate);
         const double start = sm.tma.take(now_, cycles);
-        sm.data.take(start, bytes / kLine / p_.shared_rate);
+        sm.data.take(start, bytes / kLine);
         const double taken = sm.put(start + cycles, bytes);
         warp.copying = std::max(warp.copying, taken + p_.tma_latency);
         break;
@@ -412,11 +417,11 @@ class Replay {
   // Of global memory: when its last sector is there, or L2 has taken it.
   double access(Warp& warp, const Instruction& ins, Sm& sm, Subcore& subcore, double* read) {
     const int64_t lines = figure(warp);
-    const double passed = queue(subcore);
+    const double passed = queue(subcore, std::max<double>(1, lines));
     int lanes_bytes = 0;
     double done = passed + p_.l1_latency;
     // A line of tags per cycle, and 128 bytes of data.
-    const double start = sm.data.take(passed, std::max<double>(1, lines));
+    const double start = sm.data.take(passed, std::max<double>(1, lines) + p_.data_interval);
     subcore.waiting.back() = start;
     for (int64_t at = 0; at < lines; ++at) {
       const int64_t line = figure(warp);
@@ -425,7 +430,10 @@ class Replay {
       lanes_bytes += kSector * __builtin_popcount(sectors);
       const double asked = start + at;
       if (ins.kind == Kind::kStore) {
-        done = std::max(done, sm.put(asked, kSector * __builtin_popcount(sectors)));
+        const double taken = sm.put(asked, kSector * __builtin_popcount(sectors));
+        // Stores wait for room before L2, and so does what comes after them.
+        sm.data.free = std::max(sm.data.free, taken - p_.write_buffer);
+        done = std::max(done, taken);
         continue;
       }
       const bool cached = ins.kind == Kind::kLoad || (ins.kind == Kind::kCopy && !ins.extra);
@@ -528,6 +536,7 @@ class Replay {
   std::vector<int64_t> issued_;
   double now_ = 0;
   std::vector<int64_t> placed_;  // warps so far, by SM
+  std::vector<double> begun_;    // when the next CTA may begin, by SM
   int64_t left_ = 0;
 };
 

@@ -56,16 +56,16 @@ struct Instruction {
 
 // timing/chips.py has the same names in the same order.
 struct Parameters {
-  double queue_depth, queue_interval;
-  double shared_latency, shared_rate;
+  double queue_depth, queue_interval, return_interval;
+  double shared_latency, data_interval;
   double l1_latency, l1_lines;
-  double l2_latency, l2_rate, l2_write_rate;
-  double dram_latency, dram_rate, dram_written;
+  double l2_latency, l2_rate, l2_write_rate, write_buffer;
+  double dram_latency, dram_rate, dram_write_rate, dram_written;
   double read_latency;
   double tma_interval, tma_rate, tma_latency;
   double barrier_latency, barrier_per_warp;
   double arrive_latency, test_latency, wake_latency;
-  double branch, turnover, gmma_tail, gmma_depth;
+  double branch, turnover, launch_interval, gmma_tail, gmma_depth;
 };
 
 struct Array {

@@ -103,7 +103,7 @@ struct Sm {
     const double cycles = bytes / p.l2_write_rate;
     const double taken = l2_writes.take(now, cycles) + cycles;
     if (p.dram_written <= 0) return taken;
-    const double writing = p.dram_written * bytes / p.dram_rate;
+    const double writing = p.dram_written * bytes / p.dram_write_rate;
     return std::max(taken, dram.take(now, writing) + writing);
   }
 };

@@ -39,13 +39,13 @@ class TimedChip(msgspec.Struct, frozen=True, kw_only=True):
     def __getitem__(self, name: str) -> float:
         return self.parameters[name].value
 
-    def in_cycles(self, name: str, clock_hz: float) -> float:
-        """A figure in cycles of an SM, and in bytes per cycle of one."""
+    def in_cycles(self, name: str, clock_hz: float, sms: int) -> float:
+        """A figure in cycles of an SM, and in bytes per cycle of one of `sms` that share it."""
         parameter = self.parameters[name]
         if parameter.unit.startswith("ns"):
             return parameter.value * clock_hz / 1e9
         if parameter.unit == "B/s":
-            return parameter.value / self.sms / clock_hz
+            return parameter.value / sms / clock_hz
         return parameter.value
 
     def altered(self, **values: float) -> TimedChip:

@@ -10,7 +10,13 @@ import msgspec
 import numpy as np
 
 from warpsim.front.sass import word
-from warpsim.front.sass.syntax import Described, LiteralOperand, MachineInstruction, Other, RegisterOperand
+from warpsim.front.sass.syntax import (
+    Described,
+    LiteralOperand,
+    MachineInstruction,
+    Other,
+    RegisterOperand,
+)
 from warpsim.machine.core.arrays import Array
 from warpsim.tables import opcodes
 from warpsim.timing import footprints

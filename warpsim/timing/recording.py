@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -19,7 +19,7 @@ from warpsim import compiled
 from warpsim.front.sass import decode
 from warpsim.front.sass.syntax import MachineInstruction
 from warpsim.launch import Launch
-from warpsim.machine.core.arrays import Array, Mask
+from warpsim.machine.core.arrays import Array
 from warpsim.machine.core.asynchronous import Issuer
 from warpsim.machine.core.findings import Fatal
 from warpsim.machine.core.site import Site
@@ -40,7 +40,7 @@ from warpsim.machine.sync.barriers import (
 )
 from warpsim.machine.sync.gates import Fragment, scalar
 from warpsim.machine.sync.phases import PhaseTest
-from warpsim.machine.wave.machine import Machine, WarpSet
+from warpsim.machine.wave.machine import Machine
 from warpsim.machine.wave.mbarrier import Mbarrier
 from warpsim.schedule import Schedule
 from warpsim.timing import footprints
@@ -261,8 +261,8 @@ class _Recording(Scheduler):
         if isinstance(gate, CtaBarrier):
             cta = machine.cta_of(place).place
             number = scalar(machine, gate.number, fragment)
-            barrier = machine.state(CtaBarriers).setdefault((cta, number), Barrier())
-            token = self.recorder.token("barrier", cta, number, barrier.generation)
+            meeting = machine.state(CtaBarriers).setdefault((cta, number), Barrier())
+            token = self.recorder.token("barrier", cta, number, meeting.generation)
             self._sync(place, [token], [token] if gate.waits else [])
         elif isinstance(gate, ClusterArrive):
             generation = machine.state(ClusterBarriers).of(machine, fragment).generation

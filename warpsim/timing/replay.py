@@ -17,10 +17,10 @@ from warpsim.timing.recording import Recording
 
 # compiled/timing.hpp has the same names in the same order.
 PARAMETERS = (
-    "queue_depth queue_interval shared_latency shared_rate l1_latency l1_lines l2_latency l2_rate "
-    "l2_write_rate dram_latency dram_rate dram_written read_latency tma_interval tma_rate "
-    "tma_latency barrier_latency barrier_per_warp arrive_latency test_latency wake_latency branch "
-    "turnover gmma_tail gmma_depth"
+    "queue_depth queue_interval return_interval shared_latency data_interval l1_latency l1_lines "
+    "l2_latency l2_rate l2_write_rate write_buffer dram_latency dram_rate dram_write_rate "
+    "dram_written read_latency tma_interval tma_rate tma_latency barrier_latency barrier_per_warp "
+    "arrive_latency test_latency wake_latency branch turnover launch_interval gmma_tail gmma_depth"
 ).split()
 REASONS = (
     "selected wait short_scoreboard long_scoreboard barrier gmma math_pipe_throttle mio_throttle "
@@ -42,6 +42,8 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
     """Of what L2 is asked for, by array."""
     written: float
     """Of what L2 is given, what DRAM gets while the launch runs."""
+    sms: int
+    """That are in use, and share L2 and DRAM."""
 
 
 class Replayed(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,7 +85,11 @@ _ARRAY = np.dtype([("first", np.int64), ("end", np.int64), ("from_dram", np.floa
 
 
 def replay(
-    recording: Recording, chip: TimedChip, clock_hz: float, sm_of: Sequence[int], slots: int,
+    recording: Recording,
+    chip: TimedChip,
+    clock_hz: float,
+    sm_of: Sequence[int],
+    slots: int,
     share: Share,
 ) -> Replayed:
     """Cycles of the recorded CTAs, of which `slots` are resident on an SM at once."""
@@ -110,9 +116,20 @@ def replay(
     busy = np.zeros((sms, len(UNITS)))
     requested = np.zeros(len(arrays) + 1)
     job = _Job(
-        *(x.ctypes.data for x in streams), code.ctypes.data, last_of.ctypes.data, parameters.ctypes.data,
-        arrays.ctypes.data, len(arrays), expected.ctypes.data, len(expected), places.ctypes.data,
-        ctas, recording.warps_per_cta, sms, slots, LIMIT,
+        *(x.ctypes.data for x in streams),
+        code.ctypes.data,
+        last_of.ctypes.data,
+        parameters.ctypes.data,
+        arrays.ctypes.data,
+        len(arrays),
+        expected.ctypes.data,
+        len(expected),
+        places.ctypes.data,
+        ctas,
+        recording.warps_per_cta,
+        sms,
+        slots,
+        LIMIT,
     )
     outcome = _Outcome(*(x.ctypes.data for x in (ends, reasons, busy, requested)))
     call = compiled.function("kx_replay", ctypes.c_void_p, ctypes.c_void_p)
@@ -136,4 +153,5 @@ def _parameter(
         return max(0.0, (chip["l1_bytes"] - slots * recording.shared_bytes) // _LINE)
     if name == "dram_written":
         return share.written
-    return chip.in_cycles(name, clock_hz)
+    value = chip.in_cycles(name, clock_hz, share.sms)
+    return min(value, chip["l2_port"]) if name == "l2_rate" else value
