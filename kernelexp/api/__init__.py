@@ -182,4 +182,4 @@ def _session(
 
 
 def _settings(gpu: bool, keep: bool) -> runs.RunSettings:
-    return runs.RunSettings(measuring=Measuring() if gpu else None, keep=keep)
+    return runs.RunSettings(measuring=Measuring(size="") if gpu else None, keep=keep)

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import msgspec
 import typer
 
 from kernelexp.cli import common
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import parse_isas, parse_variants
+from kernelexp.cli.arguments import chosen, parse_isas, parse_variants
+from kernelexp.cli.completion import complete, variant_names
 from kernelexp.cli.console import output, print_message
+from kernelexp.cli.modes import refuse_all_but, refuse_other_modes
 from kernelexp.cli.options import (
     HERE,
-    IsaOption,
+    ISA_HELP,
     JsonOption,
     LimitOption,
     NvccOption,
     PedanticOption,
     ProjectOption,
     SetOption,
-    VariantsArgument,
     VerboseOption,
 )
 from kernelexp.model.errors import UsageError
@@ -32,9 +33,32 @@ if TYPE_CHECKING:
     from warpsim.schedule import Schedule
 
 
+WITH_RECOUNT = "With --recount"
+
+
 @app.command()
 def emulate(
-    variants: VariantsArgument = None,
+    ctx: typer.Context,
+    variants: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[VARIANT]...",
+            autocompletion=complete(variant_names),
+            help="KERNEL, KERNEL@ARCH, KERNEL@ARCH:axis=value,... or an experiment's id; with "
+            "--recount an experiment or a run.",
+        ),
+    ] = None,
+    recount: Annotated[
+        bool,
+        typer.Option(
+            "--recount",
+            help="Count recorded runs again from their own sources; their times and verdicts stay.",
+        ),
+    ] = False,
+    every: Annotated[
+        bool,
+        typer.Option("--all", rich_help_panel=WITH_RECOUNT, help="Recount every recorded run."),
+    ] = False,
     set_: SetOption = None,
     size: Annotated[
         str,
@@ -62,7 +86,7 @@ def emulate(
             "--first", help="End a launch at its first fault instead of looking for others."
         ),
     ] = False,
-    isa: IsaOption = "both",
+    isa: Annotated[str, typer.Option("--isa", metavar="ISA", help=ISA_HELP)] = "both",
     pedantic: PedanticOption = False,
     verbose: VerboseOption = False,
     json: JsonOption = False,
@@ -72,10 +96,18 @@ def emulate(
 ) -> None:
     """Execute variants on the CPU: result, barriers, counters.
 
+    --recount emulates recorded runs again and keeps the new counters beside their records. A
+    variant that today's compiler translates differently is left out.
+
     For example:
         kernelexp emulate transpose@sm_90a:layout=plain
         kernelexp emulate patch_embed_gemm@sm_100a --set store=direct_v8 --full
+        kernelexp emulate --recount T1 T2
     """
+    if recount:
+        refuse_all_but(ctx, "--recount", "recount", "every", "json", "limit", "nvcc", "project")
+        _recount(variants or [], every, project, nvcc, limit, json)
+    refuse_other_modes(ctx)
     if not variants:
         raise UsageError("name the variants to emulate (kernelexp show lists kernels and axes).")
     execute(
@@ -102,7 +134,7 @@ def execute(
     verbose: bool = False,
     json: bool = False,
     limit: list[str] | None = None,
-) -> None:
+) -> NoReturn:
     """Emulates these variants, prints the evidence and ends with its exit code."""
     from kernelexp.dossier import emulations
     from kernelexp.evidence.emulate.emulated import EmulationOptions
@@ -118,6 +150,27 @@ def execute(
         print_message(f"error: {fault}")
     output("emulate", found, report.render(found, verbose), json)
     raise typer.Exit(emulations.exit_code([each.arm for each in found], faults))
+
+
+def _recount(
+    names: list[str],
+    every: bool,
+    start: Path,
+    nvcc: str | None,
+    limit: list[str] | None,
+    json: bool,
+) -> NoReturn:
+    """Recorded runs, counted as today's emulator counts."""
+    from kernelexp.report.variants import recounting as report
+    from kernelexp.services import recounting
+
+    loaded = common.load(start, sources=False)
+    wanted = recounting.find(loaded, chosen(loaded, names, every))
+    with common.session(loaded, nvcc, limit) as session:
+        recounts = recounting.recount(loaded, wanted, session)
+    common.refresh_log(loaded)
+    output("recount", recounts, report.render(recounts), json)
+    raise typer.Exit(recounting.exit_code(recounts))
 
 
 def _how(

@@ -22,7 +22,7 @@ class ModalCommand(TyperCommand):
             line = parameter.get_help_record(ctx)
             if line is not None:
                 paragraphs.setdefault(heading(parameter), []).append(line)
-        for title in sorted(paragraphs, key=_order):
+        for title in sorted(paragraphs, key=order):
             with formatter.section(title):
                 formatter.write_dl(paragraphs[title])
 
@@ -34,7 +34,7 @@ def heading(parameter: Any) -> str:
     return getattr(parameter, "rich_help_panel", None) or "Options"
 
 
-def _order(title: str) -> int:
+def order(title: str) -> int:
     """Arguments, then the options of all modes, then those of each."""
     return {"Arguments": 0, "Options": 1}.get(title, 2)
 
@@ -50,11 +50,30 @@ def given(ctx: typer.Context) -> list[str]:
 
 def refuse_other_modes(ctx: typer.Context, *modes: str) -> None:
     """UsageError for an option on the command line that belongs to none of these modes."""
+    for option in _options(ctx):
+        title = heading(option)
+        if title not in ("Options", *modes):
+            raise _misplaced(ctx, option, f"{title[0].lower()}{title[1:]}")
+
+
+def refuse_all_but(ctx: typer.Context, mode: str, *names: str) -> None:
+    """UsageError for an option on the command line other than these, which go with `mode`."""
+    for option in _options(ctx):
+        if option.name not in names:
+            raise _misplaced(ctx, option, f"without {mode}")
+
+
+def _options(ctx: typer.Context) -> list[Any]:
+    """The options on the command line."""
     names = given(ctx)
-    for parameter in ctx.command.params:
-        title = heading(parameter)
-        if parameter.name in names and title not in ("Arguments", "Options", *modes):
-            option = max(parameter.opts, key=len)
-            raise UsageError(
-                f"{option} goes {title[0].lower()}{title[1:]}; see {ctx.command_path} --help."
-            )
+    return [
+        parameter
+        for parameter in ctx.command.params
+        if parameter.param_type_name == "option" and parameter.name in names
+    ]
+
+
+def _misplaced(ctx: typer.Context, option: Any, place: str) -> UsageError:
+    names = (max(names, key=len) for names in (option.opts, option.secondary_opts) if names)
+    spelled = "/".join(names)
+    return UsageError(f"{spelled} goes {place}; see {ctx.command_path} --help.")

@@ -124,6 +124,14 @@ ProcessesOption = Annotated[
         help="Processes to measure in before the first look.",
     ),
 ]
+ExperimentSizeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--size",
+        metavar="NAME",
+        help="Which size of problem.py to time. Default: that of the experiment, or full.",
+    ),
+]
 SizeOption = Annotated[
     str, typer.Option("--size", metavar="NAME", help="Which size of problem.py to time.")
 ]
@@ -150,14 +158,7 @@ PedanticOption = Annotated[
     bool,
     typer.Option("--pedantic", help="Treat the emulator's warnings as mistakes."),
 ]
-IsaOption = Annotated[
-    str,
-    typer.Option(
-        "--isa",
-        metavar="ISA",
-        help="What to execute: ptx (checked for faults), sass (counted as ncu does), or both.",
-    ),
-]
+ISA_HELP = "What to execute: ptx (checked for faults), sass (counted as ncu does), or both."
 VerboseOption = Annotated[
     bool, typer.Option("--verbose", "-v", help="Show every figure of every variant.")
 ]

@@ -10,9 +10,10 @@ import typer
 
 from kernelexp.cli import common
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import parse_limits, parse_seconds
+from kernelexp.cli.arguments import parse_limits
 from kernelexp.cli.completion import complete, sweep_words
 from kernelexp.cli.console import output, print_message, print_text
+from kernelexp.cli.measuring import parse_measuring
 from kernelexp.cli.modes import refuse_other_modes
 from kernelexp.cli.options import (
     HERE,
@@ -27,6 +28,7 @@ from kernelexp.cli.options import (
     ProjectOption,
     SchedulerOption,
     SharedGpuOption,
+    SizeOption,
     VerboseOption,
 )
 from kernelexp.model.errors import UsageError
@@ -130,9 +132,7 @@ def sweep(
         ),
     ] = None,
     margin: MarginOption = 1.0,
-    size: Annotated[
-        str, typer.Option("--size", metavar="NAME", help="Which size of problem.py to time.")
-    ] = "full",
+    size: SizeOption = "full",
     shared_gpu: SharedGpuOption = False,
     verbose: VerboseOption = False,
     json: JsonOption = False,
@@ -149,9 +149,6 @@ def sweep(
     For example:
         kernelexp sweep transpose rows='*' layout=padded,swizzled --by rows,layout
     """
-
-    from kernelexp.evidence.measure.measured import Measuring
-    from kernelexp.model.measurement import Options
     from kernelexp.project import editing
     from kernelexp.report.runs import sweep as report
     from kernelexp.report.runs import swept
@@ -179,30 +176,26 @@ def sweep(
     else:
         grid = service.plan(loaded, words[0], words[1:], baseline or ())
     mapped = service.parse_map(list(grid.swept), by) if by else None
-    limits = parse_limits(limit)
     if dry_run and tuning:
         planned = searches.planned(grid, trials, tuning.strategy.value)
         output("sweep-plan", swept.PlannedSweep(sweep=grid), planned, json)
         return
     if dry_run:
-        refused = service.refusals(loaded, grid, limits)
+        refused = service.refusals(loaded, grid, parse_limits(limit))
         values = swept.PlannedSweep(sweep=grid, refused=refused)
         output("sweep-plan", values, report.planned(grid, refused), json)
         return
-    options = Options(
-        peers=False,
-        shared_gpu=shared_gpu,
-        problem_timeout_s=limits.problem_s,
-    )
     settings = RunSettings(
-        measuring=Measuring(
-            options=options,
-            margin=margin / 100,
+        measuring=parse_measuring(
+            gpu,
+            limit,
+            margin=margin,
             size=size,
-            budget_s=_budget(budget, bool(tuning)),
-        )
-        if gpu
-        else None,
+            budget=budget,
+            default_budget_s=None if tuning else 90.0,
+            peers=False,
+            shared_gpu=shared_gpu,
+        ),
         keep=not no_record,
     )
     with common.session(
@@ -216,12 +209,6 @@ def sweep(
         common.refresh_log(loaded)
     _print(outcome, loaded.root, mapped, verbose, json, csv)
     raise typer.Exit(service.exit_code(outcome))
-
-
-def _budget(text: str | None, is_search: bool) -> float | None:
-    if text is None:
-        return None if is_search else 90.0
-    return parse_seconds(text, "--budget")
 
 
 def _print(

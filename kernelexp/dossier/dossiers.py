@@ -121,7 +121,8 @@ def _of_arm(
     since = standing.profile_changes(variant, profile, tree) if profile else ()
     device = recorded.record.device if recorded and arm.measured else ""
     device = (arm.profiled.device if arm.profiled else "") or device
-    card = ARCHITECTURES[variant.arch].card
+    target = project.kernels[variant.kernel].targets.get(variant.arch)
+    card = (target.device if target else "") or ARCHITECTURES[variant.arch].card
     return Dossier(
         variant=variant,
         case=Case(

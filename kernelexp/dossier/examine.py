@@ -77,14 +77,30 @@ def _with_launch(project: Project, case: Case, session: Session) -> Case:
     )
     work = said.work.get(SIZE)
     (facts,) = said.points
+    if full is None and session.emulate:
+        case = _with_ratios(case)
+    else:
+        case = msgspec.structs.replace(
+            case, counters=full.counters if full else {}, scaled=full.how if full else ""
+        )
     return msgspec.structs.replace(
         case,
         flops=work.flops if work else 0,
         bytes=work.bytes if work else 0,
         ctas=math.prod(main_launch(facts.launch_of(SIZE)).grid),
         tiles=facts.tiles.get(SIZE, 0),
-        counters=full.counters if full else {},
-        scaled=full.how if full else "",
+    )
+
+
+def _with_ratios(case: Case) -> Case:
+    """The counts of the emulated size, of which only ratios say something of the full problem."""
+    taken = [each for each in (case.arm.counted, case.arm.emulated) if each and each.finished]
+    if not taken:
+        return case
+    return msgspec.structs.replace(
+        case,
+        counters={name: count for each in taken for name, count in each.counters.items()},
+        ratios_of=taken[0].size,
     )
 
 
@@ -95,9 +111,11 @@ def _with_conditions(case: Case, record: Record) -> Case:
     limit = record.measurement.device.power_limit_w if record.measurement else 0.0
     of_limit = f" of {limit:.0f} W" if limit else ""
     throttled = ", ".join(f"{name} {100 * share:.0f}%" for name, share in state.throttle.items())
+    capped = sum(share for name, share in state.throttle.items() if "power" in name)
     return msgspec.structs.replace(
         case,
         clock_hz=1e6 * state.sm_clock_mhz,
+        power_capped=capped > 0.5,  # most of the time
         power=f"{state.power_w:.0f} W{of_limit}, SM clock {state.sm_clock_mhz:.0f} MHz "
         f"({state.sm_clock_low_mhz} to {state.sm_clock_high_mhz})"
         + (f", throttled by {throttled} of the time" if throttled else ", never throttled"),

@@ -183,7 +183,7 @@ def _best(
         if isinstance(record, Unreadable):
             unreadable.append(record)
             continue
-        if _is_of_something_else(record, is_step=name in project.history):
+        if _is_of_something_else(record, project.experiment(name), name in project.history):
             continue
         former = former or not any(_part(record, variant) for variant in variants)
         for index, variant in list(waiting.items()):
@@ -200,10 +200,12 @@ def _best(
     return best, unreadable, former
 
 
-def _is_of_something_else(record: Record, is_step: bool) -> bool:
-    """Whether --set changed its candidates, or --size or --l2 a step, which other steps are
-    compared with."""
-    return bool(record.overrides) or (is_step and bool(unusual(record)))
+def _is_of_something_else(record: Record, experiment: Experiment, is_step: bool) -> bool:
+    """Whether --set changed its candidates; --size what was timed, of an experiment that names a
+    size; or --size or --l2 a step, which other steps are compared with."""
+    other_size = experiment.size and record.measurement and record.size != experiment.size
+    as_a_step = is_step and not experiment.size and unusual(record)
+    return bool(record.overrides or other_size or as_a_step)
 
 
 def of_profiles(project: Project, name: str, tree: Tree) -> tuple[StandingProfile, ...]:

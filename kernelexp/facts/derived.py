@@ -42,6 +42,7 @@ def derive(figures: Mapping[str, float | str]) -> Iterator[tuple[str, float]]:
     yield from _derive_stalls(numbers, busy)
 
 
+_SHARE = re.compile(r"stall_(\w+)_percent")
 _STALLED = re.compile(r"smsp__warps_issue_stalled_(\w+)\.avg\.pct_of_peak_sustained_active")
 
 
@@ -51,6 +52,13 @@ def substitute(name: str) -> str:
     if match is None:
         return ""
     return "issue_slots_busy_percent" if match[1] == "selected" else f"stall_{match[1]}_percent"
+
+
+def stall(name: str) -> str:
+    """The reason that a share of the warp slots is of, ncu's own or derived: `long scoreboard`;
+    empty for any other figure."""
+    match = _STALLED.fullmatch(name) or _SHARE.fullmatch(name)
+    return _singular(match[1]).replace("_", " ") if match else ""
 
 
 def is_derived(name: str) -> bool:

@@ -2,7 +2,7 @@
 
 A process is one draw of where code and data lie, so its thousand pairs are one observation: its
 median log ratio. The interval is Student's t over those medians. Alternatives and what they reach
-are in docs/methodology.md, from benchmarks/verdict_simulation.py.
+are in docs/verdicts.md, from benchmarks/verdict_simulation.py.
 """
 
 from __future__ import annotations

@@ -388,10 +388,15 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
         factor = base_us * (effect.ratio if effect else 1.0) / own.median_us
         return msgspec.structs.replace(
             own,
-            median_us=own.median_us * factor,
-            low_us=own.low_us * factor,
-            high_us=own.high_us * factor,
+            median_us=_round(own.median_us * factor),
+            low_us=_round(own.low_us * factor),
+            high_us=_round(own.high_us * factor),
         )
 
     def _alone(self, arm: str) -> Times | None:
         return next((times for times in self.times if times.arm == arm), None)
+
+
+def _round(value: float) -> float:
+    """To 12 digits, so that a product of floats reads 37753 and not 37752.99999999998."""
+    return float(f"{value:.12g}")

@@ -271,15 +271,16 @@ def _printed(printed: PrintedSamples, times: Times) -> dict[str, PrintedResult]:
     return results
 
 
-USUAL_SIZES = ("full", "")
-"""What a kernel is timed at where no other size is asked for; a program has none."""
+def is_usual(size: str) -> bool:
+    """Whether a size is what is timed where no other is asked for; a program has none."""
+    return size in ("full", "")
 
 
 def unusual(record: Record) -> tuple[str, ...]:
     """How the conditions of its times are not the usual ones, as in "size small"."""
     if record.measurement is None:
         return ()
-    size = () if record.size in USUAL_SIZES else (f"size {record.size}",)
+    size = () if is_usual(record.size) else (f"size {record.size}",)
     return (*size, "L2 warm") if record.measurement.options.l2 == "hot" else size
 
 

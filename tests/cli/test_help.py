@@ -38,7 +38,11 @@ def test_an_example_is_a_line_to_copy_with_options_that_there_are(kx: Kx, name: 
     lines = examples.partition("\n\n")[0].splitlines()
     for line in lines:
         assert line.startswith(f"      kernelexp {name} ")
-        options = {word.partition("=")[0] for word in shlex.split(line) if word.startswith("--")}
+        options = {
+            word.partition("=")[0]
+            for word in shlex.split(line)
+            if word.startswith("--") and word != "--"
+        }
         assert all(f" {option} " in shown.partition("\nOptions:")[2] for option in options)
     assert bool(lines) == ("For example" in (COMMANDS[name].help or ""))
 
@@ -69,7 +73,7 @@ def test_help_imports_no_command() -> None:
             "run --marign 3",
             "there is no option '--marign', but there is --margin; see kernelexp run --help.",
         ),
-        ("diff", "BEFORE is missing; see kernelexp diff --help."),
+        ("diff", "A is missing; see kernelexp compare --help."),
         ("show F3 F4", "one argument too many: F4; see kernelexp show --help."),
         ("new --row", "--row needs a value; see kernelexp new --help."),
         ("shov F3", "there is no command 'shov', but there is show; see kernelexp --help."),

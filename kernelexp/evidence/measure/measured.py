@@ -35,12 +35,17 @@ class Measuring(msgspec.Struct, frozen=True, kw_only=True):
     options: Options = Options()
     margin: float = 0.01
     size: str = SIZE
+    """Empty: that of the experiment, which at() puts in."""
     budget_s: float | None = None
     """Instead of that of the options; None: 30 s, and 5 s for each candidate after the first."""
     goal: racing.Goal = "verdicts"
     """What several candidates are raced for."""
     journals: Path | None = None
     """A folder for the samples of what is under way; None: a measurement that is killed is lost."""
+
+    def at(self, size: str) -> Measuring:
+        """At the size that an experiment names, where none is given; else at the full one."""
+        return msgspec.structs.replace(self, size=self.size or size or SIZE)
 
     def of_arms(self, count: int) -> Options:
         """The options for so many arms, the baseline among them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from kernelexp.dossier import expected
 from kernelexp.dossier.standing import Standing, Standings
 from kernelexp.judge.consistency import says_problem
 from kernelexp.model.arm import Arm
@@ -255,6 +256,13 @@ def _section(name: str, entry: Standings) -> Iterator[Block]:
     yield from _words(entry)
 
 
+_HYPOTHESIS = {
+    "": "Hypothesis",
+    "reworded": "Hypothesis (reworded since it was measured, with the same figures)",
+    "edited": "Hypothesis (edited since it was measured)",
+}
+
+
 def _words(entry: Standings) -> Iterator[Block]:
     """What people wrote about an experiment."""
     experiment = entry.experiment
@@ -262,7 +270,7 @@ def _words(entry: Standings) -> Iterator[Block]:
         yield Labelled("Decision", experiment.decision)
     for sentence in decided(entry):
         yield Labelled("Decided", sentence)
-    yield Labelled("Hypothesis", experiment.hypothesis)
+    yield Labelled(_HYPOTHESIS[expected.rewritten(entry)], experiment.hypothesis)
     if experiment.changes:
         yield Labelled("Changes", "")
         yield Items(tuple(experiment.changes))

@@ -11,9 +11,11 @@ from kernelexp.dossier import comparability
 from kernelexp.dossier.dossiers import Dossier
 from kernelexp.dossier.standing import Standing
 from kernelexp.facts import metrics, widths
-from kernelexp.judge.bounds import NEAR, Use, nearest, uses_of_both
+from kernelexp.judge import bottleneck
+from kernelexp.judge.bounds import Use, nearest, uses_of_both
+from kernelexp.judge.causes import Cause, Differing, Told, differing
 from kernelexp.judge.expectations import Judged, judge
-from kernelexp.judge.explanation import Question, Told, differences, moved, questions
+from kernelexp.judge.explanation import Question, moved, questions, slowdown
 from kernelexp.model.arm import Verdict
 from kernelexp.model.axes import AxisValue, spell_point
 from kernelexp.model.experiment import Experiment
@@ -31,7 +33,9 @@ from kernelexp.report.document.document import (
 )
 from kernelexp.report.variants import bounds, expectations
 
-_SHOWN = 12
+_WITH_IT = 3
+_WAITS = 5
+_FACTOR = 9.0
 T = TypeVar("T")
 
 
@@ -44,7 +48,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     baseline: Dossier
     candidate: Dossier
     judged: tuple[Judged, ...]
-    differences: tuple[Told, ...]
+    differing: Differing
     uses: tuple[tuple[Use, ...], tuple[Use, ...]]
     questions: tuple[Question, ...]
 
@@ -67,7 +71,7 @@ def assemble(
         baseline=one,
         candidate=other,
         judged=judge(written.expectations[number - 1], *arms, margin, name),
-        differences=differences(*arms),
+        differing=differing(one.case, other.case, slowdown(*arms)),
         uses=uses_of_both(one.case, other.case),
         questions=tuple(questions(one.case, other.case, name)),
     )
@@ -88,8 +92,10 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict | None
     run: str | None
     changed_since: tuple[str, ...]
+    conclusion: tuple[str, ...]
+    """What the arms are bound by."""
     expectations: tuple[Judged, ...]
-    differences: tuple[Told, ...]
+    differences: Differing
     uses: OfBoth[tuple[Use, ...]]
     nearest: OfBoth[str | None]
     """The limit that is nearest."""
@@ -113,8 +119,9 @@ def to_values(found: Explanation) -> Explained:
         verdict=standing.verdict,
         run=standing.record.run if standing.record else None,
         changed_since=standing.changed,
+        conclusion=tuple(conclusions(found)),
         expectations=found.judged,
-        differences=found.differences,
+        differences=found.differing,
         uses=OfBoth(baseline=found.uses[0], candidate=found.uses[1]),
         nearest=OfBoth(
             baseline=near.resource if near else None,
@@ -146,11 +153,20 @@ def render(found: Explanation) -> Iterator[Block]:
     yield from refused
     if refused:
         return
-    yield from _differences(found.differences)
+    for sentence in conclusions(found):
+        yield paragraph(sentence)
+    yield from _differences(found.differing)
     yield from _limits(found)
     if found.questions:
         yield paragraph(Span("What would decide:", "strong"))
         yield Items(tuple(_by_command(found.questions)))
+
+
+def conclusions(found: Explanation) -> Iterator[str]:
+    """What either arm is bound by, the sentence that an expert would begin with."""
+    one, other = found.uses
+    yield moved(one, other)
+    yield bottleneck.conclude(found.candidate.case, other, "The candidate")
 
 
 def _sides(found: Explanation) -> tuple[tuple[str, Dossier], ...]:
@@ -193,34 +209,72 @@ def _verdict(standing: Standing) -> Block:
     )
 
 
-def _differences(told: Sequence[Told]) -> Iterator[Block]:
-    if not told:
-        yield paragraph("No figure differs, of those that both arms have.")
+def _differences(differing: Differing) -> Iterator[Block]:
+    causes = differing.causes
+    if not causes and not differing.waits:
+        yield paragraph("Nothing differs that could explain some of the time.")
         return
-    shown, rest = told[:_SHOWN], len(told) - _SHOWN
     rows: list[tuple[Cell, ...]] = [
         (
-            each.label,
-            _value(each.before),
-            _value(each.after),
-            "" if each.change is None else f"{100 * each.change:+.1f}%",
-            each.kind,
-            each.way,
+            f"{number}.",
+            cause.leader.label,
+            _value(cause.leader.before),
+            _value(cause.leader.after),
+            _change(cause.leader),
+            _explains(cause),
         )
-        for each in shown
-        if not isinstance(each.before, str)
+        for number, cause in enumerate(causes, 1)
     ]
-    header = ("differs most", "baseline", "candidate", "change", "kind", "goes")
     if rows:
-        width = len(header) if any(each.way for each in shown) else len(header) - 1
-        yield table(
-            header[:width], (row[:width] for row in rows), numbers=(1, 2, 3), unwrapped=(4,)
+        header = ("", "differs most", "baseline", "candidate", "change", "explains")
+        yield table(header, rows, numbers=(0, 2, 3, 4, 5))
+    yield Items(tuple(map(_with_it, causes)))
+    if any(cause.leader.explains is not None for cause in causes):
+        yield paragraph(
+            "Explains: the time that the chip needs for the change, of the baseline's, at most.",
+            style="dim",
         )
-    for each in shown:
-        if isinstance(each.before, str):
-            yield paragraph(f"{each.label} ({each.kind}): {each.before} → {each.after}")
-    if rest > 0:
-        yield paragraph(f"{rest} more differ (--json has them).", style="dim")
+    yield from _waits(differing.waits)
+    if differing.small:
+        yield paragraph(f"{differing.small} more differ and explain nothing.", style="dim")
+
+
+def _with_it(cause: Cause) -> str:
+    """Where a cause's figures are from, which way it goes, and what else it changed, in a line."""
+    others = [
+        f"{told.label} {_value(told.before)} → {_value(told.after)}"
+        for told in cause.told[1 : 1 + _WITH_IT]
+    ]
+    rest = len(cause.told) - 1 - len(others)
+    goes = f"noise: {cause.noise}" if cause.noise else cause.leader.way
+    about = ", ".join(filter(None, (cause.leader.kind, goes)))
+    words = "; ".join(others) + (f"; {rest} more" if rest else "")
+    return f"{cause.name} ({about})" + (f": {words}." if words else ".")
+
+
+def _change(told: Told) -> str:
+    """In percent; many times as much is a factor."""
+    if told.change is None:
+        return ""
+    if told.change >= _FACTOR:
+        return f"x {1 + told.change:,.0f}"
+    return f"{100 * told.change:+.1f}%"
+
+
+def _explains(cause: Cause) -> str:
+    share = cause.leader.explains
+    return "" if share is None or cause.noise else f"{share:+.1f}%"
+
+
+def _waits(waits: Sequence[Told]) -> Iterator[Block]:
+    """Where warps wait, by points."""
+    rows = [
+        (told.label, f"{told.before:.2f}%", f"{told.after:.2f}%", f"{told.points:+.2f}")
+        for told in waits[:_WAITS]
+    ]
+    if rows:
+        header = ("of the warp slots", "baseline", "candidate", "points")
+        yield table(header, rows, numbers=(1, 2, 3))
 
 
 def _value(value: metrics.Value) -> str:
@@ -232,15 +286,6 @@ def _value(value: metrics.Value) -> str:
 def _limits(found: Explanation) -> Iterator[Block]:
     one, other = found.uses
     yield from bounds.render({"baseline": one, "candidate": other})
-    yield paragraph(moved(one, other))
-    near = nearest(other)
-    if near and near.percent is not None and near.percent < NEAR:
-        yield paragraph(
-            f"The candidate is below {NEAR:.0f}% of every limit that is known: what it waits for "
-            "is latency, or a limit that is not known."
-        )
-    if words := _stalls(found):
-        yield paragraph(words)
     if found.candidate.case.power:
         yield paragraph(f"Power, of all arms together: {found.candidate.case.power}.")
     for name, side in (("baseline", found.baseline), ("candidate", found.candidate)):
@@ -251,24 +296,6 @@ def _limits(found: Explanation) -> Iterator[Block]:
             yield paragraph(f"{name}: {words}.", style="warn")
     if scaled := found.candidate.case.scaled:
         yield paragraph(f"Emulated counters of the full problem: {scaled}.", style="dim")
-
-
-def _stalls(found: Explanation) -> str:
-    """The largest stall of each arm, where both were profiled."""
-    words = []
-    for name, side in (("baseline", found.baseline), ("candidate", found.candidate)):
-        begin, end = "smsp__average_warps_issue_stalled_", "_per_issue_active.ratio"
-        profiled = side.case.arm.profiled
-        stalls = {
-            key.removeprefix(begin).removesuffix(end): float(value)
-            for key, value in (profiled.figures if profiled else {}).items()
-            if key.startswith(begin) and key.endswith(end) and isinstance(value, int | float)
-        }
-        stalls.pop("selected", None)
-        if stalls:
-            most = sorted(stalls, key=lambda each: -stalls[each])[:3]
-            words.append(f"{name} {', '.join(f'{each} {stalls[each]:.2f}' for each in most)}")
-    return f"Stalled warps per issue (profiled): {'; '.join(words)}." if words else ""
 
 
 def _by_command(questions: Sequence[Question]) -> Iterator[str]:

@@ -8,6 +8,7 @@ import msgspec
 
 from kernelexp.dossier.dossiers import Dossier
 from kernelexp.facts import widths
+from kernelexp.judge import bottleneck
 from kernelexp.judge.bounds import Use
 from kernelexp.judge.opportunity import Opportunity, Suppressed
 from kernelexp.model.arm import AccessWidths
@@ -23,6 +24,8 @@ class Offered(msgspec.Struct, frozen=True, kw_only=True):
     """What could be gained in a variant, and which warnings of it are false."""
 
     variant: str
+    conclusion: str
+    """What the kernel is bound by."""
     opportunities: tuple[Opportunity, ...]
     suppressed: tuple[Suppressed, ...]
     uses: tuple[Use, ...]
@@ -41,6 +44,7 @@ def to_values(
     """The same, for programs."""
     return Offered(
         variant=dossier.case.label,
+        conclusion=bottleneck.conclude(dossier.case, uses),
         opportunities=tuple(found),
         suppressed=tuple(suppressed),
         uses=tuple(uses),
@@ -58,7 +62,8 @@ def render(
 ) -> Iterator[Block]:
     """Largest estimate first."""
     yield Heading(f"{dossier.case.label}: opportunities")
-    yield paragraph(_evidence(dossier))
+    yield paragraph(bottleneck.conclude(dossier.case, uses))
+    yield paragraph(_evidence(dossier), style="dim")
     words = widths.summarize(dossier.case.arm.emulated)
     if words and not dossier.case.arm.counted:
         yield paragraph(f"Emulated: {words}.", style="warn")
@@ -73,7 +78,7 @@ def render(
             (f"{number}.", _estimate(each), each.issue, each.kind)
             for number, each in enumerate(found, 1)
         ]
-        yield table(("", "at most", "issue", "kind"), rows, numbers=(0, 1), unwrapped=(3,))
+        yield table(("", "about", "issue", "kind"), rows, numbers=(0, 1), unwrapped=(3,))
     else:
         yield paragraph("No rule found anything.")
     for number, each in enumerate(found, 1):
@@ -87,8 +92,8 @@ def render(
         yield paragraph(f"{warning.rule}{said}: {warning.why}.", indent=2)
     yield from bounds.render({"": uses})
     yield paragraph(
-        "At most: the share of the time that would be saved if nothing took its place. The "
-        "estimates do not add up.",
+        "About: the share of the time that would be saved, until the next limit holds the kernel. "
+        "The estimates do not add up.",
         style="dim",
     )
 
@@ -98,7 +103,10 @@ def _evidence(dossier: Dossier) -> str:
     parts = ["built"] if case.arm.build else []
     if case.counters:
         isa = "SASS" if case.counts_sass else "PTX"
-        parts.append(f"emulated, counted on {isa}, for the full problem {case.scaled}")
+        how = f"for the full problem {case.scaled}"
+        if case.ratios_of:
+            how = f"at size '{case.ratios_of}' (tiles() in problem.py would scale the counts)"
+        parts.append(f"emulated, counted on {isa}, {how}")
     if case.arm.measured:
         parts.append(f"measured, {figures.timed(case.arm)} on {case.arm.measured.device}")
     elif case.arm.published:
@@ -125,6 +133,8 @@ def _details(number: int, each: Opportunity, dossier: Dossier) -> Block:
     parts = [each.reckoning] if each.reckoning else []
     if each.line:
         parts.append(f"most of it at {each.line}")
+    if each.also:
+        parts.append(f"ncu on the same cause: {', '.join(each.also)}")
     parts += map(widths.spell, _other_widths(dossier, each))
     return paragraph(Span(f"{number}. {each.rule}: ", "strong"), "; ".join(parts) + ".")
 

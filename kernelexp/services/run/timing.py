@@ -46,10 +46,12 @@ def take(
     shared: RunContext,
     arms: Sequence[Arm],
     launches: Mapping[str, Sequence[Launch]] | None = None,
+    size: str = "",
 ) -> Timed:
     """Times what can be timed, the baseline first; raises what keeps a GPU from timing it.
 
-    `launches` are those of arms, by name, that the project's own problem.py does not launch.
+    `size` is the experiment's own. `launches` are those of arms, by name, that the project's own
+    problem.py does not launch.
     """
     measuring, session = shared.settings.measuring, shared.session
     root, limits, executor = shared.project.root, session.limits, session.executor
@@ -64,6 +66,7 @@ def take(
         return Timed(why_not=gpus.why_none)
     if measuring is None or names[0] not in usable or len(usable) < 2:
         return Timed(why_not="there is nothing to time.")
+    measuring = measuring.at(size)
     if program:
         measuring = msgspec.structs.replace(measuring, size="")
         run = programs.take(
