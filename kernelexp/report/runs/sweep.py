@@ -13,7 +13,7 @@ from kernelexp.facts import metrics
 from kernelexp.judge.plateau import AxisEffect, AxisFinding, Plateau
 from kernelexp.model.arm import Arm, Verdict
 from kernelexp.model.axes import spell, spell_point
-from kernelexp.model.record import Record, measurement_of
+from kernelexp.model.record import Record
 from kernelexp.model.text import printable
 from kernelexp.report.document import figures, heatmap, measurement
 from kernelexp.report.document.document import Block, Cell, Heading, Span, paragraph, status, table
@@ -130,10 +130,7 @@ def _ranking(record: Record, examined: SweepResults) -> Block:
         values = [spell_point(own)] if labels == _TOGETHER else map(spell, own.values())
         cells: list[Cell] = [sweep.row_of(record, name), *values]
         if timed:
-            # A time of a heat is of another GPU or of another hour.
-            is_last = measurement_of(record, name) is record.measurement
-            ms = figures.cell_of(arm) if is_last else ""
-            cells += [ms, _ratio(effect.printed[0]) if effect else ""]
+            cells += [figures.cell_of(arm), _ratio(effect.printed[0]) if effect else ""]
         cells += [figures.value(metric.read(arm))] if metric else []
         cells += [
             figures.value(summary.get("registers") if arm.has_code else None),
