@@ -65,7 +65,7 @@ def render(
         yield from tuning.summary(record, examined, record.tuning, best)
     yield from _race(record, examined)
     if examined.axes:
-        yield _axes(examined.axes, figures.compared(record.arms))
+        yield _axes(examined.axes, figures.compared(record.arms), record.margin)
     if examined.plateau:
         yield from _plateau(record, examined, examined.plateau)
     swept = sweep.swept_axes(record)
@@ -231,13 +231,14 @@ def _race(record: Record, examined: SweepResults) -> Iterator[Block]:
         )
 
 
-def _axes(axes: Sequence[AxisFinding], compared: str) -> Block:
+def _axes(axes: Sequence[AxisFinding], compared: str, margin: float) -> Block:
+    """What a change from the best value of each axis to the others does to the time."""
     rows: list[tuple[Cell, ...]] = []
     for axis in axes:
-        for number, effect in enumerate(axis.from_best() if axis.matters else (axis.largest,)):
+        for number, effect in enumerate(axis.shown()):
             values = f"{effect.before} → {effect.after}"
-            own = ("", "") if number else (axis.axis, _finding(axis))
-            rows.append((own[0], values, _change(effect), own[1]))
+            name = "" if number else axis.axis
+            rows.append((name, values, _change(effect), _finding(effect, margin)))
     return table(
         ("axis", "values", f"change of {compared}", "difference"),
         rows,
@@ -262,10 +263,11 @@ def _ratio(ratio: float) -> str:
     return f"{ratio:.1f}x" if ratio < 9.95 else f"{ratio:.0f}x" if ratio < 1e4 else "over 10000x"
 
 
-def _finding(each: AxisFinding) -> Cell:
-    if each.is_idle:
-        return f"{100 * each.largest.bound:.2f}% at most"
-    return Span("matters", "strong") if each.matters else "not settled"
+def _finding(effect: AxisEffect, margin: float) -> Cell:
+    """Of one pair of values: it matters where the interval of its own change leaves out zero."""
+    if effect.bound <= margin:
+        return f"{100 * effect.bound:.2f}% at most"
+    return Span("matters", "strong") if effect.is_proved else "not settled"
 
 
 def _plateau(record: Record, examined: SweepResults, flat: Plateau) -> Iterator[Block]:
