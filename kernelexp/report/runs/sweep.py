@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from kernelexp.facts import metrics
 from kernelexp.judge.plateau import AxisEffect, AxisFinding, Plateau
 from kernelexp.model.arm import Arm, Verdict
@@ -301,34 +303,46 @@ def _plateau(record: Record, examined: SweepResults, flat: Plateau) -> Iterator[
         )
 
 
-def mapped(record: Record) -> tuple[str, dict[str, float]]:
-    """What a map of the sweep shows, and its value for each arm that has one, less being better:
-    ratios to the baseline, or registers where nothing was timed."""
+class Mapped(msgspec.Struct, frozen=True, kw_only=True):
+    """What a map of a sweep shows."""
+
+    what: str
+    values: dict[str, float]
+    """Of each arm that has one; less is better."""
+    texts: dict[str, str]
+    """As the table above has them."""
+
+
+def mapped(record: Record) -> Mapped:
+    """Changes of the time, the figure that a search went by, or registers where nothing was
+    timed."""
     arms = dict(zip(record.names, record.arms, strict=True))
-    values = {
-        name: arm.measured.effect.ratio if arm.measured.effect else 1.0
-        for name, arm in arms.items()
-        if arm.measured
-    }
-    if values:
-        return figures.compared(record.arms).capitalize(), values
-    if metric := tuning.metric_of(record):
-        values = sweep.objective(record)
-        # Figures that reach 0 have no ratios.
-        return metric.label, values if min(values.values(), default=0.0) > 0.0 else {}
-    return "Registers per thread", {
-        name: float(metrics.summarize(arm)["registers"])
-        for name, arm in arms.items()
-        if arm.is_built and not arm.refused
-    }
+    effects = {name: arm.measured.effect for name, arm in arms.items() if arm.measured}
+    if effects:
+        return Mapped(
+            what=f"Change of {figures.compared(record.arms)}",
+            values={name: own.ratio if own else 1.0 for name, own in effects.items()},
+            texts={n: _ratio(own.printed[0]) if own else "base" for n, own in effects.items()},
+        )
+    metric = tuning.metric_of(record)
+    values = sweep.objective(record) if metric else {}
+    if metric is None:
+        metric = metrics.METRICS["launch__registers_per_thread"]
+        built = {name: arm for name, arm in arms.items() if arm.is_built and not arm.refused}
+        values = {name: float(metrics.summarize(arm)["registers"]) for name, arm in built.items()}
+    # Figures that reach 0 have no ratios.
+    possible = values if min(values.values(), default=0.0) > 0.0 else {}
+    texts = {name: figures.value(metric.read(arms[name])) for name in possible}
+    what = metric.label[0].upper() + metric.label[1:]
+    return Mapped(what=what, values=possible, texts=texts)
 
 
 def _map(record: Record, down: str, across: str) -> Iterator[Block]:
     arms = dict(zip(record.names, record.arms, strict=True))
-    what, values = mapped(record)
-    if values:
-        yield paragraph(Span(what, "strong"))
-        yield from heatmap.render(arms, values, across, down, record.margin)
+    shown = mapped(record)
+    if shown.values:
+        yield paragraph(Span(shown.what, "strong"))
+        yield from heatmap.render(arms, shown.values, shown.texts, (across, down), record.margin)
 
 
 def to_csv(record: Record) -> str:
