@@ -29,10 +29,14 @@ def test_every_file_of_the_package_is_in_the_wheel(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("*.whl")
     packed = set(zipfile.ZipFile(wheel).namelist())
     files = {
-        f"kernelexp/{path.relative_to(source / 'kernelexp').as_posix()}"
-        for folder in (source / "kernelexp", source / "kernelexp/system/include")
+        path.relative_to(source).as_posix()
+        for folder in (
+            source / "kernelexp",
+            source / "kernelexp/system/include",
+            source / "warpsim",
+        )
         for path in folder.rglob("*")
-        if path.is_file()
+        if path.is_file() and "docs" not in path.parts
     }
     assert files - packed == set()
-    assert "kernelexp/system/include/export.cuh" in packed
+    assert {"kernelexp/system/include/export.cuh", "warpsim/runtime/cudart/exports.map"} <= packed

@@ -110,6 +110,27 @@ def _run(
     """One launch, on the memory that the one before it left."""
     started = time.perf_counter()
     execution = Execution(program.image, launch, arrays, unwritten, schedule, before)
+    return _execute(program, execution, schedule, limit, started), execution.world
+
+
+def run_on(
+    program: DecodedProgram,
+    launch: Launch,
+    world: GlobalLayout,
+    *,
+    schedule: Schedule | None = None,
+    limit: int = 200_000_000,
+) -> Result:
+    """Executes one launch on memory that outlives it."""
+    started = time.perf_counter()
+    schedule = schedule or Schedule()
+    execution = Execution(program.image, launch, {}, frozenset(), schedule, world=world)
+    return _execute(program, execution, schedule, limit, started)
+
+
+def _execute(
+    program: DecodedProgram, execution: Execution, schedule: Schedule, limit: int, started: float
+) -> Result:
     count = _Count()
     hang: tuple[Waiter, ...] = ()
     given_up, begun = False, 0
@@ -131,8 +152,7 @@ def _run(
     counters = collect(program.sites, execution.tallies, count)
     given_up |= bool(hang)
     seconds = time.perf_counter() - started
-    result = _result(schedule, execution, hang, counters, seconds, given_up=given_up)
-    return result, execution.world
+    return _result(schedule, execution, hang, counters, seconds, given_up=given_up)
 
 
 def _result(

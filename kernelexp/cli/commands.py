@@ -34,6 +34,7 @@ GROUPS = {
         "compare": "Rank what changed between two variants, runs, profiles.",
         "inspect": "Show what the compiler made: builds, SASS, cost by line.",
         "emulate": "Execute variants on the CPU: result, barriers, counters.",
+        "exec": "Run any CUDA program without a GPU, and check it.",
         "profile": "Profile variants with ncu, or import what ncu printed.",
         "history": "Follow a variant through commits; find the bad one.",
     },

@@ -56,7 +56,7 @@ def print_text(text: str) -> None:
     sys.stdout.write(text)
 
 
-def print_document(document: Document, markdown: bool = False) -> None:
+def print_document(document: Document, markdown: bool = False, *, stderr: bool = False) -> None:
     if markdown:
         from kernelexp.report.document import markdown as rendering
 
@@ -64,7 +64,7 @@ def print_document(document: Document, markdown: bool = False) -> None:
         return
     from kernelexp.report.document import terminal
 
-    console = _console()
+    console = _console(stderr)
     if console.is_terminal:
         for renderable in terminal.render(document):
             console.print(renderable)
@@ -73,7 +73,8 @@ def print_document(document: Document, markdown: bool = False) -> None:
         for renderable in terminal.render(document):
             console.print(renderable)
     # Without the spaces that fill tables to their width.
-    print_text("\n".join(line.rstrip() for line in captured.get().split("\n")))
+    text = "\n".join(line.rstrip() for line in captured.get().split("\n"))
+    (sys.stderr if stderr else sys.stdout).write(text)
 
 
 def prepare_output() -> None:

@@ -43,11 +43,11 @@ def library(root: Path) -> str:
         return ""
     sources = sorted(SOURCES.glob("*.cpp"))
     name = f"{_key(compiler, sources)}.so"
-    folders = [folder for folder in _folders(root) if not _forbids_execution(folder)]
-    for folder in folders:
+    usable = folders(root)
+    for folder in usable:
         if (folder / name).is_file():
             return str(folder / name)
-    paths = (_make(compiler, sources, folder / name) for folder in folders)
+    paths = (_make(compiler, sources, folder / name) for folder in usable)
     return next(filter(None, paths), "")
 
 
@@ -64,6 +64,11 @@ def _extensions() -> str:
     """The extensions of its instruction set that this processor has, as Linux lists them."""
     with PROCESSOR.open() as lines:  # of the first of them: Linux takes a while to list all
         return next((line for line in lines if line.startswith(("flags", "Features"))), "")
+
+
+def folders(root: Path) -> list[Path]:
+    """Where compiled code may be kept and executed, the user's folder first."""
+    return [folder for folder in _folders(root) if not _forbids_execution(folder)]
 
 
 def _folders(root: Path) -> Iterator[Path]:

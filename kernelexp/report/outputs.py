@@ -22,6 +22,7 @@ VERSIONS = {
     "evaluate": 1,
     "build": 1,
     "emulate": 1,
+    "exec": 1,
     "recount": 1,
     "decisions": 1,
     "plot": 1,
@@ -119,6 +120,7 @@ def types() -> dict[str, Any]:
     from kernelexp.services import again, doctor, evaluation
     from kernelexp.services.calibration import Calibrated
     from kernelexp.services.check import gates
+    from kernelexp.services.execution import Executed
     from kernelexp.services.profiling import Profiling
     from kernelexp.services.recounting import Recounted
     from kernelexp.services.revisions import bisecting, timeline
@@ -130,6 +132,7 @@ def types() -> dict[str, Any]:
         "evaluate": evaluation.Evaluation,
         "build": dict[str, Arm],
         "emulate": list[Emulation],
+        "exec": Executed,
         "recount": list[Recounted],
         "decisions": decisions.Made,
         "plot": list[Chart],

@@ -38,7 +38,11 @@ def test_an_example_is_a_line_to_copy_with_options_that_there_are(kx: Kx, name: 
     lines = examples.partition("\n\n")[0].splitlines()
     for line in lines:
         assert line.startswith(f"      kernelexp {name} ")
-        options = {word.partition("=")[0] for word in shlex.split(line) if word.startswith("--")}
+        options = {
+            word.partition("=")[0]
+            for word in shlex.split(line)
+            if word.startswith("--") and word != "--"
+        }
         assert all(f" {option} " in shown.partition("\nOptions:")[2] for option in options)
     assert bool(lines) == ("For example" in (COMMANDS[name].help or ""))
 

@@ -27,7 +27,6 @@ using kx::kBarrier;
 using kx::kConstant;
 using kx::kLanes;
 using kx::kOutside;
-using kx::kPage;
 using kx::kThread;
 using kx::kSiteBits;
 using kx::kThreadBits;
@@ -262,8 +261,9 @@ bool load(Memory& memory, const Access& access, bool pairs, bool coherent, uint3
   for (int64_t row = 0; row < access.warps.rows; ++row) {
     int64_t* column = memory.read + access.warps.columns[row] * memory.units;
     all[row].every([&](int lane) {
-      int64_t* first = column + (all[row].offsets[lane] >> shift);
-      for (int unit = 0; unit < units; ++unit) first[unit] = access.epoch(row, lane);
+      const int64_t first = all[row].offsets[lane] >> shift;
+      for (int unit = 0; unit < units; ++unit) column[first + unit] = access.epoch(row, lane);
+      memory.touch(first, units, kx::kRead);
       return true;
     });
     take(row, all[row]);
@@ -331,7 +331,7 @@ bool store(Memory& memory, const Access& access, Permits permits, Give give) {
       for (int unit = 0; unit < units; ++unit) {
         memory.written[first + unit] = access.epoch(row, lane);
       }
-      memory.pages[first >> kPage] = memory.pages[(first + units - 1) >> kPage] = 1;
+      memory.touch(first, units, kx::kWrote);
       return true;
     });
     with_bytes(access.size, [&](auto bytes) {
@@ -456,8 +456,8 @@ bool move_matrices(Memory& memory, const Access& access, int matrices, bool tran
       for (int unit = 0; unit < units; ++unit) {
         history[first + unit] = access.epoch(row, lane_of(line, unit, units));
       }
+      memory.touch(first, units, stores ? kx::kWrote : kx::kRead);
       if (!stores) continue;
-      memory.pages[first >> kPage] = memory.pages[(first + units - 1) >> kPage] = 1;
       std::memset(memory.state + lanes.offsets[line], kWritten, access.size);
     }
     for (int matrix = 0; matrix < matrices; ++matrix) {

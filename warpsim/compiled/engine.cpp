@@ -81,7 +81,9 @@ extern "C" int kx_read_chunks(const Memory* memory, const Array* chunks, int64_t
       continue;
     }
     std::memcpy(to->data + kChunk * i, memory->data + at, kChunk);
-    if (now) std::fill_n(read + unit_at(*memory, at), units, now);
+    if (!now) continue;
+    std::fill_n(read + unit_at(*memory, at), units, now);
+    memory->touch(unit_at(*memory, at), units, kx::kRead);
   }
   return 0;
 }
@@ -106,7 +108,7 @@ extern "C" int kx_write_chunks(const Memory* memory, const Array* chunks, int64_
     std::memcpy(memory->data + at, from->data + kChunk * i, kChunk);
     std::memset(memory->state + at, kx::kWritten, kChunk);
     std::fill_n(memory->written + unit_at(*memory, at), units, now);
-    memory->pages[unit_at(*memory, at) >> kPage] = 1;
+    memory->touch(unit_at(*memory, at), units, kx::kWrote);
     return true;
   });
   return 0;

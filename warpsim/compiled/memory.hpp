@@ -27,6 +27,9 @@ struct Memory {
   // Of the last access, as Cost in access.py: wavefronts, ideal ones, sectors, ideal ones, tags,
   // conflicts, sectors of the L1, requests.
   int64_t cost[kCosts];
+
+  // Notes that units are written or read: what history.py looks at when a wave ends.
+  void touch(int64_t first, int64_t count, uint8_t how) const;
 };
 
 constexpr int kThreadBits = 20;
@@ -34,7 +37,13 @@ constexpr int64_t kThread = (1 << kThreadBits) - 1;
 constexpr int kSiteBits = 16;
 constexpr int kTime = kThreadBits + kSiteBits;  // the lowest bit of an epoch's time: see clocks.py
 constexpr int kPage = 12;
+constexpr uint8_t kWrote = 1, kRead = 2;
 constexpr uint8_t kOutside = 0, kUnwritten = 1, kWritten = 2, kConstant = 6, kBarrier = 10;
+
+inline void Memory::touch(int64_t first, int64_t count, uint8_t how) const {
+  pages[first >> kPage] |= how;
+  pages[(first + count - 1) >> kPage] |= how;
+}
 
 // Of the history: units are powers of two.
 inline int64_t unit_at(const Memory& memory, int64_t offset) {

@@ -138,6 +138,59 @@ def run(
     )
 
 
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """A process whose input and output were this one's own."""
+
+    returncode: int
+    seconds: float
+
+
+def run_attached(
+    argv: Sequence[str],
+    *,
+    cwd: Path | None,
+    env: Mapping[str, str],
+    timeout_s: float | None,
+    output: int | None,
+    meanwhile: Callable[[int], None],
+) -> Ended:
+    """Runs a process with this one's own terminal, input and errors, as run() does otherwise.
+
+    output: the file that its standard output goes to, if not this process's. meanwhile: called with
+    a file that can be read once the process has ended.
+    """
+    mark = f"{_start_watchdog()}{uuid.uuid4().hex[:12]}/"
+    environment = {**os.environ, **env, watchdog.MARK: mark}
+    begun = time.monotonic()
+    try:
+        process = subprocess.Popen(argv, cwd=cwd, env=environment, stdout=output)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise EnvironmentFault(f"{argv[0]} can't be started: {why}.") from None
+    with _running.lock:
+        _running.children[process] = (_thread.cancelled, mark)
+    limit = threading.Timer(timeout_s or 0, process.kill) if timeout_s else None
+    try:
+        if limit:
+            limit.start()
+        handle = os.pidfd_open(process.pid)
+        try:
+            meanwhile(handle)
+        finally:
+            os.close(handle)
+        process.wait()
+    except BaseException:
+        _end(process, mark)
+        raise
+    finally:
+        if limit:
+            limit.cancel()
+        with _running.lock:
+            _running.children.pop(process, None)
+            _running.stopped.discard(process)
+    return Ended(returncode=process.returncode, seconds=time.monotonic() - begun)
+
+
 def run_forked(module: str, *, stdin: str, timeout_s: float) -> Completed:
     """Runs the `main` of a module in a process of its own, as run() does, without its imports.
 

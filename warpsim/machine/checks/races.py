@@ -77,12 +77,14 @@ class Races:
     ) -> None:
         history, epochs = self.history, self.clocks.epoch(thread, site.number)
         columns = self.columns(warps)
+        history.note_read(units)
         if len(columns) == 1:
             history.read[columns[0]][units] = epochs
         else:
             history.read[self._column[warp], units] = epochs
 
     def _note_poll(self, units: Array, thread: Array, site: Site) -> None:
+        self.history.note_read(units)
         self.history.use([self.history.polls])
         self.history.read[self.history.polls][units] = self.clocks.epoch(thread, site.number)
 
@@ -233,6 +235,7 @@ class Races:
             bad = clocks.unfenced(self.space, issuer.seen, fenced, issuer.thread, writer)
             if bad.any():
                 self._report_engine("missing-proxy-fence", units, bad, writer, issuer, agent)
+        history.note_read(units)
         history.read[history.engines][units] = epoch
 
     def _reader(self, issuer: Issuer) -> tuple[Any, ...]:
@@ -259,7 +262,11 @@ class Races:
             *(offsets, base, width, self.arena.data, self.arena.state, self.history.unit),
             *(*self._reader(issuer), self._stamp(issuer, agent), data),
         )
-        return None if declined else data
+        if declined:
+            return None
+        for end in (0, width - 1):
+            self.history.note_read((offsets + (base + end)) // self.history.unit)
+        return data
 
     def engine_write(self, units: Array | slice, issuer: Issuer, agent: int) -> None:
         """A copy writes: its issuer must have seen the last uses of what it overwrites."""

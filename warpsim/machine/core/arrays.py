@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import mmap
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 Array: TypeAlias = NDArray[Any]
 Mask: TypeAlias = Array | Literal[True]
@@ -26,3 +28,20 @@ POISON: dict[int, int] = {1: 1, 8: 0xFF, 16: 0xFFF7, 32: 0xFFF7_FFF7, 64: 0xFFF7
 def first_true(mask: Array) -> tuple[int, ...]:
     """The index of the first element that is true; there must be one."""
     return tuple(map(int, np.unravel_index(int(mask.argmax()), mask.shape)))
+
+
+_NORESERVE = 0x4000
+"""MAP_NORESERVE of Linux, which the mmap module of Python 3.11 does not have."""
+_LARGE = 1 << 20
+
+
+def sparse_zeros(shape: tuple[int, ...], dtype: DTypeLike) -> Array:
+    """Zeros that take no memory and no time before they are touched, however many they are.
+
+    calloc() clears up to 32 MiB of what was in use before.
+    """
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    if size < _LARGE:
+        return np.zeros(shape, dtype)
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE
+    return np.frombuffer(mmap.mmap(-1, size, flags=flags), dtype).reshape(shape)

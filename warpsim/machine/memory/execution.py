@@ -52,8 +52,10 @@ class Execution:
         unwritten: frozenset[str],
         schedule: Schedule,
         before: GlobalLayout | None = None,
+        world: GlobalLayout | None = None,
     ) -> None:
-        """before: the global memory that an earlier launch of the same job left."""
+        """before: the global memory that an earlier launch of the same job left; world: memory that
+        is there already, instead of `arrays`."""
         self._first = schedule.first
         self.image = image
         self.launch = launch
@@ -70,8 +72,6 @@ class Execution:
         self.contended = False
         """Whether flags or atomics have met in an order that nothing decides."""
         self.printed: list[Printed] = []
-        self.allocated: dict[int, int] = {}
-        """Bytes that malloc() gave, by their address."""
         self.steps = 0
         """Warp instructions so far."""
         self.last_step: int | None = None
@@ -87,7 +87,7 @@ class Execution:
             image.variables, launch.dynamic_smem_bytes, image.uses_reserved_shared
         )
         self.local = LocalLayout(image.variables)
-        self.world = GlobalLayout(
+        self.world = world or GlobalLayout(
             image.variables, arrays, unwritten, image.heap_bytes, image.functions
         )
         if before:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from warpsim.machine.core.arrays import Array
+from warpsim.machine.core.arrays import Array, sparse_zeros
 from warpsim.machine.core.clocks import SITE_BITS, THREAD_BITS
 
 SITES = (1 << SITE_BITS) - 1 << THREAD_BITS
 """Of an epoch: the instruction."""
 PAGE = 12
-"""Units of a page, as a power of two: what nobody wrote to needs no looking at."""
+"""Units of a page, as a power of two: what nobody touched needs no looking at."""
+WROTE, READ = 1, 2
+"""Bits of a page."""
 
 
 class History:
@@ -22,8 +26,8 @@ class History:
     def __init__(self, size: int, unit: int, columns: int) -> None:
         units = size // unit
         self.unit = unit
-        self.written = np.zeros(units, np.int64)
-        self.relaxed = np.zeros(units, np.int64)
+        self.written = sparse_zeros((units,), np.int64)
+        self.relaxed = sparse_zeros((units,), np.int64)
         """By whom each was last written in a way that may meet others of its kind: it counts if
         nobody has written since."""
         self.columns = columns
@@ -32,12 +36,12 @@ class History:
         """For those of CTAs of earlier waves, and of engines."""
         self.polls = columns + 2
         """For volatile and relaxed reads, which may meet writes of their kind."""
-        self.read = np.zeros((columns + 3, units), np.int64)
+        self.read = sparse_zeros((columns + 3, units), np.int64)
         """By column."""
         self.used = np.zeros(0, np.int64)
         """Columns with any reader."""
-        self.pages = np.zeros((units >> PAGE) + 1, bool)
-        """Which pages anybody wrote to."""
+        self.pages = np.zeros((units >> PAGE) + 1, np.uint8)
+        """What was done to each."""
 
     def units_of(self, offsets: Array, size: int) -> Array:
         if size <= self.unit:
@@ -57,27 +61,35 @@ class History:
 
     def end_wave(self, epoch: int) -> None:
         """What was written and read so far was written and read at `epoch`."""
-        for page in np.flatnonzero(self.pages).tolist():
-            place = slice(page << PAGE, (page + 1) << PAGE)
+        for place in self._touched(WROTE):
             units, relaxed = self.written[place], self.relaxed[place]
             free = (relaxed == units) & (units != 0)
             relaxed[...] = np.where(free, epoch | units & SITES, 0)
             units[units != 0] = epoch | units[units != 0] & SITES
-        ordinary = np.zeros(len(self.written), np.int64)
-        for column in self.used[self.used != self.polls].tolist():
-            np.maximum(ordinary, self.read[column], out=ordinary)
-        polls = self.read[self.polls]
-        self.read = np.zeros_like(self.read)  # pages that nobody touches cost nothing
-        for column, reads in ((self.earlier, ordinary), (self.polls, polls)):
-            anybody = reads != 0
-            self.read[column, anybody] = epoch | reads[anybody] & SITES
+        for place in self._touched(READ):
+            reads = self.read[:, place]
+            ordinary = reads[self.used[self.used != self.polls]].max(axis=0, initial=0)
+            polls = reads[self.polls].copy()
+            reads[self.used] = 0
+            for column, last in ((self.earlier, ordinary), (self.polls, polls)):
+                reads[column] = np.where(last != 0, epoch | last & SITES, 0)
         self.used = np.array([self.earlier, self.polls])
+
+    def _touched(self, how: int) -> Iterator[slice]:
+        """The units of each run of pages that were."""
+        pages = np.flatnonzero(self.pages & how)
+        for run in np.split(pages, np.flatnonzero(np.diff(pages) > 1) + 1) if len(pages) else []:
+            yield slice(int(run[0]) << PAGE, (int(run[-1]) + 1) << PAGE)
 
     def note(self, units: Array) -> None:
         """Somebody writes to these."""
-        self.pages[units >> PAGE] = True
+        self.pages[units >> PAGE] |= WROTE
+
+    def note_read(self, units: Array) -> None:
+        """Somebody reads these."""
+        self.pages[units >> PAGE] |= READ
 
     def untouched(self, first: int, end: int) -> bool:
         """Whether nobody wrote to the bytes [first, end)."""
         low, high = first // self.unit >> PAGE, (end - 1) // self.unit >> PAGE
-        return not self.pages[low : high + 1].any()
+        return not (self.pages[low : high + 1] & WROTE).any()

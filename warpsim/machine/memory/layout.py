@@ -23,7 +23,8 @@ FUNCTIONS = 4 << 40
 """Of the addresses of functions, in the order of their definition."""
 CONSTANT_WINDOW = 5 << 40
 """Of SASS, whose constants have no generic addresses here."""
-GLOBAL_BASE = 0x7F << 40
+GLOBAL_BASE = 0x20 << 40
+"""Below where Linux puts the libraries and the stacks of a process that shares this memory."""
 WINDOW_BITS = 40
 WINDOW = (1 << WINDOW_BITS) - 1
 
@@ -169,6 +170,8 @@ class GlobalLayout:
         self.arrays = arrays
         self.maps = TensorMaps(GLOBAL_BASE)
         self.offsets: dict[str, int] = {}
+        self.allocated: dict[int, int] = {}
+        """Bytes that malloc() gave, by their address."""
         self._symbols: dict[str, int] = {}
         self._functions = {name: FUNCTIONS + 16 * i for i, name in enumerate(functions, 1)}
         end = _up(SCRATCH_BYTES + GUARD_BYTES, ALIGNMENT)

@@ -235,7 +235,8 @@ class Machine(Residents):
         """The wave has ended: what it leaves to the next one of the launch."""
         self.undefined.finish(self.world.arena.state)
         self.execution.announced = self.flags.announced()
-        self.world_races.end_wave()
+        if not self.is_last:
+            self.world_races.end_wave()
 
     def end_cta(self, cta: Cta) -> None:
         """All warps of a CTA have exited: what it leaves behind."""

@@ -125,19 +125,19 @@ def fail(thread: Thread, site: Site, condition: int, file: int, line: int) -> No
 
 def allocate(thread: Thread, size: int) -> int:
     """malloc(): a generic address, 0 if the heap is full."""
-    execution = thread.machine.execution
-    address = execution.world.reserve(size)
+    world = thread.machine.execution.world
+    address = world.reserve(size)
     if address:
-        execution.allocated[address] = size
+        world.allocated[address] = size
     return address
 
 
 def free(thread: Thread, site: Site, address: int) -> None:
     """free() of what malloc() gave."""
-    execution = thread.machine.execution
-    size = execution.allocated.pop(address, None)
+    world = thread.machine.execution.world
+    size = world.allocated.pop(address, None)
     if size is not None:
-        execution.world.release(address, size)
+        world.release(address, size)
     elif address:
         sentence = f"free() of {address:#x}, which malloc() did not give."
         thread.machine.report("heap", sentence, site, thread.place)

@@ -1,0 +1,232 @@
+"""Runs the programs of a published suite on the emulator, and prints a table of all of them.
+
+    python benchmarks/suites.py SUITE FOLDER [--time S] [--only NAME ...] [--results FILE]
+
+SUITE is hecbench, polybench or sanitizer, FOLDER a checkout of it; nothing is fetched, and it is
+built in that folder. A program that runs longer than --time is tried with smaller arguments; those
+that each was run with are in the table. `right` is what the program says of its own results. With
+--results, what is known of a program is kept in a file (JSON lines) and not done again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from kernelexp.model.errors import KernelexpError
+from kernelexp.services import execution
+from kernelexp.services.execution import Asked, Executed
+from kernelexp.system import toolchain
+from kernelexp.system.toolchain import Toolchain
+
+_WRONG = re.compile(
+    r"\bfail|mismatch|\berrors?\b(?!\s*(?:rate|bound|=\s*0|:\s*0))|incorrect|wrong", re.I
+)
+_RIGHT = re.compile(
+    r"\bpass|success|correct|verified|\bok\b|non-matching.*: 0\b|error.*[:=]\s*0(\.0*)?\b", re.I
+)
+_RUN = re.compile(r"^run:.*\n(?:\t.*\n)*", re.M)
+_SIGKILL = -9
+
+
+class Program(msgspec.Struct, frozen=True, kw_only=True):
+    """One program of a suite."""
+
+    name: str
+    folder: str
+    make: str
+    argv: tuple[str, ...]
+    """As its authors run it."""
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a program."""
+
+    name: str
+    outcome: str
+    """right, wrong, silent (no verdict of its own), failed, long, refused, unbuilt."""
+    argv: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
+    why: str = ""
+    seconds: float = 0.0
+    thread_instructions: int = 0
+    launches: int = 0
+
+
+def hecbench(root: Path) -> Iterator[Program]:
+    for folder in sorted((root / "src").glob("*-cuda")):
+        makefile = folder / "Makefile"
+        if not makefile.is_file():
+            continue
+        name = folder.name.removesuffix("-cuda")
+        argv = _argv(makefile.read_text(errors="replace"))
+        yield Program(
+            name=name,
+            folder=str(folder),
+            make="make clean >/dev/null 2>&1; make ARCH=sm_90a",
+            argv=argv,
+        )
+
+
+def _argv(makefile: str) -> tuple[str, ...]:
+    """How `make run` starts the program."""
+    section = _RUN.search(makefile)
+    name = re.search(r"^program\s*=\s*(\S+)", makefile, re.M)
+    program = name[1] if name else "main"
+    for line in section[0].splitlines()[1:] if section else []:
+        words = line.replace("$(LAUNCHER)", "").replace("$(program)", program).split()
+        words = [word for word in words if word not in ("@", "-")]
+        if words and words[0].lstrip("@").startswith("./"):
+            return (words[0].lstrip("@"), *words[1:])
+    return (f"./{program}",)
+
+
+_RENAMED = "-DcudaThreadSynchronize=cudaDeviceSynchronize -DcudaThreadExit=cudaDeviceReset"
+
+
+def polybench(root: Path) -> Iterator[Program]:
+    for makefile in sorted((root / "CUDA").glob("*/Makefile")):
+        (source,) = makefile.parent.glob("*.cu")
+        yield Program(
+            name=source.stem,
+            folder=str(makefile.parent),
+            make=f"nvcc -O2 -arch=sm_90a {_RENAMED} {source.name} -o main",
+            argv=("./main",),
+        )
+
+
+def sanitizer(root: Path) -> Iterator[Program]:
+    for folder in sorted(root.iterdir()):
+        for source in sorted(folder.glob("*.cu")) if folder.is_dir() else []:
+            yield Program(
+                name=f"{folder.name}/{source.stem}",
+                folder=str(folder),
+                make=f"nvcc -G0 -arch=sm_90a {source.name} -o {source.stem}",
+                argv=(f"./{source.stem}",),
+            )
+
+
+SUITES: dict[str, Callable[[Path], Iterator[Program]]] = {
+    "hecbench": hecbench,
+    "polybench": polybench,
+    "sanitizer": sanitizer,
+}
+
+
+def smaller(argv: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Arguments as they are with one repetition, then ever smaller ones."""
+    first, *given = argv
+    numbers = [at for at, word in enumerate(given) if word.isdigit()]
+    if not numbers:
+        yield tuple(argv)
+        return
+    once = list(given)
+    once[numbers[-1]] = "1" if int(given[numbers[-1]]) > 1 else given[numbers[-1]]
+    yield (first, *once)
+    for factor in (16, 256):
+        less = list(once)
+        for at in numbers:
+            if int(once[at]) > 16:
+                less[at] = str(max(16, int(once[at]) // factor))
+        if less != once:
+            yield (first, *less)
+
+
+def run(program: Program, tools: Toolchain, root: Path, limit_s: float) -> Row:
+    row = Row(name=program.name, outcome="unbuilt")
+    make = program.make
+    for argv in smaller(program.argv):
+        asked = Asked(
+            argv=argv, make=make, folder=Path(program.folder), timeout_s=limit_s, limit=10**12
+        )
+        with tempfile.TemporaryFile() as output:
+            begun = time.monotonic()
+            try:
+                executed = execution.execute(asked, tools, root, output=output.fileno())
+            except KernelexpError as error:
+                return Row(name=program.name, outcome="unbuilt", why=str(error)[-300:])
+            output.seek(0)
+            text = output.read().decode(errors="replace")
+        row = _row(program.name, argv, executed, text, time.monotonic() - begun)
+        if row.outcome != "long":
+            return row
+        make = ""
+    return row
+
+
+def _row(name: str, argv: Sequence[str], executed: Executed, text: str, seconds: float) -> Row:
+    why = executed.refused
+    if executed.refused:
+        outcome = "refused"
+    elif executed.returncode == _SIGKILL:
+        outcome = "long"
+    elif executed.returncode or _WRONG.search(text):
+        found = _WRONG.search(text)
+        line = text[max(0, found.start() - 60) : found.end() + 60] if found else ""
+        outcome, why = ("wrong" if found else "failed"), f"exit {executed.returncode}: {line!r}"
+    else:
+        outcome = "right" if _RIGHT.search(text) else "silent"
+    return Row(
+        name=name,
+        outcome=outcome,
+        argv=tuple(argv),
+        findings=tuple(
+            f"{each.name} {each.kernel} {each.where}: {each.sentence}" for each in executed.findings
+        ),
+        why=why,
+        seconds=executed.seconds,
+        thread_instructions=executed.thread_instructions,
+        launches=executed.launches,
+    )
+
+
+def show(rows: Sequence[Row]) -> None:
+    for row in rows:
+        instructions = f"{row.thread_instructions / 1e6:,.1f} M"
+        print(
+            f"{row.name:28} {row.outcome:8} {row.seconds:6.1f} s {instructions:>12} "
+            f"{len(row.findings):3} findings  {shlex.join(row.argv)}  {row.why[:200]!r}"
+        )
+    outcomes = [row.outcome for row in rows]
+    counts = ", ".join(f"{outcomes.count(each)} {each}" for each in sorted(set(outcomes)))
+    print(f"{len(rows)} programs: {counts}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("suite", choices=SUITES)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--time", type=float, default=120.0)
+    parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--results", type=Path)
+    options = parser.parse_args()
+    root = Path.cwd()
+    tools = toolchain.find(None, root / ".kernelexp")
+    lines = (
+        options.results.read_bytes().splitlines()
+        if options.results and (options.results.exists())
+        else []
+    )
+    rows = {row.name: row for row in (msgspec.json.decode(line, type=Row) for line in lines)}
+    for program in SUITES[options.suite](options.folder.resolve()):
+        wanted = program.name in options.only if options.only else program.name not in rows
+        if not wanted:
+            continue
+        row = rows[program.name] = run(program, tools, root, options.time)
+        print(f"{row.name}: {row.outcome} {row.why[:100]}", file=sys.stderr, flush=True)
+        if options.results:
+            with options.results.open("ab") as file:
+                file.write(msgspec.json.encode(row) + b"\n")
+    show([rows[name] for name in sorted(rows)])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,166 @@
+"""kernelexp exec: a CUDA program as it is, run without a GPU and checked."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from kernelexp.cli import common
+from kernelexp.cli.app import app
+from kernelexp.cli.console import print_document, print_json
+from kernelexp.cli.options import JsonOption, NvccOption
+from kernelexp.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from kernelexp.services.execution import Executed
+
+_SUFFIXES = (".cu", ".cpp", ".cc", ".cxx", ".c")
+
+
+_BEHIND = "behind"
+
+
+class _Parted(TyperCommand):
+    """A command that leaves the words after `--` to another program."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        at = args.index("--") if "--" in args else len(args)
+        ctx.meta[_BEHIND] = args[at + 1 :]
+        return super().parse_args(ctx, args[:at])
+
+
+@app.command("exec", cls=_Parted)
+def exec_(
+    context: typer.Context,
+    sources: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[SOURCE]... [-- PROGRAM|ARGS]...",
+            help="Sources to compile, then -- and the program's arguments; or -- and a program "
+            "linked with the shared runtime (nvcc -cudart shared).",
+        ),
+    ] = None,
+    device: Annotated[
+        str,
+        typer.Option(
+            "--device",
+            metavar="CARD",
+            help="The card that the program sees: H200, B200, L4, small.",
+        ),
+    ] = "H200",
+    flags: Annotated[
+        str, typer.Option("--flags", metavar="FLAGS", help="Flags of nvcc, as in '-O3 -DN=64'.")
+    ] = "",
+    make: Annotated[
+        str,
+        typer.Option("--make", metavar="COMMAND", help="Build the program with this first."),
+    ] = "",
+    kernel: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kernel", metavar="NAME", help="Report only on kernels with this in their names."
+        ),
+    ] = None,
+    launches: Annotated[
+        str, typer.Option("--launches", metavar="RANGE", help="Report only on these: 3, 1-3, 5-.")
+    ] = "",
+    limit: Annotated[
+        int,
+        typer.Option(
+            "--limit", metavar="N", min=1, help="Warp instructions after which a launch is ended."
+        ),
+    ] = 2_000_000_000,
+    junit: Annotated[
+        Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML too.")
+    ] = None,
+    sarif: Annotated[
+        Path | None, typer.Option("--sarif", metavar="FILE", help="Write SARIF too.")
+    ] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Show notes and a table of kernels too.")
+    ] = False,
+    json: JsonOption = False,
+    nvcc: NvccOption = None,
+) -> None:
+    """Run a CUDA program on this machine's CPU, and check its kernels and its calls.
+
+    The program's output and its exit code are its own; findings go to standard error. If the
+    program itself succeeds, findings turn the exit code into 4.
+
+    For example:
+        kernelexp exec main.cu util.cu -- 1024 100
+        kernelexp exec --make 'make ARCH=sm_90a' -- ./main 1024
+    """
+    from kernelexp.services import execution
+    from kernelexp.system import toolchain
+
+    argv = context.meta[_BEHIND]
+    _check_sources(sources or [])
+    for path in (junit, sarif):
+        if path:
+            common.require_folder(path)
+    if not sources and not argv:
+        raise UsageError("name sources to compile, or put -- before a program to run.")
+    asked = execution.Asked(
+        sources=tuple(sources or ()),
+        flags=tuple(shlex.split(flags)),
+        argv=tuple(argv),
+        make=make,
+        device=device,
+        kernels=tuple(kernel or ()),
+        launches=_ranges(launches),
+        limit=limit,
+    )
+    root = Path.cwd()
+    tools = toolchain.find(nvcc, root / ".kernelexp")
+    # With --json, standard output is one document: the program's own goes to standard error.
+    executed = execution.execute(asked, tools, root, output=sys.stderr.fileno() if json else None)
+    _show(executed, junit, sarif, verbose, json)
+    raise typer.Exit(execution.exit_code(executed))
+
+
+def _show(
+    executed: Executed, junit: Path | None, sarif: Path | None, verbose: bool, json: bool
+) -> None:
+    import msgspec
+
+    from kernelexp.report import programs as report
+    from kernelexp.system import wholefile
+
+    if junit:
+        wholefile.write(junit.resolve(), report.to_junit(executed).encode(), durable=False)
+    if sarif:
+        content = msgspec.json.format(msgspec.json.encode(report.to_sarif(executed)), indent=2)
+        wholefile.write(sarif.resolve(), content, durable=False)
+    if json:
+        print_json("exec", executed)
+    else:
+        print_document(report.render(executed, verbose), stderr=True)
+
+
+def _check_sources(sources: list[Path]) -> None:
+    for source in sources:
+        if source.suffix not in _SUFFIXES:
+            raise UsageError(
+                f"{str(source)!r} is not a source ({', '.join(_SUFFIXES)}): put -- before a "
+                "built program and before a program's arguments."
+            )
+        if not os.path.exists(source):
+            raise UsageError(f"there is no file {source}.")
+
+
+def _ranges(text: str) -> tuple[tuple[int, int], ...]:
+    """1-3,7,9- as pairs."""
+    found = []
+    for part in filter(None, text.split(",")):
+        first, dash, last = part.partition("-")
+        if not first.isdigit() or (last and not last.isdigit()):
+            raise UsageError(f"--launches {text!r} should be like 3, 1-3 or 5-.")
+        found.append((int(first), int(last) if last else (1 << 62) if dash else int(first)))
+    return tuple(found)

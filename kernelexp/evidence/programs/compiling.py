@@ -1,0 +1,70 @@
+"""Sources to a program that is linked with the emulator's CUDA runtime."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from kernelexp.model.errors import BuildError
+from kernelexp.system.process import processes
+from kernelexp.system.toolchain import Toolchain
+
+SUFFIXES = (".cu", ".cpp", ".cc", ".cxx", ".c")
+LIMIT_S = 900.0
+
+
+def link_flags(library: Path, arch: str) -> list[str]:
+    """What nvcc is given besides a program's own flags.
+
+    Line tables, so that findings name source lines; images that are not compressed, which take no
+    tool to read.
+    """
+    return [
+        *(f"-arch={arch}", "-lineinfo", "-Xcompiler=-g", "-compress-mode=none"),
+        *("-cudart=shared", f"-L{library}"),
+    ]
+
+
+def compile_program(
+    sources: Sequence[Path],
+    flags: Sequence[str],
+    tools: Toolchain,
+    library: Path,
+    arch: str,
+    made: Path,
+) -> str:
+    """Leaves the program at `made`; nvcc's warnings. BuildError in nvcc's own words."""
+    own = [] if any(each.startswith("-O") for each in flags) else ["-O2"]
+    own += [] if any("-std" in each for each in flags) else ["-std=c++17"]
+    argv = [tools.nvcc, *link_flags(library, arch), *own, *flags]
+    argv += [*map(str, sources), "-o", str(made)]
+    done = processes.run(argv, timeout_s=LIMIT_S)
+    if done.returncode != 0 or not made.is_file():
+        words = (done.stderr or done.stdout).strip()
+        raise BuildError(f"the program does not compile:\n{words}")
+    return done.stderr.strip()
+
+
+_WRAPPER = """#!/bin/sh
+# nvcc, as kernelexp exec has a build use it: linked with the emulator's CUDA runtime.
+exec {nvcc} "$@" {flags}
+"""
+
+
+def build_environment(folder: Path, tools: Toolchain, library: Path) -> dict[str, str]:
+    """Has a build of the user's own (make, cmake) compile and link for the emulator.
+
+    It finds an nvcc in `folder` that adds what link_flags() says to the flags that it is given.
+    """
+    flags = [each for each in link_flags(library, "") if not each.startswith("-arch")]
+    wrapper = folder / "nvcc"
+    wrapper.write_text(_WRAPPER.format(nvcc=shlex.quote(tools.nvcc), flags=shlex.join(flags)))
+    wrapper.chmod(0o755)
+    return {
+        "PATH": f"{folder}:{os.environ.get('PATH', '')}",
+        "CUDACXX": str(wrapper),
+        "NVCC": str(wrapper),
+        "LD_LIBRARY_PATH": f"{library}:{os.environ.get('LD_LIBRARY_PATH', '')}",
+    }

@@ -1,0 +1,191 @@
+"""The emulator's CUDA runtime as a shared library, made by the host compiler once per user.
+
+Its folder has what a program is linked with: libcudart.so, and a libcudart_static.a that names it,
+so that a build which asks for the static runtime gets this one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import importlib.util
+import platform
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import warpsim
+from kernelexp.evidence import native
+from kernelexp.model.errors import EnvironmentFault
+from kernelexp.system import wholefile
+from kernelexp.system.process import processes
+
+NAME = "libcudart.so.13"
+SOURCES = Path(warpsim.__file__).parent / "runtime" / "cudart"
+LIMIT_S = 180.0
+_FLAGS = ("-std=c++17", "-O2", "-fPIC", "-fvisibility=default", "-Wall")
+_DEVICE_RUNTIME = "libcudadevrt.a"
+"""Which nvcc links with whatever it links."""
+_ERRORS = 1100
+"""Error numbers are below."""
+_PER_THREAD = re.compile(r"(.+)_pt(?:sz|ds)")
+
+
+def folder(root: Path) -> Path:
+    """Where the library lies; EnvironmentFault where this machine can't make it."""
+    compiler = next(filter(None, map(shutil.which, native.COMPILERS)), None)
+    if compiler is None:
+        raise EnvironmentFault(
+            "the CUDA runtime of the emulator has to be compiled, and there is no C++ compiler: "
+            "install one (Debian, Ubuntu: apt install g++)."
+        )
+    genuine = _genuine()
+    sources = sorted(SOURCES.glob("*.cpp"))
+    key = _key(compiler, sources, genuine)
+    reasons = []
+    for place in native.folders(root):
+        made = place / f"cudart-{key}"
+        try:
+            if (made / NAME).is_file() or _make(compiler, sources, genuine, made):
+                return made
+        except OSError as error:
+            reasons.append(f"{place}: {error.strerror}")
+    raise EnvironmentFault(f"the CUDA runtime can't be written ({'; '.join(reasons)}).")
+
+
+def headers() -> Path:
+    """The toolkit's."""
+    return _genuine().parent.parent / "include"
+
+
+def _genuine() -> Path:
+    """NVIDIA's library, whose functions this one names."""
+    found_at = importlib.util.find_spec("nvidia")
+    for place in (found_at.submodule_search_locations or []) if found_at else []:
+        for found in sorted(Path(place).glob(f"cu*/lib/{NAME}")):
+            return found
+    raise EnvironmentFault(
+        f"{NAME} was not found: install kernelexp with its dependencies (nvidia-cuda-runtime)."
+    )
+
+
+def _key(compiler: str, sources: Sequence[Path], genuine: Path) -> str:
+    key = hashlib.sha256()
+    for file in (*sources, *sorted(SOURCES.glob("*.hpp")), SOURCES / "exports.map"):
+        key.update(file.read_bytes())
+    for file in (Path(compiler), genuine, Path(__file__)):
+        key.update(file.read_bytes())
+    key.update(repr(_FLAGS).encode())
+    return key.hexdigest()[:16]
+
+
+def _make(compiler: str, sources: Sequence[Path], genuine: Path, path: Path) -> bool:
+    import filelock
+
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with filelock.FileLock(path.with_suffix(".lock")):
+        if not (path / NAME).is_file():
+            with tempfile.TemporaryDirectory(suffix=".tmp", dir=path.parent) as made:
+                _compile(compiler, sources, genuine, Path(made))
+                finished = Path(made) / "finished"
+                finished.rename(path)
+    return True
+
+
+def _compile(compiler: str, sources: Sequence[Path], genuine: Path, place: Path) -> None:
+    generated = place / "generated.cpp"
+    generated.write_text(_generated(genuine))
+
+    def run(*arguments: str) -> None:
+        done = processes.run([compiler, *_FLAGS, *arguments], timeout_s=LIMIT_S)
+        if done.returncode != 0:
+            raise EnvironmentFault(
+                f"{compiler} does not compile the CUDA runtime: {done.stderr.strip()[:2000]}"
+            )
+
+    def compile_one(source: Path) -> None:
+        include = f"-I{genuine.parent.parent / 'include'}"
+        run(include, "-c", str(source), "-o", str(place / f"{source.stem}.o"))
+
+    every = [*sources, generated]
+    processes.parallel(compile_one, every)
+    finished = place / "finished"
+    finished.mkdir()
+    script = f"-Wl,--version-script={SOURCES / 'exports.map'}"
+    objects = [str(place / f"{source.stem}.o") for source in every]
+    run("-shared", *objects, f"-Wl,-soname,{NAME}", script, "-o", str(finished / NAME))
+    wholefile.sync(finished / NAME)
+    (finished / "libcudart.so").symlink_to(NAME)
+    (finished / "libcudart_static.a").write_text(f"INPUT ( {NAME} )\n")
+    shutil.copy(genuine.parent / _DEVICE_RUNTIME, finished)
+
+
+def _generated(genuine: Path) -> str:
+    """What is made from NVIDIA's library: the texts of errors, a refusal for each function."""
+    texts = "\n".join(f"{{{number}, {name}, {text}}}," for number, name, text in _texts(genuine))
+    named = set(_exports(genuine)) - {"cudaGetErrorName", "cudaGetErrorString"}
+    refusals = "\n".join(map(_refusal, sorted(named)))
+    return f"""#include <cuda_runtime_api.h>
+extern "C" [[noreturn]] void warpsim_missing(const char*);
+namespace {{
+struct Text {{ int number; const char *name, *text; }};
+constexpr Text texts[] = {{
+{texts}
+}};
+}}
+extern "C" const char* cudaGetErrorName(cudaError_t error) {{
+  for (const Text& each : texts) if (each.number == error) return each.name;
+  return "unrecognized error code";
+}}
+extern "C" const char* cudaGetErrorString(cudaError_t error) {{
+  for (const Text& each : texts) if (each.number == error) return each.text;
+  return "unrecognized error code";
+}}
+{refusals}
+"""
+
+
+def _texts(genuine: Path) -> Iterator[tuple[int, str, str]]:
+    library = ctypes.CDLL(str(genuine))
+    functions = (library.cudaGetErrorName, library.cudaGetErrorString)
+    for function in functions:
+        function.restype = ctypes.c_char_p
+    for number in range(_ERRORS):
+        name, text = (function(number).decode() for function in functions)
+        if name.startswith("cuda"):
+            yield number, _quoted(name), _quoted(text)
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _exports(genuine: Path) -> Iterator[str]:
+    from elftools.elf.elffile import ELFFile
+
+    with genuine.open("rb") as file:
+        symbols = ELFFile(file).get_section_by_name(".dynsym")
+        for symbol in symbols.iter_symbols():
+            known = symbol["st_shndx"] != "SHN_UNDEF" and "cuda" in symbol.name
+            if known and symbol.name.isidentifier():
+                yield symbol.name
+
+
+def _refusal(name: str) -> str:
+    """In assembly: a call of warpsim_missing with the name, which any other definition replaces; of
+    a form for per-thread streams, the usual function."""
+    arm = platform.machine() == "aarch64"
+    usual = _PER_THREAD.fullmatch(name)
+    if usual:
+        jump = f"b {usual[1]}" if arm else f"jmp {usual[1]}@PLT"
+        return _assembly(f".globl {name}", f".type {name}, @function", f"{name}: {jump}")
+    text = (".section .rodata", f'8: .asciz "{name}"', ".text")
+    load = ("adrp x0, 8b", "add x0, x0, :lo12:8b") if arm else ("lea 8b(%rip), %rdi",)
+    call = "bl warpsim_missing" if arm else "and $-16, %rsp\ncall warpsim_missing@PLT"
+    return _assembly(*text, f".weak {name}", f".type {name}, @function", f"{name}:", *load, call)
+
+
+def _assembly(*lines: str) -> str:
+    return "asm(" + _quoted("\n".join(lines)).replace("\n", "\\n") + ");"

@@ -1,0 +1,109 @@
+"""Return addresses of a program to the lines that made the calls."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from kernelexp.system.process import processes
+
+_MAP = re.compile(r"([0-9a-f]+)-([0-9a-f]+) \S+ ([0-9a-f]+) \S+ \d+\s+(/.*)")
+_STUB = "__device_stub__"
+_HEADERS = ("/usr/include/", "/usr/lib/", "/nvidia/cu")
+_RUNTIME = "libcudart.so"
+_ET_DYN = 3
+LIMIT_S = 120.0
+
+
+class CallSite(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of a program."""
+
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        return f"{Path(self.file).name}:{self.line}"
+
+
+class _Mapping(msgspec.Struct, frozen=True, kw_only=True):
+    first: int
+    end: int
+    offset: int
+    file: str
+
+
+def resolve(maps: str, stacks: Iterable[Sequence[int]]) -> dict[tuple[int, ...], CallSite]:
+    """The innermost line of the program itself in each stack of return addresses; those without
+    line tables are left out."""
+    mappings = list(_mappings(maps))
+    wanted: dict[str, set[int]] = defaultdict(set)
+    kept = [tuple(stack) for stack in stacks]
+    for stack in kept:
+        for address in stack:
+            for each in mappings:
+                if each.first <= address < each.end and _RUNTIME not in each.file:
+                    wanted[each.file].add(address)
+    lines: dict[int, list[CallSite]] = {}
+    for file, addresses in wanted.items():
+        lines.update(_lines(file, mappings, sorted(addresses)))
+    found = {stack: _own(stack, lines) for stack in kept}
+    return {stack: site for stack, site in found.items() if site is not None}
+
+
+def _mappings(maps: str) -> Iterable[_Mapping]:
+    for line in maps.splitlines():
+        match = _MAP.fullmatch(line)
+        if match:
+            first, end, offset = (int(match[index], 16) for index in (1, 2, 3))
+            yield _Mapping(first=first, end=end, offset=offset, file=match[4])
+
+
+def _own(stack: Sequence[int], lines: Mapping[int, list[CallSite]]) -> CallSite | None:
+    for address in stack:
+        for site in lines.get(address, []):
+            if not site.file.startswith(("?", *_HEADERS)) and not any(
+                part in site.file for part in _HEADERS
+            ):
+                if _STUB not in site.function and not site.file.endswith(".stub.c"):
+                    return site
+    return None
+
+
+def _lines(
+    file: str, mappings: Sequence[_Mapping], addresses: Sequence[int]
+) -> dict[int, list[CallSite]]:
+    """The lines of each address, innermost first, by binutils' addr2line."""
+    program = shutil.which("addr2line")
+    if program is None or not Path(file).is_file():
+        return {}
+    base = _base(file, mappings)
+    # A call returns behind itself: the byte before belongs to it.
+    by_offset = {address - 1 - base: address for address in addresses}
+    argv = [program, "-e", file, "-f", "-C", "-i", "-a", *(f"{each:#x}" for each in by_offset)]
+    done = processes.run(argv, timeout_s=LIMIT_S)
+    found: dict[int, list[CallSite]] = {}
+    rest = iter(done.stdout.splitlines())
+    current: list[CallSite] = []
+    for word in rest:
+        if word.startswith("0x"):
+            current = found.setdefault(by_offset[int(word, 16)], [])
+            continue
+        name, _, line = next(rest, "").partition(" (")[0].rpartition(":")
+        if line.isdigit():
+            current.append(CallSite(file=name, line=int(line), function=word))
+    return found
+
+
+def _base(file: str, mappings: Sequence[_Mapping]) -> int:
+    """What is to be taken from an address to have the file's own."""
+    with open(file, "rb") as content:
+        kind = int.from_bytes(content.read(18)[16:18], "little")
+    if kind != _ET_DYN:
+        return 0
+    return min(each.first - each.offset for each in mappings if each.file == file)

@@ -1,0 +1,154 @@
+"""A program that was run without a GPU: what is printed of it, for people and for machines."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from kernelexp.model.text import printable
+from kernelexp.report.document.document import Block, Span, Style, paragraph, table
+from kernelexp.services.execution import Executed, Mistake, plain
+from warpsim.machine.core.findings import FORMAL, NAMES
+from warpsim.runtime.reports import MISTAKES, REMARKS
+
+_STYLES: dict[str, Style] = {"finding": "broken", "warning": "warn", "note": "dim"}
+SHOWN = 12
+"""Kernels in the table of a program."""
+
+
+def render(executed: Executed, verbose: bool = False) -> Iterator[Block]:
+    """Its mistakes, then its kernels; notes only with `verbose`."""
+    for each in executed.mistakes:
+        if verbose or each.level != "note":
+            yield paragraph(Span(f"{each.level}: {each.name}", _STYLES[each.level]), _place(each))
+            yield paragraph(each.sentence, indent=2)
+    if verbose:
+        yield table(
+            ("kernel", "launches", "thread-instructions", "seconds"),
+            (
+                (
+                    plain(each.kernel),
+                    f"{each.launches:,}",
+                    f"{each.thread_instructions:,}",
+                    f"{each.seconds:.2f}",
+                )
+                for each in executed.kernels[:SHOWN]
+            ),
+            numbers=(1, 2, 3),
+        )
+    if executed.returncode < 0:
+        name = signal.Signals(-executed.returncode).name
+        yield paragraph(f"{executed.program} was ended by {name}.")
+    if executed.refused:
+        yield paragraph(Span("not executed", "limit"), f": {executed.refused}")
+    yield paragraph(_summary(executed, verbose), style="dim")
+
+
+def _place(mistake: Mistake) -> str:
+    parts = [f"in {mistake.kernel}"] if mistake.kernel else []
+    parts += [f"at {mistake.where}"] if mistake.where else []
+    if mistake.launch:
+        parts += [f"launch {mistake.launch}"]
+        parts += [f"stream {mistake.stream}"] if mistake.stream else []
+        parts += [f"launched at {mistake.call}"] if mistake.call else []
+    if mistake.launches > 1:
+        times = "launches" if mistake.launch else "times"
+        parts += [f"{mistake.launches:,} {times} in all"]
+    return f" {', '.join(parts)}" if parts else ""
+
+
+def _summary(executed: Executed, verbose: bool) -> str:
+    counts = {
+        level: sum(each.level == level for each in executed.mistakes)
+        for level in ("finding", "warning", "note")
+    }
+    words = [
+        f"{count} {level}{'s' * (count != 1)}"
+        for level, count in counts.items()
+        if count or level == "finding"
+    ]
+    hidden = " (--verbose shows them)" if counts["note"] and not verbose else ""
+    millions = executed.thread_instructions / 1e6
+    emulated = sum(each.seconds for each in executed.kernels)
+    rate = f", {millions / emulated:.0f} million per second" if emulated > 0.1 else ""
+    launches = f"{executed.launches:,} launch{'es' * (executed.launches != 1)}"
+    return (
+        f"{executed.program} on {executed.device}: {', '.join(words)}{hidden}; "
+        f"{launches}, {millions:,.1f} million thread-instructions{rate}, "
+        f"{executed.seconds:.1f} s."
+    )
+
+
+def to_junit(executed: Executed) -> str:
+    """A test suite: a case for each kernel, a failure for each finding in it, and one case for the
+    program's own calls."""
+    kernels = [plain(each.kernel) for each in executed.kernels]
+    names = [*dict.fromkeys(kernels), ""]
+    suite = ElementTree.Element(
+        "testsuite",
+        name=f"kernelexp exec {printable(executed.program)}",
+        tests=str(len(names)),
+        failures=str(sum(any(x.kernel == name for x in executed.findings) for name in names)),
+    )
+    for name in names:
+        case = ElementTree.SubElement(
+            suite,
+            "testcase",
+            classname="kernel" if name else "calls",
+            name=printable(name or executed.program),
+        )
+        for each in executed.findings:
+            if each.kernel == name:
+                failure = ElementTree.SubElement(case, "failure", type=each.name)
+                failure.set("message", printable(f"{each.where}: {each.sentence}"))
+    ElementTree.indent(suite)
+    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+_SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
+_SARIF_LEVELS = {"finding": "error", "warning": "warning", "note": "note"}
+
+
+def to_sarif(executed: Executed) -> dict[str, Any]:
+    """Static Analysis Results Interchange Format 2.1.0, which code hosts show beside the lines."""
+    from kernelexp import __version__
+
+    texts = {**NAMES, **FORMAL, **MISTAKES, **REMARKS}
+    used = sorted({each.name for each in executed.mistakes})
+    return {
+        "$schema": _SARIF,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {
+                    "driver": {
+                        "name": "kernelexp",
+                        "version": __version__,
+                        "rules": [
+                            {"id": name, "shortDescription": {"text": texts.get(name, name)}}
+                            for name in used
+                        ],
+                    }
+                },
+                "results": [_sarif_result(each) for each in executed.mistakes],
+            }
+        ],
+    }
+
+
+def _sarif_result(mistake: Mistake) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "ruleId": mistake.name,
+        "level": _SARIF_LEVELS[mistake.level],
+        "message": {"text": f"{mistake.sentence}{_place(mistake)}"},
+    }
+    if mistake.file:
+        path = Path(mistake.file)
+        here = Path.cwd()
+        name = path.relative_to(here).as_posix() if path.is_relative_to(here) else path.as_posix()
+        place = {"artifactLocation": {"uri": name}, "region": {"startLine": max(1, mistake.line)}}
+        result["locations"] = [{"physicalLocation": place}]
+    return result

@@ -1,0 +1,307 @@
+"""`kernelexp exec`: a program compiled, run without a GPU, and what it and its kernels do wrong."""
+
+from __future__ import annotations
+
+import functools
+import linecache
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from kernelexp.evidence import native
+from kernelexp.evidence.programs import cards, compiling, library, running, sites
+from kernelexp.evidence.programs.sites import CallSite
+from kernelexp.model import errors
+from kernelexp.model.errors import UsageError
+from kernelexp.system.process import processes
+from kernelexp.system.toolchain import Toolchain
+from warpsim.runtime.reports import MISTAKES, Caught, KernelTotals, Remark, Report
+from warpsim.runtime.server import Settings
+
+Level = Literal["finding", "warning", "note"]
+_TOKEN = re.compile(r"@(\d+)(-?)")
+_ASSIGNED = re.compile(
+    r"cuda(?:Malloc|HostAlloc)\w*\s*(?:<[^>]*>)?\s*\(\s*(?:\(\s*void\s*\*\s*\*\s*\)\s*)?&?\s*"
+    r"([A-Za-z_][\w.\[\]]*(?:->\w+)*)"
+)
+_FREED = "which was freed at"
+STATIC = (
+    "it is linked with the static CUDA runtime, which takes a driver: link it again with nvcc "
+    "-cudart shared, or let exec build it (--make 'make')."
+)
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be run, and how."""
+
+    sources: tuple[Path, ...] = ()
+    """To compile; none: `argv` begins with a program that is there."""
+    flags: tuple[str, ...] = ()
+    """Of nvcc."""
+    argv: tuple[str, ...] = ()
+    make: str = ""
+    """A command that builds the program first, with an nvcc that links it with our runtime."""
+    folder: Path | None = None
+    """Where it is built and run; None: here."""
+    device: str = "H200"
+    kernels: tuple[str, ...] = ()
+    launches: tuple[tuple[int, int], ...] = ()
+    limit: int = 2_000_000_000
+    """Warp instructions of a launch."""
+    timeout_s: float | None = None
+
+
+class Mistake(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that a program or one of its kernels does."""
+
+    level: Level
+    """finding: wrong; warning: formally so; note: need not be."""
+    name: str
+    sentence: str
+    kernel: str = ""
+    """Empty where it is a call of the program's."""
+    file: str = ""
+    line: int = 0
+    """Of the kernel's source, or of the call."""
+    call: str = ""
+    """Where the kernel was launched."""
+    launch: int = 0
+    """The first that showed it, from 1."""
+    stream: int = 0
+    launches: int = 1
+    """How many showed it."""
+
+    @property
+    def where(self) -> str:
+        return f"{Path(self.file).name}:{self.line}" if self.file else ""
+
+
+class Executed(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a program."""
+
+    program: str
+    returncode: int
+    """As Python has it: negative for a signal."""
+    seconds: float
+    device: str
+    kernels: tuple[KernelTotals, ...] = ()
+    mistakes: tuple[Mistake, ...] = ()
+    refused: str = ""
+    """What the emulator does not execute, in a sentence."""
+
+    @property
+    def findings(self) -> tuple[Mistake, ...]:
+        return tuple(each for each in self.mistakes if each.level == "finding")
+
+    @property
+    def launches(self) -> int:
+        return sum(each.launches for each in self.kernels)
+
+    @property
+    def thread_instructions(self) -> int:
+        return sum(each.thread_instructions for each in self.kernels)
+
+
+def execute(asked: Asked, tools: Toolchain, root: Path, *, output: int | None = None) -> Executed:
+    """Builds and runs a program; `root` has the cache.
+
+    output: the file that its standard output goes to; None: this process's own.
+    Raises BuildError, UsageError.
+    """
+    told, arch = cards.describe(asked.device)
+    runtime = library.folder(root)
+    settings = Settings(
+        device=told,
+        arch=int(arch.removeprefix("sm_").rstrip("af")),
+        limit=asked.limit,
+        kernels=asked.kernels,
+        launches=asked.launches,
+    )
+    with tempfile.TemporaryDirectory(prefix="kernelexp-") as place:
+        argv = _built(asked, tools, runtime, arch, Path(place))
+        ran = running.run(
+            argv,
+            settings,
+            tools,
+            runtime,
+            native.library(root),
+            cwd=asked.folder,
+            timeout_s=asked.timeout_s,
+            output=output,
+        )
+        mistakes = tuple(each for report in ran.reports for each in _mistakes(report))
+    refusals = [report.refused for report in ran.reports if report.refused]
+    if refusals:
+        refused = refusals[0].sentence
+    else:
+        refused = "" if ran.reports else _unserved((asked.folder or Path()) / argv[0])
+    return Executed(
+        program=Path(argv[0]).name,
+        returncode=ran.returncode,
+        seconds=ran.seconds,
+        device=told["name"],
+        kernels=_added(ran.reports),
+        mistakes=tuple(sorted(mistakes, key=_order)),
+        refused=refused,
+    )
+
+
+def _built(
+    asked: Asked, tools: Toolchain, runtime: Path, arch: str, place: Path
+) -> tuple[str, ...]:
+    """The command that runs the program."""
+    if asked.make:
+        _make(asked, tools, runtime, place)
+    if not asked.sources:
+        program = (asked.folder or Path()) / asked.argv[0]
+        if not program.exists() and "/" in asked.argv[0]:
+            raise UsageError(f"there is no program {asked.argv[0]}.")
+        return asked.argv
+    made = place / asked.sources[0].stem
+    compiling.compile_program(asked.sources, asked.flags, tools, runtime, arch, made)
+    return (str(made), *asked.argv)
+
+
+def _make(asked: Asked, tools: Toolchain, runtime: Path, place: Path) -> None:
+    command = asked.make
+    environment = compiling.build_environment(place, tools, runtime)
+    done = processes.run(
+        ["sh", "-c", command], cwd=asked.folder, timeout_s=compiling.LIMIT_S, env=environment
+    )
+    if done.returncode != 0:
+        words = f"{done.stdout}\n{done.stderr}".strip()[-4000:]
+        raise errors.BuildError(f"`{command}` fails:\n{words}")
+
+
+def _unserved(path: Path) -> str:
+    """Why a program may never have asked for the runtime; empty where it had no need of it."""
+    content = path.read_bytes() if path.is_file() else b""
+    static = b"nv_fatbin" in content and b"libcudart.so" not in content
+    return f"{path.name}: {STATIC}" if static else ""
+
+
+def exit_code(executed: Executed) -> int:
+    """The program's own code where it has one; else 4 for findings, 6 for what is not executed."""
+    if executed.refused:
+        return errors.ENVIRONMENT
+    if executed.returncode:
+        return executed.returncode if executed.returncode > 0 else 128 - executed.returncode
+    return errors.WRONG_RESULT if executed.findings else errors.OK
+
+
+def _added(reports: Sequence[Report]) -> tuple[KernelTotals, ...]:
+    """The launches of each kernel in all processes."""
+    added: dict[str, KernelTotals] = {}
+    for each in (kernel for report in reports for kernel in report.kernels):
+        old = added.get(each.kernel)
+        added[each.kernel] = (
+            each
+            if old is None
+            else KernelTotals(
+                kernel=each.kernel,
+                launches=old.launches + each.launches,
+                judged=old.judged + each.judged,
+                thread_instructions=old.thread_instructions + each.thread_instructions,
+                seconds=old.seconds + each.seconds,
+            )
+        )
+    return tuple(sorted(added.values(), key=lambda each: -each.seconds))
+
+
+_LEVELS: tuple[Level, ...] = ("finding", "warning", "note")
+
+
+def _order(mistake: Mistake) -> tuple[int, int]:
+    return _LEVELS.index(mistake.level), mistake.launch
+
+
+def _mistakes(report: Report) -> list[Mistake]:
+    stacks = [
+        *(each.frames for each in report.caught),
+        *(each.frames for each in report.remarks),
+        *report.sites.values(),
+        *report.freed.values(),
+    ]
+    lines = sites.resolve(report.maps, set(stacks))
+    named = functools.partial(_named, report, lines)
+    return [
+        *(_of_kernel(each, lines, named) for each in report.caught),
+        *(_of_call(each, lines, named) for each in report.remarks),
+    ]
+
+
+_Named = functools.partial[str]
+
+
+def _of_kernel(caught: Caught, lines: Mapping[tuple[int, ...], CallSite], named: _Named) -> Mistake:
+    found = caught.finding
+    own = found.source.own() if found.source else None
+    call = lines.get(caught.frames)
+    sentence = named(found.sentence)
+    freed = found.name == "out-of-bounds" and _FREED in found.sentence
+    return Mistake(
+        level="warning" if caught.formal else "finding",
+        name="use-after-free" if freed else found.name,
+        sentence=sentence,
+        kernel=plain(caught.kernel),
+        file=own.file if own else "",
+        line=own.line if own else 0,
+        call=str(call) if call else "",
+        launch=caught.launch,
+        stream=caught.stream,
+        launches=caught.launches,
+    )
+
+
+def _of_call(remark: Remark, lines: Mapping[tuple[int, ...], CallSite], named: _Named) -> Mistake:
+    site = lines.get(remark.frames)
+    return Mistake(
+        level="finding" if remark.name in MISTAKES else "note",
+        name=remark.name,
+        sentence=named(remark.sentence),
+        file=site.file if site else "",
+        line=site.line if site else 0,
+        launches=remark.count,
+    )
+
+
+def plain(symbol: str) -> str:
+    """A kernel as its source calls it, with its template arguments."""
+    import cxxfilt
+
+    try:
+        text = str(cxxfilt.demangle(symbol))
+    except cxxfilt.InvalidName:
+        return symbol
+    text = text.removeprefix("void ")
+    depth = 0
+    for at, letter in enumerate(text):
+        depth += (letter == "<") - (letter == ">")
+        if letter == "(" and depth == 0 and at and not text.startswith("(anonymous", at):
+            return text[:at]
+    return text
+
+
+def _named(report: Report, lines: Mapping[tuple[int, ...], CallSite], sentence: str) -> str:
+    """A sentence with the program's own names of its allocations, and of its kernels."""
+
+    def label(match: re.Match[str]) -> str:
+        number = int(match[1])
+        stack = (report.freed if match[2] else report.sites).get(number, ())
+        site = lines.get(stack)
+        if match[2]:
+            return str(site) if site else "a place that is not known"
+        return _allocation(site, number)
+
+    return _TOKEN.sub(label, re.sub(r"\b_Z\w+", lambda match: plain(match[0]), sentence))
+
+
+def _allocation(site: CallSite | None, number: int) -> str:
+    if site is None:
+        return f"allocation {number}"
+    names = _ASSIGNED.findall(linecache.getline(site.file, site.line))
+    return f"{names[0]} ({site})" if len(names) == 1 else f"the allocation of {site}"

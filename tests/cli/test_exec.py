@@ -1,0 +1,85 @@
+"""The command `exec`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from schemas import validate
+from support import ROOT, Kx
+
+from kernelexp.model import errors
+
+PROGRAM = """
+#include <cstdio>
+#include <cstdlib>
+__global__ void fill(int* out, int n) {
+  if (threadIdx.x <= n) out[threadIdx.x] = threadIdx.x;
+}
+int main(int, char** words) {
+  int n = atoi(words[1]), last, *out;
+  cudaMalloc(&out, 32 * sizeof(int));
+  fill<<<1, 64>>>(out, n - 1);
+  cudaMemcpy(&last, out + n - 1, sizeof(int), cudaMemcpyDeviceToHost);
+  printf("%d\\n", last);
+  cudaFree(out);
+}
+"""
+
+pytestmark = pytest.mark.xdist_group("exec")
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("exec") / "fill.cu"
+    path.write_text(PROGRAM)
+    return path
+
+
+def kernelexp(*words: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "kernelexp", "exec", *words]
+    return subprocess.run(argv, cwd=cwd, capture_output=True, text=True, check=False)
+
+
+def test_a_source_is_compiled_and_run_with_its_arguments(source: Path) -> None:
+    done = kernelexp(str(source), "--", "32")
+    assert (done.returncode, done.stdout) == (errors.OK, "31\n")
+    assert "0 findings; 1 launch," in " ".join(done.stderr.split())
+
+
+def test_a_build_of_its_own_is_linked_with_the_emulators_runtime(
+    source: Path, tmp_path: Path
+) -> None:
+    sarif = tmp_path / "found.sarif"
+    make = f"nvcc -arch=sm_90a {source} -o fill"
+    words = ("--json", "--sarif", str(sarif), "--make", make, "--", "./fill", "33")
+    done = kernelexp(*words, cwd=tmp_path)
+    assert done.returncode == errors.WRONG_RESULT
+    validate("exec", done.stdout)
+    (found, *_) = json.loads(done.stdout)["mistakes"]
+    assert (found["name"], found["line"]) == ("out-of-bounds", 5)
+    assert json.loads(sarif.read_text())["runs"][0]["results"][0]["ruleId"] == "out-of-bounds"
+
+
+def test_nothing_to_run_is_one_sentence(kx: Kx) -> None:
+    result = kx("exec")
+    assert result.exit_code == errors.USAGE
+    assert "name sources to compile, or put -- before a program to run" in result.stderr
+
+
+def test_a_source_that_is_not_there_is_one_sentence(kx: Kx) -> None:
+    result = kx("exec", "gone.cu")
+    assert result.exit_code == errors.USAGE
+    assert "there is no file gone.cu" in result.stderr
+
+
+def test_a_source_that_does_not_compile_is_told_in_the_compilers_words(
+    tmp_path: Path, kx: Kx
+) -> None:
+    (tmp_path / "wrong.cu").write_text("int main() { return gone; }\n")
+    result = kx("exec", str(tmp_path / "wrong.cu"))
+    assert result.exit_code == errors.BUILD
+    assert '"gone" is undefined' in result.stderr

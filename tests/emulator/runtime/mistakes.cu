@@ -1,0 +1,105 @@
+// A program with one mistake for each word that it is given; "none" makes none.
+#include <cooperative_groups.h>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+__constant__ float factors[2];
+__device__ int counter = 7;
+__managed__ int shared_by_all = 1;
+
+__global__ void fill(float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = i * factors[0] + factors[1];
+}
+
+__global__ void fill_too_much(float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i <= n) out[i] = i;
+}
+
+__global__ void add(const float* a, float* b, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) b[i] += a[i];
+}
+
+__global__ void neighbours(float* out) {
+  __shared__ float tile[64];
+  tile[threadIdx.x] = threadIdx.x;
+  out[threadIdx.x] = tile[63 - threadIdx.x];  // no barrier
+}
+
+__global__ void count() {
+  atomicAdd(&counter, 1);
+  atomicAdd(&shared_by_all, 1);
+}
+
+__global__ void say() { printf("thread %d says so\n", threadIdx.x); }
+
+__global__ void whole_grid(int* out) {
+  auto grid = cooperative_groups::this_grid();
+  atomicAdd(out, 1);
+  grid.sync();
+  if (grid.thread_rank() == 0) out[1] = out[0];
+}
+
+static const int N = 100;
+static float host[N];
+
+static void run_in_graph(float* data) {
+  cudaStream_t stream;
+  cudaGraph_t graph;
+  cudaGraphExec_t ready;
+  cudaStreamCreate(&stream);
+  cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal);
+  add<<<1, 128, 0, stream>>>(data, data, N);
+  cudaStreamEndCapture(stream, &graph);
+  cudaGraphInstantiate(&ready, graph, 0);
+  for (int i = 0; i < 3; i++) cudaGraphLaunch(ready, stream);
+  cudaStreamSynchronize(stream);
+  cudaGraphExecDestroy(ready);
+  cudaGraphDestroy(graph);
+  cudaStreamDestroy(stream);
+}
+
+int main(int, char** words) {
+  const char* mistake = words[1];
+  auto is = [&](const char* name) { return !strcmp(mistake, name); };
+  float coefficients[2] = {2, 1}, *data, *more;
+  cudaMemcpyToSymbol(factors, coefficients, sizeof(coefficients));
+  cudaMalloc(&data, sizeof(host));
+  cudaMalloc(&more, sizeof(host));
+  fill<<<1, 128>>>(data, N);
+  if (is("out-of-bounds")) fill_too_much<<<1, 128>>>(more, N);
+  if (is("uninitialised")) add<<<1, 128>>>(data, more, N);
+  if (is("race")) neighbours<<<1, 64>>>(data);
+  if (is("kernel-after-free")) cudaFree(more), fill<<<1, 128>>>(more, N), more = nullptr;
+  if (is("double-free")) cudaFree(more), cudaFree(more), more = nullptr;
+  if (is("wrong-free")) cudaFree(host);
+  if (is("copy-beyond")) cudaMemcpy(data, host, sizeof(host) + 4, cudaMemcpyHostToDevice);
+  if (is("copy-unwritten")) cudaMemcpy(host, more, sizeof(host), cudaMemcpyDeviceToHost);
+  if (is("wrong-kind")) cudaMemcpy(host, data, sizeof(host), cudaMemcpyHostToDevice);
+  if (is("too-many-threads")) fill<<<1, 2048>>>(data, N);
+  if (is("graph")) run_in_graph(data);
+  if (is("printf")) say<<<1, 2>>>();
+  if (is("cooperative")) {
+    int* counts;
+    cudaMalloc(&counts, 8);
+    cudaMemset(counts, 0, 8);
+    void* arguments[] = {&counts};
+    cudaLaunchCooperativeKernel((void*)whole_grid, 4, 32, arguments, 0, 0);
+    int seen[2];
+    cudaMemcpy(seen, counts, 8, cudaMemcpyDeviceToHost);
+    printf("%d threads\n", seen[1]);
+    cudaFree(counts);
+  }
+  count<<<2, 32>>>();
+  cudaDeviceSynchronize();
+  int counted = 0;
+  cudaMemcpyFromSymbol(&counted, counter, sizeof(counted));
+  cudaMemcpy(host, data, sizeof(host), cudaMemcpyDeviceToHost);
+  printf("%g %d %d\n", host[N - 1], counted, shared_by_all);
+  if (!is("leak")) cudaFree(more);
+  cudaFree(data);
+  return is("failure") ? 3 : 0;
+}

@@ -1,0 +1,139 @@
+"""Whole programs, compiled and run on the emulator's CUDA runtime."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import ROOT
+
+from kernelexp.evidence.programs import compiling, library
+from kernelexp.report.programs import to_junit, to_sarif
+from kernelexp.services import execution
+from kernelexp.services.execution import Asked, Executed
+from kernelexp.system.toolchain import Toolchain
+
+pytestmark = pytest.mark.xdist_group("programs")  # One process compiles the program.
+
+SOURCE = Path(__file__).parent / "mistakes.cu"
+PLANTED = {
+    "out-of-bounds": ("out-of-bounds", "fill_too_much"),
+    "uninitialised": ("uninitialised-read", "add"),
+    "race": ("race", "neighbours"),
+    "kernel-after-free": ("use-after-free", "fill"),
+    "double-free": ("double-free", ""),
+    "wrong-free": ("wrong-free", ""),
+    "copy-beyond": ("copy-out-of-bounds", ""),
+    "copy-unwritten": ("uninitialised-copy", ""),
+    "wrong-kind": ("wrong-direction", ""),
+    "too-many-threads": ("unseen-error", ""),
+}
+"""Word of the program: name of the finding, and its kernel; empty: a call of the host's."""
+
+
+Ended = tuple[Executed, str]
+"""A program that was run, and what it printed."""
+Exec = Callable[..., Ended]
+
+
+@pytest.fixture(scope="module")
+def mistakes(tmp_path_factory: pytest.TempPathFactory, usual_tools: Toolchain) -> Path:
+    made = tmp_path_factory.mktemp("programs") / "mistakes"
+    compiling.compile_program([SOURCE], [], usual_tools, library.folder(ROOT), "sm_90a", made)
+    return made
+
+
+@pytest.fixture
+def run(mistakes: Path, tools: Toolchain) -> Exec:
+    def run_with(word: str, **asked: Any) -> Ended:
+        with tempfile.TemporaryFile() as output:
+            wanted = Asked(argv=(str(mistakes), word), **asked)
+            executed = execution.execute(wanted, tools, ROOT, output=output.fileno())
+            output.seek(0)
+            return executed, output.read().decode()
+
+    return run_with
+
+
+def line_of(word: str) -> int:
+    """Where main() makes the mistake."""
+    lines = SOURCE.read_text().splitlines()
+    return next(i for i, line in enumerate(lines, 1) if f'is("{word}")' in line)
+
+
+def test_a_program_without_a_mistake_has_no_finding_and_its_own_output(run: Exec) -> None:
+    executed, output = run("none")
+    assert (executed.mistakes, executed.returncode) == ((), 0)
+    # 2 * 99 + 1; 7 and two CTAs of 32 threads; 1 and the same.
+    assert output == "199 71 65\n"
+
+
+@pytest.mark.parametrize("word", PLANTED)
+def test_a_planted_mistake_is_the_only_finding_with_its_line(word: str, run: Exec) -> None:
+    executed, _ = run(word)
+    (found,) = executed.findings
+    name, kernel = PLANTED[word]
+    assert (found.name, found.kernel) == (name, kernel)
+    assert (found.call if kernel else found.where) == f"mistakes.cu:{line_of(word)}"
+
+
+def test_a_finding_in_a_kernel_names_the_line_of_the_kernel(run: Exec) -> None:
+    (found,) = run("out-of-bounds")[0].findings
+    text = SOURCE.read_text().splitlines()[found.line - 1]
+    assert text == "  if (i <= n) out[i] = i;"
+    assert "just past the end of more (mistakes.cu:" in found.sentence
+
+
+def test_memory_that_is_not_freed_is_a_note(run: Exec) -> None:
+    executed, _ = run("leak")
+    (note,) = executed.mistakes
+    assert (note.level, note.name) == ("note", "leak")
+
+
+def test_an_exit_code_is_the_programs_own(run: Exec) -> None:
+    assert run("failure")[0].returncode == 3
+
+
+def test_a_graph_launches_its_kernel_each_time(run: Exec) -> None:
+    executed, output = run("graph")
+    assert output == f"{199 * 2**3} 71 65\n"
+    launches = {each.kernel: each.launches for each in executed.kernels}
+    assert next(count for name, count in launches.items() if "add" in name) == 3
+
+
+def test_printf_of_a_kernel_comes_before_what_the_host_prints_later(run: Exec) -> None:
+    _, output = run("printf")
+    assert output.splitlines() == ["thread 0 says so", "thread 1 says so", "199 71 65"]
+
+
+def test_a_cooperative_grid_waits_for_all(run: Exec) -> None:
+    assert run("cooperative")[1].splitlines()[0] == "128 threads"
+
+
+def test_only_kernels_that_are_named_are_judged(run: Exec) -> None:
+    executed, _ = run("race", kernels=("count",))
+    assert executed.findings == ()
+    assert {each.kernel: each.judged for each in executed.kernels} == {
+        "_Z4fillPfi": 0,
+        "_Z10neighboursPf": 0,
+        "_Z5countv": 1,
+    }
+
+
+def test_only_launches_that_are_named_are_judged(run: Exec) -> None:
+    assert run("race", launches=((1, 1), (3, 9)))[0].findings == ()
+    assert len(run("race", launches=((2, 2),))[0].findings) == 1
+
+
+def test_reports_for_code_hosts_name_file_and_line(run: Exec) -> None:
+    executed, _ = run("race")
+    (result,) = to_sarif(executed)["runs"][0]["results"]
+    place = result["locations"][0]["physicalLocation"]
+    assert (result["ruleId"], result["level"]) == ("race", "error")
+    assert place["artifactLocation"]["uri"].endswith("mistakes.cu")
+    assert place["region"]["startLine"] == executed.findings[0].line
+    assert re.search(r'<testsuite [^>]*failures="1"', to_junit(executed))

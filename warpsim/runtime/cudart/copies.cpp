@@ -1,0 +1,215 @@
+#include "copies.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "streams.hpp"
+
+namespace warpsim {
+namespace {
+
+uint64_t reach(const Side& side, const Extent& extent) {
+  return (extent.depth - 1) * side.slice + (extent.height - 1) * side.pitch + extent.width;
+}
+
+bool keeps_states(const Range& range) {
+  return range.allocation->use == Use::kModule || range.allocation->use == Use::kSystem;
+}
+
+// Whether a range is where the kind of a copy says: host memory that the device reaches is both.
+bool fits(const Range& range, bool device) {
+  if (!range.allocation) return !device;
+  return device || range.allocation->on_host();
+}
+
+bool fits(const Range& to, const Range& from, cudaMemcpyKind kind) {
+  switch (kind) {
+    case cudaMemcpyHostToHost: return fits(to, false) && fits(from, false);
+    case cudaMemcpyHostToDevice: return fits(to, true) && fits(from, false);
+    case cudaMemcpyDeviceToHost: return fits(to, false) && fits(from, true);
+    case cudaMemcpyDeviceToDevice: return fits(to, true) && fits(from, true);
+    default: return true;
+  }
+}
+
+const char* kNames[] = {"cudaMemcpyHostToHost", "cudaMemcpyHostToDevice", "cudaMemcpyDeviceToHost",
+                        "cudaMemcpyDeviceToDevice"};
+
+std::string where(const Range& range) {
+  return range.allocation ? describe(*range.allocation) : std::string("host memory");
+}
+
+// How many bytes of a row nobody has written.
+uint64_t unwritten(const uint8_t* states, uint64_t width) {
+  return std::count(states, states + width, kUnwritten);
+}
+
+void move_row(const Range& to, const Range& from, uint64_t at, uint64_t source, uint64_t width) {
+  std::memmove(to.bytes + at, from.bytes + source, width);
+  if (!to.states || keeps_states(to)) return;
+  if (!from.states || keeps_states(from)) {
+    std::memset(to.states + at, kWritten, width);
+  } else {
+    std::memmove(to.states + at, from.states + source, width);
+  }
+}
+
+template <class Row>
+void each_row(const Extent& extent, const Side& to, const Side& from, Row row) {
+  for (uint64_t z = 0; z < extent.depth; ++z) {
+    for (uint64_t y = 0; y < extent.height; ++y) {
+      row(z * to.slice + y * to.pitch, z * from.slice + y * from.pitch);
+    }
+  }
+}
+
+}  // namespace
+
+cudaError_t copy(const char* name, Side to, Side from, Extent extent, cudaMemcpyKind kind) {
+  if (!extent.width || !extent.height || !extent.depth) return cudaSuccess;
+  if (!to.pointer || !from.pointer || kind < 0 || kind > cudaMemcpyDefault) {
+    return cudaErrorInvalidValue;
+  }
+  if (extent.height > 1 && (to.pitch < extent.width || from.pitch < extent.width)) {
+    return cudaErrorInvalidPitchValue;
+  }
+  Range target, source;
+  const std::string called(name);
+  if (!resolve(to.pointer, reach(to, extent), (called + " writes").c_str(), target) ||
+      !resolve(from.pointer, reach(from, extent), (called + " reads").c_str(), source)) {
+    return cudaErrorInvalidValue;
+  }
+  if (!fits(target, source, kind)) {
+    report("wrong-direction", called + " with " + kNames[kind] + " copies from " + where(source) +
+                                  " to " + where(target) + ".");
+    return cudaErrorInvalidValue;
+  }
+  uint64_t missing = 0, whole = extent.width * extent.height * extent.depth;
+  each_row(extent, to, from, [&](uint64_t at, uint64_t start) {
+    if (!target.states && source.states) missing += unwritten(source.states + start, extent.width);
+    move_row(target, source, at, start, extent.width);
+  });
+  if (missing == whole) {
+    report("uninitialised-copy", called + " reads " + counted(whole) + " of " + where(source) +
+                                     ", and nobody has written any of them.");
+  } else if (missing) {
+    report("partly-uninitialised-copy", called + " reads " + counted(whole) + " of " +
+                                            where(source) + "; nobody has written " +
+                                            counted(missing) + " of them.");
+  }
+  return cudaSuccess;
+}
+
+cudaError_t fill(const char* name, Side to, int value, Extent extent) {
+  if (!extent.width || !extent.height || !extent.depth) return cudaSuccess;
+  Range target;
+  const std::string called(name);
+  if (!to.pointer || !resolve(to.pointer, reach(to, extent), (called + " writes").c_str(), target)) {
+    return cudaErrorInvalidValue;
+  }
+  if (!target.allocation) {
+    report("wrong-direction", called + " of " + hex(address_of(to.pointer)) +
+                                  ", which is no memory of the device.");
+    return cudaErrorInvalidValue;
+  }
+  each_row(extent, to, to, [&](uint64_t at, uint64_t) {
+    std::memset(target.bytes + at, value, extent.width);
+    if (!keeps_states(target)) std::memset(target.states + at, kWritten, extent.width);
+  });
+  return cudaSuccess;
+}
+
+}  // namespace warpsim
+
+using namespace warpsim;
+
+namespace {
+
+// A copy that waits, as those to and from the host's pageable memory do.
+template <class Body>
+cudaError_t waiting(Body body) {
+  return call([&] {
+    wait_for_device();
+    if (sticky() != cudaSuccess) return sticky();
+    return body();
+  });
+}
+
+}  // namespace
+
+extern "C" cudaError_t cudaMemcpy(void* to, const void* from, size_t size, cudaMemcpyKind kind) {
+  return waiting([&] { return copy("cudaMemcpy", {to}, {from}, {size}, kind); });
+}
+
+extern "C" cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t size, cudaMemcpyKind kind,
+                                       cudaStream_t stream) {
+  return call([&] {
+    return enqueue(stream, [=] { return copy("cudaMemcpyAsync", {to}, {from}, {size}, kind); });
+  });
+}
+
+extern "C" cudaError_t cudaMemcpyPeer(void* to, int, const void* from, int, size_t size) {
+  return waiting([&] { return copy("cudaMemcpyPeer", {to}, {from}, {size}, cudaMemcpyDefault); });
+}
+
+extern "C" cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t size,
+                                           cudaStream_t stream) {
+  return call([&] {
+    return enqueue(stream, [=] {
+      return copy("cudaMemcpyPeerAsync", {to}, {from}, {size}, cudaMemcpyDefault);
+    });
+  });
+}
+
+extern "C" cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                                    size_t width, size_t height, cudaMemcpyKind kind) {
+  return waiting([&] {
+    return copy("cudaMemcpy2D", {to, to_pitch}, {from, from_pitch}, {width, height}, kind);
+  });
+}
+
+extern "C" cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from,
+                                         size_t from_pitch, size_t width, size_t height,
+                                         cudaMemcpyKind kind, cudaStream_t stream) {
+  return call([&] {
+    return enqueue(stream, [=] {
+      return copy("cudaMemcpy2DAsync", {to, to_pitch}, {from, from_pitch}, {width, height}, kind);
+    });
+  });
+}
+
+extern "C" cudaError_t cudaMemset(void* to, int value, size_t size) {
+  return call([&] { return fill("cudaMemset", {to}, value, {size}); });
+}
+
+extern "C" cudaError_t cudaMemsetAsync(void* to, int value, size_t size, cudaStream_t stream) {
+  return call([&] {
+    return enqueue(stream, [=] { return fill("cudaMemsetAsync", {to}, value, {size}); });
+  });
+}
+
+extern "C" cudaError_t cudaMemset2D(void* to, size_t pitch, int value, size_t width,
+                                    size_t height) {
+  return call([&] { return fill("cudaMemset2D", {to, pitch}, value, {width, height}); });
+}
+
+extern "C" cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width,
+                                         size_t height, cudaStream_t stream) {
+  return call([&] {
+    return enqueue(stream, [=] {
+      return fill("cudaMemset2DAsync", {to, pitch}, value, {width, height});
+    });
+  });
+}
+
+extern "C" cudaError_t cudaMemset3D(cudaPitchedPtr to, int value, cudaExtent extent) {
+  return call([&] {
+    return fill("cudaMemset3D", {to.ptr, to.pitch, to.pitch * to.ysize}, value,
+                {extent.width, extent.height, extent.depth});
+  });
+}
+
+extern "C" cudaError_t cudaMemset3DAsync(cudaPitchedPtr to, int value, cudaExtent extent,
+                                         cudaStream_t) {
+  return cudaMemset3D(to, value, extent);
+}

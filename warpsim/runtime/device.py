@@ -1,0 +1,241 @@
+"""A program's device memory: the mapping, and what lies where in it."""
+
+from __future__ import annotations
+
+import bisect
+import mmap
+import os
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+import numpy as np
+
+from warpsim.machine.core.arrays import Array
+from warpsim.machine.core.image import Variable
+from warpsim.machine.memory.arena import (
+    CONSTANT,
+    OUTSIDE,
+    SCRATCH_BYTES,
+    UNWRITTEN,
+    WRITTEN,
+    Arena,
+)
+from warpsim.machine.memory.layout import FUNCTIONS, GLOBAL_BASE, GUARD_BYTES, GlobalLayout
+from warpsim.machine.memory.tensor_map_image import TensorMaps
+
+_GROWTH = 1 << 24
+"""Bytes by which the part of the mapping that launches see grows."""
+_WORKSPACE = 64
+
+
+class Object(msgspec.Struct, frozen=True):
+    """An allocation, or a variable in one."""
+
+    address: int
+    size: int
+    name: str
+
+    @property
+    def end(self) -> int:
+        return self.address + self.size
+
+
+class Objects:
+    """What lies where, by address; ranges do not overlap."""
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._objects: dict[int, Object] = {}
+
+    def add(self, made: Object) -> None:
+        if made.address not in self._objects:
+            bisect.insort(self._starts, made.address)
+        self._objects[made.address] = made
+
+    def remove(self, address: int) -> Object | None:
+        gone = self._objects.pop(address, None)
+        if gone is not None:
+            del self._starts[bisect.bisect_left(self._starts, address)]
+        return gone
+
+    def before(self, address: int) -> Object | None:
+        """The last that begins at or before an address."""
+        index = bisect.bisect_right(self._starts, address)
+        return self._objects[self._starts[index - 1]] if index else None
+
+    def after(self, address: int) -> Object | None:
+        """The first that begins after an address."""
+        index = bisect.bisect_right(self._starts, address)
+        return self._objects[self._starts[index]] if index < len(self._starts) else None
+
+    def at(self, address: int) -> Object | None:
+        found = self.before(address)
+        return found if found is not None and address < found.end else None
+
+    def __iter__(self) -> Iterator[Object]:
+        return iter(self._objects.values())
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+
+class Mapped(Arena):
+    """The first bytes of a mapping; their contents are as they are."""
+
+    def __init__(self, data: Array, state: Array) -> None:
+        self.data, self.state = data, state
+        self._views = {}
+        self._states = {}
+
+
+class DeviceMemory:
+    """Memory that a program and its launches share."""
+
+    def __init__(self, data: int, state: int) -> None:
+        """data, state: the files, which this closes."""
+        self._data, self._state = _mapped(data), _mapped(state)
+        self._state[:SCRATCH_BYTES] = WRITTEN
+        self.live, self.freed = Objects(), Objects()
+        self.maps = TensorMaps(GLOBAL_BASE)
+        self.allocated: dict[int, int] = {}
+        """Bytes that malloc() of a kernel gave, by their address."""
+        self.heap: tuple[int, int] = (0, 0)
+        """Address of what malloc() gives next, and the end of that."""
+        self.arena = self._seen(_GROWTH)
+
+    def _seen(self, size: int) -> Mapped:
+        return Mapped(self._data[:size], self._state[:size])
+
+    def reach(self, end: int) -> None:
+        """Lets launches see the memory up to an address."""
+        need = end - GLOBAL_BASE + GUARD_BYTES + SCRATCH_BYTES
+        if need > len(self.arena.data):
+            self.arena = self._seen(min(-(-need // _GROWTH) * _GROWTH, len(self._data)))
+
+    def add(self, made: Object) -> None:
+        self.live.add(made)
+        self.reach(made.end)
+
+    def release(self, address: int) -> Object | None:
+        """What was allocated there, which is gone now."""
+        gone = self.live.remove(address)
+        if gone is not None:
+            self.freed.add(gone)
+        return gone
+
+    def write(self, address: int, data: bytes, size: int, state: int) -> None:
+        """The first contents of `size` bytes, zeros behind `data`."""
+        at = address - GLOBAL_BASE
+        self.arena.state[at : at + size] = state
+        self.arena.data[at : at + size] = 0
+        self.arena.data[at : at + len(data)] = np.frombuffer(data, np.uint8)
+
+    def locate(self, address: int) -> str:
+        """The end of a sentence about an address outside of every object."""
+        gone = self.freed.at(address)
+        if gone is not None:
+            return f", in {gone.name} ({gone.size:,} bytes), which was freed at {gone.name}-"
+        before, after = self.live.before(address), self.live.after(address)
+        near = [(address - before.end, "past the end of", before)] if before else []
+        near += [(after.address - address, "before the beginning of", after)] if after else []
+        distance, where, name = min(
+            ((d, where, each) for d, where, each in near if 0 <= d < GUARD_BYTES),
+            key=lambda each: each[0],
+            default=(GUARD_BYTES, "", None),
+        )
+        if name is None:
+            return ""
+        how_far = f"{distance:,} byte{'s' * (distance != 1)}" if distance else "just"
+        return f", {how_far} {where} {name.name} ({name.size:,} bytes)"
+
+
+def _mapped(file: int) -> Array:
+    size = os.fstat(file).st_size
+    view = mmap.mmap(file, size, flags=mmap.MAP_SHARED)
+    os.close(file)
+    return np.frombuffer(view, np.uint8)
+
+
+class World(GlobalLayout):
+    """Global memory as the kernels of one module see it: the device's, with their own variables."""
+
+    def __init__(self, device: DeviceMemory, functions: Iterable[str]) -> None:
+        self.device = device
+        self.arrays: Mapping[str, Array] = {}
+        self.offsets = {}
+        self.maps = device.maps
+        self.allocated = device.allocated
+        self.variables: dict[str, Object] = {}
+        self.workspace = 0
+        self._functions = {name: FUNCTIONS + 16 * i for i, name in enumerate(functions, 1)}
+
+    @property
+    def arena(self) -> Arena:  # type: ignore[override]
+        return self.device.arena
+
+    def room(self, variables: Iterable[Variable]) -> int:
+        """Bytes that the variables take in one block."""
+        return sum(-(-each.size // 256) * 256 + GUARD_BYTES for each in variables) + _WORKSPACE
+
+    def place(self, variables: list[Variable], block: int) -> None:
+        """Gives them their addresses in a block, and their first contents."""
+        self.device.live.remove(block)
+        self.workspace = block
+        self.device.write(block, b"", _WORKSPACE, WRITTEN)
+        at = -(-(block + _WORKSPACE) // 256) * 256
+        for variable in variables:
+            made = Object(at, variable.size, variable.name)
+            self.variables[variable.name] = made
+            self.device.add(made)
+            at = -(-(made.end + GUARD_BYTES) // 256) * 256
+        for variable in variables:
+            self._fill(variable)
+
+    def _fill(self, variable: Variable) -> None:
+        made = self.variables[variable.name]
+        state = CONSTANT if variable.space == "const" else WRITTEN
+        data = bytearray(variable.data.ljust(made.size, b"\0"))
+        for pointed in variable.addresses:
+            value = self.symbol(pointed.name) + pointed.addend
+            data[pointed.offset : pointed.offset + 8] = value.to_bytes(8, "little")
+        self.device.write(made.address, bytes(data), made.size, state)
+
+    def symbol(self, name: str) -> int:
+        if name in self._functions:
+            return self._functions[name]
+        return self.variables[name].address
+
+    def object_at(self, offset: int) -> str:
+        found = self.device.live.before(GLOBAL_BASE + offset)
+        return found.name if found is not None else ""
+
+    def beside(self, offset: int) -> str:
+        return self.device.locate(GLOBAL_BASE + offset)
+
+    def name_at(self, offset: int, element: int = 0) -> str:
+        found = self.device.live.at(GLOBAL_BASE + offset)
+        if found is None:
+            return f"global {GLOBAL_BASE + offset:#x}"
+        byte = GLOBAL_BASE + offset - found.address
+        if element and byte % element == 0:
+            return f"element {byte // element:,} of {found.name} (of {element} bytes)"
+        return f"byte {byte:,} of {found.name}"
+
+    def reserve(self, size: int) -> int:
+        first, end = self.device.heap
+        following = first + -(-(size + GUARD_BYTES) // 64) * 64
+        if not first or following > end:
+            return 0
+        self.device.heap = following, end
+        self.arena.allocate(first - GLOBAL_BASE, size, UNWRITTEN)
+        self.device.live.add(Object(first, size, "what malloc() gave"))
+        return first
+
+    def release(self, address: int, size: int) -> None:
+        self.arena.allocate(address - GLOBAL_BASE, size, OUTSIDE)
+        gone = self.device.live.remove(address)
+        if gone is not None:
+            self.device.freed.add(gone)
+
+    def write_back(self) -> None:
+        """Nothing: the program sees the same memory."""

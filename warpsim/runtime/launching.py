@@ -1,0 +1,82 @@
+"""One launch of a program, on its own memory."""
+
+from __future__ import annotations
+
+import msgspec
+
+from warpsim import execute
+from warpsim.execute import Result
+from warpsim.launch import Dim3, Launch, StructValue
+from warpsim.machine.core.findings import Finding
+from warpsim.runtime.loading import Loaded
+from warpsim.runtime.protocol import Message
+from warpsim.schedule import Schedule
+
+SUCCESS = 0
+_ERRORS = {
+    "out-of-bounds": 700,
+    "read-only": 700,
+    "misaligned": 716,
+    "assertion": 710,
+    "trap": 719,
+    "stack": 719,
+    "hang": 702,
+    "step-limit": 702,
+}
+"""What cudaGetLastError() says of a launch with such a finding (driver_types.h, cudaError)."""
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """A launch as the program's runtime asks for it."""
+
+    kernel: int
+    launch: int
+    stream: int
+    grid: Dim3
+    block: Dim3
+    cluster: Dim3
+    shared: int
+    cooperative: bool
+    arguments: tuple[bytes, ...]
+    frames: tuple[int, ...]
+
+
+def read(message: Message) -> Request:
+    kernel, launch, stream = message.numbers(3)
+    grid, block, cluster = (message.numbers(3) for _ in range(3))
+    shared, cooperative, count = message.numbers(3)
+    arguments = tuple(message.raw() for _ in range(count))
+    return Request(
+        kernel=kernel,
+        launch=launch,
+        stream=stream,
+        grid=(grid[0], grid[1], grid[2]),
+        block=(block[0], block[1], block[2]),
+        cluster=(cluster[0], cluster[1], cluster[2]),
+        shared=shared,
+        cooperative=bool(cooperative),
+        arguments=arguments,
+        frames=message.frames(),
+    )
+
+
+def run(loaded: Loaded, entry: str, request: Request, limit: int, schedule: Schedule) -> Result:
+    """Executes a launch."""
+    program = loaded.program(entry)
+    cluster = request.cluster
+    if program.image.cluster is not None and cluster == (1, 1, 1):
+        cluster = program.image.cluster
+    launch = Launch(
+        entry=entry,
+        grid=request.grid,
+        block=request.block,
+        cluster=cluster,
+        dynamic_smem_bytes=request.shared,
+        arguments=tuple(StructValue(size=len(each), data=each) for each in request.arguments),
+    )
+    return execute.run_on(program, launch, loaded.world, schedule=schedule, limit=limit)
+
+
+def error_of(findings: tuple[Finding, ...]) -> int:
+    """The number of the error that a card would end such a launch with."""
+    return next((_ERRORS[each.name] for each in findings if each.name in _ERRORS), SUCCESS)

@@ -1,0 +1,104 @@
+"""Modules of a program: what is in them, and what their kernels ask of a launch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from warpsim.errors import UsageError
+from warpsim.front.ptx.decode import decode
+from warpsim.front.ptx.faults import MALFORMED, PtxSyntaxError
+from warpsim.front.ptx.parser import parse
+from warpsim.front.sass import cubin
+from warpsim.machine.core.image import Variable
+from warpsim.machine.memory.layout import SharedLayout
+from warpsim.machine.schedule.program import DecodedProgram
+from warpsim.runtime import containers
+from warpsim.runtime.containers import FatImage
+from warpsim.runtime.device import DeviceMemory, World
+
+Extract = Callable[[bytes], Iterable[FatImage]]
+"""Reads the images of a container that are compressed."""
+
+
+class KernelResources(msgspec.Struct, frozen=True, kw_only=True):
+    """What a kernel takes on the device, as its machine code says; zeros where there is none."""
+
+    registers: int = 0
+    local_bytes: int = 0
+
+
+class Loaded:
+    """One module."""
+
+    def __init__(self, image: bytes, arch: int, extract: Extract, device: DeviceMemory) -> None:
+        found = list(_images(image, extract))
+        ptx = containers.choose(found, arch)
+        if not ptx:
+            raise UsageError(_why_not(found, arch))
+        text = ptx[-1].content.decode(errors="replace")
+        if len({each.content for each in ptx}) > 1:
+            raise UsageError(
+                "it was linked from several files of device code (-rdc=true), whose PTX is not "
+                "linked: compile without -rdc=true, or all device code as one file."
+            )
+        self._syntax = parse(text)
+        self._programs: dict[str, DecodedProgram] = {}
+        self.arch = ptx[-1].arch
+        self._cubins = [each.content for each in found if not each.is_ptx]
+        functions = [each.name for each in self._syntax.functions.values() if not each.entry]
+        self.world = World(device, functions)
+        self.variables: list[Variable] = [
+            each for each in self._syntax.variables if each.space in ("global", "const")
+        ]
+
+    def program(self, entry: str) -> DecodedProgram:
+        """Of an entry; UsageError if there is none, or for what the emulator does not execute."""
+        found = self._programs.get(entry)
+        if found is None:
+            found = self._programs[entry] = self._decoded(entry)
+        return found
+
+    def _decoded(self, entry: str) -> DecodedProgram:
+        function = self._syntax.functions.get(entry)
+        if function is None or not function.entry:
+            raise UsageError(f"there is no kernel {entry!r} in its device code.")
+        try:
+            return decode(self._syntax, entry)
+        except MALFORMED as error:
+            why = f"{type(error).__name__}: {error}"
+            raise PtxSyntaxError(f"kernel {entry} can't be decoded ({why}).") from error
+
+    def resources(self, entry: str) -> KernelResources:
+        """Of an entry, from the first machine code that has it."""
+        for content in self._cubins:
+            if entry in cubin.entries(content):
+                read = cubin.read(content, entry)
+                return KernelResources(registers=read.registers, local_bytes=read.frame_bytes)
+        return KernelResources()
+
+    def static_shared(self, entry: str) -> int:
+        return SharedLayout(self.program(entry).image.variables, 0).static_bytes
+
+
+def _images(data: bytes, extract: Extract) -> Iterable[FatImage]:
+    if data[:4] != containers.MAGIC.to_bytes(4, "little"):
+        return [containers.ptx_image(data)]
+    try:
+        return list(containers.images(data))
+    except containers.Compressed:
+        return extract(data)
+
+
+def _why_not(found: Iterable[FatImage], arch: int) -> str:
+    ptx = sorted({f"compute_{each.arch}{each.suffix}" for each in found if each.is_ptx})
+    if ptx:
+        return (
+            f"it was compiled for {', '.join(ptx)} only, which the chosen card (compute_{arch}) "
+            "does not run: choose another with --device, or compile for it."
+        )
+    return (
+        "it has machine code only, and no PTX, which is what is executed: compile with "
+        f"-gencode arch=compute_{arch},code=compute_{arch}."
+    )

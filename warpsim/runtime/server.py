@@ -1,0 +1,302 @@
+"""Serves one program: keeps its memory and modules, executes its launches, notes what is wrong."""
+
+from __future__ import annotations
+
+import re
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from types import FrameType
+
+import msgspec
+
+from warpsim.errors import UsageError
+from warpsim.execute import Result
+from warpsim.machine.core.findings import Finding
+from warpsim.runtime import launching
+from warpsim.runtime.device import DeviceMemory, Object
+from warpsim.runtime.launching import Request
+from warpsim.runtime.loading import Extract, Loaded
+from warpsim.runtime.protocol import Channel, Gone, Kind, Message
+from warpsim.runtime.reports import Caught, KernelTotals, Refusal, Remark, Report
+from warpsim.schedule import Schedule
+
+_MODULE, _SYSTEM = 4, 5
+"""Uses of allocations (cudart/memory.hpp) that are not the program's own."""
+_HEAP_BYTES = 8 << 20
+_ADDRESS = re.compile(r"global address (0x[0-9a-f]+)")
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """How launches are to be executed."""
+
+    device: dict[str, str]
+    """What the program is told of the card: see cudart/devices.cpp."""
+    arch: int
+    limit: int
+    schedule: Schedule = Schedule()
+    kernels: tuple[str, ...] = ()
+    """Parts of the names of those that are judged; none: all are."""
+    launches: tuple[tuple[int, int], ...] = ()
+    """Ranges of launches, by their numbers, that are judged; none: all are."""
+
+    def judges(self, kernel: str, launch: int) -> bool:
+        named = not self.kernels or any(part in kernel for part in self.kernels)
+        return named and (
+            not self.launches or any(first <= launch <= last for first, last in self.launches)
+        )
+
+
+def _stop(_number: int, _frame: FrameType | None) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise Gone
+
+
+class Server:
+    """One process of the program."""
+
+    def __init__(self, channel: Channel, settings: Settings, extract: Extract) -> None:
+        self._channel = channel
+        self._settings = settings
+        self._extract = extract
+        self._device = DeviceMemory(*channel.receive_files())
+        self._modules: list[Loaded] = []
+        self._kernels: list[tuple[Loaded, str]] = []
+        self._pid, self._program, self._maps = 0, "", ""
+        self._sites: dict[int, tuple[int, ...]] = {}
+        self._freed: dict[int, tuple[int, ...]] = {}
+        self._sizes: dict[int, int] = {}
+        self._numbers: dict[int, int] = {}
+        """Of the live allocations, by address."""
+        self._caught: dict[tuple[str, str, str], Caught] = {}
+        self._remarks: dict[tuple[str, str, tuple[int, ...]], Remark] = {}
+        self._launched: dict[str, KernelTotals] = {}
+        self._refused: Refusal | None = None
+        self._ended = False
+        self._answers: dict[Kind, Callable[[Message], None]] = {
+            Kind.HELLO: self._hello,
+            Kind.MODULE: self._module,
+            Kind.PLACE: self._place,
+            Kind.KERNEL: self._kernel,
+            Kind.LAUNCH: self._launch,
+            Kind.ALLOCATED: self._allocated,
+            Kind.FREED: self._free,
+            Kind.FINDING: self._remark,
+            Kind.BYE: self._bye,
+        }
+
+    def serve(self) -> Report:
+        """Until the program ends, or SIGTERM says that it has while a launch was executed."""
+        signal.signal(signal.SIGTERM, _stop)
+        try:
+            while not self._ended:
+                message = self._channel.receive()
+                self._answers[message.kind](message)
+        except Gone:
+            pass
+        return self._report()
+
+    # Messages
+
+    def _hello(self, message: Message) -> None:
+        self._pid, self._program, self._maps = message.number(), message.text(), message.text()
+        lines = (f"{name}={value}\n" for name, value in self._settings.device.items())
+        self._channel.answer("".join(lines))
+
+    def _allocated(self, message: Message) -> None:
+        address, size, use, number = message.numbers(4)
+        frames = message.frames()
+        made = Object(address, size, f"@{number}")
+        self._device.reach(made.end)
+        if use in (_MODULE, _SYSTEM):
+            return
+        self._device.add(made)
+        self._sites[number], self._numbers[address] = frames, number
+        self._sizes[number] = size
+
+    def _free(self, message: Message) -> None:
+        address = message.number()
+        gone = self._device.release(address)
+        number = self._numbers.pop(address, None)
+        if gone is not None and number is not None:
+            self._freed[number] = message.frames()
+
+    def _remark(self, message: Message) -> None:
+        name, sentence = message.text(), message.text()
+        remark = Remark(name=name, sentence=sentence, frames=message.frames())
+        key = name, sentence if not remark.frames else "", remark.frames
+        known = self._remarks.get(key)
+        count = known.count + 1 if known else 1
+        self._remarks[key] = msgspec.structs.replace(known or remark, count=count)
+
+    def _module(self, message: Message) -> None:
+        try:
+            loaded = Loaded(message.raw(), self._settings.arch, self._extract, self._device)
+        except UsageError as error:
+            self._channel.answer(str(error))
+            return
+        self._modules.append(loaded)
+        room = loaded.world.room(loaded.variables)
+        self._channel.answer("", len(self._modules) - 1, room, _HEAP_BYTES)
+
+    def _place(self, message: Message) -> None:
+        number, block, heap = message.numbers(3)
+        loaded = self._modules[number]
+        if not self._device.heap[0]:
+            self._device.heap = heap, heap + _HEAP_BYTES
+        loaded.world.place(loaded.variables, block)
+        parts: list[int | str] = [len(loaded.variables)]
+        for each in loaded.variables:
+            made = loaded.world.variables[each.name]
+            parts += [made.name, made.address, made.size]
+        self._channel.answer(*parts)
+
+    def _kernel(self, message: Message) -> None:
+        loaded, entry = self._modules[message.number()], message.text()
+        try:
+            image = loaded.program(entry).image
+            resources = loaded.resources(entry)
+        except UsageError as error:
+            self._refused = Refusal(sentence=f"{entry}: {error}")
+            self._channel.answer(self._refused.sentence)
+            return
+        self._kernels.append((loaded, entry))
+        constants = sum(each.size for each in loaded.variables if each.space == "const")
+        numbers = (
+            *(len(self._kernels) - 1, loaded.static_shared(entry), resources.local_bytes),
+            *(resources.registers, constants, image.max_threads or 0),
+            *(loaded.arch, self._settings.arch, int(image.cluster is not None)),
+        )
+        sizes = [each.size for each in image.parameters]
+        self._channel.answer("", *numbers, len(sizes), *sizes)
+
+    def _launch(self, message: Message) -> None:
+        request = launching.read(message)
+        loaded, entry = self._kernels[request.kernel]
+        with _progress(entry, request.launch):
+            try:
+                result = launching.run(
+                    loaded, entry, request, self._settings.limit, self._settings.schedule
+                )
+            except UsageError as error:
+                self._refused = Refusal(
+                    sentence=f"{entry}: {error}", launch=request.launch, frames=request.frames
+                )
+                self._channel.answer(self._refused.sentence, 0, "")
+                return
+        judged = self._settings.judges(entry, request.launch)
+        self._count(entry, result, judged)
+        if judged:
+            self._catch(entry, request, result)
+        failure = launching.error_of(result.findings)
+        self._channel.answer("", failure, "".join(each.text for each in result.printed))
+
+    def _bye(self, message: Message) -> None:
+        self._maps = message.text()
+        self._ended = True
+        self._channel.answer()
+
+    # What is noted
+
+    def _count(self, entry: str, result: Result, judged: bool) -> None:
+        old = self._launched.get(entry) or KernelTotals(
+            kernel=entry, launches=0, judged=0, thread_instructions=0, seconds=0.0
+        )
+        self._launched[entry] = KernelTotals(
+            kernel=entry,
+            launches=old.launches + 1,
+            judged=old.judged + judged,
+            thread_instructions=old.thread_instructions + result.thread_instructions,
+            seconds=old.seconds + result.seconds,
+        )
+
+    def _catch(self, entry: str, request: Request, result: Result) -> None:
+        for finding, formal in (
+            *((each, False) for each in result.findings),
+            *((each, True) for each in result.warnings),
+        ):
+            self._add(entry, request, finding, formal)
+
+    def _add(self, entry: str, request: Request, finding: Finding, formal: bool) -> None:
+        key = entry, finding.name, _place(finding)
+        old = self._caught.get(key)
+        if old is None:
+            sentence = _ADDRESS.sub(self._named, finding.sentence)
+            self._caught[key] = Caught(
+                finding=msgspec.structs.replace(finding, sentence=sentence),
+                kernel=entry,
+                launch=request.launch,
+                stream=request.stream,
+                frames=request.frames,
+                formal=formal,
+            )
+        else:
+            self._caught[key] = msgspec.structs.replace(old, launches=old.launches + 1)
+
+    def _named(self, match: re.Match[str]) -> str:
+        """An address with the object that it lies in, if it lies in any."""
+        address = int(match[1], 16)
+        found = self._device.live.at(address)
+        return (
+            f"{match[0]} (byte {address - found.address:,} of {found.name})" if found else match[0]
+        )
+
+    def _report(self) -> Report:
+        if self._ended:
+            self._note_leaks()
+        return Report(
+            pid=self._pid,
+            program=self._program,
+            maps=self._maps,
+            kernels=tuple(self._launched.values()),
+            caught=tuple(self._caught.values()),
+            remarks=tuple(self._remarks.values()),
+            sites=self._sites,
+            freed=self._freed,
+            sizes=self._sizes,
+            refused=self._refused,
+            ended=self._ended,
+        )
+
+    def _note_leaks(self) -> None:
+        by_site = Counter(self._sites[number] for number in self._numbers.values())
+        for number in self._numbers.values():
+            frames = self._sites[number]
+            count = by_site.pop(frames, 0)
+            if count:
+                many = f"; {count - 1:,} more made there neither" if count > 1 else ""
+                sentence = f"@{number} ({self._sizes[number]:,} bytes) is never freed{many}."
+                self._remarks["leak", sentence, frames] = Remark(
+                    name="leak", sentence=sentence, frames=frames, count=count
+                )
+
+
+def _place(finding: Finding) -> str:
+    """What findings of several launches have in common to be one."""
+    own = finding.source.own() if finding.source else None
+    return f"{own.file}:{own.line}" if own else f"{finding.line} {finding.cause}"
+
+
+PATIENCE_S = 10.0
+"""How long a launch runs before it is said that it does."""
+
+
+class _progress:
+    """Says now and then, on standard error, which launch is being executed."""
+
+    def __init__(self, entry: str, launch: int) -> None:
+        self._what = f"launch {launch} of {entry}"
+        self._begun = 0.0
+
+    def __enter__(self) -> None:
+        self._begun = time.monotonic()
+        signal.signal(signal.SIGALRM, self._say)
+        signal.setitimer(signal.ITIMER_REAL, PATIENCE_S, PATIENCE_S)
+
+    def __exit__(self, *_: object) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def _say(self, _number: int, _frame: FrameType | None) -> None:
+        print(f"exec: {self._what}, {time.monotonic() - self._begun:.0f} s", file=sys.stderr)
