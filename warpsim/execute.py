@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import msgspec
 import numpy as np
 
-from warpsim.launch import Launch
+from warpsim.launch import Card, Launch
 from warpsim.machine.core.arrays import Array
 from warpsim.machine.core.findings import Fatal, Finding
 from warpsim.machine.counts.counters import Counters, ExecutionCounts, add_up, collect
@@ -60,16 +60,25 @@ def run(
     *,
     schedule: Schedule | None = None,
     unwritten: Collection[str] = (),
+    card: Card | None = None,
     limit: int = 200_000_000,
 ) -> Result:
     """Executes one launch; `arrays` are written in place.
 
     unwritten: arrays that hold nothing yet (outputs): they start as poison, and reading them is a
         finding. Everything else counts as written.
+    card: the one that is launched on: CTAs which wait for each other have to be resident there.
+        Without it as many are as the emulator takes.
     limit: warp instructions after which the launch is given up.
     """
     (result,) = run_each(
-        module, (launch,), arrays, schedule=schedule, unwritten=unwritten, limit=limit
+        module,
+        (launch,),
+        arrays,
+        schedule=schedule,
+        unwritten=unwritten,
+        card=card,
+        limit=limit,
     )
     return result
 
@@ -81,6 +90,7 @@ def run_each(
     *,
     schedule: Schedule | None = None,
     unwritten: Collection[str] = (),
+    card: Card | None = None,
     limit: int = 200_000_000,
 ) -> tuple[Result, ...]:
     """Executes launches one after the other on the same memory, up to the first that is given up;
@@ -90,7 +100,14 @@ def run_each(
     memory: GlobalLayout | None = None
     for program, launch in zip(programs, launches, strict=True):
         result, memory = _run(
-            program, launch, arrays, schedule or Schedule(), frozenset(unwritten), limit, memory
+            program,
+            launch,
+            arrays,
+            schedule or Schedule(),
+            frozenset(unwritten),
+            card,
+            limit,
+            memory,
         )
         results.append(result)
         if result.given_up:
@@ -104,12 +121,13 @@ def _run(
     arrays: Mapping[str, Array],
     schedule: Schedule,
     unwritten: frozenset[str],
+    card: Card | None,
     limit: int,
     before: GlobalLayout | None,
 ) -> tuple[Result, GlobalLayout]:
     """One launch, on the memory that the one before it left."""
     started = time.perf_counter()
-    execution = Execution(program.image, launch, arrays, unwritten, schedule, before)
+    execution = Execution(program.image, launch, arrays, unwritten, schedule, before, card=card)
     return _execute(program, execution, schedule, limit, started), execution.world
 
 
@@ -119,12 +137,13 @@ def run_on(
     world: GlobalLayout,
     *,
     schedule: Schedule | None = None,
+    card: Card | None = None,
     limit: int = 200_000_000,
 ) -> Result:
     """Executes one launch on memory that outlives it."""
     started = time.perf_counter()
     schedule = schedule or Schedule()
-    execution = Execution(program.image, launch, {}, frozenset(), schedule, world=world)
+    execution = Execution(program.image, launch, {}, frozenset(), schedule, world=world, card=card)
     return _execute(program, execution, schedule, limit, started)
 
 
@@ -253,6 +272,7 @@ def compare(
     schedules: Sequence[Schedule] = first_schedules(USUAL),
     unwritten: Collection[str] = (),
     scratch: Collection[str] = (),
+    card: Card | None = None,
     limit: int = 200_000_000,
 ) -> ScheduleComparison:
     """Runs launches in sequence under each schedule, on arrays as they are given; these end as the
@@ -265,7 +285,15 @@ def compare(
     for schedule in schedules:
         mine = {name: array.copy() for name, array in arrays.items()}
         runs.append(
-            run_each(module, launches, mine, schedule=schedule, unwritten=unwritten, limit=limit)
+            run_each(
+                module,
+                launches,
+                mine,
+                schedule=schedule,
+                unwritten=unwritten,
+                card=card,
+                limit=limit,
+            )
         )
         outputs.append(mine)
     for name, array in arrays.items():

@@ -101,9 +101,6 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     cluster: Dim3 = (1, 1, 1)
     dynamic_smem_bytes: int = 0
     arguments: tuple[Argument, ...] = ()
-    card: Card | None = None
-    """That it is launched on: CTAs which wait for each other have to be resident there. None: as
-    many are as the emulator takes."""
     main: bool = False
     """Of several launches in sequence, whether this one's entry is what the build is judged by and
     what ncu profiles; the first is, where none says so."""

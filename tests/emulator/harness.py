@@ -76,9 +76,8 @@ def _launched(
         cluster=(cluster, 1, 1),
         dynamic_smem_bytes=dynamic,
         arguments=tuple(arguments or [Pointer(array=name) for name in arrays]),
-        card=card,
     )
-    return emulator.run(module, launch, arrays, schedule=schedule, unwritten=unwritten)
+    return emulator.run(module, launch, arrays, schedule=schedule, unwritten=unwritten, card=card)
 
 
 @contextlib.contextmanager

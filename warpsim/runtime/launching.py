@@ -75,9 +75,8 @@ def run(
         cluster=cluster,
         dynamic_smem_bytes=request.shared,
         arguments=tuple(StructValue(size=len(each), data=each) for each in request.arguments),
-        card=card,
     )
-    return execute.run_on(program, launch, loaded.world, schedule=schedule, limit=limit)
+    return execute.run_on(program, launch, loaded.world, schedule=schedule, card=card, limit=limit)
 
 
 def error_of(findings: tuple[Finding, ...]) -> int:

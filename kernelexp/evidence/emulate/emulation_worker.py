@@ -128,7 +128,7 @@ def _emulate(module: Module, job: EmulationJob, watch: Watch) -> Emulated:
     written = {**case.outputs, **case.workspaces}
     arrays |= {name: _numpy(tensor) for name, tensor in written.items()}
     with watch.stage(job.emulation_limit), _nothing_old_collected():
-        compared = _compare(module, problem, case, arrays, job.schedules)
+        compared = _compare(module, problem, case, arrays, job)
     changed = [
         name for name, tensor in case.given.items() if (arrays[name] != _numpy(tensor)).any()
     ]
@@ -162,7 +162,7 @@ def _compare(
     problem: Problem,
     case: _Case,
     arrays: dict[str, Any],
-    schedules: Sequence[Schedule],
+    job: EmulationJob,
 ) -> Comparison:
     """Under every schedule; ConfigurationError for a launch that the code does not allow."""
     import warpsim as emulator
@@ -172,9 +172,10 @@ def _compare(
             module,
             case.launches,
             arrays,
-            schedules=schedules,
+            schedules=job.schedules,
             unwritten=case.unwritten,
             scratch=tuple(case.workspaces),
+            card=_card(job.arch),
         )
     except emulator.REFUSALS:
         raise
@@ -240,10 +241,7 @@ def _prepare(problem: Problem, job: EmulationJob) -> _Case:
         outputs=tensors.allocate(outputs, others),
         workspaces=tensors.allocate(workspaces),
         unwritten=tuple(x for x, a in written.items() if x not in others and not a.zero),
-        launches=tuple(
-            msgspec.structs.replace(of_entries(launch, job.entries), card=_card(job.arch))
-            for launch in launches
-        ),
+        launches=tuple(of_entries(launch, job.entries) for launch in launches),
         tolerance=tolerance,
         doubts=tuple(doubts.find(problem, size, job.seed, inputs, outputs, tolerance)),
     )

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from warpsim.launch import Launch
+from warpsim.launch import Card, Launch
 from warpsim.machine.core.arrays import Array
 from warpsim.machine.core.findings import BadLanes, Fatal, Findings
 from warpsim.machine.core.image import Image
@@ -53,10 +53,13 @@ class Execution:
         schedule: Schedule,
         before: GlobalLayout | None = None,
         world: GlobalLayout | None = None,
+        card: Card | None = None,
     ) -> None:
         """before: the global memory that an earlier launch of the same job left; world: memory that
-        is there already, instead of `arrays`."""
+        is there already, instead of `arrays`; card: where CTAs that wait for each other have to be
+        resident."""
         self._first = schedule.first
+        self._card = card
         self.image = image
         self.launch = launch
         self.chance = random.Random(schedule.seed)
@@ -115,9 +118,8 @@ class Execution:
     def _resident(self) -> int:
         registers = len(self.image.slots) * 128 * self.warps_per_cta
         most = MAX_RESIDENT_WARPS // self.warps_per_cta
-        card = self.launch.card
-        if card is not None and self.image.polls:
-            most = card.holds(self.warps_per_cta, self.layout.end)
+        if self._card is not None and self.image.polls:
+            most = self._card.holds(self.warps_per_cta, self.layout.end)
         most = min(most, REGISTER_FILE_BYTES // max(1, registers))
         clusters = max(1, most // self.cluster_size)
         if self.image.cancels_launches:
