@@ -315,11 +315,12 @@ class _Run:
 
     def _raised(self, told: dict[str, Any]) -> Failed:
         sentence = str(told.get("sentence", ""))[:2000]
-        lines = [
-            Feedback(name="raised", sentence=sentence, file=str(file), line=int(line))
-            for file, line in reversed(told.get("lines") or [])
-        ]
-        return Failed(Status.CRASHED, "raised", sentence, tuple(lines[:1]))
+        lines = told.get("lines") or []
+        if not lines:
+            return Failed(Status.CRASHED, "raised", sentence)
+        file, line = str(lines[-1][0]), int(lines[-1][1])
+        spot = Feedback(name="raised", sentence=sentence, file=file, line=line)
+        return Failed(Status.CRASHED, "raised", f"{file}:{line}: {sentence}", (spot,))
 
     # Results
 
@@ -355,6 +356,7 @@ class _Run:
         )
 
     def _unseen(self) -> Iterator[str]:
+        yield from self._task.not_checked
         if any(case.reduced for case in self._task.cases):
             yield "The problem's own sizes: they were reduced for the emulator."
         yield "Times: nothing was measured."

@@ -47,6 +47,11 @@ def read(path: Path, solution: Path, largest: int) -> Task:
             language="cuda" if solution.suffix == ".cu" else "python",
         ),
         options={"elements": ELEMENTS if largest else 0},
+        not_checked=(
+            f"Tests with a tensor of more than {ELEMENTS:,} elements, and the performance test.",
+        )
+        if largest
+        else (),
     )
 
 

@@ -49,6 +49,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     solution: Solution
     options: dict[str, Any] = {}
     """Of the format's own."""
+    not_checked: tuple[str, ...] = ()
+    """Of what the problem has, in sentences."""
 
 
 class Problem(Protocol):

@@ -26,6 +26,8 @@ def install(synchronize: Any = None) -> None:
         def __torch_function__(
             self, func: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
+            if func is torch.device:
+                return func(*args, **(kwargs or {}))
             given = {name: _device(value) for name, value in (kwargs or {}).items()}
             return func(*map(_device, args), **given)
 
