@@ -17,6 +17,7 @@ import msgspec
 
 from kernelexp.evidence.programs import compiling, library
 from kernelexp.model.arm.verdict import Status
+from kernelexp.model import errors
 from kernelexp.model.errors import EnvironmentFault, UsageError
 from kernelexp.services import execution
 from kernelexp.services.execution import Asked, Executed
@@ -161,6 +162,8 @@ class _Run:
         fault = self._problem("make", self._given).get("fault")
         if fault:
             raise EnvironmentFault(f"{self._task.name}: {fault}")
+        if not _compiles(self._task):
+            return
         self._solution("build", Schedule())
         told = self._told()
         if told.get("error") == "build":
@@ -254,9 +257,10 @@ class _Run:
     # Processes
 
     def _problem(self, what: str, other: Path) -> dict[str, Any]:
-        argv = [sys.executable, "-P", "-m", "kernelexp.services.tasks.problem_process"]
-        done = processes.run(
-            [*argv, what, str(self._own), str(other)], timeout_s=self._wanted.limit_s
+        done = processes.run_forked(
+            "kernelexp.services.tasks.problem_process",
+            stdin=json.dumps([what, str(self._own), str(other)]),
+            timeout_s=self._wanted.limit_s,
         )
         result = self._own / f"{what}.json"
         if done.returncode != 0 or not result.is_file():
@@ -376,6 +380,13 @@ class _Run:
         return assessment
 
 
+def _compiles(task: Task) -> bool:
+    """Whether its import may take a compiler."""
+    return task.solution.language == "cuda" or any(
+        "cpp_extension" in text for text in task.solution.files.values()
+    )
+
+
 _FATAL = ("out-of-bounds", "misaligned", "hang", "trap", "stack", "assertion", "step-limit")
 
 
@@ -410,3 +421,12 @@ def _wrong(name: str, reduced: bool, answer: dict[str, Any]) -> Failed:
     words = f"{where}{later if answer['only_later'] else ''}{answer['sentence']}"
     reason = "stale" if answer["only_later"] else "wrong_result"
     return Failed(Status.INCORRECT, reason, words, (Feedback(name=reason, sentence=words),))
+
+
+def exit_code(assessed: Assessment) -> int:
+    """0 only for what passed every stage that there was."""
+    if assessed.reason == "not_executed":
+        return errors.ENVIRONMENT
+    if assessed.status in (Status.UNMEASURED, Status.IMPROVED, Status.NEUTRAL):
+        return errors.OK
+    return errors.BUILD if assessed.status is Status.BUILD_FAILED else errors.WRONG_RESULT

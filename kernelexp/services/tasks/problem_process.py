@@ -18,9 +18,14 @@ ROUNDS = 2
 """Calls with each set of sizes: other contents, at the same addresses."""
 
 
+PRELOAD = ("torch",)
+
+
 def main() -> None:
-    """`make` or `judge`, a folder of its own, and one that the solution reads or wrote."""
-    what, own, other = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
+    """On standard input: `make` or `judge`, a folder of its own, and one that the solution reads or
+    wrote."""
+    what, *folders = json.loads(sys.stdin.read())
+    own, other = map(Path, folders)
     task = msgspec.json.decode((own / "task.json").read_bytes(), type=Task)
     without_gpu.install()
     os.chdir(own)
