@@ -16,8 +16,12 @@ def render(assessed: Assessment, verbose: bool = False) -> Iterator[Block]:
     yield table(
         ("stage", "outcome", "seconds", "reason"),
         (
-            (stage.name, Span(stage.outcome, _STYLES[stage.outcome]), _seconds(stage.seconds),
-             stage.reason)
+            (
+                stage.name,
+                Span(stage.outcome, _STYLES[stage.outcome]),
+                _seconds(stage.seconds),
+                stage.reason,
+            )
             for stage in assessed.stages
         ),
         numbers=(2,),

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import secrets
-import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -15,13 +11,12 @@ from typing import Any
 
 import msgspec
 
-from kernelexp.evidence.programs import compiling, library
-from kernelexp.model.arm.verdict import Status
 from kernelexp.model import errors
+from kernelexp.model.arm.verdict import Status
 from kernelexp.model.errors import EnvironmentFault, UsageError
 from kernelexp.services import execution
-from kernelexp.services.execution import Asked, Executed
-from kernelexp.services.tasks import allocation, extensions, formats, identity, jail, rules
+from kernelexp.services.execution import Executed
+from kernelexp.services.tasks import failing, formats, identity, jail, rules
 from kernelexp.services.tasks.assessment import (
     SHOWN,
     Assessment,
@@ -31,10 +26,10 @@ from kernelexp.services.tasks.assessment import (
     Stage,
     StageName,
 )
-from kernelexp.services.tasks.problem_process import ROUNDS
+from kernelexp.services.tasks.failing import Failed
 from kernelexp.services.tasks.task import Task
+from kernelexp.services.tasks.workplace import Workplace
 from kernelexp.system import wholefile
-from kernelexp.system.process import processes
 from kernelexp.system.toolchain import Toolchain
 from warpsim.schedule import Schedule, first_schedules
 
@@ -61,17 +56,6 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the verdict of the same machine code is taken from before."""
 
 
-class Failed(Exception):
-    """A stage that did not pass."""
-
-    def __init__(
-        self, status: Status, reason: str, sentence: str, feedback: tuple[Feedback, ...] = ()
-    ) -> None:
-        super().__init__(sentence)
-        self.status, self.reason, self.sentence = status, reason, sentence
-        self.feedback = feedback
-
-
 class Known(Exception):
     """The verdict is that of an earlier solution."""
 
@@ -79,7 +63,9 @@ class Known(Exception):
         self.assessment = assessment
 
 
-def assess(problem: Path, solution: Path, tools: Toolchain, root: Path, wanted: Wanted) -> Assessment:
+def assess(
+    problem: Path, solution: Path, tools: Toolchain, root: Path, wanted: Wanted
+) -> Assessment:
     """Reads and judges; `root` has the cache. UsageError, ConfigurationError for a problem that
     can't be read, EnvironmentFault for a machine that can't build or confine."""
     if not solution.is_file():
@@ -94,9 +80,7 @@ class _Run:
         self, task: Task, tools: Toolchain, root: Path, wanted: Wanted, place: Path
     ) -> None:
         self._task, self._tools, self._root, self._wanted = task, tools, root, wanted
-        self._own, self._given, self._answers = (
-            place / name for name in ("problem", "given", "answers")
-        )
+        self._work = Workplace(task, tools, root, place, wanted.device, wanted.limit_s)
         self._stages: list[Stage] = []
         self._cases: tuple[CaseAnswer, ...] = ()
         self._errors: dict[str, Any] = {}
@@ -156,56 +140,34 @@ class _Run:
 
     def _build(self) -> None:
         """Inputs by the problem's process; then the solution is imported, which compiles it."""
-        for folder in (self._own, self._given, self._answers):
-            folder.mkdir()
-        self._write_files()
-        fault = self._problem("make", self._given).get("fault")
+        work = self._work
+        fault = work.problem("make", work.given).get("fault")
         if fault:
             raise EnvironmentFault(f"{self._task.name}: {fault}")
         if not _compiles(self._task):
             return
-        self._solution("build", Schedule())
-        told = self._told()
+        self._work.solution("build", Schedule())
+        told = self._work.told()
         if told.get("error") == "build":
             raise Failed(
                 Status.BUILD_FAILED,
                 "compile",
                 str(told["sentence"])[:2000],
-                tuple(_compiler_lines(str(told["sentence"]))),
+                tuple(failing.compiler_lines(str(told["sentence"]))),
             )
         if "error" in told:
-            raise self._raised(told)
-
-    def _write_files(self) -> None:
-        encoded = msgspec.json.encode(self._task)
-        (self._own / "task.json").write_bytes(encoded)
-        # The reference stays here.
-        (self._given / "task.json").write_bytes(
-            msgspec.json.encode(msgspec.structs.replace(self._task, files={}))
-        )
-        seeds = [secrets.randbelow(1 << 31) for _ in range(len(self._task.cases) * ROUNDS)]
-        (self._own / "seeds.json").write_text(json.dumps(seeds))
-        for folder, files in (
-            (self._own, self._task.files),
-            (self._given, self._task.solution.files),
-        ):
-            for name, text in files.items():
-                path = (folder / name).resolve()
-                if not path.is_relative_to(folder.resolve()):
-                    raise UsageError(f"the file name {name!r} leads out of its folder.")
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text)
+            raise failing.raised(told)
 
     def _known(self) -> None:
-        libraries = sorted((self._answers / "built").glob("*/*.so"))
-        self._key = identity.key(self._task, libraries, self._tools, self._own)
+        libraries = sorted((self._work.answers / "built").glob("*/*.so"))
+        self._key = identity.key(self._task, libraries, self._tools, self._work.own)
         path = self._root / ".kernelexp" / KNOWN / f"{self._key}.json"
         if self._wanted.reuse and path.is_file():
             raise Known(msgspec.json.decode(path.read_bytes(), type=Assessment))
 
     def _emulate(self, schedule: Schedule) -> None:
-        executed = self._solution("run", schedule)
-        feedback = tuple(_of_kernels(executed))
+        executed = self._work.solution("run", schedule)
+        feedback = tuple(failing.of_kernels(executed))
         self._kernels = tuple(
             LaunchedKernel(
                 name=execution.plain(each.kernel),
@@ -219,17 +181,17 @@ class _Run:
         if executed.findings:
             first = executed.findings[0]
             where = f"{first.where}: " if first.where else ""
-            status = Status.CRASHED if first.name in _FATAL else Status.INCORRECT
+            status = Status.CRASHED if first.name in failing.FATAL else Status.INCORRECT
             raise Failed(status, first.name, f"{where}{first.sentence}", feedback)
         self._judge(executed)
 
     def _judge(self, executed: Executed) -> None:
-        told = self._told()
+        told = self._work.told()
         if "error" in told:
-            raise self._raised(told)
+            raise failing.raised(told)
         if executed.returncode:
-            raise _ended(executed)
-        judged = self._problem("judge", self._answers)
+            raise failing.ended(executed)
+        judged = self._work.problem("judge", self._work.answers)
         if "fault" in judged:
             raise Failed(Status.INCORRECT, "check_failed", str(judged["fault"]))
         self._errors = judged["errors"] or {}
@@ -246,85 +208,13 @@ class _Run:
         )
         for case, answer in pairs:
             if answer["sentence"]:
-                raise _wrong(case.name, bool(case.reduced), answer)
+                raise failing.wrong(case.name, bool(case.reduced), answer)
 
     def _schedules(self) -> None:
         if not self._kernels:
             return
         for schedule in first_schedules(self._wanted.schedules + 1)[1:]:
             self._emulate(schedule)
-
-    # Processes
-
-    def _problem(self, what: str, other: Path) -> dict[str, Any]:
-        done = processes.run_forked(
-            "kernelexp.services.tasks.problem_process",
-            stdin=json.dumps([what, str(self._own), str(other)]),
-            timeout_s=self._wanted.limit_s,
-        )
-        result = self._own / f"{what}.json"
-        if done.returncode != 0 or not result.is_file():
-            last = done.stderr.strip().splitlines()[-1:] or ["it was killed"]
-            raise EnvironmentFault(f"{self._task.name}: its reference can't be run: {last[0]}.")
-        told: dict[str, Any] = json.loads(result.read_text())
-        return told
-
-    def _solution(self, what: str, schedule: Schedule) -> Executed:
-        """Runs it with new answers."""
-        for old in self._answers.iterdir():
-            if old.name != "built":
-                shutil.rmtree(old) if old.is_dir() else old.unlink()
-        runtime = library.folder(self._root)
-        memory = allocation.find(self._root, runtime)
-        argv = [sys.executable, "-P", "-m", "kernelexp.services.tasks.solution_process", what]
-        argv += [str(self._given), str(self._answers), str(memory)]
-        output = [self._answers / name for name in ("printed", "errors")]
-        limit = self._wanted.limit_s
-        if jail.can_confine():
-            argv = jail.command(argv, [self._given, runtime, memory], self._answers, output, limit)
-        asked = Asked(
-            argv=tuple(argv),
-            device=self._wanted.device,
-            limit=INSTRUCTIONS,
-            timeout_s=limit,
-            schedule=schedule,
-            environment=self._environment(runtime),
-        )
-        return execution.execute(asked, self._tools, self._root)
-
-    def _environment(self, runtime: Path) -> dict[str, str]:
-        """What the solution's process is told of compilers, and of places to write to."""
-        flags = [*compiling.link_flags(runtime, _ARCH), "-std=c++20", "-Xcompiler=-fPIC", "-w"]
-        told = {"nvcc": [self._tools.nvcc, *flags], "folder": str(self._answers / "built")}
-        (self._answers / "built").mkdir(exist_ok=True)
-        return {
-            "PYTHONPATH": str(jail.packages(self._given)),
-            extensions.VARIABLE: json.dumps(told),
-            "TMPDIR": str(self._answers),
-            "HOME": str(self._answers),
-            "CUDA_VISIBLE_DEVICES": "0",
-            "PYTHONDONTWRITEBYTECODE": "1",
-        }
-
-    def _told(self) -> dict[str, Any]:
-        """What the solution's process says of its end; nothing, where that makes no sense."""
-        try:
-            told = json.loads((self._answers / "told.json").read_text())
-        except (OSError, ValueError):
-            errors = self._answers / "errors"
-            words = errors.read_text(errors="replace").strip() if errors.is_file() else ""
-            last = words.splitlines()[-1][:300] if words else "its process ended without a word"
-            return {"error": "raised", "sentence": last, "lines": []}
-        return told if isinstance(told, dict) else {}
-
-    def _raised(self, told: dict[str, Any]) -> Failed:
-        sentence = str(told.get("sentence", ""))[:2000]
-        lines = told.get("lines") or []
-        if not lines:
-            return Failed(Status.CRASHED, "raised", sentence)
-        file, line = str(lines[-1][0]), int(lines[-1][1])
-        spot = Feedback(name="raised", sentence=sentence, file=file, line=line)
-        return Failed(Status.CRASHED, "raised", f"{file}:{line}: {sentence}", (spot,))
 
     # Results
 
@@ -385,42 +275,6 @@ def _compiles(task: Task) -> bool:
     return task.solution.language == "cuda" or any(
         "cpp_extension" in text for text in task.solution.files.values()
     )
-
-
-_FATAL = ("out-of-bounds", "misaligned", "hang", "trap", "stack", "assertion", "step-limit")
-
-
-def _of_kernels(executed: Executed) -> Iterator[Feedback]:
-    for each in executed.findings[:SHOWN]:
-        yield Feedback(
-            name=each.name, sentence=each.sentence, file=Path(each.file).name, line=each.line
-        )
-
-
-def _compiler_lines(words: str) -> Iterator[Feedback]:
-    """nvcc's errors: file(line): error: text, or file:line:column: error: text."""
-    import re
-
-    for match in re.finditer(r"^([^\s:(]+)[(:](\d+)\)?(?::\d+)?: error:? *(.*)$", words, re.M):
-        yield Feedback(
-            name="compile", sentence=match[3], file=Path(match[1]).name, line=int(match[2])
-        )
-
-
-def _ended(executed: Executed) -> Failed:
-    if executed.returncode == -9:
-        return Failed(Status.TIMED_OUT, "limit", "the solution was ended at its limit of time.")
-    return Failed(
-        Status.CRASHED, "ended", f"the solution's process ended with {executed.returncode}."
-    )
-
-
-def _wrong(name: str, reduced: bool, answer: dict[str, Any]) -> Failed:
-    later = "the first call is right, and a later one with other inputs is not: "
-    where = f"{name}: " if not reduced else f"{name} (smaller than the problem's own sizes): "
-    words = f"{where}{later if answer['only_later'] else ''}{answer['sentence']}"
-    reason = "stale" if answer["only_later"] else "wrong_result"
-    return Failed(Status.INCORRECT, reason, words, (Feedback(name=reason, sentence=words),))
 
 
 def exit_code(assessed: Assessment) -> int:

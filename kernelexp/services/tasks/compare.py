@@ -8,6 +8,9 @@ from typing import Any
 import msgspec
 
 SHOWN = 3
+LARGEST_SHARE = 0.1
+"""Of the reference's size, which an absolute tolerance is not to exceed: where it does, as with the
+softmax of a long row, zeros would be right."""
 
 
 class Errors(msgspec.Struct, kw_only=True):
@@ -75,26 +78,33 @@ def _of_elements(name: str, one: Any, other: Any, rtol: float, atol: float, erro
     wide = torch.complex128 if one.is_complex() else torch.float64
     left, right = one.to(wide).reshape(-1), other.to(wide).reshape(-1)
     same = (left == right) | (left.isnan() & right.isnan())
-    finite = left.isfinite() & right.isfinite()
-    distance = torch.where(finite & ~same, (left - right).abs(), torch.zeros(()).double())
-    near = finite & (distance <= atol + rtol * left.abs())
-    bad = ~(same | near)
+    both = left.isfinite() & right.isfinite() & ~same
+    distance = (left - right).abs().where(both, torch.zeros((), dtype=torch.float64))
+    allowed = min(atol, LARGEST_SHARE * _size(left)) + rtol * left.abs()
+    bad = ~(same | (both & (distance <= allowed)))
     if left.numel():
-        scale = left.abs().where(left != 0, torch.ones(()).to(left.abs()))
         errors.absolute = max(errors.absolute, float(distance.max()))
-        errors.relative = max(errors.relative, float((distance / scale)[left != 0].amax()
-                              if bool((left != 0).any()) else 0.0))
+        relative = (distance / left.abs()).where(both & (left != 0), torch.zeros_like(distance))
+        errors.relative = max(errors.relative, float(relative.max()))
     errors.elements += left.numel()
     errors.wrong += int(bad.sum())
-    if not bool(bad.any()):
-        return ""
+    return _spelled(name, one, other, bad) if bool(bad.any()) else ""
+
+
+def _size(values: Any) -> float:
+    """The root of the mean square of those that are finite."""
+    finite = values[values.isfinite()].abs()
+    return float((finite**2).mean() ** 0.5) if finite.numel() else 0.0
+
+
+def _spelled(name: str, one: Any, other: Any, bad: Any) -> str:
     first = [int(index) for index in bad.nonzero().reshape(-1)[:SHOWN]]
     spots = "; ".join(
         f"{_index(one.shape, at)} is {other.reshape(-1)[at].item():.6g}, "
         f"not {one.reshape(-1)[at].item():.6g}"
         for at in first
     )
-    return f"{int(bad.sum()):,} of {left.numel():,} elements of {name} are wrong: {spots}."
+    return f"{int(bad.sum()):,} of {bad.numel():,} elements of {name} are wrong: {spots}."
 
 
 def _index(shape: Any, at: int) -> str:

@@ -15,13 +15,16 @@ NAME = "flashinfer"
 FILE, DEFINITION, WORKLOADS = "reference.py", "definition.json", "workloads.jsonl"
 TOLERANCE = 1e-2
 """Relative and absolute, as their benchmark has it unless it is told otherwise."""
+_MEMBERS = {"axes", "inputs", "outputs", "reference"}
 _PYTHON = ("python", "triton")
 
 
 def recognises(path: Path) -> bool:
     if path.is_dir():
         return (path / DEFINITION).is_file()
-    return path.suffix == ".json" and {"axes", "inputs", "outputs", "reference"} <= _json(path).keys()
+    return (
+        path.suffix == ".json" and {"axes", "inputs", "outputs", "reference"} <= _json(path).keys()
+    )
 
 
 def _json(path: Path) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kernelexp.model.errors import UsageError, join
+from kernelexp.model.errors import UsageError
 from kernelexp.services.tasks import flashinfer, gpumode, kernelbench, leetgpu
 from kernelexp.services.tasks.task import Format
 
@@ -23,5 +23,5 @@ def recognise(path: Path) -> Format:
     for each in FORMATS:
         if each.recognises(path):
             return each
-    names = join([each.NAME for each in FORMATS])
+    names = ", ".join(each.NAME for each in FORMATS)
     raise UsageError(f"{path} is a problem of no format that kernelexp reads ({names}).")

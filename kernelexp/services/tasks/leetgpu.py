@@ -149,7 +149,7 @@ class _Opened:
 
 
 def _largest(test: Values) -> int:
-    return max([0, *(value.numel() for value in test.values() if hasattr(value, "numel"))])
+    return max([0, *(int(value.numel()) for value in test.values() if hasattr(value, "numel"))])
 
 
 def open_problem(task: Task, folder: Path) -> Problem:

@@ -1,5 +1,5 @@
-"""What is refused before anything is executed: a text that can't be a solution, or that changes what
-it is judged by."""
+"""What is refused before anything is executed: a text that can't be a solution, or that changes
+what it is judged by."""
 
 from __future__ import annotations
 

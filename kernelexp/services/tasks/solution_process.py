@@ -31,9 +31,7 @@ def main() -> None:
             extensions.compile_shared(given / task.solution.main)
             return _tell(answers, {"built": True})
         _prepare(Path(sys.argv[4]))
-        call = formats.named(task.format).open_solution(
-            task, given, wire.read(given / "prepared")
-        )
+        call = formats.named(task.format).open_solution(task, given, wire.read(given / "prepared"))
         told = {"built": True}
         if what == "run":
             _answer(call, len(task.cases), given, answers)
@@ -87,7 +85,9 @@ def _refreshed(old: Any, new: Any) -> Any:
 def _explained(error: BaseException) -> dict[str, Any]:
     if isinstance(error, BuildError):
         return {"error": "build", "sentence": str(error), "lines": []}
-    sentence = str(error) if isinstance(error, KernelexpError) else f"{type(error).__name__}: {error}"
+    sentence = (
+        str(error) if isinstance(error, KernelexpError) else f"{type(error).__name__}: {error}"
+    )
     frames = traceback.extract_tb(error.__traceback__)
     here = os.getcwd()
     lines = [[Path(f.filename).name, f.lineno] for f in frames if f.filename.startswith(here)]

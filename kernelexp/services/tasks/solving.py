@@ -39,7 +39,8 @@ def of_source(source: Path, entry: str, signature: list[Parameter]) -> Callable[
 
 
 def _call(function: Any, runtime: Any, arguments: list[tuple[Any, str]]) -> None:
-    copies, passed = [], []
+    copies: list[tuple[Any, ctypes.c_void_p]] = []
+    passed: list[Any] = []
     for value, kind in arguments:
         if kind == _POINTER:
             copies.append((value, _upload(runtime, value)))

@@ -22,7 +22,7 @@ def install(synchronize: Any = None) -> None:
     import torch
     from torch.overrides import TorchFunctionMode
 
-    class _OnCpu(TorchFunctionMode):
+    class _OnCpu(TorchFunctionMode):  # type: ignore[misc]
         def __torch_function__(
             self, func: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
