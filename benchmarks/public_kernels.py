@@ -4,8 +4,7 @@ python benchmarks/public_kernels.py FOLDER [NAME ...]
 
 A case is two files. NAME.ptx is a kernel as its own compiler made it. NAME.npz has the arrays: in.A
 is what A holds before the launch, want.A what it should hold afterwards (NaN where anything will
-do), and `case` is the rest as JSON, a Case. public_kernels.md shows the table of one such
-folder.
+do), and `case` is the rest as JSON, a Case. public_kernels.txt is the table of one such folder.
 """
 
 from __future__ import annotations

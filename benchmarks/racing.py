@@ -1,4 +1,4 @@
-"""Simulates races among 24 variants, for docs/methodology.md: no GPU, a minute.
+"""Simulates races among 24 variants, for docs/verdicts.md: no GPU, a minute.
 
 Each process gives every arm a log ratio: its true effect, and an offset of its own. A model of what
 a process costs (COST) turns processes into seconds. The race is kernelexp.judge.racing; it is

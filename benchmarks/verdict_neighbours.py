@@ -1,4 +1,4 @@
-"""Times one kernel against itself as others do, for the table in docs/methodology.md.
+"""Times one kernel against itself as others do, for the table in docs/verdicts.md.
 
     python benchmarks/verdict_neighbours.py OUT
 

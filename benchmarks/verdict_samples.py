@@ -1,4 +1,4 @@
-"""Takes the samples that docs/methodology.md is made from, on a GPU.
+"""Takes the samples that docs/verdicts.md is made from, on a GPU.
 
     python benchmarks/verdict_samples.py OUT knob:8:4:1.0 gemm:6:4:1.0 ...
 

@@ -1,4 +1,4 @@
-"""Simulates what intervals and stopping rules reach, for docs/methodology.md: no GPU, 3 s.
+"""Simulates what intervals and stopping rules reach, for docs/verdicts.md: no GPU, 3 s.
 
 One process gives a median log ratio: the true effect, plus the process's own offset (placement),
 plus what its pairs leave uncertain. Figures in percent of time. Covers: the share of trials where

@@ -1,4 +1,4 @@
-"""Prints the tables of docs/methodology.md from recorded samples: python verdict_tables.py FOLDER.
+"""Prints the tables of docs/verdicts.md from recorded samples: python verdict_tables.py FOLDER.
 
 FOLDER holds what benchmarks/verdict_samples.py wrote. A/A: comparisons drawn from many identical
 arms; known slowdowns: the knob kernel. Nothing here needs a GPU.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -72,6 +73,32 @@ def test_importing_the_package_loads_nothing() -> None:
     code = "import sys, kernelexp; print(*(m for m in sys.modules if m.startswith('kernelexp')))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["kernelexp"]
+
+
+def test_a_path_is_no_run_of_the_project(scale: Path, tmp_path: Path) -> None:
+    (record,) = list((ROOT / "logs/runs/T1").glob("*.measured.json"))[:1]
+    for name in (str(record), "../T1", record.name, "S1\0"):
+        with pytest.raises(errors.UsageError, match="is a path: name a run"):
+            api.record(api.load(scale), name)
+
+
+def _serving(root: Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "kernelexp", "mcp", "-C", str(root)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    return subprocess.Popen(command, env=environment, **pipes)
+
+
+def test_a_message_that_is_too_long_is_refused_and_a_signal_ends_the_server(scale: Path) -> None:
+    with _serving(scale) as server:
+        server.stdin.write(b"[" * (13 << 20) + b"\n")
+        server.stdin.flush()
+        assert b"more than 12,582,912 bytes" in server.stdout.readline()
+        server.send_signal(signal.SIGTERM)
+        try:
+            assert server.wait(timeout=60) == errors.TERMINATED
+        finally:
+            server.kill()
 
 
 @pytest.mark.slow

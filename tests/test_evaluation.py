@@ -244,3 +244,21 @@ def test_a_program_is_never_taken_as_hostile(cold: Path, tools: Toolchain) -> No
             settings=RunSettings(),
             hostile=True,
         )
+
+
+@pytest.mark.parametrize(
+    ("text", "instead", "status"),
+    [
+        ('#include "export.cuh"', '#include "export.cuh"\n#define scale other', "INCORRECT"),
+        ("KX_EXPORT(threads, THREADS);", "", "INCORRECT"),
+        ("KX_EXPORT(threads, THREADS);", "KX_EXPORT(threads, 0);", "INCORRECT"),
+    ],
+)
+def test_a_text_that_does_not_fit_its_problem_is_judged(
+    scale: Path, text: str, instead: str, status: str
+) -> None:
+    source = (scale / "variants/scale/scale.cu").read_text()
+    assert text in source
+    found = api.evaluate(api.load(scale), "scale", source.replace(text, instead), gpu=False)
+    assert found.verdict.status == status
+    assert found.verdict.sentence

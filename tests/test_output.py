@@ -59,7 +59,7 @@ def test_a_message_that_nobody_reads_leaves_the_exit_code_as_it_is(scale: Path, 
 
 def test_a_closed_output_is_no_traceback(scale: Path) -> None:
     done = subprocess.run(
-        ["sh", "-c", f"{sys.executable} -m kernelexp list >&-"], cwd=scale, capture_output=True
+        ["sh", "-c", f"{sys.executable} -m kernelexp show >&-"], cwd=scale, capture_output=True
     )
     assert (done.returncode, done.stderr) == (0, b"")
 

@@ -271,9 +271,11 @@ def test_the_check_is_its_definition(pairs, rtol, atol):
     [
         ([0.1, -0.05], "zeros would be right too"),
         ([NAN, INF], "not one finite value is wanted"),
-        ([0.1, 0.2], ""),
-        ([0.0, 0.0], ""),
-        ([0.1, INF], ""),
+        ([0.1, 0.2], "half of each value would be right too"),
+        ([1.0, 2.0], ""),
+        ([3.0, 3.0], "a constant would be right too"),
+        ([0.0, 0.0], "zeros would be right too"),
+        ([1.0, INF, 2.0], ""),
     ],
 )
 def test_a_comparison_that_says_little_says_why(want, lax):

@@ -10,7 +10,10 @@ from kernelexp.model.errors import UsageError
 from warpsim.schedule import USUAL, Schedule, first_schedules, parse
 
 SCHEDULES = st.builds(
-    Schedule, seed=st.integers(0, 10**9 - 1), asynchrony=st.sampled_from(["late", "early"])
+    Schedule,
+    seed=st.integers(0, 10**9 - 1),
+    asynchrony=st.sampled_from(["late", "early"]),
+    first=st.booleans(),
 )
 
 

@@ -52,6 +52,11 @@ class Transcript:
             shown += cut if kept and kept[-1] != printed[-1] else []
         _write(*shown, "```")
 
+    def run(self, *commands: str) -> None:
+        """Runs commands that the page does not show."""
+        for command in commands:
+            self._run(command, 0)
+
     def file(self, name: str, first: int = 1, last: int | None = None) -> None:
         """Writes some lines of a file, counted from 1, as a block."""
         text = (self._at / name).read_text().splitlines()

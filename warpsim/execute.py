@@ -44,10 +44,12 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     warp_instructions: int
     thread_instructions: int
     seconds: float
+    given_up: bool = False
+    """Whether its emulation ended before it did: an access out of bounds alone does not end it."""
 
     @property
     def finished(self) -> bool:
-        """Whether every thread came to its end."""
+        """Whether every thread would have come to its end on a GPU."""
         return not any(finding.name in _ENDING for finding in self.findings)
 
 
@@ -81,8 +83,8 @@ def run_each(
     unwritten: Collection[str] = (),
     limit: int = 200_000_000,
 ) -> tuple[Result, ...]:
-    """Executes launches one after the other on the same memory, up to the first that does not
-    finish; otherwise as run()."""
+    """Executes launches one after the other on the same memory, up to the first that is given up;
+    otherwise as run()."""
     programs = [entry_of(module, each) for each in launches]
     results: list[Result] = []
     memory: GlobalLayout | None = None
@@ -91,7 +93,7 @@ def run_each(
             program, launch, arrays, schedule or Schedule(), frozenset(unwritten), limit, memory
         )
         results.append(result)
-        if not result.finished:
+        if result.given_up:
             break
     return tuple(results)
 
@@ -131,12 +133,12 @@ def _execute(
 ) -> Result:
     count = _Count()
     hang: tuple[Waiter, ...] = ()
-    first = 0
+    given_up, begun = False, 0
     with np.errstate(all="ignore"):
         try:
-            while first < execution.grid_ctas and not hang:
-                machine = Machine(execution, first)
-                first += len(machine.ctas)
+            while begun < execution.grid_ctas and not hang:
+                machine = Machine(execution, begun)
+                begun += len(machine.ctas)
                 scheduler = Scheduler(machine, program, limit)
                 try:
                     scheduler.run()
@@ -145,10 +147,12 @@ def _execute(
                     hang = scheduler.hang
                     count.add(program, scheduler)
         except Fatal:
-            pass
+            given_up = True
     execution.world.write_back()
     counters = collect(program.sites, execution.tallies, count)
-    return _result(schedule, execution, hang, counters, time.perf_counter() - started)
+    given_up |= bool(hang)
+    seconds = time.perf_counter() - started
+    return _result(schedule, execution, hang, counters, seconds, given_up=given_up)
 
 
 def _result(
@@ -157,6 +161,8 @@ def _result(
     hang: tuple[Waiter, ...],
     counters: Counters,
     seconds: float,
+    *,
+    given_up: bool,
 ) -> Result:
     return Result(
         schedule=schedule,
@@ -169,6 +175,7 @@ def _result(
         warp_instructions=sum(instruction.executed for instruction in counters.instructions),
         thread_instructions=sum(instruction.lanes for instruction in counters.instructions),
         seconds=seconds,
+        given_up=given_up,
     )
 
 
@@ -187,6 +194,7 @@ def _join(results: Sequence[Result]) -> Result:
         warp_instructions=sum(result.warp_instructions for result in results),
         thread_instructions=sum(result.thread_instructions for result in results),
         seconds=sum(result.seconds for result in results),
+        given_up=results[-1].given_up,
     )
 
 

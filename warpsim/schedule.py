@@ -18,8 +18,13 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     asynchrony: Literal["late", "early"] = "late"
     """late: only when no warp can go on without it. early: at the instruction that starts it."""
 
+    first: bool = False
+    """Whether it ends at the first access that would end the launch on a GPU. Otherwise that
+    access loads poison or stores nothing, and what is seen later is marked."""
+
     def __str__(self) -> str:
-        return f"seed {self.seed}, {self.asynchrony}"
+        first = ", first fault" if self.first else ""
+        return f"seed {self.seed}, {self.asynchrony}{first}"
 
 
 USUAL = 3
@@ -36,7 +41,8 @@ def first_schedules(count: int) -> tuple[Schedule, ...]:
 
 def parse(text: str) -> Schedule:
     """A schedule from what str() makes of it: `seed 5, late`."""
-    match = re.fullmatch(r"seed (\d{1,9}),? (late|early)", text.strip())
+    match = re.fullmatch(r"seed (\d{1,9}),? (late|early)(, first fault)?", text.strip())
     if match is None:
         raise UsageError(f"--schedule {text!r} should be like 'seed 5, late' or 'seed 2, early'.")
-    return msgspec.convert({"seed": int(match[1]), "asynchrony": match[2]}, Schedule)
+    fields = {"seed": int(match[1]), "asynchrony": match[2], "first": bool(match[3])}
+    return msgspec.convert(fields, Schedule)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import typer
 
 from kernelexp.cli import app
-from kernelexp.cli.commands import UNWRAPPED
+from kernelexp.cli.commands import ALIASES, UNWRAPPED
+from kernelexp.cli.modes import heading, order
 from kernelexp.model import errors
 from kxdocs.markdown import code, escape, paragraphs, table
 
@@ -26,6 +27,18 @@ def exit_codes() -> str:
     return table(("exit code", "meaning"), rows)
 
 
+def earlier_names() -> str:
+    """A table of names that still work."""
+    rows = (
+        (code(f"kernelexp {old}"), code(f"kernelexp {' '.join(words)}"))
+        for old, words in ALIASES.items()
+    )
+    return table(("earlier name", "today"), rows)
+
+
+_KINDS = {"Arguments": "argument", "Options": "option"}
+
+
 def _section(command: Any, parent: Any) -> str:
     ctx = command.context_class(command, info_name=command.name, parent=parent)
     usage = " ".join((f"kernelexp {command.name}", *command.collect_usage_pieces(ctx)))
@@ -36,16 +49,16 @@ def _section(command: Any, parent: Any) -> str:
     if examples:
         first, *commands_ = examples.strip().splitlines()
         lines += [first, "", "```console", *(f"$ {each.strip()}" for each in commands_), "```", ""]
-    records = [
-        (each.param_type_name, each.get_help_record(ctx)) for each in command.get_params(ctx)
-    ]
-    for kind in ("argument", "option"):
-        rows = list(_rows(record for of, record in records if of == kind and record))
-        if rows:
-            lines += [table((kind, "meaning"), rows)]
+    paragraphs_: dict[str, list[tuple[str, str]]] = {}
+    for parameter in command.get_params(ctx):
+        if record := parameter.get_help_record(ctx):
+            paragraphs_.setdefault(heading(parameter), []).append(record)
+    for title in sorted(paragraphs_, key=order):
+        kind = _KINDS.get(title, f"option {title[0].lower()}{title[1:]}")
+        lines += [table((kind, "meaning"), _rows(paragraphs_[title]))]
     return "\n".join(lines)
 
 
-def _rows(records: Iterator[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+def _rows(records: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     for name, text in records:
         yield code(name), escape(" ".join(text.split()))

@@ -21,6 +21,7 @@ from kernelexp.logs import records
 from kernelexp.model.errors import UsageError
 from kernelexp.model.limits import Limits
 from kernelexp.model.record import Record
+from kernelexp.model.text import quote
 from kernelexp.project import Project, parse_variant
 from kernelexp.report import outputs
 from kernelexp.report.log import listing
@@ -72,7 +73,10 @@ def show(project: Project, experiment: str) -> Shown:
 
 
 def record(project: Project, run: str) -> Record:
-    """The record of one run, by its name or the beginning of it."""
+    """The record of one run of the project, by its name or the beginning of it; paths are for the
+    command line."""
+    if "/" in run or "\0" in run or run.endswith(".json"):
+        raise UsageError(f"{quote(run)} is a path: name a run, or the beginning of its name.")
     return records.read_file(records.find(project.root, run))
 
 
@@ -178,4 +182,4 @@ def _session(
 
 
 def _settings(gpu: bool, keep: bool) -> runs.RunSettings:
-    return runs.RunSettings(measuring=Measuring() if gpu else None, keep=keep)
+    return runs.RunSettings(measuring=Measuring(size="") if gpu else None, keep=keep)

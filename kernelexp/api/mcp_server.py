@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+
+import msgspec
 
 from kernelexp import __version__, api
-from kernelexp.model.errors import EnvironmentFault, KernelexpError
+from kernelexp.model.errors import EnvironmentFault, KernelexpError, UsageError
 from kernelexp.project import Project
+from kernelexp.system.process import interrupts
 
 _ABOUT = (
     "Experiments on CUDA kernel variants. list names kernels, axes and experiments; a variant is "
@@ -30,7 +35,45 @@ def serve(start: Path) -> None:
     server = MCPServer("kernelexp", version=__version__, instructions=_ABOUT, log_level="WARNING")
     for function in _tools(lambda: api.load(start)):
         server.add_tool(function, structured_output=False)
+    interrupts.end_at_once()
+    _limit_messages()
     server.run("stdio")
+
+
+def _limit_messages() -> None:
+    """Puts itself before standard input: a message of any length would be parsed whole."""
+    begin, end = os.pipe()
+    source = os.fdopen(os.dup(0), "rb")
+    os.dup2(begin, 0)
+    os.close(begin)
+    answers = os.dup(1)  # the server lets what is printed by mistake go to standard error
+    threading.Thread(target=_pass_on, args=(source, end, answers), daemon=True).start()
+
+
+def _pass_on(source: BinaryIO, end: int, answers: int) -> None:
+    with os.fdopen(end, "wb", buffering=0) as sink:
+        while line := source.readline(LONGEST_BYTES + 1):
+            if len(line) <= LONGEST_BYTES:
+                sink.write(line)
+                continue
+            while line and not line.endswith(b"\n"):
+                line = source.readline(LONGEST_BYTES)
+            os.write(answers, _TOO_LONG + b"\n")
+
+
+LONGEST_BYTES = 12 << 20
+"""Of a message: the source of a kernel and what goes with it."""
+_TOO_LONG = msgspec.json.encode(
+    {
+        "jsonrpc": "2.0",
+        "id": None,
+        "error": {
+            "code": -32600,
+            "message": f"the message has more than {LONGEST_BYTES:,} bytes: none was read.",
+        },
+    }
+)
+_LONGEST_NAME = 1000
 
 
 def _tools(project: Callable[[], Project]) -> tuple[Callable[..., str], ...]:
@@ -42,6 +85,8 @@ def _tools(project: Callable[[], Project]) -> tuple[Callable[..., str], ...]:
 
     def show(name: str) -> str:
         """Show an experiment with its records, by its id; or one record, by its run's name."""
+        if len(name) > _LONGEST_NAME:
+            return _answer("record", lambda: _refuse_name(name))
         loaded = project()
         if name in loaded.experiments:
             return _answer("show", lambda: api.show(loaded, name))
@@ -68,6 +113,10 @@ def _tools(project: Callable[[], Project]) -> tuple[Callable[..., str], ...]:
     return list, show, run, emulate, explain, evaluate
 
 
+def _refuse_name(name: str) -> None:
+    raise UsageError(f"a name has at most {_LONGEST_NAME:,} characters, not {len(name):,}.")
+
+
 def _answer(kind: str, work: Callable[[], Any]) -> str:
     from mcp.server.mcpserver.exceptions import ToolError
 
@@ -75,3 +124,5 @@ def _answer(kind: str, work: Callable[[], Any]) -> str:
         return api.encode(kind, work()).decode()
     except KernelexpError as error:
         raise ToolError(str(error)) from None
+    except (ValueError, OSError) as error:  # a null byte, a name that no file system takes
+        raise ToolError(f"this can't be answered: {type(error).__name__}: {error}.") from None

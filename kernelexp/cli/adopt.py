@@ -1,19 +1,21 @@
-"""kernelexp new --from FILE: a kernel from a source that is there, with questions on a terminal."""
+"""kernelexp adopt: a kernel from an existing source, with questions on a terminal."""
 
 from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 
 from kernelexp.cli import common
+from kernelexp.cli.app import app
 from kernelexp.cli.console import print_message
-from kernelexp.cli.emulate import emulate
+from kernelexp.cli.emulate import execute
+from kernelexp.cli.options import HERE, NvccOption, ProjectOption
+from kernelexp.cli.parameters import parse_number, parse_pairs, parse_whole
 from kernelexp.model.errors import WRONG_RESULT, UsageError
 
 if TYPE_CHECKING:
@@ -24,43 +26,128 @@ if TYPE_CHECKING:
     from kernelexp.services.adopt.entry import KernelParameter
     from kernelexp.system.toolchain import Toolchain
 
-T = TypeVar("T")
 
+@app.command()
+def adopt(
+    source: Annotated[Path, typer.Argument(metavar="FILE", help="A CUDA source, PTX or a cubin.")],
+    entry: Annotated[
+        str,
+        typer.Option("--entry", metavar="NAME", help="Which __global__ function: 'gemm<64, 64>'."),
+    ] = "",
+    kernel: Annotated[
+        str, typer.Option("--kernel", metavar="NAME", help="The kernel's name in the project.")
+    ] = "",
+    arch: Annotated[
+        str, typer.Option("--arch", metavar="SM", help="Architecture, as in sm_90a.")
+    ] = "",
+    block: Annotated[
+        str, typer.Option("--block", metavar="X,Y,Z", help="Threads per CTA: 256 or 16,16.")
+    ] = "",
+    grid: Annotated[
+        str,
+        typer.Option(
+            "--grid", metavar="X,Y,Z", help="CTAs by integer parameters, rounded up: N/64,M/64."
+        ),
+    ] = "",
+    smem: Annotated[
+        int, typer.Option("--smem", min=0, metavar="BYTES", help="Dynamic shared memory.")
+    ] = 0,
+    shape: Annotated[
+        list[str] | None,
+        typer.Option("--shape", metavar="NAME=M,K", help="The shape of an array. Repeatable."),
+    ] = None,
+    value: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--value", metavar="NAME=NUMBER", help="A scalar's or a size's value. Repeatable."
+        ),
+    ] = None,
+    emulated: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--emulated",
+            metavar="NAME=NUMBER",
+            help="The value to emulate with, if smaller. Repeatable.",
+        ),
+    ] = None,
+    reference: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--reference",
+            metavar="NAME=EXPR",
+            help="What an output should be: 'C=A @ B'. Repeatable.",
+        ),
+    ] = None,
+    workspace: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--workspace",
+            metavar="NAME",
+            help="The kernel's own memory, zero before each launch. Repeatable.",
+        ),
+    ] = None,
+    zero: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--zero",
+            metavar="NAME",
+            help="An output that is zero before each launch, as bins are. Repeatable.",
+        ),
+    ] = None,
+    flag: Annotated[
+        list[str] | None,
+        typer.Option("--flag", metavar="FLAG", help="Argument for nvcc: --flag=-DX=4. Repeatable."),
+    ] = None,
+    signature: Annotated[
+        str,
+        typer.Option(
+            "--signature",
+            metavar="TEXT",
+            help="Parameters of a .ptx or .cubin: 'const float* x, float* y, int n'.",
+        ),
+    ] = "",
+    nvcc: NvccOption = None,
+    project: ProjectOption = HERE,
+) -> None:
+    """Add a kernel from a CUDA source, PTX or a cubin.
 
-class Words(msgspec.Struct, frozen=True, kw_only=True):
-    """The options of the command that are about a source, as they were typed."""
+    The source is copied and compiled without its host code, problem.py is drafted from its
+    parameters and these options, and the kernel is executed on the CPU once nothing is blank. On a
+    terminal you are asked for what is missing. Other lines of experiments.yaml stay as they are.
 
-    entry: str
-    kernel: str
-    arch: str
-    block: str
-    grid: str
-    smem: int
-    shapes: Sequence[str]
-    workspaces: Sequence[str]
-    zeros: Sequence[str]
-    values: Sequence[str]
-    emulated: Sequence[str]
-    references: Sequence[str]
-    flags: Sequence[str]
-    signature: str
-
-
-def adopt(start: Path, source: Path, words: Words, nvcc: str | None) -> None:
-    """Brings the source in, and executes it where nothing is left blank."""
+    For example:
+        kernelexp adopt gemm.cu --entry 'gemm<64>' --block 256
+        kernelexp adopt relu.cu --block 256 --grid N/256 --reference 'y=x.relu()'
+    """
     from kernelexp.services.adopt import adopted, draft
+    from kernelexp.services.adopt.expressions import parse_expressions, parse_reference
 
-    loaded = common.load(start)
+    answers = draft.Answers(
+        block=adopted.parse_block(block) if block else None,
+        grid=parse_expressions(grid) if grid else (),
+        smem_bytes=smem,
+        shapes={name: parse_expressions(text) for name, text in parse_pairs(shape, "--shape")},
+        workspaces=tuple(workspace or ()),
+        zeros=tuple(zero or ()),
+        values={name: parse_number(text) for name, text in parse_pairs(value, "--value")},
+        emulated={name: parse_whole(text) for name, text in parse_pairs(emulated, "--emulated")},
+        references={
+            name: parse_reference(text) for name, text in parse_pairs(reference, "--reference")
+        },
+    )
+    loaded = common.load(project)
     tools = common.tools(loaded, nvcc)
-    answers = _answers(words)
-    compiled = _compile(loaded, source, words, tools)
+    flags = tuple(flag or ())
+    compiled = _compile(loaded, source, tools, entry, kernel, arch, signature, flags)
     try:
         _tell(compiled, answers)
         if not answers.smem_bytes:
             answers = msgspec.structs.replace(answers, smem_bytes=compiled.dynamic_smem_bytes)
         if sys.stdin.isatty():
-            answers = _ask(compiled, answers)
-        text = adopted.finish(loaded, compiled, answers, words.flags)
+            from kernelexp.cli import questions
+
+            answers = questions.complete(compiled, answers)
+        text = adopted.finish(loaded, compiled, answers, flags)
     except BaseException:
         adopted.discard(compiled)
         raise
@@ -75,29 +162,35 @@ def adopt(start: Path, source: Path, words: Words, nvcc: str | None) -> None:
         _execute(loaded.root, compiled.kernel, text, nvcc)
 
 
-def _compile(loaded: Project, source: Path, words: Words, tools: Toolchain) -> Compiled:
+def _compile(
+    loaded: Project,
+    source: Path,
+    tools: Toolchain,
+    entry: str,
+    kernel: str,
+    arch: str,
+    signature: str,
+    flags: tuple[str, ...],
+) -> Compiled:
     """Whatever compiler its source is for, or was compiled by."""
     from kernelexp.services.adopt import precompiled, service
 
     if source.suffix in precompiled.SUFFIXES:
-        found = precompiled.read(source)
-        symbol = precompiled.choose(found, words.entry)
-        return precompiled.adopt(
-            loaded, found, symbol, words.kernel, words.arch, words.signature, tools, words.flags
-        )
-    if words.signature:
+        binary = precompiled.read(source)
+        symbol = precompiled.choose(binary, entry)
+        return precompiled.adopt(loaded, binary, symbol, kernel, arch, signature, tools, flags)
+    if signature:
         raise UsageError("--signature is for .ptx and .cubin: a source has its own.")
-    chosen = service.choose(loaded, source, words.entry, words.kernel)
-    arch = words.arch or _usual_arch(loaded)
-    return service.compile_entry(loaded, chosen, arch, tools, words.flags)
+    chosen = service.choose(loaded, source, entry, kernel)
+    return service.compile_entry(loaded, chosen, arch or _usual_arch(loaded), tools, flags)
 
 
 def _execute(root: Path, kernel: str, problem: str, nvcc: str | None) -> None:
     """Emulates it; with a note where it is wrong, since its tolerance is a guess."""
     try:
-        emulate([kernel], project=root, nvcc=nvcc)
+        execute([kernel], root, nvcc)
     except typer.Exit as end:
-        if end.exit_code == WRONG_RESULT:
+        if end.exit_code == WRONG_RESULT and _is_only_inexact(root, kernel, nvcc):
             lines = problem.splitlines()
             line = next(i for i, text in enumerate(lines, 1) if "return Tolerance(" in text)
             print_message(
@@ -108,57 +201,25 @@ def _execute(root: Path, kernel: str, problem: str, nvcc: str | None) -> None:
         raise
 
 
+def _is_only_inexact(root: Path, kernel: str, nvcc: str | None) -> bool:
+    """Whether the launch came to its end with wrong values and no other fault, by the emulation
+    that was just kept."""
+    from kernelexp.dossier import emulations
+    from kernelexp.evidence.emulate.emulated import EmulationOptions
+    from kernelexp.project import parse_variant
+
+    loaded = common.load(root)
+    wanted = [parse_variant(loaded, kernel)]
+    with common.session(loaded, nvcc) as session:
+        kept, _ = emulations.emulate(loaded, wanted, session, EmulationOptions(), full=False)
+    evidence = kept[0].arm.emulated if kept else None
+    return bool(evidence and evidence.finished and any(x.wrong for x in evidence.arrays))
+
+
 def _usual_arch(loaded: Project) -> str:
     """The architecture that the project's kernels are for, or the first of several."""
     targets = (arch for kernel in loaded.kernels.values() for arch in kernel.targets)
     return next(targets, "sm_90a")
-
-
-def _answers(words: Words) -> Answers:
-    from kernelexp.services.adopt import adopted, draft
-    from kernelexp.services.adopt.expressions import parse_expressions, parse_reference
-
-    return draft.Answers(
-        block=adopted.parse_block(words.block) if words.block else None,
-        grid=parse_expressions(words.grid) if words.grid else (),
-        smem_bytes=words.smem,
-        shapes={name: parse_expressions(text) for name, text in _pairs(words.shapes, "--shape")},
-        workspaces=tuple(words.workspaces),
-        zeros=tuple(words.zeros),
-        values={name: _number(text) for name, text in _pairs(words.values, "--value")},
-        emulated={name: _whole(text) for name, text in _pairs(words.emulated, "--emulated")},
-        references={
-            name: parse_reference(text) for name, text in _pairs(words.references, "--reference")
-        },
-    )
-
-
-def _pairs(texts: Sequence[str], option: str) -> list[tuple[str, str]]:
-    from kernelexp.services.adopt.entry import python_name
-
-    pairs = []
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not name or not value:
-            raise UsageError(f"{option} {text!r} should be NAME=..., with a parameter's name.")
-        pairs.append((python_name(name.strip()), value.strip()))
-    return pairs
-
-
-def _number(text: str) -> int | float:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            pass
-    raise UsageError(f"{text!r} should be a number, as the value of a parameter.")
-
-
-def _whole(text: str) -> int:
-    value = _number(text)
-    if not isinstance(value, int):
-        raise UsageError(f"{text!r} should be a whole number.")
-    return value
 
 
 def _tell(compiled: Compiled, answers: Answers) -> None:
@@ -203,66 +264,3 @@ def _spell_lines(left: Omitted) -> str:
     if left.first_line == left.last_line:
         return str(left.first_line)
     return f"{left.first_line}-{left.last_line}"
-
-
-def _ask(compiled: Compiled, answers: Answers) -> Answers:
-    """The answers with those of a person at the terminal; an empty one leaves a blank."""
-    from kernelexp.services.adopt import adopted, draft
-    from kernelexp.services.adopt.expressions import parse_expressions
-
-    values, grid, smem_bytes = dict(answers.values), answers.grid, answers.smem_bytes
-    threads = draft.block(compiled.entry, answers)
-    if threads is None:
-        threads = _prompt("threads of a CTA, as in 256 or 16,16", adopted.parse_block)
-    for each in compiled.entry.values:
-        if each.scalar and each.name not in values:
-            value = _prompt(f"value of {each.type} {each.name}", _number)
-            values.update({each.name: value} if value is not None else {})
-    answers = _ask_arrays(compiled.entry.values, answers)
-    if compiled.entry.dynamic_smem and not smem_bytes:
-        smem_bytes = _prompt("bytes of dynamic shared memory", _whole) or 0
-    if not grid:
-        grid = _prompt("CTAs of the grid, as in N/64,M/64", parse_expressions) or ()
-    return msgspec.structs.replace(
-        answers, block=threads, values=values, grid=grid, smem_bytes=smem_bytes
-    )
-
-
-def _ask_arrays(parameters: Sequence[KernelParameter], answers: Answers) -> Answers:
-
-    from kernelexp.services.adopt.expressions import parse_expressions, parse_reference
-
-    shapes, references = dict(answers.shapes), dict(answers.references)
-    workspaces, zeros = list(answers.workspaces), list(answers.zeros)
-    for parameter in parameters:
-        if parameter.is_pointer and parameter.name not in shapes:
-            shape = _prompt(f"shape of {parameter.name}, as in M,K", parse_expressions)
-            shapes.update({parameter.name: shape} if shape else {})
-        if parameter.read and parameter.written and parameter.name not in (*workspaces, *zeros):
-            if typer.confirm(f"is {parameter.name} zero before each launch?", default=False):
-                is_result = typer.confirm(f"is {parameter.name} a result?", default=True)
-                (zeros if is_result else workspaces).append(parameter.name)
-        if (
-            parameter.is_pointer
-            and parameter.written
-            and parameter.name not in (*references, *workspaces)
-        ):
-            expected = _prompt(f"what {parameter.name} should be, as in A @ B", parse_reference)
-            references.update({parameter.name: expected} if expected else {})
-    return msgspec.structs.replace(
-        answers,
-        shapes=shapes,
-        workspaces=tuple(workspaces),
-        zeros=tuple(zeros),
-        references=references,
-    )
-
-
-def _prompt(question: str, parse: Callable[[str], T]) -> T | None:
-    """The answer, asked for until it can be parsed; None where it is empty."""
-    while True:
-        text = typer.prompt(f"{question} (empty: later)", default="", show_default=False).strip()
-        try:
-            return parse(text) if text else None
-        except UsageError as error:
-            print_message(f"error: {error}")

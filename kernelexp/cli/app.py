@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from kernelexp import __version__
-from kernelexp.cli.commands import SUMMARIES, UNWRAPPED, Commands
+from kernelexp.cli.commands import ALIASES, GROUPS, SUMMARIES, UNWRAPPED, Commands, translate
 from kernelexp.cli.completion import join_bash_words
 from kernelexp.cli.console import give_up_output, prepare_output, print_message
 from kernelexp.cli.mistakes import Refusal, as_error, no_command
@@ -28,8 +28,10 @@ class _Commands(TyperGroup):
         return list(SUMMARIES)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(SUMMARIES.items()))
+        width = max(map(len, SUMMARIES))
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), line) for name, line in commands.items()])
 
     def make_context(self, *args: Any, **settings: Any) -> Any:
         try:
@@ -38,9 +40,9 @@ class _Commands(TyperGroup):
             raise _ended(as_error(refusal)) from None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if not args[0].startswith("-") and args[0] not in SUMMARIES:
+        if not args[0].startswith("-") and args[0] not in SUMMARIES and args[0] not in ALIASES:
             raise no_command(args[0], list(SUMMARIES))
-        return super().resolve_command(ctx, args)
+        return super().resolve_command(ctx, translate(args))
 
     def invoke(self, ctx: Any) -> Any:
         try:

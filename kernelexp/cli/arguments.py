@@ -20,7 +20,7 @@ def chosen(project: Project, names: list[str], every: bool) -> list[str]:
     if not names and len(project.experiments) == 1:
         return list(project.experiments)
     if every == bool(names):
-        raise UsageError("name the experiments to run, or use --all (kernelexp list shows them).")
+        raise UsageError("name the experiments to run, or use --all (kernelexp show lists them).")
     return list(project.experiments) if every else names
 
 

@@ -1,71 +1,76 @@
-"""kernelexp build: what the compiler makes of variants."""
+"""A table of what the compiler makes of variants, or their steps for ninja: `inspect --build`."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
 
 import typer
 
 from kernelexp.cli import common
-from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_variants
 from kernelexp.cli.console import output, print_message
-from kernelexp.cli.options import (
-    HERE,
-    JsonOption,
-    LimitOption,
-    NvccOption,
-    ProjectOption,
-    SetOption,
-    VariantsArgument,
-    VerboseOption,
-)
 from kernelexp.model import errors
 from kernelexp.model.errors import UsageError
 
 
-@app.command()
-def build(
-    variants: VariantsArgument = None,
-    repeat: Annotated[
-        str | None,
-        typer.Option(
-            "--record",
-            metavar="RUN",
-            help="Build the variants of a run from its own sources.",
-        ),
-    ] = None,
-    set_: SetOption = None,
-    verbose: VerboseOption = False,
-    json: JsonOption = False,
-    limit: LimitOption = None,
-    nvcc: NvccOption = None,
-    project: ProjectOption = HERE,
+def show(
+    variants: list[str] | None,
+    sets: list[str] | None,
+    run: str | None,
+    start: Path,
+    nvcc: str | None,
+    limit: list[str] | None,
+    *,
+    verbose: bool,
+    json: bool,
+    markdown: bool,
 ) -> None:
-    """Build variants and print registers, spills, memory and SASS.
-
-    Exits with 3 if a variant does not build, or is IMPOSSIBLE.
-
-    For example:
-        kernelexp build patch_embed_gemm@sm_100a:stages=6,store=direct_v8
-    """
+    """Builds these variants, or those of a recorded run from its own sources; ends with 3 if one
+    does not build."""
     from kernelexp.dossier import prepare
     from kernelexp.report.variants import builds
     from kernelexp.services.run import runner
 
-    loaded = common.load(project, sources=not repeat)
-    if bool(variants) == bool(repeat):
+    loaded = common.load(start, sources=not run)
+    if bool(variants) == bool(run):
         raise UsageError("name the variants to build, or a run with --record.")
     home = loaded
-    if repeat:
-        loaded, experiment = runner.restore(loaded, repeat)
+    if run:
+        loaded, experiment = runner.restore(loaded, run)
         variants = [experiment]
-    wanted = parse_variants(loaded, variants or [], set_)
+    wanted = parse_variants(loaded, variants or [], sets)
     with common.session(home, nvcc, limit) as session:
         prepared = prepare.built(loaded, wanted, session)
-    arms = {loaded.label(each): arm for each, arm in prepared.named(wanted)}
+    arms = {loaded.label(variant): arm for variant, arm in prepared.named(wanted)}
     for error in prepared.errors():
         print_message(f"error: {error}")
-    output("build", arms, builds.render(arms, verbose), json)
+    output("build", arms, builds.render(arms, verbose), json, markdown)
     refused = any(arm.refused for arm in arms.values())
     raise typer.Exit(prepared.exit_code() or (errors.BUILD if refused else errors.OK))
+
+
+def write_ninja(
+    folder: Path,
+    texts: list[str] | None,
+    sets: list[str] | None,
+    start: Path,
+    nvcc: str | None,
+    limit: list[str] | None,
+) -> None:
+    """The steps of these variants, or of all that are named; those IMPOSSIBLE have none."""
+    from kernelexp.dossier import prepare
+    from kernelexp.evidence.build import make_plans, ninjafile
+    from kernelexp.services.check import gates
+
+    loaded = common.load(start)
+    wanted = parse_variants(loaded, texts or [], sets)
+    wanted = wanted or list(gates.named_variants(loaded).values())
+    with common.session(loaded, nvcc, limit) as session:
+        possible = prepare.possible(loaded, wanted, session.limits)
+        plans = make_plans(loaded.root, possible, session.tools)
+    file = folder / ninjafile.NAME
+    try:
+        ninjafile.write(folder, {loaded.label(plan.variant): plan for plan in plans})
+    except OSError as error:
+        raise UsageError(f"--ninja {folder}: {error.strerror}.") from None
+    print_message(f"{file}: {len(plans)} variants; build them with: ninja -f {file}")

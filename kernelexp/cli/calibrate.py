@@ -1,4 +1,4 @@
-"""kernelexp calibrate and kernelexp selftest: what measurements on this machine are worth."""
+"""kernelexp calibrate: what measurements on this machine are worth."""
 
 from __future__ import annotations
 
@@ -13,34 +13,33 @@ from kernelexp.cli.options import DeviceOption, JsonOption, MarginOption, NvccOp
 
 @app.command()
 def calibrate(
-    device: DeviceOption = None,
-    margin: MarginOption = 1.0,
-    json: JsonOption = False,
-    nvcc: NvccOption = None,
-) -> None:
-    """Measure this machine's rate of false verdicts."""
-    from kernelexp.report.variants import calibration as report
-    from kernelexp.services import calibration
-
-    with progress_bars() as bars:
-        rates = calibration.against_itself(device, margin / 100, nvcc, bars)
-    output("calibrate", rates, report.render(rates), json)
-
-
-@app.command()
-def selftest(
     inject: Annotated[
-        str, typer.Option("--inject", metavar="PERCENTS", help="Slowdowns to inject.")
-    ] = "0.5,1,2,5",
+        str,
+        typer.Option(
+            "--inject",
+            metavar="PERCENTS",
+            help="Slow the kernel down by these, as in 0.5,1,2,5, and measure how many are found.",
+        ),
+    ] = "",
     device: DeviceOption = None,
     margin: MarginOption = 1.0,
     json: JsonOption = False,
     nvcc: NvccOption = None,
 ) -> None:
-    """Measure the smallest slowdown that a run detects here."""
+    """Measure this machine's rate of false verdicts, or the smallest slowdown that a run detects.
+
+    A kernel is compared with itself, where every difference is false; with --inject it is compared
+    with itself slowed down by known amounts.
+
+    For example:
+        kernelexp calibrate --inject 0.5,1,2,5
+    """
     from kernelexp.report.variants import calibration as report
     from kernelexp.services import calibration
 
     with progress_bars() as bars:
-        rates = calibration.injected(inject, device, margin / 100, nvcc, bars)
+        if inject:
+            rates = calibration.injected(inject, device, margin / 100, nvcc, bars)
+        else:
+            rates = calibration.against_itself(device, margin / 100, nvcc, bars)
     output("calibrate", rates, report.render(rates), json)

@@ -1,4 +1,4 @@
-"""All commands in a line each, and the one place that imports their files.
+"""All commands with a line each, old names, and the one place that imports their files.
 
 typer needs 4 ms to make a command of a function: 20 commands would double the time of --help.
 """
@@ -12,55 +12,89 @@ from collections.abc import Iterator, MutableMapping
 from typing import Any
 
 import typer
+from typer.core import TyperCommand
 
-SUMMARIES = {
-    "init": "Start a project with a kernel and an experiment.",
-    "new": "Add an experiment, or a kernel from a CUDA source.",
-    "import": "Import a hand-kept log: history, experiments, results.",
-    "run": "Run experiments: build, emulate, time, judge, record.",
-    "time": "Time variants against each other, now.",
-    "sweep": "Race all combinations of axes for the fastest.",
-    "build": "Build variants and print registers, spills, memory.",
-    "emulate": "Execute variants on the CPU: result, barriers, counters.",
-    "exec": "Run any CUDA program without a GPU, and check it.",
-    "recount": "Count recorded runs again; their times stay.",
-    "evaluate": "Evaluate a source instead of a variant's own.",
-    "list": "List kernels, axes, experiments and verdicts.",
-    "show": "Show an experiment and its records, or one run.",
-    "log": "Print the log: history and experiments with verdicts.",
-    "accept": "Accept a candidate: it becomes the current best.",
-    "reject": "Reject a candidate, or all of an experiment.",
-    "replace": "Replace an accepted variant by another experiment's.",
-    "plot": "Draw the history, a sweep, a run, stalls, a roofline.",
-    "report": "Render the project as web pages, or serve them.",
-    "diff": "Compare two records: axes, compiler, sources, figures.",
-    "compare": "Rank what changed between two variants, runs, profiles.",
-    "audit": "Write a performance audit of a variant from the records.",
-    "explain": "Explain an experiment: expectations, changes, limits.",
-    "profile": "Profile variants with ncu, or import what ncu printed.",
-    "sections": "Show a profile as tables with what each figure means.",
-    "opportunities": "Rank what could be gained in a variant.",
-    "lines": "Show what each source line and each warp role costs.",
-    "inspect": "Show what the compiler made: accesses, barriers, loops.",
-    "verdict": "Judge a record again from its samples; needs no GPU.",
-    "check": "Compare all builds with the committed baseline, for CI.",
-    "bisect": "Find the commit that made a variant slower or wrong.",
-    "history": "Show a variant at each commit of a range.",
-    "calibrate": "Measure this machine's rate of false verdicts.",
-    "selftest": "Measure the smallest slowdown that a run detects here.",
-    "doctor": "Check tools, versions and capabilities.",
-    "schema": "Print the JSON Schema of experiments.yaml or of --json.",
-    "mcp": "Serve commands to other programs as MCP tools.",
+from kernelexp.cli.modes import ModalCommand
+
+GROUPS = {
+    "Everyday": {
+        "init": "Start a project with a kernel and an experiment.",
+        "new": "Add an experiment to experiments.yaml.",
+        "adopt": "Add a kernel from a CUDA source, PTX or a cubin.",
+        "run": "Run experiments: build, emulate, time, judge, record.",
+        "time": "Time variants, or a source of your own, now.",
+        "sweep": "Race all combinations of axes for the fastest.",
+        "log": "Print the log: history and experiments with verdicts.",
+        "show": "Show the project, an experiment, a run, a profile.",
+        "decide": "Accept, reject or replace a candidate.",
+        "check": "Compare all builds with the committed baseline, for CI.",
+    },
+    "Understand": {
+        "explain": "Explain an experiment, or rank what a variant could gain.",
+        "compare": "Rank what changed between two variants, runs, profiles.",
+        "inspect": "Show what the compiler made: builds, SASS, cost by line.",
+        "emulate": "Execute variants on the CPU: result, barriers, counters.",
+        "exec": "Run any CUDA program without a GPU, and check it.",
+        "profile": "Profile variants with ncu, or import what ncu printed.",
+        "history": "Follow a variant through commits; find the bad one.",
+    },
+    "Share": {
+        "report": "Render the project as web pages, or serve them.",
+        "plot": "Draw the history, a sweep, a run, stalls, a roofline.",
+        "import": "Import a hand-kept log: history, experiments, results.",
+    },
+    "This machine": {
+        "doctor": "Check tools, versions and capabilities.",
+        "calibrate": "Measure how often runs here are wrong, and what they miss.",
+        "schema": "Print the JSON Schema of experiments.yaml or of --json.",
+        "mcp": "Serve commands to other programs as MCP tools.",
+    },
 }
-"""In the order of --help."""
+"""Every command in the order of --help."""
+SUMMARIES = {name: line for commands in GROUPS.values() for name, line in commands.items()}
+ALIASES = {
+    "accept": ("decide", "accept"),
+    "reject": ("decide", "reject"),
+    "replace": ("decide", "replace"),
+    "build": ("inspect", "--build"),
+    "lines": ("inspect", "--lines"),
+    "bisect": ("history",),
+    "evaluate": ("time", "--peers"),
+    "recount": ("emulate", "--recount"),
+    "audit": ("compare", "--audit"),
+    "diff": ("compare", "--records"),
+    "list": ("show",),
+    "sections": ("show", "--sections", "all"),
+    "opportunities": ("explain",),
+    "verdict": ("show", "--judge"),
+    "selftest": ("calibrate", "--inject", "0.5,1,2,5"),
+}
+"""Names of earlier versions, which --help leaves out, as the words that stand for them."""
 UNWRAPPED = "\b"
 """A line before a paragraph of a command's help that typer is to leave as it is."""
-_FILES = {
-    "import": "import_",
-    "selftest": "calibrate",
-    **dict.fromkeys(("accept", "reject", "replace"), "decide"),
-}
+_FILES = {"import": "import_"}
 """Commands in a file of another name."""
+_KERNEL_SOURCES = (".cu", ".cuh", ".h", ".hpp", ".ptx", ".cubin")
+
+
+def translate(words: list[str]) -> list[str]:
+    """The command line with today's name of its command."""
+    name, *rest = words
+    if name == "new" and (source := _kernel_source(rest)) is not None:
+        first, after, path = source
+        return ["adopt", path, *rest[:first], *rest[after:]]
+    return [*ALIASES.get(name, (name,)), *rest]
+
+
+def _kernel_source(words: list[str]) -> tuple[int, int, str] | None:
+    """Where `--from FILE` begins and ends, and the file, if it is a kernel's and not a run."""
+    for number, word in enumerate(words):
+        option, equals, path = word.partition("=")
+        if option == "--from":
+            after = number + 1 + (not equals)
+            path = path or "".join(words[number + 1 : after])
+            return (number, after, path) if path.endswith(_KERNEL_SOURCES) else None
+    return None
 
 
 def _keep_examples(text: str) -> str:
@@ -71,7 +105,7 @@ def _keep_examples(text: str) -> str:
 
 
 class Commands(MutableMapping[str, Any]):
-    """Commands by name, each imported and made when it is asked for."""
+    """Commands by name, each imported and made when it is looked up."""
 
     def __init__(self, app: typer.Typer) -> None:
         self._app = app
@@ -96,6 +130,9 @@ class Commands(MutableMapping[str, Any]):
                 registered_command.callback and registered_command.callback.__name__,
             )
         ]
+        for registered_command in alone.registered_commands:
+            if registered_command.cls is TyperCommand:
+                registered_command.cls = ModalCommand
         command = typer.main.get_command(alone)
         command.name = name
         command.help = _keep_examples(command.help or "")

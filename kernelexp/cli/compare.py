@@ -1,4 +1,4 @@
-"""kernelexp compare: what changed between two variants, records or profiles."""
+"""kernelexp compare: what changed between two variants, records or profiles; and audits of it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,18 @@ import typer
 
 from kernelexp.cli import common
 from kernelexp.cli.app import app
-from kernelexp.cli.completion import complete, experiment_names
+from kernelexp.cli.arguments import refuse_two_forms
+from kernelexp.cli.completion import complete, variant_names
 from kernelexp.cli.console import output
-from kernelexp.cli.options import HERE, JsonOption, NvccOption, ProjectOption
+from kernelexp.cli.modes import refuse_other_modes
+from kernelexp.cli.options import (
+    HERE,
+    JsonOption,
+    LimitOption,
+    MarkdownOption,
+    NvccOption,
+    ProjectOption,
+)
 from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,54 +35,130 @@ _SUBJECT = (
 )
 
 
+WITHOUT_OTHERS = "Without --records or --audit"
+WITH_AUDIT = "With --audit"
+
+
 @app.command()
 def compare(
+    ctx: typer.Context,
     before: Annotated[
         str,
-        typer.Argument(metavar="A", help=_SUBJECT, autocompletion=complete(experiment_names)),
+        typer.Argument(metavar="A", help=_SUBJECT, autocompletion=complete(variant_names)),
     ],
     after: Annotated[
         str | None,
         typer.Argument(
             metavar="[B]",
             help="Likewise; without it A's baseline is compared with its candidate.",
-            autocompletion=complete(experiment_names),
+            autocompletion=complete(variant_names),
         ),
     ] = None,
+    of_records: Annotated[
+        bool,
+        typer.Option(
+            "--records",
+            help="Compare two runs in full: axes, flags, compiler, sources, figures.",
+        ),
+    ] = False,
+    as_audit: Annotated[
+        bool,
+        typer.Option(
+            "--audit", help="Write a performance audit of B, or of A's candidate, from the records."
+        ),
+    ] = False,
     floor: Annotated[
         float,
         typer.Option(
-            "--floor", min=0.0, max=1000.0, metavar="PERCENT", help="Smallest change to show."
+            "--floor",
+            min=0.0,
+            max=1000.0,
+            metavar="PERCENT",
+            rich_help_panel=WITHOUT_OTHERS,
+            help="Smallest change to show.",
         ),
     ] = 5.0,
     every: Annotated[
-        bool, typer.Option("--all", help="Show counters of every group, even shares near 0.")
+        bool,
+        typer.Option(
+            "--all",
+            rich_help_panel=WITHOUT_OTHERS,
+            help="Show counters of every group, even shares near 0.",
+        ),
     ] = False,
     metric: Annotated[
         str | None,
-        typer.Option("--metric", metavar="REGEX", help="Show these metrics, changed or not."),
+        typer.Option(
+            "--metric",
+            metavar="REGEX",
+            rich_help_panel=WITHOUT_OTHERS,
+            help="Show these metrics, changed or not.",
+        ),
     ] = None,
     emulate: Annotated[
-        bool, typer.Option("--emulate", help="Emulate variants that have no stored emulation.")
+        bool,
+        typer.Option(
+            "--emulate",
+            rich_help_panel=WITHOUT_OTHERS,
+            help="Emulate variants that have no stored emulation.",
+        ),
     ] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print markdown.")] = False,
+    against: Annotated[
+        str | None, typer.Option("--against", hidden=True, rich_help_panel=WITH_AUDIT)
+    ] = None,
+    markdown: MarkdownOption = False,
     json: JsonOption = False,
+    limit: LimitOption = None,
     nvcc: NvccOption = None,
     project: ProjectOption = HERE,
 ) -> None:
     """Compare two variants, records or profiles: what changed most.
 
+    --audit writes a document about B: times with peers, history, problem and solution, shared
+    memory, build, stalls, throughput, access efficiency and what else changed. Conclusions are left
+    blank, marked TO WRITE; a section without evidence names the command that supplies it.
+
     For example:
         kernelexp compare F3
         kernelexp compare baseline.csv after.csv
+        kernelexp compare cefc59d c32ab7a --audit --markdown > audit.md
     """
-    from kernelexp.report.compared import differences
-    from kernelexp.services import comparisons
+    refuse_two_forms(json, markdown)
+    if of_records and as_audit:
+        raise UsageError("--records and --audit do not go together: choose one.")
+    if as_audit:
+        from kernelexp.cli import audit
 
-    options = comparisons.ComparisonOptions(floor=floor / 100, every=every, metric=_pattern(metric))
-    found = _compare(before, after, options, emulate, nvcc, project)
-    document = differences.render(found, names=markdown)
-    output("compare", differences.to_values(found), document, json, markdown)
+        refuse_other_modes(ctx, WITH_AUDIT)
+        one, other = (before, against) if after is None else (after, before)
+        audit.show(one, other, project, nvcc, limit, json=json, markdown=markdown)
+    elif of_records:
+        refuse_other_modes(ctx)
+        _records(before, after, project, json, markdown)
+    else:
+        refuse_other_modes(ctx, WITHOUT_OTHERS)
+        from kernelexp.report.compared import differences
+        from kernelexp.services import comparisons
+
+        options = comparisons.ComparisonOptions(
+            floor=floor / 100, every=every, metric=_pattern(metric)
+        )
+        compared = _compare(before, after, options, emulate, nvcc, limit, project)
+        document = differences.render(compared, names=markdown)
+        output("compare", differences.to_values(compared), document, json, markdown)
+
+
+def _records(before: str, after: str | None, start: Path, json: bool, markdown: bool) -> None:
+    """Two runs side by side."""
+    from kernelexp.logs import records
+    from kernelexp.report.compared import comparison
+
+    if after is None:
+        raise UsageError("--records compares two runs: name both.")
+    loaded = common.load(start, sources=False)
+    one, other = (records.read_file(records.find(loaded.root, text)) for text in (before, after))
+    compared = comparison.compare(loaded.root, one, other)
+    output("diff", comparison.to_values(compared), comparison.render(compared), json, markdown)
 
 
 def _compare(
@@ -82,6 +167,7 @@ def _compare(
     options: ComparisonOptions,
     emulate: bool,
     nvcc: str | None,
+    limit: list[str] | None,
     start: Path,
 ) -> Comparison:
     from kernelexp.dossier import subjects
@@ -92,7 +178,7 @@ def _compare(
     one, other = (before, after) if after is not None else subjects.pair(project, before)
     if project is not None and any(subjects.is_variant(project, text) for text in (one, other)):
         project = common.load(start)
-        with common.session(project, nvcc, emulate=emulate) as session:
+        with common.session(project, nvcc, limit, emulate=emulate) as session:
             sides = subjects.find_both(project, one, other, session)
     else:
         sides = subjects.find_both(project, one, other)

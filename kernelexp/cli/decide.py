@@ -1,7 +1,8 @@
-"""kernelexp accept, reject and replace: people's decisions beside the verdicts."""
+"""kernelexp decide: people's decisions beside the verdicts."""
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,112 +12,83 @@ from kernelexp.cli.app import app
 from kernelexp.cli.completion import complete, experiment_names
 from kernelexp.cli.console import output
 from kernelexp.cli.options import HERE, JsonOption, ProjectOption
+from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
     from kernelexp.project import Project
     from kernelexp.services.deciding import Done
 
-ExperimentArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="EXPERIMENT",
-        autocompletion=complete(experiment_names),
-        help="Id of an experiment or of a step of the history.",
-    ),
-]
-CandidateOption = Annotated[
-    int | None,
-    typer.Option("--candidate", metavar="N", min=1, help="Which of several candidates."),
-]
-CommitOption = Annotated[
-    str, typer.Option("--commit", metavar="REV", help="The commit that the decision is about.")
-]
-NoteOption = Annotated[
-    str, typer.Option("--note", metavar="TEXT", help="A short note for the log's table.")
-]
-WhyOption = Annotated[
-    str, typer.Option("--why", metavar="TEXT", help="Why the result is what it is.")
-]
+
+class Action(Enum):
+    """What a person decides on a candidate."""
+
+    accept = "accept"
+    reject = "reject"
+    replace = "replace"
 
 
 @app.command()
-def accept(
-    experiment: ExperimentArgument,
-    candidate: CandidateOption = None,
-    commit: CommitOption = "",
-    note: NoteOption = "",
-    why: WhyOption = "",
-    json: JsonOption = False,
-    project: ProjectOption = HERE,
-) -> None:
-    """Accept a candidate: it becomes its kernel's current best.
-
-    Experiments without a baseline in YAML start from it. A later decision on the same candidate
-    undoes this one. The machine's verdict stays as it is.
-
-    For example:
-        kernelexp accept F8 --commit abf04a5 --note 'simpler code'
-    """
-    from kernelexp.services import deciding
-
-    loaded = common.load(project, sources=False)
-    asked = deciding.DecisionRequest(commit=commit, note=note, why=why)
-    _show(loaded, deciding.accept(loaded, experiment, candidate, asked), json)
-
-
-@app.command()
-def reject(
-    experiment: ExperimentArgument,
-    candidate: CandidateOption = None,
-    commit: CommitOption = "",
-    note: NoteOption = "",
-    why: WhyOption = "",
-    json: JsonOption = False,
-    project: ProjectOption = HERE,
-) -> None:
-    """Reject a candidate, or all of an experiment.
-
-    One that was accepted is no longer its kernel's current best: the one accepted before it is.
-
-    For example:
-        kernelexp reject F9 --note 'needs 1,024 TMEM columns'
-    """
-    from kernelexp.services import deciding
-
-    loaded = common.load(project, sources=False)
-    asked = deciding.DecisionRequest(commit=commit, note=note, why=why)
-    _show(loaded, deciding.reject(loaded, experiment, candidate, asked), json)
-
-
-@app.command()
-def replace(
-    experiment: ExperimentArgument,
-    by: Annotated[
+def decide(
+    action: Annotated[
+        Action, typer.Argument(metavar="accept|reject|replace", help="The decision.")
+    ],
+    experiment: Annotated[
         str,
+        typer.Argument(
+            metavar="EXPERIMENT",
+            autocompletion=complete(experiment_names),
+            help="Id of an experiment or of a step of the history.",
+        ),
+    ],
+    by: Annotated[
+        str | None,
         typer.Option(
             "--by",
             metavar="EXPERIMENT",
             autocompletion=complete(experiment_names),
-            help="What takes its place; accepted by this, if it is not yet.",
+            help="With replace: the experiment whose candidate takes its place.",
         ),
-    ],
-    candidate: CandidateOption = None,
-    commit: CommitOption = "",
-    note: NoteOption = "",
-    why: WhyOption = "",
+    ] = None,
+    candidate: Annotated[
+        int | None,
+        typer.Option("--candidate", metavar="N", min=1, help="Which of several candidates."),
+    ] = None,
+    commit: Annotated[
+        str, typer.Option("--commit", metavar="REV", help="The commit that the decision is about.")
+    ] = "",
+    note: Annotated[
+        str, typer.Option("--note", metavar="TEXT", help="A short note for the log's table.")
+    ] = "",
+    why: Annotated[
+        str, typer.Option("--why", metavar="TEXT", help="Why the result is what it is.")
+    ] = "",
     json: JsonOption = False,
     project: ProjectOption = HERE,
 ) -> None:
-    """Replace an experiment's variant, once accepted, by another experiment's.
+    """Accept, reject or replace a candidate.
+
+    An accepted candidate is its kernel's current best, from which experiments without a baseline
+    start. Rejecting or replacing it makes the one accepted before it the best again. A later
+    decision on the same candidate undoes an earlier one; the machine's verdict never changes.
 
     For example:
-        kernelexp replace F5 --by 892766c --why 'L1 holds the combined tensor'
+        kernelexp decide accept F8 --commit abf04a5 --note 'simpler code'
+        kernelexp decide reject F9 --why 'needs 1,024 TMEM columns'
+        kernelexp decide replace F5 --by 892766c
     """
     from kernelexp.services import deciding
 
+    if (by is None) is (action is Action.replace):
+        raise UsageError("--by goes with replace, as in kernelexp decide replace F5 --by F13.")
     loaded = common.load(project, sources=False)
-    asked = deciding.DecisionRequest(commit=commit, note=note, why=why)
-    _show(loaded, deciding.replace(loaded, experiment, by, candidate, asked), json)
+    request = deciding.DecisionRequest(commit=commit, note=note, why=why)
+    if by is not None:
+        done = deciding.replace(loaded, experiment, by, candidate, request)
+    elif action is Action.accept:
+        done = deciding.accept(loaded, experiment, candidate, request)
+    else:
+        done = deciding.reject(loaded, experiment, candidate, request)
+    _show(loaded, done, json)
 
 
 def _show(project: Project, done: Done, json: bool) -> None:

@@ -2,36 +2,63 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
+import msgspec
 import typer
 
 from kernelexp.cli import common
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import parse_isas, parse_variants
+from kernelexp.cli.arguments import chosen, parse_isas, parse_variants
+from kernelexp.cli.completion import complete, variant_names
 from kernelexp.cli.console import output, print_message
+from kernelexp.cli.modes import refuse_all_but, refuse_other_modes
 from kernelexp.cli.options import (
     HERE,
-    IsaOption,
+    ISA_HELP,
     JsonOption,
     LimitOption,
     NvccOption,
     PedanticOption,
     ProjectOption,
     SetOption,
-    VariantsArgument,
     VerboseOption,
 )
 from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from kernelexp.evidence.emulate.emulated import EmulationOptions
     from warpsim.schedule import Schedule
 
 
+WITH_RECOUNT = "With --recount"
+
+
 @app.command()
 def emulate(
-    variants: VariantsArgument = None,
+    ctx: typer.Context,
+    variants: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[VARIANT]...",
+            autocompletion=complete(variant_names),
+            help="KERNEL, KERNEL@ARCH, KERNEL@ARCH:axis=value,... or an experiment's id; with "
+            "--recount an experiment or a run.",
+        ),
+    ] = None,
+    recount: Annotated[
+        bool,
+        typer.Option(
+            "--recount",
+            help="Count recorded runs again from their own sources; their times and verdicts stay.",
+        ),
+    ] = False,
+    every: Annotated[
+        bool,
+        typer.Option("--all", rich_help_panel=WITH_RECOUNT, help="Recount every recorded run."),
+    ] = False,
     set_: SetOption = None,
     size: Annotated[
         str,
@@ -53,7 +80,13 @@ def emulate(
             "--schedule", metavar="SEED", help="Only this schedule, as in 'seed 5, late'."
         ),
     ] = None,
-    isa: IsaOption = "both",
+    first: Annotated[
+        bool,
+        typer.Option(
+            "--first", help="End a launch at its first fault instead of looking for others."
+        ),
+    ] = False,
+    isa: Annotated[str, typer.Option("--isa", metavar="ISA", help=ISA_HELP)] = "both",
     pedantic: PedanticOption = False,
     verbose: VerboseOption = False,
     json: JsonOption = False,
@@ -63,28 +96,85 @@ def emulate(
 ) -> None:
     """Execute variants on the CPU: result, barriers, counters.
 
+    --recount emulates recorded runs again and keeps the new counters beside their records. A
+    variant that today's compiler translates differently is left out.
+
     For example:
         kernelexp emulate transpose@sm_90a:layout=plain
         kernelexp emulate patch_embed_gemm@sm_100a --set store=direct_v8 --full
+        kernelexp emulate --recount T1 T2
     """
-    how = _how(size, schedules, schedule, pedantic, isa)
+    if recount:
+        refuse_all_but(ctx, "--recount", "recount", "every", "json", "limit", "nvcc", "project")
+        _recount(variants or [], every, project, nvcc, limit, json)
+    refuse_other_modes(ctx)
+    if not variants:
+        raise UsageError("name the variants to emulate (kernelexp show lists kernels and axes).")
+    execute(
+        variants,
+        project,
+        nvcc,
+        sets=set_,
+        how=_how(size, schedules, schedule, first, pedantic, isa),
+        full=full,
+        verbose=verbose,
+        json=json,
+        limit=limit,
+    )
+
+
+def execute(
+    names: list[str],
+    start: Path,
+    nvcc: str | None,
+    *,
+    sets: list[str] | None = None,
+    how: EmulationOptions | None = None,
+    full: bool = False,
+    verbose: bool = False,
+    json: bool = False,
+    limit: list[str] | None = None,
+) -> NoReturn:
+    """Emulates these variants, prints the evidence and ends with its exit code."""
     from kernelexp.dossier import emulations
+    from kernelexp.evidence.emulate.emulated import EmulationOptions
     from kernelexp.report.variants import emulations as report
 
-    loaded = common.load(project)
-    if not variants:
-        raise UsageError("name the variants to emulate (kernelexp list shows kernels and axes).")
-    wanted = parse_variants(loaded, variants, set_)
+    loaded = common.load(start)
+    wanted = parse_variants(loaded, names, sets)
     with common.session(loaded, nvcc, limit) as session:
-        found, faults = emulations.emulate(loaded, wanted, session, how, full=full)
+        found, faults = emulations.emulate(
+            loaded, wanted, session, how or EmulationOptions(), full=full
+        )
     for fault in faults:
         print_message(f"error: {fault}")
     output("emulate", found, report.render(found, verbose), json)
     raise typer.Exit(emulations.exit_code([each.arm for each in found], faults))
 
 
+def _recount(
+    names: list[str],
+    every: bool,
+    start: Path,
+    nvcc: str | None,
+    limit: list[str] | None,
+    json: bool,
+) -> NoReturn:
+    """Recorded runs, counted as today's emulator counts."""
+    from kernelexp.report.variants import recounting as report
+    from kernelexp.services import recounting
+
+    loaded = common.load(start, sources=False)
+    wanted = recounting.find(loaded, chosen(loaded, names, every))
+    with common.session(loaded, nvcc, limit) as session:
+        recounts = recounting.recount(loaded, wanted, session)
+    common.refresh_log(loaded)
+    output("recount", recounts, report.render(recounts), json)
+    raise typer.Exit(recounting.exit_code(recounts))
+
+
 def _how(
-    size: str, count: int | None, named: str | None, pedantic: bool, isa: str
+    size: str, count: int | None, named: str | None, first: bool, pedantic: bool, isa: str
 ) -> EmulationOptions:
     from kernelexp.evidence.emulate.emulated import EmulationOptions
     from warpsim import schedule
@@ -94,6 +184,8 @@ def _how(
     chosen: tuple[Schedule, ...] | None = None
     if named:
         chosen = (schedule.parse(named),)
-    elif count:
-        chosen = schedule.first_schedules(count)
+    elif count or first:
+        chosen = schedule.first_schedules(count or schedule.USUAL)
+    if chosen and first:
+        chosen = tuple(msgspec.structs.replace(each, first=True) for each in chosen)
     return EmulationOptions(size=size, schedules=chosen, pedantic=pedantic, isas=parse_isas(isa))

@@ -1,15 +1,17 @@
-"""kernelexp explain: why an experiment came out as it did, as far as its evidence goes."""
+"""kernelexp explain: why an experiment came out as it did, or what a variant could gain."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kernelexp.cli import common
 from kernelexp.cli.app import app
-from kernelexp.cli.completion import complete, experiment_names
+from kernelexp.cli.arguments import parse_variants
+from kernelexp.cli.completion import assignments, complete, variant_names
 from kernelexp.cli.console import output
+from kernelexp.cli.modes import refuse_other_modes
 from kernelexp.cli.options import (
     HERE,
     EmulateOption,
@@ -19,22 +21,48 @@ from kernelexp.cli.options import (
     NvccOption,
     ProjectOption,
 )
+from kernelexp.model.errors import nearest
+
+if TYPE_CHECKING:
+    from kernelexp.dossier.session import Session
+    from kernelexp.project import Project
+
+WITH_EXPERIMENT = "With an experiment"
+WITH_VARIANT = "With a variant"
 
 
 @app.command()
 def explain(
+    ctx: typer.Context,
     name: Annotated[
         str,
         typer.Argument(
-            metavar="EXPERIMENT",
-            autocompletion=complete(experiment_names),
-            help="Id of an experiment or of a step of the history.",
+            metavar="EXPERIMENT|VARIANT",
+            autocompletion=complete(variant_names),
+            help="Id of an experiment or of a step of the history; or KERNEL, KERNEL@ARCH or "
+            "KERNEL@ARCH:axis=value,...",
         ),
     ],
     candidate: Annotated[
         int,
-        typer.Option("--candidate", metavar="N", min=1, help="Which of several candidates."),
+        typer.Option(
+            "--candidate",
+            metavar="N",
+            min=1,
+            rich_help_panel=WITH_EXPERIMENT,
+            help="Which of several candidates.",
+        ),
     ] = 1,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="AXIS=VALUE",
+            autocompletion=complete(assignments),
+            rich_help_panel=WITH_VARIANT,
+            help="Override an axis. Repeatable.",
+        ),
+    ] = None,
     emulate: EmulateOption = True,
     json: JsonOption = False,
     markdown: MarkdownOption = False,
@@ -42,23 +70,74 @@ def explain(
     nvcc: NvccOption = None,
     project: ProjectOption = HERE,
 ) -> None:
-    """Explain an experiment: differences, expectations, limits of the chip.
+    """Explain an experiment, or rank what could be gained in a variant.
 
-    The variants are built and emulated as they are now; times and profiles are those on record. No
+    Of an experiment: whether its expectations were met, what differs between its variants, and how
+    near they come to the limits of the chip. Of a variant: bank conflicts, occupancy, tail waves
+    and the like, each with an estimate and how it was computed; of one that was profiled also ncu's
+    own rules, except those known to be false.
+
+    Variants are built and emulated as they are now; times and profiles are those on record. No
     cause is stated: what would decide it is named, with the command that supplies it.
 
     For example:
-        kernelexp explain T1
         kernelexp explain T3 --candidate 2
+        kernelexp explain transpose@sm_90a:layout=plain
     """
+    loaded = common.load(project)
+    is_experiment = _is_experiment(loaded, name)
+    refuse_other_modes(ctx, WITH_EXPERIMENT if is_experiment else WITH_VARIANT)
+    if is_experiment:
+        from kernelexp.project import require_candidate
+
+        require_candidate(name, loaded.experiment(name), candidate)
+    with common.session(loaded, nvcc, limit, emulate=emulate) as session:
+        if is_experiment:
+            _experiment(loaded, name, candidate, session, json, markdown)
+        else:
+            _variant(loaded, name, set_, session, json, markdown)
+
+
+def _is_experiment(loaded: Project, name: str) -> bool:
+    """A name that is neither an experiment's nor like a kernel's is taken for an experiment's."""
+    if name in loaded.experiments:
+        return True
+    kernel, at, _ = name.partition("@")
+    return not (at or ":" in kernel or nearest(kernel, list(loaded.kernels)))
+
+
+def _experiment(
+    loaded: Project, name: str, candidate: int, session: Session, json: bool, markdown: bool
+) -> None:
+    """Verdict, expectations, differences and limits."""
     from kernelexp.dossier import examine
-    from kernelexp.project import require_candidate
     from kernelexp.report.variants import explanation as report
 
-    loaded = common.load(project)
     written = loaded.experiment(name)
-    require_candidate(name, written, candidate)
-    with common.session(loaded, nvcc, limit, emulate=emulate) as session:
-        one, other, standing = examine.experiment(loaded, name, candidate, session)
-    found = report.assemble(name, written, candidate, standing, one, other)
-    output("explain", report.to_values(found), report.render(found), json, markdown)
+    one, other, standing = examine.experiment(loaded, name, candidate, session)
+    explained = report.assemble(name, written, candidate, standing, one, other)
+    output("explain", report.to_values(explained), report.render(explained), json, markdown)
+
+
+def _variant(
+    loaded: Project,
+    name: str,
+    sets: list[str] | None,
+    session: Session,
+    json: bool,
+    markdown: bool,
+) -> None:
+    """What could be gained, ranked."""
+    from kernelexp.dossier import examine
+    from kernelexp.judge import bounds
+    from kernelexp.judge import opportunities as rules
+    from kernelexp.report.variants import opportunities as report
+
+    (variant,) = parse_variants(loaded, [name], sets)
+    dossier = examine.variant(loaded, variant, session)
+    case = dossier.case
+    gains, suppressed = rules.find(case)
+    uses = bounds.uses(case)
+    values = report.to_values(dossier, uses, gains, suppressed)
+    document = report.render(dossier, uses, gains, suppressed)
+    output("opportunities", values, document, json, markdown)

@@ -1,8 +1,8 @@
-"""kernelexp history: one variant at each commit of a range."""
+"""kernelexp history: one variant at each commit of a range, or the commit that changed it."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +10,7 @@ from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import refuse_two_forms
 from kernelexp.cli.console import output
+from kernelexp.cli.modes import refuse_all_but, refuse_other_modes
 from kernelexp.cli.options import (
     HERE,
     ArmArgument,
@@ -23,17 +24,44 @@ from kernelexp.cli.options import (
     NvccOption,
     ProjectOption,
 )
+from kernelexp.model import errors
+from kernelexp.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from kernelexp.dossier.session import Session
+    from kernelexp.model.variant import Variant
+    from kernelexp.project import Project
+
+WITH_GOOD = "With --good and --bad"
 
 
 @app.command()
 def history(
-    variant: ArmArgument,
+    ctx: typer.Context,
+    name: ArmArgument,
     revisions: Annotated[
         str,
         typer.Option(
             "--revisions", metavar="A..B", help="The commits after A up to B, along first parents."
         ),
-    ],
+    ] = "",
+    good: Annotated[
+        str,
+        typer.Option("--good", metavar="REV", help="Find the first bad commit after this one."),
+    ] = "",
+    bad: Annotated[
+        str, typer.Option("--bad", metavar="REV", help="A later revision that is bad.")
+    ] = "",
+    by: Annotated[
+        str,
+        typer.Option(
+            "--by",
+            metavar="WHAT",
+            rich_help_panel=WITH_GOOD,
+            help="What is bad: time, result (emulated), build, or a built or emulated figure, such "
+            "as launch__registers_per_thread.",
+        ),
+    ] = "time",
     emulate: EmulateOption = False,
     gpu: GpuOption = True,
     margin: MarginOption = 1.0,
@@ -44,22 +72,73 @@ def history(
     nvcc: NvccOption = None,
     project: ProjectOption = HERE,
 ) -> None:
-    """Build a variant at each commit of a range, and time what differs together.
+    """Show a variant at each commit of a range, or find the commit that made it slower or wrong.
 
-    A itself is the baseline. Commits with the same SASS and launch share a time.
+    Each revision is built in a worktree of its own with today's compiler. With --revisions, A is
+    the baseline, and all that differs is timed together; commits with the same SASS and launch
+    share a time. With --good and --bad, the good revision is timed together with each that is
+    tried, in the same processes.
 
     For example:
         kernelexp history F3 --revisions HEAD~10..HEAD
+        kernelexp history F3 --good v1.2 --bad HEAD --by result
     """
-    from kernelexp.evidence.measure.measured import Measuring
     from kernelexp.project import parse_arm
+
+    refuse_two_forms(json, markdown)
+    is_search = bool(good and bad)
+    if is_search == bool(revisions) or bool(good) != bool(bad):
+        raise UsageError("say which commits: --revisions A..B, or --good REV and --bad REV.")
+    if is_search:
+        options = ("good", "bad", "by", "margin", "device", "markdown", "json", "limit", "nvcc")
+        refuse_all_but(ctx, "--good and --bad", *options, "project")
+    else:
+        refuse_other_modes(ctx)
+    loaded = common.load(project)
+    variant, _, _ = parse_arm(loaded, name)
+    with common.session(loaded, nvcc, limit, emulate=emulate, device=device) as session:
+        if is_search:
+            _search(loaded, variant, (good, bad, by), margin, session, json, markdown)
+        else:
+            _trace(loaded, variant, revisions, margin if gpu else None, session, json, markdown)
+
+
+def _trace(
+    loaded: Project,
+    variant: Variant,
+    revisions: str,
+    margin: float | None,
+    session: Session,
+    json: bool,
+    markdown: bool,
+) -> None:
+    """The variant at each commit, timed unless there is no margin."""
+    from kernelexp.evidence.measure.measured import Measuring
     from kernelexp.report.log import revisions as report
     from kernelexp.services.revisions import timeline
 
-    refuse_two_forms(json, markdown)
-    loaded = common.load(project)
-    wanted, _, _ = parse_arm(loaded, variant)
-    measuring = Measuring(margin=margin / 100) if gpu else None
-    with common.session(loaded, nvcc, limit, emulate=emulate, device=device) as session:
-        found = timeline.trace(loaded, wanted, revisions, session, measuring)
-    output("history", found, report.timeline(found), json, markdown)
+    measuring = None if margin is None else Measuring(margin=margin / 100)
+    traced = timeline.trace(loaded, variant, revisions, session, measuring)
+    output("history", traced, report.timeline(traced), json, markdown)
+
+
+def _search(
+    loaded: Project,
+    variant: Variant,
+    search: tuple[str, str, str],
+    margin: float,
+    session: Session,
+    json: bool,
+    markdown: bool,
+) -> None:
+    """The first bad commit."""
+    from kernelexp.evidence.measure.measured import Measuring
+    from kernelexp.report.log import revisions as report
+    from kernelexp.services.revisions import bisecting
+
+    good, bad, by = search
+    measuring = Measuring(margin=margin / 100)
+    request = bisecting.BisectRequest(good=good, bad=bad, by=by, measuring=measuring)
+    outcome = bisecting.bisect(loaded, variant, request, session)
+    output("bisect", outcome, report.bisected(outcome), json, markdown)
+    raise typer.Exit(errors.OK if len(outcome.first_bad) == 1 else errors.INCONCLUSIVE)

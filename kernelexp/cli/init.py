@@ -42,15 +42,13 @@ def init(
     from kernelexp.project import scaffold
 
     if empty and arch:
-        raise UsageError(
-            "an empty project has no kernel yet: name --arch with kernelexp new --from."
-        )
+        raise UsageError("an empty project has no kernel yet: name --arch with kernelexp adopt.")
     started = scaffold.start(folder, arch or _arch_here(), empty)
     for path in started.files:
         typer.echo(f"wrote {os.path.relpath(path)}")
     where = os.path.relpath(started.root)
     change = "" if where == "." else f"cd {shlex.quote(where)} && "
-    following = f"run {started.experiment}" if started.experiment else "new --from FILE.cu"
+    following = f"run {started.experiment}" if started.experiment else "adopt FILE.cu"
     typer.echo(f"next: {change}kernelexp {following}")
 
 

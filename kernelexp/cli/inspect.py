@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,8 +11,10 @@ from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_variants, refuse_two_forms
 from kernelexp.cli.console import output, print_message
+from kernelexp.cli.modes import refuse_other_modes
 from kernelexp.cli.options import (
     HERE,
+    ISA_HELP,
     JsonOption,
     LimitOption,
     MarkdownOption,
@@ -26,20 +29,39 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kernelexp.judge.instructions import JudgedInstructions
+    from kernelexp.model.variant import Variant
+    from kernelexp.project import Project
     from kernelexp.services.inspection import Inspection
 
 TOP = 10
 
 
+WITHOUT_OTHERS = "Without --build or --lines"
+WITHOUT_BUILD = "Without --build"
+WITH_BUILD = "With --build"
+WITH_LINES = "With --lines"
+
+
 @app.command()
 def inspect(
+    ctx: typer.Context,
     variants: VariantsArgument = None,
     set_: SetOption = None,
+    as_build: Annotated[
+        bool,
+        typer.Option(
+            "--build", help="Only build: registers, spills, memory and SASS size of each variant."
+        ),
+    ] = False,
+    as_lines: Annotated[
+        bool, typer.Option("--lines", help="Show what each source line and each warp role costs.")
+    ] = False,
     expect: Annotated[
         list[str] | None,
         typer.Option(
             "--expect",
             metavar="CONDITION",
+            rich_help_panel=WITHOUT_OTHERS,
             help="A gate on the number of instructions, as in 'LDG.128 >= 1', 'STL == 0' or "
             "'BAR.SYNC in loops <= 2'; exit code 1 if one is missed. Repeatable.",
         ),
@@ -47,15 +69,88 @@ def inspect(
     emulate: Annotated[
         bool,
         typer.Option(
-            "--emulate", help="Execute each variant on the CPU too, and count the barriers."
+            "--emulate",
+            rich_help_panel=WITHOUT_OTHERS,
+            help="Execute each variant on the CPU too, and count the barriers.",
         ),
     ] = False,
     top: Annotated[
         int,
         typer.Option(
-            "--top", metavar="N", min=0, help="How many repeated lines to show; 0 for all."
+            "--top",
+            metavar="N",
+            min=0,
+            rich_help_panel=WITHOUT_BUILD,
+            help="How many source lines to show; 0 for all.",
         ),
     ] = TOP,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            "--by",
+            metavar="METRIC",
+            rich_help_panel=WITH_LINES,
+            help="What to rank by: stalls, instructions, wavefronts, conflicts, sectors, "
+            "tma_sectors, barriers, sass, or any counter by its own name.",
+        ),
+    ] = None,
+    sass: Annotated[
+        bool,
+        typer.Option(
+            "--sass",
+            rich_help_panel=WITH_LINES,
+            help="Show each line's SASS, with its pipes and stalls.",
+        ),
+    ] = False,
+    role: Annotated[
+        str | None,
+        typer.Option(
+            "--role",
+            metavar="NAME",
+            rich_help_panel=WITH_LINES,
+            help="Only lines that this role runs, alone or not.",
+        ),
+    ] = None,
+    size: Annotated[
+        str,
+        typer.Option(
+            "--size",
+            metavar="NAME",
+            rich_help_panel=WITH_LINES,
+            help="Which size of problem.py to execute.",
+        ),
+    ] = "emulated",
+    isa: Annotated[
+        str, typer.Option("--isa", metavar="ISA", rich_help_panel=WITH_LINES, help=ISA_HELP)
+    ] = "both",
+    repeat: Annotated[
+        str | None,
+        typer.Option(
+            "--record",
+            metavar="RUN",
+            rich_help_panel=WITH_BUILD,
+            help="Build the variants of a run from its own sources.",
+        ),
+    ] = None,
+    ninja: Annotated[
+        Path | None,
+        typer.Option(
+            "--ninja",
+            metavar="FOLDER",
+            rich_help_panel=WITH_BUILD,
+            help="Build nothing: write build.ninja and compile_commands.json to FOLDER, for these "
+            "variants or all that experiments name.",
+        ),
+    ] = None,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose",
+            "-v",
+            rich_help_panel=WITH_BUILD,
+            help="Show every figure of every variant.",
+        ),
+    ] = False,
     json: JsonOption = False,
     markdown: MarkdownOption = False,
     limit: LimitOption = None,
@@ -66,33 +161,94 @@ def inspect(
 
     Of several variants, or an experiment, only differences from the first are shown.
 
+    With --lines, what each source line costs: counters are from an execution on the CPU, of SASS
+    where it is covered; stalls are from the variant's latest profile. With --build, a table of
+    builds; exit code 3 if a variant does not build or is IMPOSSIBLE.
+
     For example:
-        kernelexp inspect flash_attention@sm_89:phase=3
+        kernelexp inspect flash_attention@sm_89:phase=3,block_m=32
         kernelexp inspect F3 --expect 'BAR.SYNC in loops <= 2'
+        kernelexp inspect F3 --build
+        kernelexp inspect transpose@sm_90a:layout=plain --lines --by conflicts
     """
+    refuse_two_forms(json, markdown)
+    if as_build and as_lines:
+        raise UsageError("--build and --lines do not go together: choose one.")
+    if as_build:
+        from kernelexp.cli import build
+
+        refuse_other_modes(ctx, WITH_BUILD)
+        if ninja is not None:
+            if repeat or json or markdown:
+                raise UsageError("--ninja goes with variants alone.")
+            build.write_ninja(ninja, variants, set_, project, nvcc, limit)
+            return
+        build.show(
+            variants,
+            set_,
+            repeat,
+            project,
+            nvcc,
+            limit,
+            verbose=verbose,
+            json=json,
+            markdown=markdown,
+        )
+        return
+    refuse_other_modes(ctx, WITHOUT_BUILD, WITH_LINES if as_lines else WITHOUT_OTHERS)
+    if not variants:
+        raise UsageError("name the variants to look at (kernelexp show lists kernels and axes).")
+    loaded = common.load(project)
+    wanted = parse_variants(loaded, variants, set_)
+    if as_lines:
+        from kernelexp.cli import lines
+
+        lines.show(
+            loaded,
+            wanted,
+            nvcc,
+            limit,
+            by=by,
+            top=top,
+            role=role,
+            sass=sass,
+            size=size,
+            isa=isa,
+            json=json,
+            markdown=markdown,
+        )
+        return
+    _instructions(loaded, wanted, expect or [], emulate, top, nvcc, limit, json, markdown)
+
+
+def _instructions(
+    loaded: Project,
+    wanted: list[Variant],
+    texts: list[str],
+    emulate: bool,
+    top: int,
+    nvcc: str | None,
+    limit: list[str] | None,
+    json: bool,
+    markdown: bool,
+) -> None:
     import msgspec
 
     from kernelexp.dossier import emulations
     from kernelexp.report.variants.inspection_page import render, to_values
     from kernelexp.services import inspection
 
-    loaded = common.load(project)
-    if not variants:
-        raise UsageError("name the variants to look at (kernelexp list shows kernels and axes).")
-    refuse_two_forms(json, markdown)
-    wanted = parse_variants(loaded, variants, set_)
-    texts = expect or []
     _require_conditions(texts, several=len(wanted) > 1)
     with common.session(loaded, nvcc, limit, emulate=emulate) as session:
-        found, faults = inspection.look(loaded, wanted, session)
+        inspections, faults = inspection.look(loaded, wanted, session)
     for fault in faults:
         print_message(f"error: {fault}")
-    judged = _judge(found, texts)
-    values = to_values(found, judged, top) if json else None
-    output("inspect", values, render(found, judged, top), json, markdown)
-    missed = any(each.result == "missed" for _, each in judged)
-    arms = [each.arm for each in found]
-    if not emulate:  # what an earlier emulation did not cover was not asked for
+    judged = _judge(inspections, texts)
+    values = to_values(inspections, judged, top) if json else None
+    output("inspect", values, render(inspections, judged, top), json, markdown)
+    missed = any(expectation.result == "missed" for _, expectation in judged)
+    arms = [inspection.arm for inspection in inspections]
+    if not emulate:  # nobody wants to know what an earlier emulation did not cover
         arms = [msgspec.structs.replace(arm, emulated=None, emulated_sass=None) for arm in arms]
     code = emulations.exit_code(arms, faults)
     raise typer.Exit(code or (REGRESSION if missed else OK))

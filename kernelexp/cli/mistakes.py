@@ -33,7 +33,7 @@ def as_error(refusal: Refusal, command: str = "kernelexp") -> Exception:
 def _complaint(refusal: Refusal, context: Any) -> str:
     if isinstance(refusal, NoSuchOption) and refusal.option_name in _AFTER_COMMAND:
         option = refusal.option_name
-        return f"{option} comes after the command, as in kernelexp list {option} PATH"
+        return f"{option} comes after the command, as in kernelexp show {option} PATH"
     if isinstance(refusal, NoSuchOption):
         known = [name for param in context.command.params for name in param.opts] if context else []
         return f"there is no option {quote(refusal.option_name)}{_hint(refusal.option_name, known)}"

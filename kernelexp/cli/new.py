@@ -1,10 +1,9 @@
-"""kernelexp new: an experiment more in experiments.yaml, or a kernel from a source."""
+"""kernelexp new: another experiment in experiments.yaml."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,13 +12,11 @@ from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.completion import assignments, complete
 from kernelexp.cli.console import print_message
-from kernelexp.cli.options import HERE, NvccOption, ProjectOption
+from kernelexp.cli.options import HERE, ProjectOption
 from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
     from kernelexp.project import Project
-
-SOURCES = (".cu", ".cuh", ".h", ".hpp", ".ptx", ".cubin")
 
 
 @app.command()
@@ -29,9 +26,7 @@ def new(
     ] = "",
     kernel: Annotated[
         str,
-        typer.Option(
-            "--kernel", metavar="KERNEL[@ARCH]", help="The experiment's kernel; or a new name."
-        ),
+        typer.Option("--kernel", metavar="KERNEL[@ARCH]", help="The experiment's kernel."),
     ] = "",
     set_: Annotated[
         list[str] | None,
@@ -58,126 +53,22 @@ def new(
     ] = "",
     origin: Annotated[
         str,
-        typer.Option(
-            "--from", metavar="RUN|FILE", help="A sweep, for --row; or a .cu, .ptx or .cubin."
-        ),
+        typer.Option("--from", metavar="RUN", help="A sweep, for --row: its run, or sweep-KERNEL."),
     ] = "",
     row: Annotated[
         int | None, typer.Option("--row", metavar="N", help="The row of that sweep's table.")
     ] = None,
-    entry: Annotated[
-        str,
-        typer.Option("--entry", metavar="NAME", help="Kernel in the source: 'gemm<64, 64>'."),
-    ] = "",
-    arch: Annotated[
-        str, typer.Option("--arch", metavar="SM", help="Architecture of a new kernel.")
-    ] = "",
-    block: Annotated[
-        str, typer.Option("--block", metavar="X,Y,Z", help="Threads per CTA: 256 or 16,16.")
-    ] = "",
-    grid: Annotated[
-        str,
-        typer.Option(
-            "--grid", metavar="X,Y,Z", help="CTAs by integer parameters, rounded up: N/64,M/64."
-        ),
-    ] = "",
-    smem: Annotated[
-        int, typer.Option("--smem", min=0, metavar="BYTES", help="Dynamic shared memory.")
-    ] = 0,
-    shape: Annotated[
-        list[str] | None,
-        typer.Option("--shape", metavar="NAME=M,K", help="The shape of an array. Repeatable."),
-    ] = None,
-    value: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--value", metavar="NAME=NUMBER", help="A scalar's or a size's value. Repeatable."
-        ),
-    ] = None,
-    emulated: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--emulated",
-            metavar="NAME=NUMBER",
-            help="The value to emulate with, if smaller. Repeatable.",
-        ),
-    ] = None,
-    reference: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--reference",
-            metavar="NAME=EXPR",
-            help="What an output should be: 'C=A @ B'. Repeatable.",
-        ),
-    ] = None,
-    workspace: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--workspace",
-            metavar="NAME",
-            help="The kernel's own memory, zero before each launch. Repeatable.",
-        ),
-    ] = None,
-    zero: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--zero",
-            metavar="NAME",
-            help="An output that is zero before each launch, as bins are. Repeatable.",
-        ),
-    ] = None,
-    flag: Annotated[
-        list[str] | None,
-        typer.Option("--flag", metavar="FLAG", help="Argument for nvcc: --flag=-DX=4. Repeatable."),
-    ] = None,
-    signature: Annotated[
-        str,
-        typer.Option(
-            "--signature",
-            metavar="TEXT",
-            help="Parameters of a .ptx or .cubin: 'const float* x, float* y, int n'.",
-        ),
-    ] = "",
-    nvcc: NvccOption = None,
     project: ProjectOption = HERE,
 ) -> None:
-    """Add an experiment to experiments.yaml, or a kernel from a source.
+    """Add an experiment to experiments.yaml, with the next id.
 
-    An experiment gets the next id; --from RUN --row N adds a row of a sweep's table. --from FILE
-    copies a CUDA source, PTX or a cubin, compiles it, drafts the rest of a kernel, and executes it
-    once nothing is blank. All other lines of experiments.yaml stay as they are.
+    --from RUN --row N takes its variants from a sweep's table. All other lines of experiments.yaml
+    stay as they are. To add a kernel, see kernelexp adopt.
 
     For example:
         kernelexp new 'Fewer stages' --kernel gemm --set stages=3
-        kernelexp new --from gemm.cu --entry 'gemm<64>' --block 256
+        kernelexp new --from sweep-gemm --row 2
     """
-    if Path(origin).suffix in SOURCES:
-        if title or set_ or baseline or hypothesis or name or row is not None:
-            raise UsageError("--from FILE adds a kernel: leave out what describes an experiment.")
-        from kernelexp.cli.adopt import Words, adopt
-
-        words = Words(
-            entry=entry,
-            kernel=kernel,
-            arch=arch,
-            block=block,
-            grid=grid,
-            smem=smem,
-            shapes=shape or (),
-            workspaces=workspace or (),
-            zeros=zero or (),
-            values=value or (),
-            emulated=emulated or (),
-            references=reference or (),
-            flags=flag or (),
-            signature=signature,
-        )
-        adopt(project, Path(origin), words, nvcc)
-        return
-    arrays = shape or workspace or zero or reference
-    launch = block or grid or smem
-    if entry or arch or launch or arrays or value or emulated or flag or signature:
-        raise UsageError("these options describe a source: name it with --from FILE.cu.")
     from kernelexp.project import editing
 
     loaded = common.load(project)

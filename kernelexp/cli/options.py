@@ -80,7 +80,8 @@ SchedulerOption = Annotated[
 ]
 
 
-def _require_number(percent: float | None) -> float | None:
+def require_number(percent: float | None) -> float | None:
+    """What --margin gives; UsageError where it is nan."""
     if percent is not None and math.isnan(percent):  # which no bound refuses
         raise UsageError("--margin should be a number from 0.01 to 100.")
     return percent
@@ -93,19 +94,8 @@ MarginOption = Annotated[
         min=0.01,
         max=100.0,
         metavar="PERCENT",
-        callback=_require_number,
+        callback=require_number,
         help="Smallest change that matters.",
-    ),
-]
-OtherMarginOption = Annotated[
-    float | None,
-    typer.Option(
-        "--margin",
-        min=0.01,
-        max=100.0,
-        metavar="PERCENT",
-        callback=_require_number,
-        help="Margin to judge by, instead of the recorded one.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -134,6 +124,14 @@ ProcessesOption = Annotated[
         help="Processes to measure in before the first look.",
     ),
 ]
+ExperimentSizeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--size",
+        metavar="NAME",
+        help="Which size of problem.py to time. Default: that of the experiment, or full.",
+    ),
+]
 SizeOption = Annotated[
     str, typer.Option("--size", metavar="NAME", help="Which size of problem.py to time.")
 ]
@@ -160,14 +158,7 @@ PedanticOption = Annotated[
     bool,
     typer.Option("--pedantic", help="Treat the emulator's warnings as mistakes."),
 ]
-IsaOption = Annotated[
-    str,
-    typer.Option(
-        "--isa",
-        metavar="ISA",
-        help="What to execute: ptx (checked for faults), sass (counted as ncu does), or both.",
-    ),
-]
+ISA_HELP = "What to execute: ptx (checked for faults), sass (counted as ncu does), or both."
 VerboseOption = Annotated[
     bool, typer.Option("--verbose", "-v", help="Show every figure of every variant.")
 ]

@@ -50,7 +50,7 @@ def plot(
             metavar="[NAME]...",
             help="history, roofline: KERNEL or KERNEL@ARCH, all without one. sweep: the same, for "
             "the latest sweep, or its run. run: an experiment, for its latest measured run, or a "
-            "run. stalls: profiles, as for `kernelexp sections`.",
+            "run. stalls: profiles, as for `kernelexp show`.",
             autocompletion=complete(variant_names),
         ),
     ] = None,

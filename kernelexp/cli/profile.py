@@ -44,7 +44,7 @@ def profile(
             "--sections",
             metavar="NAMES|all",
             help="With commas, instead of the usual ones: ncu's sections (ncu --list-sections "
-            "lists them), those of kernelexp sections, or section files: my.yaml.",
+            "lists them), those of kernelexp show, or section files: my.yaml.",
         ),
     ] = None,
     clock_control: Annotated[
@@ -132,7 +132,7 @@ def profile(
         raise UsageError("--variant, --candidate, --kernel and --launch belong to --import FILE.")
     if not variants:
         raise UsageError(
-            "name the variants to profile (kernelexp list shows kernels and axes), or import a "
+            "name the variants to profile (kernelexp show lists kernels and axes), or import a "
             "profile: --import FILE --variant NAME."
         )
     wanted = parse_variants(loaded, variants, set_)

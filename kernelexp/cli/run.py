@@ -8,14 +8,16 @@ import typer
 
 from kernelexp.cli import common
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import chosen, parse_limits, parse_seconds, parse_sets
+from kernelexp.cli.arguments import chosen, parse_sets
 from kernelexp.cli.completion import complete, experiment_names
+from kernelexp.cli.measuring import parse_measuring
 from kernelexp.cli.options import (
     HERE,
     BudgetOption,
     DeviceOption,
     DevicesOption,
     EmulateOption,
+    ExperimentSizeOption,
     GpuOption,
     JsonOption,
     L2Option,
@@ -29,7 +31,6 @@ from kernelexp.cli.options import (
     SchedulerOption,
     SetOption,
     SharedGpuOption,
-    SizeOption,
     VerboseOption,
 )
 from kernelexp.cli.outcomes import show
@@ -62,7 +63,7 @@ def run(
     budget: BudgetOption = None,
     processes: ProcessesOption = 4,
     margin: MarginOption = 1.0,
-    size: SizeOption = "full",
+    size: ExperimentSizeOption = None,
     l2: L2Option = L2State.cold,
     peers: PeersOption = True,
     shared_gpu: SharedGpuOption = False,
@@ -88,9 +89,6 @@ def run(
         kernelexp run F3 F6
         kernelexp run F3 --set stages=4 --no-record
     """
-
-    from kernelexp.evidence.measure.measured import Measuring
-    from kernelexp.model.measurement import Options
     from kernelexp.services.run import runner, runs
 
     loaded = common.load(project, sources=not repeat)
@@ -98,24 +96,19 @@ def run(
         raise UsageError("--record repeats one run: leave out experiments, --all and --set.")
     names = [] if repeat else chosen(loaded, experiments or [], every)
     overrides = {name: parse_sets(loaded, name, set_) for name in names} if set_ else {}
-    limits = parse_limits(limit)
-    options = Options(
-        processes=processes,
-        l2=l2.value,
-        peers=peers,
-        shared_gpu=shared_gpu,
-        sanitize=sanitize,
-        problem_timeout_s=limits.problem_s,
-    )
     settings = runs.RunSettings(
-        measuring=Measuring(
-            options=options,
-            margin=margin / 100,
-            size=size,
-            budget_s=parse_seconds(budget, "--budget") if budget else None,
-        )
-        if gpu
-        else None,
+        measuring=parse_measuring(
+            gpu,
+            limit,
+            margin=margin,
+            size=size or "",
+            budget=budget,
+            processes=processes,
+            l2=l2,
+            peers=peers,
+            shared_gpu=shared_gpu,
+            sanitize=sanitize,
+        ),
         keep=not no_record,
     )
     with common.session(

@@ -1,18 +1,16 @@
-"""kernelexp sections: tables of a profile with what their values mean."""
+"""The tables of a profile with what their values mean, as `show` prints them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import msgspec
 
 from kernelexp.cli import common
-from kernelexp.cli.app import app
-from kernelexp.cli.completion import complete, experiment_names
 from kernelexp.cli.console import output
-from kernelexp.cli.options import HERE, JsonOption, ProjectOption
 from kernelexp.model.errors import UsageError
+from kernelexp.project.sections.given import Run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,102 +19,52 @@ if TYPE_CHECKING:
     from kernelexp.model.arm import Arm, ProfiledEvidence
     from kernelexp.project import Project
     from kernelexp.project.sections.evaluate import SectionReading
-    from kernelexp.project.sections.given import Run
     from kernelexp.report.document.document import Block
 
 
-@app.command()
-def sections(
-    subject: Annotated[
-        str,
-        typer.Argument(
-            metavar="PROFILE",
-            help="A profile's run (kernelexp show F3 lists them) or file, a CSV page or .ncu-rep "
-            "report of ncu (FILE:2 for its launch 2), or an experiment whose run was profiled "
-            "(F3:baseline or F3:2 for an arm).",
-            autocompletion=complete(experiment_names),
-        ),
-    ],
-    which: Annotated[
-        str,
-        typer.Option(
-            "--sections",
-            metavar="NAMES",
-            help="With commas: tensor, pipes, conflicts, multicast, tmem, icache, stalls, global, "
-            "source, gap, or files of your own: my.yaml. All of them without it.",
-        ),
-    ] = "",
-    time_ms: Annotated[
-        float | None,
-        typer.Option(
-            "--time-ms", metavar="MS", help="The measured time, if the profile's run has none."
-        ),
-    ] = None,
-    peer_ms: Annotated[
-        float | None, typer.Option("--peer-ms", metavar="MS", help="The peer's time, for the gap.")
-    ] = None,
-    peer: Annotated[
-        str, typer.Option("--peer", metavar="NAME", help="Name of the peer, such as cuBLAS.")
-    ] = "",
-    flops: Annotated[
-        float | None,
-        typer.Option(
-            "--flops", metavar="NUMBER", help="Useful FLOPs of the launch, if they are not known."
-        ),
-    ] = None,
-    minimum_bytes: Annotated[
-        float | None,
-        typer.Option(
-            "--bytes", metavar="NUMBER", help="Bytes that the launch must move to or from memory."
-        ),
-    ] = None,
-    dtype: Annotated[
-        str,
-        typer.Option(
-            "--dtype", metavar="TYPE", help="The operands' type, for the peak: fp8, bf16, tf32."
-        ),
-    ] = "",
-    names: Annotated[bool, typer.Option("--names", help="List ncu's names of the figures.")] = (
-        False
-    ),
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print markdown.")] = False,
-    json: JsonOption = False,
-    project: ProjectOption = HERE,
+def show(
+    subject: str,
+    which: str,
+    run: Run,
+    project: Path,
+    *,
+    names: bool = False,
+    markdown: bool = False,
+    json: bool = False,
 ) -> None:
-    """Show a profile as tables: metric, value, interpretation; last, the gap to the peak.
-
-    For example:
-        kernelexp sections published-9bf658a --dtype fp8
-        kernelexp sections report.ncu-rep --peer cuBLAS --peer-ms 0.365
-    """
-    from kernelexp.project.sections.given import Run
-
+    """Prints the tables; `run` has what the command line says of the launch, None where nothing."""
     found = _find(subject, project)
     evidence = found.arm.profiled
     if evidence is None:
         raise UsageError(common.unprofiled(found.label, found.arm, _project(subject, project)))
-    given = {
-        "--time-ms": time_ms,
-        "--peer-ms": peer_ms,
-        "--flops": flops,
-        "--bytes": minimum_bytes,
+    _refuse_not_positive(run)
+    readings = _evaluate(which, evidence, _completed(run, found.arm, evidence))
+    output("sections", readings, _document(found, readings, names), json, markdown)
+
+
+def _refuse_not_positive(run: Run) -> None:
+    options = {
+        "--time-ms": run.time_ms,
+        "--peer-ms": run.peer_ms,
+        "--flops": run.flops,
+        "--bytes": run.minimum_bytes,
     }
-    for option, value in given.items():
+    for option, value in options.items():
         if value is not None and not 0 < value < float("inf"):
             raise UsageError(f"{option} {value:g}: give a number above 0.")
-    known = _known(found.arm)
-    run = Run(
-        time_ms=time_ms or known.time_ms,
-        time_source="given" if time_ms else known.time_source,
-        peer=peer,
-        peer_ms=peer_ms,
-        flops=flops or known.flops,
-        flops_source="given" if flops else known.flops_source,
-        minimum_bytes=minimum_bytes,
-        dtype=_dtype(dtype, evidence),
+
+
+def _completed(run: Run, arm: Arm, evidence: ProfiledEvidence) -> Run:
+    """With the time and the work that are on record, where the command line says neither."""
+    known = _known(arm)
+    return msgspec.structs.replace(
+        run,
+        time_ms=run.time_ms or known.time_ms,
+        time_source="given" if run.time_ms else known.time_source,
+        flops=run.flops or known.flops,
+        flops_source="given" if run.flops else known.flops_source,
+        dtype=_dtype(run.dtype, evidence),
     )
-    readings = _evaluate(which, evidence, run)
-    output("sections", readings, _document(found, readings, names), json, markdown)
 
 
 def _find(text: str, start: Path) -> Subject:
@@ -142,8 +90,6 @@ def _project(text: str, start: Path) -> Project | None:
 
 def _known(arm: Arm) -> Run:
     """Time and work, as they were measured or else published."""
-    from kernelexp.project.sections.given import Run
-
     if arm.measured and arm.measured.time_us is not None:
         flops = float(arm.measured.flops) or None
         return Run(time_ms=arm.measured.time_us / 1000, time_source="measured", flops=flops)

@@ -1,7 +1,8 @@
-"""kernelexp show: an experiment with its records, or the page of one record."""
+"""kernelexp show: the project, an experiment with its records, one run, or a profile's tables."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,60 +11,256 @@ from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.completion import complete, experiment_names
 from kernelexp.cli.console import output
-from kernelexp.cli.options import HERE, JsonOption, ProjectOption, VerboseOption
+from kernelexp.cli.modes import given, refuse_other_modes
+from kernelexp.cli.options import (
+    HERE,
+    JsonOption,
+    ProjectOption,
+    require_number,
+)
+from kernelexp.model.errors import UsageError
+
+WITH_RECORDS = "With an experiment or a run"
+WITH_JUDGE = "With --judge"
+WITH_PROFILE = "With a profile or --sections"
 
 
 @app.command()
 def show(
+    ctx: typer.Context,
     name: Annotated[
-        str,
+        str | None,
         typer.Argument(
-            metavar="EXPERIMENT|RUN",
+            metavar="[EXPERIMENT|RUN|PROFILE]",
             autocompletion=complete(experiment_names),
-            help="An experiment's id; sweep-KERNEL; a run's name, its beginning, or its file.",
+            help="An experiment's id; sweep-KERNEL; a run's name, its beginning, or its file; a "
+            "profile's run, or a CSV page or .ncu-rep report of ncu (FILE:2 for its launch 2).",
         ),
-    ],
-    every: Annotated[
-        bool, typer.Option("--all", help="Show every record of the experiment, not the last 10.")
+    ] = None,
+    judge: Annotated[
+        bool, typer.Option("--judge", help="Judge a run again from its samples; needs no GPU.")
     ] = False,
-    verbose: VerboseOption = False,
+    sections: Annotated[
+        str,
+        typer.Option(
+            "--sections",
+            metavar="NAMES",
+            help="Show these tables of a profile, or of the profile of an experiment's run "
+            "(F3:baseline or F3:2 for an arm): all, or tensor, pipes, conflicts, multicast, tmem, "
+            "icache, stalls, global, source, gap, or files of your own, separated by commas.",
+        ),
+    ] = "",
+    every: Annotated[
+        bool,
+        typer.Option(
+            "--all",
+            rich_help_panel=WITH_RECORDS,
+            help="Show every record of the experiment, not the last 10.",
+        ),
+    ] = False,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose",
+            "-v",
+            rich_help_panel=WITH_RECORDS,
+            help="Show every figure of every variant.",
+        ),
+    ] = False,
+    margin: Annotated[
+        float | None,
+        typer.Option(
+            "--margin",
+            min=0.01,
+            max=100.0,
+            metavar="PERCENT",
+            callback=require_number,
+            rich_help_panel=WITH_JUDGE,
+            help="Margin to judge by, instead of the recorded one.",
+        ),
+    ] = None,
+    time_ms: Annotated[
+        float | None,
+        typer.Option(
+            "--time-ms",
+            metavar="MS",
+            rich_help_panel=WITH_PROFILE,
+            help="The measured time, if the profile's run has none.",
+        ),
+    ] = None,
+    peer_ms: Annotated[
+        float | None,
+        typer.Option(
+            "--peer-ms",
+            metavar="MS",
+            rich_help_panel=WITH_PROFILE,
+            help="The peer's time, for the gap.",
+        ),
+    ] = None,
+    peer: Annotated[
+        str,
+        typer.Option(
+            "--peer",
+            metavar="NAME",
+            rich_help_panel=WITH_PROFILE,
+            help="Name of the peer, such as cuBLAS.",
+        ),
+    ] = "",
+    flops: Annotated[
+        float | None,
+        typer.Option(
+            "--flops",
+            metavar="NUMBER",
+            rich_help_panel=WITH_PROFILE,
+            help="Useful FLOPs of the launch, if they are not known.",
+        ),
+    ] = None,
+    minimum_bytes: Annotated[
+        float | None,
+        typer.Option(
+            "--bytes",
+            metavar="NUMBER",
+            rich_help_panel=WITH_PROFILE,
+            help="Bytes that the launch must move to or from memory.",
+        ),
+    ] = None,
+    dtype: Annotated[
+        str,
+        typer.Option(
+            "--dtype",
+            metavar="TYPE",
+            rich_help_panel=WITH_PROFILE,
+            help="The operands' type, for the peak: fp8, bf16, tf32.",
+        ),
+    ] = "",
+    names: Annotated[
+        bool,
+        typer.Option(
+            "--names", rich_help_panel=WITH_PROFILE, help="List ncu's names of the figures."
+        ),
+    ] = False,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", rich_help_panel=WITH_PROFILE, help="Print markdown.")
+    ] = False,
     json: JsonOption = False,
     project: ProjectOption = HERE,
 ) -> None:
-    """Show an experiment and its records, or one run."""
+    """Show an experiment and its records, one run, or the tables of a profile.
+
+    Without a name, list kernels with their axes, and experiments with their verdicts.
+
+    For example:
+        kernelexp show F3
+        kernelexp show T1 --judge --margin 0.5
+        kernelexp show report.ncu-rep --peer cuBLAS --peer-ms 0.365
+        kernelexp show T3:2 --sections stalls,gap
+    """
+    from kernelexp.dossier import subjects
+
+    if name is None:
+        _refuse_all(ctx)
+        _list(project, json)
+    elif judge:
+        refuse_other_modes(ctx, WITH_JUDGE)
+        _judge(name, margin, json, project)
+    elif sections or subjects.is_profile(_root(name, project), name):
+        from kernelexp.cli import sections as tables
+        from kernelexp.project.sections.given import Run
+
+        refuse_other_modes(ctx, WITH_PROFILE)
+        run = Run(
+            time_ms=time_ms,
+            peer=peer,
+            peer_ms=peer_ms,
+            flops=flops,
+            minimum_bytes=minimum_bytes,
+            dtype=dtype,
+        )
+        which = "" if sections == "all" else sections
+        tables.show(name, which, run, project, names=names, markdown=markdown, json=json)
+    else:
+        refuse_other_modes(ctx, WITH_RECORDS)
+        _experiment_or_run(name, every, verbose, json, project)
+
+
+def _refuse_all(ctx: typer.Context) -> None:
+    """UsageError for an option that needs a name."""
+    others = [option for option in given(ctx) if option not in ("json", "project")]
+    if others:
+        raise UsageError("name an experiment, a run or a profile; see kernelexp show --help.")
+
+
+def _root(name: str, project: Path) -> Path | None:
+    """Where runs are looked up; a file needs no project."""
+    from kernelexp.dossier import subjects
+
+    return None if subjects.is_file(name) else common.load(project, sources=False).root
+
+
+def _list(project: Path, json: bool) -> None:
+    """Kernels with their axes, and experiments with their verdicts."""
+    from kernelexp.dossier import standing
+    from kernelexp.report.log import listing
+
+    loaded = common.load(project, sources=False)
+    tree = standing.Tree(loaded.root)
+    standings = {name: standing.of_experiment(loaded, name, tree) for name in loaded.experiments}
+    common.warn(
+        loaded.root, (unreadable for one in standings.values() for unreadable in one.unreadable)
+    )
+    decided, _ = tree.decided
+    values = listing.to_values(loaded, standings, decided)
+    output("list", values, listing.render(loaded, standings, decided), json)
+
+
+def _judge(name: str, margin: float | None, json: bool, project: Path) -> None:
+    """The verdict that a run's samples give today."""
+    from kernelexp.judge.verdict import exit_code
+    from kernelexp.report.document import verdicts
+    from kernelexp.services import again
+
+    path = common.record_file(project, name)
+    judged = again.judge(path, None if margin is None else margin / 100)
+    output("verdict", judged, verdicts.render(judged), json)
+    raise typer.Exit(exit_code({verdict.status for verdict in judged.verdicts}))
+
+
+def _experiment_or_run(name: str, every: bool, verbose: bool, json: bool, project: Path) -> None:
     from kernelexp.dossier import standing
     from kernelexp.logs import profiles, records
-    from kernelexp.model.names import is_sweep
     from kernelexp.report.log import listing
-    from kernelexp.report.runs import page, sweep, swept
     from kernelexp.report.variants import profiles as profiled_report
 
     loaded = common.load(project, sources=False)
     if name not in loaded.experiments and _names_a_run(name):
-        path = records.find(loaded.root, name)
-        record = records.read_file(path)
-        place = path.relative_to(loaded.root) if path.is_relative_to(loaded.root) else path
-        if is_sweep(record.experiment):
-            output(
-                "sweep",
-                swept.to_values(record),
-                sweep.render(record, None, str(place), verbose),
-                json,
-            )
-        else:
-            output("record", record, page.render(record, (), str(place), verbose), json)
+        _run(loaded.root, records.find(loaded.root, name), verbose, json)
         return
     tree = standing.Tree(loaded.root)
     standings = standing.of_experiment(loaded, name, tree)
     profiled = standing.of_profiles(loaded, name, tree)
-    found, unreadable = records.read(loaded.root, name)
+    known, unreadable = records.read(loaded.root, name)
     common.warn(loaded.root, (*unreadable, *profiles.unreadable(loaded.root)))
-    values = listing.experiment_values(name, standings, found, profiled)
-    shown = (
-        *listing.experiment(name, standings, found, every, verbose),
+    values = listing.experiment_values(name, standings, known, profiled)
+    blocks = (
+        *listing.experiment(name, standings, known, every, verbose),
         *profiled_report.mentioned(profiled),
     )
-    output("show", values, shown, json)
+    output("show", values, blocks, json)
+
+
+def _run(root: Path, path: Path, verbose: bool, json: bool) -> None:
+    """The page of one run, or of a sweep."""
+    from kernelexp.logs import records
+    from kernelexp.model.names import is_sweep
+    from kernelexp.report.runs import page, sweep, swept
+
+    record = records.read_file(path)
+    place = str(path.relative_to(root) if path.is_relative_to(root) else path)
+    if is_sweep(record.experiment):
+        document = sweep.render(record, None, place, verbose)
+        output("sweep", swept.to_values(record), document, json)
+    else:
+        output("record", record, page.render(record, (), place, verbose), json)
 
 
 def _names_a_run(name: str) -> bool:

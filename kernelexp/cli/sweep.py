@@ -10,9 +10,11 @@ import typer
 
 from kernelexp.cli import common
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import parse_limits, parse_seconds
+from kernelexp.cli.arguments import parse_limits
 from kernelexp.cli.completion import complete, sweep_words
 from kernelexp.cli.console import output, print_message, print_text
+from kernelexp.cli.measuring import parse_measuring
+from kernelexp.cli.modes import refuse_other_modes
 from kernelexp.cli.options import (
     HERE,
     DeviceOption,
@@ -26,12 +28,16 @@ from kernelexp.cli.options import (
     ProjectOption,
     SchedulerOption,
     SharedGpuOption,
+    SizeOption,
     VerboseOption,
 )
 from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
     from kernelexp.services.run.runs import Concluded
+
+
+WITH_STRATEGY = "With --strategy"
 
 
 class StrategyName(StrEnum):
@@ -44,6 +50,7 @@ class StrategyName(StrEnum):
 
 @app.command()
 def sweep(
+    ctx: typer.Context,
     words: Annotated[
         list[str],
         typer.Argument(
@@ -69,18 +76,32 @@ def sweep(
     ] = None,
     trials: Annotated[
         int,
-        typer.Option("--trials", metavar="N", min=2, help="Variants that --strategy tries."),
+        typer.Option(
+            "--trials",
+            metavar="N",
+            min=2,
+            rich_help_panel=WITH_STRATEGY,
+            help="Variants to try.",
+        ),
     ] = 32,
     seed: Annotated[
         int,
-        typer.Option("--seed", metavar="N", min=0, max=2**32 - 1, help="Seed of --strategy."),
+        typer.Option(
+            "--seed",
+            metavar="N",
+            min=0,
+            max=2**32 - 1,
+            rich_help_panel=WITH_STRATEGY,
+            help="Seed of the search.",
+        ),
     ] = 0,
     objective: Annotated[
         str,
         typer.Option(
             "--objective",
             metavar="METRIC",
-            help="What --strategy improves: time_ms, or a built or emulated figure.",
+            rich_help_panel=WITH_STRATEGY,
+            help="What to improve: time_ms, or a built or emulated figure.",
         ),
     ] = "time_ms",
     by: Annotated[
@@ -111,9 +132,7 @@ def sweep(
         ),
     ] = None,
     margin: MarginOption = 1.0,
-    size: Annotated[
-        str, typer.Option("--size", metavar="NAME", help="Which size of problem.py to time.")
-    ] = "full",
+    size: SizeOption = "full",
     shared_gpu: SharedGpuOption = False,
     verbose: VerboseOption = False,
     json: JsonOption = False,
@@ -130,9 +149,6 @@ def sweep(
     For example:
         kernelexp sweep transpose rows='*' layout=padded,swizzled --by rows,layout
     """
-
-    from kernelexp.evidence.measure.measured import Measuring
-    from kernelexp.model.measurement import Options
     from kernelexp.project import editing
     from kernelexp.report.runs import sweep as report
     from kernelexp.report.runs import swept
@@ -145,6 +161,7 @@ def sweep(
 
     if json and csv:
         raise UsageError("--json and --csv do not go together: choose one.")
+    refuse_other_modes(ctx, *([WITH_STRATEGY] if strategy else []))
     loaded = common.load(project)
     if experiment is not None:
         record = service.latest(loaded, words[0])
@@ -157,33 +174,28 @@ def sweep(
         grid = service.plan_space(loaded, words[0], words[1:], baseline or (), every=True)
         tune.metric_of(objective)
     else:
-        _refuse_tuning(trials, seed, objective)
         grid = service.plan(loaded, words[0], words[1:], baseline or ())
     mapped = service.parse_map(list(grid.swept), by) if by else None
-    limits = parse_limits(limit)
     if dry_run and tuning:
         planned = searches.planned(grid, trials, tuning.strategy.value)
         output("sweep-plan", swept.PlannedSweep(sweep=grid), planned, json)
         return
     if dry_run:
-        refused = service.refusals(loaded, grid, limits)
+        refused = service.refusals(loaded, grid, parse_limits(limit))
         values = swept.PlannedSweep(sweep=grid, refused=refused)
         output("sweep-plan", values, report.planned(grid, refused), json)
         return
-    options = Options(
-        peers=False,
-        shared_gpu=shared_gpu,
-        problem_timeout_s=limits.problem_s,
-    )
     settings = RunSettings(
-        measuring=Measuring(
-            options=options,
-            margin=margin / 100,
+        measuring=parse_measuring(
+            gpu,
+            limit,
+            margin=margin,
             size=size,
-            budget_s=_budget(budget, bool(tuning)),
-        )
-        if gpu
-        else None,
+            budget=budget,
+            default_budget_s=None if tuning else 90.0,
+            peers=False,
+            shared_gpu=shared_gpu,
+        ),
         keep=not no_record,
     )
     with common.session(
@@ -197,19 +209,6 @@ def sweep(
         common.refresh_log(loaded)
     _print(outcome, loaded.root, mapped, verbose, json, csv)
     raise typer.Exit(service.exit_code(outcome))
-
-
-def _budget(text: str | None, is_search: bool) -> float | None:
-    if text is None:
-        return None if is_search else 90.0
-    return parse_seconds(text, "--budget")
-
-
-def _refuse_tuning(trials: int, seed: int, objective: str) -> None:
-    """UsageError for options that only a search has."""
-    given = {"--trials": trials != 32, "--seed": seed != 0, "--objective": objective != "time_ms"}
-    for option in (name for name, is_given in given.items() if is_given):
-        raise UsageError(f"{option} goes with --strategy: choose one, as in --strategy tpe.")
 
 
 def _print(

@@ -1,16 +1,20 @@
-"""kernelexp time: variants timed against each other, without an experiment."""
+"""kernelexp time: variants timed against each other, or a source of your own against one."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from kernelexp.cli import common
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import parse_limits, parse_seconds, parse_variants
+from kernelexp.cli.arguments import parse_variants
 from kernelexp.cli.completion import complete, variant_names
-from kernelexp.cli.console import print_message
+from kernelexp.cli.console import output, print_message
+from kernelexp.cli.measuring import parse_measuring
+from kernelexp.cli.modes import refuse_other_modes
 from kernelexp.cli.options import (
     HERE,
     BudgetOption,
@@ -32,19 +36,46 @@ from kernelexp.cli.options import (
     VerboseOption,
 )
 from kernelexp.cli.outcomes import show
+from kernelexp.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from kernelexp.dossier.session import Session
+    from kernelexp.project import Project
+    from kernelexp.services.run.runs import RunSettings
+
+
+WITH_SOURCE = "With --source"
 
 
 @app.command()
 def time(
+    ctx: typer.Context,
     variants: Annotated[
         list[str],
         typer.Argument(
-            metavar="A B...",
+            metavar="VARIANT...",
             autocompletion=complete(variant_names),
             help="KERNEL, KERNEL@ARCH:axis=value,... or an experiment's id; the first is the "
             "baseline.",
         ),
     ],
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--source",
+            metavar="FILE",
+            help="Time this file, or - for standard input, against the variant's own source.",
+        ),
+    ] = None,
+    hostile: Annotated[
+        bool,
+        typer.Option(
+            "--hostile",
+            rich_help_panel=WITH_SOURCE,
+            help="Do not trust the source: compilers read nothing outside of the project, and "
+            "memory, time and files are limited.",
+        ),
+    ] = False,
     record: Annotated[
         bool,
         typer.Option("--record", help="Add an experiment with the next id, and record the run."),
@@ -66,40 +97,49 @@ def time(
     nvcc: NvccOption = None,
     project: ProjectOption = HERE,
 ) -> None:
-    """Time variants against each other, now.
+    """Time variants against each other, or a source of your own against a variant's.
 
-    Like `run`, but without an experiment: interleaved, with a placebo, in fresh processes.
+    Like `run`, but without an experiment: interleaved, with a placebo, in fresh processes. With
+    --source, the file is built with the variant's axes, checked against the kernel's problem.py,
+    and timed next to the project's own source; nothing is recorded.
 
     For example:
         kernelexp time transpose:rows=8 transpose:rows=4 transpose:rows=16
+        kernelexp time transpose@sm_90a:rows=4 --source mine.cu --json
     """
-    from kernelexp.evidence.measure.measured import Measuring
-    from kernelexp.model.measurement import Options
     from kernelexp.services import lineup
     from kernelexp.services.run import runner, runs
 
+    if source is None:
+        refuse_other_modes(ctx)
+    elif record or scheduler or len(variants) > 1:
+        raise UsageError(
+            "--source is timed against one variant, here, and is not recorded: leave out others, "
+            "--record and --scheduler."
+        )
     loaded = common.load(project)
-    experiment = lineup.plan(loaded, parse_variants(loaded, variants, None))
-    limits = parse_limits(limit)
-    measuring = Measuring(
-        options=Options(
-            processes=processes,
-            l2=l2.value,
-            peers=peers,
-            shared_gpu=shared_gpu,
-            problem_timeout_s=limits.problem_s,
-        ),
-        margin=margin / 100,
+    measuring = parse_measuring(
+        gpu,
+        limit,
+        margin=margin,
         size=size,
-        budget_s=parse_seconds(budget, "--budget") if budget else None,
+        budget=budget,
+        processes=processes,
+        l2=l2,
+        peers=peers,
+        shared_gpu=shared_gpu,
     )
+    settings = runs.RunSettings(measuring=measuring, keep=record)
+    if source is not None:
+        with common.session(loaded, nvcc, limit, emulate=emulate, device=device) as session:
+            _source(loaded, variants[0], source, session, settings, hostile, verbose, json)
+    experiment = lineup.plan(loaded, parse_variants(loaded, variants, None))
     if record:
         name, _ = lineup.add(loaded, experiment)
         loaded = common.load(project)
         print_message(f"added {name}, {loaded.place(name)}")
     else:
         name, loaded = lineup.NAME, lineup.alone(loaded, experiment)
-    settings = runs.RunSettings(measuring=measuring if gpu else None, keep=record)
     with common.session(
         loaded, nvcc, limit, emulate=emulate, device=device, scheduler=scheduler
     ) as session:
@@ -108,3 +148,25 @@ def time(
         common.refresh_log(loaded)
     show(loaded, outcomes, verbose, json)
     raise typer.Exit(runner.exit_code(outcomes))
+
+
+def _source(
+    loaded: Project,
+    variant: str,
+    source: str,
+    session: Session,
+    settings: RunSettings,
+    hostile: bool,
+    verbose: bool,
+    json: bool,
+) -> NoReturn:
+    """A file's text instead of the variant's own source."""
+    from kernelexp.project import parse_variant
+    from kernelexp.report.runs import page
+    from kernelexp.services import evaluation
+
+    wanted = parse_variant(loaded, variant)
+    text = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+    evaluated = evaluation.evaluate(loaded, wanted, text, session, settings, hostile=hostile)
+    output("evaluate", evaluated, page.render(evaluated.record, verbose=verbose), json)
+    raise typer.Exit(evaluation.exit_code(evaluated))

@@ -16,7 +16,7 @@ from kernelexp.evidence.emulate.emulated import EmulationOptions
 from kernelexp.evidence.emulate.scaling import Extent, Scaled, can_scale, scale
 from kernelexp.judge import agreement, verdict
 from kernelexp.model import errors
-from kernelexp.model.arm import Arm, EmulatedEvidence, EmulatedLaunch, Isa
+from kernelexp.model.arm import Arm, EmulatedEvidence, EmulatedLaunch, Isa, Status
 from kernelexp.model.errors import KernelexpError, UsageError
 from kernelexp.model.limits import Limits
 from kernelexp.model.variant import Variant
@@ -46,6 +46,8 @@ class Emulation(msgspec.Struct, frozen=True, kw_only=True):
     arm: Arm
     scaled: tuple[Full, ...] = ()
     """Counters of the full problem by launch, where they were asked for."""
+    not_scaled: str = ""
+    """Why there are none, where they were asked for."""
 
 
 class FullCount(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,13 +76,18 @@ def emulate(
     prepared = prepare.emulated(project, prepared, session, how=how)
     emulations = []
     for variant, arm in prepared.named(variants):
-        right = full and not arm.refused
+        label = project.label(variant)
+        if not full:
+            emulations.append(Emulation(label=label, arm=arm))
+            continue
         judged = arm.emulated if arm.emulated is not arm.counted else None
-        taken = [each for each in (judged, arm.counted) if each and right]
+        # A wrong result does not change what a launch that came to its end executed.
+        taken = [each for each in (judged, arm.counted) if each and each.arrays and each.finished]
         scaled = tuple(
             part for each in taken for part in _scale(project, arm, each, how, session.limits)
         )
-        emulations.append(Emulation(label=project.label(variant), arm=arm, scaled=scaled))
+        why = "" if scaled else "the launch did not run to its end, so that its counts are a part"
+        emulations.append(Emulation(label=label, arm=arm, scaled=scaled, not_scaled=why))
     return emulations, list({str(fault): fault for fault in prepared.faults.values()}.values())
 
 
@@ -92,10 +99,10 @@ def _scale(
     name = f"variants/{arm.kernel}/problem.py"
     sizes = consult.consult(project.root, arm.kernel, timeout_s=limits.problem_s).sizes
     answer = launches(project, arm, list(sizes), limits)
-    extents = {each: _extents(answer, each) for each in sizes}
-    if "full" not in extents or size == "full":
+    if "full" not in sizes or size == "full":
         raise UsageError(f"--full needs a size 'full' in SIZES of {name}, and a small one.")
-    one, full = extents.pop(size), extents.pop("full")
+    one, full = _extents(answer, size), _extents(answer, "full")
+    extents = _others(answer, size)
     other = second_size(one, extents, full)
     if other is None:
         raise UsageError(
@@ -106,7 +113,7 @@ def _scale(
     (second,) = emulated.take(project.root, [arm], other, limits, isa=first.isa)
     if isinstance(second, KernelexpError):
         raise second
-    if refused := verdict.emulated(second):
+    if not second.finished and (refused := verdict.emulated(second)):
         raise UsageError(f"--full: at size {other!r} this variant is {refused.status}.")
     return tuple(_solve(first, one, second, extents[other], full))
 
@@ -177,10 +184,10 @@ def _count_full(
     size = emulated.SIZE
     if first is None or not (first.arrays and first.finished):
         return None
-    extents = {each: _extents(said, each) for each in said.sizes}
-    if not {size, "full"} <= extents.keys():
+    if not {size, "full"} <= said.sizes.keys():
         return None
-    one, full = extents.pop(size), extents.pop("full")
+    one, full = _extents(said, size), _extents(said, "full")
+    extents = _others(said, size)
     if not len(_parts(first)) == len(one) == len(full):
         return None
     extent = Extent(tiles=sum(x.tiles for x in full), ctas=sum(x.ctas for x in full))
@@ -231,16 +238,18 @@ def _exact(
 
 
 def launches(project: Project, arm: Arm, sizes: Sequence[str], limits: Limits) -> Consulted:
-    """What problem.py says of a built arm at these sizes: its launches, tiles and work."""
+    """What problem.py says of a built arm at those of these sizes that it has launches of."""
     exports = arm.build.exports if arm.build else {}
     point = Point(axes=arm.axes, arch=arm.arch, exports=exports)
-    return consult.consult(project.root, arm.kernel, [point], sizes, timeout_s=limits.problem_s)
+    return consult.consult(
+        project.root, arm.kernel, [point], sizes, timeout_s=limits.problem_s, separately=True
+    )
 
 
 def _extents(answer: Consulted, size: str) -> Extents:
     """Tiles and CTAs of each launch of this size; a CTA is a tile unless the problem says else."""
     (facts,) = answer.points
-    job = facts.launches[size]
+    job = facts.launch_of(size)
     counts = [math.prod(each.grid) for each in job]
     return tuple(
         Extent(tiles=facts.tiles.get(size, ctas) if each is main_launch(job) else ctas, ctas=ctas)
@@ -248,12 +257,21 @@ def _extents(answer: Consulted, size: str) -> Extents:
     )
 
 
+def _others(answer: Consulted, size: str) -> dict[str, Extents]:
+    """Of the sizes that the variant has launches of, besides this one and the full one."""
+    (facts,) = answer.points
+    return {name: _extents(answer, name) for name in facts.launches if name not in (size, "full")}
+
+
 def exit_code(arms: Sequence[Arm], faults: Sequence[KernelexpError]) -> int:
     """An instruction that is not covered is missing on this machine, unless PTX was judged and
     only its SASS has it."""
     if faults:
         return faults[0].exit_code
-    code = verdict.exit_code({arm.refused.status for arm in arms if arm.refused})
+    refused = {arm.refused.status for arm in arms if arm.refused}
+    code = verdict.exit_code(refused)
+    if Status.IMPOSSIBLE in refused:
+        code = code or errors.BUILD
     if any((disagreement := agreement.disagreement(arm)) and disagreement.is_wrong for arm in arms):
         code = code or errors.WRONG_RESULT
     judging = [arm.emulated or arm.emulated_sass for arm in arms]

@@ -1,122 +1,69 @@
-"""All that is known of variants, in one place each: built and emulated now, else as recorded."""
+"""Variants with what bounds and rules look at: the launch of the full problem, its conditions."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from kernelexp.dossier import emulations, prepare, speaking, standing
+from kernelexp.dossier import dossiers, emulations, prepare, speaking, standing
+from kernelexp.dossier.dossiers import Dossier
 from kernelexp.dossier.session import Session
 from kernelexp.dossier.speaking import Recorded
 from kernelexp.dossier.standing import Standing
 from kernelexp.evidence.measure.measured import SIZE
-from kernelexp.facts import chips
-from kernelexp.facts.arch import ARCHITECTURES
 from kernelexp.judge import verdict
 from kernelexp.judge.case import Case
-from kernelexp.logs import profiles
-from kernelexp.model.arm import Arm
 from kernelexp.model.errors import BuildError, KernelFault
-from kernelexp.model.record import Profile, Record
+from kernelexp.model.record import Record
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
 from kernelexp.project.problem import consult
 from warpsim.launch import main_launch
 
-
-class Examined(msgspec.Struct, frozen=True, kw_only=True):
-    """One variant."""
-
-    case: Case
-    changed: tuple[str, ...] = ()
-    """What has changed since it was measured."""
-    profile: Profile | None = None
-    """The latest of the variant."""
-    profile_changed: tuple[str, ...] = ()
-    """What has changed since it was profiled."""
+_WHAT = "an explanation or an opportunity"
 
 
-def variant(project: Project, wanted: Variant, session: Session) -> Examined:
+def variant(project: Project, wanted: Variant, session: Session) -> Dossier:
     """One variant by itself, with the measurement that speaks for it in any experiment.
 
     BuildError where it is impossible or does not build, KernelFault where it is wrong.
     """
-    found = speaking.of_variant(project, wanted)
-    (examined,) = _examine(project, [wanted], {0: found} if found else {}, session)
-    if refused := examined.case.arm.refused:
+    prepare.refuse_programs([wanted], _WHAT)
+    recorded = [speaking.of_variant(project, wanted)]
+    (dossier,) = dossiers.of_variants(project, [wanted], recorded, session)
+    if refused := dossier.arm.refused:
         kind = KernelFault if refused.status in verdict.WRONG else BuildError
-        raise kind(f"{examined.case.label} is {refused.status}: {refused.sentence}")
-    return examined
+        raise kind(f"{dossier.label} is {refused.status}: {refused.sentence}")
+    return _with_case(project, dossier, session)
 
 
 def experiment(
     project: Project, name: str, number: int, session: Session
-) -> tuple[Examined, Examined, Standing]:
+) -> tuple[Dossier, Dossier, Standing]:
     """Baseline and candidate `number`, counted from 1, with the record that speaks for them."""
     standings = standing.of_experiment(project, name, standing.Tree(project.root))
     baseline, candidates = project.variants(standings.experiment)
+    variants = [baseline, candidates[number - 1]]
+    prepare.refuse_programs(variants, _WHAT)
     spoken = standings.candidates[number - 1]
-    found = {}
+    found: list[Recorded | None] = [None, None]
     if spoken.record and spoken.arm:
-        sides = (spoken.record.baseline, spoken.arm)
-        found = {
-            place: Recorded(record=spoken.record, arm=arm, changed=spoken.changed)
-            for place, arm in enumerate(sides)
-        }
-    one, other = _examine(project, [baseline, candidates[number - 1]], found, session)
-    return one, other, spoken
+        found = [
+            Recorded(record=spoken.record, arm=arm, changed=spoken.changed)
+            for arm in (spoken.record.baseline, spoken.arm)
+        ]
+    one, other = dossiers.of_variants(project, variants, found, session)
+    return _with_case(project, one, session), _with_case(project, other, session), spoken
 
 
-def _examine(
-    project: Project,
-    variants: Sequence[Variant],
-    found: Mapping[int, Recorded],
-    session: Session,
-) -> list[Examined]:
-    """Raises the fault that keeps a variant from being built or emulated."""
-    prepare.refuse_programs(variants, "an explanation or an opportunity")
-    prepared = prepare.built(project, variants, session)
-    if session.emulate:
-        prepared = prepare.emulated(project, prepared, session)
-    arms = [prepared.arm(each) for each in variants]
-    return [
-        _one(project, each, arm, found.get(place), session)
-        for place, (each, arm) in enumerate(zip(variants, arms, strict=True))
-    ]
-
-
-def _one(
-    project: Project, wanted: Variant, arm: Arm, found: Recorded | None, session: Session
-) -> Examined:
-    profile = profiles.latest(project.root, wanted.kernel, wanted.arch, wanted.axes)
-    tree = standing.Tree(project.root)
-    since = tuple(standing.profile_changes(wanted, profile, tree)) if profile else ()
-    arm = msgspec.structs.replace(
-        arm,
-        measured=found.arm.measured if found else None,
-        published=found.arm.published if found else None,
-        profiled=profile.arm.profiled if profile else None,
-    )
-    device = found.record.device if found and arm.measured else ""
-    device = (arm.profiled.device if arm.profiled else "") or device
-    card = ARCHITECTURES[wanted.arch].card
-    case = Case(
-        label=project.label(wanted),
-        arm=arm,
-        chip=chips.find(device) or (None if device else chips.find(card)),
-    )
-    if arm.build and not arm.refused:
+def _with_case(project: Project, dossier: Dossier, session: Session) -> Dossier:
+    case = dossier.case
+    if case.arm.build and not case.arm.refused:
         case = _with_launch(project, case, session)
-    if found and arm.measured:
-        case = _with_conditions(case, found.record)
-    return Examined(
-        case=case,
-        changed=found.changed if found else (),
-        profile=profile,
-        profile_changed=since,
-    )
+    if dossier.record and case.arm.measured:
+        case = _with_conditions(case, dossier.record)
+    return msgspec.structs.replace(dossier, case=case)
 
 
 def _with_launch(project: Project, case: Case, session: Session) -> Case:
@@ -130,14 +77,30 @@ def _with_launch(project: Project, case: Case, session: Session) -> Case:
     )
     work = said.work.get(SIZE)
     (facts,) = said.points
+    if full is None and session.emulate:
+        case = _with_ratios(case)
+    else:
+        case = msgspec.structs.replace(
+            case, counters=full.counters if full else {}, scaled=full.how if full else ""
+        )
     return msgspec.structs.replace(
         case,
         flops=work.flops if work else 0,
         bytes=work.bytes if work else 0,
-        ctas=math.prod(main_launch(facts.launches[SIZE]).grid),
+        ctas=math.prod(main_launch(facts.launch_of(SIZE)).grid),
         tiles=facts.tiles.get(SIZE, 0),
-        counters=full.counters if full else {},
-        scaled=full.how if full else "",
+    )
+
+
+def _with_ratios(case: Case) -> Case:
+    """The counts of the emulated size, of which only ratios say something of the full problem."""
+    taken = [each for each in (case.arm.counted, case.arm.emulated) if each and each.finished]
+    if not taken:
+        return case
+    return msgspec.structs.replace(
+        case,
+        counters={name: count for each in taken for name, count in each.counters.items()},
+        ratios_of=taken[0].size,
     )
 
 
@@ -148,9 +111,11 @@ def _with_conditions(case: Case, record: Record) -> Case:
     limit = record.measurement.device.power_limit_w if record.measurement else 0.0
     of_limit = f" of {limit:.0f} W" if limit else ""
     throttled = ", ".join(f"{name} {100 * share:.0f}%" for name, share in state.throttle.items())
+    capped = sum(share for name, share in state.throttle.items() if "power" in name)
     return msgspec.structs.replace(
         case,
         clock_hz=1e6 * state.sm_clock_mhz,
+        power_capped=capped > 0.5,  # most of the time
         power=f"{state.power_w:.0f} W{of_limit}, SM clock {state.sm_clock_mhz:.0f} MHz "
         f"({state.sm_clock_low_mhz} to {state.sm_clock_high_mhz})"
         + (f", throttled by {throttled} of the time" if throttled else ", never throttled"),

@@ -1,11 +1,18 @@
-"""Expected figures of an experiment, judged by the records that speak for its candidates."""
+"""What an experiment expects, and whether it said so before the records that speak for it."""
 
 from __future__ import annotations
+
+import re
+from typing import Literal, TypeAlias
 
 from kernelexp.dossier.standing import Standings
 from kernelexp.judge.expectations import Judged, judge
 from kernelexp.model.arm import Arm
 from kernelexp.model.variant import arm_names
+
+Rewriting: TypeAlias = Literal["", "reworded", "edited"]
+"""What became of a hypothesis after it was measured: reworded has the same figures."""
+_FIGURE = re.compile(r"\d[\d,.]*")
 
 
 def of_experiment(name: str, standings: Standings) -> dict[str, tuple[Judged, ...]]:
@@ -33,3 +40,21 @@ def written_later(standings: Standings) -> bool:
             standings.candidates, standings.experiment.expectations, strict=True
         )
     )
+
+
+def rewritten(standings: Standings) -> Rewriting:
+    """How the hypothesis differs from that of the measured records that speak."""
+    now = standings.experiment.hypothesis
+    measured = {
+        standing.record.hypothesis
+        for standing in standings.candidates
+        if standing.record and standing.record.measurement
+    }
+    other = [then for then in measured if then.split() != now.split()]
+    if any(_figures(then) != _figures(now) for then in other):
+        return "edited"
+    return "reworded" if other else ""
+
+
+def _figures(text: str) -> list[str]:
+    return sorted(figure.rstrip(".,") for figure in _FIGURE.findall(text))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -77,11 +77,11 @@ def built(
     project: Project,
     variants: Sequence[Variant],
     session: Session,
-    size: str | None = None,
+    sizes: Collection[tuple[str, str]] = (),
 ) -> Prepared:
     """Rules, build and build evidence of each variant; what the rules refuse is not built.
 
-    With `size`, variants whose problem has no size of that name have a fault.
+    `sizes` are kernels with sizes that their problems must have, or their variants have a fault.
     """
     distinct = {key(each): each for each in variants}
     arms: dict[str, Arm] = {}
@@ -90,7 +90,8 @@ def built(
     for kernel in dict.fromkeys(each.kernel for each in distinct.values()):
         own = [each for each in distinct.values() if each.kernel == kernel]
         try:
-            rules |= _ask(project, kernel, own, session.limits, size)
+            named = [size for other, size in sizes if other == kernel]
+            rules |= _ask(project, kernel, own, session.limits, named)
         except KernelexpError as error:
             faults.update({key(each): error for each in own})
     possible = []
@@ -115,9 +116,19 @@ def built(
 def refused(project: Project, variants: Sequence[Variant], limits: Limits) -> dict[str, Verdict]:
     """What forbids variants of one kernel before any build, by their keys; raises the kernel's
     fault."""
-    rules = _ask(project, variants[0].kernel, variants, limits, None)
+    rules = _ask(project, variants[0].kernel, variants, limits)
     verdicts = {key(variant): rules[key(variant)].refused(variant) for variant in variants}
     return {name: against for name, against in verdicts.items() if against}
+
+
+def possible(project: Project, variants: Sequence[Variant], limits: Limits) -> list[Variant]:
+    """The distinct variants that no rule forbids; raises a kernel's fault."""
+    distinct = {key(variant): variant for variant in variants}
+    against: dict[str, Verdict] = {}
+    for kernel in dict.fromkeys(variant.kernel for variant in distinct.values()):
+        own = [variant for variant in distinct.values() if variant.kernel == kernel]
+        against |= refused(project, own, limits)
+    return [variant for name, variant in distinct.items() if name not in against]
 
 
 def refuse_programs(variants: Iterable[Variant], what: str) -> None:
@@ -172,27 +183,32 @@ class _Rules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _ask(
-    project: Project, kernel: str, variants: Sequence[Variant], limits: Limits, size: str | None
+    project: Project,
+    kernel: str,
+    variants: Sequence[Variant],
+    limits: Limits,
+    sizes: Iterable[str] = (),
 ) -> dict[str, _Rules]:
     """What a kernel's problem.py and config headers say of its variants, by their keys.
 
     A program has neither.
     """
     if variants[0].program:
-        if size not in (None, SIZE):
-            raise UsageError(f"--size {size}: {kernel} is a program, which has no problem.py.")
+        for size in sizes:
+            if size != SIZE:
+                raise UsageError(f"size {size}: {kernel} is a program, which has no problem.py.")
         return {key(each): _Rules(reasons=(), budget=None, where="", sizes=()) for each in variants}
     points = [Point(axes=each.axes, arch=each.arch) for each in variants]
     answer = consult.consult(project.root, kernel, points, timeout_s=limits.problem_s)
-    if size is not None:
+    for size in sizes:
         consult.require_size(kernel, answer.sizes, size)
     facts = dict(zip(map(key, variants), answer.points, strict=True))
     with_config = [variant for variant in variants if variant.config]
     terms = [facts[key(variant)].terms for variant in with_config]
     read = configure(project.root, with_config, terms)
     configured = dict(zip(map(key, with_config), read, strict=True))
-    sizes = tuple(answer.sizes)
-    return {name: _merge(each, configured.get(name), sizes) for name, each in facts.items()}
+    every = tuple(answer.sizes)
+    return {name: _merge(each, configured.get(name), every) for name, each in facts.items()}
 
 
 def _merge(facts: Facts, configured: Configured | None, sizes: tuple[str, ...]) -> _Rules:
@@ -276,7 +292,9 @@ def _launches(
             found |= dict.fromkeys(group, error)
             continue
         for name, facts in zip(group, answer.points, strict=True):
-            found[name] = ConfigurationError(facts.fault) if facts.fault else facts.launches
+            fault = next(iter(facts.faults.values()), "")
+            known = facts.launches or not fault
+            found[name] = facts.launches if known else ConfigurationError(fault)
     return found
 
 

@@ -18,7 +18,7 @@ from kernelexp.dossier import standing
 from kernelexp.dossier.standing import Tree
 from kernelexp.judge.verdict import SILENT
 from kernelexp.logs import records
-from kernelexp.model.arm import Arm, MeasuredEvidence
+from kernelexp.model.arm import Arm
 from kernelexp.model.record import Record, is_of, unusual
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
@@ -70,7 +70,10 @@ def of_variant(project: Project, wanted: Variant, tree: Tree | None = None) -> R
 def of_pair(
     project: Project, before: Variant, after: Variant, tree: Tree | None = None
 ) -> tuple[Recorded | None, Recorded | None]:
-    """What speaks for two variants side by side: one run that timed both, else one of each."""
+    """What speaks for two variants side by side: one run that timed both, else one of each.
+
+    Of one run, the times agree with the ratio of its pairs.
+    """
     tree = tree or Tree(project.root)
     best: tuple[_Weight, tuple[Recorded, Recorded]] | None = None
     for record in _measured(project, after):
@@ -102,29 +105,6 @@ def ratio(before: Recorded | None, after: Recorded | None) -> Ratio | None:
         if one.published.time_ms and other.published.time_ms:
             return Ratio(value=other.published.time_ms / one.published.time_ms, how="as published")
     return None
-
-
-def aligned(
-    before: Recorded | None, after: Recorded | None
-) -> tuple[MeasuredEvidence | None, MeasuredEvidence | None]:
-    """The measured evidence of both, with times that agree with their ratio.
-
-    Of one run the second time is the first times the ratio of the pairs: the median of all samples
-    of an arm is of the rounds that it was in, when the card was cooler or warmer.
-    """
-    one = before.arm.measured if before else None
-    other = after.arm.measured if after else None
-    if before and after and one and other and before.record.run == after.record.run:
-        found = _interleaved(before.arm, after.arm)
-        if found and one.time_us and other.time_us:
-            scale = found.value * one.time_us / other.time_us
-            other = msgspec.structs.replace(
-                other,
-                time_us=other.time_us * scale,
-                low_us=other.low_us and other.low_us * scale,
-                high_us=other.high_us and other.high_us * scale,
-            )
-    return one, other
 
 
 def _interleaved(before: Arm, after: Arm) -> Ratio | None:

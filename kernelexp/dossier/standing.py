@@ -6,6 +6,7 @@ experiments.yaml or in the files that were compiled, is said with it.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
@@ -15,7 +16,9 @@ from pathlib import Path
 
 import msgspec
 
+from kernelexp.dossier.shadowing import Shadows
 from kernelexp.evidence import build
+from kernelexp.judge import consistency
 from kernelexp.judge.verdict import SILENT, WRONG
 from kernelexp.logs import decisions, profiles, records
 from kernelexp.logs.decisions import Decision
@@ -26,8 +29,11 @@ from kernelexp.model.experiment import Experiment
 from kernelexp.model.record import Candidate, Profile, Record, is_of, unusual
 from kernelexp.model.variant import Variant, arm_names
 from kernelexp.project import Project
+from kernelexp.project.problem import reads
 from kernelexp.system import ownfiles
 
+_RIGHT = ".kernelexp/judged"
+"""Empty files, each named by the hash of a record whose samples give what it says."""
 # Of the records that neither timed anything nor were published, how many are looked through.
 _UNTIMED_MAX = 50
 
@@ -88,6 +94,7 @@ class Tree:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._hashes: dict[str, str] = {}
+        self.shadows = Shadows(root)
 
     @functools.cached_property
     def decided(self) -> tuple[list[Decision], list[Unreadable]]:
@@ -103,6 +110,24 @@ class Tree:
         if path not in self._hashes:
             self._hashes[path] = self._hash(path) if ownfiles.is_own(self._root, path) else ""
         return self._hashes[path]
+
+    def doubts(self, record: Record, candidate: Candidate) -> tuple[str, ...]:
+        """What a record says and its samples do not give.
+
+        To judge one again takes 7 ms: what was found right is remembered by its content.
+        """
+        if record.measurement is None:
+            return ()
+        content = msgspec.json.encode((consistency.VERSION, candidate.arm.axes, record))
+        mark = self._root / _RIGHT / hashlib.sha256(content).hexdigest()[:32]
+        if mark.exists():
+            return ()
+        found = tuple(consistency.doubts(record, candidate))
+        if not found:
+            with contextlib.suppress(OSError):
+                mark.parent.mkdir(parents=True, exist_ok=True)
+                mark.touch()
+        return found
 
     def _hash(self, path: str) -> str:
         try:
@@ -158,7 +183,7 @@ def _best(
         if isinstance(record, Unreadable):
             unreadable.append(record)
             continue
-        if _is_of_something_else(record, is_step=name in project.history):
+        if _is_of_something_else(record, project.experiment(name), name in project.history):
             continue
         former = former or not any(_part(record, variant) for variant in variants)
         for index, variant in list(waiting.items()):
@@ -175,10 +200,12 @@ def _best(
     return best, unreadable, former
 
 
-def _is_of_something_else(record: Record, is_step: bool) -> bool:
-    """Whether --set changed its candidates, or --size or --l2 a step, which other steps are
-    compared with."""
-    return bool(record.overrides) or (is_step and bool(unusual(record)))
+def _is_of_something_else(record: Record, experiment: Experiment, is_step: bool) -> bool:
+    """Whether --set changed its candidates; --size what was timed, of an experiment that names a
+    size; or --size or --l2 a step, which other steps are compared with."""
+    other_size = experiment.size and record.measurement and record.size != experiment.size
+    as_a_step = is_step and not experiment.size and unusual(record)
+    return bool(record.overrides or other_size or as_a_step)
 
 
 def of_profiles(project: Project, name: str, tree: Tree) -> tuple[StandingProfile, ...]:
@@ -237,6 +264,8 @@ def _stand(baseline: Variant, variant: Variant, record: Record, tree: Tree) -> S
     if candidate is None:
         return None
     changed = tuple(changes(baseline, variant, record, candidate.arm, tree))
+    if not changed:
+        changed = tree.doubts(record, candidate)
     return Standing(variant=variant, record=record, candidate=candidate, changed=changed)
 
 
@@ -263,6 +292,9 @@ def changes(
             yield f"baseline {axis}={_spell(now, axis)} (was {spell(value)})"
     if record.provenance == "published":
         return
+    for name, digest in record.environment.items():
+        if reads.value_digest(name) != digest:
+            yield f"the environment variable {name}"
     yield from arm_changes(variant, arm, {**record.host_files, **record.baseline.files}, tree)
 
 
@@ -286,6 +318,8 @@ def arm_changes(variant: Variant, arm: Arm, files: Mapping[str, str], tree: Tree
         current = tree.sha256(path)
         if current != digest:
             yield path if current else f"{path} (is gone)"
+    for path, name in sorted(tree.shadows.of(arm.files)):
+        yield f"{path} is read for {name}"
 
 
 def _spell(axes: Mapping[str, bool | int | str], axis: str) -> str:

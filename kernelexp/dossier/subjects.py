@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,11 +15,9 @@ from kernelexp.model.arm import Arm
 from kernelexp.model.errors import BuildError, UsageError, join, suggest
 from kernelexp.model.record import Profile, Record
 from kernelexp.model.text import one_line, quote
-from kernelexp.model.variant import Variant
 
 if TYPE_CHECKING:  # two files compare without YAML, builds and workers
-    from kernelexp.dossier.speaking import Recorded
-    from kernelexp.dossier.standing import Tree
+    from kernelexp.dossier.dossiers import Dossier
     from kernelexp.project import Project
 
 _SUFFIXES = frozenset({".csv", ".json", ".ncu-rep"})
@@ -52,6 +49,18 @@ def is_variant(project: Project, text: str) -> bool:
     return not is_file(text) and text.partition(":")[0].partition("@")[0] in project.kernels
 
 
+def is_profile(root: Path | None, text: str) -> bool:
+    """Whether `text` names a profile: its run, its file, or what ncu wrote."""
+    from kernelexp.logs import profiles, records
+
+    path, _ = _file(text)
+    if path is not None:
+        return path.suffix != ".json" or profiles.is_meant(path)
+    if root is None or records.matching(root, text):
+        return False
+    return any(profile.run.startswith(text) for profile in profiles.read_all(root)[0])
+
+
 def find(project: Project | None, text: str, session: Session | None = None) -> Subject:
     """The subject that `text` names; UsageError in one sentence where that is none, or several.
 
@@ -74,11 +83,11 @@ def find(project: Project | None, text: str, session: Session | None = None) -> 
             "name a run of the experiment."
         )
     if is_kernel:
-        from kernelexp.dossier import speaking
+        from kernelexp.dossier import dossiers
         from kernelexp.project import parse_variant
 
         variant = parse_variant(project, text)
-        return _of_variant(project, variant, session, speaking.of_variant(project, variant))
+        return of_dossier(dossiers.of_variant(project, variant, _required(session, text)))
     if is_experiment:
         return _of_experiment(project, name, part)
     return _of_run(project, name, part)
@@ -94,20 +103,12 @@ def find_both(
     variants = [text for text in (one, other) if project and is_variant(project, text)]
     if project is None or len(variants) < 2:
         return find(project, one, session), find(project, other, session)
-    from kernelexp.dossier import speaking
+    from kernelexp.dossier import dossiers
     from kernelexp.project import parse_variant
 
     before, after = (parse_variant(project, text) for text in variants)
-    spoken = speaking.of_pair(project, before, after)
-    sides = [
-        _of_variant(project, variant, session, recorded)
-        for variant, recorded in zip((before, after), spoken, strict=True)
-    ]
-    first, second = (
-        msgspec.structs.replace(side, arm=msgspec.structs.replace(side.arm, measured=measured))
-        for side, measured in zip(sides, speaking.aligned(*spoken), strict=True)
-    )
-    return first, second
+    sides = dossiers.of_pair(project, before, after, _required(session, one))
+    return of_dossier(sides[0]), of_dossier(sides[1])
 
 
 def pair(project: Project | None, text: str) -> tuple[str, str]:
@@ -293,72 +294,41 @@ def _profile_of_build(root: Path, arm: Arm) -> Profile | None:
 # ---- variants ------------------------------------------------------------------------------------
 
 
-def _of_variant(
-    project: Project, variant: Variant, session: Session | None, recorded: Recorded | None
-) -> Subject:
-    """The variant as it is now, with the times that speak for it and the latest profile."""
+def _required(session: Session | None, text: str) -> Session:
     if session is None:
-        raise UsageError(f"{project.label(variant)} is a variant: name a record or a file instead.")
-    from kernelexp.dossier.standing import Tree
-    from kernelexp.logs import profiles
+        raise UsageError(f"{quote(text)} is a variant: name a record or a file instead.")
+    return session
 
-    arm, tree = _make(project, variant, session), Tree(project.root)
-    about = [f"built with nvcc {session.tools.version}"]
-    warnings = []
-    if arm.emulated is None:
+
+def of_dossier(dossier: Dossier) -> Subject:
+    """The variant as it is now, with the times that speak for it and the latest profile.
+
+    BuildError where it does not build.
+    """
+    arm, record, profile = dossier.arm, dossier.record, dossier.profile
+    if not arm.is_built:
+        reason = arm.refused.sentence if arm.refused else "it does not build."
+        raise BuildError(f"{dossier.label}: {reason}")
+    about, warnings = [f"built with nvcc {dossier.compiler}"], []
+    if arm.emulated is None and not arm.program:
         about.append("not emulated (--emulate does it)")
-    record = recorded.record if recorded and recorded.arm.measured else None
-    if recorded and record:
-        arm = msgspec.structs.replace(arm, measured=recorded.arm.measured)
-        about.append(f"measured in {record.run}")
-        if recorded.changed:
-            changed = join(recorded.changed)
-            warnings.append(f"measured in {record.run}, before this changed: {changed}")
-    profile = profiles.latest(project.root, variant.kernel, variant.arch, variant.axes)
+    if dossier.run:
+        about.append(f"measured in {dossier.run}")
+        if dossier.changed:
+            changed = join(dossier.changed)
+            warnings.append(f"measured in {dossier.run}, before this changed: {changed}")
     if profile:
-        arm = msgspec.structs.replace(arm, profiled=profile.arm.profiled)
         about.append(_spell(profile))
-        warnings += _since(variant, profile.arm, {}, tree, _spell(profile))
-    found = conditions(arm, record, profile)
-    found["built"] = {"compiler": session.tools.version}
+        if dossier.profile_changed:
+            changed = join(dossier.profile_changed)
+            warnings.append(f"{_spell(profile)}, before this changed: {changed}")
+    found = conditions(arm, record if dossier.run else None, profile)
+    found["built"] = {"compiler": dossier.compiler}
     return Subject(
-        label=project.label(variant),
+        label=dossier.label,
         arm=arm,
         conditions=found,
         about=tuple(about),
         warnings=tuple(warnings),
-        run=record.run if record else "",
+        run=dossier.run,
     )
-
-
-def _make(project: Project, variant: Variant, session: Session) -> Arm:
-    """Built from the cache or now; emulated from the cache, or now where that is asked for."""
-    from kernelexp.dossier import prepare
-    from kernelexp.evidence.emulate import emulated
-
-    prepared = prepare.built(
-        project,
-        [variant],
-        Session(tools=session.tools, limits=session.limits, on_progress=session.on_progress),
-    )
-    arm = prepared.arm(variant)
-    if not arm.is_built:
-        reason = arm.refused.sentence if arm.refused else "it does not build."
-        raise BuildError(f"{project.label(variant)}: {reason}")
-    if arm.program:
-        return arm
-    arm = emulated.with_kept(project.root, arm)
-    if not session.emulate or (arm.emulated and arm.emulated_sass):
-        return arm
-    prepared = prepare.emulated(project, prepared, session)
-    return msgspec.structs.replace(prepared.arm(variant), refused=arm.refused)
-
-
-def _since(
-    variant: Variant, arm: Arm, files: Mapping[str, str], tree: Tree, what: str
-) -> list[str]:
-    """A warning where the evidence is of the variant as it was before."""
-    from kernelexp.dossier.standing import arm_changes
-
-    changed = [] if arm.published else list(arm_changes(variant, arm, files, tree))
-    return [f"{what}, before this changed: {join(changed)}"] if changed else []

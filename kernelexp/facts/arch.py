@@ -2,9 +2,10 @@
 
 Source of the per-architecture figures: CUDA C++ Programming Guide 13.0, "Compute Capabilities",
 tables "Technical Specifications per Compute Capability" (warps, threads, blocks, registers,
-shared memory) and the occupancy calculator's allocation units (registers in units of 256 per warp,
-shared memory in units of 128 bytes, 1 KB of it reserved for each block from 8.0 on). Tensor memory:
-PTX ISA 9.1, "Tensor Memory" (128 lanes of 512 columns of 32 bits per CTA).
+shared memory), "Throughput of Native Arithmetic Instructions" (lanes per clock), and the occupancy
+calculator's allocation units (registers in units of 256 per warp, shared memory in units of 128
+bytes, 1 KB of it reserved for each block from 8.0 on). Tensor memory: PTX ISA 9.1, "Tensor Memory"
+(128 lanes of 512 columns of 32 bits per CTA).
 """
 
 from __future__ import annotations
@@ -38,6 +39,15 @@ class Arch(msgspec.Struct, frozen=True, kw_only=True):
     """Shared memory that the system takes for itself in each CTA."""
     cluster_size: int = 1
     """The largest portable cluster."""
+    fma_lanes: int = 128
+    """FP32 operations per clock and SM."""
+
+    def per_clock(self, pipe: str) -> float:
+        """Warp instructions per clock that an SM's pipe takes: fma, alu, xu, lsu.
+
+        On an H200 ncu's counts over its shares of the peak give 4, 2, 0.5 and 1.
+        """
+        return {"fma": self.fma_lanes / 32, "alu": 2.0, "xu": 0.5, "lsu": 1.0}[pipe]
 
 
 def _kb(size: int) -> int:
@@ -54,6 +64,7 @@ ARCHITECTURES: dict[str, Arch] = {
             ctas_per_sm=32,
             smem_per_sm_bytes=_kb(164),
             smem_per_cta_bytes=_kb(163),
+            fma_lanes=64,
         ),
         Arch(
             name="sm_86",

@@ -42,6 +42,25 @@ def derive(figures: Mapping[str, float | str]) -> Iterator[tuple[str, float]]:
     yield from _derive_stalls(numbers, busy)
 
 
+_SHARE = re.compile(r"stall_(\w+)_percent")
+_STALLED = re.compile(r"smsp__warps_issue_stalled_(\w+)\.avg\.pct_of_peak_sustained_active")
+
+
+def substitute(name: str) -> str:
+    """What derive() calls the figure that ncu has under this name in other sets; empty for none."""
+    match = _STALLED.fullmatch(name)
+    if match is None:
+        return ""
+    return "issue_slots_busy_percent" if match[1] == "selected" else f"stall_{match[1]}_percent"
+
+
+def stall(name: str) -> str:
+    """The reason that a share of the warp slots is of, ncu's own or derived: `long scoreboard`;
+    empty for any other figure."""
+    match = _STALLED.fullmatch(name) or _SHARE.fullmatch(name)
+    return _singular(match[1]).replace("_", " ") if match else ""
+
+
 def is_derived(name: str) -> bool:
     """Whether a name can be one that derive() gives: ncu's own have two underscores."""
     return "__" not in name

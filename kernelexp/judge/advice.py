@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+import msgspec
+
+from kernelexp.judge import bounds
 from kernelexp.judge.case import Case
 from kernelexp.judge.opportunity import (
     Found,
@@ -27,18 +30,28 @@ _EXCESS_GLOBAL = "L2 Theoretical Sectors Global Excessive"
 _OF_ALL_WARPS = ("CPIStall", "IssueSlotUtilization")
 # What they say may be of warps that nothing waits for.
 _OF_SOME_WARPS = frozenset(
-    """TheoreticalOccupancy AchievedOccupancy FPInstructions ThreadDivergence LaunchConfiguration
-    SharedMemoryConflicts UncoalescedSharedAccess UncoalescedGlobalAccess
+    """ThreadDivergence SharedMemoryConflicts UncoalescedSharedAccess UncoalescedGlobalAccess
     MemoryCacheAccessPattern""".split()
 )
+# More CTAs or warps per SM.
+_MORE_WARPS = ("TheoreticalOccupancy", "AchievedOccupancy", "LaunchConfiguration")
+# Rules of ncu's by the one of ours that speaks of the same cause.
+_CAUSES = {
+    "SharedMemoryConflicts": ("SharedMemoryConflicts", "UncoalescedSharedAccess"),
+    "UncoalescedGlobalAccess": ("UncoalescedGlobalAccess", "MemoryCacheAccessPattern"),
+    "TheoreticalOccupancy": ("TheoreticalOccupancy", "AchievedOccupancy"),
+    "ThreadDivergence": ("ThreadDivergence",),
+    "SmallGrid": ("LaunchConfiguration", "AchievedOccupancy", "TheoreticalOccupancy"),
+    "LaunchConfiguration": ("LaunchConfiguration",),
+}
 _GLOBAL = ("UncoalescedGlobalAccess", "MemoryCacheAccessPattern")
 _SHARED = ("SharedMemoryConflicts", "UncoalescedSharedAccess")
 
 
 def take(case: Case) -> Iterator[Found]:
-    """What ncu advises; its plain information (INF) is left out."""
+    """What ncu advises; its plain information (INF) and what it says of itself are left out."""
     for each in case.arm.profiled.advice if case.arm.profiled else ():
-        if each.kind == "INF":
+        if each.kind == "INF" or "optional metric" in each.sentence:
             continue
         if why := _false(case, each):
             yield Suppressed(rule=each.rule, why=why, speedup_percent=each.speedup_percent)
@@ -46,18 +59,57 @@ def take(case: Case) -> Iterator[Found]:
             yield _opportunity(case, each)
 
 
+def fold(own: list[Opportunity], ncu: Opportunity) -> bool:
+    """Names ncu's rule with the opportunity of the same cause; False where there is none."""
+    for place_of, each in enumerate(own):
+        if ncu.kind == "profiled" and ncu.rule in _CAUSES.get(each.rule, ()):
+            estimate = ncu.figures.get("ncu's estimate, percent")
+            words = ncu.rule if estimate is None else f"{ncu.rule} {estimate:.4g}%"
+            line = each.line or ncu.line
+            also = tuple(dict.fromkeys((*each.also, words)))
+            own[place_of] = msgspec.structs.replace(each, also=also, line=line)
+            return True
+    return False
+
+
+def is_answered(suppressed: Iterable[Suppressed], ncu: Opportunity) -> bool:
+    """Whether our rule of the same cause has found the advice to be false."""
+    return any(ncu.rule in _CAUSES.get(each.rule, ()) for each in suppressed)
+
+
+def one_cta_by_design(case: Case) -> str:
+    """Why one CTA per SM is no fault of this kernel; empty where nothing says so."""
+    build = case.arm.build
+    if build is None or build.occupancy.ctas_per_sm != 1:
+        return ""
+    if case.is_specialised:
+        return (
+            "one CTA fills an SM by design: its warps have roles, and asynchronous copies and MMAs "
+            "need few of them"
+        )
+    if case.is_persistent:
+        return "one CTA per SM by design: the kernel is persistent"
+    return ""
+
+
 def _false(case: Case, advice: Advice) -> str:
     """Why a warning is false for this launch; empty where it is not known to be."""
     if advice.rule in _OF_ALL_WARPS and case.is_specialised:
         return (
             "shares of all warps alike say nothing of a kernel whose warps have roles: most of "
-            "them wait by design (kernelexp lines shows stalls by source line)"
+            "them wait by design (kernelexp inspect --lines shows stalls by source line)"
         )
+    if advice.rule in _OF_ALL_WARPS:
+        return "waiting warps are what other causes do; no cause of their own"
+    if advice.rule in _MORE_WARPS and (why := one_cta_by_design(case)):
+        return why
     if advice.rule == "MemoryL2Compression" and "only 0.00%" in advice.sentence:
         return (
             "only memory that was allocated as compressible can be compressed, which that of a "
             "measurement is not; it is no property of the kernel"
         )
+    if advice.rule in ("HighPipeUtilization", "FPInstructions"):
+        return _false_of_pipes(case, advice)
     if advice.rule in _GLOBAL:
         return _false_global(case, advice)
     if advice.rule in _SHARED:
@@ -66,6 +118,16 @@ def _false(case: Case, advice: Advice) -> str:
         conflicts = case.figure(_CONFLICTS + op)
         return contention(case, words, conflicts, kind) if excess == 0 and conflicts else ""
     return ""
+
+
+def _false_of_pipes(case: Case, advice: Advice) -> str:
+    if advice.rule == "HighPipeUtilization":
+        return "how busy pipes are is no advice; the limits below have it"
+    known = {use.resource: use.percent for use in bounds.uses(case) if use.percent is not None}
+    busiest = max((known.get(each, 0.0) for each in ("FMA pipe", "issue slots")), default=0.0)
+    if not known or busiest >= bounds.NEAR:
+        return ""
+    return f"the FMA pipe and the issue slots are busy for {busiest:.1f}% at most, and hold nothing"
 
 
 def _false_global(case: Case, advice: Advice) -> str:
@@ -101,15 +163,24 @@ def _opportunity(case: Case, advice: Advice) -> Opportunity:
     local = advice.scope == "local"
     estimate = advice.speedup_percent
     words = "ncu's rule makes no estimate"
+    figures = {} if estimate is None else {"ncu's estimate, percent": estimate}
     if estimate is not None:
         words = f"ncu's estimate, {advice.scope or 'scope not known'}"
         words += f": {estimate:.4g}% of the part that the rule is about" if local else ""
+    near = bounds.nearest(bounds.uses(case))
+    if estimate is not None and near and near.percent is not None and near.percent >= bounds.NEAR:
+        rest = 100 - near.percent
+        if estimate > rest and not local:
+            words += f" of {estimate:.4g}%, bounded by {near.resource}, which is at "
+            words += f"{near.percent:.1f}%"
+            estimate = rest
     return Opportunity(
         rule=advice.rule,
         issue=_first_words(advice.sentence),
         percent=None if local else estimate,
         kind="profiled",
         reckoning=words,
+        figures=figures,
         line=_line(case, advice.rule),
         hidden=hidden(case) if advice.rule in _OF_SOME_WARPS else "",
     )

@@ -1,62 +1,76 @@
 """How near a variant comes to each limit of its chip: from its profile, else reckoned.
 
-What is reckoned is the least time that a resource needs for a launch (its floor), as a share of
-the time. It is a lower bound of the use: whatever else the kernel moves comes on top.
+What is reckoned is the least time that a resource needs for a launch (floors.py), as a share of
+the time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Literal, TypeAlias
+from collections.abc import Sequence
 
 import msgspec
 
-from kernelexp.facts.counters import EXECUTED
+from kernelexp.facts import derived
 from kernelexp.facts.metrics import Kind
 from kernelexp.judge.case import Case
+from kernelexp.judge.floors import Floor, Resource, floors, tensor_type
 
-Resource: TypeAlias = Literal["tensor cores", "shared memory", "L2", "device memory", "issue slots"]
 RESOURCES: tuple[Resource, ...] = (
     "tensor cores",
+    "L1",
+    "L1 data pipe",
+    "shared memory",
+    "L1 tag stage",
+    "LSU",
+    "L1 to L2",
+    "FMA pipe",
+    "ALU pipe",
+    "XU pipe",
+    "L2",
+    "device memory",
+    "issue slots",
+)
+MAIN: tuple[Resource, ...] = (
+    "tensor cores",
+    "L1 data pipe",
     "shared memory",
     "L2",
     "device memory",
     "issue slots",
 )
+"""What every page says something of, if only why it is not known."""
 NEAR = 60.0
 """Percent of a limit above which ncu speaks of a bottleneck; below it everywhere: latency."""
 
 _PERCENT = "avg.pct_of_peak_sustained_elapsed"
+_SUM = "sum.pct_of_peak_sustained_elapsed"
 _PROFILED: dict[Resource, tuple[str, ...]] = {
-    "tensor cores": (f"sm__pipe_tensor_cycles_active.{_PERCENT}",),
-    "shared memory": (f"l1tex__data_pipe_lsu_wavefronts.{_PERCENT}",),
+    "tensor cores": (
+        f"sm__pipe_tensor_cycles_active.{_PERCENT}",
+        f"sm__pipe_tc_cycles_active.{_PERCENT}",
+    ),
+    "L1": (f"l1tex__throughput.{_PERCENT}", "l1_throughput_percent"),
+    "L1 data pipe": (f"l1tex__data_pipe_lsu_wavefronts.{_PERCENT}",),
+    "shared memory": (f"l1tex__data_pipe_lsu_wavefronts_mem_shared.{_SUM}",),
+    "LSU": (f"l1tex__lsuin_requests.{_PERCENT}", f"sm__inst_executed_pipe_lsu.{_PERCENT}"),
+    "L1 to L2": (f"l1tex__m_l1tex2xbar_req_cycles_active.{_PERCENT}",),
+    "FMA pipe": (f"sm__pipe_fma_cycles_active.{_PERCENT}",),
+    "ALU pipe": (f"sm__pipe_alu_cycles_active.{_PERCENT}",),
+    "XU pipe": (f"sm__inst_executed_pipe_xu.{_PERCENT}",),
     "L2": (f"lts__throughput.{_PERCENT}", f"lts__t_sectors.{_PERCENT}"),
-    "device memory": (f"gpu__dram_throughput.{_PERCENT}",),
+    "device memory": (
+        f"gpu__dram_throughput.{_PERCENT}",
+        f"dram__throughput.{_PERCENT}",
+        f"dram__cycles_active.{_PERCENT}",
+    ),
     "issue slots": (
         f"sm__inst_issued.{_PERCENT}",
         "smsp__issue_active.avg.pct_of_peak_sustained_active",
+        "issue_slots_busy_percent",
+        "smsp__warps_issue_stalled_selected.avg.pct_of_peak_sustained_active",
     ),
 }
-# SASS opcodes of tensor cores, by the type of their operands; UTC begins those of tcgen05.
-_TYPES = (
-    ("fp8", ("QGMMA", "QMMA", "UTCQMMA", "UTCOMMA")),
-    ("int8", ("IGMMA", "IMMA", "UTCIMMA")),
-    ("bf16", ("HGMMA", "HMMA", "UTCHMMA")),
-)
-_SCHEDULERS = 4
-
-
-class Floor(msgspec.Struct, frozen=True, kw_only=True):
-    """The least time that one resource needs for a launch of the full problem."""
-
-    resource: Resource
-    seconds: float
-    emulated: bool = False
-    """The work was counted by the emulator; else problem.py states it."""
-    reckoned: str
-    """Formula and inputs."""
-    source: str
-    """Of the chip's limit."""
+_TAGS = ("memory_l1_tag_requests_global", "l1tex__cycles_elapsed")
 
 
 class Use(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,8 +96,8 @@ def uses(case: Case) -> tuple[Use, ...]:
 
 
 def _reckoned(case: Case) -> tuple[Use, ...]:
-    found = {floor.resource: floor for floor in floors(case)}
-    return tuple(_use(case, resource, found.get(resource)) for resource in RESOURCES)
+    least = {floor.resource: floor for floor in floors(case)}
+    return tuple(_use(case, resource, least.get(resource)) for resource in RESOURCES)
 
 
 def uses_of_both(one: Case, other: Case) -> tuple[tuple[Use, ...], tuple[Use, ...]]:
@@ -96,16 +110,27 @@ def uses_of_both(one: Case, other: Case) -> tuple[tuple[Use, ...], tuple[Use, ..
     return tuple(pair[0] for pair in chosen), tuple(pair[1] for pair in chosen)
 
 
-def nearest(found: tuple[Use, ...]) -> Use | None:
-    """The use that is nearest to its limit; None where none is known."""
-    known = [use for use in found if use.percent is not None]
-    return max(known, key=lambda each: each.percent or 0.0, default=None)
+def nearest(known: Sequence[Use]) -> Use | None:
+    """The use that is nearest to its limit; None where none is known.
+
+    Where the whole of L1 and a part of it are used alike, it is the part.
+    """
+    shares = [use for use in known if use.percent is not None]
+    return max(
+        shares,
+        key=lambda use: (round(use.percent or 0.0, 1), use.resource != "L1"),
+        default=None,
+    )
 
 
 def _profiled(case: Case, resource: Resource) -> Use | None:
     """The share as ncu reports it; None where it did not."""
+    if resource == "L1 tag stage":
+        return _profiled_tags(case)
     for name in _PROFILED[resource]:
         value = case.figure(name)
+        if value is None and derived.is_derived(name) and case.arm.profiled:
+            value = dict(derived.derive(case.arm.profiled.figures)).get(name)
         if value is not None:
             return Use(
                 resource=resource,
@@ -115,6 +140,20 @@ def _profiled(case: Case, resource: Resource) -> Use | None:
                 source="ncu's peak of this chip",
             )
     return None
+
+
+def _profiled_tags(case: Case) -> Use | None:
+    """ncu has no share of the tag stage: what it counted, by the cycles of all L1s."""
+    count, cycles = map(case.figure, _TAGS)
+    if not count or not cycles:
+        return None
+    return Use(
+        resource="L1 tag stage",
+        percent=100 * count / cycles,
+        kind="profiled",
+        reckoned=" / ".join(_TAGS),
+        source="a line per clock and SM",
+    )
 
 
 def _use(case: Case, resource: Resource, floor: Floor | None) -> Use:
@@ -139,125 +178,10 @@ def _unknown(case: Case, resource: Resource) -> str:
         if not tensor_type(case):
             return "no tensor instructions"
         return "the problem does not state its FLOPs" if not case.flops else "no such peak known"
-    if resource == "shared memory" and case.counters and case.is_merged:
+    if resource in ("shared memory", "L1 data pipe") and case.counters and case.is_merged:
         return "counted on PTX, and SASS accesses shared memory in other widths"
     if resource == "L2":
         return "no source gives its peak"
     if resource == "device memory":
         return "the problem does not state its bytes"
     return "not counted"
-
-
-def floors(case: Case) -> Iterator[Floor]:
-    """Of the resources of which the work and the limit are known."""
-    if case.chip is None:
-        return
-    for floor in (_tensor(case), _shared(case), _l2(case), _memory(case), _issue(case)):
-        if floor:
-            yield floor
-
-
-def tensor_type(case: Case) -> str:
-    """The type of the operands that its tensor instructions take; empty where it has none."""
-    opcodes = case.arm.build.opcodes if case.arm.build else {}
-    return next((name for name, known in _TYPES if any(each in opcodes for each in known)), "")
-
-
-def _tensor(case: Case) -> Floor | None:
-    kind = tensor_type(case)
-    peak = case.chip.tensor.get(kind) if case.chip else None
-    if not case.flops or peak is None:
-        return None
-    return Floor(
-        resource="tensor cores",
-        seconds=case.flops / peak.value,
-        reckoned=f"{case.flops:.4g} FLOPs / {peak.value / 1e12:,.4g} TFLOPS ({kind}, dense)",
-        source=peak.source,
-    )
-
-
-def wavefronts(case: Case) -> float | None:
-    """Of shared memory: loads, stores, operands of MMAs; None where not counted."""
-    if not case.counters:
-        return None
-    names = ("memory_l1_wavefronts_shared", "l1tex__data_pipe_tc_wavefronts_mem_shared")
-    return sum(map(case.counter, names))
-
-
-def shared_seconds(case: Case, count: float) -> float:
-    """How long the SMs take for so many wavefronts: each a cycle of one SM."""
-    clock, _ = case.clock()
-    return count / (case.chip.sms.value * clock) if case.chip and clock else 0.0
-
-
-def _shared(case: Case) -> Floor | None:
-    count = wavefronts(case)
-    if count is None or case.chip is None or case.is_merged:
-        return None
-    return Floor(
-        resource="shared memory",
-        seconds=shared_seconds(case, count),
-        emulated=True,
-        reckoned=f"{count:,.0f} wavefronts{_on_ptx(case)} / ({case.chip.sms.value:.0f} SMs x "
-        f"{case.clock()[1]})",
-        source=f"a wavefront per clock and SM: {case.chip.smem.source}",
-    )
-
-
-# Not ncu's theoretical sectors, which are more than are moved where a cp.async is misaligned.
-_SECTORS = (
-    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld",
-    "l1tex__t_sectors_pipe_lsu_mem_global_op_st",
-    "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld",
-    "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_st",
-)
-
-
-def _on_ptx(case: Case) -> str:
-    return "" if case.counts_sass else " (PTX)"
-
-
-def _l2(case: Case) -> Floor | None:
-    if case.chip is None or case.chip.l2 is None or not case.counters:
-        return None
-    sectors = sum(map(case.counter, _SECTORS))
-    clock, spelled = case.clock()
-    limit = case.chip.l2
-    return Floor(
-        resource="L2",
-        seconds=32 * sectors / (limit.value * clock),
-        emulated=True,
-        reckoned=f"{sectors:,} sectors{_on_ptx(case)} x 32 B / "
-        f"({limit.value:,.0f} {limit.unit} x {spelled})",
-        source=limit.source,
-    )
-
-
-def _memory(case: Case) -> Floor | None:
-    if not case.bytes or case.chip is None:
-        return None
-    limit = case.chip.dram
-    return Floor(
-        resource="device memory",
-        seconds=case.bytes / limit.value,
-        reckoned=f"{case.bytes:.4g} B that must move / {limit.value / 1e12:.3g} TB/s",
-        source=limit.source,
-    )
-
-
-def _issue(case: Case) -> Floor | None:
-    clock, spelled = case.clock()
-    isa = "sass" if case.counts_sass else "ptx"
-    count = case.counters.get(EXECUTED[isa], 0)
-    if not count or case.chip is None:
-        return None
-    sms = case.chip.sms.value
-    return Floor(
-        resource="issue slots",
-        seconds=count / (_SCHEDULERS * sms * clock),
-        emulated=True,
-        reckoned=f"{count:,} {isa.upper()} instructions / "
-        f"({_SCHEDULERS} x {sms:.0f} SMs x {spelled})",
-        source="an instruction per clock and scheduler"
-        + ("" if case.counts_sass else "; ptxas makes other instructions of PTX"),
-    )

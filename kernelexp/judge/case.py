@@ -46,10 +46,15 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     """Emulated, of a launch of the full problem: of PTX, and of SASS where that was executed."""
     scaled: str = ""
     """How these were scaled from the emulated sizes, as the end of a sentence."""
+    ratios_of: str = ""
+    """The emulated size that the counters are of, where they can't be scaled to the full problem:
+    then only their ratios say something of it."""
     clock_hz: float = 0.0
     """The SM's while it was measured."""
     power: str = ""
     """Power and throttling while all arms of the measurement ran, in words."""
+    power_capped: bool = False
+    """Whether power held the clock down for most of the measurement."""
 
     @property
     def time_s(self) -> float:
@@ -130,6 +135,14 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         """Whether SASS accesses shared memory in other widths than PTX, on which wavefronts and
         bank conflicts were counted, so that these are not the card's."""
         return not self.counts_sass and widths.is_of_shared(self.arm.emulated)
+
+    @property
+    def is_persistent(self) -> bool:
+        """Whether a CTA has several tiles in turn, and the grid no more CTAs than fit at once."""
+        build, chip = self.arm.build, self.chip
+        if build is None or chip is None or not self.tiles > self.ctas > 0:
+            return False
+        return self.ctas <= chip.sms.value * build.occupancy.ctas_per_sm
 
     @property
     def is_specialised(self) -> bool:

@@ -1,8 +1,8 @@
 """What could be gained in one variant, a function per rule: the issue, its figures, an estimate.
 
-Where ncu's own rules looked at a launch, theirs are taken (advice.py); these are the same rules
-over evidence that needs no GPU, and those that ncu does not have. An estimate is the share of the
-time that would be saved if nothing else took its place: an upper bound.
+A cause is listed once: where ncu's own rules (advice.py) speak of the same, they are named with it.
+An estimate is about the share of the time that would be saved, bounded by the next limit
+(relief.py).
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ import math
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
+import msgspec
+
 from kernelexp.facts.counters import EXECUTED, PTX
 from kernelexp.facts.metrics import Kind
-from kernelexp.judge import advice, bounds
-from kernelexp.judge.bounds import Resource
+from kernelexp.judge import advice, bottleneck, bounds, floors
 from kernelexp.judge.case import Case, Counts
+from kernelexp.judge.floors import Resource
 from kernelexp.judge.opportunity import (
     Found,
     Opportunity,
@@ -25,6 +27,7 @@ from kernelexp.judge.opportunity import (
     hidden,
     place,
 )
+from kernelexp.judge.relief import points, relief
 from kernelexp.model.arm import EmulatedLine
 
 CONFLICTS_FROM = 0.05
@@ -33,40 +36,25 @@ TAIL_FROM = 0.01
 """Share of the time from which an unfinished last wave is listed."""
 LANES_FROM = 24.0
 """Active threads per warp below which divergence is listed: ncu's own threshold."""
+SCATTERED = 2.0
+"""Lines touched, over the least that hold the bytes, from which accesses are called scattered."""
+SCATTERED_PER_ACCESS = 4.0
+"""Lines per access of a warp: four hold what 32 threads load in 16 bytes each."""
+BARRIERS_FROM = 0.5
+"""Barriers per tile and warp; below it they are those of the beginning and the end."""
 _WARP = 32
+_SECTORS_OF_LINE = 4
 _WHOLE = (1, 2, 4, 8, 16, 32)
 """Sectors per request of a warp that stores 1 to 32 bytes per thread in a row."""
 _CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_"
 _WAVEFRONTS = "memory_l1_wavefronts_shared"
+_TAGS = "memory_l1_tag_requests_global"
 _SECTORS = "memory_l2_theoretical_sectors_global"
 _PER_REQUEST = ("sectors", "requests")
 _GEMM_FLOPS_PER_BYTE = 16.0
 """FLOPs per byte from which work without tensor instructions is listed."""
 
 Rule: TypeAlias = Callable[[Case], Iterator[Found]]
-
-
-def relief(case: Case, resource: Resource, seconds: float) -> tuple[float | None, str]:
-    """The share of the time that is saved at most if `resource` needs so much less, and why.
-
-    With a measured time, what the resource no longer takes, down to what the next resource needs.
-    Without, how much lower the longest of the floors becomes.
-    """
-    floors = {floor.resource: floor.seconds for floor in bounds.floors(case)}
-    if not floors or resource not in floors:
-        return None, "the chip's limits are not known"
-    after = {**floors, resource: floors[resource] - seconds}
-    longest = max(after, key=lambda each: after[each])
-    rest = f"{longest} needs {1e3 * after[longest]:.4g} ms"
-    saved = f"{1e3 * seconds:.4g} ms of {resource}"
-    if case.time_s:
-        share = max(min(seconds, case.time_s - after[longest]) / case.time_s, 0.0)
-        return 100 * share, f"{saved} in {1e3 * case.time_s:.4g} ms {case.time()[1]}; then {rest}"
-    before = max(floors.values())
-    share = 1 - after[longest] / before
-    return 100 * share, (
-        f"{saved}; the longest floor falls from {1e3 * before:.4g} ms, as {rest}; not measured"
-    )
 
 
 def bank_conflicts(case: Case) -> Iterator[Found]:
@@ -78,7 +66,7 @@ def bank_conflicts(case: Case) -> Iterator[Found]:
             continue
         conflicts, total = counted.values
         if counted.kind == "emulated":
-            total = bounds.wavefronts(case) or 0.0
+            total = floors.wavefronts(case) or 0.0
         if not conflicts or not total or conflicts < CONFLICTS_FROM * total:
             continue
         excess, source = excess_of_wavefronts(case)
@@ -118,40 +106,51 @@ def _on_ptx(counted: Counts) -> str:
 
 
 def _conflict_cost(case: Case, conflicts: float, kind: Kind) -> tuple[float | None, str]:
-    use = case.figure("l1tex__throughput.avg.pct_of_peak_sustained_active")
-    pipe = case.figure("l1tex__data_pipe_lsu_wavefronts_mem_shared")
-    if kind == "profiled" and use and pipe:
-        return use * conflicts / pipe, (
-            f"{100 * conflicts / pipe:.1f}% of the wavefronts x {use:.1f}% L1 throughput, as ncu"
-        )
     if kind == "emulated" and case.is_merged:
         return None, (
             "no estimate, because SASS accesses shared memory in other widths than the PTX that "
             "was counted: kernelexp profile counts SASS"
         )
-    return relief(case, "shared memory", bounds.shared_seconds(case, conflicts))
+    excess, _ = excess_of_wavefronts(case)
+    wasted = conflicts if excess is None else min(conflicts, excess)
+    pipe = case.figure("l1tex__data_pipe_lsu_wavefronts_mem_shared")
+    near = {use.resource: use for use in bounds.uses(case)}["shared memory"]
+    if kind == "profiled" and pipe and near.kind == "profiled" and near.percent:
+        saved = near.percent * wasted / pipe
+    else:
+        saved = points(case, "shared memory", floors.shared_seconds(case, wasted))
+    return relief(case, {"shared memory": saved, "L1 data pipe": saved})
 
 
 def uncoalesced(case: Case) -> Iterator[Found]:
-    """Sectors of global memory beyond the least that hold the bytes."""
-    name = _SECTORS
-    counted = case.counts(name, f"{name}_ideal")
+    """Sectors and lines of global memory beyond the least that hold the bytes."""
+    counted = case.counts(_SECTORS, f"{_SECTORS}_ideal", _TAGS)
+    counted = counted or case.counts(_SECTORS, f"{_SECTORS}_ideal")
     if counted is None:
         return
-    sectors, ideal = counted.values
-    if not sectors or sectors - ideal < CONFLICTS_FROM * sectors:
+    sectors, ideal, *rest = counted.values
+    lines = rest[0] if rest else 0.0
+    excess = sectors - ideal
+    few = ideal / _SECTORS_OF_LINE
+    scattered = lines > SCATTERED * few > 0 and _is_executed(case, lines)
+    if not sectors or (excess < CONFLICTS_FROM * sectors and not scattered):
         return
-    line = case.dearest(name, f"{name}_ideal")
-    use = next((each for each in bounds.uses(case) if each.resource == "L2"), None)
-    percent, reckoning = None, "no use of L2 is known: kernelexp profile counts it"
-    if use and use.percent is not None:
-        share = (sectors - ideal) / sectors
-        percent = share * use.percent
-        reckoning = f"{100 * share:.1f}% of the sectors x {use.percent:.1f}% of L2's peak"
+    line = case.dearest(_SECTORS, f"{_SECTORS}_ideal") or case.dearest(_TAGS)
+    freed: dict[Resource, float] = {}
+    for use in bounds.uses(case):
+        if use.percent is not None and use.resource == "L2":
+            freed["L2"] = use.percent * excess / sectors
+        if use.percent is not None and use.resource == "L1 tag stage" and lines > few:
+            freed["L1 tag stage"] = use.percent * (lines - few) / lines
+            freed["L1 data pipe"] = freed["L1 tag stage"]
+    percent, reckoning = relief(case, freed or {"L2": 0.0, "L1 tag stage": 0.0})
+    issue = f"{100 * excess / sectors:.0f}% of the sectors of global accesses are beyond what "
+    issue += f"their bytes need{_on_ptx(counted)}"
+    if lines and few:
+        issue += f"; the lines that they touch are filled to {100 * few / lines:.0f}%"
     yield Opportunity(
         rule="UncoalescedGlobalAccess",
-        issue=f"{100 * (sectors - ideal) / sectors:.0f}% of the sectors of global accesses are "
-        f"beyond what their bytes need{_on_ptx(counted)}",
+        issue=issue,
         percent=percent,
         kind=counted.kind,
         reckoning=reckoning,
@@ -159,6 +158,12 @@ def uncoalesced(case: Case) -> Iterator[Found]:
         line=place(line),
         hidden="what L1 holds costs no sector of L2" if _loads(case, line) else hidden(case),
     )
+
+
+def _is_executed(case: Case, lines: float) -> bool:
+    """Whether tag lookups are more than a few per instruction: of a handful nothing depends."""
+    counted = case.counts(*(f"sass__inst_executed_global_{each}" for each in ("loads", "stores")))
+    return bool(counted) and lines > SCATTERED_PER_ACCESS * sum(counted.values if counted else ())
 
 
 def _loads(case: Case, line: EmulatedLine | None) -> bool:
@@ -190,6 +195,9 @@ def occupancy(case: Case) -> Iterator[Found]:
     if build is None or build.occupancy.warps_per_sm >= build.occupancy.warps_limit:
         return
     held, used = build.occupancy, build.resources
+    if why := _why_few_warps(case):
+        yield Suppressed(rule="TheoreticalOccupancy", why=why)
+        return
     share = held.warps_per_sm / held.warps_limit
     near = bounds.nearest(bounds.uses(case))
     percent, reckoning = None, "it needs a measured time: no use of a resource is known"
@@ -197,7 +205,7 @@ def occupancy(case: Case) -> Iterator[Found]:
         percent = max(min(100 * (1 - share), 100 - near.percent), 0.0)
         reckoning = (
             f"the smaller of 100% - {100 * share:.1f}% of the warps and 100% - {near.percent:.1f}% "
-            f"use of {near.resource}, as ncu"
+            f"use of {near.resource}, as ncu; more warps only help where they would hide latency"
         )
     smem = used.static_smem_bytes + used.dynamic_smem_bytes
     yield Opportunity(
@@ -210,60 +218,98 @@ def occupancy(case: Case) -> Iterator[Found]:
         kind="built",
         reckoning=reckoning,
         figures={"warps_per_sm": held.warps_per_sm, "ctas_per_sm": held.ctas_per_sm},
-        hidden="asynchronous copies and MMAs need few warps to be in flight"
-        if case.is_specialised
-        else "",
     )
 
 
-def grid(case: Case) -> Iterator[Found]:
-    """SMs without a CTA, and SMs that are idle in the last wave."""
-    if case.chip is None or case.arm.build is None or not case.ctas:
-        return
-    sms, per_sm = case.chip.sms.value, case.arm.build.occupancy.ctas_per_sm
-    if not per_sm:
-        return
-    figures = {"launch__grid_size": float(case.ctas), "ctas_per_sm": float(per_sm), "SMs": sms}
-    if case.ctas < sms:
-        idle = 1 - case.ctas / sms
-        yield Opportunity(
-            rule="SmallGrid",
-            issue=f"{case.ctas:,} CTAs leave {sms - case.ctas:.0f} of {sms:.0f} SMs without work",
-            percent=100 * idle,
-            kind="built",
-            reckoning=f"1 - {case.ctas:,} CTAs / {sms:.0f} SMs",
-            figures=figures,
+def _why_few_warps(case: Case) -> str:
+    """Why more warps per SM are no advice for this launch; empty where they may be."""
+    if why := advice.one_cta_by_design(case):
+        return why
+    share = bottleneck.grid(case)
+    if share and -(-share.ctas // share.sms) < share.per_sm:
+        return (
+            f"the grid limits the warps: {share.ctas:,} CTAs on {share.sms} SMs, which would hold "
+            f"{share.per_sm} each"
         )
+    near = bounds.nearest(bounds.uses(case))
+    if near and near.percent is not None and near.percent >= bottleneck.BOUND:
+        return f"{near.resource} is busy for {near.percent:.1f}%: more warps would wait for it too"
+    return ""
+
+
+def grid(case: Case) -> Iterator[Found]:
+    """SMs without a CTA or with fewer than they hold, and SMs that are idle in the last wave."""
+    share = bottleneck.grid(case)
+    if share is None:
         return
-    waves = case.ctas / (sms * per_sm)
-    idle = (math.ceil(waves) - waves) / math.ceil(waves)
-    if waves > 1 and idle >= TAIL_FROM:
+    figures = {
+        "launch__grid_size": float(share.ctas),
+        "ctas_per_sm": float(share.per_sm),
+        "SMs": float(share.sms),
+    }
+    if share.waves < 1 and (share.ctas < share.sms or _leaves_room(case, share)):
+        yield _small_grid(case, share, figures)
+    elif share.waves > 1 and 1 - share.busy >= TAIL_FROM:
+        whole = math.ceil(share.waves)
         yield Opportunity(
             rule="TailWave",
-            issue=f"{waves:.2f} waves of {sms * per_sm:.0f} CTAs: the last one is not full",
-            percent=100 * idle,
+            issue=f"{share.waves:.2f} waves of {share.sms * share.per_sm:,} CTAs: the last one is "
+            "not full",
+            percent=100 * (1 - share.busy),
             kind="built",
-            reckoning=f"({math.ceil(waves)} - {waves:.2f}) / {math.ceil(waves)} waves, if all CTAs "
-            "take the same time",
+            reckoning=f"({whole} - {share.waves:.2f}) / {whole} waves, if all CTAs take the same "
+            "time",
             figures=figures,
         )
+
+
+def _leaves_room(case: Case, share: bottleneck.GridShare) -> bool:
+    return -(-share.ctas // share.sms) < share.per_sm and not case.is_persistent
+
+
+def _small_grid(case: Case, share: bottleneck.GridShare, figures: dict[str, float]) -> Opportunity:
+    idle = 1 - share.ctas / share.sms
+    build = case.arm.build
+    limit = build.occupancy.warps_limit if build else 0
+    words = f"{share.ctas:,} CTAs for {share.sms} SMs: {share.waves:.2g} waves"
+    if share.ctas < share.sms:
+        words += f", {share.sms - share.ctas} SMs without work"
+    words += f", {share.warps_per_sm} of {limit} warps on the others"
+    near = bounds.nearest(bounds.uses(case))
+    percent, reckoning = 100 * idle, f"1 - {share.ctas:,} CTAs / {share.sms} SMs"
+    if near and near.percent is not None and near.percent < bounds.NEAR:
+        percent = max(percent, min(100 * (1 - share.waves), 100 - near.percent))
+        reckoning = (
+            f"the smaller of 1 - {share.waves:.2g} waves and 100% - {near.percent:.1f}% use of "
+            f"{near.resource}, if the work can be split into more CTAs"
+        )
+    return Opportunity(
+        rule="SmallGrid",
+        issue=words,
+        percent=percent,
+        kind="built",
+        reckoning=reckoning,
+        figures=figures,
+    )
 
 
 def divergence(case: Case) -> Iterator[Found]:
     """Instructions that few threads of a warp execute."""
     lanes, kind = case.figure("smsp__thread_inst_executed_per_inst_executed.ratio"), "profiled"
-    taken = case.arm.counted or case.arm.emulated
-    name = EXECUTED[taken.isa] if taken else ""
-    if lanes is None and taken and taken.counters.get(name):
-        threads = taken.counters[name.replace("inst", "thread_inst")]
-        lanes, kind = threads / taken.counters[name], "emulated"
+    name = EXECUTED["sass" if case.counts_sass else "ptx"]
+    threads = case.counters.get(name.replace("inst", "thread_inst"), 0)
+    if lanes is None and threads and case.counters.get(name):
+        lanes, kind = threads / case.counters[name], "emulated"
     if lanes is None or lanes >= LANES_FROM:
+        return
+    if case.is_specialised:
+        why = f"{lanes:.1f} of {_WARP} threads active: single threads issue copies and MMAs"
+        yield Suppressed(rule="ThreadDivergence", why=f"{why}, and polls, by design")
         return
     use = next(each for each in bounds.uses(case) if each.resource == "issue slots")
     percent, reckoning = None, "no use of the issue slots is known: it needs a measured time"
     if use.percent is not None:
-        percent = (1 - lanes / _WARP) * use.percent
-        reckoning = f"(1 - {lanes:.1f} / {_WARP}) x {use.percent:.1f}% of the issue slots"
+        percent, reckoning = relief(case, {"issue slots": (1 - lanes / _WARP) * use.percent})
     yield Opportunity(
         rule="ThreadDivergence",
         issue=f"{lanes:.1f} of {_WARP} threads per warp are active on average",
@@ -271,7 +317,6 @@ def divergence(case: Case) -> Iterator[Found]:
         kind="profiled" if kind == "profiled" else "emulated",
         reckoning=reckoning,
         figures={"active threads per warp": lanes},
-        hidden="single threads issue copies and MMAs by design" if case.is_specialised else "",
     )
 
 
@@ -283,6 +328,8 @@ def barriers(case: Case) -> Iterator[Found]:
         return
     warps = -(-build.resources.threads // _WARP)
     per_tile = count / case.tiles / warps
+    if per_tile < BARRIERS_FROM or advice.one_cta_by_design(case):
+        return
     line = case.dearest(name.removeprefix(PTX))
     yield Opportunity(
         rule="LaunchConfiguration",
@@ -292,13 +339,12 @@ def barriers(case: Case) -> Iterator[Found]:
         reckoning="no estimate: kernelexp profile counts the stalls at barriers",
         figures={name: float(count), "tiles": float(case.tiles)},
         line=place(line),
-        hidden="a named barrier may be of a part of the warps" if case.is_specialised else "",
     )
 
 
 def no_tensor_cores(case: Case) -> Iterator[Found]:
     """The FLOPs of a matrix product without one tensor instruction."""
-    if case.arm.build is None or bounds.tensor_type(case) or not case.bytes:
+    if case.arm.build is None or floors.tensor_type(case) or not case.bytes:
         return
     intensity = case.flops / case.bytes
     if intensity >= _GEMM_FLOPS_PER_BYTE:
@@ -330,23 +376,41 @@ def spills(case: Case) -> Iterator[Found]:
     )
 
 
-# Rules that ncu has too, and its names of them; where ncu looked, its word is taken.
-_ALSO_NCU: tuple[tuple[Rule, str], ...] = (
-    (bank_conflicts, "SharedMemoryConflicts"),
-    (uncoalesced, "UncoalescedGlobalAccess"),
-    (mixed_stores, "MemoryCacheAccessPattern"),
-    (occupancy, "TheoreticalOccupancy"),
-    (divergence, "ThreadDivergence"),
-    (barriers, "LaunchConfiguration"),
+RULES: tuple[Rule, ...] = (
+    bank_conflicts,
+    uncoalesced,
+    mixed_stores,
+    occupancy,
+    grid,
+    divergence,
+    barriers,
+    no_tensor_cores,
+    spills,
 )
-_OWN: tuple[Rule, ...] = (grid, no_tensor_cores, spills)
 
 
 def find(case: Case) -> tuple[list[Opportunity], list[Suppressed]]:
     """Largest estimate first, those without one after them; and what was suppressed."""
-    looked = bool(case.arm.profiled and case.arm.profiled.advice)
-    rules = [*(() if looked else (rule for rule, _ in _ALSO_NCU)), *_OWN]
-    found = [*advice.take(case), *(each for rule in rules for each in rule(case))]
-    opportunities = [each for each in found if isinstance(each, Opportunity)]
-    opportunities.sort(key=lambda each: 1.0 if each.percent is None else -each.percent)
-    return opportunities, [each for each in found if isinstance(each, Suppressed)]
+    found = [each for rule in RULES for each in rule(case)]
+    own = [each for each in found if isinstance(each, Opportunity)]
+    suppressed = [each for each in found if isinstance(each, Suppressed)]
+    for each in advice.take(case):
+        if isinstance(each, Suppressed):
+            suppressed.append(each)
+        elif not advice.fold(own, each) and not advice.is_answered(suppressed, each):
+            own.append(each)
+    own.sort(key=lambda each: 1.0 if each.percent is None else -each.percent)
+    return own, _once(suppressed)
+
+
+def _once(suppressed: list[Suppressed]) -> list[Suppressed]:
+    """A reason once for all the rules that it is of."""
+    by_why: dict[str, Suppressed] = {}
+    for each in suppressed:
+        first = by_why.get(each.why)
+        if first is None:
+            by_why[each.why] = each
+        elif each.rule not in first.rule.split(", "):
+            rule = f"{first.rule}, {each.rule}"
+            by_why[each.why] = msgspec.structs.replace(first, rule=rule, speedup_percent=None)
+    return [*by_why.values()]

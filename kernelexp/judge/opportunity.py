@@ -1,4 +1,4 @@
-"""An opportunity: an issue of one variant, its figures, and what it may cost at most."""
+"""An opportunity: an issue of one variant, its figures, and about what it costs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ class Opportunity(msgspec.Struct, frozen=True, kw_only=True):
     rule: str
     issue: str
     percent: float | None = None
-    """Share of the time that would be saved at most; None where the evidence gives no estimate."""
+    """About which share of the time would be saved, bounded by the next limit; None where the
+    evidence gives no estimate."""
     kind: Kind
     """Of the evidence."""
     reckoning: str = ""
@@ -31,6 +32,8 @@ class Opportunity(msgspec.Struct, frozen=True, kw_only=True):
     """Its inputs by name: ncu's, or a plain word."""
     line: str = ""
     """The source line that causes most of it, file:line; empty where it is not known."""
+    also: tuple[str, ...] = ()
+    """Rules of ncu's that speak of the same cause, with their estimates."""
     hidden: str = ""
     """Why the cost may not show in the time; empty where nothing says so."""
 

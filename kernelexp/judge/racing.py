@@ -5,7 +5,7 @@ fastest arm (`fastest`) is over for an arm when some other is proved faster, and
 leader is proved to be within the margin of every arm that is left. Both are successive elimination
 with blocks: all arms of a process are paired, as in Maron & Moore, "The Racing Algorithm" (1997),
 and Even-Dar, Mannor & Mansour, "Action Elimination and Stopping Conditions" (2006), with Student's
-t over processes as the bound. docs/methodology.md compares it with other methods.
+t over processes as the bound. docs/verdicts.md compares it with other methods.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def compare(
     A run reproduces an earlier one if the verdicts are the same at the same margin, the effects
     agree (the two intervals overlap or, for a published figure, which has no interval, the figure
     lies inside the new interval widened by the margin), and every figure that both have is equal.
-    An interval does not carry from one card to another (docs/methodology.md), so if the earlier run
+    An interval does not carry from one card to another (docs/verdicts.md), so if the earlier run
     was on another card of the same model, the new interval is widened by the margin too.
     """
     pairs = [
@@ -44,7 +44,9 @@ def compare(
         for each in record.candidates
         if _is_of(candidate, each.arm, record) and _is_of(now.baseline, record.baseline, record)
     ]
-    latest = next((pair for pair in pairs if pair[1].verdict.status not in SILENT), None)
+    spoken = [pair for pair in pairs if pair[1].verdict.status not in SILENT]
+    alike = (pair for pair in spoken if not _is_of_another_size(now, pair[0]))
+    latest = next(alike, spoken[0] if spoken else None)
     parts = [_verdicts(now, candidate, verdict.status, *latest)] if latest else []
     before = next((pair for pair in pairs if pair[1].arm.is_built), None)
     if before and candidate.is_built:
@@ -77,8 +79,11 @@ def _verdicts(
             return Reproduction(sentence=sentence, agrees=False)
         why = ": nothing was timed here" if status == Status.UNMEASURED else ""
         return Reproduction(sentence=f"Neither confirms nor contradicts {whose}{why}.")
-    if status != then:
+    if status != then and not _is_of_another_size(now, record):
         return Reproduction(sentence=f"Does not reproduce {whose}.", agrees=False)
+    if status != then:
+        sizes = f"at size {record.size!r} instead of {now.size!r}"
+        return Reproduction(sentence=f"Neither confirms nor contradicts {whose}: {sizes}.")
     if other := _other_conditions(now, record):
         sentence = f"Same verdict as {whose}, but {other}: the effects are not compared."
         return Reproduction(sentence=sentence)
@@ -104,6 +109,11 @@ def _at_margin(record: Record, before: Candidate, margin: float) -> Status:
         return before.verdict.status
     name = record.names[1 + record.candidates.index(before)]
     return measured(measurement_of(record, name) or record.measurement, name, margin).status
+
+
+def _is_of_another_size(now: Record, record: Record) -> bool:
+    """Whether both were timed, and not the same problem."""
+    return bool(now.measurement and record.measurement) and now.size != record.size
 
 
 def _other_conditions(now: Record, record: Record) -> str:

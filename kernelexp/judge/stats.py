@@ -2,7 +2,7 @@
 
 A process is one draw of where code and data lie, so its thousand pairs are one observation: its
 median log ratio. The interval is Student's t over those medians. Alternatives and what they reach
-are in docs/methodology.md, from benchmarks/verdict_simulation.py.
+are in docs/verdicts.md, from benchmarks/verdict_simulation.py.
 """
 
 from __future__ import annotations
@@ -217,15 +217,25 @@ def median_error(values: Sequence[float]) -> float:
 
 
 def _peers(measurement: Measurement) -> Iterator[Effect]:
+    """Each peer's ratio: from the rows of all arms, or as early records have it."""
     base = measurement.position("baseline")
+    peers = [i for i, arm in enumerate(measurement.arms) if arm.role == "peer"]
     if base is None:
         return
+    for index in peers:
+        if effect := _ratio(measurement, index, base, 1.0 - LEVEL):
+            yield effect
+    yield from _peers_apart(measurement, peers, base)
+
+
+def _peers_apart(measurement: Measurement, peers: Sequence[int], base: int) -> Iterator[Effect]:
     for worker in measurement.workers:
-        for index, arm in enumerate(measurement.arms):
+        for index in peers:
+            arm = measurement.arms[index]
             ratios = [
                 r for row in worker.peer_rows if (r := log_ratio(row, index, base)) is not None
             ]
-            if arm.role == "peer" and len(ratios) >= 2:
+            if len(ratios) >= 2:
                 error = median_error(ratios)
                 yield _effect(arm.name, ratios, [error], 1.0 - LEVEL, len(ratios), 0)
 

@@ -206,7 +206,7 @@ class Experiment(Written, frozen=True, kw_only=True):
         Point,
         Meta(
             description="Where it departs from the axes' defaults. Without it, the variant that "
-            "was accepted last is the baseline (kernelexp accept), or the defaults."
+            "was accepted last is the baseline (kernelexp decide accept), or the defaults."
         ),
     ] = {}
     candidate: Annotated[
@@ -214,6 +214,9 @@ class Experiment(Written, frozen=True, kw_only=True):
         Meta(description="Where it departs from the baseline; several candidates as a list."),
     ]
     hypothesis: Annotated[str, Meta(description="What is expected and why, with a figure.")]
+    size: Annotated[
+        Line, Meta(description="The size of problem.py that is timed; full where none is named.")
+    ] = ""
     expect: Annotated[
         dict[FigureName, str] | list[dict[FigureName, str]],
         Meta(

@@ -15,6 +15,8 @@ L2: TypeAlias = Literal["cold", "hot"]
 # and 3 too.
 LOOKS_MAX = 7
 EARLY_LOOKS = (2, 3)
+BASELINE = "baseline"
+"""The baseline's name in every measurement of a record."""
 # Stands for an infinite error, which JSON can't write.
 WORST = 1e30
 
@@ -152,7 +154,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     blocks: tuple[Block, ...]
     checks: tuple[Check, ...]
     peer_rows: tuple[Row, ...] = ()
-    """Rows of the baseline with the peers; only one process times them."""
+    """Rows of the baseline with the peers, in early records: now they are in all other rows."""
     phases_s: dict[str, float] = {}
     """Where the process's time went."""
 
@@ -327,7 +329,10 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Times(msgspec.Struct, frozen=True, kw_only=True):
-    """One arm's times alone: to read, never to decide by."""
+    """One arm's times alone, over the rounds that it was in: never to decide by.
+
+    A page shows what Estimate.shown() makes of them.
+    """
 
     arm: str
     median_us: Sample
@@ -357,6 +362,41 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     """One for each candidate that was timed."""
     placebo: Effect | None
     peers: tuple[Effect, ...]
-    """From one process: an interval over its rows, which knows nothing of placement."""
+    """As the candidates'; of early records from one process, an interval over its rows, which knows
+    nothing of placement."""
     times: tuple[Times, ...]
     conditions: Conditions | None
+
+    def effect(self, arm: str) -> Effect | None:
+        """The ratio of any arm, peers and placebo too; None for the baseline."""
+        placebo = (self.placebo,) if self.placebo else ()
+        every = (*self.effects, *placebo, *self.peers)
+        return next((effect for effect in every if effect.arm == arm), None)
+
+    def shown(self, arm: str, baseline_us: float | None = None) -> Times | None:
+        """An arm's times as they are shown: the baseline's time times the ratio of their pairs.
+
+        The median of an arm's own samples is of the rounds that it was in. On an H200 whose clock
+        ran from 1,395 to 1,965 MHz, that of an arm that had left early was 19% off its ratio.
+        `baseline_us` is the baseline's time where another measurement has it.
+        """
+        own, base = (self._alone(name) for name in (arm, BASELINE))
+        base_us = baseline_us or (base.median_us if base else None)
+        effect = self.effect(arm)
+        if own is None or base_us is None or (effect is None and arm != BASELINE):
+            return own
+        factor = base_us * (effect.ratio if effect else 1.0) / own.median_us
+        return msgspec.structs.replace(
+            own,
+            median_us=_round(own.median_us * factor),
+            low_us=_round(own.low_us * factor),
+            high_us=_round(own.high_us * factor),
+        )
+
+    def _alone(self, arm: str) -> Times | None:
+        return next((times for times in self.times if times.arm == arm), None)
+
+
+def _round(value: float) -> float:
+    """To 12 digits, so that a product of floats reads 37753 and not 37752.99999999998."""
+    return float(f"{value:.12g}")

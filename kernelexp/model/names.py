@@ -28,7 +28,7 @@ SYMBOL = r"^[a-z](_?[a-z0-9])*$(?!\n)"
 SWEEP = "sweep-"
 """How the names begin under which sweeps are recorded; no experiment's id does."""
 TIMED, EVALUATED = "time", "evaluation"
-"""What stands for an id where `time` and `evaluate` compare variants without an experiment."""
+"""What stands for an id where `time` compares variants without an experiment."""
 
 SENTENCES = {
     LINE: "this is a single line",

@@ -10,7 +10,7 @@ import msgspec
 
 from kernelexp.model.arm import Arm, MeasuredEvidence, PrintedResult, Verdict
 from kernelexp.model.axes import AxisValue, Point, holds
-from kernelexp.model.measurement import Estimate, Measurement, PrintedSamples, Times
+from kernelexp.model.measurement import BASELINE, Estimate, Measurement, PrintedSamples, Times
 from kernelexp.model.variant import arm_names
 
 # Of a file's SHA-256, as many digits as tell files apart; the profile has all.
@@ -26,6 +26,10 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether this agrees with earlier records of the experiment, as a sentence."""
     reproduces: bool | None = None
     """The same as an answer; None where nothing earlier could be confirmed or contradicted."""
+    same_code: bool = False
+    """Whether its instructions and its launch are the baseline's."""
+    remarks: tuple[str, ...] = ()
+    """Why being right says little, a sentence each."""
 
 
 class Git(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,7 +118,11 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     compiler: str = ""
     git: Git | None = None
     host_files: dict[str, str] = {}
-    """SHA-256 of problem.py and the Python files next to it, by path from the root."""
+    """SHA-256 of problem.py, the files next to it and the modules of the repository that it
+    imports, by path from the root."""
+    environment: dict[str, str] = {}
+    """SHA-256 of the environment variables that problem.py reads, by name; `unset` of one that is
+    not set."""
     sources_kept: bool = False
     """Every file of the run is in logs/sources, since no commit has all of them as they were."""
     repeats: str = ""
@@ -130,6 +138,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """--set values that changed the candidate from what experiments.yaml says."""
     size: str = ""
     """The problem's named size that was timed."""
+    bytes: int = 0
+    """That a launch of the size that was timed must move, as problem.py states it."""
     flops: int = 0
     """Useful FLOPs of one launch at that size, where the problem tells them."""
     margin: float = 0.01
@@ -215,6 +225,7 @@ def measurement_of(record: Record, name: str) -> Measurement | None:
 
 
 def measured_evidence(record: Record, name: str) -> MeasuredEvidence | None:
+    """What the record's samples say of one arm, with the time that every page shows of it."""
     own = record.measurement
     device = own.device.name if own else record.device
     estimates = [(device, record.estimate)] if record.estimate else []
@@ -222,22 +233,25 @@ def measured_evidence(record: Record, name: str) -> MeasuredEvidence | None:
     printed = own.printed if own else None
     is_time = printed is None or printed.is_time
     for device, estimate in estimates:
-        for times in estimate.times:
-            if times.arm == name:
-                return MeasuredEvidence(
-                    device=device,
-                    size=record.size,
-                    time_us=times.median_us if is_time else None,
-                    low_us=times.low_us if is_time else None,
-                    high_us=times.high_us if is_time else None,
-                    flops=record.flops,
-                    effect=next(
-                        (effect for effect in estimate.effects if effect.arm == name), None
-                    ),
-                    printed=_printed(printed, times) if printed else {},
-                    judged="" if printed is None or printed.is_time else printed.figure,
-                )
+        if times := estimate.shown(name, _baseline_us(record)):
+            return MeasuredEvidence(
+                device=device,
+                size=record.size,
+                time_us=times.median_us if is_time else None,
+                low_us=times.low_us if is_time else None,
+                high_us=times.high_us if is_time else None,
+                flops=record.flops,
+                effect=next((effect for effect in estimate.effects if effect.arm == name), None),
+                printed=_printed(printed, times) if printed else {},
+                judged="" if printed is None or printed.is_time else printed.figure,
+            )
     return None
+
+
+def _baseline_us(record: Record) -> float | None:
+    """The one time of the baseline that all times of a record are relative to: the final's."""
+    base = record.estimate.shown(BASELINE) if record.estimate else None
+    return base.median_us if base else None
 
 
 def _printed(printed: PrintedSamples, times: Times) -> dict[str, PrintedResult]:
@@ -257,15 +271,16 @@ def _printed(printed: PrintedSamples, times: Times) -> dict[str, PrintedResult]:
     return results
 
 
-USUAL_SIZES = ("full", "")
-"""What a kernel is timed at where no other size is asked for; a program has none."""
+def is_usual(size: str) -> bool:
+    """Whether a size is what is timed where no other is asked for; a program has none."""
+    return size in ("full", "")
 
 
 def unusual(record: Record) -> tuple[str, ...]:
     """How the conditions of its times are not the usual ones, as in "size small"."""
     if record.measurement is None:
         return ()
-    size = () if record.size in USUAL_SIZES else (f"size {record.size}",)
+    size = () if is_usual(record.size) else (f"size {record.size}",)
     return (*size, "L2 warm") if record.measurement.options.l2 == "hot" else size
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp.judge import verdict
+from kernelexp.judge import consistency, plausible, verdict
 from kernelexp.judge.stats import estimate
 from kernelexp.logs import records
 from kernelexp.model.arm import Verdict
@@ -21,6 +21,8 @@ class Rejudged(msgspec.Struct, frozen=True, kw_only=True):
     margin: float
     verdicts: tuple[Verdict, ...]
     """One for each candidate; the record keeps those of its own time."""
+    remarks: tuple[str, ...] = ()
+    """What is to be known of the record's own figures."""
 
 
 def judge(path: Path, margin: float | None) -> Rejudged:
@@ -38,7 +40,13 @@ def judge(path: Path, margin: float | None) -> Rejudged:
         margin=margin,
         verdicts=tuple(
             candidate.arm.refused
-            or verdict.measured(measurement_of(record, name) or measurement, name, margin)
+            or plausible.qualified(
+                record,
+                name,
+                candidate,
+                verdict.measured(measurement_of(record, name) or measurement, name, margin),
+            )
             for name, candidate in zip(record.names[1:], record.candidates, strict=True)
         ),
+        remarks=tuple(consistency.remarks(record)),
     )

@@ -8,20 +8,18 @@ from typing import TypeAlias
 
 import msgspec
 
-from kernelexp.dossier import comparability, prepare, speaking, standing
+from kernelexp.dossier import dossiers, prepare, speaking, standing, subjects
+from kernelexp.dossier.dossiers import Dossier
 from kernelexp.dossier.session import Session
 from kernelexp.dossier.speaking import Recorded
 from kernelexp.dossier.standing import Standings
 from kernelexp.dossier.subjects import Subject
-from kernelexp.evidence.emulate import emulated
 from kernelexp.facts import counters
 from kernelexp.facts.arch import ARCHITECTURES
 from kernelexp.judge import ranking
 from kernelexp.judge.ranking import Finding, Group
-from kernelexp.logs import profiles
-from kernelexp.model.arm import Arm, MeasuredEvidence
-from kernelexp.model.errors import BuildError, UsageError
-from kernelexp.model.record import Profile, Record
+from kernelexp.model.errors import UsageError
+from kernelexp.model.record import Record
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project, parse_arm
 from kernelexp.services import comparisons
@@ -35,22 +33,6 @@ FLOOR = 0.05
 _STALLED = 0.01
 """A reason for stalls that both have less of, in percent, is left out."""
 _EVERYTHING = ComparisonOptions(metric=re.compile(""))
-
-
-class Side(msgspec.Struct, frozen=True, kw_only=True):
-    """One of the two variants."""
-
-    label: str
-    variant: Variant
-    arm: Arm
-    """With all kinds of evidence that there are."""
-    record: Record | None = None
-    """That the time is from."""
-    changed: tuple[str, ...] = ()
-    """What has changed since it was measured or profiled."""
-    profile: Profile | None = None
-    """That the counters are from."""
-    subject: Subject
 
 
 class Peer(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,8 +51,8 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     kernel: str
     arch: str
     problem: str
-    after: Side
-    before: Side
+    after: Dossier
+    before: Dossier
     name: str = ""
     """The experiment whose candidate is audited; empty where no experiment names it."""
     number: int = 1
@@ -98,11 +80,8 @@ def audit(project: Project, text: str, against: str | None, session: Session) ->
     """
     (wanted, name, number), (other, whose, place) = _pair(project, text, against)
     prepare.refuse_programs([other, wanted], "an audit")
-    built = prepare.built(project, [other, wanted], session)
     spoken = _speaking(project, (other, whose, place), (wanted, name, number))
-    measured = speaking.aligned(*spoken)
-    before = _side(project, other, built.arm(other), spoken[0], measured[0])
-    after = _side(project, wanted, built.arm(wanted), spoken[1], measured[1])
+    before, after = dossiers.of_variants(project, [other, wanted], spoken, session)
     name, number = (name, number) if name else _experiment_of(project, wanted, other)
     compared, warnings = _compare(before, after)
     ratio = speaking.ratio(*spoken)
@@ -182,50 +161,10 @@ def _published(project: Project, named: _Named) -> Recorded | None:
     return Recorded(record=spoken.record, arm=spoken.arm, changed=spoken.changed)
 
 
-def _side(
-    project: Project,
-    variant: Variant,
-    arm: Arm,
-    recorded: Recorded | None,
-    measured: MeasuredEvidence | None,
-) -> Side:
-    """A variant that is built, with what else there is of it."""
-    label = project.label(variant)
-    if arm.build is None:
-        raise BuildError(f"{label}: {arm.refused.sentence if arm.refused else 'is not built.'}")
-    profile = profiles.latest(project.root, variant.kernel, variant.arch, variant.axes)
-    arm = msgspec.structs.replace(
-        emulated.with_kept(project.root, arm),
-        measured=measured,
-        published=recorded.arm.published if recorded else None,
-        profiled=profile.arm.profiled if profile else None,
-    )
-    record = recorded.record if recorded else None
-    tree = standing.Tree(project.root)
-    since = standing.profile_changes(variant, profile, tree) if profile else ()
-    about = [record.source or record.run] if record else []
-    about += [profile.short_source or profile.run] if profile else []
-    return Side(
-        label=label.partition(": ")[2],
-        variant=variant,
-        arm=arm,
-        record=record,
-        changed=tuple(dict.fromkeys((*(recorded.changed if recorded else ()), *since))),
-        profile=profile,
-        subject=Subject(
-            label=label,
-            arm=arm,
-            conditions=comparability.conditions(arm, record, profile),
-            about=tuple(dict.fromkeys(about)),
-            run=record.run if record and arm.measured else "",
-        ),
-    )
-
-
-def _compare(before: Side, after: Side) -> tuple[list[Group], list[str]]:
+def _compare(before: Dossier, after: Dossier) -> tuple[list[Group], list[str]]:
     """The counters of both by group and kind, those of published profiles as `published`; and what
     stands against comparing them."""
-    pair, warnings = (before.subject, after.subject), []
+    pair, warnings = (subjects.of_dossier(before), subjects.of_dossier(after)), []
     origins = {side.profile.provenance == "published" for side in (before, after) if side.profile}
     if len(origins) == 2:
         pair = (_without_profile(pair[0]), _without_profile(pair[1]))
@@ -289,20 +228,20 @@ def _timed_peers(record: Record | None) -> list[Peer]:
     """Those of the same run."""
     if record is None or record.estimate is None:
         return []
-    own = {*record.names, "placebo"}
+    shown = map(record.estimate.shown, (effect.arm for effect in record.estimate.peers))
     return [
         Peer(
-            name=time_.arm,
-            time_ms=time_.median_us / 1000,
-            tflops=record.flops / time_.median_us / 1e6 if record.flops else None,
+            name=times.arm,
+            time_ms=times.median_us / 1000,
+            tflops=record.flops / times.median_us / 1e6 if record.flops else None,
             notes="measured in the same run",
         )
-        for time_ in record.estimate.times
-        if time_.arm not in own
+        for times in shown
+        if times
     ]
 
 
-def _published_peers(side: Side) -> list[Peer]:
+def _published_peers(side: Dossier) -> list[Peer]:
     """Those that were published with a variant whose own time is published too."""
     if side.arm.published is None or side.profile is None or side.profile.arm.published is None:
         return []

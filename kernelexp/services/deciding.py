@@ -70,7 +70,7 @@ def replace(
     if not accepted and len(successor.candidates) > 1:
         raise UsageError(
             f"{by} has {len(successor.candidates)} candidates, none of them accepted: accept one "
-            f"first (kernelexp accept {by} --candidate N)."
+            f"first (kernelexp decide accept {by} --candidate N)."
         )
     with wholefile.FilesTogether() as files:
         if accepted:

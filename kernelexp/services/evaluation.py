@@ -13,12 +13,13 @@ from pathlib import Path
 
 import msgspec
 
+from kernelexp.dossier.prepare import Prepared
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
 from kernelexp.evidence.emulate.emulation_worker import Emulated, EmulationJob
 from kernelexp.evidence.executor import Local
-from kernelexp.model import names
-from kernelexp.model.arm import Arm, Verdict
+from kernelexp.model import arm, names
+from kernelexp.model.arm import Arm, Status, Verdict
 from kernelexp.model.errors import ConfigurationError, UsageError
 from kernelexp.model.experiment import Experiment
 from kernelexp.model.record import Record
@@ -83,7 +84,7 @@ def evaluate(
         there = msgspec.structs.replace(own, project=changed)
         if hostile:
             there = _confine(there, project.root)
-        candidate = runner.examine(there, [variant]).arm(variant)
+        candidate = _judged(runner.examine(there, [variant]), variant)
     arms = [baseline, candidate]
     experiment = _experiment(project, against, variant)
     outcome = conclusion.conclude(own, NAME, experiment, arms, timing.take(own, arms))
@@ -94,6 +95,25 @@ def evaluate(
         verdict=outcome.record.candidates[0].verdict,
         record=outcome.record,
     )
+
+
+def _judged(prepared: Prepared, variant: Variant) -> Arm:
+    """The text's arm. What keeps it from being examined is the text's doing, where the project's
+    own source was examined with the same problem.py: a verdict, and no fault of that."""
+    fault = prepared.fault(variant)
+    if fault is None:
+        return prepared.arm(variant)
+    words = str(fault)
+    if isinstance(fault, ConfigurationError):
+        status, reason = Status.INCORRECT, "does_not_fit_problem"
+    elif "had not ended after" in words:
+        status, reason = Status.TIMED_OUT, "emulation_limit"
+    elif "MemoryError" in words:
+        status, reason = Status.IMPOSSIBLE, "memory"
+    else:
+        raise fault
+    refused = Verdict(status=status, reason=reason, sentence=words)
+    return msgspec.structs.replace(arm.begin(variant), refused=refused)
 
 
 def _require_evaluable(variant: Variant, source: bytes, hostile: bool) -> None:

@@ -207,7 +207,7 @@ def _executed(project: Project, label: str, arm: Arm, session: Session) -> Execu
     executed = ExecutedBarriers(
         isa=shown.isa,
         size=size,
-        ctas=math.prod(main_launch(facts.launches[size]).grid),
+        ctas=math.prod(main_launch(facts.launch_of(size)).grid),
         tiles=facts.tiles.get(size, 0),
         lines=tuple(each for kind in BARRIERS for each in _passed(lines, kind)),
     )

@@ -60,7 +60,9 @@ def profile(
     """
     prepare.refuse_programs(variants, "a profile")
     take.find_gpu(settings.device)
-    prepared = prepare.built(project, variants, session, size=settings.size)
+    prepared = prepare.built(
+        project, variants, session, [(each.kernel, settings.size) for each in variants]
+    )
     distinct = list({prepare.key(each): each for each in variants}.values())
     done = []
     for number, variant in enumerate(distinct):

@@ -49,7 +49,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "sweep, timed": ("sweep", "scale", "width=1,2,4"),
     "audit": ("audit", "S1", "--against", "S1:baseline"),
     "source": (
-        *("new", "--from", "@/none.cu", "--block", "32", "--grid", "1"),
+        *("adopt", "@/none.cu", "--block", "32", "--grid", "1"),
         *("--shape", "x=32", "--shape", "y=32", "--reference", "y=0 * x"),
     ),
 }

@@ -79,8 +79,8 @@ def test_what_builds_or_emulates_leaves_one(trap: Path, words: tuple[str, ...], 
 
 
 def test_the_documentation_says_of_each_command_whether_it_does() -> None:
-    text = (ROOT / "README.md").read_text()
-    said = re.search(r"## What executes problem\.py\n(.*?)(?=\n## )", text, re.S)
+    text = (ROOT / "docs/writing-a-kernel.md").read_text()
+    said = re.search(r"## What executes problem\.py\n(.*)", text, re.S)
     assert said
     named = set(re.findall(r"`([a-z]+)", said[1]))
     assert set(SUMMARIES) <= named

@@ -1,4 +1,4 @@
-"""kernelexp audit: its sections, and what it says where there is no evidence."""
+"""kernelexp compare --audit: its sections, and what it says where there is no evidence."""
 
 from __future__ import annotations
 

@@ -237,10 +237,10 @@ def test_records_that_drift_fail_until_the_drift_is_accepted(
     kx("run", "S1", "--no-emulate", cwd=scale)
     (path,) = (scale / "logs/runs/S1").iterdir()
     record = json.loads(path.read_text())
-    (times,) = (each for each in record["estimate"]["times"] if each["arm"] == "candidate")
+    (effect,) = record["estimate"]["effects"]
     for day in range(1, 19):  # 0.4% a day
         record["run"] = f"202701{day:02}T000000Z-00000000"
-        times["median_us"] *= 1.004
+        effect |= {name: effect[name] * 1.004 for name in ("ratio", "low", "high")}
         (path.parent / f"{record['run']}.measured.json").write_text(json.dumps(record))
     code, text = said(kx, scale)
     assert code == errors.REGRESSION

@@ -99,6 +99,40 @@ def test_a_wrong_variant_ends_with_4(scale: Path, kx: Kx) -> None:
     assert "INCORRECT" in result.stdout
 
 
+def sized(root: Path) -> None:
+    """Gives the project's kernel what --full needs."""
+    problem = root / "variants/scale/problem.py"
+    more = '"emulated": {"count": 4096}, "more": {"count": 8192}'
+    problem.write_text(problem.read_text().replace('"emulated": {"count": 4096}', more))
+
+
+def test_a_wrong_result_does_not_take_the_counters_of_the_full_problem(scale: Path, kx: Kx) -> None:
+    sized(scale)
+    source = scale / "variants/scale/scale.cu"
+    source.write_text(source.read_text().replace("each *= factor", "each += factor"))
+    result = kx("emulate", "scale", "--full", "--json", cwd=scale)
+    assert result.exit_code == errors.WRONG_RESULT
+    (found,) = json.loads(result.stdout)
+    counters = found["scaled"][0]["counters"]
+    full = {each["counter"]: each["full"] for each in counters}
+    assert full["ptx__sass__inst_executed_global_stores"] == (1 << 20) // 32
+
+
+def test_why_there_are_no_counters_of_the_full_problem_is_said(scale: Path, kx: Kx) -> None:
+    sized(scale)
+    source = scale / "variants/scale/scale.cu"
+    source.write_text(source.read_text().replace("y[i] = v;", "y[i + count] = v;"))
+    result = kx("emulate", "scale", "--full", cwd=scale)
+    assert result.exit_code == errors.WRONG_RESULT
+    assert "no counters of the full problem: the launch did not run" in result.stdout
+
+
+def test_what_never_ran_because_it_is_impossible_ends_with_3(scale: Path, kx: Kx) -> None:
+    result = kx("emulate", "scale:order=backward,width=4", cwd=scale)
+    assert result.exit_code == errors.BUILD
+    assert "IMPOSSIBLE" in result.stdout
+
+
 def test_an_emulation_past_its_limit_is_one_sentence_for_each_variant(cold: Path, kx: Kx) -> None:
     result = kx("emulate", "scale@sm_90a", "--limit", "emulation=0.001s", cwd=cold)
     assert result.exit_code == errors.ENVIRONMENT

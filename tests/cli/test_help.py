@@ -11,7 +11,7 @@ import typer
 from support import Kx
 
 from kernelexp.cli import app
-from kernelexp.cli.commands import SUMMARIES
+from kernelexp.cli.commands import ALIASES, SUMMARIES, translate
 from kernelexp.model import errors
 
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
@@ -73,14 +73,14 @@ def test_help_imports_no_command() -> None:
             "run --marign 3",
             "there is no option '--marign', but there is --margin; see kernelexp run --help.",
         ),
-        ("diff", "BEFORE is missing; see kernelexp diff --help."),
+        ("diff", "A is missing; see kernelexp compare --help."),
         ("show F3 F4", "one argument too many: F4; see kernelexp show --help."),
         ("new --row", "--row needs a value; see kernelexp new --help."),
         ("shov F3", "there is no command 'shov', but there is show; see kernelexp --help."),
         ("--bare list", "there is no option '--bare'; see kernelexp --help."),
         (
             "-C /tmp list",
-            "-C comes after the command, as in kernelexp list -C PATH; see kernelexp --help.",
+            "-C comes after the command, as in kernelexp show -C PATH; see kernelexp --help.",
         ),
     ],
 )
@@ -89,3 +89,25 @@ def test_what_the_command_line_refuses_is_one_sentence(kx: Kx, words: str, sente
     assert result.exit_code == errors.USAGE
     assert result.stderr.replace("root", "kernelexp") == f"error: {sentence}\n"
     assert len(sentence) <= 80
+
+
+@pytest.mark.parametrize("name", ALIASES)
+def test_an_old_name_is_not_listed_and_shows_the_help_of_its_new_one(kx: Kx, name: str) -> None:
+    assert f"\n  {name} " not in kx("--help").stdout
+    shown = kx(name, "--help")
+    assert shown.exit_code == 0
+    assert shown.stdout == kx(ALIASES[name][0], "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "today"),
+    [
+        ("new --from gemm.cu --block 256", "adopt gemm.cu --block 256"),
+        ("new --block 256 --from=gemm.ptx", "adopt gemm.ptx --block 256"),
+        ("new --from sweep-gemm --row 2", "new --from sweep-gemm --row 2"),
+        ("new --from", "new --from"),
+        ("selftest --margin 2", "calibrate --inject 0.5,1,2,5 --margin 2"),
+    ],
+)
+def test_a_command_line_of_an_earlier_version_is_translated(words: str, today: str) -> None:
+    assert translate(words.split()) == today.split()

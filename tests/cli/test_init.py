@@ -41,19 +41,19 @@ def test_it_ends_with_the_next_command(tmp_path: Path, kx: Kx) -> None:
 
 def test_an_empty_project_awaits_a_kernel(tmp_path: Path, kx: Kx) -> None:
     result = kx("init", "new", "--empty", cwd=tmp_path)
-    assert result.stdout.splitlines()[-1] == "next: cd new && kernelexp new --from FILE.cu"
+    assert result.stdout.splitlines()[-1] == "next: cd new && kernelexp adopt FILE.cu"
     loaded = project.load(tmp_path / "new")
     assert not loaded.kernels
     assert not loaded.experiments
     assert not (tmp_path / "new/variants").exists()
     listed = kx("list", cwd=tmp_path / "new").stdout
-    assert listed == "No kernels yet: kernelexp new --from FILE.cu brings one in.\n"
+    assert listed == "No kernels yet: kernelexp adopt FILE.cu adds one.\n"
 
 
 def test_an_empty_project_is_for_no_architecture(tmp_path: Path, kx: Kx) -> None:
     result = kx("init", "--empty", "--arch", "sm_80", cwd=tmp_path)
     assert result.exit_code == errors.USAGE
-    assert "has no kernel yet: name --arch with kernelexp new --from." in result.stderr
+    assert "has no kernel yet: name --arch with kernelexp adopt." in result.stderr
     assert not list(tmp_path.iterdir())
 
 

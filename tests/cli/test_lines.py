@@ -1,4 +1,4 @@
-"""The command `lines`: cost by source line and by role."""
+"""inspect --lines: cost by source line and by role."""
 
 from __future__ import annotations
 

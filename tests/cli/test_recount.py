@@ -1,4 +1,4 @@
-"""The command `recount`: recorded runs emulated again, their records as they were."""
+"""emulate --recount: recorded runs emulated again, their records as they were."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kernelexp sections, from the command line to its tables."""
+"""kernelexp show, from the command line to its tables."""
 
 from __future__ import annotations
 

@@ -152,7 +152,8 @@ def test_two_gpus_take_a_round_together(
         ),
         ((*SEARCH, "width=3", "--objective", REGISTERS), 2, "width"),
         ((*SEARCH, "width=1,2", "--objective", REGISTERS), 2, "too little to search"),
-        (("sweep", "scale", "width=*", "--seed", "1"), 2, "--seed goes with --strategy"),
+        (("sweep", "scale", "width=*", "--seed", "0"), 2, "--seed goes with --strategy"),
+        (("sweep", "scale", "width=*", "--trials", "32"), 2, "--trials goes with --strategy"),
         (SEARCH, 6, "Without a GPU, name a built or emulated figure with --objective"),
     ],
 )

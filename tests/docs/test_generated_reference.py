@@ -30,7 +30,7 @@ def test_every_option_of_every_command_is_a_row_with_its_help(command_page: str,
     section = command_page.partition(f"## kernelexp {name}\n")[2]
     section = section.partition("\n## ")[0]
     for each in COMMANDS[name].params:
-        if each.param_type_name == "option":
+        if each.param_type_name == "option" and not each.hidden:
             rows = [row for row in section.splitlines() if row.startswith("| `")]
             named = re.compile(rf"{each.opts[0]}(?![\w-])")
             row = next(row for row in rows if named.search(row.partition("` |")[0]))

@@ -38,7 +38,7 @@ def test_compare_and_audit_give_one_ratio(
     audit = auditing.audit(house, after, before, Session(tools=tools))
     assert one.arm.measured
     assert other.arm.measured
-    assert one.run == other.run == audit.after.subject.run
+    assert one.run == other.run == audit.after.run
     assert audit.ratio == pytest.approx(other.arm.measured.time_us / one.arm.measured.time_us)
 
 

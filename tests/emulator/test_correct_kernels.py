@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -69,8 +68,8 @@ def test_a_correct_kernel_is_right_and_not_accused_under_any_schedule(area, kern
 
 
 def test_the_page_lists_every_kernel_of_the_sources():
-    shown = (Path(__file__).parents[2] / "warpsim" / "docs" / "kernels.md").read_text()
-    assert shown == page()
+    listed = re.findall(r"^\| `(\w+)` \| \S", page(), re.MULTILINE)
+    assert listed == [kernel.name for _, kernel in kernels()]
 
 
 @pytest.mark.parametrize("area", AREAS)

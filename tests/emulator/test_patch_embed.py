@@ -14,7 +14,7 @@ SCHEDULES = [
 ]
 
 # Per tile. ncu on a B200 over T = 10,878 tiles: metric / T, with what ptxas adds per launch (the
-# tcgen05.alloc's bookkeeping) taken off, as warpsim/docs/emulator.md derives.
+# tcgen05.alloc's bookkeeping) taken off, as warpsim/docs/counters.md derives.
 PER_TILE = {
     "ptx__sass__inst_executed_global_loads": (256, 256),
     "ptx__sass__inst_executed_global_stores": (128, 320),

@@ -135,13 +135,15 @@ def test_compute_sanitizer_names_the_bad_access(make_job):
 
 @needs_gpu
 @pytest.mark.parametrize("size", ["full", "short"])
-def test_a_peer_is_timed_in_rows_with_the_baseline(size, make_job, problem):
+def test_a_peer_is_timed_in_the_rows_of_all_arms(size, make_job, problem):
     job = make_job("plain", size)
     peer = ArmJob(arm=TimedArm(name="torch", role="peer"))
     job = replace(job, arms=(*job.arms, peer))
     options = replace(QUICK, checks_during=1, timing_s=0.1)
     found = run_here(job, problem, options, with_peers=True)
-    assert {index for row in found.peer_rows for index in row.order} == {1, 3}
+    rows = [row for block in found.blocks for row in block.rows]
+    assert {frozenset(row.order) for row in rows} == {frozenset((0, 1, 2, 3))}
+    assert not any(check.arm == "torch" for check in found.checks)
 
 
 @needs_gpu

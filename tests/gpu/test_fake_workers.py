@@ -20,7 +20,7 @@ from kernelexp.evidence.measure.job import ArmJob, Failed, Finished, Job, Refuse
 from kernelexp.judge import racing
 from kernelexp.judge.verdict import measured
 from kernelexp.model.errors import ConfigurationError, EnvironmentFault
-from kernelexp.model.measurement import Measurement, Options, TimedArm
+from kernelexp.model.measurement import Look, Measurement, Options, TimedArm
 from kernelexp.system import device
 from warpsim.launch import Launch
 
@@ -121,6 +121,49 @@ def test_what_problem_py_prints_is_shown_once(take, capsys: pytest.CaptureFixtur
     done = msgspec.json.encode(Finished(worker=finished(0, (1.0, 1.0, 1.0), rows=4)))
     take(answers(done, b"\n") + "; sys.stderr.write('drawing\\n')")
     assert capsys.readouterr().err == f"{NAME}: drawing\n"
+
+
+PREPARING = """
+import msgspec
+from kernelexp.evidence.measure.job import PREPARING_PEERS, Finished
+from measurements import worker
+job = msgspec.json.decode((folder / 'job.json').read_bytes())
+(Path(KEPT) / str(job['process'])).write_text(str(job['with_peers']))
+made = worker(job['process'], (1.0, 1.0, 1.05), noise=0.05)
+made = msgspec.structs.replace(made, phases_s={PREPARING_PEERS: 1000.0})
+(folder / 'answers.jsonl').write_bytes(msgspec.json.encode(Finished(worker=made)) + b'\\n')
+"""
+
+
+@pytest.fixture
+def with_peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, take):
+    """Up to six processes whose peers take 1,000 s to get ready; and which were to time peers."""
+    options = msgspec.structs.replace(
+        OPTIONS, peers=True, processes=4, processes_max=6, budget_s=60.0
+    )
+    monkeypatch.setattr(sys.modules[__name__], "OPTIONS", options)
+    real = measure.measure
+    monkeypatch.setattr(
+        measure,
+        "measure",
+        lambda job, options: real(job, options, look=lambda _: Look(done=False)),
+    )
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    found = take(PREPARING.replace("KEPT", repr(str(kept))))
+    asked = {int(path.name): path.read_text() == "True" for path in kept.iterdir()}
+    return found, asked
+
+
+def test_the_first_four_processes_time_the_peers(with_peers) -> None:
+    _, asked = with_peers
+    assert {process for process, peers in asked.items() if peers} == {0, 1, 2, 3}
+
+
+def test_what_peers_take_to_compile_themselves_spends_no_budget(with_peers) -> None:
+    found, _ = with_peers
+    assert len(found.workers) == 6
 
 
 # ---- races ---------------------------------------------------------------------------------------

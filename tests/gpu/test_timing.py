@@ -93,7 +93,12 @@ def test_an_arm_with_a_stride_takes_part_in_every_so_many_th_row_from_the_first_
 
 def test_slow_arms_get_the_time_of_a_few_fast_ones():
     row = Row(order=(0, 1, 2, 2, 1, 0), times_us=(1.0, 3.9, 60.0, 60.0, 3.9, 1.0))
-    assert strides(row) == {2: 15}
+    assert strides(row, [0, 1, 2]) == {2: 15}
+
+
+def test_a_fast_peer_makes_no_candidate_slow():
+    row = Row(order=(0, 1, 2, 2, 1, 0), times_us=(10.0, 39.0, 0.1, 0.1, 39.0, 10.0))
+    assert strides(row, [0, 1]) == {}
 
 
 def test_the_time_of_some_arms_is_a_share_of_a_row():

@@ -15,7 +15,6 @@ from judge_cases import (
     emulated_of,
     gemm,
     merged,
-    profile,
     profiled,
     transpose,
     with_arm,
@@ -65,15 +64,15 @@ def test_planted_bank_conflicts_are_found_with_their_line_and_their_cost() -> No
         "shared loads: 32.0-way bank conflicts, 94% of the shared-memory wavefronts (PTX)"
     )
     assert found.line == "variants/transpose/transpose.cu:59"
-    # What the shared memory no longer takes, down to what device memory needs; T1 gained 55%.
-    assert found.percent == pytest.approx(65.9, abs=0.1)
-    assert "device memory needs 0.2237 ms" in found.reckoning
+    # Device memory becomes as busy as the L1 data pipe was; T1 gained 55%.
+    assert found.percent == pytest.approx(61.3, abs=0.1)
+    assert "then device memory is next with 34.1%" in found.reckoning
     assert (found.kind, found.hidden) == ("emulated", "")
 
 
 def test_without_a_time_the_longest_floor_falls() -> None:
     found = only(rules.bank_conflicts, with_arm(transpose(), measured=None))
-    assert found.percent == pytest.approx(57.8, abs=0.1)
+    assert found.percent == pytest.approx(61.3, abs=0.1)
     assert "not measured" in found.reckoning
 
 
@@ -81,12 +80,13 @@ def test_padding_leaves_no_conflicts() -> None:
     assert list(rules.bank_conflicts(transpose(1))) == []
 
 
-def test_profiled_conflicts_are_reckoned_as_ncu_does() -> None:
-    (ncu,) = (each for each in profile(PLAIN).advice if each.rule == "SharedMemoryConflicts")
-    found = only(rules.bank_conflicts, profiled(transpose(), PLAIN, advice=()))
-    assert found.kind == "profiled"
-    # ncu takes its share of the loads' wavefronts alone.
-    assert found.percent == pytest.approx(ncu.speedup_percent, abs=4)
+def test_profiled_conflicts_are_bounded_by_the_next_limit() -> None:
+    """ncu's own estimates are 85% and 94%; L2 is at 41.4 of the 87.5% that L1's data pipe is."""
+    found, _ = rules.find(profiled(transpose(), PLAIN))
+    (conflicts,) = (each for each in found if each.rule == "SharedMemoryConflicts")
+    assert conflicts.percent == pytest.approx(52.7, abs=0.1)
+    assert "then L2 is next with 41.4%" in conflicts.reckoning
+    assert conflicts.also == ("SharedMemoryConflicts 85.19%", "UncoalescedSharedAccess 93.53%")
 
 
 def test_conflicts_that_no_layout_makes_are_not_repeated() -> None:
@@ -142,50 +142,73 @@ def test_stores_of_several_widths_are_not_repeated_as_uncoalesced() -> None:
     assert list(rules.mixed_stores(transpose())) == []
 
 
+def plain_gemm(**changes: Any) -> Case:
+    """The same resources in a kernel without copies that feed warps with roles."""
+    case = gemm(**{"ctas": 13_200, "tiles": 13_200, **changes})
+    return with_arm(case, build=msgspec.structs.replace(build_of(case), opcodes={"QGMMA": 4}))
+
+
 def test_occupancy_names_its_limiter_and_is_bounded_by_the_nearest_limit() -> None:
-    found = only(rules.occupancy, gemm())
+    found = only(rules.occupancy, plain_gemm())
     assert found.issue == (
         "12 of 64 warps per SM, limited by registers and shared memory: 168 registers per thread, "
         "229,496 B of shared memory, 384 threads"
     )
-    assert found.percent == pytest.approx(100 - 70.2, abs=0.1)  # of the tensor cores' 70.2%
-    assert found.hidden
+    assert found.percent == pytest.approx(100 - 78.6, abs=0.1)  # of the tensor cores' 78.6%
     assert list(rules.occupancy(transpose())) == []
 
 
-def test_a_profiled_occupancy_is_estimated_as_ncu_does() -> None:
-    (ncu,) = (each for each in profile(DEFAULTS).advice if each.rule == "TheoreticalOccupancy")
-    found = only(rules.occupancy, profiled(gemm(), DEFAULTS))
-    assert found.percent == pytest.approx(ncu.speedup_percent, abs=0.01)
+def test_one_cta_by_design_is_no_lack_of_warps() -> None:
+    """The kernel that has all that a kernel of its kind can have has no opportunity left."""
+    (roles,) = rules.occupancy(gemm())
+    assert isinstance(roles, Suppressed)
+    assert "its warps have roles" in roles.why
+    (persistent,) = rules.occupancy(plain_gemm(ctas=132))
+    assert isinstance(persistent, Suppressed)
+    assert "the kernel is persistent" in persistent.why
+    found, suppressed = rules.find(profiled(gemm(), DEFAULTS))
+    assert found == []
+    assert any("LaunchConfiguration" in each.rule for each in suppressed)
+
+
+def test_a_grid_too_small_for_the_sms_is_what_limits_the_warps() -> None:
+    few = transpose(ctas=128)
+    half = msgspec.structs.replace(build_of(few).occupancy, warps_per_sm=32, ctas_per_sm=4)
+    few = with_arm(few, build=msgspec.structs.replace(build_of(few), occupancy=half))
+    (found,) = rules.occupancy(few)
+    assert isinstance(found, Suppressed)
+    assert found.why == "the grid limits the warps: 128 CTAs on 132 SMs, which would hold 4 each"
+    assert "4 SMs without work, 8 of 64 warps on the others" in only(rules.grid, few).issue
 
 
 def test_a_grid_that_leaves_sms_idle_is_found() -> None:
     found = only(rules.grid, transpose(ctas=66))
-    assert found.issue == "66 CTAs leave 66 of 132 SMs without work"
+    assert found.issue.startswith("66 CTAs for 132 SMs: 0.062 waves, 66 SMs without work")
     assert found.percent == pytest.approx(50)
 
 
 def test_a_last_wave_that_is_not_full_is_found_where_it_matters() -> None:
     found = only(rules.grid, transpose(ctas=132 * 8 + 1))
-    assert found.issue.startswith("1.00 waves of 1056 CTAs")
+    assert found.issue.startswith("1.00 waves of 1,056 CTAs")
     assert found.percent == pytest.approx(50, abs=0.1)
     assert list(rules.grid(transpose(ctas=TILES))) == []  # 124.12 waves: 0.7%
     assert list(rules.grid(gemm(ctas=132))) == []  # persistent: one wave
 
 
 def test_few_active_threads_are_found() -> None:
-    case = transpose()
+    """Of the full problem: the emulated size may have other tails."""
     counters = {"ptx__inst_executed": 100, "ptx__thread_inst_executed": 1600}
-    emulated = msgspec.structs.replace(emulated_of(case), counters=counters)
-    found = only(rules.divergence, with_arm(case, emulated=emulated))
+    found = only(rules.divergence, transpose(counters=counters))
     assert found.issue == "16.0 of 32 threads per warp are active on average"
     assert list(rules.divergence(profiled(gemm(), DEFAULTS))) == []  # 28.3 of 32
 
 
 def test_barriers_matter_with_one_cta_per_sm() -> None:
-    found = only(rules.barriers, gemm(counters={"ptx__inst_executed_barrier": 58_016 * 24}))
+    many = {"ptx__inst_executed_barrier": 13_200 * 24}
+    found = only(rules.barriers, plain_gemm(counters=many))
     assert found.issue.startswith("2 CTA barriers per tile and warp with one CTA per SM")
     assert found.percent is None
+    assert list(rules.barriers(gemm(counters=many))) == []  # warps with roles
     assert list(rules.barriers(transpose(counters={"ptx__inst_executed_barrier": 48}))) == []
 
 
@@ -209,30 +232,65 @@ def test_opportunities_are_ranked_by_their_estimates() -> None:
     known = [each for each in estimates if each is not None]
     assert known == sorted(known, reverse=True)
     assert estimates[: len(known)] == known
-    assert found[0].rule == "UncoalescedSharedAccess"
+    assert found[0].rule == "SharedMemoryConflicts"
     assert found[0].line == "variants/transpose/transpose.cu:59"
 
 
-def test_where_ncu_advised_its_rules_are_not_applied_twice() -> None:
-    found, _ = rules.find(profiled(gemm(), DEFAULTS))
-    names = [each.rule for each in found]
-    assert names.count("TheoreticalOccupancy") == 1
-    assert next(each for each in found if each.rule == "TheoreticalOccupancy").kind == "profiled"
+def test_one_cause_is_listed_once() -> None:
+    found, _ = rules.find(profiled(transpose(), PLAIN))
+    assert [each.rule for each in found] == ["SharedMemoryConflicts"]
+
+
+def test_an_estimate_of_ncus_is_bounded_by_the_nearest_limit() -> None:
+    advice = Advice(
+        section="S", rule="Other", kind="OPT", sentence="Do it.", speedup_percent=50.0,
+        scope="global",
+    )  # fmt: skip
+    found, _ = rules.find(profiled(transpose(), PLAIN, advice=(advice,)))
+    (bounded,) = (each for each in found if each.rule == "Other")
+    assert bounded.percent == pytest.approx(100 - 87.5, abs=0.1)
+    assert "bounded by L1 data pipe" in bounded.reckoning
 
 
 def test_a_local_estimate_is_none_of_the_launch() -> None:
-    found, _ = rules.find(profiled(transpose(1), PADDED))
-    (local,) = (each for each in found if each.rule == "HighPipeUtilization")
+    advice = Advice(
+        section="S", rule="Other", kind="OPT", sentence="Do it.", speedup_percent=84.76,
+        scope="local",
+    )  # fmt: skip
+    found, _ = rules.find(profiled(transpose(1), PADDED, advice=(advice,)))
+    (local,) = (each for each in found if each.rule == "Other")
     assert local.percent is None
     assert local.reckoning == "ncu's estimate, local: 84.76% of the part that the rule is about"
 
 
-def test_stalls_of_all_warps_alike_are_not_repeated_of_warps_with_roles() -> None:
-    _, suppressed = rules.find(profiled(gemm(), DEFAULTS))
-    assert {"CPIStall", "IssueSlotUtilization"} <= {each.rule for each in suppressed}
-    found, suppressed = rules.find(profiled(transpose(), PLAIN))
-    assert "CPIStall" in {each.rule for each in found}
-    assert "CPIStall" not in {each.rule for each in suppressed}
+def test_waiting_warps_and_busy_pipes_are_no_causes_of_their_own() -> None:
+    for case in (profiled(gemm(), DEFAULTS), profiled(transpose(), PLAIN)):
+        found, suppressed = rules.find(case)
+        names = ", ".join(each.rule for each in suppressed)
+        assert all(rule in names for rule in ("CPIStall", "IssueSlotUtilization"))
+        assert all(each.rule not in ("CPIStall", "HighPipeUtilization") for each in found)
+        assert "optional metric" not in " ".join(each.issue for each in found)
+
+
+def test_scattered_stores_have_an_estimate() -> None:
+    """16 bytes to each of 32 rows: half of each sector, an eighth of each line."""
+    counters = {
+        SECTORS: 32 << 20, f"{SECTORS}_ideal": 16 << 20,
+        "ptx__memory_l1_tag_requests_global": 32 << 20,
+        "ptx__sass__inst_executed_global_stores": 1 << 20,
+    }  # fmt: skip
+    found = only(rules.uncoalesced, transpose(counters=counters))
+    assert found.issue.startswith("50% of the sectors")
+    assert "the lines that they touch are filled to 12%" in found.issue
+    assert found.percent is not None
+    assert "L1 tag stage" in found.reckoning
+
+
+def test_counts_that_cannot_be_scaled_give_ratios_and_say_what_tiles_would_add() -> None:
+    found = only(rules.bank_conflicts, transpose(ratios_of="emulated", tiles=0))
+    assert found.issue.startswith("shared loads: 32.0-way bank conflicts, 94%")
+    assert found.percent is None
+    assert "tiles() in problem.py would give" in found.reckoning
 
 
 def test_memory_that_cannot_be_compressed_is_not_repeated() -> None:

@@ -153,7 +153,7 @@ def test_json_and_csv_have_the_measured_figures(house: Path, kx: Kx) -> None:
         for line in kx("log", "--csv", cwd=house).stdout.splitlines()
         if ",T3," in line and "rows=4" in line
     ]
-    assert ",0.287712," in line
+    assert ",0.287676," in line
 
 
 def test_show_has_times_changes_and_intervals_of_each_candidate(house: Path, kx: Kx) -> None:
@@ -214,6 +214,50 @@ def test_a_record_whose_samples_are_of_other_builds_is_skipped(house: Path, kx: 
     result = kx("log", cwd=house)
     assert "contradicts itself" in result.stderr
     assert [row[4] for row in rows(house, kx, "T3")] == ["not run", "not run"]
+
+
+def test_a_header_that_would_be_read_instead_makes_the_measurement_one_of_before(
+    house: Path, kx: Kx
+) -> None:
+    (house / "variants/transpose/export.cuh").write_text("// mine\n")
+    assert [row[4] for row in rows(house, kx, "T3")] == ["changed since", "changed since"]
+    said = "measured before this changed: variants/transpose/export.cuh is read for export.cuh"
+    assert said in kx("log", cwd=house).stdout
+
+
+def forged(root: Path, **instead: object) -> None:
+    """T3's record with other words about its first candidate than its samples give."""
+    for path in (root / "logs/runs/T3").glob("*.measured.json"):
+        values = json.loads(path.read_text())
+        if "ratio" in instead:
+            values["estimate"]["effects"][0] |= instead
+        else:
+            values["candidates"][0]["verdict"] |= instead
+        path.write_text(json.dumps(values))
+
+
+def test_an_estimate_that_the_samples_do_not_give_is_shown_as_such(house: Path, kx: Kx) -> None:
+    kx("log", cwd=house)  # what was found right then is judged again when it is another
+    forged(house, ratio=0.5, low=0.49, high=0.51)
+    assert rows(house, kx, "T3")[0][3:] == ["rows=4: —", "changed since"]
+    words = "its estimate (-50.00%, where its samples give -2.36%)"
+    assert words in kx("log", cwd=house).stdout
+    path = max((house / "logs/runs/T3").glob("*.measured.json"))
+    for command in ("show", "verdict"):
+        assert words in " ".join(kx(command, str(path), cwd=house).stdout.split())
+
+
+def test_a_verdict_that_the_samples_do_not_give_is_shown_as_such(house: Path, kx: Kx) -> None:
+    forged(house, status="REJECTED")
+    assert rows(house, kx, "T3")[0][4] == "changed since"
+    assert "its verdict (REJECTED, where its samples give IMPROVED)" in kx("log", cwd=house).stdout
+
+
+def test_runs_that_did_not_record_their_problem_say_so(house: Path, kx: Kx) -> None:
+    assert "Runs that did not record their problem.py: T1, T2, T3." in kx("log", cwd=house).stdout
+    path = max((house / "logs/runs/T3").glob("*.measured.json"))
+    said = " ".join(kx("show", str(path), cwd=house).stdout.split())
+    assert "This run did not record its problem.py" in said
 
 
 @pytest.mark.slow

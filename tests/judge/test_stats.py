@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from measurements import ARMS, STATE, measurement, recorded, worker
+from support import ROOT
 
 from kernelexp.judge import stats
+from kernelexp.logs import records
 from kernelexp.model.measurement import LOOKS_MAX, Row, TimedArm
 
 
@@ -72,6 +74,23 @@ def test_exchanging_the_two_arms_turns_the_ratio_over(seed):
 
 def test_a_row_without_one_of_the_arms_has_no_ratio():
     assert stats.log_ratio(Row(order=(0, 0), times_us=(1.0, 1.0)), 0, 1) is None
+
+
+def test_a_peer_of_the_same_rows_has_an_interval_as_narrow_as_a_candidates():
+    arms = (*ARMS, TimedArm(name="cuBLAS", role="peer"))
+    rows = [worker(i, (1.0 + 0.0002 * i, 1.0, 1.0, 1.25 + 0.0002 * i)) for i in range(4)]
+    taken = stats.estimate(measurement(rows, arms=arms))
+    (candidate,), (peer,) = taken.effects, taken.peers
+    assert peer.ratio == pytest.approx(1.2503, abs=1e-4)
+    assert peer.processes == candidate.processes == 4
+    assert peer.high - peer.low == pytest.approx(candidate.high - candidate.low, rel=0.3)
+
+
+def test_early_records_have_a_peers_rows_apart():
+    record = records.read_file(records.find(ROOT, "20261121T015301Z"))
+    product, whole = stats.estimate(record.measurement).peers
+    assert (product.arm, whole.arm) == ("torch._scaled_mm, product only", "torch.compile")
+    assert product.ratio == pytest.approx(1.2594, abs=1e-4)
 
 
 def test_the_interval_grows_with_what_processes_differ_by_and_not_with_their_pairs():

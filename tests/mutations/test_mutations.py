@@ -130,5 +130,5 @@ def test_the_documentation_shows_these_figures() -> None:
     outcomes = Counter(expected.outcome(said) for said in expected.read().values())
     cells = [str(outcomes[each] or "") for each in judging.OUTCOMES[:8]]
     row = " | ".join(["| all", str(outcomes.total()), *cells, ""]).replace("  ", " ")
-    page = (ROOT / "warpsim" / "docs" / "emulator.md").read_text()
+    page = (ROOT / "warpsim" / "docs" / "conformance.md").read_text()
     assert page.count(row) == 2, f"{row}: python benchmarks/mutation_rate.py --expected"

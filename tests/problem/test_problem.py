@@ -145,10 +145,19 @@ def test_a_variant_whose_launch_raises_spoils_no_other(scale: Path) -> None:
         Point(axes={**AXES, "width": width}, arch="sm_90a", exports=EXPORTS) for width in (2, 4)
     ]
     said = consult.consult(scale, "scale", points, ["emulated"], separately=True)
-    assert "AssertionError: two" in said.points[0].fault
-    assert (said.points[1].fault, len(said.points[1].launches["emulated"])) == ("", 1)
+    assert "AssertionError: two" in said.points[0].faults["emulated"]
+    assert (said.points[1].faults, len(said.points[1].launches["emulated"])) == ({}, 1)
     with pytest.raises(ConfigurationError, match="AssertionError: two"):
         consult.consult(scale, "scale", points, ["emulated"])
+
+
+def test_a_size_that_is_beyond_a_variant_is_left_out_of_its_launches(scale: Path) -> None:
+    change(scale, ("    count = size", "    assert size['count'] < 9999, 'much'\n    count = size"))
+    point = Point(axes=AXES, arch="sm_90a", exports=EXPORTS)
+    said = consult.consult(scale, "scale", [point], ["full", "emulated"], separately=True)
+    assert said.points[0].launches.keys() == {"emulated"}
+    with pytest.raises(ConfigurationError, match="AssertionError: much"):
+        said.points[0].launch_of("full")
 
 
 def test_a_job_is_its_launches_in_their_order(edited: Edit) -> None:

@@ -156,7 +156,7 @@ def test_a_measured_step_tells_its_change_next_to_its_time() -> None:
     )
     first, *_, last = rows_of(h200, logbook.HISTORY_HEADER)
     assert first[-1].startswith("-39.20%; its baseline is the first")
-    assert last[2:] == ("0.786", "1393", "168", "-6.09%")
+    assert last[2:] == ("0.787", "1392", "168", "-6.09%")
 
 
 def test_a_kernel_without_history_has_no_empty_table() -> None:

@@ -105,6 +105,26 @@ def test_percentages_alone_come_with_the_caveat_too() -> None:
     assert "not in this profile" in caveat
 
 
+def test_stalls_are_worked_out_of_samples_where_no_counter_was_collected() -> None:
+    samples = {"long_scoreboard": 30.0, "wait": 10.0, "selected": 60.0}
+    begin = "smsp__pcsamp_warps_issue_stalled_"
+    figures = {f"{begin}{reason}": count for reason, count in samples.items()}
+    figures["sm__warps_active.avg.pct_of_peak_sustained_active"] = 50.0
+    sampled = ProfiledEvidence(entry="k", figures=figures, device="B200", capability="10.0")
+    values = {each.name: each for each in evaluate(sections.builtin("stalls"), sampled).values}
+    waits = values["long_scoreboard"]
+    assert (waits.value, waits.metric) == (15.0, "stall_long_scoreboard_percent")
+
+
+def test_a_constant_that_the_tensor_pipe_loads_is_not_called_matrix_work() -> None:
+    """ncu counts HFMA2.MMA there; the launch has no MMA."""
+    figures = {"smsp__inst_executed.sum": 1e6, "sm__inst_executed_pipe_tensor.sum": 2048.0}
+    plain = ProfiledEvidence(entry="k", figures=figures, device="H200", capability="9.0")
+    words = _text(evaluate(sections.builtin("pipes"), plain), "other_share")
+    assert "an HFMA2.MMA is no MMA" in words
+    assert "around the MMAs" not in words
+
+
 def _stores(*stores: tuple[str, float]) -> ProfiledEvidence:
     """The published figures with store instructions, each with its excess sectors."""
     instructions = tuple(

@@ -32,8 +32,7 @@ _TABLE = {
     " UIABS UIMNMX USHL USHR UP2UR UR2UP",
     "xu": "MUFU FCHK F2I I2F F2F FRND BREV FLO POPC",
     "fp64": "DADD DMUL DFMA DSETP DMNMX",
-    "tensor tensor_op_hmma": "HMMA QMMA OMMA",
-    "tensor_op_hmma": "HFMA2.MMA HFMA2_MMA",
+    "tensor tensor_op_hmma": "HMMA QMMA OMMA HFMA2.MMA HFMA2_MMA",
     "tensor tensor_op_imma": "IMMA BMMA",
     "tensor tensor_op_dmma": "DMMA",
     "tensor tensor_op_hmma tensor_op_gmma": "HGMMA QGMMA",
@@ -85,7 +84,8 @@ def group(opcode: str, text: str, sm: int) -> str:
     """The one of GROUPS that an instruction is listed under; arguments as for pipes()."""
     if opcode.partition(".")[0] not in _PIPES_OF:
         return UNKNOWN
-    return next(iter(pipes(opcode, text, sm)), NONE)
+    found = pipes(opcode, text, sm)
+    return found[-1] if opcode.startswith("HFMA2") else next(iter(found), NONE)
 
 
 def known() -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 import sys
 import threading
 import time
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 CONNECT_S = 20.0
 LOOK_S = 2.0
 """How often it is looked whether there is a worker left."""
-ALONE_S = 60.0
+ALONE_S = 20.0
 """How long an order waits where no worker could take it: a nanny starts one again in seconds."""
 SLOTS_MAX = 256
 
@@ -54,8 +55,10 @@ def connect(address: str) -> Iterator[Cluster]:
             "--scheduler needs Dask: pip install 'kernelexp[dask]' into the environment of "
             f"{sys.executable}."
         ) from None
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what fails is said in a sentence
+    for name in ("distributed", "tornado", "asyncio"):  # what fails is said in a sentence
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
+        _require_answer(address)
         client = Client(address, timeout=CONNECT_S, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
         raise EnvironmentFault(
@@ -68,6 +71,16 @@ def connect(address: str) -> Iterator[Cluster]:
         client.close(timeout=5)
 
 
+def _require_answer(address: str) -> None:
+    """TimeoutError where a port takes the connection and says nothing, on which Dask waits."""
+    host, _, port = address.removeprefix("tcp://").rpartition(":")
+    if "://" in address.removeprefix("tcp://") or not port.isdecimal():
+        return  # of another protocol: Dask's own limit
+    with socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S) as connection:
+        if not connection.recv(1):
+            raise TimeoutError
+
+
 class Cluster:
     """Builds and emulates on any worker, measures on those that announce the architecture."""
 
@@ -75,6 +88,8 @@ class Cluster:
         self._client, self._address = client, address
         self._lock = threading.Lock()
         self._sources: dict[Path, str] = {}
+        self._left_alone = False
+        """Whether an order has waited in vain for a worker: the next ones do not wait again."""
         self._seen: tuple[float, Mapping[str, Any]] = (0.0, {})
 
     # ---- what an executor does -------------------------------------------------------------------
@@ -183,7 +198,11 @@ class Cluster:
             except TimeoutError:
                 fitting = [w for w in self._workers().values() if arch is None or arch in _archs(w)]
                 alone_since = None if fitting else alone_since or time.monotonic()
-                if alone_since is not None and time.monotonic() - alone_since > ALONE_S:
+                if fitting:
+                    self._left_alone = False
+                longest = 0.0 if self._left_alone else ALONE_S
+                if alone_since is not None and time.monotonic() - alone_since >= longest:
+                    self._left_alone = True
                     future.cancel()
                     what = f"worker with {arch}" if arch else "worker"
                     raise EnvironmentFault(

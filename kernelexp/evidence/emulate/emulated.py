@@ -224,9 +224,10 @@ def _emulate(
     problem = consult.limit(limits.problem_s)
     job = jobs.emulation(root, arm, wanted.size, problem, whole, wanted.schedules, isa)
     kinds = ("lines", "emulated") if isa == "ptx" else ("lines", "instructions", "emulated")
-    place = _place(root, wanted)
     emulated = emulator(job)
     files.refuse_changes(root, arm.kernel, before, f"while {label} was emulated")
+    files.note(root, arm.kernel, emulated.used)
+    place = _place(root, wanted)  # by what problem.py is now known to read
     evidence = msgspec.structs.replace(
         emulated.evidence,
         emulator=version(),
@@ -259,7 +260,7 @@ def execute(job: EmulationJob) -> Emulated:
 
 def _digest(root: Path, kernel: str) -> str:
     """Of what the evidence depends on besides the PTX: problem.py, its checks, the emulator."""
-    return hashlib.sha256(f"{_own()} {files.digests(root, kernel)}".encode()).hexdigest()[:12]
+    return hashlib.sha256(f"{_own()} {files.key(root, kernel)}".encode()).hexdigest()[:12]
 
 
 @functools.cache

@@ -19,7 +19,7 @@ import msgspec
 from kernelexp.evidence.code import sass_lines
 from kernelexp.evidence.emulate import emulated_costs as costs
 from kernelexp.evidence.emulate.emulated_costs import InstructionCost, LineCost
-from kernelexp.evidence.measure import results, tensors
+from kernelexp.evidence.measure import doubts, results, tensors
 from kernelexp.model.arm import (
     EmulatedEvidence,
     EmulatedFinding,
@@ -31,8 +31,10 @@ from kernelexp.model.axes import AxisValue
 from kernelexp.model.errors import ConfigurationError, UsageError
 from kernelexp.model.measurement import ArrayResult
 from kernelexp.model.problem import Problem, Size, Tensors, Tolerance
+from kernelexp.project.problem import reads
 from kernelexp.project.problem.consult import require_size
 from kernelexp.project.problem.loader import load
+from kernelexp.project.problem.reads import Used
 from kernelexp.system.process import confine, isolated
 from kernelexp.system.process.isolated import TimeLimit, Watch
 from warpsim.launch import Launch, of_entries
@@ -88,6 +90,8 @@ class Emulated(msgspec.Struct, frozen=True, kw_only=True):
     lines: tuple[LineCost, ...] = ()
     instructions: tuple[InstructionCost, ...] = ()
     """Of SASS, those that were executed."""
+    used: Used = Used()
+    """What problem.py read."""
 
 
 def emulate(job: EmulationJob, watch: Watch) -> Emulated:
@@ -103,7 +107,8 @@ def emulate(job: EmulationJob, watch: Watch) -> Emulated:
         with contextlib.suppress(OSError):  # a folder that forbids execution: NumPy will do
             emulator.load_compiled(Path(job.native))
     try:
-        return _emulate(_load(job), job, watch)
+        found = _emulate(_load(job), job, watch)
+        return msgspec.structs.replace(found, used=reads.used(Path(job.root), job.kernel))
     except emulator.REFUSALS as fault:
         isa: Isa = "sass" if job.cubin else "ptx"
         return Emulated(evidence=EmulatedEvidence(size=job.size, isa=isa, unsupported=str(fault)))
@@ -211,6 +216,7 @@ class _Case(msgspec.Struct, frozen=True, kw_only=True):
     """Outputs and workspaces that hold nothing before the launch."""
     launches: tuple[Launch, ...]
     tolerance: Tolerance
+    doubts: tuple[str, ...]
 
 
 def _prepare(problem: Problem, job: EmulationJob) -> _Case:
@@ -222,6 +228,7 @@ def _prepare(problem: Problem, job: EmulationJob) -> _Case:
     workspaces = problem.workspaces(job.axes, size, job.exports)
     tensors.check_names(problem, others, given, outputs, workspaces)
     written = {**outputs, **workspaces}
+    tolerance = problem.tolerance(size, job.arch, job.axes)
     launches = problem.launches(job.axes, size, job.exports)
     return _Case(
         size_name=job.size,
@@ -232,7 +239,8 @@ def _prepare(problem: Problem, job: EmulationJob) -> _Case:
         workspaces=tensors.allocate(workspaces),
         unwritten=tuple(x for x, a in written.items() if x not in others and not a.zero),
         launches=tuple(of_entries(launch, job.entries) for launch in launches),
-        tolerance=problem.tolerance(size, job.arch, job.axes),
+        tolerance=tolerance,
+        doubts=tuple(doubts.find(problem, size, job.seed, inputs, outputs, tolerance)),
     )
 
 
@@ -268,6 +276,8 @@ def _evidence(
         outputs=_digests(case.outputs),
         schedules=tuple(str(result.schedule) for result in runs),
         arrays=checked,
+        tolerance={name: getattr(case.tolerance, name) for name in ("rtol", "atol", "of_rms")},
+        doubts=case.doubts,
         changed=changed,
         differing=compared.differing,
         varying=compared.varying,

@@ -72,7 +72,7 @@ class InputSet:
     Arms share the workspaces of one name, shape and type too.
 
     Sharing is on purpose: on an H200, one kernel reading 200 MB at two addresses differed from
-    itself by 0.2 to 0.3%, by the same amount in every process (docs/methodology.md). Arms whose
+    itself by 0.2 to 0.3%, by the same amount in every process (docs/verdicts.md). Arms whose
     `arrange` gives the same tensor share that too; what they can't share is moved about at random.
 
     What a launch read and wrote is checked in check rounds, each on new random values at the same

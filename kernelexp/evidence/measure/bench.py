@@ -21,12 +21,12 @@ from kernelexp.evidence.measure.gpu_timing import (
     time_share,
     warm_up,
 )
-from kernelexp.evidence.measure.job import Turn, WorkerJob
+from kernelexp.evidence.measure.job import PREPARING_PEERS, Turn, WorkerJob
 from kernelexp.evidence.measure.placement import Placement
 from kernelexp.evidence.measure.reference import Reference
 from kernelexp.evidence.measure.results import compare
 from kernelexp.judge.outputs import describe_wrong
-from kernelexp.model.measurement import ArrayCheck, Block, Check, Row, Worker
+from kernelexp.model.measurement import ArrayCheck, Block, Check, Worker
 from kernelexp.model.problem import Problem
 from kernelexp.system.device import Monitor
 
@@ -42,7 +42,6 @@ SETS_CHECKED = 3
 ARMS_PER_CHECKED_SET = 6
 ARMS_PER_TIMING = 8
 FEW_ROWS = 8
-PEER_ROWS_S = 0.5
 ESTIMATE_ROWS = 3
 POLL_S = 0.0001
 
@@ -105,8 +104,14 @@ class Bench:
         return self._job.job.arms[index].arm.name
 
     @property
-    def _timed(self) -> list[int]:
+    def _own(self) -> list[int]:
+        """All arms but the peers: what is decided about."""
         return self._with_roles("baseline", "placebo", "candidate")
+
+    @property
+    def _timed(self) -> list[int]:
+        """Peers meet the same heat as all other arms, in the same rows."""
+        return list(self._placed.arms)
 
     def _with_roles(self, *roles: str) -> list[int]:
         return [index for index, arm in self._placed.arms.items() if arm.arm.role in roles]
@@ -143,7 +148,6 @@ class Bench:
             warmth = warm_up(timer, timer.dense(self._timed))
         self._say("timing")
         blocks = self._time(timer, monitor, warmth.rows_per_block)
-        peer_rows = self._time_peers(timer)
         self._say("checking")
         self._check_round(timer, "after")
         return Worker(
@@ -156,7 +160,6 @@ class Bench:
             drift=round(warmth.drift, 6),
             blocks=tuple(blocks),
             checks=tuple(self._checks),
-            peer_rows=peer_rows,
         )
 
     def _load(self) -> None:
@@ -229,7 +232,7 @@ class Bench:
             for index in arms:
                 before = chosen.fingerprint(self.name(index))
                 with self._launches():
-                    timer.until(self._timed, index, turn)
+                    timer.until(self._own, index, turn)
                 self.current = self.name(index)
                 self._hold_against(reference, chosen, before, when)
             self.current = ""
@@ -266,18 +269,21 @@ class Bench:
         the strides of slow arms."""
         import torch
 
-        for index in self._with_roles("peer"):  # the others were launched to be checked
-            self.current = self.name(index)
-            self._launch(index, 0)
-        self.current = ""
+        self._prepare_peers()
+        own = self._own
         # Through a sampler: after a flush the launch is queued before the GPU comes to it, while
         # alone it is timed together with the 20 us that Python takes to launch.
         probe = Timer(self._sampler(1), self._rng, self._options.launch_timeout_s)
         with self._launches():
             rows = probe.rows(self._timed, 1)
-            probe.strides = strides(rows[0]) if self._options.race else {}
+            slow = strides(rows[0], own)
+            peers = self._with_roles("peer")
+            probe.strides = {
+                arm: stride for arm, stride in slow.items() if self._options.race or arm in peers
+            }
             rows += probe.rows(probe.dense(self._timed), ESTIMATE_ROWS - 1)
-        rough = min(min(row.times_us) for row in rows)
+        pairs = [pair for row in rows for pair in zip(row.order, row.times_us, strict=True)]
+        rough = min(time_us for arm, time_us in pairs if arm in own)
         free = torch.cuda.mem_get_info()[0]
         hot = self._options.l2 == "hot"
         chosen = choose(rough, self._placed.sets[0].bytes(), free, hot)
@@ -285,6 +291,16 @@ class Bench:
             self._placed.add_set(self._draw_seed())
         self._placed.anew(self._rng)
         return chosen.launches_per_sample, dict(probe.strides)
+
+    def _prepare_peers(self) -> None:
+        """The first call of each, in which it may compile itself; others ran to be checked."""
+        if peers := self._with_roles("peer"):
+            self._say(PREPARING_PEERS)
+            for index in peers:
+                self.current = self.name(index)
+                self._launch(index, 0)
+            self.current = ""
+            self._say("warming up")
 
     def _sampler(self, launches_per_sample: int) -> Sampler:
         calls = self._placed.calls(len(self._job.job.arms))
@@ -295,10 +311,10 @@ class Bench:
     def _time(self, timer: Timer, monitor: Monitor, rows_per_block: int) -> list[Block]:
         """Blocks until their rows have filled the time asked for, check rounds among them.
 
-        What arms take that sit out rows is not counted.
+        What peers take, and arms that sit out rows, is not counted.
         """
         blocks: list[Block] = []
-        dense = timer.dense(self._timed)
+        dense, counted = timer.dense(self._timed), timer.dense(self._own)
         timing_s, checks = self._extent()
         spent, checked, rows_timed = 0.0, 0, 0
         timer.begin()
@@ -316,7 +332,7 @@ class Bench:
             begun = time.monotonic()
             with self._launches():
                 rows = timer.rows(self._timed, rows_per_block)
-            spent += (time.monotonic() - begun) * time_share(rows, dense)
+            spent += (time.monotonic() - begun) * time_share(rows, counted)
             rows_timed += len(rows)
             blocks.append(Block(before=before, after=monitor.read(), rows=rows))
         return blocks
@@ -326,21 +342,9 @@ class Bench:
         timing_s, checks = self._options.timing_s, self._options.checks_during
         if not self._options.race:
             return timing_s, checks
-        many = len(self._timed) / ARMS_PER_TIMING
+        many = len(self._own) / ARMS_PER_TIMING
         return timing_s * max(1.0, many), min(checks, 1) if many > 1 else checks
 
     def _too_few(self, rows: int, filled: float) -> bool:
         """Whether a race's long rows, which fill the time soon, are too few for a median."""
         return self._options.race and rows < FEW_ROWS and filled < 3.0
-
-    def _time_peers(self, timer: Timer) -> tuple[Row, ...]:
-        peers = self._with_roles("peer")
-        if not peers:
-            return ()
-        baseline = self._with_roles("baseline")
-        rows: list[Row] = []
-        timer.rows([*baseline, *peers], 2)
-        end = time.monotonic() + PEER_ROWS_S
-        while time.monotonic() < end:
-            rows += timer.rows([*baseline, *peers], 4)
-        return tuple(rows)

@@ -6,7 +6,7 @@ import math
 import random
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -26,7 +26,7 @@ DRIFT = 0.005
 WARM_UP_MAX_S = 1.5
 POLL_S = 0.0001
 # In a race, an arm that takes longer than so many times the fastest sits out rows, so that its
-# share of the time is at most that of so many fast ones.
+# share of the time is at most that of so many fast ones. So does a peer, race or not.
 SLOW = 4.0
 # Other arms in a row that ends with a launch to be checked: what ran before is any of them.
 COMPANIONS = 3
@@ -141,12 +141,13 @@ class GraphSampler:
         return TimedLaunch(arm=arm, start=start, end=end)
 
 
-def strides(row: Row) -> dict[int, int]:
-    """How many rows to one that a slow arm takes part in, for the arms that are slow in `row`."""
+def strides(row: Row, among: Collection[int]) -> dict[int, int]:
+    """How many rows to one that a slow arm takes part in, for the arms that are slow in `row` by
+    the fastest of `among`."""
     times: dict[int, float] = {}
     for arm, time_us in zip(row.order, row.times_us, strict=True):
         times[arm] = min(time_us, times.get(arm, time_us))
-    limit = SLOW * min(times.values())
+    limit = SLOW * min(time_us for arm, time_us in times.items() if arm in among)
     return {arm: math.ceil(each / limit) for arm, each in times.items() if each > limit}
 
 

@@ -9,6 +9,10 @@ import msgspec
 from kernelexp.model.measurement import Check, Device, Failure, Options, TimedArm, Worker
 from warpsim.launch import Launch
 
+PREPARING_PEERS = "preparing peers"
+"""The phase of a process in which its peers are called first: a minute where they compile
+themselves. A measurement's budget does not count it."""
+
 
 class ArmJob(msgspec.Struct, frozen=True, kw_only=True):
     """An arm to time: a cubin with its launches, or, without any, the peer of the arm's name.

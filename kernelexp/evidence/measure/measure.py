@@ -17,6 +17,7 @@ import msgspec
 
 from kernelexp.evidence.measure import journals
 from kernelexp.evidence.measure.job import (
+    PREPARING_PEERS,
     Answer,
     Failed,
     Finished,
@@ -184,7 +185,7 @@ class _Processes:
             process=process,
             seed=self._rng.randrange(1 << 31),
             load_order=self._next_order(process),
-            with_peers=self._options.peers and process == 0,
+            with_peers=self._options.peers and process < self._options.processes,
             parent=os.getpid(),
         )
         (folder / JOB).write_bytes(msgspec.json.encode(job))
@@ -214,8 +215,9 @@ class _Processes:
                 shown = len(phases)
                 self._say(phases[-1])
             time.sleep(POLL_S)
-        self._turns_s.append(time.monotonic() - begun)
+        took, prepared = time.monotonic() - begun, self._preparing_s()
         self._take_answers(worker)
+        self._turns_s.append(took - (self._preparing_s() - prepared))
         if self._journal:
             journals.save(self._journal, self._timed())
         self._say("between processes")
@@ -309,7 +311,8 @@ class _Processes:
             return True
         share = next_share(self._so_far, self._left_out)
         budget_s = self._options.budget_s
-        spent = is_budget_spent(self._elapsed_s(), self._turns_s, budget_s, share)
+        elapsed_s = self._elapsed_s() - self._preparing_s()
+        spent = is_budget_spent(elapsed_s, self._turns_s, budget_s, share)
         return bool(self._so_far.workers) and spent
 
     def _take_look(self) -> bool:
@@ -320,6 +323,10 @@ class _Processes:
         seen = self._on_look(self._so_far)
         self._add(departures=(*self._so_far.departures, *seen.leaving))
         return seen.done or len(self._so_far.looks) == looks_max(self._options)
+
+    def _preparing_s(self) -> float:
+        """How long peers took to get ready, which is nobody's budget."""
+        return sum(worker.phases_s.get(PREPARING_PEERS, 0.0) for worker in self._so_far.workers)
 
     def _elapsed_s(self) -> float:
         return time.monotonic() - self._begun

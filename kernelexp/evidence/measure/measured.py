@@ -35,12 +35,17 @@ class Measuring(msgspec.Struct, frozen=True, kw_only=True):
     options: Options = Options()
     margin: float = 0.01
     size: str = SIZE
+    """Empty: that of the experiment, which at() puts in."""
     budget_s: float | None = None
     """Instead of that of the options; None: 30 s, and 5 s for each candidate after the first."""
     goal: racing.Goal = "verdicts"
     """What several candidates are raced for."""
     journals: Path | None = None
     """A folder for the samples of what is under way; None: a measurement that is killed is lost."""
+
+    def at(self, size: str) -> Measuring:
+        """At the size that an experiment names, where none is given; else at the full one."""
+        return msgspec.structs.replace(self, size=self.size or size or SIZE)
 
     def of_arms(self, count: int) -> Options:
         """The options for so many arms, the baseline among them."""
@@ -84,6 +89,7 @@ class MeasurementTaken(msgspec.Struct, frozen=True, kw_only=True):
 
     measurement: Measurement
     flops: int
+    bytes: int = 0
     """Of one launch; 0 where the problem does not say."""
     journals: tuple[Path, ...] = ()
     """To be removed once the measurement is kept."""
@@ -140,7 +146,12 @@ def take(
     taken = answerer(question, journal, on_progress)
     work = answer.work.get(size)
     journals = (journal,) if journal else ()
-    return MeasurementTaken(measurement=taken, flops=work.flops if work else 0, journals=journals)
+    return MeasurementTaken(
+        measurement=taken,
+        flops=work.flops if work else 0,
+        bytes=work.bytes if work else 0,
+        journals=journals,
+    )
 
 
 def _jobs(

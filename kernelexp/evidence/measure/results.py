@@ -58,7 +58,9 @@ class _Tally:
         self._name, self._tensor = name, as_numbers(tensor)
         tensor = self._tensor
         self._wrong = self._unwritten = 0
-        self._zeros_pass, self._wants_more, self._wants_finite = True, False, False
+        self._zeros_pass, self._halves_pass, self._wants_more = True, True, False
+        self._wants_finite = False
+        self._least, self._most = math.inf, -math.inf
         self._worst = self._error2 = self._want2 = 0.0
         self._samples: list[_Sample] = []
         shape = tensor.shape
@@ -91,6 +93,10 @@ class _Tally:
         self._wants_more |= bool(want.any())
         finite = torch.isfinite(want)
         self._wants_finite |= bool(finite.any())
+        if self._wants_finite:
+            self._least = min(self._least, float(torch.where(finite, want, math.inf).min()))
+            self._most = max(self._most, float(torch.where(finite, want, -math.inf).max()))
+        self._halves_pass &= bool((want.abs() / 2 <= bound).logical_or_(~finite).all())
         self._zeros_pass &= bool((want.abs() <= bound).logical_and_(finite).all())
         error = (values - want).abs_()
         if is_long(got.dtype) and is_long(exact.dtype):
@@ -178,11 +184,17 @@ class _Tally:
     def _lax(self) -> str:
         if not self._wants_finite:
             return "not one finite value is wanted"
-        if self._zeros_pass and self._wants_more:
+        if not self._wants_more:
+            return "zeros would be right too: every value that is wanted is 0"
+        if self._zeros_pass:
             return (
                 "zeros would be right too: the tolerance is at least as large as every value that "
                 "is wanted"
             )
+        if self._halves_pass:
+            return "half of each value would be right too: the tolerance is that large"
+        if self._least == self._most and self._tensor.numel() > 1:
+            return f"a constant would be right too: every value that is wanted is {self._least:g}"
         return ""
 
     def _where(self) -> str:

@@ -77,6 +77,10 @@ class EmulatedEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     schedule."""
     schedules: tuple[str, ...] = ()
     arrays: tuple[ArrayResult, ...] = ()
+    tolerance: dict[str, float] = {}
+    """What the outputs were held to, by the names of problem.py's Tolerance."""
+    doubts: tuple[str, ...] = ()
+    """Why being right says little, as clauses: inputs that ignore their seed, or are all equal."""
     changed: tuple[str, ...] = ()
     """Inputs that the kernel wrote to."""
     differing: tuple[str, ...] = ()

@@ -24,11 +24,12 @@ class MeasuredEvidence(msgspec.Struct, frozen=True, kw_only=True):
     device: str
     size: str
     time_us: float | None
-    """The median over all samples; None where a program was judged by a figure that is no time."""
+    """Of the baseline the median over all samples, of another arm that median times the ratio of
+    their pairs; None where a program was judged by a figure that is no time."""
     low_us: float | None
-    """5th percentile."""
+    """5th percentile of the arm's samples, scaled as its time is."""
     high_us: float | None
-    """95th percentile."""
+    """95th percentile, scaled alike."""
     flops: int = 0
     """Useful FLOPs of a launch; 0 where the problem does not say."""
     effect: Effect | None = None

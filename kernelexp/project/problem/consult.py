@@ -8,8 +8,10 @@ from pathlib import Path
 import msgspec
 
 from kernelexp.model.axes import AxisValue
-from kernelexp.model.errors import UsageError
+from kernelexp.model.errors import ConfigurationError, UsageError
 from kernelexp.model.problem import Budget, Work
+from kernelexp.project.problem import files
+from kernelexp.project.problem.reads import Used
 from kernelexp.system.process import isolated
 from kernelexp.system.process.isolated import TimeLimit
 from warpsim.launch import Launch
@@ -38,7 +40,8 @@ class ProblemQuestion(msgspec.Struct, frozen=True, kw_only=True):
     points: tuple[Point, ...]
     launches_of: tuple[str, ...]
     separately: bool
-    """Whether a point whose launches can't be had says so, instead of ending the whole answer."""
+    """Whether launches of a size that can't be had are left out, with why, instead of ending the
+    whole answer."""
     limit: TimeLimit
 
 
@@ -52,8 +55,14 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     launches: dict[str, tuple[Launch, ...]] = {}
     """By the name of the size: those of a job in their order."""
     tiles: dict[str, int] = {}
-    fault: str = ""
-    """Why the launches can't be had."""
+    faults: dict[str, str] = {}
+    """Why those of a size can't be had, by its name."""
+
+    def launch_of(self, size: str) -> tuple[Launch, ...]:
+        """ConfigurationError where there is none of this size."""
+        if size not in self.launches:
+            raise ConfigurationError(self.faults.get(size, f"there is no launch of size {size!r}."))
+        return self.launches[size]
 
 
 class Consulted(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,6 +74,7 @@ class Consulted(msgspec.Struct, frozen=True, kw_only=True):
     work: dict[str, Work]
     """By the name of the size; empty where the problem does not say."""
     points: tuple[Facts, ...]
+    used: Used = Used()
 
 
 def consult(
@@ -79,7 +89,7 @@ def consult(
     """Reasons against and budget of each point without exports; launches of the sizes
     `launches_of`, and their tiles, of each point with exports.
 
-    ConfigurationError for a fault of problem.py, but for one that is a point's own where they are
+    ConfigurationError for a fault of problem.py, but for one of a point's launches where they are
     to be had `separately`; UsageError for a size that it does not have.
     """
     question = ProblemQuestion(
@@ -92,7 +102,9 @@ def consult(
     )
     name = f"variants/{kernel}/problem.py"
     worker = "kernelexp.project.problem.worker"
-    return isolated.call(worker, question, Consulted, name, (question.limit,))
+    answer = isolated.call(worker, question, Consulted, name, (question.limit,))
+    files.note(root, kernel, answer.used)
+    return answer
 
 
 def require_size(kernel: str, sizes: Iterable[str], size: str) -> None:

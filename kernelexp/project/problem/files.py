@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from kernelexp.model.errors import ConfigurationError
+from kernelexp.project.problem import reads
+from kernelexp.system import ownfiles
 
 # The compiler says which sources it read; prose is for people, and copies are an editor's.
 _OTHERS = (".cu", ".cuh", ".h", ".hpp", ".inl", ".md", ".rst", "~", "#")
@@ -42,8 +44,34 @@ def _below(folder: Path, within: tuple[Path, ...], above: frozenset[Path]) -> It
 
 
 def digests(root: Path, kernel: str) -> dict[str, str]:
-    """SHA-256 of each of them, by path from the root."""
+    """SHA-256 of each of them, and of the modules of the repository that were read with them, by
+    path from the root."""
+    own = _own(root, kernel)
+    others = (name for name in reads.noted(root, kernel, own).files if ownfiles.is_own(root, name))
+    return own | {name: _sha256(root / name) for name in others if (root / name).is_file()}
+
+
+def _own(root: Path, kernel: str) -> dict[str, str]:
     return {path.relative_to(root).as_posix(): _sha256(path) for path in find(root, kernel)}
+
+
+def environment(root: Path, kernel: str) -> dict[str, str]:
+    """SHA-256 of the environment variables that problem.py reads, by name."""
+    names = reads.noted(root, kernel, _own(root, kernel)).environment
+    return {name: reads.value_digest(name) for name in names}
+
+
+def key(root: Path, kernel: str) -> str:
+    """All that problem.py's answers depend on, as far as it is known."""
+    found = reads.noted(root, kernel, _own(root, kernel))
+    outside = {name: _sha256(Path(name)) for name in found.files if Path(name).is_file()}
+    known = digests(root, kernel)
+    return f"{known} {environment(root, kernel)} {outside}" if found != reads.Used() else f"{known}"
+
+
+def note(root: Path, kernel: str, used: reads.Used) -> None:
+    """Keeps what a process that ran problem.py read."""
+    reads.note(root, kernel, _own(root, kernel), used)
 
 
 def _sha256(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""Imports a problem.py, and the modules next to it, from their text alone.
+"""Imports a problem.py, and what it imports that is not installed, from their text alone.
 
 Python takes a compiled file in __pycache__ for a source that has the same time and size. A source
 that was restored with its time, or edited twice in a second, can have both and be another one.
@@ -18,6 +18,8 @@ from importlib.machinery import (
 from pathlib import Path
 from types import CodeType, ModuleType
 
+from kernelexp.project.problem import reads
+
 
 class _Loader(SourceFileLoader):
     def get_code(self, fullname: str) -> CodeType:
@@ -34,6 +36,7 @@ def prepare(path: Path, title: str) -> ModuleType | None:
     spec = importlib.util.spec_from_file_location(title, path, loader=_Loader(title, str(path)))
     if spec is None or not path.is_file():
         return None
+    reads.begin()
     module = importlib.util.module_from_spec(spec)
     sys.modules[title] = module
     _look_in(path.parent)
@@ -53,7 +56,7 @@ def _look_in(folder: Path) -> None:
     sys.path.insert(0, str(folder))
 
     def finder(path: str) -> FileFinder:
-        if not Path(path).is_relative_to(folder):
+        if reads.is_installed(f"{path}/") or not Path(path).is_dir():
             raise ImportError
         return FileFinder(
             path, (ExtensionFileLoader, EXTENSION_SUFFIXES), (_Loader, SOURCE_SUFFIXES)
@@ -61,5 +64,5 @@ def _look_in(folder: Path) -> None:
 
     sys.path_hooks.insert(0, finder)
     for each in list(sys.path_importer_cache):
-        if Path(each).is_relative_to(folder):
+        if not reads.is_installed(f"{each}/"):
             del sys.path_importer_cache[each]

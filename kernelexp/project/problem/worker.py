@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
+
 from kernelexp.model.errors import ConfigurationError
 from kernelexp.model.problem import Problem
-from kernelexp.project.problem import consult, loader
+from kernelexp.project.problem import consult, loader, reads
 from kernelexp.project.problem.consult import Consulted, Facts, Point, ProblemQuestion
 from kernelexp.system.process import isolated
 from kernelexp.system.process.isolated import Watch
+from warpsim.launch import Launch
 
 
 def answer(question: ProblemQuestion, watch: Watch) -> Consulted:
@@ -19,7 +22,7 @@ def answer(question: ProblemQuestion, watch: Watch) -> Consulted:
         for size in question.launches_of:
             consult.require_size(question.kernel, problem.sizes, size)
         works = {name: problem.work(size) for name, size in problem.sizes.items()}
-        return Consulted(
+        answered = Consulted(
             kernel=question.kernel,
             sizes={name: dict(size) for name, size in problem.sizes.items()},
             peers=problem.peer_names,
@@ -31,6 +34,8 @@ def answer(question: ProblemQuestion, watch: Watch) -> Consulted:
                 for point in question.points
             ),
         )
+    used = reads.used(Path(question.root), question.kernel)
+    return msgspec.structs.replace(answered, used=used)
 
 
 def _rules(problem: Problem, point: Point) -> Facts:
@@ -45,25 +50,24 @@ def _rules(problem: Problem, point: Point) -> Facts:
 def _try_launches(
     problem: Problem, point: Point, exports: dict[str, int], question: ProblemQuestion
 ) -> Facts:
-    try:
-        return _launches(problem, point, exports, question.launches_of)
-    except ConfigurationError as error:
-        if not question.separately:
-            raise
-        return Facts(fault=str(error))
-
-
-def _launches(
-    problem: Problem, point: Point, exports: dict[str, int], names: tuple[str, ...]
-) -> Facts:
-    sizes = {name: problem.sizes[name] for name in names}
-    tiles = {name: problem.tiles(point.axes, size, exports) for name, size in sizes.items()}
-    return Facts(
-        launches={
-            name: problem.launches(point.axes, size, exports) for name, size in sizes.items()
-        },
-        tiles={name: count for name, count in tiles.items() if count is not None},
-    )
+    """A size may be beyond one variant, as heads of 128 columns are beyond room for 64."""
+    launches: dict[str, tuple[Launch, ...]] = {}
+    tiles: dict[str, int] = {}
+    faults: dict[str, str] = {}
+    for name in question.launches_of:
+        size = problem.sizes[name]
+        try:
+            launches[name] = problem.launches(point.axes, size, exports)
+            count = problem.tiles(point.axes, size, exports)
+        except ConfigurationError as error:
+            if not question.separately:
+                raise
+            launches.pop(name, None)
+            faults[name] = str(error)
+            continue
+        if count is not None:
+            tiles[name] = count
+    return Facts(launches=launches, tiles=tiles, faults=faults)
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from kernelexp.facts import derived
 from kernelexp.model.arm import ProfiledEvidence, ProfiledInstruction
 from kernelexp.project.sections import formula, units
 from kernelexp.project.sections.check import PLACEHOLDER
@@ -138,7 +139,8 @@ def _figure(name: str, wanted: SectionMetric, evidence: ProfiledEvidence, family
     value = msgspec.structs.replace(_row(name, wanted), metric=metric)
     if not metric:
         return msgspec.structs.replace(value, missing=f"{family} has no such counter")
-    figure = evidence.figures.get(metric)
+    metric, figure = _read(metric, evidence)
+    value = msgspec.structs.replace(value, metric=metric)
     if isinstance(figure, int | float) and math.isfinite(figure):
         unit = wanted.unit or units.base(evidence.units.get(metric, ""))
         return msgspec.structs.replace(value, value=float(figure), unit=unit)
@@ -149,6 +151,15 @@ def _figure(name: str, wanted: SectionMetric, evidence: ProfiledEvidence, family
     )
     why = "ncu could not collect it" if refused else "not in this profile"
     return msgspec.structs.replace(value, missing=why)
+
+
+def _read(metric: str, evidence: ProfiledEvidence) -> tuple[str, float | str | None]:
+    """A figure with its name: ncu's, else what is worked out of others of the profile."""
+    if metric not in evidence.figures and (other := derived.substitute(metric)):
+        figures = {**dict(derived.derive(evidence.figures)), **evidence.figures}
+        if other in figures:
+            return other, figures[other]
+    return metric, evidence.figures.get(metric)
 
 
 def _name_on(wanted: SectionMetric, evidence: ProfiledEvidence, family: str) -> str:

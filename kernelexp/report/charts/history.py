@@ -14,7 +14,9 @@ from kernelexp.report.charts.chart import ChartAxis, Mark, Plot, Series
 from kernelexp.report.log.log import KernelLog, time_of
 
 _RATE = "published_tflops"
-_MEASURED = "Median of all samples; the bar is from the 5th to the 95th percentile."
+_MEASURED = (
+    "The baseline's median times the change of the step; the bar spans the 5th to 95th percentile."
+)
 _PUBLISHED = "As published; a bar is a published range."
 
 

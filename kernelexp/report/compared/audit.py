@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from kernelexp.dossier.dossiers import Dossier
 from kernelexp.facts import metrics
 from kernelexp.judge.expectations import command
 from kernelexp.judge.ranking import Group
@@ -16,7 +17,7 @@ from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, Cell, Heading, Items, Span, paragraph, table
 from kernelexp.report.log import decisions, logbook
 from kernelexp.report.log.log import KernelLog
-from kernelexp.services.auditing import FLOOR, STALLS, TABLES, Audit, Peer, Side, smem_limit
+from kernelexp.services.auditing import FLOOR, STALLS, TABLES, Audit, Peer, smem_limit
 
 BLANK = "TO WRITE"
 """What marks a blank; `grep` finds those that are left."""
@@ -70,30 +71,33 @@ def to_values(found: Audit, date: str) -> Audited:
     )
 
 
-def _side_values(side: Side) -> AuditedSide:
+def _side_values(side: Dossier) -> AuditedSide:
     return AuditedSide(
-        label=side.label,
+        label=side.point,
         axes=side.variant.axes,
         measured=side.arm.measured,
         published=side.arm.published,
         resources=side.arm.build.resources if side.arm.build else None,
-        sources=tuple(side.subject.about),
-        changed_since=side.changed,
+        sources=side.sources,
+        changed_since=_changed(side),
     )
+
+
+def _changed(side: Dossier) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*side.changed, *side.profile_changed)))
 
 
 def render(found: Audit, log: KernelLog | None, date: str) -> Iterator[Block]:
     """For a terminal or as markdown."""
     yield Heading(f"Performance audit — {date}")
-    yield paragraph(f"Kernel: {found.kernel}@{found.arch} ({found.after.label})")
-    yield paragraph(f"Compared with: {found.before.label}")
+    yield paragraph(f"Kernel: {found.kernel}@{found.arch} ({found.after.point})")
+    yield paragraph(f"Compared with: {found.before.point}")
     yield paragraph(f"Problem: {found.problem}.")
     for side in (found.before, found.after):
-        if side.subject.about:
-            yield paragraph(f"{side.label}: {'; '.join(side.subject.about)}", style="dim")
-        if side.changed:
-            changed = ", ".join(side.changed)
-            yield paragraph(f"{side.label}: taken before this changed: {changed}.", style="warn")
+        if side.sources:
+            yield paragraph(f"{side.point}: {'; '.join(side.sources)}", style="dim")
+        if changed := ", ".join(_changed(side)):
+            yield paragraph(f"{side.point}: taken before this changed: {changed}.", style="warn")
     for warning in found.warnings:
         yield paragraph(f"warning: {warning}", style="warn")
     yield from _summary(found)
@@ -117,7 +121,7 @@ def _no_counters(found: Audit) -> Block:
     sides = [side for side in (found.before, found.after) if side.arm.profiled is None]
     if not sides:
         return paragraph("No evidence: the profiles have none of these counters.")
-    whose = " and ".join(side.label for side in sides)
+    whose = " and ".join(side.point for side in sides)
     names = [found.name] if found.has_both else [_spell(side) for side in sides]
     how = command("profiled", found.after.arm, " ".join(names))
     return paragraph(f"No evidence: no profile of {whose}. {_how(how)}")
@@ -142,15 +146,15 @@ def _how(words: str) -> str:
     return f"`{what}`, {where}, supplies it."
 
 
-def _spell(side: Side) -> str:
-    return side.subject.label.replace(": ", ":").replace(", ", ",")
+def _spell(side: Dossier) -> str:
+    return side.label.replace(": ", ":").replace(", ", ",")
 
 
 def _summary(found: Audit) -> Iterator[Block]:
     yield Heading("Performance summary", 2)
     sides = (("This variant", found.after), ("Compared with", found.before))
     rows: list[tuple[Cell, ...]] = [
-        (f"{name}: {side.label}", *_rates(side), _whose(side)) for name, side in sides
+        (f"{name}: {side.point}", *_rates(side), _whose(side)) for name, side in sides
     ]
     for peer in found.peers:
         rate = figures.NONE if peer.tflops is None else f"{peer.tflops:.0f}"
@@ -162,15 +166,15 @@ def _summary(found: Audit) -> Iterator[Block]:
     faster = "faster" if found.ratio < 1 else "slower"
     yield paragraph(
         Span(f"{abs(100 * (found.ratio - 1)):.1f}% {faster}", "strong"),
-        f" than {found.before.label} ({found.how}).",
+        f" than {found.before.point} ({found.how}).",
     )
 
 
-def _rates(side: Side) -> tuple[str, str]:
+def _rates(side: Dossier) -> tuple[str, str]:
     return figures.time_of(side.arm), figures.tflops_of(side.arm)
 
 
-def _whose(side: Side) -> str:
+def _whose(side: Dossier) -> str:
     if side.arm.measured:
         return f"measured, {side.arm.measured.device}"
     return "published" if side.arm.published else "not timed"
@@ -210,7 +214,7 @@ def _change(found: Audit) -> Iterator[Block]:
         yield paragraph(f"Verdict: {'; '.join((verdict, *said))}.")
 
 
-def _budget(side: Side) -> Iterator[tuple[str, int]]:
+def _budget(side: Dossier) -> Iterator[tuple[str, int]]:
     """Shared memory by its parts: what the source exports as smem_<part>_bytes, the total, the
     limit, and what is left of it."""
     if side.arm.build is None:

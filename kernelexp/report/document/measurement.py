@@ -56,18 +56,12 @@ def _also(record: Record, printed: PrintedSamples) -> Block:
 
 
 def _rows(record: Record, estimate: Estimate, verbose: bool) -> Iterator[tuple[str, ...]]:
-    effects = [
-        *estimate.effects,
-        *estimate.peers,
-        *([estimate.placebo] if estimate.placebo else []),
-    ]
-    by_arm = {effect.arm: effect for effect in effects}
-    for times in estimate.times:
-        if times.arm in record.names and not verbose:
+    for name in (times.arm for times in estimate.times):
+        times, effect = estimate.shown(name), estimate.effect(name)
+        if times is None or (name in record.names and not verbose):
             continue  # the table of arms has it
-        effect = by_arm.get(times.arm)
         yield (
-            times.arm,
+            name,
             figures.time_ms(times.median_us / 1000),
             figures.tflops(record.flops, times.median_us),
             figures.effect(effect) if effect else "",
@@ -119,8 +113,8 @@ def _cards(record: Record) -> Iterator[Block]:
     header = ("", "GPU", "UUID", "variants", "baseline, ms", "SM, MHz", "C")
     yield table(header, rows, numbers=(3, 4, 5, 6), unwrapped=(0, 2))
     yield paragraph(
-        "Changes are relative to the baseline on the same GPU at the same time; times of two GPUs "
-        "are not compared, and those of the table above are of the final.",
+        "Changes are relative to the baseline on the same GPU at the same time; each time in the "
+        "table above is that of the baseline in the final, times this change.",
         style="dim",
     )
 

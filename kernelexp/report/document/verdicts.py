@@ -20,3 +20,5 @@ def render(rejudged: Rejudged) -> Iterator[Block]:
         )
         if then is not now.status:
             yield paragraph(f"The record's own: {then}.")
+    for sentence in rejudged.remarks:
+        yield paragraph(sentence, style="warn")

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from kernelexp.dossier import expected
+from kernelexp.dossier.expected import Rewriting
 from kernelexp.dossier.standing import StandingProfile, Standings
 from kernelexp.facts import metrics
 from kernelexp.judge.expectations import Judged
@@ -92,6 +93,8 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     experiment: Experiment
     standing: ListedStanding
     expectations: dict[str, tuple[Judged, ...]]
+    hypothesis_since: Rewriting
+    """What became of the hypothesis after it was measured."""
     records: tuple[Record, ...]
     profiles: tuple[ShownProfile, ...]
 
@@ -133,6 +136,7 @@ def experiment_values(
         experiment=standings.experiment,
         standing=ListedStanding(records=standings.records, candidates=_candidates(standings)),
         expectations=expected.of_experiment(name, standings),
+        hypothesis_since=expected.rewritten(standings),
         records=tuple(records),
         profiles=tuple(
             ShownProfile(name=profile.name, run=profile.profile.run, changed_since=profile.changed)
@@ -161,7 +165,7 @@ def render(
     """Each kernel with its axes, then its experiments and the steps of its history, and the
     variant that was accepted last."""
     if not project.kernels:
-        yield paragraph("No kernels yet: kernelexp new --from FILE.cu brings one in.")
+        yield paragraph("No kernels yet: kernelexp adopt FILE.cu adds one.")
     for kernel_name, kernel in project.kernels.items():
         for arch, target in kernel.targets.items():
             words = f"  {kernel.title}{' (a program)' if kernel.program else ''}"
@@ -227,6 +231,13 @@ def _values(axis: Axis) -> str:
     )
 
 
+_REWRITTEN = {
+    "reworded": "The hypothesis was reworded after that record; its figures are the same.",
+    "edited": "The hypothesis was edited after that record, which has it as it was measured: "
+    "--verbose.",
+}
+
+
 def experiment(
     name: str, standings: Standings, records: Sequence[Record], every: bool, verbose: bool = False
 ) -> Iterator[Block]:
@@ -243,6 +254,7 @@ def experiment(
     texts = (
         ("kernel", f"{written.kernel}@{written.arch}"),
         ("baseline", spell_point(written.baseline)),
+        ("size", written.size),
         ("hypothesis", written.hypothesis.strip()),
         ("changes", changes),
         ("why", "\n".join(reasons)),
@@ -257,6 +269,8 @@ def experiment(
     yield from expectations.render(expected.of_experiment(name, standings))
     if expected.written_later(standings):
         yield paragraph("What was expected was written after that record.", style="dim")
+    if since := expected.rewritten(standings):
+        yield paragraph(_REWRITTEN[since], style="warn" if since == "edited" else "dim")
     for each, point in zip(standings.candidates, written.candidates, strict=True):
         if each.changed:
             yield paragraph(f"{spell_point(point)}: {logbook.before_change(each)}.", style="warn")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from kernelexp.dossier import expected
 from kernelexp.dossier.standing import Standing, Standings
+from kernelexp.judge.consistency import says_problem
 from kernelexp.model.arm import Arm
 from kernelexp.model.axes import spell_point
 from kernelexp.model.record import Record
@@ -112,10 +114,14 @@ def _sources(log: KernelLog) -> str:
     published = sorted({record.source for record in records if record.source})
     sentences = []
     if devices:
-        how = "interleaved with the baseline; medians and changes."
+        how = "the baseline's median, and changes from interleaved pairs."
         sentences.append(f"Measured figures: {', '.join(devices)}; {how}")
     if published:
         sentences.append(f"Published figures: {'; '.join(published)}.")
+    standing = [each for each in records if each.measurement and not says_problem(each)]
+    if standing:
+        names = ", ".join(dict.fromkeys(each.experiment for each in standing))
+        sentences.append(f"Runs that did not record their problem.py: {names}.")
     return " ".join(sentences)
 
 
@@ -250,6 +256,13 @@ def _section(name: str, entry: Standings) -> Iterator[Block]:
     yield from _words(entry)
 
 
+_HYPOTHESIS = {
+    "": "Hypothesis",
+    "reworded": "Hypothesis (reworded since it was measured, with the same figures)",
+    "edited": "Hypothesis (edited since it was measured)",
+}
+
+
 def _words(entry: Standings) -> Iterator[Block]:
     """What people wrote about an experiment."""
     experiment = entry.experiment
@@ -257,7 +270,7 @@ def _words(entry: Standings) -> Iterator[Block]:
         yield Labelled("Decision", experiment.decision)
     for sentence in decided(entry):
         yield Labelled("Decided", sentence)
-    yield Labelled("Hypothesis", experiment.hypothesis)
+    yield Labelled(_HYPOTHESIS[expected.rewritten(entry)], experiment.hypothesis)
     if experiment.changes:
         yield Labelled("Changes", "")
         yield Items(tuple(experiment.changes))

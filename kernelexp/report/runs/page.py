@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from kernelexp.facts import differences, metrics
+from kernelexp.judge import consistency
 from kernelexp.judge import expectations as judging
 from kernelexp.model import names
 from kernelexp.model.arm import Arm
@@ -47,6 +48,9 @@ def render(
     yield from measurement.render(record, verbose)
     yield from _earlier(record, earlier)
     yield from _verdicts(record)
+    own = (sentence for candidate in record.candidates for sentence in candidate.remarks)
+    for sentence in (*dict.fromkeys(own), *consistency.remarks(record)):
+        yield paragraph(sentence, style="warn")
     yield from expectations.render(judging.of_record(record))
     if not verbose and (hidden := _hidden(record)):
         yield paragraph(hidden, style="dim")
@@ -218,7 +222,9 @@ def _earlier(now: Record, earlier: Sequence[Record]) -> Iterator[Block]:
                 line = figures.published_line(result) if result else "no figures"
                 words.append(f"{own}: {line}, {candidate.verdict.status}")
             yield from _lines(f"Published ({record.source}):", words)
-    last = next((record for record in reversed(earlier) if record.estimate), None)
+    timed = [record for record in reversed(earlier) if record.estimate]
+    alike = (record for record in timed if record.size == now.size)
+    last = next(alike, timed[0] if timed else None)
     if last:
         words = [
             f"{spell_point(own_axes(last.baseline, candidate.arm))}: "
@@ -228,7 +234,8 @@ def _earlier(now: Record, earlier: Sequence[Record]) -> Iterator[Block]:
         ]
         other = any(then.files != arm.files for then, arm in zip(last.arms, now.arms, strict=False))
         when = "Measured before the sources changed" if other else "Measured before"
-        yield from _lines(f"{when} ({last.device}, {last.created[:10]}):", words)
+        size = f", size {last.size}" if last.size else ""
+        yield from _lines(f"{when} ({last.device}{size}, {last.created[:10]}):", words)
 
 
 def _lines(title: str, lines: Sequence[str]) -> Iterator[Block]:

@@ -23,6 +23,12 @@ from kernelexp.system import live
 
 ADDRESS = "127.0.0.1"
 _TYPES = {".html": "text/html; charset=utf-8", ".json": "application/json"}
+_KEPT = 500
+"""Pages that are kept until a file changes."""
+_SLOWEST_S = 10.0
+"""How long a client may take to send its request, or to take a part of the answer."""
+_WAITING = 128
+"""Connections that wait to be accepted."""
 _WATCHED = ("experiments.yaml", "experiments", "logs")
 
 
@@ -35,6 +41,7 @@ class Pages:
         self._lock = threading.Lock()
         self._version = ""
         self._site: site.ProjectSite | None = None
+        self._rendered: dict[str, bytes | None] = {}
 
     def version(self) -> str:
         """Changes with any file that a page is made from."""
@@ -51,8 +58,12 @@ class Pages:
             now = self.version()
             if self._site is None or now != self._version:
                 self._site = site.ProjectSite(project.load(self._start, sources=False), live=True)
-                self._version = now
-            return self._site.render(path)
+                self._version, self._rendered = now, {}
+            if path not in self._rendered:
+                if len(self._rendered) >= _KEPT:
+                    self._rendered.clear()
+                self._rendered[path] = self._site.render(path)
+            return self._rendered[path]
 
 
 def _states(root: Path) -> Iterator[str]:
@@ -74,6 +85,7 @@ class _Handler(BaseHTTPRequestHandler):
     """Answers GET and HEAD of this machine; anything else is refused, and nothing is written."""
 
     server: _PageServer
+    timeout = _SLOWEST_S
     server_version = "kernelexp"
     sys_version = ""
 
@@ -88,10 +100,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, body: bool) -> None:
         # A page of another host, whose name was made to lead here, has that name in this header.
-        if self.headers.get("Host", "") not in self.server.hosts:
+        if self.headers.get("Host", "").lower() not in self.server.hosts:
             self._send(HTTPStatus.FORBIDDEN, b"unknown host\n", "text/plain", body)
             return
-        path = unquote(urlsplit(self.path).path).lstrip("/") or site.INDEX
+        try:
+            path = unquote(urlsplit(self.path).path).lstrip("/") or site.INDEX
+        except ValueError:  # as of http://[
+            self._send(HTTPStatus.BAD_REQUEST, b"no such address\n", "text/plain", body)
+            return
         if path == "version":
             text = self.server.pages.version().encode()
             self._send(HTTPStatus.OK, text, "text/plain", body)
@@ -130,6 +146,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 class _PageServer(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = _WAITING
 
     def __init__(self, pages: Pages, port: int) -> None:
         super().__init__((ADDRESS, port), _Handler)

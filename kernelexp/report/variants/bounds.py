@@ -9,26 +9,67 @@ from kernelexp.judge.bounds import Use
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, Cell, Span, paragraph, table
 
+_SHOWN = 10.0
+"""Percent of a limit from which a limit that is not a main one has a row."""
 
-def render(uses: Mapping[str, Sequence[Use]]) -> Iterator[Block]:
-    """A row per resource with the use of each arm by its name, then where the figures are from."""
+
+def render(uses: Mapping[str, Sequence[Use]], verbose: bool = False) -> Iterator[Block]:
+    """A row per resource with the use of each arm by its name, the nearest limit of the last arm
+    first, then where the figures are from; with `verbose` also of limits that are hardly used."""
     rows: list[tuple[Cell, ...]] = []
-    near = {name: judging.nearest(tuple(own)) for name, own in uses.items()}
-    for row in zip(*uses.values(), strict=True):
+    near = {name: judging.nearest(own) for name, own in uses.items()}
+    every = [*zip(*uses.values(), strict=True)]
+    shown = [row for row in every if verbose or (_is_shown(row) and not _is_told(row, every))]
+    shown.sort(key=lambda row: -_most(row[-1:]))
+    for row in shown:
         kinds = dict.fromkeys(use.kind or "" for use in row)
         cells = [_cell(use, near[name]) for name, use in zip(uses, row, strict=True)]
         rows.append((row[0].resource, *cells, " / ".join(filter(None, kinds))))
     names = [_head(name, own) for name, own in uses.items()]
     yield table(("of the chip's limit", *names, "kind"), rows, numbers=range(1, len(names) + 1))
-    profiled = [own[0] for own in zip(*uses.values(), strict=True) if own[0].kind == "profiled"]
+    yield from _sources(uses, shown)
+    if left_out := [row[0].resource for row in zip(*uses.values(), strict=True) if _is_low(row)]:
+        if not verbose:
+            words = f"Below {_SHOWN:.0f}%: {', '.join(left_out)}."
+            yield paragraph(words, indent=2, style="dim")
+
+
+def _sources(
+    uses: Mapping[str, Sequence[Use]], shown: Sequence[tuple[Use, ...]]
+) -> Iterator[Block]:
+    profiled = [row[0] for row in shown if row[0].kind == "profiled"]
     if profiled:
         words = ", ".join(f"{use.resource} {use.reckoned}" for use in profiled)
         yield paragraph(f"Shares of ncu's peaks: {words}.", indent=2, style="dim")
-    for row in zip(*uses.values(), strict=True):
+    for row in shown:
         if row[0].kind == "profiled":
             continue
         if words := _from(dict(zip(uses, row, strict=True))):
             yield paragraph(f"{row[0].resource}: {words}.", indent=2, style="dim")
+
+
+def _most(row: Sequence[Use]) -> float:
+    """Percent, else the floor, which orders those without a time."""
+    return max((use.floor_ms or 0.0) if use.percent is None else 1e6 + use.percent for use in row)
+
+
+def _is_told(row: Sequence[Use], every: Sequence[Sequence[Use]]) -> bool:
+    """Whether the whole of L1 is as busy as its data pipe, which has a row of its own."""
+    pipe = next(each for each in every if each[0].resource == "L1 data pipe")
+    return row[0].resource == "L1" and [f"{use.percent or 0:.1f}" for use in row] == [
+        f"{use.percent or 0:.1f}" for use in pipe
+    ]
+
+
+def _is_low(row: Sequence[Use]) -> bool:
+    known = [use.percent for use in row if use.percent is not None]
+    return row[0].resource not in judging.MAIN and bool(known) and max(known) < _SHOWN
+
+
+def _is_shown(row: Sequence[Use]) -> bool:
+    if row[0].resource in judging.MAIN:
+        return True
+    return not _is_low(row) and any(use.percent is not None or use.floor_ms for use in row)
 
 
 def _head(name: str, uses: Sequence[Use]) -> str:

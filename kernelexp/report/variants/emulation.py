@@ -101,15 +101,18 @@ def _right(arms: Sequence[Arm]) -> str:
 def _trouble(name: str, evidence: EmulatedEvidence, argument: str) -> Iterator[Block]:
     if evidence.unsupported:
         yield paragraph(f"{name}: not emulated. {evidence.unsupported}", style="warn")
-    for array in evidence.arrays:
-        if array.wrong:
-            yield paragraph(f"{name}, emulated: {describe(array)}", style="broken")
-    if evidence.changed:
-        yield paragraph(f"{name}, emulated: it wrote to its inputs: {', '.join(evidence.changed)}")
     for finding in evidence.findings[:_FINDINGS_SHOWN]:
-        yield paragraph(f"{name}: {_spell(finding)}")
+        yield paragraph(f"{name}: {_spell(finding)}", style="broken")
     for waiter in evidence.hang[:_FINDINGS_SHOWN]:
         yield paragraph(f"{name}: {waiter}")
+    wrong = [array for array in evidence.arrays if array.wrong]
+    if wrong and _was_cut_off(evidence):
+        yield paragraph(f"{name}: it ended there, so that its outputs are not judged.")
+        wrong = []
+    for array in wrong:
+        yield paragraph(f"{name}, emulated: {describe(array)}", style="broken")
+    if evidence.changed:
+        yield paragraph(f"{name}, emulated: it wrote to its inputs: {', '.join(evidence.changed)}")
     if evidence.failing:
         some = "; ".join(evidence.failing[:_FINDINGS_SHOWN])
         of = f"{len(evidence.failing)} of {len(evidence.schedules)}"
@@ -117,6 +120,15 @@ def _trouble(name: str, evidence: EmulatedEvidence, argument: str) -> Iterator[B
             f"{name}, failing schedules ({of}): {some}. To run one again: kernelexp emulate "
             f"{shlex.quote(argument)} --schedule '{evidence.failing[0]}'"
         )
+
+
+_ENDING = frozenset({"out-of-bounds", "hang", "misaligned", "trap", "assert"})
+
+
+def _was_cut_off(evidence: EmulatedEvidence) -> bool:
+    """Whether something ended the launch before all was written."""
+    ended = bool(evidence.hang) or any(each.name in _ENDING for each in evidence.findings)
+    return ended and any(array.unwritten for array in evidence.arrays)
 
 
 def _schedules(evidence: EmulatedEvidence) -> str:
@@ -135,6 +147,8 @@ def _remarks(name: str, evidence: EmulatedEvidence) -> Iterator[Block]:
     for array in evidence.arrays:
         if array.lax:
             yield paragraph(f"{name}, warning: of {array.name}, {array.lax}.", style="warn")
+    for doubt in evidence.doubts:
+        yield paragraph(f"{name}, warning: {doubt}.", style="warn")
     if evidence.varying:
         yield paragraph(
             f"{name}: {', '.join(evidence.varying)} depends on the order in which atomics or flags "

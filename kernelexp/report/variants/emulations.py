@@ -42,6 +42,8 @@ def render(emulations: Sequence[Emulation], verbose: bool = False) -> Iterator[B
     for name, each in zip(names, emulations, strict=True):
         if each.scaled:
             yield from _scaled(name, each.scaled)
+        elif each.not_scaled:
+            yield paragraph(f"{name}: no counters of the full problem: {each.not_scaled}.")
     for name, each in zip(names, emulations, strict=True):
         if refused := each.arm.refused:
             yield paragraph(f"{name}: {refused.status} ({refused.reason}). {refused.sentence}")

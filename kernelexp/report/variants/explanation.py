@@ -8,10 +8,11 @@ from typing import Generic, TypeVar
 import msgspec
 
 from kernelexp.dossier import comparability
-from kernelexp.dossier.examine import Examined
+from kernelexp.dossier.dossiers import Dossier
 from kernelexp.dossier.standing import Standing
 from kernelexp.facts import metrics, widths
-from kernelexp.judge.bounds import NEAR, Use, nearest, uses_of_both
+from kernelexp.judge import bottleneck
+from kernelexp.judge.bounds import Use, nearest, uses_of_both
 from kernelexp.judge.expectations import Judged, judge
 from kernelexp.judge.explanation import Question, Told, differences, moved, questions
 from kernelexp.model.arm import Verdict
@@ -41,8 +42,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     experiment: str
     written: Experiment
     standing: Standing
-    baseline: Examined
-    candidate: Examined
+    baseline: Dossier
+    candidate: Dossier
     judged: tuple[Judged, ...]
     differences: tuple[Told, ...]
     uses: tuple[tuple[Use, ...], tuple[Use, ...]]
@@ -54,8 +55,8 @@ def assemble(
     written: Experiment,
     number: int,
     standing: Standing,
-    one: Examined,
-    other: Examined,
+    one: Dossier,
+    other: Dossier,
 ) -> Explanation:
     """What the evidence says of candidate `number`, counted from 1."""
     arms = one.case.arm, other.case.arm
@@ -88,6 +89,8 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict | None
     run: str | None
     changed_since: tuple[str, ...]
+    conclusion: tuple[str, ...]
+    """What the arms are bound by."""
     expectations: tuple[Judged, ...]
     differences: tuple[Told, ...]
     uses: OfBoth[tuple[Use, ...]]
@@ -113,6 +116,7 @@ def to_values(found: Explanation) -> Explained:
         verdict=standing.verdict,
         run=standing.record.run if standing.record else None,
         changed_since=standing.changed,
+        conclusion=tuple(conclusions(found)),
         expectations=found.judged,
         differences=found.differences,
         uses=OfBoth(baseline=found.uses[0], candidate=found.uses[1]),
@@ -146,6 +150,8 @@ def render(found: Explanation) -> Iterator[Block]:
     yield from refused
     if refused:
         return
+    for sentence in conclusions(found):
+        yield paragraph(sentence)
     yield from _differences(found.differences)
     yield from _limits(found)
     if found.questions:
@@ -153,7 +159,14 @@ def render(found: Explanation) -> Iterator[Block]:
         yield Items(tuple(_by_command(found.questions)))
 
 
-def _sides(found: Explanation) -> tuple[tuple[str, Examined], ...]:
+def conclusions(found: Explanation) -> Iterator[str]:
+    """What either arm is bound by, the sentence that an expert would begin with."""
+    one, other = found.uses
+    yield moved(one, other)
+    yield bottleneck.conclude(found.candidate.case, other, "The candidate")
+
+
+def _sides(found: Explanation) -> tuple[tuple[str, Dossier], ...]:
     return ("baseline", found.baseline), ("candidate", found.candidate)
 
 
@@ -232,15 +245,6 @@ def _value(value: metrics.Value) -> str:
 def _limits(found: Explanation) -> Iterator[Block]:
     one, other = found.uses
     yield from bounds.render({"baseline": one, "candidate": other})
-    yield paragraph(moved(one, other))
-    near = nearest(other)
-    if near and near.percent is not None and near.percent < NEAR:
-        yield paragraph(
-            f"The candidate is below {NEAR:.0f}% of every limit that is known: what it waits for "
-            "is latency, or a limit that is not known."
-        )
-    if words := _stalls(found):
-        yield paragraph(words)
     if found.candidate.case.power:
         yield paragraph(f"Power, of all arms together: {found.candidate.case.power}.")
     for name, side in (("baseline", found.baseline), ("candidate", found.candidate)):
@@ -251,24 +255,6 @@ def _limits(found: Explanation) -> Iterator[Block]:
             yield paragraph(f"{name}: {words}.", style="warn")
     if scaled := found.candidate.case.scaled:
         yield paragraph(f"Emulated counters of the full problem: {scaled}.", style="dim")
-
-
-def _stalls(found: Explanation) -> str:
-    """The largest stall of each arm, where both were profiled."""
-    words = []
-    for name, side in (("baseline", found.baseline), ("candidate", found.candidate)):
-        begin, end = "smsp__average_warps_issue_stalled_", "_per_issue_active.ratio"
-        profiled = side.case.arm.profiled
-        stalls = {
-            key.removeprefix(begin).removesuffix(end): float(value)
-            for key, value in (profiled.figures if profiled else {}).items()
-            if key.startswith(begin) and key.endswith(end) and isinstance(value, int | float)
-        }
-        stalls.pop("selected", None)
-        if stalls:
-            most = sorted(stalls, key=lambda each: -stalls[each])[:3]
-            words.append(f"{name} {', '.join(f'{each} {stalls[each]:.2f}' for each in most)}")
-    return f"Stalled warps per issue (profiled): {'; '.join(words)}." if words else ""
 
 
 def _by_command(questions: Sequence[Question]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Cost by source line and by role: the page of `kernelexp lines`."""
+"""Cost by source line and by role: the page of `kernelexp inspect --lines`."""
 
 from __future__ import annotations
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from kernelexp.dossier.examine import Examined
+from kernelexp.dossier.dossiers import Dossier
 from kernelexp.facts import widths
+from kernelexp.judge import bottleneck
 from kernelexp.judge.bounds import Use
 from kernelexp.judge.opportunity import Opportunity, Suppressed
 from kernelexp.model.arm import AccessWidths
@@ -23,6 +24,8 @@ class Offered(msgspec.Struct, frozen=True, kw_only=True):
     """What could be gained in a variant, and which warnings of it are false."""
 
     variant: str
+    conclusion: str
+    """What the kernel is bound by."""
     opportunities: tuple[Opportunity, ...]
     suppressed: tuple[Suppressed, ...]
     uses: tuple[Use, ...]
@@ -33,51 +36,53 @@ class Offered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def to_values(
-    examined: Examined,
+    dossier: Dossier,
     uses: Sequence[Use],
     found: Sequence[Opportunity],
     suppressed: Sequence[Suppressed],
 ) -> Offered:
     """The same, for programs."""
     return Offered(
-        variant=examined.case.label,
+        variant=dossier.case.label,
+        conclusion=bottleneck.conclude(dossier.case, uses),
         opportunities=tuple(found),
         suppressed=tuple(suppressed),
         uses=tuple(uses),
-        changed_since_measured=tuple(examined.changed),
-        profile=examined.profile.run if examined.profile else None,
-        profile_changed_since=tuple(examined.profile_changed),
+        changed_since_measured=tuple(dossier.changed),
+        profile=dossier.profile.run if dossier.profile else None,
+        profile_changed_since=tuple(dossier.profile_changed),
     )
 
 
 def render(
-    examined: Examined,
+    dossier: Dossier,
     uses: Sequence[Use],
     found: Sequence[Opportunity],
     suppressed: Sequence[Suppressed],
 ) -> Iterator[Block]:
     """Largest estimate first."""
-    yield Heading(f"{examined.case.label}: opportunities")
-    yield paragraph(_evidence(examined))
-    words = widths.summarize(examined.case.arm.emulated)
-    if words and not examined.case.arm.counted:
+    yield Heading(f"{dossier.case.label}: opportunities")
+    yield paragraph(bottleneck.conclude(dossier.case, uses))
+    yield paragraph(_evidence(dossier), style="dim")
+    words = widths.summarize(dossier.case.arm.emulated)
+    if words and not dossier.case.arm.counted:
         yield paragraph(f"Emulated: {words}.", style="warn")
-    if examined.changed:
-        words = ", ".join(examined.changed)
+    if dossier.changed:
+        words = ", ".join(dossier.changed)
         yield paragraph(f"Measured before these changed: {words}.", style="warn")
-    if examined.profile_changed:
-        words = ", ".join(examined.profile_changed)
+    if dossier.profile_changed:
+        words = ", ".join(dossier.profile_changed)
         yield paragraph(f"Profiled before these changed: {words}.", style="warn")
     if found:
         rows = [
             (f"{number}.", _estimate(each), each.issue, each.kind)
             for number, each in enumerate(found, 1)
         ]
-        yield table(("", "at most", "issue", "kind"), rows, numbers=(0, 1), unwrapped=(3,))
+        yield table(("", "about", "issue", "kind"), rows, numbers=(0, 1), unwrapped=(3,))
     else:
         yield paragraph("No rule found anything.")
     for number, each in enumerate(found, 1):
-        yield _details(number, each, examined)
+        yield _details(number, each, dossier)
     yield from _hidden(found)
     if suppressed:
         yield paragraph(Span("Not repeated:", "strong"))
@@ -87,25 +92,28 @@ def render(
         yield paragraph(f"{warning.rule}{said}: {warning.why}.", indent=2)
     yield from bounds.render({"": uses})
     yield paragraph(
-        "At most: the share of the time that would be saved if nothing took its place. The "
-        "estimates do not add up.",
+        "About: the share of the time that would be saved, until the next limit holds the kernel. "
+        "The estimates do not add up.",
         style="dim",
     )
 
 
-def _evidence(examined: Examined) -> str:
-    case = examined.case
+def _evidence(dossier: Dossier) -> str:
+    case = dossier.case
     parts = ["built"] if case.arm.build else []
     if case.counters:
         isa = "SASS" if case.counts_sass else "PTX"
-        parts.append(f"emulated, counted on {isa}, for the full problem {case.scaled}")
+        how = f"for the full problem {case.scaled}"
+        if case.ratios_of:
+            how = f"at size '{case.ratios_of}' (tiles() in problem.py would scale the counts)"
+        parts.append(f"emulated, counted on {isa}, {how}")
     if case.arm.measured:
         parts.append(f"measured, {figures.timed(case.arm)} on {case.arm.measured.device}")
     elif case.arm.published:
         parts.append(f"published, {figures.time_of(case.arm)} ms")
-    if case.arm.profiled and examined.profile:
+    if case.arm.profiled and dossier.profile:
         device = one_line(case.arm.profiled.device) or "a device that is not named"
-        parts.append(f"{_TAKEN[examined.profile.provenance]} on {device} ({examined.profile.run})")
+        parts.append(f"{_TAKEN[dossier.profile.provenance]} on {device} ({dossier.profile.run})")
     return f"Evidence: {'; '.join(parts) or 'none'}."
 
 
@@ -113,19 +121,21 @@ def _estimate(each: Opportunity) -> str:
     return "" if each.percent is None else f"{each.percent:.1f}%"
 
 
-def _other_widths(examined: Examined, each: Opportunity) -> list[AccessWidths]:
+def _other_widths(dossier: Dossier, each: Opportunity) -> list[AccessWidths]:
     """Of the line that an emulated opportunity names."""
     file, _, line = each.line.rpartition(":")
-    if each.kind != "emulated" or not file or examined.case.counts_sass:
+    if each.kind != "emulated" or not file or dossier.case.counts_sass:
         return []
-    return widths.of_line(examined.case.arm.emulated, file, int(line))
+    return widths.of_line(dossier.case.arm.emulated, file, int(line))
 
 
-def _details(number: int, each: Opportunity, examined: Examined) -> Block:
+def _details(number: int, each: Opportunity, dossier: Dossier) -> Block:
     parts = [each.reckoning] if each.reckoning else []
     if each.line:
         parts.append(f"most of it at {each.line}")
-    parts += map(widths.spell, _other_widths(examined, each))
+    if each.also:
+        parts.append(f"ncu on the same cause: {', '.join(each.also)}")
+    parts += map(widths.spell, _other_widths(dossier, each))
     return paragraph(Span(f"{number}. {each.rule}: ", "strong"), "; ".join(parts) + ".")
 
 

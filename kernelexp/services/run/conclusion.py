@@ -9,11 +9,12 @@ from pathlib import Path
 import msgspec
 
 from kernelexp import __version__
+from kernelexp.evidence import build
 from kernelexp.facts import arch
-from kernelexp.judge import reproduction, verdict
+from kernelexp.judge import plausible, reproduction, verdict
 from kernelexp.judge.stats import estimate
 from kernelexp.logs import record, records, sources
-from kernelexp.model.arm import Arm, Verdict
+from kernelexp.model.arm import Arm, EmulatedEvidence, Verdict
 from kernelexp.model.axes import Point
 from kernelexp.model.errors import ConfigurationError
 from kernelexp.model.experiment import Experiment
@@ -43,6 +44,7 @@ def conclude(
     made = msgspec.structs.replace(
         _assemble(shared, name, experiment, arms, timed),
         host_files=host_files,
+        environment=files.environment(shared.project.root, experiment.kernel),
         repeats=repeats,
         overrides=overrides or {},
         tuning=tuning,
@@ -75,7 +77,9 @@ def _assemble(
         title=experiment.title,
         hypothesis=experiment.hypothesis,
         baseline=baseline,
-        candidates=tuple(_placeholder(candidate) for candidate in candidates),
+        candidates=tuple(
+            _placeholder(shared.project.root, baseline, candidate) for candidate in candidates
+        ),
         expect=tuple(experiment.expectations) if any(experiment.expectations) else (),
         tool=__version__,
         compiler=shared.session.tools.version,
@@ -84,6 +88,7 @@ def _assemble(
         device=timed.measurement.device.name if timed.measurement else "",
         size=timed.size,
         flops=timed.flops,
+        bytes=timed.bytes,
         margin=timed.margin,
         measurement=timed.measurement,
         estimate=estimate(timed.measurement) if timed.measurement else None,
@@ -101,7 +106,8 @@ def _unchanged(
     except ConfigurationError:
         _remove_journals(timed)
         raise
-    return before
+    # With what problem.py was only now seen to import.
+    return files.digests(shared.project.root, experiment.kernel)
 
 
 def _remove_journals(timed: Timed) -> None:
@@ -109,20 +115,41 @@ def _remove_journals(timed: Timed) -> None:
         journal.unlink(missing_ok=True)
 
 
-def _placeholder(arm: Arm) -> Candidate:
+def _placeholder(root: Path, baseline: Arm, arm: Arm) -> Candidate:
     """A candidate that is not judged yet: its verdict needs what the record's samples say of it."""
-    return Candidate(arm=arm, verdict=arm.refused or verdict.pending())
+    return Candidate(
+        arm=arm,
+        verdict=arm.refused or verdict.pending(),
+        same_code=_is_same_code(root, baseline, arm),
+        remarks=tuple(dict.fromkeys(plausible.remarks(baseline, arm))),
+    )
+
+
+def _is_same_code(root: Path, baseline: Arm, arm: Arm) -> bool:
+    """Whether an arm is the baseline under another name."""
+    if not (baseline.build and arm.build) or baseline.build.resources != arm.build.resources:
+        return False
+    if baseline.emulated and arm.emulated and _work(baseline.emulated) != _work(arm.emulated):
+        return False  # another grid, or other arguments
+    one, other = (build.artefacts(root, each.identity).sass for each in (baseline, arm))
+    return one == other
+
+
+def _work(evidence: EmulatedEvidence) -> tuple[object, ...]:
+    return evidence.thread_instructions, evidence.counters, evidence.outputs
 
 
 def _judge(made: Record, why_not: str, earlier: Sequence[Record]) -> Record:
     """The record with a verdict on each candidate, compared with the earlier records."""
     judged = []
     for name, candidate in zip(made.names[1:], made.candidates, strict=True):
-        decided = _decide(made, name, candidate.arm, why_not)
+        decided = plausible.qualified(
+            made, name, candidate, _decide(made, name, candidate.arm, why_not)
+        )
         against = reproduction.compare(made, candidate.arm, decided, earlier)
         judged.append(
-            Candidate(
-                arm=candidate.arm,
+            msgspec.structs.replace(
+                candidate,
                 verdict=decided,
                 reproduction=against.sentence,
                 reproduces=against.agrees,

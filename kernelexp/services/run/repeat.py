@@ -7,7 +7,7 @@ from pathlib import Path
 from kernelexp.logs import sources
 from kernelexp.model.errors import UsageError
 from kernelexp.model.experiment import Axis, Experiment, Kernel, Target
-from kernelexp.model.record import Record, own_axes
+from kernelexp.model.record import Record, is_usual, own_axes
 from kernelexp.project import Project
 
 
@@ -101,4 +101,5 @@ def _experiment(record: Record) -> Experiment:
         baseline=dict(record.baseline.axes),
         candidate=[own_axes(record.baseline, arm) for arm in record.arms[1:]],
         hypothesis=record.hypothesis,
+        size="" if is_usual(record.size) else record.size,
     )

@@ -84,10 +84,16 @@ def share(
     )
 
 
-def examine(shared: RunContext, variants: Sequence[Variant]) -> Prepared:
-    """The variants built, and emulated if they are to be."""
+def examine(shared: RunContext, variants: Sequence[Variant], names: Sequence[str] = ()) -> Prepared:
+    """The variants built, and emulated if they are to be; those of experiments by their `names`."""
     project, session, measuring = shared.project, shared.session, shared.settings.measuring
-    prepared = prepare.built(project, variants, session, measuring.size if measuring else None)
+    sizes = set()
+    if measuring:
+        experiments = [project.experiment(name) for name in names]
+        sizes = {(each.kernel, measuring.at(each.size).size) for each in experiments} or {
+            (each.kernel, measuring.at("").size) for each in variants
+        }
+    prepared = prepare.built(project, variants, session, sizes)
     return prepare.emulated(project, prepared, session) if session.emulate else prepared
 
 
@@ -102,7 +108,7 @@ def _run(
         changed = [project.variant(v.kernel, v.arch, v.axes, point) for v in candidates]
         variants[name] = [baseline, *changed]
     every = [each for own in variants.values() for each in own]
-    prepared = examine(shared, every)
+    prepared = examine(shared, every, list(variants))
     progress = Joined(shared.session.on_progress)  # experiments may be measured at the same time
 
     def one(name: str) -> Outcome:
@@ -135,7 +141,7 @@ def _run_one(
     experiment = shared.project.experiments[name]
     variants, faults = _examined(shared, variants, prepared)
     arms = [prepared.arm(variant) for variant in variants]
-    timed = timing.take(shared, arms)
+    timed = timing.take(shared, arms, size=experiment.size)
     return conclusion.conclude(
         shared, name, experiment, arms, timed, faults, overrides=overrides, repeats=repeats
     )

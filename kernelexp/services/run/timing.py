@@ -24,6 +24,7 @@ class Timed(msgspec.Struct, frozen=True, kw_only=True):
     why_not: str = ""
     size: str = ""
     flops: int = 0
+    bytes: int = 0
     margin: float = 0.01
     journals: tuple[Path, ...] = ()
 
@@ -35,6 +36,7 @@ def as_timed(taken: MeasurementTaken, measuring: Measuring) -> Timed:
         heats=taken.heats,
         size=measuring.size,
         flops=taken.flops,
+        bytes=taken.bytes,
         margin=measuring.margin,
         journals=taken.journals,
     )
@@ -44,10 +46,12 @@ def take(
     shared: RunContext,
     arms: Sequence[Arm],
     launches: Mapping[str, Sequence[Launch]] | None = None,
+    size: str = "",
 ) -> Timed:
     """Times what can be timed, the baseline first; raises what keeps a GPU from timing it.
 
-    `launches` are those of arms, by name, that the project's own problem.py does not launch.
+    `size` is the experiment's own. `launches` are those of arms, by name, that the project's own
+    problem.py does not launch.
     """
     measuring, session = shared.settings.measuring, shared.session
     root, limits, executor = shared.project.root, session.limits, session.executor
@@ -62,6 +66,7 @@ def take(
         return Timed(why_not=gpus.why_none)
     if measuring is None or names[0] not in usable or len(usable) < 2:
         return Timed(why_not="there is nothing to time.")
+    measuring = measuring.at(size)
     if program:
         measuring = msgspec.structs.replace(measuring, size="")
         run = programs.take(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import random
 import re
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from warpsim import CubinError, SassSyntaxError, Schedule, UnsupportedInstruction, load_cubin, run
 from warpsim.front.sass import text
+from warpsim.front.sass.cubin import read
 from warpsim.front.sass.syntax import (
     ConstantOperand,
     Described,
@@ -214,3 +216,18 @@ def test_an_array_with_the_name_of_a_constant_is_that_constant() -> None:
     arrays = {"table": np.arange(32, dtype=np.uint32) + 5, "out": np.zeros(32, np.uint32)}
     run(load_cubin(*assemble(text, "sm_90a")), launch, arrays)
     assert (arrays["out"] == np.arange(32) + 5).all()
+
+
+def test_a_damaged_cubin_is_refused_in_a_sentence_or_read() -> None:
+    content, _ = assembled(f"{COPY} {STORE}")
+    rng = random.Random(7010)
+    refused = 0
+    for _ in range(300):
+        damaged = bytearray(content)
+        for _ in range(rng.randint(1, 8)):
+            damaged[rng.randrange(len(damaged))] = rng.randrange(256)
+        try:
+            read(bytes(damaged), "k")
+        except CubinError:
+            refused += 1
+    assert refused > 10

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import struct
-from collections.abc import Iterator
-from typing import Any
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -13,6 +15,8 @@ from warpsim.front.sass.faults import CubinError
 from warpsim.launch import Dim3
 from warpsim.machine.core.image import Pointed, Variable
 from warpsim.machine.memory.layout import SHARED_RESERVED
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 ARCHITECTURES = (*range(80, 91), 100, 120)
 """Those whose SASS is executed."""
@@ -75,6 +79,28 @@ class CubinEntry(msgspec.Struct, frozen=True, kw_only=True):
     """Addresses of instructions that the loader changes."""
 
 
+def _guarded(function: F) -> F:
+    """Whatever a damaged file makes its reader raise, as a CubinError."""
+
+    @functools.wraps(function)
+    def guarded(*arguments: Any) -> Any:
+        from elftools.common.exceptions import ELFError
+
+        try:
+            return function(*arguments)
+        except CubinError:
+            raise
+        except (
+            *(ELFError, struct.error, ArithmeticError, AttributeError, LookupError, MemoryError),
+            *(TypeError, ValueError, zlib.error),
+        ) as fault:
+            words = f"{type(fault).__name__}: {fault}".rstrip(".")
+            raise CubinError(f"the cubin is damaged: {words}.") from None
+
+    return cast("F", guarded)
+
+
+@_guarded
 def entries(content: bytes) -> tuple[str, ...]:
     """The symbols of a cubin's entries."""
     elf = _elf(content)
@@ -82,6 +108,7 @@ def entries(content: bytes) -> tuple[str, ...]:
     return tuple(n.removeprefix(".nv.info.") for n in names if n.startswith(".nv.info."))
 
 
+@_guarded
 def architecture(content: bytes) -> int:
     """90 for sm_90 and sm_90a."""
     return _architecture(_elf(content))
@@ -94,6 +121,7 @@ def _architecture(elf: Any) -> int:
     return sm
 
 
+@_guarded
 def read(content: bytes, entry: str) -> CubinEntry:
     """What a cubin says of `entry`; CubinError for a file that is none, or for an architecture that
     is not covered."""

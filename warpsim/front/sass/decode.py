@@ -32,9 +32,10 @@ _LOCAL = frozenset({"LDL", "STL", "LD", "ST", "CALL"})
 """Opcodes that local memory may be used by."""
 _WHOLE = frozenset(
     "BAR BSYNC WARPSYNC DEPBAR LDSM STSM MOVM HMMA IMMA QMMA OMMA WARPGROUP HGMMA QGMMA IGMMA "
-    "UCGABAR_ARV UCGABAR_WAIT USETMAXREG SYNCS.PHASECHK LDTM STTM".split()
+    "UCGABAR_ARV UCGABAR_WAIT USETMAXREG SYNCS.PHASECHK LDTM STTM RET BRX BRXU".split()
 )
-"""Opcodes at which lanes wait, or act as one: those that a guard leaves out go around."""
+"""Opcodes at which lanes wait, act as one, or part for where registers say: those that a guard
+leaves out go around."""
 
 
 def decode(

@@ -30,6 +30,8 @@ from warpsim.tables.opcodes import pipes
 
 Reader: TypeAlias = Callable[[list[Array]], Array]
 SIGN = np.uint32(0x8000_0000)
+_PLACES = {"B0": 0, "B1": 8, "B2": 16, "B3": 24, "H0": 0, "H1": 16}
+"""Where a part of a register begins, in bits."""
 SIGN_64, INFINITY_64 = np.uint64(1 << 63), np.uint64(0x7FF << 52)
 
 
@@ -172,6 +174,16 @@ class OperandReader:
         if _signed(operand):
             raise self.refuse("has a sign where none is modelled")
         return reader
+
+    def narrow(self, operand: Operand) -> Reader:
+        """A source whose lowest bits are read: those of a byte (`.B1`) or half (`.H1`) of it."""
+        shift = _PLACES.get(part_of(operand))
+        if shift is None or not isinstance(operand, RegisterOperand):
+            return self.bits(operand)
+        (slot,) = self.words(operand, 1)
+        if _signed(operand):
+            raise self.refuse("has a sign where none is modelled")
+        return lambda R: R[slot] >> np.uint32(shift)
 
     def _plain(self, operand: Operand) -> Reader:
         if isinstance(operand, RegisterOperand) and operand.part:

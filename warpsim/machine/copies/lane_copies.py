@@ -39,7 +39,10 @@ class LaneCopy:
         wanted: Array = (kept > 0) if m is True else (kept > 0) & m
         mask: Mask = True if wanted.all() else wanted
         shared = machine.shared_space
-        offsets = shared.offsets(warps, to, write, m)
+        placed = shared.within(warps, to, write, m)
+        if placed is None:
+            return
+        offsets, m = placed
         active = np.broadcast_to(np.asarray(m), wanted.shape)
         cost = copy_cost(
             to.astype(np.int64),
@@ -52,7 +55,8 @@ class LaneCopy:
         )
         machine.execution.tally(write.site.number).add(cost)
         if wanted.any():
-            machine.global_space.offsets(warps, source, self.read, mask)
+            found = machine.global_space.within(warps, source, self.read, mask)
+            mask = np.zeros(wanted.shape, bool) if found is None else found[1]
 
         def land() -> None:
             values = self._loaded(warps, source, kept, mask)

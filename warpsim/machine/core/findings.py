@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from warpsim.machine.core.arrays import Array
 from warpsim.machine.core.site import CALLERS, Site, Source
 
 
@@ -24,6 +25,9 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     count: int = 1
     cause: str = ""
     """What findings of a name have in common to be one: a source line, or what is raced for."""
+    later: bool = False
+    """Whether it was seen after a fault that ends a launch on a GPU, so that it may follow from
+    that one."""
 
     def where(self) -> str:
         """Source line, line of the listing, CTA and warp, as far as they are known."""
@@ -31,6 +35,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         parts += [f"{self.listing} line {self.line}"] if self.line else []
         parts += [f"CTA {self.cta}"] if self.cta >= 0 else []
         parts += [f"warp {self.warp}"] if self.warp >= 0 else []
+        parts += ["after an earlier fault"] if self.later else []
         return ", ".join(parts)
 
 
@@ -100,11 +105,21 @@ class Fatal(Exception):
     """A finding after which the launch can't go on."""
 
 
+class BadLanes(Fatal):
+    """A finding about some lanes of an access: without them the launch may go on."""
+
+    def __init__(self, lanes: Array) -> None:
+        super().__init__()
+        self.lanes = lanes
+
+
 class Findings:
     """Collects findings: one for each cause, with a count of its repeats."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], Finding] = {}
+        self.faulted = False
+        """Whether a GPU would have ended the launch by now."""
 
     def add(
         self,
@@ -132,6 +147,7 @@ class Findings:
             cta=cta,
             warp=warp,
             cause=cause,
+            later=self.faulted,
         )
 
     def again(self, name: str, cause: str) -> bool:

@@ -1,6 +1,6 @@
 """What one memory instruction of a warp costs: wavefronts, sectors, tags, from its addresses.
 
-Rules (docs/emulator.md, "How it counts"; an H200's counters bear them out in 230 patterns of shared
+Rules (docs/counters.md, "How it counts"; an H200's counters bear them out in 230 patterns of shared
 accesses): a shared-memory bank is 4 bytes wide, there are 32. Lanes pass in phases of 32, 16 or 8
 for accesses of up to 4, 8 and 16 bytes, loads in half as many where all active lanes n and n^1, or
 n and n^2, have the same address; a phase takes as many wavefronts as the busiest bank has distinct

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from warpsim.machine.core.arrays import Array
+from warpsim.machine.core.site import UnsupportedInstruction
 
 OUTSIDE, UNWRITTEN, WRITTEN, CONSTANT, BARRIER = 0, 1, 2, 6, 10
 """States of a byte. WRITTEN's bit is set in CONSTANT and in BARRIER (an mbarrier lies there) too:
@@ -23,8 +24,12 @@ class Arena:
 
     def __init__(self, size: int) -> None:
         size = SCRATCH_BYTES + -(-size // 64) * 64
-        self.data = np.full(size, POISON_BYTE, np.uint8)
-        self.state = np.zeros(size, np.uint8)
+        try:
+            self.data = np.full(size, POISON_BYTE, np.uint8)
+            self.state = np.zeros(size, np.uint8)
+        except (MemoryError, ValueError):  # a ValueError from 2^63 bytes on
+            words = f"needs a memory of {size:,} bytes, more than this machine has to give."
+            raise UnsupportedInstruction(f"the program {words}") from None
         self.state[:SCRATCH_BYTES] = WRITTEN
         self._views: dict[tuple[int, int], Array] = {}
         self._states: dict[int, Array] = {}

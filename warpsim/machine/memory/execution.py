@@ -10,7 +10,7 @@ import msgspec
 
 from warpsim.launch import Launch
 from warpsim.machine.core.arrays import Array
-from warpsim.machine.core.findings import Findings
+from warpsim.machine.core.findings import BadLanes, Fatal, Findings
 from warpsim.machine.core.image import Image
 from warpsim.machine.core.registers import RegisterFile
 from warpsim.machine.core.site import Site
@@ -23,6 +23,9 @@ from warpsim.schedule import Schedule
 # Resident warps at once: bounds the register file (about 128 bytes per register and warp).
 REGISTER_FILE_BYTES = 512 << 20
 MAX_RESIDENT_WARPS = 2048
+AFTERMATH = 100_000
+"""Warp instructions that a launch which has gone wrong may yet execute, besides as many as it had
+executed by then: loaded poison may count a loop."""
 GLOBAL_READERS = 2
 """Warps of any CTA whose reads of a word of global memory are told apart."""
 FEW_CLUSTERS = 2
@@ -53,6 +56,7 @@ class Execution:
     ) -> None:
         """before: the global memory that an earlier launch of the same job left; world: memory that
         is there already, instead of `arrays`."""
+        self._first = schedule.first
         self.image = image
         self.launch = launch
         self.chance = random.Random(schedule.seed)
@@ -70,6 +74,8 @@ class Execution:
         self.printed: list[Printed] = []
         self.steps = 0
         """Warp instructions so far."""
+        self.last_step: int | None = None
+        """When a launch that a GPU would have ended is given up; None: it would not."""
         self.announced: frozenset[tuple[int, int]] = frozenset()
         """Words of global memory that earlier waves released something at, as Flags has them."""
         self.cluster_size = math.prod(launch.cluster)
@@ -98,6 +104,13 @@ class Execution:
         """Constant banks, as bytes."""
         self.warps = self.resident * self.warps_per_cta
         self.registers = RegisterFile(image.table, self.warps)
+
+    def fault(self, lanes: Array) -> Fatal:
+        """What to raise when lanes of an access have done what ends a launch on a GPU."""
+        if self.last_step is None:
+            self.last_step = AFTERMATH + 2 * self.steps
+        self.findings.faulted = True
+        return Fatal() if self._first else BadLanes(lanes)
 
     def _resident(self) -> int:
         registers = len(self.image.slots) * 128 * self.warps_per_cta

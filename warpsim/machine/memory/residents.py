@@ -190,7 +190,7 @@ class Residents:
                 site,
                 int(warps.warps[row]),
             )
-            raise Fatal
+            raise self.execution.fault(wrong)
         cta = warps.ctas[:, None] // self.cluster_size * self.cluster_size + rank
         if self.any_ended:
             self._refuse_ended(warps, cta if m is True else np.where(m, cta, -1), site)

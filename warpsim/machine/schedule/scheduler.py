@@ -211,6 +211,9 @@ class Scheduler:
         if self.execution.steps > self.limit or self.machine.clocks.now >= LONGEST:
             self.machine.report("step-limit", f"more than {self.limit} warp instructions.", None)
             raise Fatal
+        last = self.execution.last_step
+        if last is not None and self.execution.steps > last:
+            raise Fatal
 
     def _yield(self, batch: Batch, pc: int, polled: bool) -> None:
         """The batch has run long: others get a turn."""

@@ -10,7 +10,7 @@ from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.counts.access import AccessKind
 from warpsim.machine.memory.arena import Arena
 from warpsim.machine.wave.machine import WarpSet
-from warpsim.machine.wave.spaces import Memory
+from warpsim.machine.wave.spaces import Memory, Space
 
 
 def update(
@@ -35,11 +35,22 @@ def update(
     flags.release(warps, addresses, m, relaxed=relaxed, narrow=narrow)
     old = np.zeros((warps.count, 32), operands[0].dtype)
     for space, within, lanes in memory.parts(addresses, m):
-        offsets = space.offsets(warps, within, access, lanes)
-        space.update_check(warps, offsets, access, lanes)
-        _sequence(space.arena, offsets, lanes, operands, function, old)
+        placed = _checked(warps, space, within, access, lanes)
+        if placed is not None:
+            _sequence(space.arena, *placed, operands, function, old)
     flags.acquire(warps, addresses, m, narrow=narrow, sure=sure)
     return old
+
+
+def _checked(
+    warps: WarpSet, space: Space, address: Array, access: AccessKind, m: Mask
+) -> tuple[Array, Mask] | None:
+    """Arena offsets and lanes of an update, as Space.within() gives them."""
+
+    def check(offsets: Array, m: Mask) -> None:
+        space.update_check(warps, offsets, access, m)
+
+    return space.within(warps, address, access, m, check)
 
 
 def reduce(
@@ -54,9 +65,9 @@ def reduce(
     """An update that lands later than it was issued: it releases and acquires nothing."""
     old = np.zeros((warps.count, 32), values.dtype)
     for space, within, lanes in memory.parts(addresses, m):
-        offsets = space.offsets(warps, within, access, lanes)
-        space.update_check(warps, offsets, access, lanes)
-        _sequence(space.arena, offsets, lanes, [values], function, old)
+        placed = _checked(warps, space, within, access, lanes)
+        if placed is not None:
+            _sequence(space.arena, *placed, [values], function, old)
 
 
 def _sequence(
@@ -110,8 +121,10 @@ def update_pair(
     flags.release(warps, addresses, m, relaxed=relaxed)
     old = np.zeros((warps.count, 32, 2), np.uint64)
     for space, within, lanes in memory.parts(addresses, m):
-        offsets = space.offsets(warps, within, access, lanes)
-        space.update_check(warps, offsets, access, lanes)
+        placed = _checked(warps, space, within, access, lanes)
+        if placed is None:
+            continue
+        offsets, lanes = placed
         view = space.arena.view(8, 2)
         for row, lane in np.argwhere(warps.active(lanes)):
             at = offsets[row, lane] // access.size

@@ -6,6 +6,7 @@ import numpy as np
 
 from warpsim.arithmetic import fragments
 from warpsim.machine.core.arrays import Array, Mask
+from warpsim.machine.core.findings import BadLanes
 from warpsim.machine.core.marks import LOADED, MATRICES, Origin
 from warpsim.machine.core.site import Site
 from warpsim.machine.counts.access import AccessKind
@@ -40,7 +41,10 @@ class MatrixAccess:
             values = fast.load_matrices(warps, addresses, *form, self.access)
             if values is not None:
                 return values
-        offsets = self._rows(warps, addresses)
+        try:
+            offsets = self._rows(warps, addresses)
+        except BadLanes:
+            return np.full((warps.count, self.count, 32), 0xFFFFFFFF, np.uint32)
         machine.races.matrix_read(warps, offsets, site)
         if machine.execution.image.strict and not machine.shared.readable(offsets, 16):
             self._unwritten(warps, offsets)
@@ -71,7 +75,10 @@ class MatrixAccess:
         fast, form = warps.machine.shared_space.fast, (self.count, self.transposed)
         if fast and fast.store_matrices(warps, addresses, *form, values, self.access):
             return
-        offsets = self._rows(warps, addresses)
+        try:
+            offsets = self._rows(warps, addresses)
+        except BadLanes:
+            return
         tiles = fragments.tiles(values)
         if self.transposed:
             tiles = np.ascontiguousarray(tiles.swapaxes(2, 3))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from warpsim import compiled
 from warpsim.machine.checks.neighbours import Neighbours
 from warpsim.machine.checks.races import Races
 from warpsim.machine.core.arrays import Array, Mask
-from warpsim.machine.core.findings import Fatal
+from warpsim.machine.core.findings import BadLanes
 from warpsim.machine.core.marks import LOADED, Origin
 from warpsim.machine.core.warps import Warps
 from warpsim.machine.counts.access import AccessCost, AccessKind, global_cost, shared_cost
@@ -65,13 +66,40 @@ class Space(Memory):
     def cost(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> AccessCost | None:
         return None
 
+    def within(
+        self,
+        warps: Warps,
+        address: Array,
+        access: AccessKind,
+        m: Mask,
+        check: Callable[[Array, Mask], None] = lambda offsets, m: None,
+    ) -> tuple[Array, Mask] | None:
+        """Arena offsets of an access and its lanes, without those that there is a finding about:
+        they load poison and store nothing. None if no lane is left."""
+        while True:
+            try:
+                offsets = self.offsets(warps, address, access, m)
+                check(offsets, m)
+            except BadLanes as bad:
+                m = ~bad.lanes if m is True else m & ~bad.lanes
+                if not m.any():
+                    return None
+            else:
+                return offsets, m
+
     def load(self, warps: Warps, address: Array, access: AccessKind, m: Mask) -> Array:
         fast = None if self.fast is None else self.fast.load(warps, address, access, m)
         if fast is not None:
             return fast
-        offsets = self.offsets(warps, address, access, m)
-        if not self.arena.readable(offsets, access.size):
-            self._unreadable(warps, offsets, access, m, load=True)
+
+        def check(offsets: Array, m: Mask) -> None:
+            if not self.arena.readable(offsets, access.size):
+                self._unreadable(warps, offsets, access, m, load=True)
+
+        placed = self.within(warps, address, access, m, check)
+        if placed is None:
+            return self.arena.gather(np.zeros(address.shape, int), access.element, access.elements)
+        offsets, m = placed
         self.read(warps, offsets, access, m)
         self.count(warps, offsets, access, m)
         return self.arena.gather(offsets, access.element, access.elements)
@@ -82,15 +110,25 @@ class Space(Memory):
         if self.fast is not None and not self.undefined.storing:
             if self.fast.store(warps, address, values, access, m):
                 return
-        offsets = self.offsets(warps, address, access, m)
-        self.written(warps, offsets, values, access, m)
-        self.deposit(warps, offsets, values, access, m)
+
+        def check(offsets: Array, m: Mask) -> None:
+            self._writable(warps, offsets, access, m)
+
+        placed = self.within(warps, address, access, m, check)
+        if placed is not None:
+            self.written(warps, placed[0], values, access, placed[1])
+            self._put(warps, placed[0], values, access, placed[1])
 
     def deposit(
         self, warps: Warps, offsets: Array, values: Array, access: AccessKind, m: Mask
     ) -> None:
         """A store, but for the race check."""
         self._writable(warps, offsets, access, m)
+        self._put(warps, offsets, values, access, m)
+
+    def _put(
+        self, warps: Warps, offsets: Array, values: Array, access: AccessKind, m: Mask
+    ) -> None:
         self.count(warps, offsets, access, m)
         at, data = (offsets, values) if m is True else (offsets[m], values[m])
         self.arena.scatter(at, data, access.element, access.elements)
@@ -157,7 +195,7 @@ class Space(Memory):
         self.residents.report(
             name, f"{verb} {self.name} address {value:#x} (lane {lane}) {what}.", access.site, place
         )
-        raise Fatal
+        raise self.residents.execution.fault(wrong)
 
     def leave(
         self,
@@ -183,6 +221,7 @@ class Space(Memory):
         states = self.arena.state[bytes_of]
         outside = (states == OUTSIDE).any(axis=-1)
         if outside.any():
+            outside = outside if m is True else outside & m
             self.leave(warps, self.shown(warps, offsets), access, outside)
         if not self.residents.execution.image.strict:
             return

@@ -127,7 +127,7 @@ def i2f(d: SassDecoder) -> Op:
     target, a = d.take(d.operands, 2)
     source = next((modifier for modifier in d.modifiers if modifier in _INTEGERS), "S32")
     to = next((modifier for modifier in d.modifiers if modifier in _FLOATS), "F32")
-    read = d.pair(a) if source in ("U64", "S64") else d.bits(a)
+    read = d.pair(a) if source in ("U64", "S64") else d.narrow(a)
     rounding = _rounding(d)
     return _to(
         d,

@@ -50,10 +50,14 @@ _EFFECTS: dict[str, Callable[[Thread, Site, list[int]], int]] = dict(
 
 @covers("LEPC")
 def lepc(d: SassDecoder) -> Op:
-    """The address of an instruction."""
-    target, place = d.take(d.operands, 2)
-    d.number_at(place)
-    write, value = d.to_pair(target), np.uint64(d.constant(place))
+    """The address of an instruction: its own where it names none."""
+    target, *places = d.operands
+    address = d.instruction.address
+    if places:
+        (place,) = d.take(places, 1)
+        d.number_at(place)
+        address = d.constant(place)
+    write, value = d.to_pair(target), np.uint64(address)
     return lambda R, m, warps: write(R, np.full((warps.count, 32), value), m)
 
 

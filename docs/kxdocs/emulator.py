@@ -1,0 +1,29 @@
+"""What the emulator executes, and the kernels that it must not accuse."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from warpsim import coverage
+from warpsim.front.sass import coverage as sass
+
+_SOURCES = Path(__file__).parents[2] / "tests/emulator"
+
+
+def ptx() -> str:
+    """A list of instructions for each area."""
+    return coverage.ptx()
+
+
+def opcodes() -> str:
+    """A table of SASS opcodes for each area."""
+    return sass.table()
+
+
+def correct_kernels() -> str:
+    """A table for each source of tests/emulator/correct."""
+    sys.path.append(str(_SOURCES))
+    from correct.page import page
+
+    return str(page())

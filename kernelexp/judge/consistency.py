@@ -1,0 +1,59 @@
+"""Whether what a record says of itself is what its samples give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kernelexp.judge import plausible, verdict
+from kernelexp.judge.stats import estimate
+from kernelexp.model.measurement import Effect
+from kernelexp.model.record import Candidate, Record, measurement_of
+
+VERSION = 1
+"""Of the rules below: what was found right by earlier ones is judged again."""
+_NEAR = 1e-6
+"""How far apart two calculations of one figure may come out."""
+
+
+def doubts(record: Record, candidate: Candidate) -> Iterator[str]:
+    """What of a candidate of the record its samples do not give, a few words each."""
+    if record.measurement is None or record.estimate is None:
+        return
+    name = record.names[1 + record.candidates.index(candidate)]
+    given = {each.arm: each for each in estimate(record.measurement).effects}
+    recorded = {each.arm: each for each in record.estimate.effects}
+    if not _same(given.get(name), recorded.get(name)):
+        words = _change(recorded.get(name)), _change(given.get(name))
+        yield f"its estimate ({words[0]}, where its samples give {words[1]})"
+    own = measurement_of(record, name) or record.measurement
+    now = candidate.arm.refused or verdict.measured(own, name, record.margin)
+    now = plausible.qualified(record, name, candidate, now)
+    if now.status != candidate.verdict.status:
+        yield f"its verdict ({candidate.verdict.status}, where its samples give {now.status})"
+
+
+def remarks(record: Record) -> Iterator[str]:
+    """What is to be known of a record's own figures, a sentence each."""
+    for name, candidate in zip(record.names[1:], record.candidates, strict=True):
+        for each in doubts(record, candidate):
+            yield f"What the record says of {name} is not what its samples give: {each}."
+    if not says_problem(record):
+        yield "This run did not record its problem.py: a change of it since is not noticed."
+
+
+def says_problem(record: Record) -> bool:
+    """Whether it is known which problem.py a run was judged by, if any was; early versions did not
+    record it."""
+    is_run = record.provenance == "run" and any(arm.is_built for arm in record.arms)
+    return bool(record.host_files) or not is_run or any(arm.program for arm in record.arms)
+
+
+def _same(one: Effect | None, other: Effect | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    pairs = ((one.ratio, other.ratio), (one.low, other.low), (one.high, other.high))
+    return all(abs(a - b) <= _NEAR * abs(a) for a, b in pairs)
+
+
+def _change(effect: Effect | None) -> str:
+    return f"{100 * (effect.ratio - 1):+.2f}%" if effect else "nothing"

@@ -1,0 +1,82 @@
+"""What a verdict must also say: equal instructions, times that no card allows, checks that say
+little."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from kernelexp.facts import chips
+from kernelexp.judge.stats import estimate
+from kernelexp.judge.verdict import spell_change, spell_interval
+from kernelexp.model.arm import Arm, Status, Verdict
+from kernelexp.model.record import Candidate, Record
+
+_CLOCKS = 0.85
+"""Of a floor at the datasheet's figures, the share that a card's higher clocks may reach."""
+_TIMED = (Status.IMPROVED, Status.REJECTED, Status.NEUTRAL, Status.INCONCLUSIVE)
+
+
+def qualified(record: Record, name: str, candidate: Candidate, decided: Verdict) -> Verdict:
+    """The verdict on a candidate of the record with what belongs to it."""
+    if decided.status in _TIMED and (why := _impossible(record, name)):
+        return Verdict(status=Status.INVALID, reason="faster_than_possible", sentence=why)
+    if candidate.same_code:
+        decided = _of_same_code(record, name, decided)
+    return decided
+
+
+def remarks(baseline: Arm, candidate: Arm) -> Iterator[str]:
+    """Why being right says little of these arms, a sentence each."""
+    for arm in (baseline, candidate):
+        for doubt in arm.emulated.doubts if arm.emulated else ():
+            yield f"{doubt[0].upper()}{doubt[1:]}."
+    one, other = (arm.emulated.tolerance if arm.emulated else {} for arm in (baseline, candidate))
+    if one and other and one != other:
+        yield f"The arms are held to different tolerances: {_spell(one)}, and {_spell(other)}."
+
+
+def _spell(tolerance: dict[str, float]) -> str:
+    return " ".join(f"{name}={value:g}" for name, value in tolerance.items() if value) or "exact"
+
+
+def _of_same_code(record: Record, name: str, decided: Verdict) -> Verdict:
+    """A placebo: what was timed is what this machine shows between equal kernels."""
+    first = "The same instructions as the baseline, launched alike"
+    if decided.status not in (Status.IMPROVED, Status.REJECTED):
+        return msgspec.structs.replace(decided, sentence=f"{first}. {decided.sentence}")
+    given = estimate(record.measurement).effects if record.measurement else ()
+    effect = next(each for each in given if each.arm == name)
+    sentence = (
+        f"{first}: {spell_change(effect)}, {spell_interval(effect)}, is what this machine shows "
+        "between equal kernels, as a placebo does."
+    )
+    return Verdict(status=Status.INCONCLUSIVE, reason="same_code", sentence=sentence)
+
+
+def _impossible(record: Record, name: str) -> str:
+    """Why an arm's time can't be that of the work, with the arithmetic; empty where it can."""
+    chip = chips.find(record.device)
+    if record.measurement is None or chip is None:
+        return ""
+    given = estimate(record.measurement)
+    shown = (given.shown(each.arm) for each in given.times)
+    times = {each.arm: each.median_us / 1e6 for each in shown if each}
+    is_cold = record.measurement.options.l2 == "cold"
+    peak = max(limit.value for limit in chip.tensor.values())
+    # What was written last may still lie in L2.
+    moved = max(0, record.bytes - chip.l2_size.value) if is_cold else 0
+    floors = (
+        (record.flops / peak, f"{record.flops:.4g} FLOPs at {peak / 1e12:,.4g} TFLOPS"),
+        (moved / chip.dram.value, f"{moved:.4g} B beyond L2 at {chip.dram.value / 1e12:.3g} TB/s"),
+    )
+    seconds, words = max(floors)
+    for arm in ("baseline", name):
+        if 0 < times.get(arm, seconds) < _CLOCKS * seconds:
+            return (
+                f"The {arm} took {1e3 * times[arm]:.4g} ms, and the {chip.name} needs "
+                f"{1e3 * seconds:.4g} ms for {words}: it did not do the work that problem.py's "
+                "work() states, or work() is wrong."
+            )
+    return ""

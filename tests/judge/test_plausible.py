@@ -1,0 +1,94 @@
+"""Verdicts on what is no question, or no work: equal instructions, times that no card allows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from support import ROOT, Kx, all_records
+
+from kernelexp.judge import plausible
+from kernelexp.logs import records
+from kernelexp.model.arm import Status
+from kernelexp.model.record import Record
+
+
+@pytest.fixture(scope="module")
+def record() -> Record:
+    return records.read_file(max((ROOT / "logs/runs/T3").glob("*.measured.json")))
+
+
+def test_a_verdict_on_the_same_instructions_is_that_of_a_placebo(record: Record) -> None:
+    candidate = msgspec.structs.replace(record.candidates[0], same_code=True)
+    assert candidate.verdict.status is Status.IMPROVED
+    made = plausible.qualified(record, record.names[1], candidate, candidate.verdict)
+    assert (made.status, made.reason) == (Status.INCONCLUSIVE, "same_code")
+    assert made.sentence.startswith("The same instructions as the baseline, launched alike: 2.36%")
+
+
+@pytest.mark.parametrize("work", [{"flops": 10**14}, {"bytes": 10**11}])
+def test_a_time_below_what_the_work_needs_is_invalid_with_its_arithmetic(
+    record: Record, work: dict[str, int]
+) -> None:
+    candidate = record.candidates[0]
+    forged = msgspec.structs.replace(record, **work)
+    made = plausible.qualified(forged, record.names[1], candidate, candidate.verdict)
+    assert (made.status, made.reason) == (Status.INVALID, "faster_than_possible")
+    assert "and the H200 needs" in made.sentence
+
+
+def test_every_time_of_this_repository_is_possible() -> None:
+    for path in (ROOT / "logs/runs").glob("*/*.measured.json"):
+        read = records.read_file(path)
+        for name, candidate in zip(read.names[1:], read.candidates, strict=True):
+            assert plausible.qualified(read, name, candidate, candidate.verdict) == (
+                candidate.verdict
+            )
+
+
+def rewrite(root: Path, file: str, text: str, instead: str) -> None:
+    path = root / "variants/scale" / file
+    assert text in path.read_text()
+    path.write_text(path.read_text().replace(text, instead, 1))
+
+
+DRAWN = 'torch.randn(size["count"], generator=generator, device=device)'
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "instead", "words"),
+    [
+        ("problem.py", DRAWN, "torch.zeros(size['count'])", "an input is the same (x is 0)"),
+        ("problem.py", DRAWN, "torch.ones(size['count'])", "a constant would be right too"),
+        ("problem.py", "manual_seed(seed)", "manual_seed(0)", "the same values for every seed"),
+        ("problem.py", "rtol=2**-24", "rtol=0.6", "half of each value would be right too"),
+        ("problem.py", "rtol=2**-24", "rtol=0.01", "which the types of its arrays explain"),
+    ],
+)
+def test_a_check_that_says_little_is_said_to_in_page_and_record(
+    scale: Path, kx: Kx, file: str, text: str, instead: str, words: str
+) -> None:
+    rewrite(scale, file, text, instead)
+    shown = " ".join(kx("run", "S1", cwd=scale).stdout.split())
+    assert words in shown
+    (made,) = all_records(scale)[0]
+    assert words in msgspec.json.encode(made).decode()
+
+
+def test_tolerances_that_differ_between_arms_are_said_to(scale: Path, kx: Kx) -> None:
+    rewrite(scale, "problem.py", "def tolerance(size, arch):", "def tolerance(size, arch, axes):")
+    rewrite(scale, "problem.py", "rtol=2**-24", "rtol=2**-24 * axes['width']")
+    kx("run", "S1", cwd=scale)
+    (made,) = all_records(scale)[0]
+    (sentence,) = made.candidates[0].remarks
+    assert sentence.startswith("The arms are held to different tolerances: rtol=5.96046e-08, and")
+
+
+def test_arms_with_the_same_instructions_are_said_to_first(scale: Path, kx: Kx) -> None:
+    rewrite(scale, "scale.cu", "KX_WIDTH", "(KX_WIDTH * 0 + 1)")
+    rewrite(scale, "problem.py", 'size["count"] // axes["width"]', 'size["count"]')
+    kx("run", "S1", cwd=scale)
+    (made,) = all_records(scale)[0]
+    assert made.candidates[0].same_code
+    assert made.candidates[0].verdict.sentence.startswith("The same instructions as the baseline")
