@@ -13,8 +13,8 @@ from kernelexp.cli.console import output
 from kernelexp.cli.options import JsonOption, NvccOption, VerboseOption
 
 
-@app.command("evaluate")
-def evaluate_task(
+@app.command()
+def evaluate(
     problem: Annotated[
         Path,
         typer.Argument(
