@@ -146,7 +146,7 @@ class _Run:
             raise EnvironmentFault(f"{self._task.name}: {fault}")
         if not _compiles(self._task):
             return
-        self._work.solution("build", Schedule())
+        failing.raise_if_killed(work.solution("build", Schedule()))
         told = self._work.told()
         if told.get("error") == "build":
             raise Failed(
@@ -186,11 +186,10 @@ class _Run:
         self._judge(executed)
 
     def _judge(self, executed: Executed) -> None:
+        failing.raise_if_killed(executed)
         told = self._work.told()
         if "error" in told:
             raise failing.raised(told)
-        if executed.returncode:
-            raise failing.ended(executed)
         judged = self._work.problem("judge", self._work.answers)
         if "fault" in judged:
             raise Failed(Status.INCORRECT, "check_failed", str(judged["fault"]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -41,12 +42,13 @@ def compiler_lines(words: str) -> Iterator[Feedback]:
         )
 
 
-def ended(executed: Executed) -> Failed:
-    if executed.returncode == -9:
-        return Failed(Status.TIMED_OUT, "limit", "the solution was ended at its limit of time.")
-    return Failed(
-        Status.CRASHED, "ended", f"the solution's process ended with {executed.returncode}."
-    )
+def raise_if_killed(executed: Executed) -> None:
+    """A process that a signal ended; one that ends with a code may have given its answers."""
+    if -executed.returncode in (signal.SIGKILL, signal.SIGXCPU):
+        raise Failed(Status.TIMED_OUT, "limit", "the solution was ended at its limit of time.")
+    if executed.returncode < 0:
+        name = signal.Signals(-executed.returncode).name
+        raise Failed(Status.CRASHED, "signal", f"the solution was ended by {name}.")
 
 
 def wrong(name: str, reduced: bool, answer: dict[str, Any]) -> Failed:
