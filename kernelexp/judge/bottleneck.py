@@ -8,16 +8,16 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kernelexp.facts import derived
 from kernelexp.judge.bounds import NEAR, Use, nearest
 from kernelexp.judge.case import Case
+from kernelexp.judge.causes import stalls
 from kernelexp.model.arm import Arm
 
 BOUND = 80.0
 """Percent of a limit from which ncu says that a kernel is bound by it."""
 BUSY = 0.9
 """Share of the SMs' time with work below which the grid is named first."""
-_STALL = "stall_"
+_READY = ("selected", "not selected")
 
 
 class GridShare(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,17 +55,10 @@ def grid(case: Case) -> GridShare | None:
     )
 
 
-def stalls(arm: Arm) -> dict[str, float]:
-    """Percent of a scheduler's warp slots whose warps wait for each reason, largest first; of warps
-    that issue, or could, there is nothing."""
-    figures = arm.profiled.figures if arm.profiled else {}
-    every = {**dict(derived.derive(figures)), **figures}
-    found: dict[str, float] = {}
-    for name, value in every.items():
-        if (key := derived.stall(name)) and isinstance(value, int | float):
-            found.setdefault(key, float(value))
-    waits = {key: value for key, value in found.items() if key not in ("selected", "not selected")}
-    return dict(sorted(waits.items(), key=lambda item: -item[1]))
+def waits(arm: Arm) -> dict[str, float]:
+    """Percent of the warp slots by reason to wait, largest first, without warps that issue or
+    could."""
+    return {key: value for key, value in stalls(arm).items() if key not in _READY}
 
 
 def conclude(case: Case, known: Sequence[Use], whose: str = "This kernel") -> str:
@@ -136,7 +129,7 @@ _MEANT = {
 
 def _waits(arm: Arm) -> str:
     """The two largest stalls, in words."""
-    most = list(stalls(arm).items())[:2]
+    most = list(waits(arm).items())[:2]
     return " and ".join(f"{_MEANT.get(key, key)}, {value:.1f}%" for key, value in most if value)
 
 

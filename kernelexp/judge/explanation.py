@@ -7,21 +7,16 @@ did not by itself; which evidence would tell is said with the command that suppl
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal, TypeAlias
 
 import msgspec
 
 from kernelexp.facts import counters, metrics
-from kernelexp.facts.differences import Difference, between, comparable
-from kernelexp.facts.metrics import Kind
-from kernelexp.judge import bounds, ranking
+from kernelexp.judge import bounds
 from kernelexp.judge.bounds import Use
 from kernelexp.judge.case import Case
+from kernelexp.judge.causes import differing
 from kernelexp.judge.expectations import command
-from kernelexp.judge.ranking import Finding
 from kernelexp.model.arm import Arm
-
-Way: TypeAlias = Literal["with the time", "against it", ""]
 
 # Beginnings of the names of figures, after ptx__ where they were counted on PTX, what they say
 # something of, and the figures of a profile that would tell whether it takes time.
@@ -62,19 +57,6 @@ _DECIDING: tuple[tuple[tuple[str, ...], str, str], ...] = (
         "sm__inst_issued, stalls not_selected and math_pipe_throttle",
     ),
 )
-_MINOR = ("ptx__thread_inst_executed", "change_", "time_ms", "published_t", "tflops", "sass_bytes")
-
-
-class Told(msgspec.Struct, frozen=True, kw_only=True):
-    """One difference, and whether it is for the better where the time is."""
-
-    metric: str
-    label: str
-    kind: Kind
-    before: metrics.Value
-    after: metrics.Value
-    change: float | None
-    way: Way
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,30 +68,6 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     command: str
 
 
-def differences(before: Arm, after: Arm) -> tuple[Told, ...]:
-    """The largest relative change first, of all kinds that both arms have."""
-    slower = slowdown(before, after)
-    differing = [
-        each
-        for each in between(before, after, *_kinds(before, after))
-        if not each.metric.name.startswith(_MINOR)
-    ]
-    kept = [finding for finding in ranking.collapse(differing) if _is_kept(finding)]
-    found = sorted((each.difference for each in kept), key=lambda each: -each.factor)
-    return tuple(
-        Told(
-            metric=each.metric.name,
-            label=_label(each),
-            kind=each.metric.kind,
-            before=each.before,
-            after=each.after,
-            change=each.change,
-            way=_way(each, slower),
-        )
-        for each in found
-    )
-
-
 def slowdown(before: Arm, after: Arm) -> float | None:
     """Relative change of time: measured, else published; None where neither was."""
     if after.measured and after.measured.effect:
@@ -118,39 +76,6 @@ def slowdown(before: Arm, after: Arm) -> float | None:
     if isinstance(was, int | float) and isinstance(now, int | float) and was:
         return now / was - 1
     return None
-
-
-def _kinds(before: Arm, after: Arm) -> Sequence[Kind]:
-    kinds = list(comparable(before, after))
-    if before.profiled and after.profiled and "profiled" not in kinds:
-        kinds.append("profiled")
-    if before.published and after.published:
-        kinds.append("published")
-    return kinds
-
-
-def _label(each: Difference) -> str:
-    """As the field reads a counter, whoever counted it."""
-    name, label = each.metric.name, each.metric.label.strip()
-    if name.startswith("sass_instructions_"):
-        return f"SASS, {label}"
-    return counters.describe(name).label if label == name else label
-
-
-def _is_kept(each: Finding) -> bool:
-    """Of a profile only what a page has room for: hundreds of its figures differ."""
-    if each.difference.metric.kind != "profiled":
-        return True
-    known = each.difference.metric.group != counters.OTHER
-    return known and ranking.is_large(each.difference, ranking.FLOOR)
-
-
-def _way(each: Difference, slower: float | None) -> Way:
-    better, before, after = each.metric.better, each.before, each.after
-    if not better or not slower or isinstance(before, str) or isinstance(after, str):
-        return ""
-    worse = (after > before) == (better == "less")
-    return "with the time" if worse == (slower > 0) else "against it"
 
 
 def moved(before: Sequence[Use], after: Sequence[Use]) -> str:
@@ -192,7 +117,8 @@ def questions(before: Case, after: Case, experiment: str) -> Iterator[Question]:
         )
     if all(arm.profiled for arm in arms):
         return
-    told = differences(*arms)
+    causes = differing(before, after, slowdown(*arms)).causes
+    told = tuple(each for cause in causes if not cause.noise for each in cause.told)
     for beginnings, subject, figures in _DECIDING:
         ours = [each for each in told if _is_about(each.metric, beginnings)]
         if ours and any(our.way != "against it" for our in ours):

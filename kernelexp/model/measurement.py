@@ -362,8 +362,8 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     """One for each candidate that was timed."""
     placebo: Effect | None
     peers: tuple[Effect, ...]
-    """As the candidates'; of early records from one process, an interval over its rows, which knows
-    nothing of placement."""
+    """From the rows of one process, which the candidates are in too: an interval that knows nothing
+    of placement. In each process, peers made two processes of H1 as long as four are without."""
     times: tuple[Times, ...]
     conditions: Conditions | None
 

@@ -39,13 +39,13 @@ def lines(text: str) -> list[str]:
 def test_run_says_what_became_of_expectations_and_keeps_them(scale: Path, kx: Kx) -> None:
     expecting(scale)
     shown = lines(kx("run", "S1", "--no-emulate", cwd=scale).stdout)
-    assert any("sass_bytes" in line and "met" in line for line in shown)
+    assert any("SASS, B" in line and "met" in line for line in shown)
     (path,) = (scale / "logs/runs/S1").glob("*.build.json")
     record = msgspec.json.decode(path.read_bytes(), type=Record)
     assert record.expect[0]["time_ms"] == "-30%"
     again = lines(kx("show", record.run, cwd=scale).stdout)
-    assert [line for line in shown if "sass_bytes" in line] == [
-        line for line in again if "sass_bytes" in line
+    assert [line for line in shown if "SASS, B" in line] == [
+        line for line in again if "SASS, B" in line
     ]
 
 
@@ -88,13 +88,15 @@ def test_explain_says_what_differs_and_what_would_decide(scale: Path, kx: Kx) ->
 def test_explain_shows_what_is_kept_where_it_does_not_emulate(scale: Path, kx: Kx) -> None:
     assert kx("emulate", "S1", cwd=scale).exit_code == 0
     values = json.loads(kx("explain", "S1", "--no-emulate", "--json", cwd=scale).stdout)
-    assert {each["kind"] for each in values["differences"]} == {"built", "emulated"}
+    causes = values["differences"]["causes"]
+    assert {told["kind"] for cause in causes for told in cause["told"]} == {"built", "emulated"}
 
 
 def test_explain_as_json_and_as_markdown(scale: Path, kx: Kx) -> None:
     values = json.loads(kx("explain", "S1", "--no-emulate", "--json", cwd=scale).stdout)
     assert values["candidate"]["width"] == 4
-    assert "built" in {each["kind"] for each in values["differences"]}
+    causes = values["differences"]["causes"]
+    assert "built" in {told["kind"] for cause in causes for told in cause["told"]}
     assert values["uses"]["baseline"][0]["resource"] == "tensor cores"
     text = kx("explain", "S1", "--no-emulate", "--markdown", cwd=scale).stdout
     assert text.startswith("# S1 Four floats per thread: width=4")

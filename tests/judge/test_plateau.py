@@ -175,7 +175,7 @@ def test_what_differs_is_named_apart() -> None:
     flat = plateau.plateau(
         result(taken), plateau.findings(taken, POINTS, RISK, MARGIN), own, MARGIN
     )
-    assert "ptx__inst_executed_barrier" in flat.differing
+    assert "CTA barriers (PTX)" in flat.differing
     assert flat.same_code == 23
     assert flat.hot_line == ""
 

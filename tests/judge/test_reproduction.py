@@ -110,7 +110,7 @@ def test_emulated_counters_are_compared_for_the_same_emulator_only(emulator: str
     changed = msgspec.structs.replace(emulated, emulator=emulator, counters=counters)
     arm = msgspec.structs.replace(candidate.arm, emulated=changed)
     found = compare(earlier, arm, candidate.verdict, [earlier])
-    assert ("ptx__memory_l1_wavefronts_shared" in found.sentence) == (emulator == "one")
+    assert ("shared memory wavefronts (PTX)" in found.sentence) == (emulator == "one")
 
 
 UNMEASURED = Verdict(status=Status.UNMEASURED, reason="no_gpu", sentence="Not timed.")

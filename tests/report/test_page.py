@@ -14,7 +14,7 @@ from kernelexp.logs import records
 from kernelexp.model.arm import Arm
 from kernelexp.model.record import Record
 from kernelexp.report.document import matrix, terminal
-from kernelexp.report.document.document import Document
+from kernelexp.report.document.document import Document, table
 from kernelexp.report.runs import page
 
 (T3,) = sorted((ROOT / "logs/runs/T3").glob("*.json"))[-1:]
@@ -88,3 +88,50 @@ def test_columns_that_do_not_fit_go_into_another_table(many: Record) -> None:
     tables = list(matrix.render({"baseline": base, "a label of some length, b=1": arm}))
     assert len(tables) == 2
     assert max(map(len, shown(tables))) <= 80
+
+
+def test_no_word_of_a_table_is_broken_where_punctuation_can_be() -> None:
+    rows = [
+        ("candidate 1", "schedule=pingpong", "0.691", "+1.35% (+1.14% to +1.56%)", "REJECTED"),
+        ("candidate 2", "overlap=pinned", "0.617", "-9.40% (-9.77% to -9.03%)", "IMPROVED"),
+    ]
+    header = ("", "variant", "milliseconds", "change", "verdict")
+    lines = shown([table(header, rows, numbers=(2, 3), unwrapped=(0, 4))])
+    assert max(map(len, lines)) <= 80
+    words = {word for line in lines for word in line.split()}
+    assert {"schedule=", "pingpong", "overlap=", "pinned"} & words
+    assert not {"schedule=pin", "schedule=pingpo", "ng"} & words
+
+
+def run_of(name: str) -> Record:
+    paths = sorted((ROOT / "logs/runs" / name).glob("*.measured.json"))
+    return records.read_file(paths[-1])
+
+
+def test_what_an_engineer_always_wants_has_a_fixed_order() -> None:
+    lines = shown(page.render(run_of("T1")))
+    begun = next(place for place, line in enumerate(lines) if line.startswith(" figure"))
+    labels = [line.strip().split("  ")[0] for line in lines[begun + 2 :]]
+    assert labels[:5] == [
+        "registers per thread",
+        "spills, B",
+        "shared memory per CTA, B",
+        "warps per SM",
+        "SASS instructions",
+    ]
+    counted = [label.removesuffix(" (PTX)") for label in labels[5:10]]
+    assert counted == [
+        "instructions executed",
+        "shared wavefronts",
+        "bank conflicts, shared ld",
+        "bank conflicts, shared st",
+        "global sectors",
+    ]
+
+
+def test_many_small_changes_are_a_line() -> None:
+    """Twenty counters of the run moved with the instructions, by little."""
+    lines = shown(page.render(run_of("A12")))
+    assert max(map(len, lines)) <= 80
+    text = " ".join(" ".join(lines).split())
+    assert "__" not in text.split("Emulated:")[0]

@@ -122,13 +122,13 @@ def test_the_sections_are_the_nine_of_a_report() -> None:
 
 
 def test_the_example_of_the_docs_is_a_section() -> None:
-    text = (Path(__file__).parents[2] / "docs/sections.md").read_text()
+    text = (Path(__file__).parents[2] / "docs/profiling.md").read_text()
     example = text.partition("```yaml\n")[2].partition("```")[0]
 
-    assert sections.parse(example, "docs/sections.md").name == "occupancy"
+    assert sections.parse(example, "docs/profiling.md").name == "occupancy"
 
 
 def test_the_docs_name_every_section_and_every_given_value() -> None:
-    text = (Path(__file__).parents[2] / "docs/sections.md").read_text()
+    text = (Path(__file__).parents[2] / "docs/profiling.md").read_text()
 
     assert [name for name in (*sections.NAMES, *GIVEN) if f"`{name}`" not in text] == []

@@ -90,7 +90,7 @@ def of_counter(counter: str) -> Metric:
 
     return Metric(
         name=counter,
-        label=counter,
+        label=counters.describe(counter).label,
         kind="emulated",
         unit=next((unit for unit in _UNITS if unit in counter), ""),
         better="less",

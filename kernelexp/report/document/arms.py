@@ -47,13 +47,19 @@ def all_figures(
         every = [metrics.figures(arm, *kinds) for arm in group]
         known = {name: each.metric for shown in every for name, each in shown.items()}
         rows = [
-            [metric.label, *(figures.value(metric.read(arm), "") for arm in group)]
+            [_head(metric), *(figures.value(metric.read(arm), "") for arm in group)]
             for metric in known.values()
             if not metric.name.startswith(but)
         ]
         if rows:
             header = ("figure", *names[start : start + 3])
             yield table(header, rows, numbers=range(1, len(header)))
+
+
+def _head(metric: metrics.Metric) -> str:
+    """ncu's name of what was counted, so that it can be looked up."""
+    counted = metric.kind == "emulated" and metric.name not in metrics.METRICS
+    return metric.name if counted else metric.label
 
 
 def shorten(log: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from rich import box
@@ -23,6 +24,7 @@ from kernelexp.report.document.document import (
     Span,
     Style,
     Table,
+    text_of,
 )
 
 _RICH: dict[Style, str] = {
@@ -76,9 +78,61 @@ def _table(block: Table) -> RichTable:
         column.no_wrap = index in block.numbers or index in block.unwrapped
         if index in block.numbers:
             column.justify = "right"
+    widths = _words(block)
+    for column, width in zip(table.columns, widths, strict=True):
+        column.min_width = width
     for row in block.rows:
-        table.add_row(*map(_text, row))
+        table.add_row(*(_folded(cell, width) for cell, width in zip(row, widths, strict=False)))
     return table
+
+
+_WIDTH = 80
+_GAP = 3
+_PIECE = re.compile(r".*?[=_/.:,](?=.)|.+")
+
+
+def _words(block: Table) -> list[int]:
+    """The narrowest width of each column that breaks no word, in 80 columns if they all fit; else
+    columns of long words share what is left of it."""
+    widths = [_longest(block, index) for index in range(len(block.header))]
+    fixed = {*block.numbers, *block.unwrapped}
+    free = sorted((i for i in range(len(widths)) if i not in fixed), key=lambda i: widths[i])
+    left = _WIDTH - 2 - _GAP * (len(widths) - 1) - sum(widths[i] for i in fixed if i < len(widths))
+    for place, index in enumerate(free):
+        widths[index] = max(1, min(widths[index], left // (len(free) - place)))
+        left -= widths[index]
+    return widths
+
+
+def _longest(block: Table, index: int) -> int:
+    """The longest word of a column, or its longest line where it is not wrapped."""
+    texts = [
+        text_of(cell)
+        for cell in (block.header[index], *(row[index] for row in block.rows if index < len(row)))
+    ]
+    if index in block.numbers or index in block.unwrapped:
+        return max(len(line) for text in texts for line in text.split("\n"))
+    return max((len(word) for text in texts for word in text.split()), default=1)
+
+
+def _broken(word: str, width: int) -> str:
+    """A long word in lines, broken after a sign of punctuation where there is one."""
+    if len(word) <= width:
+        return word
+    lines = [""]
+    for piece in _PIECE.findall(word):
+        if lines[-1] and len(lines[-1]) + len(piece) > width:
+            lines.append("")
+        lines[-1] += piece
+    return "\n".join(lines)
+
+
+def _folded(cell: Cell, width: int) -> Text:
+    text = _text(cell)
+    if all(len(word) <= width for word in text.plain.split()):
+        return text
+    plain = re.sub(r"\S+", lambda match: _broken(match[0], width), text.plain)
+    return Text(plain, style=text.style)
 
 
 def _text(cell: Cell) -> Text:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from kernelexp.facts import differences, metrics
 from kernelexp.judge import consistency
@@ -13,18 +13,12 @@ from kernelexp.model.axes import as_argument, spell, spell_point
 from kernelexp.model.record import Candidate, Record, own_axes
 from kernelexp.report.document import arms, figures, matrix, measurement
 from kernelexp.report.document.document import Block, Cell, Heading, Span, paragraph, status, table
+from kernelexp.report.runs import edited
 from kernelexp.report.variants import emulation, expectations
 
 _OPCODES_SHOWN = 5
 # Up to so many candidates their figures stand side by side in 80 columns.
 _SIDE_BY_SIDE = 2
-# The same accesses under a second name, and totals that only say how long an emulation ran.
-_MINOR = (
-    "l1tex__t_",
-    "ptx__l1tex__t_",
-    "smsp__thread_inst_executed",
-    "ptx__thread_inst_executed",
-)
 
 
 def render(
@@ -119,7 +113,7 @@ def _differences(record: Record) -> Iterator[Block]:
         if candidate.arm.is_built
     }
     if len(record.candidates) <= _SIDE_BY_SIDE:
-        yield from _side_by_side(base, built)
+        yield from edited.render(base, built)
         for name, arm in built.items():
             yield from _opcodes(name, base, arm)
         return
@@ -127,36 +121,6 @@ def _differences(record: Record) -> Iterator[Block]:
     yield from matrix.render({"baseline": base, **own})
     if same := [name for name, arm in own.items() if _is_same_code(base, arm)]:
         yield paragraph(f"{'; '.join(same)}: the same instructions as the baseline", style="warn")
-
-
-def _side_by_side(base: Arm, candidates: Mapping[str, Arm]) -> Iterator[Block]:
-    differing = {
-        each.metric.name: each.metric
-        for arm in candidates.values()
-        for each in differences.between(base, arm, *arms.KINDS)
-        if not each.metric.name.startswith(_MINOR)
-    }
-    rows = []
-    for metric in _in_order(differing):
-        was = metric.read(base)
-        cells: list[Cell] = [metric.label, figures.value(was)]
-        cells += [_with_change(was, metric.read(arm)) for arm in candidates.values()]
-        rows.append(cells)
-    if rows:
-        header = ("differs", "baseline", *candidates)
-        yield table(header, rows, numbers=range(1, len(header)))
-
-
-def _in_order(differing: Mapping[str, metrics.Metric]) -> Iterator[metrics.Metric]:
-    """Built figures before emulated ones, each in the table's order."""
-    for kind in arms.KINDS:
-        yield from (metric for metric in differing.values() if metric.kind == kind)
-
-
-def _with_change(baseline: metrics.Value | None, value: metrics.Value | None) -> Cell:
-    changed = figures.change(baseline, value)
-    text = figures.value(value)
-    return Span(f"{text} ({changed})", "warn") if changed else text
 
 
 def _opcodes(name: str, base: Arm, arm: Arm) -> Iterator[Block]:

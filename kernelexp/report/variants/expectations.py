@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from kernelexp.facts import counters, metrics
 from kernelexp.judge.expectations import Judged
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, Cell, Span, Style, paragraph, table
@@ -23,14 +24,13 @@ def render(judged: Mapping[str, Sequence[Judged]]) -> Iterator[Block]:
             rows.append((*own, *_row(expectation)))
             if expectation.sentence:
                 whose = f"{name}, " if several else ""
-                notes.append(
-                    f"{whose}{expectation.metric} {expectation.result}: {expectation.sentence}."
-                )
+                what = f"{whose}{label(expectation.metric)}"
+                notes.append(f"{what} {expectation.result}: {expectation.sentence}.")
     if not rows:
         return
     header = (*(("",) if several else ()), "expected of", "", "kind", "came out", "")
     last = len(header) - 1
-    longest = max(len(each.metric) for own in judged.values() for each in own)
+    longest = max(len(label(each.metric)) for own in judged.values() for each in own)
     names = (last - 4,) if longest <= _NAME_MAX else ()
     place = (0,) if several else ()
     yield table(header, rows, unwrapped=(*place, *names, last - 3, last - 2, last))
@@ -40,12 +40,20 @@ def render(judged: Mapping[str, Sequence[Judged]]) -> Iterator[Block]:
 
 def _row(each: Judged) -> tuple[Cell, ...]:
     return (
-        each.metric,
+        label(each.metric),
         each.expected,
         each.kind or "",
         _came_out(each),
         Span(each.result, _STYLES[each.result]),
     )
+
+
+def label(metric: str) -> str:
+    """As the other tables of a page call it; the name itself where none does."""
+    known = metrics.find(metric)
+    if known is None:
+        return counters.describe(metric).label
+    return ", ".join(filter(None, (known.label.strip(), known.unit)))
 
 
 def _came_out(each: Judged) -> str:

@@ -13,8 +13,9 @@ from kernelexp.dossier.standing import Standing
 from kernelexp.facts import metrics, widths
 from kernelexp.judge import bottleneck
 from kernelexp.judge.bounds import Use, nearest, uses_of_both
+from kernelexp.judge.causes import Cause, Differing, Told, differing
 from kernelexp.judge.expectations import Judged, judge
-from kernelexp.judge.explanation import Question, Told, differences, moved, questions
+from kernelexp.judge.explanation import Question, moved, questions, slowdown
 from kernelexp.model.arm import Verdict
 from kernelexp.model.axes import AxisValue, spell_point
 from kernelexp.model.experiment import Experiment
@@ -32,7 +33,9 @@ from kernelexp.report.document.document import (
 )
 from kernelexp.report.variants import bounds, expectations
 
-_SHOWN = 12
+_WITH_IT = 3
+_WAITS = 5
+_FACTOR = 9.0
 T = TypeVar("T")
 
 
@@ -45,7 +48,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     baseline: Dossier
     candidate: Dossier
     judged: tuple[Judged, ...]
-    differences: tuple[Told, ...]
+    differing: Differing
     uses: tuple[tuple[Use, ...], tuple[Use, ...]]
     questions: tuple[Question, ...]
 
@@ -68,7 +71,7 @@ def assemble(
         baseline=one,
         candidate=other,
         judged=judge(written.expectations[number - 1], *arms, margin, name),
-        differences=differences(*arms),
+        differing=differing(one.case, other.case, slowdown(*arms)),
         uses=uses_of_both(one.case, other.case),
         questions=tuple(questions(one.case, other.case, name)),
     )
@@ -92,7 +95,7 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
     conclusion: tuple[str, ...]
     """What the arms are bound by."""
     expectations: tuple[Judged, ...]
-    differences: tuple[Told, ...]
+    differences: Differing
     uses: OfBoth[tuple[Use, ...]]
     nearest: OfBoth[str | None]
     """The limit that is nearest."""
@@ -118,7 +121,7 @@ def to_values(found: Explanation) -> Explained:
         changed_since=standing.changed,
         conclusion=tuple(conclusions(found)),
         expectations=found.judged,
-        differences=found.differences,
+        differences=found.differing,
         uses=OfBoth(baseline=found.uses[0], candidate=found.uses[1]),
         nearest=OfBoth(
             baseline=near.resource if near else None,
@@ -152,7 +155,7 @@ def render(found: Explanation) -> Iterator[Block]:
         return
     for sentence in conclusions(found):
         yield paragraph(sentence)
-    yield from _differences(found.differences)
+    yield from _differences(found.differing)
     yield from _limits(found)
     if found.questions:
         yield paragraph(Span("What would decide:", "strong"))
@@ -206,34 +209,72 @@ def _verdict(standing: Standing) -> Block:
     )
 
 
-def _differences(told: Sequence[Told]) -> Iterator[Block]:
-    if not told:
-        yield paragraph("No figure differs, of those that both arms have.")
+def _differences(differing: Differing) -> Iterator[Block]:
+    causes = differing.causes
+    if not causes and not differing.waits:
+        yield paragraph("Nothing differs that could explain some of the time.")
         return
-    shown, rest = told[:_SHOWN], len(told) - _SHOWN
     rows: list[tuple[Cell, ...]] = [
         (
-            each.label,
-            _value(each.before),
-            _value(each.after),
-            "" if each.change is None else f"{100 * each.change:+.1f}%",
-            each.kind,
-            each.way,
+            f"{number}.",
+            cause.leader.label,
+            _value(cause.leader.before),
+            _value(cause.leader.after),
+            _change(cause.leader),
+            _explains(cause),
         )
-        for each in shown
-        if not isinstance(each.before, str)
+        for number, cause in enumerate(causes, 1)
     ]
-    header = ("differs most", "baseline", "candidate", "change", "kind", "goes")
     if rows:
-        width = len(header) if any(each.way for each in shown) else len(header) - 1
-        yield table(
-            header[:width], (row[:width] for row in rows), numbers=(1, 2, 3), unwrapped=(4,)
+        header = ("", "differs most", "baseline", "candidate", "change", "explains")
+        yield table(header, rows, numbers=(0, 2, 3, 4, 5))
+    yield Items(tuple(map(_with_it, causes)))
+    if any(cause.leader.explains is not None for cause in causes):
+        yield paragraph(
+            "Explains: the time that the chip needs for the change, of the baseline's, at most.",
+            style="dim",
         )
-    for each in shown:
-        if isinstance(each.before, str):
-            yield paragraph(f"{each.label} ({each.kind}): {each.before} → {each.after}")
-    if rest > 0:
-        yield paragraph(f"{rest} more differ (--json has them).", style="dim")
+    yield from _waits(differing.waits)
+    if differing.small:
+        yield paragraph(f"{differing.small} more differ and explain nothing.", style="dim")
+
+
+def _with_it(cause: Cause) -> str:
+    """Where a cause's figures are from, which way it goes, and what else it changed, in a line."""
+    others = [
+        f"{told.label} {_value(told.before)} → {_value(told.after)}"
+        for told in cause.told[1 : 1 + _WITH_IT]
+    ]
+    rest = len(cause.told) - 1 - len(others)
+    goes = f"noise: {cause.noise}" if cause.noise else cause.leader.way
+    about = ", ".join(filter(None, (cause.leader.kind, goes)))
+    words = "; ".join(others) + (f"; {rest} more" if rest else "")
+    return f"{cause.name} ({about})" + (f": {words}." if words else ".")
+
+
+def _change(told: Told) -> str:
+    """In percent; many times as much is a factor."""
+    if told.change is None:
+        return ""
+    if told.change >= _FACTOR:
+        return f"x {1 + told.change:,.0f}"
+    return f"{100 * told.change:+.1f}%"
+
+
+def _explains(cause: Cause) -> str:
+    share = cause.leader.explains
+    return "" if share is None or cause.noise else f"{share:+.1f}%"
+
+
+def _waits(waits: Sequence[Told]) -> Iterator[Block]:
+    """Where warps wait, by points."""
+    rows = [
+        (told.label, f"{told.before:.2f}%", f"{told.after:.2f}%", f"{told.points:+.2f}")
+        for told in waits[:_WAITS]
+    ]
+    if rows:
+        header = ("of the warp slots", "baseline", "candidate", "points")
+        yield table(header, rows, numbers=(1, 2, 3))
 
 
 def _value(value: metrics.Value) -> str:

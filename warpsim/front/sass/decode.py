@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -46,6 +46,18 @@ def decode(
     UnsupportedInstruction for the first instruction that is not covered; CubinError, and
     SassSyntaxError for a listing that cannot be read.
     """
+    return decode_apart(content, listing, name, frozenset(), sources)[0]
+
+
+def decode_apart(
+    content: bytes,
+    listing: str,
+    name: str,
+    apart: frozenset[str],
+    sources: Mapping[int, Source] | None = None,
+) -> tuple[DecodedProgram, SassDecoder]:
+    """The program, in which each instruction of the opcodes `apart` (their first part) begins a
+    block of its own, and what it was decoded with; otherwise as decode()."""
     entry = cubin.read(content, name)
     code = text.read(listing, name, sources or {})
     for ins in code:
@@ -59,8 +71,9 @@ def decode(
     banks = constants.banks(entry)
     decoder = SassDecoder(list(_expanded(code)), entry.sm, banks)
     results = [_build(decoder, number) for number in range(decoder.length())]
-    blocks = _blocks(decoder, results)
-    return DecodedProgram(_image(entry, decoder), decoder.sites, blocks)
+    first = {number for number, ins in enumerate(decoder.code) if ins.base in apart}
+    blocks = _blocks(decoder, results, first)
+    return DecodedProgram(_image(entry, decoder), decoder.sites, blocks), decoder
 
 
 def _only_runtime(ins: MachineInstruction, entry: CubinEntry) -> None:
@@ -192,8 +205,11 @@ def _noting(decoder: SassDecoder, number: int) -> Op:
     return note
 
 
-def _blocks(decoder: SassDecoder, made: Sequence[Result]) -> dict[int, BasicBlock]:
-    starts = {0}
+def _blocks(
+    decoder: SassDecoder, made: Sequence[Result], more: Collection[int]
+) -> dict[int, BasicBlock]:
+    """The blocks; `more` begin some too."""
+    starts = {0, *more}
     if any(isinstance(result, BranchPoint) and result.index is not None for result in made):
         starts |= set(decoder.starts().values())
     for number, each in enumerate(made):

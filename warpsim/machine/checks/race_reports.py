@@ -37,7 +37,7 @@ class RaceReports:
     ) -> None:
         self._residents = residents
         self._clocks = clocks
-        self._name_of = name_of
+        self.name = name_of
         """What lies at an arena offset, as an element of that many bytes."""
         self._object_of = object_of
         """The variable at an arena offset: races for one variable are one finding."""
@@ -47,7 +47,7 @@ class RaceReports:
         cause = f"{self._object_of(offset)} {now}, {before}"
         if self._residents.execution.findings.again("race", cause):
             return
-        name, who = self._name_of(offset, site.element), self._residents.thread_name(thread)
+        name, who = self.name(offset, site.element), self._residents.thread_name(thread)
         self._residents.report(
             "race",
             f"{name} is {now} here by {who}; {self._who(epoch, thread >> 5)} {before} it"
@@ -60,7 +60,7 @@ class RaceReports:
     def engine(self, name: str, offset: int, epoch: int, issuer: Issuer, agent: int) -> None:
         """A race of what an engine does for an issuer with the access of an epoch."""
         now, before, tail = _ENGINES[name]
-        address = self._name_of(offset, 0)
+        address = self.name(offset, 0)
         self._residents.report(
             name,
             f"{address} is {now.format(self._agent(agent))}; {self._who(epoch, -1)} {before} it"
@@ -74,7 +74,7 @@ class RaceReports:
         """A read of what a flag has announced that nobody acquired."""
         self._residents.report(
             "missing-acquire",
-            f"{self._name_of(offset, site.element)} is read after a flag was seen, with no acquire "
+            f"{self.name(offset, site.element)} is read after a flag was seen, with no acquire "
             "and no fence between: an old value may still lie in the first-level cache.",
             site,
             place,
@@ -84,11 +84,15 @@ class RaceReports:
         """A load through the non-coherent cache of what the kernel writes."""
         self._residents.report(
             "non-coherent-read",
-            f"{self._name_of(offset, site.element)} is read by a non-coherent load, and the kernel "
+            f"{self.name(offset, site.element)} is read by a non-coherent load, and the kernel "
             "writes it.",
             site,
             place,
         )
+
+    def writer(self, epoch: int, site: Site) -> str:
+        """Who accessed a word at an epoch, and where."""
+        return f"{self._who(epoch, -1)}{self._at(epoch, site)}"
 
     def _at(self, epoch: int, site: Site) -> str:
         """` at k.cu:7, PTX line 12`: where the access of an epoch stands, if that is known."""

@@ -16,6 +16,7 @@ from warpsim.machine.core.warps import ALL, Warps
 from warpsim.machine.memory.arena import SCRATCH_BYTES
 from warpsim.machine.memory.execution import Execution
 from warpsim.machine.memory.layout import OFFSET_MASK, RANK_SHIFT
+from warpsim.machine.memory.polls import Polls
 
 
 class Cta(msgspec.Struct):
@@ -46,6 +47,7 @@ class Residents:
         self._end = first + count
         self.ctas = [self._cta(first + place, place) for place in range(count)]
         self.any_ended = False
+        self.polls = Polls()
         self.exited: dict[int, int] = {}
         """Lanes of each warp that have exited, or never existed."""
         self.changed: list[object] = []

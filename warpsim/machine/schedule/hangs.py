@@ -1,4 +1,4 @@
-"""Who waits for what when nothing can go on."""
+"""Who waits for what when nothing can go on, who is missing, and what would help."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from warpsim.machine.core.site import Site
+from warpsim.machine.core.warps import ALL
 from warpsim.machine.schedule.program import DecodedProgram
-from warpsim.machine.sync.gates import Fragment
+from warpsim.machine.sync.gates import Fragment, WaitGate
 from warpsim.machine.wave.machine import Machine
+
+_SHOWN = 3
+"""Sets of warps that the finding itself tells of; the table has all."""
 
 
 class Waiter(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +45,13 @@ def describe_hang(waiters: Iterable[Waiter]) -> tuple[str, ...]:
     )
 
 
+def sentence(why: str, waiters: Sequence[Waiter], cure: str) -> str:
+    """What the finding says of a hang."""
+    groups = describe_hang(waiters)
+    rest = [f"and {len(groups) - _SHOWN} more"] if len(groups) > _SHOWN else []
+    return f"{why}: {'; '.join([*groups[:_SHOWN], *rest])}.{cure}"
+
+
 def _spell_warps(warps: Sequence[int]) -> str:
     first, last = warps[0], warps[-1]
     if len(warps) == 1:
@@ -49,13 +61,116 @@ def _spell_warps(warps: Sequence[int]) -> str:
     return f"warps {', '.join(map(str, warps))}"
 
 
-def waiter(machine: Machine, program: DecodedProgram, fragment: Fragment) -> Waiter:
-    block = program.blocks.get(fragment.pc)
-    gate = block.gate if block else None
-    return Waiter(
-        cta=machine.cta_of(fragment.warp).number,
-        warp=machine.warp_of(fragment.warp),
-        lanes=fragment.mask,
-        where=program.sites[fragment.pc].where(),
-        waits_for=gate.describe(machine, fragment) if gate else "lanes of its own warp",
-    )
+class HangTable:
+    """What each fragment of a wave waits for when none can go on."""
+
+    def __init__(
+        self, machine: Machine, program: DecodedProgram, waiting: Sequence[Fragment]
+    ) -> None:
+        self._machine = machine
+        self._program = program
+        self._waiting = waiting
+        self._held: set[tuple[int, int]] = set()
+        """(warp that polls, warp that holds what it polls), by their places."""
+
+    def waiters(self) -> tuple[Waiter, ...]:
+        return tuple(self._waiter(fragment) for fragment in self._waiting)
+
+    def cure(self) -> str:
+        """A sentence on what would help, where that is known, with a space before it."""
+        if any((holder, poller) in self._held for poller, holder in self._held if poller != holder):
+            return " Each holds what another waits for: all have to take the locks in one order."
+        if any(poller == holder for poller, holder in self._held):
+            return " A thread waits for what its own warp holds."
+        gates = {self._gate(fragment) for fragment in self._waiting}
+        if len(gates) > 1 and all(gate is not None and gate.joins_all for gate in gates):
+            return " All threads that a barrier counts have to come to the same one."
+        return ""
+
+    def _gate(self, fragment: Fragment) -> WaitGate | None:
+        block = self._program.blocks.get(fragment.pc)
+        return block.gate if block else None
+
+    def _site(self, fragment: Fragment) -> Site:
+        """The instruction at which lanes wait: of a loop that polls, the poll."""
+        polled = None
+        if self._gate(fragment) is None and not fragment.gathering:
+            polled = self._machine.polls.of(fragment.warp, fragment.mask)
+        return polled.site if polled else self._program.sites[fragment.pc]
+
+    def _waiter(self, fragment: Fragment) -> Waiter:
+        machine, site = self._machine, self._site(fragment)
+        if fragment.gathering:
+            absent = ALL & ~fragment.mask & ~machine.exited[fragment.warp]
+            what = f"{_spell_lanes(absent)} of its own warp{self._stand({fragment.warp: absent})}"
+        elif gate := self._gate(fragment):
+            what = gate.describe(machine, fragment)
+            what += self._stand(gate.missing(machine, fragment))
+        else:
+            what = self._polled(fragment)
+        return Waiter(
+            cta=machine.cta_of(fragment.warp).number,
+            warp=machine.warp_of(fragment.warp),
+            lanes=fragment.mask,
+            where=site.where(),
+            waits_for=what,
+        )
+
+    def _stand(self, missing: dict[int, int]) -> str:
+        """`; missing: warp 2 (at k.cu:50, PTX line 9)`: where those stand that have not come."""
+        places: dict[str, list[int]] = {}
+        for place, lanes in missing.items():
+            here = {
+                self._site(fragment).where()
+                for fragment in self._waiting
+                if fragment.warp == place and fragment.mask & lanes
+            }
+            for where in here or {"exited"}:
+                places.setdefault(where, []).append(self._machine.warp_of(place))
+        if not places:
+            return ""
+        parts = [
+            f"{_spell_warps(sorted(set(warps)))} ({'has' if len(warps) == 1 else 'have'} exited)"
+            if where == "exited"
+            else f"{_spell_warps(sorted(set(warps)))} (at {where})"
+            for where, warps in places.items()
+        ]
+        return f"; missing: {', '.join(parts)}"
+
+    def _polled(self, fragment: Fragment) -> str:
+        """The word that lanes poll, what it holds, and who made it so."""
+        machine = self._machine
+        polled = machine.polls.of(fragment.warp, fragment.mask)
+        if polled is None:
+            return "lanes of its own warp"
+        races = machine.world_races if polled.space == "global" else machine.races
+        octets = races.arena.data[polled.offset : polled.offset + polled.size]
+        value = int.from_bytes(octets.tobytes(), "little")
+        name = races.reports.name(polled.offset, polled.size)
+        what = f"{name} to be other than {value:,}, polled by {machine.thread_name(polled.thread)}"
+        if held := machine.polls.holder(polled):
+            self._held.add((fragment.warp, held[0] >> 5))
+            who = machine.thread_name(held[0], fragment.warp)
+            return f"{what}; {who} set it at {held[1].where()}{self._now(held[0])}"
+        epoch = int(races.history.written[polled.offset // races.history.unit])
+        if epoch == 0:
+            return f"{what}; nobody has written it in this launch"
+        return f"{what}; last written by {races.reports.writer(epoch, polled.site)}"
+
+    def _now(self, thread: int) -> str:
+        """` and is at k.cu:9`: where a thread stands now."""
+        place, lane = divmod(thread, 32)
+        for fragment in self._waiting:
+            if fragment.warp == place and fragment.mask >> lane & 1:
+                return f" and is at {self._site(fragment).where()}"
+        return " and has exited"
+
+
+def _spell_lanes(mask: int) -> str:
+    """`lanes 0 to 3` or, where they are no run, `lanes 0x0000a00f`."""
+    first, count = (mask & -mask).bit_length() - 1, mask.bit_count()
+    if count == 1:
+        return f"lane {first}"
+    if mask >> first == (1 << count) - 1:
+        return f"lanes {first} to {first + count - 1}"
+    return f"lanes {mask:#010x}"

@@ -341,11 +341,12 @@ class Scheduler:
         ready = [fragment for group in self.ready.values() for fragment in group]
         parked = list(self.parking.fragments)
         waiting = hangs.ordered(self.machine, [*parked, *ready, *self.tired])
-        self.hang = tuple(hangs.waiter(self.machine, self.program, waiter) for waiter in waiting)
+        table = hangs.HangTable(self.machine, self.program, waiting)
+        self.hang = table.waiters()
         first = self.hang[0]
         self.execution.findings.add(
             "hang",
-            f"{why}: {len(waiting)} waiting, the first of them for {first.waits_for}.",
+            hangs.sentence(why, self.hang, table.cure()),
             self.program.sites[waiting[0].pc],
             cta=first.cta,
             warp=first.warp,

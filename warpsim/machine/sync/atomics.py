@@ -38,8 +38,18 @@ def update(
         placed = _checked(warps, space, within, access, lanes)
         if placed is not None:
             _sequence(space.arena, *placed, operands, function, old)
+            if space.polled and (len(operands) == 2 or "exch" in access.site.opcode.lower()):
+                lanes = warps.active(placed[1]) & _swaps(operands, old)
+                warps.machine.polls.swapped(space.polled, warps, placed[0], access.site, lanes)
     flags.acquire(warps, addresses, m, narrow=narrow, sure=sure)
     return old
+
+
+def _swaps(operands: list[Array], old: Array) -> Array:
+    """Which lanes have changed a word by a swap, or by a compare and swap."""
+    if len(operands) == 1:
+        return old != operands[0]
+    return (old == operands[0]) & (operands[1] != old)
 
 
 def _checked(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -80,6 +81,7 @@ class CtaBarrier(WaitGate):
     """Whether the lanes of a warp must execute it together."""
     waits: bool
     vote: Vote | None
+    joins_all = True
 
     def _barrier(self, machine: Machine, fragment: Fragment) -> Barrier:
         cta = machine.cta_of(fragment.warp).place
@@ -170,10 +172,23 @@ class CtaBarrier(WaitGate):
         barrier = self._barrier(machine, fragment)
         number = scalar(machine, self.number, fragment)
         warps = sorted(machine.warp_of(place) for place in barrier.arrived)
+        lanes = sum(lanes.bit_count() for lanes in barrier.arrived.values()) + 32 * barrier.again
         return (
-            f"barrier {number}: {32 * len(warps)} of {self._wanted(machine, fragment)} threads "
+            f"barrier {number}: {lanes} of {self._wanted(machine, fragment)} threads "
             f"arrived (warps {', '.join(map(str, warps))})"
         )
+
+    def missing(self, machine: Machine, fragment: Fragment) -> dict[int, int]:
+        barrier = self._barrier(machine, fragment)
+        return _absent(machine, barrier, machine.warps_of(machine.cta_of(fragment.warp).place))
+
+
+def _absent(machine: Machine, barrier: Barrier, places: Iterable[int]) -> dict[int, int]:
+    """Lanes of some warps that have neither arrived nor exited."""
+    absent = {
+        place: ALL & ~barrier.arrived.get(place, 0) & ~machine.exited[place] for place in places
+    }
+    return {place: lanes for place, lanes in absent.items() if lanes}
 
 
 class ClusterBarriers:
@@ -245,6 +260,8 @@ class ClusterArrive(WaitGate):
 class ClusterWait(WaitGate):
     """Waits for the arrivals of the warp's last generation."""
 
+    joins_all = True
+
     def enter(self, machine: Machine, fragment: Fragment) -> bool:
         state = machine.state(ClusterBarriers)
         due = state.due.get(fragment.warp, 0)
@@ -285,3 +302,9 @@ class ClusterWait(WaitGate):
             f"{machine.cta_of(place).number}.{machine.warp_of(place)}" for place in barrier.arrived
         ]
         return f"the cluster barrier: arrived (CTA.warp): {', '.join(sorted(warps)) or 'none'}"
+
+    def missing(self, machine: Machine, fragment: Fragment) -> dict[int, int]:
+        barrier = machine.state(ClusterBarriers).of(machine, fragment)
+        cluster = machine.cta_of(fragment.warp).cluster
+        ctas = [cta.place for cta in machine.ctas if cta.cluster == cluster]
+        return _absent(machine, barrier, [p for cta in ctas for p in machine.warps_of(cta)])

@@ -133,8 +133,11 @@ class Converge(WaitGate):
         machine.state(BarrierGroups).leave(fragment.warp, self.barrier, fragment.mask)
 
     def describe(self, machine: Machine, fragment: Fragment) -> str:
-        exited = machine.exited[fragment.warp]
+        missing = self.missing(machine, fragment)[fragment.warp]
+        return f"lanes {missing:#010x} of its own warp"
+
+    def missing(self, machine: Machine, fragment: Fragment) -> dict[int, int]:
         missing = 0
         for group in self._groups(machine, fragment):
-            missing |= group.expected & ~group.arrived & ~exited
-        return f"lanes {missing:#010x} of its own warp"
+            missing |= group.expected & ~group.arrived & ~machine.exited[fragment.warp]
+        return {fragment.warp: missing}

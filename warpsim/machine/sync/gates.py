@@ -62,6 +62,9 @@ class WaitGate:
     pending: ClassVar[bool] = False
     """Whether it waits for operations that the fragment's threads or warp issued."""
 
+    joins_all: ClassVar[bool] = False
+    """Whether it is a barrier."""
+
     unites: ClassVar[bool] = False
     """Whether fragments of a warp that it lets go at once go on as one."""
 
@@ -94,6 +97,10 @@ class WaitGate:
     def describe(self, machine: Machine, fragment: Fragment) -> str:
         """For the table of a hang: what is waited for."""
         return self.site.opcode
+
+    def missing(self, machine: Machine, fragment: Fragment) -> dict[int, int]:
+        """For the same table: lanes that have not come yet, by the place of their warp."""
+        return {}
 
 
 class PendingWait(WaitGate, ABC):

@@ -85,7 +85,7 @@ def copy(R: list[Array], m: Mask, warps: WarpSet, to: int, source: int, size: in
         arena.data[here], arena.state[here] = arena.data[there], arena.state[there]
 
 
-def push(R: list[Array], m: Mask, warps: WarpSet, number: int, kept: Kept) -> None:
+def push(R: list[Array], m: Mask, warps: WarpSet, number: int, kept: Kept, site: Site) -> None:
     machine = warps.machine
     stacks = machine.state(Stacks)
     for row, place, lane in warps.each_lane(m):
@@ -94,7 +94,12 @@ def push(R: list[Array], m: Mask, warps: WarpSet, number: int, kept: Kept) -> No
         stack = stacks.setdefault(32 * place + lane, [])
         stack.append(Frame(number, registers, [machine.local.data[s].copy() for s in spans]))
         if len(stack) > DEEPEST:
-            machine.report("stack", f"more than {DEEPEST} calls in each other.", None, place)
+            who = machine.thread_name(32 * place + lane)
+            sentence = (
+                f"{who} has more than {DEEPEST} calls in each other: the recursion does not end, "
+                "or goes deeper than the emulator does."
+            )
+            machine.report("stack", sentence, site, place)
             raise Fatal
 
 

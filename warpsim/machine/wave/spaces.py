@@ -48,6 +48,8 @@ class Space(Memory):
     """Loads and stores of one state space."""
 
     name = ""
+    polled = ""
+    """Of which memory polls are noted: "shared", "global" or none."""
 
     def __init__(self, undefined: Undefined, residents: Residents, arena: Arena) -> None:
         self.undefined = undefined
@@ -142,6 +144,8 @@ class Space(Memory):
         if not self.arena.readable(offsets, access.size):
             self._unreadable(warps, offsets, access, m)
         self.written(warps, offsets, offsets, access, m)
+        if self.polled:
+            self.residents.polls.note(self.polled, warps, offsets, access, m)
         self.count(warps, offsets, access, m)
 
     def _writable(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
@@ -259,7 +263,7 @@ class Space(Memory):
 class Global(Space):
     """Global memory, and constants, which lie in it."""
 
-    name = "global"
+    name = polled = "global"
 
     def __init__(
         self, undefined: Undefined, residents: Residents, arena: Arena, races: Races
@@ -277,6 +281,7 @@ class Global(Space):
         if not access.coherent:
             self.races.stale(warps, offsets, access, m)
         if access.relaxed:
+            self.residents.polls.note(self.polled, warps, offsets, access, m)
             self.races.observe(warps, offsets, access, m)
         else:
             self.races.read(warps, offsets, access, m)
@@ -333,7 +338,7 @@ class SharedMemory(Space):
     (0xFEFFFFFF) take it to be.
     """
 
-    name = "shared"
+    name = polled = "shared"
 
     def __init__(
         self, undefined: Undefined, residents: Residents, mbarriers: Mbarriers, races: Races
@@ -375,6 +380,7 @@ class SharedMemory(Space):
 
     def read(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
         if access.relaxed:
+            self.residents.polls.note(self.polled, warps, offsets, access, m)
             self.races.observe(warps, offsets, access, m)
         else:
             self.races.read(warps, offsets, access, m)

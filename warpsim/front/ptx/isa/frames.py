@@ -65,8 +65,8 @@ def copy(d: PtxDecoder) -> Op:
 @builder("frame.push")
 def push(d: PtxDecoder) -> Op:
     """A call: the registers are kept, and where it goes on."""
-    number, kept = d.constant(d.operands[0]), _kept(d)
-    return lambda R, m, warps: frames.push(R, m, warps, number, kept)
+    number, kept, site = d.constant(d.operands[0]), _kept(d), d.site
+    return lambda R, m, warps: frames.push(R, m, warps, number, kept, site)
 
 
 @builder("frame.pop")

@@ -1,0 +1,487 @@
+// Measures an SM and its memory for the model of time: prints a line of JSON for each figure.
+//
+//   nvcc -O3 -std=c++17 -gencode arch=compute_90a,code=sm_90a microbenchmarks.cu -o micro && ./micro
+//
+// Needs 4 GiB of an sm_90a card for half a minute. Figures of warpsim/timing/chips/ that are marked
+// as measured are from it; clocks are left as they are, and were 1,980 MHz.
+#include <cuda_runtime.h>
+#include <cuda_fp16.h>
+#include <cstdio>
+#include <cstdint>
+#include <vector>
+#include <algorithm>
+#include <string>
+
+#define CHECK(x) do { cudaError_t e = (x); if (e != cudaSuccess) { \
+  printf("{\"error\": \"%s at line %d\"}\n", cudaGetErrorString(e), __LINE__); fflush(stdout); exit(1);} } while (0)
+
+static unsigned* out; static int sms; static int clock_khz;
+static void say(const std::string& name, double value, const char* unit) {
+  printf("{\"name\": \"%s\", \"value\": %.5g, \"unit\": \"%s\"}\n", name.c_str(), value, unit); fflush(stdout);
+}
+__device__ __forceinline__ unsigned tick() { unsigned t; asm volatile("mov.u32 %0, %%clock;" : "=r"(t) :: "memory"); return t; }
+__device__ __forceinline__ uint32_t smem(const void* p) { return uint32_t(__cvta_generic_to_shared(p)); }
+
+template <class K, class... A>
+static double cycles_of(K kernel, int grid, int block, size_t shared, A... args) {
+  CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(shared)));
+  std::vector<double> all;
+  for (int run = 0; run < 7; ++run) {
+    kernel<<<grid, block, shared>>>(out, args...);
+    CHECK(cudaDeviceSynchronize());
+    unsigned value; CHECK(cudaMemcpy(&value, out, 4, cudaMemcpyDeviceToHost));
+    all.push_back(value);
+  }
+  std::sort(all.begin(), all.end());
+  return all[3];
+}
+template <class K, class... A>
+static double ms_of(K kernel, int grid, int block, size_t shared, A... args) {
+  CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(shared)));
+  cudaEvent_t a, b; CHECK(cudaEventCreate(&a)); CHECK(cudaEventCreate(&b));
+  std::vector<float> all;
+  for (int run = 0; run < 9; ++run) {
+    CHECK(cudaEventRecord(a)); kernel<<<grid, block, shared>>>(out, args...); CHECK(cudaEventRecord(b));
+    CHECK(cudaEventSynchronize(b)); float ms; cudaEventElapsedTime(&ms, a, b); all.push_back(ms);
+  }
+  CHECK(cudaGetLastError()); std::sort(all.begin(), all.end());
+  return all[4];
+}
+
+// ---- pipes: chains (1 warp) and streams (many warps, 8 independent) ----
+enum Op { FFMA, IMAD, LOP3, IADD3, HFMA2, MUFU, POPC, SHFL, DFMA, SHF, FMNMX, F2I, REDUX, IMADWIDE, SELP, PRMT, FADD, VOTE, LOPFMA };
+static const char* op_names[] = {"ffma","imad","lop3","iadd3","hfma2","mufu_ex2","popc","shfl","dfma","shf","fmnmx","f2i","redux","imad_wide","sel","prmt","fadd","vote","lop3_ffma"};
+template <int OP> __device__ __forceinline__ void op(uint32_t& x, double& d, uint32_t y, uint32_t z) {
+  if (OP == FFMA) asm volatile("{.reg .f32 a,b; mov.b32 a,%0; mov.b32 b,%1; fma.rn.f32 a,a,b,b; mov.b32 %0,a;}" : "+r"(x) : "r"(y));
+  if (OP == FADD) asm volatile("{.reg .f32 a,b; mov.b32 a,%0; mov.b32 b,%1; add.f32 a,a,b; mov.b32 %0,a;}" : "+r"(x) : "r"(y));
+  if (OP == IMAD) asm volatile("mad.lo.u32 %0,%0,%1,%2;" : "+r"(x) : "r"(y), "r"(z));
+  if (OP == IMADWIDE) asm volatile("{.reg .u64 w; mad.wide.u32 w,%0,%1,0; mov.b64 {%0,_},w;}" : "+r"(x) : "r"(y));
+  if (OP == LOP3) asm volatile("lop3.b32 %0,%0,%1,%2,0x96;" : "+r"(x) : "r"(y), "r"(z));
+  if (OP == IADD3) asm volatile("{.reg .u32 t; add.u32 t,%0,%1; add.u32 %0,t,%2;}" : "+r"(x) : "r"(y), "r"(z));
+  if (OP == HFMA2) asm volatile("fma.rn.f16x2 %0,%0,%1,%1;" : "+r"(x) : "r"(y));
+  if (OP == MUFU) asm volatile("{.reg .f32 a; mov.b32 a,%0; ex2.approx.ftz.f32 a,a; mov.b32 %0,a;}" : "+r"(x));
+  if (OP == POPC) asm volatile("popc.b32 %0,%0;" : "+r"(x));
+  if (OP == SHFL) asm volatile("shfl.sync.bfly.b32 %0,%0,1,31,-1;" : "+r"(x));
+  if (OP == DFMA) asm volatile("fma.rn.f64 %0,%0,%0,%0;" : "+d"(d));
+  if (OP == SHF) asm volatile("shf.l.wrap.b32 %0,%0,%1,%2;" : "+r"(x) : "r"(y), "r"(z));
+  if (OP == FMNMX) asm volatile("{.reg .f32 a,b; mov.b32 a,%0; mov.b32 b,%1; max.f32 a,a,b; mov.b32 %0,a;}" : "+r"(x) : "r"(y));
+  if (OP == F2I) asm volatile("{.reg .f32 a; .reg .s32 b; mov.b32 a,%0; cvt.rni.s32.f32 b,a; mov.b32 %0,b;}" : "+r"(x));
+  if (OP == REDUX) asm volatile("redux.sync.add.u32 %0,%0,-1;" : "+r"(x));
+  if (OP == SELP) asm volatile("{.reg .pred p; setp.lt.u32 p,%0,%1; selp.b32 %0,%1,%0,p;}" : "+r"(x) : "r"(y));
+  if (OP == PRMT) asm volatile("prmt.b32 %0,%0,%1,%2;" : "+r"(x) : "r"(y), "r"(z));
+  if (OP == VOTE) asm volatile("{.reg .pred p; setp.lt.u32 p,%0,%1; vote.sync.ballot.b32 %0,p,-1;}" : "+r"(x) : "r"(y));
+  if (OP == LOPFMA) { op<LOP3>(x, d, y, z); op<FFMA>(x, d, y, z); }
+}
+template <int OP, int ILP, int UNROLL> __global__ void pipe(unsigned* out, uint32_t y, uint32_t z) {
+  uint32_t x[ILP]; double d[ILP];
+  for (int i = 0; i < ILP; ++i) { x[i] = threadIdx.x + i + y; d[i] = x[i]; }
+  unsigned best = ~0u;
+  for (int repeat = 0; repeat < 4; ++repeat) {
+    __syncthreads();
+    unsigned start = tick();
+    for (int r = 0; r < 8; ++r)
+#pragma unroll
+      for (int k = 0; k < UNROLL; ++k)
+#pragma unroll
+        for (int i = 0; i < ILP; ++i) op<OP>(x[i], d[i], y, z);
+    __syncthreads();
+    best = min(best, tick() - start);
+  }
+  uint32_t sum = 0; for (int i = 0; i < ILP; ++i) sum += x[i] + uint32_t(d[i]);
+  if (sum == 0x12345679) out[1] = sum;
+  if (!threadIdx.x) out[0] = best;
+}
+template <int OP> static void pipes() {
+  double one = cycles_of(pipe<OP, 1, 64>, 1, 32, 0, 3u, 5u), half = cycles_of(pipe<OP, 1, 32>, 1, 32, 0, 3u, 5u);
+  say(std::string("chain_") + op_names[OP], (one - half) / (8 * 32), "cycles");
+  for (int warps : {4, 16, 32}) {
+    double a = cycles_of(pipe<OP, 8, 16>, 1, warps * 32, 0, 3u, 5u), b = cycles_of(pipe<OP, 8, 8>, 1, warps * 32, 0, 3u, 5u);
+    say(std::string("rate_") + op_names[OP] + "_warps" + std::to_string(warps), 8.0 * 8 * 8 * warps / (a - b), "warp instructions per cycle and SM");
+  }
+}
+
+// ---- shared memory ----
+__global__ void lds_chase(unsigned* out) {
+  extern __shared__ uint32_t s[];
+  uint32_t at = smem(s) + 4 * threadIdx.x; s[threadIdx.x] = at; __syncthreads();
+  unsigned start = 0;
+  for (int r = 0; r < 2; ++r) { start = tick();
+#pragma unroll
+  for (int i = 0; i < 128; ++i) asm volatile("ld.shared.u32 %0,[%0];" : "+r"(at)); }
+  unsigned end = tick(); if (at == 1) out[1] = at; out[0] = end - start;
+}
+template <int WIDTH, int ILP> __global__ void lds_stream(unsigned* out, int stride, int stores) {
+  extern __shared__ uint32_t s[];
+  uint32_t at = smem(s) + (threadIdx.x % 32) * stride * 4; uint32_t v[4] = {1, 2, 3, 4}, sum = 0;
+  unsigned best = ~0u;
+  for (int repeat = 0; repeat < 4; ++repeat) {
+    __syncthreads(); unsigned start = tick();
+    for (int r = 0; r < 16; ++r)
+#pragma unroll
+      for (int i = 0; i < ILP; ++i) {
+        if (stores) {
+          if (WIDTH == 1) asm volatile("st.shared.u32 [%0],%1;" :: "r"(at), "r"(v[0]) : "memory");
+          if (WIDTH == 2) asm volatile("st.shared.v2.u32 [%0],{%1,%2};" :: "r"(at), "r"(v[0]), "r"(v[1]) : "memory");
+          if (WIDTH == 4) asm volatile("st.shared.v4.u32 [%0],{%1,%2,%3,%4};" :: "r"(at), "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3]) : "memory");
+        } else {
+          if (WIDTH == 1) asm volatile("ld.shared.u32 %0,[%1];" : "=r"(v[0]) : "r"(at) : "memory");
+          if (WIDTH == 2) asm volatile("ld.shared.v2.u32 {%0,%1},[%2];" : "=r"(v[0]), "=r"(v[1]) : "r"(at) : "memory");
+          if (WIDTH == 4) asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3},[%4];" : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3]) : "r"(at) : "memory");
+          if (i % 8 == 7) sum += v[0];
+        }
+      }
+    __syncthreads(); best = min(best, tick() - start);
+  }
+  if (sum + v[0] == 0x12345) out[1] = 1;
+  if (!threadIdx.x) out[0] = best;
+}
+template <int WIDTH> static void shared_streams() {
+  for (int stores = 0; stores < 2; ++stores)
+    for (int factor : {1, 2, 4, 8}) for (int warps : {1, 4, 16}) {
+      double a = cycles_of(lds_stream<WIDTH, 32>, 1, warps * 32, 65536, WIDTH * factor, stores), b = cycles_of(lds_stream<WIDTH, 16>, 1, warps * 32, 65536, WIDTH * factor, stores);
+      say(std::string(stores ? "sts" : "lds") + std::to_string(32 * WIDTH) + "_stride" + std::to_string(WIDTH * factor) + "_warps" + std::to_string(warps), (a - b) / (16 * 16.0 * warps), "cycles per instruction and SM");
+    }
+}
+template <int ILP> __global__ void ldsm_stream(unsigned* out, int store) {
+  extern __shared__ uint32_t s[];
+  uint32_t at = smem(s) + threadIdx.x * 16 % 16384; uint32_t a = 1, b = 2, c = 3, d = 4; unsigned best = ~0u;
+  for (int repeat = 0; repeat < 4; ++repeat) {
+    __syncthreads(); unsigned start = tick();
+    for (int r = 0; r < 16; ++r)
+#pragma unroll
+      for (int i = 0; i < ILP; ++i) {
+        if (store) asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0],{%1,%2,%3,%4};" :: "r"(at), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
+        else asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3},[%4];" : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"(at) : "memory");
+      }
+    __syncthreads(); best = min(best, tick() - start);
+  }
+  if (a + b + c + d == 0x12345) out[1] = 1;
+  if (!threadIdx.x) out[0] = best;
+}
+template <int ILP> __global__ void atoms_stream(unsigned* out, int same) {
+  __shared__ uint32_t s[1024];
+  uint32_t at = smem(s) + (same ? 0 : threadIdx.x * 4); unsigned best = ~0u; uint32_t x = 0;
+  for (int repeat = 0; repeat < 4; ++repeat) {
+    __syncthreads(); unsigned start = tick();
+    for (int r = 0; r < 4; ++r)
+#pragma unroll
+      for (int i = 0; i < ILP; ++i) { uint32_t y; asm volatile("atom.shared.add.u32 %0,[%1],%2;" : "=r"(y) : "r"(at), "r"(x) : "memory"); if (same == 2) x = y; }
+    __syncthreads(); best = min(best, tick() - start);
+  }
+  if (!threadIdx.x) out[0] = best; if (x == 99) out[1] = x;
+}
+
+// ---- barriers ----
+template <int N> __global__ void bar(unsigned* out) {
+  unsigned best = ~0u;
+  for (int repeat = 0; repeat < 4; ++repeat) {
+    unsigned start = tick();
+#pragma unroll
+    for (int i = 0; i < N; ++i) __syncthreads();
+    best = min(best, tick() - start);
+  }
+  if (!threadIdx.x) out[0] = best;
+}
+__device__ __forceinline__ void mb_init(uint64_t* b, int n) { asm volatile("mbarrier.init.shared.b64 [%0],%1;" :: "r"(smem(b)), "r"(n) : "memory"); }
+__device__ __forceinline__ void mb_arrive(uint64_t* b) { asm volatile("{.reg .b64 t; mbarrier.arrive.shared.b64 t,[%0];}" :: "r"(smem(b)) : "memory"); }
+__device__ __forceinline__ void mb_expect(uint64_t* b, int n) { asm volatile("{.reg .b64 t; mbarrier.arrive.expect_tx.shared.b64 t,[%0],%1;}" :: "r"(smem(b)), "r"(n) : "memory"); }
+__device__ __forceinline__ void mb_wait(uint64_t* b, int parity) {
+  asm volatile("{.reg .pred p; L: mbarrier.try_wait.parity.shared.b64 p,[%0],%1; @p bra D; bra L; D:}" :: "r"(smem(b)), "r"(parity) : "memory");
+}
+__global__ void mb_self(unsigned* out) {  // arrive and wait, one thread
+  __shared__ uint64_t b; if (!threadIdx.x) mb_init(&b, 1); __syncthreads();
+  if (threadIdx.x) return;
+  unsigned start = 0;
+  for (int i = 0; i < 72; ++i) { if (i == 8) start = tick(); mb_arrive(&b); mb_wait(&b, i & 1); }
+  out[0] = tick() - start;
+}
+__global__ void mb_ring(unsigned* out) {  // two warps in turn
+  __shared__ uint64_t b[2]; if (!threadIdx.x) { mb_init(&b[0], 1); mb_init(&b[1], 1); } __syncthreads();
+  int w = threadIdx.x / 32; if (threadIdx.x % 32) return;
+  unsigned start = 0;
+  for (int i = 0; i < 72; ++i) {
+    if (i == 8) start = tick();
+    if (w == 0) { mb_arrive(&b[0]); mb_wait(&b[1], i & 1); } else { mb_wait(&b[0], i & 1); mb_arrive(&b[1]); }
+  }
+  if (!w) out[0] = tick() - start;
+}
+
+// ---- global latency: pointer chase ----
+__global__ void fill_chase(uint32_t* p, uint32_t count, uint32_t step) {
+  for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) p[size_t(i) * step] = uint32_t((uint64_t(i) * 1 + 1237) % count) * step;
+}
+template <int CACHED> __global__ void chase(unsigned* out, const uint32_t* p, int warm, int hops) {
+  uint32_t at = 0;
+  for (int i = 0; i < warm; ++i) { if (CACHED) asm volatile("ld.global.ca.u32 %0,[%1];" : "=r"(at) : "l"(p + at)); else asm volatile("ld.global.cg.u32 %0,[%1];" : "=r"(at) : "l"(p + at)); }
+  unsigned start = tick();
+#pragma unroll 16
+  for (int i = 0; i < hops; ++i) { if (CACHED) asm volatile("ld.global.ca.u32 %0,[%1];" : "=r"(at) : "l"(p + at)); else asm volatile("ld.global.cg.u32 %0,[%1];" : "=r"(at) : "l"(p + at)); }
+  unsigned end = tick(); if (at == 0xffffffff) out[1] = at; out[0] = (end - start);
+}
+// ---- bandwidth: every SM reads (or writes) `bytes` of a set, `turns` times ----
+__global__ void read_set(unsigned* out, const uint4* p, size_t count, int turns, int shift) {
+  unsigned start = tick(); uint32_t sum = 0; size_t width = size_t(gridDim.x) * blockDim.x;
+  for (int turn = 0; turn < turns; ++turn) {
+    size_t i = (blockIdx.x + turn * size_t(shift)) % gridDim.x * blockDim.x + threadIdx.x;
+    for (; i + 7 * width < count; i += 8 * width) {
+      uint4 v[8];
+#pragma unroll
+      for (int k = 0; k < 8; ++k) asm volatile("ld.global.cg.v4.u32 {%0,%1,%2,%3},[%4];" : "=r"(v[k].x), "=r"(v[k].y), "=r"(v[k].z), "=r"(v[k].w) : "l"(p + i + k * width));
+#pragma unroll
+      for (int k = 0; k < 8; ++k) sum += v[k].x ^ v[k].y ^ v[k].z ^ v[k].w;
+    }
+  }
+  if (sum == 0x12345) out[1] = sum; __syncthreads();
+  if (!threadIdx.x && !blockIdx.x) out[0] = tick() - start;
+}
+__global__ void write_set(unsigned* out, uint4* p, size_t count, int turns, int lanes) {
+  unsigned start = tick(); size_t width = size_t(gridDim.x) * blockDim.x;
+  for (int turn = 0; turn < turns; ++turn)
+    for (size_t i = size_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += width)
+      if (int(threadIdx.x % 8) < lanes) p[i] = make_uint4(turn, 2, 3, 4);
+  __syncthreads(); if (!threadIdx.x && !blockIdx.x) out[0] = tick() - start;
+}
+__global__ void copy_set(unsigned* out, const uint4* p, uint4* q, size_t count) {
+  size_t width = size_t(gridDim.x) * blockDim.x; size_t i = size_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  for (; i + 3 * width < count; i += 4 * width) {
+    uint4 v[4];
+#pragma unroll
+    for (int k = 0; k < 4; ++k) v[k] = p[i + k * width];
+#pragma unroll
+    for (int k = 0; k < 4; ++k) q[i + k * width] = v[k];
+  }
+}
+__global__ void copy_words(unsigned* out, const uint32_t* p, uint32_t* q, size_t count) {  // one word per thread
+  size_t i = size_t(blockIdx.x) * blockDim.x + threadIdx.x; if (i < count) q[i] = p[i];
+}
+__global__ void write_columns(unsigned* out, uint32_t* q, int rows, int columns) {  // a word in each of 32 rows per warp
+  int row = blockIdx.x * 32 + threadIdx.x % 32, column = blockIdx.y * 32 + threadIdx.x / 32;
+  q[size_t(row) * columns + column] = row;
+}
+__global__ void read_columns(unsigned* out, const uint32_t* q, int rows, int columns) {
+  int row = blockIdx.x * 32 + threadIdx.x % 32, column = blockIdx.y * 32 + threadIdx.x / 32;
+  if (q[size_t(row) * columns + column] == 0x12345) out[1] = 1;
+}
+__global__ void empty(unsigned* out) {}
+__global__ void ends(unsigned* out, int spin) {
+  unsigned start = tick(); while (tick() - start < unsigned(spin)) {}
+}
+
+// ---- bulk copies (TMA unit) ----
+__global__ void bulk_latency(unsigned* out, const char* p, int bytes, int warm, size_t step) {
+  extern __shared__ __align__(128) char buffer[]; __shared__ uint64_t b;
+  if (threadIdx.x) return; mb_init(&b, 1); asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  unsigned sum = 0;
+  for (int i = 0; i < 33; ++i) {
+    unsigned start = tick();
+    mb_expect(&b, bytes);
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0],[%1],%2,[%3];" :: "r"(smem(buffer)), "l"(p + (warm ? 0 : i * step)), "r"(bytes), "r"(smem(&b)) : "memory");
+    mb_wait(&b, i & 1);
+    if (i) sum += tick() - start;
+  }
+  out[0] = sum / 32;
+}
+__global__ void bulk_stream(unsigned* out, const char* p, int bytes, int stages, int turns, size_t set) {
+  extern __shared__ __align__(128) char buffer[]; __shared__ uint64_t b[16];
+  if (threadIdx.x) return;
+  for (int s = 0; s < stages; ++s) mb_init(&b[s], 1);
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  unsigned start = tick(); size_t at = size_t(blockIdx.x) * bytes;
+  for (int i = 0; i < turns + stages; ++i) {
+    int s = i % stages;
+    if (i >= stages) mb_wait(&b[s], (i / stages - 1) & 1);
+    if (i >= turns) continue;
+    mb_expect(&b[s], bytes);
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0],[%1],%2,[%3];" :: "r"(smem(buffer + s * bytes)), "l"(p + at), "r"(bytes), "r"(smem(&b[s])) : "memory");
+    at += size_t(gridDim.x) * bytes; if (at + bytes > set) at = size_t(blockIdx.x) * bytes;
+  }
+  if (!blockIdx.x) out[0] = tick() - start;
+}
+__global__ void bulk_store(unsigned* out, char* p, int bytes, int turns, size_t set) {
+  extern __shared__ __align__(128) char buffer[];
+  if (threadIdx.x) return;
+  unsigned start = tick(); size_t at = size_t(blockIdx.x) * bytes;
+  for (int i = 0; i < turns; ++i) {
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0],[%1],%2;\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read 1;" :: "l"(p + at), "r"(smem(buffer + (i & 1) * bytes)), "r"(bytes) : "memory");
+    at += size_t(gridDim.x) * bytes; if (at + bytes > set) at = size_t(blockIdx.x) * bytes;
+  }
+  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+  if (!blockIdx.x) out[0] = tick() - start;
+}
+template <int ILP> __global__ void ldgsts(unsigned* out, const char* p) {
+  extern __shared__ __align__(128) char buffer[]; unsigned best = ~0u, t = 0;
+  for (int repeat = 0; repeat < 5; ++repeat) {
+    __syncthreads(); unsigned start = tick();
+#pragma unroll
+    for (int i = 0; i < ILP; ++i) asm volatile("cp.async.cg.shared.global [%0],[%1],16;" :: "r"(smem(buffer) + threadIdx.x * 16 + i * blockDim.x * 16), "l"(p + threadIdx.x * 16 + i * blockDim.x * 16) : "memory");
+    asm volatile("cp.async.commit_group;\ncp.async.wait_group 0;" ::: "memory");
+    __syncthreads(); t = tick() - start; best = min(best, t);
+  }
+  if (!threadIdx.x) out[0] = best;
+}
+
+// ---- tensor cores ----
+template <int ILP, int UNROLL> __global__ void hmma(unsigned* out) {
+  float c[ILP][4] = {}; uint32_t a = threadIdx.x; unsigned best = ~0u;
+  for (int repeat = 0; repeat < 4; ++repeat) {
+    __syncthreads(); unsigned start = tick();
+    for (int r = 0; r < 8; ++r)
+#pragma unroll
+      for (int k = 0; k < UNROLL; ++k)
+#pragma unroll
+        for (int i = 0; i < ILP; ++i)
+          asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3},{%4,%4,%4,%4},{%4,%4},{%0,%1,%2,%3};" : "+f"(c[i][0]), "+f"(c[i][1]), "+f"(c[i][2]), "+f"(c[i][3]) : "r"(a));
+    __syncthreads(); best = min(best, tick() - start);
+  }
+  float sum = 0; for (int i = 0; i < ILP; ++i) sum += c[i][0]; if (sum == 1.5f) out[1] = 1;
+  if (!threadIdx.x) out[0] = best;
+}
+__device__ __forceinline__ void fence_() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void commit_() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+template <int N> __device__ __forceinline__ void wait_() { asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(N) : "memory"); }
+#define R8(i) "+f"(c[i]), "+f"(c[i+1]), "+f"(c[i+2]), "+f"(c[i+3]), "+f"(c[i+4]), "+f"(c[i+5]), "+f"(c[i+6]), "+f"(c[i+7])
+#define W32(TYPES, KIND, TAIL) asm volatile("{wgmma.mma_async.sync.aligned.m64n64" KIND "." TYPES " {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}, %32, %33, 1, 1, 1" TAIL ";}" : R8(0), R8(8), R8(16), R8(24) : "l"(a), "l"(b))
+#define W64(TYPES, KIND, TAIL) asm volatile("{wgmma.mma_async.sync.aligned.m64n128" KIND "." TYPES " {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63}, %64, %65, 1, 1, 1" TAIL ";}" : R8(0), R8(8), R8(16), R8(24), R8(32), R8(40), R8(48), R8(56) : "l"(a), "l"(b))
+#define W128(TYPES, KIND, TAIL) asm volatile("{wgmma.mma_async.sync.aligned.m64n256" KIND "." TYPES " {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63,%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95,%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127}, %128, %129, 1, 1, 1" TAIL ";}" : R8(0), R8(8), R8(16), R8(24), R8(32), R8(40), R8(48), R8(56), R8(64), R8(72), R8(80), R8(88), R8(96), R8(104), R8(112), R8(120) : "l"(a), "l"(b))
+#define A32(TYPES, KIND, TAIL) asm volatile("{wgmma.mma_async.sync.aligned.m64n64" KIND "." TYPES " {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}, {%32,%32,%32,%32}, %33, 1, 1, 1" TAIL ";}" : R8(0), R8(8), R8(16), R8(24) : "r"(ra), "l"(b))
+template <int N, int FP8, int COUNT, int REGS> __global__ void wgmma(unsigned* out) {
+  extern __shared__ __align__(1024) char buffer[];
+  for (int i = threadIdx.x; i < 65536 / 4; i += blockDim.x) reinterpret_cast<uint32_t*>(buffer)[i] = 0;
+  asm volatile("fence.proxy.async;" ::: "memory"); __syncthreads();
+  float c[N / 2] = {}; uint32_t ra = 0;
+  uint32_t base = (smem(buffer) + 1023) & ~1023u;
+  uint64_t a = uint64_t(base >> 4) | (1ull << 16) | (64ull << 32) | (1ull << 62);  // 128-byte swizzle
+  uint64_t b = uint64_t((base + 16384) >> 4) | (1ull << 16) | (64ull << 32) | (1ull << 62);
+  unsigned best = ~0u;
+  for (int repeat = 0; repeat < 4; ++repeat) {
+    __syncthreads(); unsigned start = tick(); fence_();
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) {
+      if (REGS) { A32("f32.bf16.bf16", "k16", ", 0"); }
+      else if (FP8) { if (N == 64) { W32("f32.e4m3.e4m3", "k32", ""); } else if (N == 128) { W64("f32.e4m3.e4m3", "k32", ""); } else { W128("f32.e4m3.e4m3", "k32", ""); } }
+      else { if (N == 64) { W32("f32.bf16.bf16", "k16", ", 0, 0"); } else if (N == 128) { W64("f32.bf16.bf16", "k16", ", 0, 0"); } else { W128("f32.bf16.bf16", "k16", ", 0, 0"); } }
+    }
+    commit_(); wait_<0>(); best = min(best, tick() - start);
+  }
+  float sum = 0; for (int i = 0; i < N / 2; ++i) sum += c[i]; if (sum == 1.5f) out[1] = 1;
+  if (!threadIdx.x) out[0] = best;
+}
+template <int N, int FP8, int REGS> static void wgmmas(const char* name) {
+  for (int groups : {1, 2}) {
+    double a = cycles_of(wgmma<N, FP8, 1, REGS>, 1, 128 * groups, 66560), b = cycles_of(wgmma<N, FP8, 4, REGS>, 1, 128 * groups, 66560), c = cycles_of(wgmma<N, FP8, 16, REGS>, 1, 128 * groups, 66560);
+    std::string of = std::string("wgmma_") + name + "_n" + std::to_string(N) + "_groups" + std::to_string(groups);
+    say(of + "_first", a, "cycles"); say(of + "_4", b, "cycles"); say(of + "_each", (c - b) / 12, "cycles");
+  }
+}
+// ---- branch and instruction supply ----
+__global__ void loop(unsigned* out, int turns) {
+  unsigned start = tick(), x = 0;
+#pragma unroll 1
+  for (int i = 0; i < turns; ++i) asm volatile("lop3.b32 %0,%0,%1,%1,0x96;" : "+r"(x) : "r"(i));
+  unsigned end = tick(); if (x == 1) out[1] = x; out[0] = end - start;
+}
+template <int COUNT> __global__ void straight(unsigned* out, uint32_t y) {
+  uint32_t x[4] = {y, y + 1, y + 2, y + 3}; unsigned last = 0, first = 0; double d = 0;
+#pragma unroll 1
+  for (int r = 0; r < 5; ++r) {
+    unsigned start = tick();
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) op<IMAD>(x[i % 4], d, y, y);
+    last = tick() - start; if (!r) first = last;
+  }
+  if (x[0] + x[1] + x[2] + x[3] == 0x12345) out[1] = 1;
+  if (!threadIdx.x) { out[0] = last; out[2] = first; }
+}
+template <int COUNT> static void straights() {
+  for (int warps : {1, 4, 16}) {
+    double value = cycles_of(straight<COUNT>, 1, 32 * warps, 0, 3u);
+    say("straight_imad_" + std::to_string(COUNT) + "_warps" + std::to_string(warps), value / COUNT, "cycles per instruction of a warp");
+  }
+}
+
+int main() {
+  cudaDeviceProp prop; CHECK(cudaGetDeviceProperties(&prop, 0)); sms = prop.multiProcessorCount;
+  CHECK(cudaDeviceGetAttribute(&clock_khz, cudaDevAttrClockRate, 0));
+  printf("{\"name\": \"device\", \"text\": \"%s, %d SMs, %d kHz, L2 %d bytes\"}\n", prop.name, sms, clock_khz, prop.l2CacheSize);
+  CHECK(cudaMalloc(&out, 4096));
+  const size_t GIB = size_t(1) << 30; char* big; CHECK(cudaMalloc(&big, 4 * GIB)); CHECK(cudaMemset(big, 0, 4 * GIB)); CHECK(cudaDeviceSynchronize());
+
+  pipes<FFMA>(); pipes<FADD>(); pipes<IMAD>(); pipes<IMADWIDE>(); pipes<LOP3>(); pipes<IADD3>(); pipes<HFMA2>(); pipes<MUFU>(); pipes<POPC>(); pipes<SHFL>(); pipes<DFMA>(); pipes<SHF>(); pipes<FMNMX>(); pipes<F2I>(); pipes<REDUX>(); pipes<SELP>(); pipes<PRMT>(); pipes<VOTE>(); pipes<LOPFMA>();
+  say("chain_lds", cycles_of(lds_chase, 1, 1, 4096) / 128, "cycles");
+  shared_streams<1>(); shared_streams<2>(); shared_streams<4>();
+  for (int store = 0; store < 2; ++store) for (int warps : {1, 4, 16}) {
+    double a = cycles_of(ldsm_stream<32>, 1, warps * 32, 32768, store), b = cycles_of(ldsm_stream<16>, 1, warps * 32, 32768, store);
+    say(std::string(store ? "stsm4" : "ldsm4") + "_warps" + std::to_string(warps), (a - b) / (16 * 16.0 * warps), "cycles per instruction and SM");
+  }
+  for (int same = 0; same < 3; ++same) for (int warps : {1, 8}) {
+    double a = cycles_of(atoms_stream<32>, 1, warps * 32, 0, same), b = cycles_of(atoms_stream<16>, 1, warps * 32, 0, same);
+    say(std::string("atoms_") + (same == 2 ? "chain_same" : same ? "same" : "apart") + "_warps" + std::to_string(warps), (a - b) / (4 * 16.0 * warps), "cycles per instruction and SM");
+  }
+  for (int warps : {1, 2, 4, 8, 12, 16, 32}) say("barrier_warps" + std::to_string(warps), (cycles_of(bar<64>, 1, warps * 32, 0) - cycles_of(bar<32>, 1, warps * 32, 0)) / 32, "cycles");
+  say("mbarrier_self", cycles_of(mb_self, 1, 32, 0) / 64, "cycles per arrive and wait");
+  say("mbarrier_ring", cycles_of(mb_ring, 1, 64, 0) / 128, "cycles per hop");
+  // latency
+  for (int cached = 0; cached < 2; ++cached) for (size_t kib : {4, 16, 64, 128, 192, 1024, 8192, 16384, 24576, 32768, 40960, 262144, 2097152}) {
+    uint32_t count = kib * 1024 / 128; fill_chase<<<256, 256>>>((uint32_t*)big, count, 32);
+    int warm = kib <= 1024 ? int(count) : 0, hops = 4096;
+    if (cached && kib > 1024) continue;
+    if (!cached && kib > 1024 && kib < 100000) warm = int(count);
+    double v = cached ? cycles_of(chase<1>, 1, 1, 0, (const uint32_t*)big, warm, hops) : cycles_of(chase<0>, 1, 1, 0, (const uint32_t*)big, warm, hops);
+    say(std::string(cached ? "chase_ca_" : "chase_cg_") + std::to_string(kib) + "KiB", v / hops, "cycles");
+  }
+  // bandwidth
+  for (int used : {1, 2, 8, 32, 66, sms}) {
+    size_t set = size_t(used) * 131072; double cycles = cycles_of(read_set, used, 1024, 0, (const uint4*)big, set / 16, 64, 1);
+    say("l2_read_sms" + std::to_string(used), 64.0 * set / used / cycles, "B/cycle/SM");
+  }
+  for (size_t mib : {48}) {
+    size_t set = mib << 20; double a = ms_of(read_set, sms * 2, 1024, 0, (const uint4*)big, set / 16, 40, 1), b = ms_of(read_set, sms * 2, 1024, 0, (const uint4*)big, set / 16, 20, 1);
+    double width = sms * 2 * 1024 * 8 * 16.0, whole = int(set / width) * width;
+    say("l2_read_" + std::to_string(mib) + "MiB", 20 * whole / (a - b) / 1e9, "TB/s");
+  }
+  for (int used : {1, 2, 8, 32, sms}) { double a = ms_of(read_set, used, 1024, 0, (const uint4*)big, GIB / 16 / (used < 8 ? 16 : used < 64 ? 4 : 1), 1, 0); say("dram_read_sms" + std::to_string(used), GIB / (used < 8 ? 16.0 : used < 64 ? 4.0 : 1.0) / a / 1e6, "GB/s"); }
+  for (int blocks : {1, 2}) say("dram_read_4GiB_blocks" + std::to_string(blocks), 4 * GIB / ms_of(read_set, sms * blocks, 1024, 0, (const uint4*)big, 4 * GIB / 16, 1, 0) / 1e6, "GB/s");
+  for (int threads : {32, 64, 128, 256, 512}) say("dram_read_threads" + std::to_string(threads) + "_x8x16B", GIB / ms_of(read_set, sms, threads, 0, (const uint4*)big, GIB / 16, 1, 0) / 1e6, "GB/s");
+  say("dram_write_4GiB", 4 * GIB / ms_of(write_set, sms * 2, 1024, 0, (uint4*)big, 4 * GIB / 16, 1, 8) / 1e6, "GB/s");
+  for (int lanes : {2, 4}) say("dram_write_lanes" + std::to_string(lanes) + "_of_8", 4 * GIB * (lanes / 8.0) / ms_of(write_set, sms * 2, 1024, 0, (uint4*)big, 4 * GIB / 16, 1, lanes) / 1e6, "GB/s of the written");
+  for (size_t mib : {8, 16, 24}) { double a = ms_of(write_set, sms * 2, 1024, 0, (uint4*)big, (mib << 20) / 16, 40, 8), b = ms_of(write_set, sms * 2, 1024, 0, (uint4*)big, (mib << 20) / 16, 20, 8); say("l2_write_" + std::to_string(mib) + "MiB", 20.0 * (mib << 20) / (a - b) / 1e9, "TB/s"); }
+  for (int used : {1, 8}) say("l2_write_sms" + std::to_string(used), 64.0 * 131072 / cycles_of(write_set, used, 1024, 0, (uint4*)big, size_t(used) * 131072 / 16, 64, 8), "B/cycle/SM");
+  say("dram_copy_2GiB", 4 * GIB / ms_of(copy_set, sms * 2, 1024, 0, (const uint4*)big, (uint4*)(big + 2 * GIB), 2 * GIB / 16) / 1e6, "GB/s, read and written");
+  say("copy_words_256MiB", 2 * GIB / 4 / ms_of(copy_words, GIB / 4 / 4 / 256, 256, 0, (const uint32_t*)big, (uint32_t*)(big + 2 * GIB), GIB / 4 / 4) / 1e6, "GB/s, read and written");
+  for (int side : {2048, 8192}) {
+    CHECK(cudaGetLastError());
+    cudaEvent_t e0, e1; cudaEventCreate(&e0); cudaEventCreate(&e1); float t; dim3 grid(side / 32, side / 32);
+    for (int i = 0; i < 3; ++i) { cudaEventRecord(e0); write_columns<<<grid, 1024>>>(out, (uint32_t*)big, side, side); cudaEventRecord(e1); cudaEventSynchronize(e1); cudaEventElapsedTime(&t, e0, e1); }
+    say("write_columns_" + std::to_string(side), t * 1e3, "us");
+    for (int i = 0; i < 3; ++i) { cudaEventRecord(e0); read_columns<<<grid, 1024>>>(out, (uint32_t*)big, side, side); cudaEventRecord(e1); cudaEventSynchronize(e1); cudaEventElapsedTime(&t, e0, e1); }
+    say("read_columns_" + std::to_string(side), t * 1e3, "us");
+  }
+  // launches
+  say("launch_empty", ms_of(empty, 1, 32, 0) * 1e3, "us"); say("launch_empty_132", ms_of(empty, sms, 1024, 0) * 1e3, "us");
+  for (int threads : {32, 128, 256, 512, 1024}) say("ctas_1e6_threads" + std::to_string(threads), ms_of(empty, 1000000, threads, 0) * 1e3, "us");
+  for (size_t shared : {0ul, 100000ul, 200000ul}) {
+    double a = ms_of(ends, sms * 101, 256, shared + (shared ? 0 : 200000), 20000), b = ms_of(ends, sms * 1, 256, shared + (shared ? 0 : 200000), 20000);
+    int slots = shared == 100000 ? 2 : 1; say("turnover_20000_cycles_" + std::to_string(shared), (a - b) * 1e3, (std::string("us per 100 CTAs per SM, slots ") + std::to_string(slots)).c_str());
+    double c = ms_of(ends, sms * 101, 256, shared + (shared ? 0 : 200000), 40000), d = ms_of(ends, sms * 1, 256, shared + (shared ? 0 : 200000), 40000);
+    double per_cycle = ((c - d) - (a - b)) / (2e6 / slots); say("turnover_" + std::to_string(shared), ((a - b) / per_cycle - 2e6 / slots) / (100.0 / slots), "cycles");
+  }
+  // bulk copies
+  for (int bytes : {256, 1024, 4096, 16384, 65536}) {
+    say("bulk_hot_" + std::to_string(bytes), cycles_of(bulk_latency, 1, 32, 131072, (const char*)big, bytes, 1, size_t(0)), "cycles");
+    say("bulk_cold_" + std::to_string(bytes), cycles_of(bulk_latency, 1, 32, 131072, (const char*)big + GIB, bytes, 0, size_t(3) << 20), "cycles");
+  }
+  for (int stages : {1, 2, 4}) for (int bytes : {1024, 4096, 16384, 32768}) {
+    double a = cycles_of(bulk_stream, sms, 32, 200000, (const char*)big, bytes, stages, 256, size_t(16) << 20); say("bulk_l2_" + std::to_string(stages) + "x" + std::to_string(bytes), 256.0 * bytes / a, "B/cycle/SM");
+    double b = ms_of(bulk_stream, sms, 32, 200000, (const char*)big, bytes, stages, int(2 * GIB / sms / bytes), size_t(4) * GIB); say("bulk_dram_" + std::to_string(stages) + "x" + std::to_string(bytes), int(2 * GIB / sms / bytes) * double(bytes) * sms / b / 1e6, "GB/s");
+  }
+  say("bulk_l2_one_sm_4x32768", 256.0 * 32768 / cycles_of(bulk_stream, 1, 32, 200000, (const char*)big, 32768, 4, 256, size_t(1) << 20), "B/cycle/SM");
+  for (int bytes : {4096, 32768}) say("bulk_store_" + std::to_string(bytes), 256.0 * bytes / cycles_of(bulk_store, sms, 32, 200000, big, bytes, 256, size_t(16) << 20), "B/cycle/SM");
+  for (int threads : {32, 128, 256}) { double a = cycles_of(ldgsts<16>, 1, threads, 200000, (const char*)big), b = cycles_of(ldgsts<8>, 1, threads, 200000, (const char*)big), c = cycles_of(ldgsts<1>, 1, threads, 200000, (const char*)big); say("ldgsts_first_threads" + std::to_string(threads), c, "cycles"); say("ldgsts_each_threads" + std::to_string(threads), (a - b) / 8, "cycles"); }
+  // tensor cores
+  { double a = cycles_of(hmma<1, 32>, 1, 32, 0), b = cycles_of(hmma<1, 16>, 1, 32, 0); say("hmma_chain", (a - b) / (8 * 16), "cycles");
+    for (int warps : {4}) { double c = cycles_of(hmma<8, 8>, 1, warps * 32, 0), d = cycles_of(hmma<8, 4>, 1, warps * 32, 0); say("hmma_rate_warps" + std::to_string(warps), 8.0 * 4 * 8 * warps / (c - d), "per cycle and SM"); } }
+  wgmmas<64, 0, 0>("bf16"); wgmmas<128, 0, 0>("bf16"); wgmmas<256, 0, 0>("bf16"); wgmmas<64, 1, 0>("e4m3"); wgmmas<128, 1, 0>("e4m3"); wgmmas<256, 1, 0>("e4m3"); wgmmas<64, 0, 1>("bf16rs");
+  say("loop_turn", (cycles_of(loop, 1, 32, 0, 2000) - cycles_of(loop, 1, 32, 0, 1000)) / 1000, "cycles per turn, LOP3 IADD ISETP BRA");
+  straights<128>(); straights<512>(); straights<1024>(); straights<2048>(); straights<4096>(); straights<8192>(); straights<16384>();
+  printf("{\"name\": \"done\", \"value\": 1, \"unit\": \"\"}\n");
+}

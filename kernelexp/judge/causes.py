@@ -1,0 +1,330 @@
+"""What differs between two arms, by cause: how much of the time each change can explain at most.
+
+A count is ranked by the time that the part of the chip needs for what it grew or shrank by, a stall
+by points of the warp slots. Differences of one cause are one entry, the one that can explain most
+first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from kernelexp.facts import counters, derived, metrics
+from kernelexp.facts.arch import ARCHITECTURES
+from kernelexp.facts.differences import Difference, between, comparable
+from kernelexp.facts.metrics import Kind
+from kernelexp.judge import floors, ranking
+from kernelexp.judge.case import Case
+from kernelexp.judge.opportunity import excess_of_wavefronts
+from kernelexp.model.arm import Arm
+
+Way: TypeAlias = Literal["with the time", "against it", ""]
+
+EXPLAINS = 0.1
+"""Percent of the time below which a change explains nothing."""
+POINTS = 0.1
+"""Points of the warp slots below which a stall has not changed."""
+
+_POLLS = "how often a wait looks again depends on timing, not on the code"
+_ARBITRATION = "arbitration: no wavefront is beyond what the addresses need"
+# What it is called, and which figures are of it, by the beginnings of their names.
+_CAUSES: tuple[tuple[str, str], ...] = (
+    ("polling", r"(sass__)?inst_executed_(mbarrier|branch)|smsp__inst_executed_op_branch"
+     r"|sm__inst_executed_pipe_cbu"),
+    ("barriers", r"(sass__)?inst_executed_(warp_)?barrier|smsp__inst_executed_op_bar"),
+    ("spills", r"spill_|stack_bytes|local_|\w+_local_(loads|stores)|derived__local_"
+     r"|smsp__inst_executed_op_local|sass__inst_executed_register_spilling"),
+    ("shared memory", r"memory_l1_wavefronts_shared|l1tex__data_|derived__memory_l1_wavefronts"
+     r"|sass__inst_executed_shared|smsp__(sass_)?inst_executed_op_shared_(ld|st)"
+     r"|smsp__inst_executed_op_ldsm|smsp__sass_l1tex_data"),
+    ("tensor memory", r"smsp__sass_inst_executed_op_tmem|sm__mem_tensor|sass_instructions_tmem"
+     r"|sm__inst_executed_pipe_tmem"),
+    ("device memory", r"dram__|fbpa__"),
+    ("global memory", r"l1tex__(t|m|average_t)_|memory_l2_|memory_l1_tag|lts__|excessive_l2"
+     r"|sass__inst_executed_global|derived__memory_l2|smsp__inst_executed_op_(tma|ldgsts)"
+     r"|smsp__sass_inst_executed_op_global"),
+    ("instruction cache", r"gcc__|sm__icc|idc__|smsp__imc"),
+    ("resources", r"launch__|ctas_per_|warps_per_sm|occupancy_limit|sm__maximum_warps"),
+    ("instructions", r"(smsp__|sm__|sass__)?(thread_)?inst_executed|sass_instructions|sass_bytes"
+     r"|smsp__sass_inst_executed|sm__inst_executed_pipe"),
+)  # fmt: skip
+_NAMED = tuple((name, re.compile(pattern)) for name, pattern in _CAUSES)
+# Cycles of an SM that one takes; of a pipe by its architecture.
+_CYCLES: tuple[tuple[str, float], ...] = (
+    (r"memory_l1_wavefronts_shared|derived__memory_l1_wavefronts_shared_excessive", 1.0),
+    (r"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_\w+", 1.0),
+    (r"l1tex__data_pipe_(lsu|tc)_wavefronts(_mem_shared(_op_\w+)?)?", 1.0),
+    (r"memory_l1_tag_requests_global", 1.0),
+    (r"sass__inst_executed_(shared|global|local)_(loads|stores)", 1.0),
+    (r"l1tex__t_sectors_pipe_lsu_mem_global_op_(ld|st)|memory_l2_theoretical_sectors_global", 0.25),
+    (r"l1tex__m_\w+_sectors_mem_global_op_tma_(ld|st)", 0.25),
+    (r"(smsp__|sm__)?inst_executed", 0.25),
+)  # fmt: skip
+_COSTS = tuple((re.compile(pattern), cycles) for pattern, cycles in _CYCLES)
+_PIPE = re.compile(r"sm__inst_executed_pipe_(alu|fma|xu|lsu)")
+_BYTES = re.compile(r"dram__bytes(_read|_write)?")
+# The same accesses under another name, figures of time, and shares that the limits have.
+_MINOR = (
+    "ptx__thread_inst_executed", "change_", "time_ms", "published_t", "tflops", "emulated_",
+    "l1_throughput_percent", "issue_slots_busy_percent", "gpu__compute_memory",
+    "launch__occupancy_limit", "launch__waves",
+)  # fmt: skip
+_SHARE = re.compile(r"pct_of_peak|__throughput|per_second|per_cycle|_cycles_")
+# What a cause is told by where several of its figures explain as much.
+_TOTALS = ("sass_instructions", "smsp__inst_executed", "launch__registers_per_thread")
+# Figures by which another layout, or other accesses, are told from arbitration.
+_OF_ADDRESSES = ("memory_l1_wavefronts_shared", "derived__", "sass__inst_executed_shared")
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """One difference, and whether it is for the better where the time is."""
+
+    metric: str
+    label: str
+    kind: Kind
+    before: metrics.Value
+    after: metrics.Value
+    change: float | None
+    points: float | None = None
+    """The change of a share, in points."""
+    explains: float | None = None
+    """Percent of the baseline's time that the change can add (or save, below 0) at most; None where
+    no part of the chip has a rate for it."""
+    way: Way
+
+
+class Cause(msgspec.Struct, frozen=True, kw_only=True):
+    """The differences of one cause."""
+
+    name: str
+    told: tuple[Told, ...]
+    """The one that can explain most of the time first; the others go with it."""
+    noise: str = ""
+    """Why it says nothing of the code; empty where it does."""
+
+    @property
+    def leader(self) -> Told:
+        return self.told[0]
+
+
+class Differing(msgspec.Struct, frozen=True, kw_only=True):
+    """All that differs between two arms."""
+
+    causes: tuple[Cause, ...]
+    """What can explain most of the time first, noise last."""
+    waits: tuple[Told, ...]
+    """Where warps wait, by points, the largest change first."""
+    small: int
+    """Figures that differ and explain nothing."""
+
+
+def differing(before: Case, after: Case, slower: float | None) -> Differing:
+    """Of all kinds of evidence that both arms have; `slower` is the relative change of time."""
+    pair = _Pair(before, after, slower)
+    found = [
+        finding.difference
+        for finding in ranking.collapse(pair.differences())
+        if not _is_minor(finding.difference.metric.name, finding.difference.metric.label)
+    ]
+    by_cause: dict[str, list[Told]] = {}
+    for each in found:
+        by_cause.setdefault(_cause_of(each), []).append(pair.told(each))
+    causes = [
+        Cause(name=name, told=_once(told), noise=pair.noise(name, told))
+        for name, told in by_cause.items()
+    ]
+    shown = [cause for cause in causes if _is_told(cause)]
+    shown.sort(
+        key=lambda cause: (bool(cause.noise), _rank(cause.leader)[0], _rank(cause.leader)[2])
+    )
+    small = sum(len(cause.told) for cause in causes if cause not in shown)
+    return Differing(causes=tuple(shown), waits=tuple(pair.waits()), small=small)
+
+
+def _is_minor(name: str, label: str) -> bool:
+    if name.startswith(_MINOR) or _SHARE.search(name) or "stall" in name:
+        return True
+    return "__" in label
+
+
+def _cause_of(each: Difference) -> str:
+    name = each.metric.name.removeprefix(counters.PTX)
+    return next((cause for cause, pattern in _NAMED if pattern.match(name)), counters.OTHER)
+
+
+def _rank(told: Told) -> tuple[float, bool, float]:
+    """By what it can explain, then by the relative change; a total goes before its parts."""
+    is_part = told.metric.removesuffix(".sum") not in _TOTALS
+    return -abs(told.explains or 0.0), is_part, -abs(told.change or 0.0)
+
+
+def _once(told: Sequence[Told]) -> tuple[Told, ...]:
+    """In their order, each label once: what was profiled goes before the same that was counted."""
+    by_label: dict[str, Told] = {}
+    for each in sorted(told, key=_rank):
+        known = by_label.setdefault(each.label, each)
+        if each.kind == "profiled" and known.kind != "profiled":
+            by_label[each.label] = each
+    return tuple(sorted(by_label.values(), key=_rank))
+
+
+def _is_told(cause: Cause) -> bool:
+    """Whether it can explain some of the time, or nobody knows and it changed by 5%."""
+    if cause.name == counters.OTHER:
+        return False
+    if any(abs(told.explains or 0.0) >= EXPLAINS for told in cause.told):
+        return True
+    unknown = [told for told in cause.told if told.explains is None]
+    return any(told.change is None or abs(told.change) >= ranking.FLOOR for told in unknown)
+
+
+class _Pair:
+    """Two cases, and how a change of a figure is judged."""
+
+    def __init__(self, before: Case, after: Case, slower: float | None) -> None:
+        self._before, self._after, self._slower = before, after, slower
+        self._is_full = all(case.counters and not case.ratios_of for case in (before, after))
+        self._time = before.time_s or max(
+            (floor.seconds for floor in floors.floors(before)), default=0.0
+        )
+
+    def differences(self) -> Iterator[Difference]:
+        """Emulated counts are those of the full problem where these are known."""
+        one, other = self._before.arm, self._after.arm
+        for each in between(one, other, *kinds(one, other)):
+            full = each.metric.kind == "emulated" and self._is_full
+            if full and each.metric.name in {**self._before.counters, **self._after.counters}:
+                was = self._before.counters.get(each.metric.name, 0)
+                now = self._after.counters.get(each.metric.name, 0)
+                if was != now:
+                    yield Difference(metric=each.metric, before=was, after=now)
+            elif _is_kept(each):
+                yield each
+
+    def told(self, each: Difference) -> Told:
+        explains = self._explains(each)
+        return Told(
+            metric=each.metric.name,
+            label=label(each),
+            kind=each.metric.kind,
+            before=each.before,
+            after=each.after,
+            change=each.change,
+            explains=explains,
+            way=self._way(each, explains),
+        )
+
+    def waits(self) -> Iterator[Told]:
+        """Shares of the warp slots by reason, of which at least POINTS moved."""
+        one, other = self._before.arm, self._after.arm
+        if not (one.profiled and other.profiled):
+            return
+        shares = [stalls(arm) for arm in (one, other)]
+        moved = {
+            reason: shares[1].get(reason, 0.0) - shares[0].get(reason, 0.0)
+            for reason in {**shares[0], **shares[1]}
+        }
+        for reason in sorted(moved, key=lambda each: -abs(moved[each])):
+            if abs(moved[reason]) < POINTS:
+                continue
+            was, now = (share.get(reason, 0.0) for share in shares)
+            yield Told(
+                metric=f"stall_{reason.replace(' ', '_')}_percent",
+                label=reason,
+                kind="profiled",
+                before=was,
+                after=now,
+                change=(now - was) / was if was else None,
+                points=moved[reason],
+                way="",
+            )
+
+    def noise(self, cause: str, told: Sequence[Told]) -> str:
+        waits = ("sass__inst_executed_mbarrier_wait", "ptx__inst_executed_mbarrier_wait")
+        cases = (self._before, self._after)
+        polls = any(case.counters.get(name) for case in cases for name in waits)
+        if cause == "polling" and (polls or any(case.is_specialised for case in cases)):
+            return _POLLS
+        names = [each.metric.removeprefix(counters.PTX) for each in told]
+        if cause == "shared memory" and not any(name.startswith(_OF_ADDRESSES) for name in names):
+            excess = [excess_of_wavefronts(case)[0] for case in cases]
+            return "" if any(each != 0 for each in excess) else _ARBITRATION
+        return ""
+
+    def _explains(self, each: Difference) -> float | None:
+        if isinstance(each.before, str) or isinstance(each.after, str) or not self._time:
+            return None
+        if each.metric.kind == "built" or (each.metric.kind == "emulated" and not self._is_full):
+            return None
+        case, name = self._before, each.metric.name.removeprefix(counters.PTX).removesuffix(".sum")
+        grown = each.after - each.before
+        if case.chip and _BYTES.fullmatch(name):
+            return 100 * grown / case.chip.dram.value / self._time
+        cycles = self._cycles(name)
+        return (
+            None
+            if cycles is None
+            else 100 * floors.shared_seconds(case, grown * cycles) / (self._time)
+        )
+
+    def _cycles(self, name: str) -> float | None:
+        if self._before.chip is None:
+            return None
+        pipe = _PIPE.fullmatch(name)
+        arch = ARCHITECTURES.get(self._before.chip.arch)
+        if pipe and arch:
+            return 1 / arch.per_clock(pipe[1])
+        return next((cycles for pattern, cycles in _COSTS if pattern.fullmatch(name)), None)
+
+    def _way(self, each: Difference, explains: float | None) -> Way:
+        better, before, after = each.metric.better, each.before, each.after
+        if not self._slower or isinstance(before, str) or isinstance(after, str):
+            return ""
+        if explains is not None:
+            better = "less"
+        if not better:
+            return ""
+        worse = (after > before) == (better == "less")
+        return "with the time" if worse == (self._slower > 0) else "against it"
+
+
+def kinds(before: Arm, after: Arm) -> Sequence[Kind]:
+    """The kinds of evidence of which both arms have figures to compare."""
+    both = list(comparable(before, after))
+    if before.profiled and after.profiled and "profiled" not in both:
+        both.append("profiled")
+    if before.published and after.published:
+        both.append("published")
+    return both
+
+
+def label(each: Difference) -> str:
+    """As the field reads a counter, whoever counted it."""
+    name = each.metric.name
+    if name.startswith("sass_instructions_"):
+        return f"SASS, {each.metric.label.strip()}"
+    return each.metric.label.strip()
+
+
+def _is_kept(each: Difference) -> bool:
+    """Of a profile only what a page has room for: hundreds of its figures differ."""
+    if each.metric.kind != "profiled":
+        return True
+    known = each.metric.group != counters.OTHER
+    return known and ranking.is_large(each, ranking.FLOOR)
+
+
+def stalls(arm: Arm) -> dict[str, float]:
+    """Percent of a scheduler's warp slots by what their warps do, largest first: each reason to
+    wait, and `selected`, which issues."""
+    figures = arm.profiled.figures if arm.profiled else {}
+    every = {**dict(derived.derive(figures)), **figures}
+    found: dict[str, float] = {}
+    for name, value in every.items():
+        if (reason := derived.stall(name)) and isinstance(value, int | float):
+            found[reason] = float(value)
+    return dict(sorted(found.items(), key=lambda item: -item[1]))

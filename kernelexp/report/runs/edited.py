@@ -1,0 +1,183 @@
+"""The figures of a run, edited: what an engineer always wants in a fixed order, what else changed
+by much, and the rest in a line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+from kernelexp.facts import counters, differences, metrics
+from kernelexp.facts.counters import EXECUTED, PIPE, PTX
+from kernelexp.facts.metrics import Value
+from kernelexp.judge import ranking
+from kernelexp.model.arm import Arm
+from kernelexp.report.document import arms as documents
+from kernelexp.report.document import figures
+from kernelexp.report.document.document import Block, Cell, Span, paragraph, table
+
+Read: TypeAlias = Callable[[Arm], Value | None]
+
+_MORE = 5
+"""Further figures that have a row."""
+_PIPES = 3
+_LARGE = 100
+_SECTOR = 32
+_TMA = (
+    "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld",
+    "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_st",
+)
+_GLOBAL = tuple(f"l1tex__t_sectors_pipe_lsu_mem_global_op_{op}" for op in ("ld", "st"))
+_CONFLICTS = tuple(f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{op}" for op in ("ld", "st"))
+_WAVEFRONTS = "memory_l1_wavefronts_shared"
+# Of the build: label, and the metrics that it is the sum of.
+_BUILT: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("registers per thread", ("launch__registers_per_thread",)),
+    ("spills, B", ("spill_store_bytes", "spill_load_bytes")),
+    (
+        "shared memory per CTA, B",
+        ("launch__shared_mem_per_block_static", "launch__shared_mem_per_block_dynamic"),
+    ),
+    ("warps per SM", ("warps_per_sm",)),
+    ("SASS instructions", ("sass_instructions",)),
+)
+# Counted: label, counters that are summed, what one counts.
+_COUNTED: tuple[tuple[str, tuple[str, ...], int], ...] = (
+    ("instructions executed", ("inst_executed",), 1),
+    ("shared wavefronts", (_WAVEFRONTS,), 1),
+    ("bank conflicts, shared ld", _CONFLICTS[:1], 1),
+    ("bank conflicts, shared st", _CONFLICTS[1:], 1),
+    ("global sectors", (*_GLOBAL, *_TMA), 1),
+    ("global bytes", (*_GLOBAL, *_TMA), _SECTOR),
+)
+# What the rows above say, and the same under a second name.
+_TOLD = (
+    "spill_", "launch__registers", "launch__shared_mem", "warps_per_sm", "sass_", "thread_inst",
+    "inst_executed", "smsp__inst_executed", "smsp__thread_inst", _WAVEFRONTS, "l1tex__t_",
+    "l1tex__data_bank_conflicts", "memory_l2_theoretical", "occupancy_limit", *_TMA,
+)  # fmt: skip
+_STILL_TOLD = ("inst_executed_",)
+"""Of what begins as above, what no row says."""
+
+
+def render(base: Arm, candidates: Mapping[str, Arm]) -> Iterator[Block]:
+    """The baseline beside up to two candidates."""
+    every = [base, *candidates.values()]
+    rows = [_row(label, read, base, candidates) for label, read in _fixed(every)]
+    more, small = _others(base, candidates)
+    rows += [_row(metric.label.strip(), metric.read, base, candidates) for metric in more]
+    if rows:
+        header = ("figure", "baseline", *candidates)
+        yield table(header, rows, numbers=range(1, len(header)))
+    for name, arm in candidates.items():
+        if words := _pipes(base, arm):
+            yield paragraph(f"{name}: {words}")
+    if small:
+        yield paragraph(f"{small} more moved by less than 5% (--verbose shows them).", style="dim")
+
+
+def _fixed(every: Sequence[Arm]) -> Iterator[tuple[str, Read]]:
+    """Those that any arm has; counted on PTX where the SASS of an arm was not executed."""
+    sass = all(arm.counted for arm in every if arm.executed)
+    for label, names in _BUILT:
+        yield from _known(label, _sum(names), every)
+    for label, names, unit in _COUNTED:
+        own = tuple(_counter(name, sass) for name in names)
+        yield from _known(label if sass else f"{label} (PTX)", _sum(own, unit), every)
+
+
+def _known(label: str, read: Read, every: Sequence[Arm]) -> Iterator[tuple[str, Read]]:
+    if any(read(arm) is not None for arm in every):
+        yield label, read
+
+
+def _counter(name: str, sass: bool) -> str:
+    if name == "inst_executed":
+        return EXECUTED["sass" if sass else "ptx"]
+    return name if sass else PTX + name
+
+
+def _sum(names: Sequence[str], unit: int = 1) -> Read:
+    def read(arm: Arm) -> Value | None:
+        values = [_read(name, arm) for name in names]
+        known = [value for value in values if isinstance(value, int | float)]
+        if not known and arm.is_built and arm.executed and _is_counter(names):
+            return 0  # a counter that nothing counted is left out
+        return unit * sum(known) if known else None
+
+    return read
+
+
+def _is_counter(names: Sequence[str]) -> bool:
+    return not any(name in metrics.METRICS for name in names)
+
+
+def _read(name: str, arm: Arm) -> Value | None:
+    """Of the build and the emulation: what a profile has is of another size."""
+    kinds = documents.KINDS
+    return next((value for kind in kinds if (value := _of_kind(name, arm, kind)) is not None), None)
+
+
+def _of_kind(name: str, arm: Arm, kind: metrics.Kind) -> Value | None:
+    metric = metrics.METRICS.get(name)
+    if metric is not None:
+        return metric.read(arm) if metric.kind == kind else None
+    return metrics.read(name, arm, kind)
+
+
+def _row(label: str, read: Read, base: Arm, candidates: Mapping[str, Arm]) -> list[Cell]:
+    was = read(base)
+    alone = len(candidates) == 1
+    cells = (_cell(was, read(arm), alone) for arm in candidates.values())
+    return [label, figures.value(was), *cells]
+
+
+def _cell(was: Value | None, now: Value | None, alone: bool) -> Cell:
+    """With what changed, highlighted; of large figures the share, where there is room both."""
+    changed = figures.change(was, now)
+    if not changed:
+        return figures.value(now)
+    if isinstance(was, int | float) and isinstance(now, int | float) and abs(was) >= _LARGE:
+        share = f"{100 * (now - was) / abs(was):+.1f}%"
+        changed = f"{changed}, {share}" if alone else share
+    return Span(f"{figures.value(now)} ({changed})", "warn")
+
+
+def _others(base: Arm, candidates: Mapping[str, Arm]) -> tuple[list[metrics.Metric], int]:
+    """Figures that no row has and that changed by 5%, most first; and how many others moved."""
+    found: dict[str, differences.Difference] = {}
+    for arm in candidates.values():
+        for each in differences.between(base, arm, *documents.KINDS):
+            known = found.get(each.metric.label)
+            if _is_other(each.metric.name) and (known is None or each.factor > known.factor):
+                found[each.metric.label] = each
+    large = [each for each in found.values() if ranking.is_large(each, ranking.FLOOR)]
+    large.sort(key=lambda each: (each.metric.kind != "built", -each.factor))
+    shown = large[:_MORE]
+    return [each.metric for each in shown], len(found) - len(shown)
+
+
+def _is_other(name: str) -> bool:
+    plain = name.removeprefix(PTX).removeprefix("sass__")
+    if plain.startswith(PIPE):
+        return False
+    return plain.startswith(_STILL_TOLD) or not plain.startswith(_TOLD)
+
+
+def _pipes(base: Arm, arm: Arm) -> str:
+    """`+1.6% instructions executed, most in alu (+130) and fma (+212)`."""
+    before, after = base.counted, arm.counted
+    if not (before and after):
+        return ""
+    was, now = (each.counters.get(EXECUTED["sass"], 0) for each in (before, after))
+    if not was or was == now:
+        return ""
+    moved = {
+        name.removeprefix(PIPE): after.counters.get(name, 0) - before.counters.get(name, 0)
+        for name in {**before.counters, **after.counters}
+        if name.startswith(PIPE) and counters.describe(name).label and "_" not in name[len(PIPE) :]
+    }
+    most = sorted((pipe for pipe in moved if moved[pipe]), key=lambda pipe: -abs(moved[pipe]))
+    listed = ", ".join(f"{pipe} {moved[pipe]:+,}" for pipe in most[:_PIPES])
+    return f"{100 * (now - was) / was:+.1f}% instructions executed" + (
+        f", most in {listed}" if listed else ""
+    )

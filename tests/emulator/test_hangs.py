@@ -1,0 +1,53 @@
+"""What a finding says of a hang: who waits, who is missing, and what would help."""
+
+from __future__ import annotations
+
+import numpy as np
+from harness import ptx, run
+
+LOCKS = ".shared .align 8 .b32 s[4];"
+TAKE = "{0}: atom.shared.cas.b32 %r3, [%r1+{1}], 0, 1; setp.ne.u32 %p1, %r3, 0; @%p1 bra {0};"
+SETUP = "mov.u32 %r1, s; setp.lt.u32 %p2, %t, 32; setp.eq.u32 %p0, %t, 0;"
+CLEAR = "@%p0 st.shared.b64 [%r1], 0; @%p0 st.shared.b64 [%r1+8], 0; bar.sync 0;"
+ONE = "and.b32 %r2, %t, 31; setp.ne.u32 %p3, %r2, 0; @%p3 bra END;"
+
+
+def hang(body: str, threads: int = 64) -> str:
+    """What is said of a kernel that hangs."""
+    out = np.zeros(threads, np.uint32)
+    result = run(ptx(SETUP + body, ["out"], shared=LOCKS), {"out": out}, threads=threads)
+    (said,) = (finding.sentence for finding in result.findings if finding.name == "hang")
+    return said
+
+
+def test_two_locks_in_opposite_orders_name_who_holds_each() -> None:
+    said = hang(
+        CLEAR
+        + ONE
+        + "@!%p2 bra SECOND;"
+        + TAKE.format("A", 0)
+        + "bar.sync 1, 2;"
+        + TAKE.format("B", 4)
+        + "bra END; SECOND:"
+        + TAKE.format("C", 4)
+        + "bar.sync 1, 2;"
+        + TAKE.format("D", 0)
+        + "END:"
+    )
+    assert "Each holds what another waits for" in said
+    assert "s[0]" in said
+    assert "s[1]" in said or "s[4]" in said
+
+
+def test_a_barrier_names_the_warp_that_has_not_come_and_where_it_stands() -> None:
+    said = hang("@%p2 bra END; bar.sync 1, 64; END: bar.sync 0;")
+    assert "missing: warp 0 (at " in said
+    assert "All threads that a barrier counts have to come to the same one." in said
+
+
+def test_a_flag_that_nobody_writes_is_named_with_its_value() -> None:
+    said = hang(
+        CLEAR + "W: ld.volatile.shared.b32 %r3, [%r1+8]; setp.eq.u32 %p1, %r3, 0; @%p1 bra W;"
+    )
+    assert "to be other than 0, polled by thread (0, 0, 0)" in said
+    assert "last written by thread (0, 0, 0)" in said

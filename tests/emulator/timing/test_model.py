@@ -1,0 +1,121 @@
+"""Modelled cycles of kernels whose time is known from one unit alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.emulator.timing.small import H200, cycles_per, modelled
+from warpsim.launch import Launch
+from warpsim.timing import chips, model
+from warpsim.timing.errors import NotModelled
+
+STORE = "mad.wide.u32 %d1, %t, 4, %out; st.global.u32 [%d1], %r0;"
+START = "mov.b32 %r1, %t; add.u32 %r0, %t, 7;"
+
+
+def test_a_chain_of_multiply_adds_takes_four_cycles_each():
+    assert cycles_per("mad.lo.u32 %r0, %r0, %r1, %r1;", START, STORE) == pytest.approx(4, abs=0.2)
+
+
+def test_four_warps_of_a_sub_core_share_a_pipe_of_half_width():
+    body = "mad.lo.u32 %r0, %r0, %r1, %r1;"
+    assert cycles_per(body, START, STORE, threads=512) == pytest.approx(8, abs=0.4)
+
+
+def test_a_chain_of_special_functions_takes_its_latency():
+    body = "{.reg .f32 a; mov.b32 a, %r0; ex2.approx.ftz.f32 a, a; mov.b32 %r0, a;}"
+    assert 17 <= cycles_per(body, START, STORE) <= 22
+
+
+SHARED = ".shared .align 16 .b8 room[8192];"
+
+
+def loads(stride: int) -> str:
+    start = f"mov.u32 %r2, room; mad.lo.u32 %r2, %t, {4 * stride}, %r2; {START}"
+    return start + "st.shared.u32 [%r2], %r0; bar.sync 0;"
+
+
+@pytest.mark.parametrize(("stride", "wavefronts"), [(1, 1), (8, 8), (32, 32)])
+def test_a_load_from_shared_memory_takes_a_cycle_per_wavefront_and_one_more(
+    stride: int, wavefronts: int
+):
+    more = "ld.volatile.shared.u32 %r3, [%r2]; add.u32 %r0, %r0, %r3;"
+    before = loads(stride).replace("%t, 4", "%r4, 4").replace("%t, ", "%r4, ")
+    lanes = "and.b32 %r4, %t, 31;" + before
+    cycles = cycles_per(more, lanes, STORE, count=32, threads=512, shared=SHARED)
+    assert cycles / 16 == pytest.approx(max(2, wavefronts + 1), rel=0.15)
+
+
+def test_a_pointer_chase_takes_the_latency_of_a_hit_in_l1():
+    chain = np.zeros(1024, np.uint32)
+    body = "mad.wide.u32 %d1, %r0, 4, %chain; ld.global.u32 %r0, [%d1];"
+    taken = cycles_per(body, "mov.u32 %r0, 0;", STORE, arrays={"chain": chain})
+    assert 39 <= taken <= 55
+
+
+def test_a_copy_takes_the_time_of_its_bytes_from_memory():
+    words = np.arange(1 << 22, dtype=np.uint32)
+    body = (
+        "mov.u32 %r1, %ctaid.x; mad.lo.u32 %r1, %r1, 256, %t; mad.wide.u32 %d1, %r1, 16, %source;"
+        "mad.wide.u32 %d2, %r1, 16, %target; ld.global.v4.u32 {%r2, %r3, %r4, %r5}, [%d1];"
+        "st.global.v4.u32 [%d2], {%r2, %r3, %r4, %r5};"
+    )
+    arrays = {"source": words, "target": np.zeros_like(words)}
+    whole = modelled(body, arrays, threads=256, grid=4096, resident=8)
+    read = words.nbytes / H200["dram_rate"]
+    assert read < whole.cycles / whole.clock_hz < 3 * read
+
+
+def test_who_meets_at_a_barrier_waits_for_the_last():
+    slow = "setp.ge.u32 %p0, %t, 32; @%p0 bra MEET;" + 64 * "mad.lo.u32 %r0, %r0, %r1, %r1;"
+    body = START + slow + "MEET: bar.sync 0;" + STORE
+    launch = modelled(body, threads=64)
+    barrier = list(launch.replayed.reasons.sum(axis=0))[4]
+    assert barrier > 200
+    assert launch.cycles > 64 * 4
+
+
+def test_stall_cycles_add_up_to_the_time_of_the_warps():
+    launch = modelled(START + 64 * "mad.lo.u32 %r0, %r0, %r1, %r1;" + STORE, threads=128)
+    total = int(launch.replayed.reasons.sum())
+    assert total == pytest.approx(4 * launch.cycles, rel=0.1)
+
+
+def test_a_grid_beyond_what_was_followed_is_extrapolated():
+    body = START + 64 * "mad.lo.u32 %r0, %r0, %r1, %r1;" + STORE
+    few = modelled(body, grid=132 * 12).cycles
+    many = modelled(body, grid=132 * 24).cycles
+    assert many == pytest.approx(2 * few, rel=0.1)
+
+
+def test_ctas_go_to_sms_in_turn():
+    launch = Launch(entry="k", grid=(1000, 1, 1), block=(32, 1, 1), arguments=())
+    placement = model.place(launch, 2, H200, waves=2)
+    assert placement.per_sm == 8
+    assert len(placement.followed) == 4
+    assert {number % 132 for number in placement.followed} == {66}
+
+
+def test_clusters_stay_together():
+    launch = Launch(entry="k", grid=(264, 1, 1), block=(32, 1, 1), cluster=(2, 1, 1), arguments=())
+    placement = model.place(launch, 1, H200)
+    assert placement.followed[1] == placement.followed[0] + 1
+
+
+def test_a_chip_without_parameters_is_refused_by_name():
+    with pytest.raises(NotModelled, match="no time is modelled for B100: known are h200"):
+        chips.find("B100")
+
+
+def test_every_parameter_has_a_source():
+    for name in chips.names():
+        for parameter in chips.find(name).parameters.values():
+            assert parameter.source
+            assert parameter.value > 0
+
+
+def test_ctas_that_never_end_have_no_time():
+    body = "WAIT: ld.volatile.global.u32 %r0, [%out]; setp.eq.u32 %p0, %r0, 0; @%p0 bra WAIT;"
+    with pytest.raises(NotModelled, match="came to no end"):
+        modelled(body)

@@ -1,0 +1,112 @@
+"""What differs between two arms, by cause, ranked by the time that it can explain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from judge_cases import (
+    DEFAULTS,
+    FOUR_STAGES,
+    PADDED,
+    PLAIN,
+    arm,
+    gemm,
+    profiled,
+    transpose,
+    with_arm,
+)
+from support import ROOT
+
+from kernelexp.facts import chips
+from kernelexp.judge import causes
+from kernelexp.judge.case import Case
+from kernelexp.judge.causes import Cause, Differing
+from kernelexp.model.arm import EmulatedEvidence
+from kernelexp.model.record import Profile
+
+FASTER = -0.55
+H1 = "logs/runs/H1/20261121T015301Z-85251654.measured.json"
+
+
+def of(differing: Differing, name: str) -> Cause:
+    return next(cause for cause in differing.causes if cause.name == name)
+
+
+def published(run: str) -> Case:
+    path = ROOT / Path("logs/profiles") / f"published-{run}.json"
+    profile = msgspec.json.decode(path.read_bytes(), type=Profile)
+    return Case(label=run, arm=profile.arm, chip=chips.CHIPS["B200"])
+
+
+def counting(place: int, counters: dict[str, int]) -> EmulatedEvidence:
+    emulated = arm(H1, place).emulated
+    assert emulated is not None
+    return msgspec.structs.replace(emulated, counters=counters)
+
+
+def test_what_can_explain_most_of_the_time_comes_first() -> None:
+    """The transposes differ in 130 million wavefronts; all else is below 1% of the time."""
+    found = causes.differing(transpose(0), transpose(1), FASTER)
+    first = found.causes[0]
+    assert first.name == "shared memory"
+    assert first.leader.explains == pytest.approx(-75.6, abs=0.5)
+    assert first.leader.way == "with the time"
+    assert all(abs(cause.leader.explains or 0.0) < 3 for cause in found.causes[1:])
+
+
+def test_consequences_of_a_cause_are_told_with_it() -> None:
+    found = causes.differing(profiled(transpose(0), PLAIN), profiled(transpose(1), PADDED), FASTER)
+    names = [told.metric for told in of(found, "shared memory").told]
+    assert any("bank_conflicts" in name for name in names)
+    assert any("wavefronts" in name for name in names)
+    assert [cause.name for cause in found.causes].count("shared memory") == 1
+
+
+def test_a_figure_is_told_once_whoever_counted_it() -> None:
+    found = causes.differing(profiled(transpose(0), PLAIN), profiled(transpose(1), PADDED), FASTER)
+    for cause in found.causes:
+        labels = [told.label for told in cause.told]
+        assert len(labels) == len({*labels})
+
+
+def test_stalls_are_ranked_by_points_and_not_by_ratio() -> None:
+    """Short scoreboard grew elevenfold, by a point; long scoreboard fell by a third, by two."""
+    found = causes.differing(published("cefc59d"), published("c32ab7a"), -0.096)
+    waits = {told.label: told.points for told in found.waits}
+    assert [*waits][:3] == ["selected", "long scoreboard", "short scoreboard"]
+    assert waits["selected"] == pytest.approx(5.0)
+    assert waits["long scoreboard"] == pytest.approx(-2.0)
+
+
+def test_what_polling_counts_is_noise_and_comes_last() -> None:
+    counted = {"ptx__inst_executed_mbarrier_wait": 4_468_948, "ptx__inst_executed": 161_061_648}
+    more = {"ptx__inst_executed_mbarrier_wait": 5_687_152, "ptx__inst_executed": 186_587_236}
+    cases = [
+        with_arm(gemm(arm=arm(H1, place), counters=own), emulated=counting(place, own))
+        for place, own in enumerate((counted, more))
+    ]
+    found = causes.differing(*cases, 0.0395)
+    assert [cause.name for cause in found.causes if cause.noise] == [found.causes[-1].name]
+    assert "how often a wait looks again" in of(found, "polling").noise
+    assert of(found, "instructions").leader.way == "with the time"
+
+
+def test_conflicts_that_no_address_needs_are_arbitration() -> None:
+    before, after = profiled(gemm(), DEFAULTS), profiled(gemm(), FOUR_STAGES)
+    found = causes.differing(before, after, 0.0395)
+    shared = [cause for cause in found.causes if cause.name == "shared memory"]
+    assert all("arbitration" in cause.noise for cause in shared)
+
+
+def test_shares_that_the_limits_have_are_no_differences() -> None:
+    found = causes.differing(published("cefc59d"), published("c32ab7a"), -0.096)
+    names = [told.metric for cause in found.causes for told in cause.told]
+    assert names
+    assert not any("pct_of_peak" in name or "throughput" in name for name in names)
+
+
+def test_two_equal_arms_differ_in_nothing() -> None:
+    found = causes.differing(transpose(0), transpose(0), None)
+    assert (found.causes, found.waits, found.small) == ((), (), 0)

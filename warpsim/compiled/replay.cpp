@@ -1,0 +1,548 @@
+// The model of time: sends recorded warps through the units of their SMs, cycle by cycle.
+//
+// An instruction issues when its warp's stall is over, its scoreboards are free and its pipe or
+// queue has room; what it then takes of the units is known at once, as those before it have been
+// served. What waits for others (barriers, mbarriers) waits for tokens: a token is complete when
+// as many have signalled it as did in the recording.
+#include <limits>
+
+#include "units.hpp"
+
+namespace kx::timing {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr int kBoards = 6;
+
+struct Board {
+  double free = 0;
+  int pending = 0;  // on tokens
+  Reason reason = kShort;
+};
+
+struct Span {
+  const int32_t* blocks;
+  size_t count;
+  const int64_t* figures;
+};
+
+struct Warp {
+  const Span* stream = nullptr;
+  Sm* sm = nullptr;
+  int subcore = 0, cta = 0;
+  size_t block = 0, figure = 0;
+  int at = 0, last = 0;    // instruction, end of its block
+  double issue = 0;        // the next one, for all but its scoreboards
+  double ready = kNever;   // with them
+  double before = 0;       // when the one before issued, for reasons
+  Reason held = kWait;     // why `issue` is not just after
+  int tokens = 0;          // that it waits for itself
+  bool blocked = false, ended = true;
+  Reason throttle = kNotSelected;
+  Board boards[kBoards];
+  std::vector<double> copies, groups;  // when groups are complete
+  double copying = 0, multiplying = 0;
+};
+
+struct Token {
+  int64_t expected = 0, signalled = 0;
+  double time = 0;
+  std::vector<std::pair<int, int>> waiters;  // warp, board or -1
+};
+
+struct Job {
+  const int64_t* sizes;        // blocks and figures of each warp
+  const int32_t* blocks;       // warp by warp
+  const int64_t* figures;
+  const Instruction* code;
+  const int32_t* last_of;      // by the first instruction of a block
+  const Parameters* parameters;
+  const Array* arrays;
+  int64_t array_count;
+  const int64_t* expected;     // signals, by token
+  int64_t token_count;
+  const int32_t* sm_of;        // by CTA
+  int64_t ctas, warps_per_cta, sms, slots;  // resident on an SM at once
+  double limit;
+};
+
+struct Outcome {
+  double* ends;          // cycles, by CTA
+  int64_t* reasons;      // [instructions][kReasons], in cycles of warps
+  double* busy;          // [sms][kUnits]
+  double* requested;     // bytes that L2 was asked for, by array; then those written
+};
+
+enum Unit { kIssue, kFma, kLite, kAlu, kXu, kTensor, kUniform, kFp64, kControl, kData, kL2Reads,
+            kL2Writes, kDram, kTma, kUnits };
+
+class Replay {
+ public:
+  Replay(const Job& job, const Outcome& outcome) : job_(job), out_(outcome), p_(*job.parameters) {
+    for (int64_t sm = 0; sm < job.sms; ++sm) sms_.emplace_back(p_, job.array_count + 1);
+    tokens_.resize(job.token_count);
+    for (int64_t token = 0; token < job.token_count; ++token)
+      tokens_[token].expected = job.expected[token];
+    warps_.resize(job.ctas * job.warps_per_cta);
+    const int32_t* blocks = job.blocks;
+    const int64_t* figures = job.figures;
+    for (size_t warp = 0; warp < warps_.size(); ++warp) {
+      spans_.push_back({blocks, size_t(job.sizes[2 * warp]), figures});
+      blocks += job.sizes[2 * warp];
+      figures += job.sizes[2 * warp + 1];
+    }
+    alive_.assign(job.ctas, int(job.warps_per_cta));
+    queues_.resize(job.sms);
+    residents_.resize(job.sms * kSubcores);
+    issued_.resize(job.sms);
+    placed_.resize(job.sms);
+    begun_.resize(job.sms);
+    for (int64_t cta = 0; cta < job.ctas; ++cta) queues_[job.sm_of[cta]].push_back(int(cta));
+  }
+
+  // 0: done; 1: nobody can go on; 2: past the limit.
+  int run() {
+    for (int64_t sm = 0; sm < job_.sms; ++sm)
+      for (int64_t slot = 0; slot < job_.slots; ++slot) start(sm, 0);
+    while (left_ > 0) {
+      double next = kNever;
+      bool any = false;
+      for (int64_t place = 0; place < job_.sms * kSubcores; ++place)
+        any |= step(int(place), &next);
+      if (any) {
+        now_ += 1;
+      } else {
+        if (next == kNever) return 1;
+        now_ = std::max(now_ + 1, std::ceil(next));
+      }
+      if (now_ > job_.limit) return 2;
+    }
+    report();
+    return 0;
+  }
+
+ private:
+  void start(int64_t sm, double when) {
+    if (queues_[sm].empty()) return;
+    const int cta = queues_[sm].front();
+    queues_[sm].erase(queues_[sm].begin());
+    when = std::max(when, begun_[sm]);
+    begun_[sm] = when + p_.launch_interval;
+    ++left_;
+    for (int64_t index = 0; index < job_.warps_per_cta; ++index) {
+      const int number = int(cta * job_.warps_per_cta + index);
+      Warp& warp = warps_[number];
+      warp.stream = &spans_[index * job_.ctas + cta];
+      warp.sm = &sms_[sm];
+      warp.cta = cta;
+      warp.subcore = int(placed_[sm]++ % kSubcores);
+      warp.ended = false;
+      warp.issue = warp.before = when;
+      residents_[sm * kSubcores + warp.subcore].push_back(number);
+      if (!next_block(warp)) {
+        end(warp, number);
+        continue;
+      }
+      reckon(warp);
+    }
+  }
+
+  // Whether there is one; skips what is not of the card.
+  bool next_block(Warp& warp) {
+    while (true) {
+      while (warp.at == warp.last) {
+        if (warp.block == warp.stream->count) return false;
+        const int first = warp.stream->blocks[warp.block++];
+        if (warp.last && first != warp.last) {
+          warp.issue += p_.branch;
+          warp.held = kBranching;
+        }
+        warp.at = first;
+        warp.last = job_.last_of[first];
+      }
+      if (job_.code[warp.at].kind != Kind::kSkip) return true;
+      ++warp.at;
+    }
+  }
+
+  // When a warp can issue as far as its own waits go.
+  void reckon(Warp& warp) {
+    warp.throttle = kNotSelected;
+    warp.ready = warp.issue;
+    if (warp.tokens) {
+      warp.ready = kNever;
+      return;
+    }
+    const int wait = job_.code[warp.at].wait;
+    for (int board = 0; board < kBoards; ++board)
+      if (wait >> board & 1)
+        warp.ready = std::max(warp.ready,
+                              warp.boards[board].pending ? kNever : warp.boards[board].free);
+  }
+
+  bool step(int place, double* next) {
+    Sm& sm = sms_[place / kSubcores];
+    Subcore& subcore = sm.subcores[place % kSubcores];
+    auto& residents = residents_[place];
+    int chosen = -1;
+    // The one before once more if it can, or else the youngest.
+    if (subcore.last >= 0 && can(warps_[subcore.last], subcore, next)) chosen = subcore.last;
+    for (size_t at = residents.size(); chosen < 0 && at-- > 0;)
+      if (residents[at] != subcore.last && can(warps_[residents[at]], subcore, next))
+        chosen = residents[at];
+    if (chosen < 0) return false;
+    subcore.last = chosen;
+    issued_[place / kSubcores] += 1;
+    issue(chosen, sm, subcore);
+    return true;
+  }
+
+  bool can(Warp& warp, Subcore& subcore, double* next) {
+    if (warp.ended) return false;
+    if (warp.ready > now_) {
+      *next = std::min(*next, warp.ready);
+      return false;
+    }
+    const Instruction& ins = job_.code[warp.at];
+    if (uses_queue(ins.kind) && subcore.is_full(now_, p_.queue_depth)) {
+      *next = std::min(*next, *std::min_element(subcore.waiting.begin(), subcore.waiting.end()));
+      warp.throttle = kMio;
+      return false;
+    }
+    if (ins.kind == Kind::kFixed && ins.pipe >= 0) {
+      double free = subcore.pipes[ins.pipe].free;
+      if (ins.second >= 0) free = std::min(free, subcore.pipes[ins.second].free);
+      if (free >= now_ + 1) {
+        *next = std::min(*next, free);
+        warp.throttle = kPipe;
+        return false;
+      }
+    }
+    return true;
+  }
+
+  static bool uses_queue(Kind kind) {
+    return (kind >= Kind::kQueued && kind <= Kind::kCopy) || kind == Kind::kArrive;
+  }
+
+  void account(Warp& warp) {
+    int64_t* reasons = out_.reasons + warp.at * int64_t(kReasons);
+    const Instruction& ins = job_.code[warp.at];
+    const double own = std::max(warp.before, std::min(warp.issue, now_));
+    reasons[warp.held] += std::max(0.0, own - warp.before - 1);
+    double ready = own;
+    Reason why = kShort;
+    for (int board = 0; board < kBoards; ++board)
+      if (ins.wait >> board & 1 && warp.boards[board].free > ready) {
+        ready = std::min(now_, warp.boards[board].free);
+        why = warp.boards[board].reason;
+      }
+    reasons[why] += ready - own;
+    reasons[warp.throttle] += std::max(0.0, now_ - std::max(ready, warp.before + 1));
+    reasons[kSelected] += 1;
+    warp.before = now_;
+    warp.held = kWait;
+  }
+
+  void issue(int number, Sm& sm, Subcore& subcore) {
+    Warp& warp = warps_[number];
+    account(warp);
+    const Instruction& ins = job_.code[warp.at];
+    warp.issue = now_ + std::max(1, ins.stall);
+    execute(warp, number, ins, sm, subcore);
+    ++warp.at;
+    if (ins.kind == Kind::kExit && warp.block == warp.stream->count) {
+      end(warp, number);
+      return;
+    }
+    if (!next_block(warp)) {
+      end(warp, number);
+      return;
+    }
+    reckon(warp);
+  }
+
+  void end(Warp& warp, int number) {
+    warp.ended = true;
+    const int64_t sm = job_.sm_of[warp.cta];
+    auto& residents = residents_[sm * kSubcores + warp.subcore];
+    residents.erase(std::find(residents.begin(), residents.end(), number));
+    Subcore& subcore = warp.sm->subcores[warp.subcore];
+    if (subcore.last == number) subcore.last = -1;
+    if (--alive_[warp.cta]) return;
+    --left_;
+    out_.ends[warp.cta] = now_;
+    start(sm, now_ + p_.turnover);
+  }
+
+  int64_t figure(Warp& warp) { return warp.stream->figures[warp.figure++]; }
+
+  void release(Warp& warp, int board, double when, Reason reason) {
+    if (board >= kBoards || board < 0) return;
+    if (when > warp.boards[board].free) {
+      warp.boards[board].free = when;
+      warp.boards[board].reason = reason;
+    }
+  }
+
+  // When the queue of its sub-core passes an instruction on, of so many wavefronts: between a
+  // sub-core and the data stage there is half of the stage's width.
+  double queue(Subcore& subcore, double wavefronts = 0) {
+    const double cycles = std::max(p_.queue_interval, p_.return_interval * wavefronts);
+    const double start = subcore.queue.take(now_ + 1, cycles);
+    subcore.waiting.push_back(start);
+    return start;
+  }
+
+  void execute(Warp& warp, int number, const Instruction& ins, Sm& sm, Subcore& subcore) {
+    double done = now_ + ins.latency, read = done;
+    Reason reason = kShort;
+    switch (ins.kind) {
+      case Kind::kSkip:
+        break;
+      case Kind::kFixed: {
+        if (ins.pipe < 0) break;
+        int pipe = ins.pipe;
+        if (ins.second >= 0 && subcore.pipes[ins.second].free < subcore.pipes[pipe].free)
+          pipe = ins.second;
+        subcore.pipes[pipe].take(now_, ins.interval);
+        break;
+      }
+      case Kind::kQueued: {
+        const double passed = queue(subcore);
+        const double start = ins.pipe < 0 ? passed : subcore.pipes[ins.pipe].take(passed, ins.interval);
+        if (ins.extra) sm.data.take(start, ins.extra);
+        subcore.waiting.back() = start;
+        done = start + ins.latency;
+        read = start + p_.read_latency;
+        break;
+      }
+      case Kind::kShared: {
+        const int64_t wavefronts = figure(warp);
+        const double cycles = std::max<int64_t>(wavefronts, 1);
+        const double start = sm.data.take(queue(subcore, cycles), cycles + p_.data_interval);
+        subcore.waiting.back() = start;
+        done = start + cycles - 1 + p_.shared_latency;
+        read = start + cycles - 1 + p_.read_latency;
+        break;
+      }
+      case Kind::kLoad:
+      case Kind::kAtomic:
+      case Kind::kStore:
+        done = access(warp, ins, sm, subcore, &read);
+        reason = kLong;
+        break;
+      case Kind::kCopy: {
+        const int64_t wavefronts = figure(warp);
+        done = access(warp, ins, sm, subcore, &read) ;
+        sm.data.take(now_, std::max<int64_t>(wavefronts, 0));
+        warp.copying = std::max(warp.copying, done);
+        done = read;
+        reason = kLong;
+        break;
+      }
+      case Kind::kSync:
+      case Kind::kTest:
+        synchronise(warp, number, ins);
+        return;
+      case Kind::kArrive: {
+        const double start = queue(subcore);
+        for (int64_t count = figure(warp); count > 0; --count)
+          signal(figure(warp), start + p_.arrive_latency);
+        figure(warp);
+        break;
+      }
+      case Kind::kBulkLoad: {
+        const double bytes = figure(warp);
+        const int64_t array = figure(warp);
+        double landed = now_;
+        if (bytes > 0) {
+          const double cycles = std::max(p_.tma_interval, bytes / p_.tma_rate);
+          const double start = sm.tma.take(now_, cycles);
+          const double from_dram = array < 0 ? 0 : job_.arrays[array].from_dram;
+          landed = sm.fetch(start, bytes, int(array < 0 ? job_.array_count : array), from_dram);
+          landed = std::max(landed, start + cycles) + p_.tma_latency;
+          sm.data.take(start, bytes / kLine);
+        }
+        for (int64_t count = figure(warp); count > 0; --count) signal(figure(warp), landed);
+        break;
+      }
+      case Kind::kBulkStore: {
+        const double bytes = figure(warp);
+        figure(warp);
+        if (bytes <= 0) break;
+        const double cycles = std::max(p_.tma_interval, bytes / p_.tma_rate);
+        const double start = sm.tma.take(now_, cycles);
+        sm.data.take(start, bytes / kLine);
+        const double taken = sm.put(start + cycles, bytes);
+        warp.copying = std::max(warp.copying, taken + p_.tma_latency);
+        break;
+      }
+      case Kind::kCommit:
+        warp.copies.push_back(warp.copying);
+        break;
+      case Kind::kGroups:
+        hold(warp, warp.copies, ins.extra, kLong);
+        break;
+      case Kind::kMatrix: {
+        const double start = subcore.pipes[ins.pipe].take(now_, ins.interval);
+        warp.multiplying = std::max(warp.multiplying, start + ins.interval + p_.gmma_tail);
+        if (start - p_.gmma_depth * ins.interval > warp.issue) {
+          warp.issue = start - p_.gmma_depth * ins.interval;
+          warp.held = kGmma;
+        }
+        if (ins.extra) warp.groups.push_back(warp.multiplying);
+        break;
+      }
+      case Kind::kMatrixWait:
+        hold(warp, warp.groups, ins.extra, kGmma);
+        break;
+      case Kind::kExit:
+        break;
+    }
+    release(warp, ins.wbar, done, reason);
+    release(warp, ins.rbar, read, reason);
+  }
+
+  // Until at most `allowed` of the groups are pending.
+  void hold(Warp& warp, std::vector<double>& groups, int allowed, Reason reason) {
+    if (int64_t(groups.size()) <= allowed) return;
+    const double until = groups[groups.size() - 1 - allowed];
+    if (until > warp.issue) {
+      warp.issue = until;
+      warp.held = reason;
+    }
+  }
+
+  // Of global memory: when its last sector is there, or L2 has taken it.
+  double access(Warp& warp, const Instruction& ins, Sm& sm, Subcore& subcore, double* read) {
+    const int64_t lines = figure(warp);
+    const double passed = queue(subcore, std::max<double>(1, lines));
+    int lanes_bytes = 0;
+    double done = passed + p_.l1_latency;
+    // A line of tags per cycle, and 128 bytes of data.
+    const double start = sm.data.take(passed, std::max<double>(1, lines) + p_.data_interval);
+    subcore.waiting.back() = start;
+    for (int64_t at = 0; at < lines; ++at) {
+      const int64_t line = figure(warp);
+      const int sectors = int(figure(warp));
+      const int array = array_of(line);
+      lanes_bytes += kSector * __builtin_popcount(sectors);
+      const double asked = start + at;
+      if (ins.kind == Kind::kStore) {
+        const double taken = sm.put(asked, kSector * __builtin_popcount(sectors));
+        // Stores wait for room before L2, and so does what comes after them.
+        sm.data.free = std::max(sm.data.free, taken - p_.write_buffer);
+        done = std::max(done, taken);
+        continue;
+      }
+      const bool cached = ins.kind == Kind::kLoad || (ins.kind == Kind::kCopy && !ins.extra);
+      const int missing = cached ? sm.l1.missing(line, sectors) : sectors;
+      double there = asked + p_.l1_latency;
+      if (missing) {
+        const double bytes = kSector * __builtin_popcount(missing);
+        const double from_dram = array < 0 ? 0 : job_.arrays[array].from_dram;
+        there = sm.fetch(asked, bytes, int(array < 0 ? job_.array_count : array), from_dram);
+      }
+      done = std::max(done, there);
+    }
+    const double returning = std::max(0.0, lanes_bytes / double(kLine) - lines);
+    if (returning > 0) sm.data.take(start, returning);
+    *read = start + lines + p_.read_latency;
+    return done + returning;
+  }
+
+  int array_of(int64_t line) const {
+    for (int64_t array = 0; array < job_.array_count; ++array)
+      if (line >= job_.arrays[array].first && line < job_.arrays[array].end) return int(array);
+    return -1;
+  }
+
+  void synchronise(Warp& warp, int number, const Instruction& ins) {
+    const bool holds = ins.kind == Kind::kSync || ins.wbar >= kBoards;
+    // Waits first: what is signalled may be what is waited for.
+    const size_t first = warp.figure;
+    const int64_t signals = warp.stream->figures[first];
+    warp.figure = first + 1 + signals;
+    const int64_t waits = figure(warp);
+    if (!holds) release(warp, ins.wbar, now_ + p_.test_latency, kLong);
+    for (int64_t at = 0; at < waits; ++at) {
+      Token& token = tokens_[figure(warp)];
+      if (token.signalled >= token.expected) {
+        reach(warp, holds ? -1 : ins.wbar, token.time);
+      } else {
+        token.waiters.emplace_back(number, holds ? -1 : ins.wbar);
+        ++(holds ? warp.tokens : warp.boards[ins.wbar].pending);
+      }
+    }
+    for (int64_t at = 0; at < signals; ++at) {
+      const int64_t token = warp.stream->figures[first + 1 + at];
+      signal(token, now_ + p_.barrier_latency + p_.barrier_per_warp * tokens_[token].expected);
+    }
+  }
+
+  // What the warp waited for is there at `when`.
+  void reach(Warp& warp, int board, double when) {
+    if (board >= 0) {
+      release(warp, board, when + p_.wake_latency, kLong);
+    } else if (when > warp.issue) {
+      warp.issue = when;
+      warp.held = kBarrier;
+    }
+  }
+
+  void signal(int64_t number, double when) {
+    Token& token = tokens_[number];
+    token.time = std::max(token.time, when);
+    if (++token.signalled != token.expected) return;
+    for (const auto& [place, board] : token.waiters) {
+      Warp& warp = warps_[place];
+      --(board < 0 ? warp.tokens : warp.boards[board].pending);
+      reach(warp, board, token.time);
+      if (!warp.ended && warp.stream) reckon(warp);
+    }
+    token.waiters.clear();
+  }
+
+  void report() {
+    for (int64_t number = 0; number < job_.sms; ++number) {
+      Sm& sm = sms_[number];
+      double* busy = out_.busy + number * kUnits;
+      busy[kIssue] = issued_[number] / kSubcores;
+      for (const Subcore& subcore : sm.subcores)
+        for (int pipe = 0; pipe < kPipes; ++pipe)
+          busy[kFma + pipe] += subcore.pipes[pipe].busy / kSubcores;
+      busy[kData] = sm.data.busy;
+      busy[kL2Reads] = sm.l2.busy;
+      busy[kL2Writes] = sm.l2_writes.busy;
+      busy[kDram] = sm.dram.busy;
+      busy[kTma] = sm.tma.busy;
+      for (int64_t array = 0; array < job_.array_count; ++array)
+        out_.requested[array] += sm.requested[array];
+      out_.requested[job_.array_count] += sm.written;
+    }
+  }
+
+  const Job& job_;
+  const Outcome& out_;
+  const Parameters& p_;
+  std::vector<Sm> sms_;
+  std::vector<Token> tokens_;
+  std::vector<Warp> warps_;
+  std::vector<Span> spans_;                  // by place
+  std::vector<int> alive_;
+  std::vector<std::vector<int>> queues_;     // CTAs that have not started, by SM
+  std::vector<std::vector<int>> residents_;  // warps, the youngest last, by sub-core
+  std::vector<int64_t> issued_;
+  double now_ = 0;
+  std::vector<int64_t> placed_;  // warps so far, by SM
+  std::vector<double> begun_;    // when the next CTA may begin, by SM
+  int64_t left_ = 0;
+};
+
+}  // namespace
+}  // namespace kx::timing
+
+extern "C" int kx_replay(const kx::timing::Job* job, const kx::timing::Outcome* outcome) {
+  return kx::timing::Replay(*job, *outcome).run();
+}

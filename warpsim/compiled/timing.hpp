@@ -1,0 +1,76 @@
+// Streams of executed warps, and the units that the model of time sends them through:
+// warpsim/timing.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+namespace kx::timing {
+
+// What the stream of a warp has beside the blocks that it ran: figures of each instruction that
+// is marked as having some, one after the other, in the order in which they were executed.
+struct Stream {
+  std::vector<int32_t> blocks;
+  std::vector<int64_t> figures;
+};
+
+struct Recorder {
+  std::vector<Stream> warps;
+};
+
+// What an instruction leaves in a stream, and which units it goes through. timing/opcodes.py has
+// the same names in the same order.
+enum class Kind : int32_t {
+  kSkip,        // not an instruction of the card
+  kFixed,       // a pipe of its sub-core; the encoded stall says when its result is there
+  kQueued,      // the same through the queue; `extra`: cycles of the data stage
+  kShared,      // figures: wavefronts; -1: no lane takes part
+  kLoad,        // figures: lines, then (line, sectors of it) each
+  kStore,
+  kAtomic,
+  kCopy,        // LDGSTS: wavefronts, then as kLoad
+  kSync,        // figures: count, tokens signalled; count, tokens waited for. Holds the warp
+  kTest,        // the same; holds who waits for its scoreboard
+  kArrive,      // figures: count, tokens, 0
+  kBulkLoad,    // figures: bytes, array, count, tokens
+  kBulkStore,   // figures: bytes, array
+  kCommit,      // closes a group of copies
+  kGroups,      // waits until `extra` groups are pending at most
+  kMatrix,      // of a warpgroup; `extra`: closes a group
+  kMatrixWait,  // waits until `extra` groups are pending at most
+  kExit,
+};
+
+// Why a warp did not issue; timing/stalls.py has ncu's names in the same order.
+enum Reason { kSelected, kWait, kShort, kLong, kBarrier, kGmma, kPipe, kMio, kNotSelected,
+              kBranching, kReasons };
+
+struct Instruction {
+  Kind kind;
+  int32_t pipe;      // negative: none
+  int32_t second;    // another pipe that does it too, or negative
+  float interval;    // cycles that it keeps its pipe
+  int32_t latency;   // cycles from issue to its result
+  int32_t stall, wbar, rbar, wait;
+  int32_t extra;
+};
+
+// timing/chips.py has the same names in the same order.
+struct Parameters {
+  double queue_depth, queue_interval, return_interval;
+  double shared_latency, data_interval;
+  double l1_latency, l1_lines;
+  double l2_latency, l2_rate, l2_write_rate, write_buffer;
+  double dram_latency, dram_rate, dram_write_rate, dram_written;
+  double read_latency;
+  double tma_interval, tma_rate, tma_latency;
+  double barrier_latency, barrier_per_warp;
+  double arrive_latency, test_latency, wake_latency;
+  double branch, turnover, launch_interval, gmma_tail, gmma_depth;
+};
+
+struct Array {
+  int64_t first, end;  // in lines
+  double from_dram;    // of what L2 is asked for
+};
+
+}  // namespace kx::timing

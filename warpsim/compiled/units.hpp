@@ -1,0 +1,111 @@
+// The units of one SM and its share of L2 and DRAM, as servers: who comes is served when those
+// before are, and is told at once when that will be.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <list>
+#include <unordered_map>
+
+#include "timing.hpp"
+
+namespace kx::timing {
+
+struct Server {
+  double free = 0, busy = 0;
+
+  // When a request that comes at `now` begins to be served.
+  double take(double now, double cycles) {
+    const double start = std::max(now, free);
+    free = start + cycles;
+    busy += cycles;
+    return start;
+  }
+};
+
+// The lines of L1, each with the sectors that it has, the least recently used one leaving first.
+class L1 {
+ public:
+  explicit L1(size_t lines) : room_(lines) {}
+
+  // The sectors that are missing; they are there from now on.
+  int missing(int64_t line, int sectors) {
+    auto found = places_.find(line);
+    if (found == places_.end()) {
+      if (!room_) return sectors;
+      if (places_.size() == room_) {
+        places_.erase(order_.back().first);
+        order_.pop_back();
+      }
+      order_.emplace_front(line, sectors);
+      places_[line] = order_.begin();
+      return sectors;
+    }
+    order_.splice(order_.begin(), order_, found->second);
+    const int lacking = sectors & ~found->second->second;
+    found->second->second |= sectors;
+    return lacking;
+  }
+
+ private:
+  size_t room_;
+  std::list<std::pair<int64_t, int>> order_;
+  std::unordered_map<int64_t, std::list<std::pair<int64_t, int>>::iterator> places_;
+};
+
+constexpr int kSector = 32, kLine = 128, kSubcores = 4, kPipes = 8;
+
+struct Subcore {
+  Server pipes[kPipes];
+  Server queue;
+  std::vector<double> waiting;  // when those in the queue leave it
+  int last = -1;                // the warp that issued last
+
+  bool is_full(double now, double depth) {
+    waiting.erase(std::remove_if(waiting.begin(), waiting.end(),
+                                 [now](double leaves) { return leaves <= now; }),
+                  waiting.end());
+    return waiting.size() >= depth;
+  }
+};
+
+struct Sm {
+  Sm(const Parameters& parameters, size_t arrays)
+      : p(parameters), l1(size_t(parameters.l1_lines)), requested(arrays) {}
+
+  const Parameters& p;
+  Subcore subcores[kSubcores];
+  Server data, l2, l2_writes, dram, tma;
+  L1 l1;
+  std::vector<double> requested;  // bytes that L2 was asked for, by array
+  double written = 0;
+  std::vector<double> due;        // of DRAM, by array: whose turn it is
+
+  // When bytes that L2 is asked for are there.
+  double fetch(double now, double bytes, int array, double from_dram) {
+    requested[array] += bytes;
+    const double arrived = l2.take(now, bytes / p.l2_rate) + bytes / p.l2_rate;
+    if (due.size() < requested.size()) due.resize(requested.size());
+    due[array] += from_dram;
+    double ready = arrived + p.l2_latency;
+    if (from_dram <= 0) return ready;
+    const double cycles = from_dram * bytes / p.dram_rate;
+    const double start = dram.take(now, cycles);
+    if (due[array] >= 1) {
+      due[array] -= 1;
+      ready = std::max(arrived, start + cycles) + p.dram_latency;
+    }
+    return ready;
+  }
+
+  // When L2 has taken bytes: of a part it has to give DRAM as many first.
+  double put(double now, double bytes) {
+    written += bytes;
+    const double cycles = bytes / p.l2_write_rate;
+    const double taken = l2_writes.take(now, cycles) + cycles;
+    if (p.dram_written <= 0) return taken;
+    const double writing = p.dram_written * bytes / p.dram_write_rate;
+    return std::max(taken, dram.take(now, writing) + writing);
+  }
+};
+
+}  // namespace kx::timing

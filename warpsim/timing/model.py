@@ -1,0 +1,150 @@
+"""The modelled time of a launch, from the CTAs of one SM, or of the SMs of one cluster."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import msgspec
+import numpy as np
+
+from warpsim.launch import Launch
+from warpsim.machine.core.arrays import Array
+from warpsim.timing import replay
+from warpsim.timing.chips import TimedChip
+from warpsim.timing.recording import Recording, record
+from warpsim.timing.replay import Replayed, Share
+
+WAVES = 6
+"""That are executed at most: the first, a steady one, the last."""
+
+
+class Placement(msgspec.Struct, frozen=True, kw_only=True):
+    """Which CTAs an SM executes, or the SMs of a cluster, and which of them are followed."""
+
+    ctas: int
+    """Of the launch."""
+    cluster: int
+    slots: int
+    """CTAs that are resident on an SM at once."""
+    per_sm: int
+    """CTAs of the busiest SM."""
+    followed: tuple[int, ...]
+    """Numbers of CTAs, cluster by cluster."""
+
+
+class Sample(msgspec.Struct, frozen=True, kw_only=True):
+    """What followed CTAs did, of the launch itself or of a smaller one of the same kernel."""
+
+    recording: Recording
+    placement: Placement
+    tiles: int = 1
+    """Of the busiest CTA, where what a CTA does grows with the problem."""
+
+
+class WholeLaunch(msgspec.Struct, frozen=True, kw_only=True):
+    """The launch that is modelled."""
+
+    placement: Placement
+    array_bytes: Mapping[str, int]
+    tiles: int = 1
+
+
+class ModelledLaunch(msgspec.Struct, frozen=True, kw_only=True):
+    """What the model says of a launch."""
+
+    cycles: float
+    """Of the SMs' clock, without the time that a launch takes to begin."""
+    clock_hz: float
+    seconds: float
+    """At that clock, from the beginning of the launch to its end."""
+    replayed: Replayed
+    """Of the largest sample."""
+
+
+def place(launch: Launch, resident: int, chip: TimedChip, waves: int = WAVES) -> Placement:
+    """CTAs go to SMs one by one in turn, clusters to as many neighbours as they have CTAs."""
+    ctas, cluster = math.prod(launch.grid), math.prod(launch.cluster)
+    clusters, groups = ctas // cluster, chip.sms // cluster
+    per_sm = -(-clusters // groups)
+    slots = min(resident, per_sm)
+    # One of those with most CTAs; where each has one, the first, which has most of what is shared.
+    group = min(groups // 2, (clusters - 1) % groups) if clusters > groups else 0
+    count = min(per_sm, waves * slots)
+    followed = tuple(
+        (group + turn * groups) * cluster + rank for turn in range(count) for rank in range(cluster)
+    )
+    return Placement(ctas=ctas, cluster=cluster, slots=slots, per_sm=per_sm, followed=followed)
+
+
+def follow(
+    cubin: bytes,
+    listing: str,
+    launch: Launch,
+    arrays: Mapping[str, Array],
+    placement: Placement,
+) -> Recording:
+    """Executes the CTAs that are followed."""
+    return record(cubin, listing, launch, arrays, placement.followed)
+
+
+def model(
+    samples: Sequence[Sample], whole: WholeLaunch, chip: TimedChip, clock_hz: float = 0.0
+) -> ModelledLaunch:
+    """The time of a launch; at the chip's highest clock unless another is named.
+
+    From one sample that does as many tiles per CTA as the launch, or from two that do fewer: what
+    a tile adds is the same from there on.
+    """
+    clock_hz = clock_hz or chip.clock_hz
+    replays = [_replay(sample, whole, chip, clock_hz) for sample in samples]
+    cycles = [
+        _whole(replayed, whole.placement if sample.tiles == whole.tiles else sample.placement)
+        for sample, replayed in zip(samples, replays, strict=True)
+    ]
+    total = cycles[-1]
+    if samples[-1].tiles != whole.tiles:
+        first, last = samples[0], samples[-1]
+        per_tile = (cycles[-1] - cycles[0]) / (last.tiles - first.tiles)
+        total += per_tile * (whole.tiles - last.tiles)
+    seconds = total / clock_hz + chip["launch"] / 1e9
+    return ModelledLaunch(cycles=total, clock_hz=clock_hz, seconds=seconds, replayed=replays[-1])
+
+
+def _replay(sample: Sample, whole: WholeLaunch, chip: TimedChip, clock_hz: float) -> Replayed:
+    """Once with every byte from DRAM, to see what is asked for; then with what L2 gives again."""
+    recording, placement = sample.recording, sample.placement
+    sms = min(chip.sms, whole.placement.ctas)
+    sm_of = [place % placement.cluster for place in range(len(recording.ctas))]
+    share = Share(from_dram=(1.0,) * len(recording.arrays), written=1.0, sms=sms)
+    first = replay.replay(recording, chip, clock_hz, sm_of, placement.slots, share)
+    scale = whole.placement.ctas / len(recording.ctas) * whole.tiles / sample.tiles
+    share = _share(recording, whole, scale, chip, first)
+    return replay.replay(recording, chip, clock_hz, sm_of, placement.slots, share)
+
+
+def _share(
+    recording: Recording, whole: WholeLaunch, scale: float, chip: TimedChip, first: Replayed
+) -> Share:
+    """Each byte of an array comes from DRAM once; of what is written, half of L2 stays there."""
+    parts = [
+        min(1.0, whole.array_bytes[extent.name] / (asked * scale)) if asked else 0.0
+        for extent, asked in zip(recording.arrays, first.requested, strict=True)
+    ]
+    written = first.written * scale
+    left = max(0.0, written - chip["l2_bytes"] / 2)
+    part = left / written if written else 0.0
+    return Share(from_dram=tuple(parts), written=part, sms=min(chip.sms, whole.placement.ctas))
+
+
+def _whole(replayed: Replayed, placement: Placement) -> float:
+    """Cycles of the busiest SM: what was followed, and as many CTAs more at the steady rate."""
+    ends = np.sort(np.array(replayed.ends))[placement.cluster - 1 :: placement.cluster]
+    count, slots = len(ends), placement.slots
+    missing = placement.per_sm - count
+    if missing <= 0:
+        return float(ends[-1])
+    steady = (ends[-1] - ends[slots - 1]) / (count - slots) if count > slots else ends[-1] / count
+    # What stores have left to do when their CTA ends, others wait for.
+    steady = max(steady, replayed.busy.max() / count)
+    return float(ends[-1] + missing * steady)

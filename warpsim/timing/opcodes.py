@@ -1,0 +1,213 @@
+"""SASS instructions as the model of time sees them: which units, for how long, waiting for what."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+import msgspec
+import numpy as np
+
+from warpsim.front.sass import word
+from warpsim.front.sass.syntax import (
+    Described,
+    LiteralOperand,
+    MachineInstruction,
+    Other,
+    RegisterOperand,
+)
+from warpsim.machine.core.arrays import Array
+from warpsim.tables import opcodes
+from warpsim.timing import footprints
+from warpsim.timing.chips import TimedChip
+from warpsim.timing.recording import BlockShape
+
+# compiled/timing.hpp has the same names in the same order.
+KINDS = (
+    "skip fixed queued shared load store atomic copy sync test arrive bulk_load bulk_store commit "
+    "groups matrix matrix_wait exit"
+).split()
+_KIND = {name: number for number, name in enumerate(KINDS)}
+PIPES = ("fma", "lite", "alu", "xu", "tensor", "uniform", "fp64", "control")
+_PIPE = {name: number for number, name in enumerate(PIPES)}
+INSTRUCTION = np.dtype(
+    [
+        *((name, np.int32) for name in ("kind", "pipe", "second")),
+        ("interval", np.float32),
+        *((name, np.int32) for name in "latency stall wbar rbar wait extra".split()),
+    ]
+)
+NO_BOARD = 7
+_COPIES = 0
+"""The scoreboard of groups of copies."""
+
+
+class Timing(msgspec.Struct, frozen=True, kw_only=True):
+    """Which units an instruction takes."""
+
+    kind: str = "fixed"
+    pipe: str = ""
+    second: str = ""
+    interval: float = 1
+    latency: int = 0
+    extra: int = 0
+    waits: int = 0
+    """Scoreboards that it waits for beside those of its control field."""
+
+
+# By the group of tables/opcodes.py. Half pipes of 16 lanes take a warp in two cycles; an SM has a
+# quarter of its special functions, 16 results per cycle, in each sub-core.
+_GROUPS: Mapping[str, Timing] = {
+    "alu": Timing(pipe="alu", interval=2),
+    "xu": Timing(kind="queued", pipe="xu", interval=8, latency=18),
+    "uniform": Timing(pipe="uniform", interval=2),
+    "fp64": Timing(pipe="fp64", interval=2),
+    "cbu": Timing(pipe="control", interval=2),
+    "lsu": Timing(kind="queued", latency=23, extra=1),
+    "adu": Timing(kind="queued", latency=24),
+    "tma": Timing(),
+    "none": Timing(),
+    "unknown": Timing(),
+}
+_FMA = Timing(pipe="fma", second="lite", interval=2)
+_HEAVY = Timing(pipe="fma", interval=2)
+_BOTH = frozenset("FADD FFMA FMUL FADD32I FFMA32I FMUL32I HADD2 HMUL2 HFMA2".split())
+_NAMED: Mapping[str, Timing] = {
+    "LDC": Timing(kind="queued", latency=26),
+    "S2R": Timing(kind="queued", latency=22),
+    "S2UR": Timing(kind="queued", latency=22),
+    "MEMBAR": Timing(kind="queued", latency=12),
+    "MEMBAR.ALL.GPU": Timing(kind="queued", latency=280),
+    "MEMBAR.SC.GPU": Timing(kind="queued", latency=280),
+    "FENCE": Timing(kind="queued", latency=10),
+    "LDGDEPBAR": Timing(kind="commit"),
+    "UTMACMDFLUSH": Timing(kind="commit"),
+    "EXIT": Timing(kind="exit"),
+    "UTMAPF": Timing(),
+    "UTMACCTL": Timing(),
+}
+_FOOTPRINTS = (
+    (footprints.SHARED, "shared"),
+    (footprints.LOADS, "load"),
+    (footprints.STORES, "store"),
+    (footprints.ATOMICS, "atomic"),
+    (footprints.COPIES, "copy"),
+    (footprints.BULK_STORES, "bulk_store"),
+)
+_PRODUCTS = frozenset("HGMMA QGMMA IGMMA BGMMA".split())
+_WARP_PRODUCTS = frozenset("HMMA IMMA QMMA".split())
+_SHAPE = re.compile(r"(\d+)x(\d+)x(\d+)")
+_ROWS_OF_A = 64
+_ROW_BYTES = 32
+"""Of an operand's row, in one instruction."""
+
+
+def table(
+    code: Sequence[MachineInstruction], blocks: Mapping[int, BlockShape], sm: int, chip: TimedChip
+) -> Array:
+    """An INSTRUCTION for each, with what its control field says."""
+    rows = np.zeros(len(code), INSTRUCTION)
+    for number, ins in enumerate(code):
+        rows[number] = _row(ins, blocks.get(number), sm, chip)
+    return rows
+
+
+def _row(
+    ins: MachineInstruction, block: BlockShape | None, sm: int, chip: TimedChip
+) -> tuple[float, ...]:
+    if ins.opcode.startswith("@"):
+        return (_KIND["skip"], -1, -1, 0, 0, 0, NO_BOARD, NO_BOARD, 0, 0)
+    timing = of(ins, block, sm, chip)
+    bits = ins.word
+    return (
+        _KIND[timing.kind],
+        _PIPE.get(timing.pipe, -1),
+        _PIPE.get(timing.second, -1),
+        timing.interval,
+        timing.latency,
+        word.field(bits, 105, 4),
+        word.field(bits, 110, 3),
+        word.field(bits, 113, 3),
+        word.field(bits, 116, 6) | timing.waits,
+        timing.extra,
+    )
+
+
+def of(ins: MachineInstruction, block: BlockShape | None, sm: int, chip: TimedChip) -> Timing:
+    """The units that an instruction takes; `block`: the one that begins there."""
+    if block is not None and block.gate:
+        return Timing(kind=block.gate)
+    base = ins.base
+    if base in footprints.ARRIVALS and (base == "ARRIVES" or "ARRIVE" in ins.modifiers):
+        return Timing(kind="arrive")
+    if base in footprints.BULK_LOADS:
+        stores = ins.modifiers[:2] == ("G", "S")
+        return Timing(kind="bulk_store" if stores else "bulk_load")
+    for bases, kind in _FOOTPRINTS:
+        if base in bases:
+            bypasses = kind == "copy" and "BYPASS" in ins.modifiers
+            return Timing(kind=kind, extra=int(bypasses))
+    if base == "DEPBAR":
+        return _waiting(ins)
+    if base == "WARPGROUP" and "DEPBAR" in ins.modifiers:
+        return Timing(kind="matrix_wait", extra=_allowed(ins))
+    if base in _PRODUCTS:
+        return _product(ins, chip)
+    if base in _WARP_PRODUCTS:
+        return Timing(pipe="tensor", interval=_flops(ins) / _rate(ins, chip["mma_flops"]))
+    return _by_group(ins, sm)
+
+
+def _by_group(ins: MachineInstruction, sm: int) -> Timing:
+    known = _NAMED.get(".".join(ins.opcode.split(".")[:3])) or _NAMED.get(ins.base)
+    if known is not None:
+        return known
+    group = opcodes.group(ins.opcode, ins.text, sm)
+    if group in ("fma", "fp16"):
+        return _FMA if ins.base in _BOTH else _HEAVY
+    return _GROUPS.get(group, _GROUPS["none"])
+
+
+def _waiting(ins: MachineInstruction) -> Timing:
+    """DEPBAR: for groups of copies, or for scoreboards."""
+    board = ins.operands[0] if ins.operands else None
+    if isinstance(board, RegisterOperand) and board.file == "SB":
+        if "LE" in ins.modifiers and board.index == _COPIES:
+            return Timing(kind="groups", extra=_allowed(ins))
+        return Timing(waits=1 << board.index)
+    boards = re.findall(r"\d+", board.text) if isinstance(board, Other) else []
+    return Timing(waits=sum(1 << int(each) for each in boards))
+
+
+def _allowed(ins: MachineInstruction) -> int:
+    return next((x.value for x in ins.operands if isinstance(x, LiteralOperand)), 0)
+
+
+def _product(ins: MachineInstruction, chip: TimedChip) -> Timing:
+    """A quarter of a warpgroup's product. Operands in shared memory are read at its rate."""
+    shape = _SHAPE.search(ins.opcode)
+    n = int(shape[2]) if shape else 0
+    flops = _flops(ins) / 4
+    described = [x for x in ins.operands if isinstance(x, Described)]
+    in_registers = isinstance(ins.operands[1], RegisterOperand)
+    rows = n if in_registers else n + _ROWS_OF_A
+    reading = rows * _ROW_BYTES / 128 if described else 0
+    cycles = max(flops / _rate(ins, chip["gmma_flops"]), reading)
+    closes = Other("gsb0") in ins.operands
+    return Timing(kind="matrix", pipe="tensor", interval=cycles, extra=int(closes))
+
+
+def _flops(ins: MachineInstruction) -> int:
+    shape = _SHAPE.search(ins.opcode)
+    if shape is not None:
+        return 2 * math.prod(map(int, shape.groups()))
+    packed = re.search(r"\.(16)(8)(\d+)", ins.opcode)
+    return 2 * math.prod(map(int, packed.groups())) if packed else 4096
+
+
+def _rate(ins: MachineInstruction, rate: float) -> float:
+    """Twice that of 16 bits for operands of 8, half for those of 32."""
+    if ins.base in ("QGMMA", "IGMMA", "IMMA", "QMMA"):
+        return 2 * rate
+    return rate / 2 if "TF32" in ins.modifiers else rate

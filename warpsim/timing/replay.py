@@ -1,0 +1,157 @@
+"""Sends recorded CTAs through the units of their SMs: compiled/replay.cpp."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from warpsim import compiled
+from warpsim.machine.core.arrays import Array
+from warpsim.timing import opcodes
+from warpsim.timing.chips import TimedChip
+from warpsim.timing.errors import NotModelled
+from warpsim.timing.recording import Recording
+
+# compiled/timing.hpp has the same names in the same order.
+PARAMETERS = (
+    "queue_depth queue_interval return_interval shared_latency data_interval l1_latency l1_lines "
+    "l2_latency l2_rate l2_write_rate write_buffer dram_latency dram_rate dram_write_rate "
+    "dram_written read_latency tma_interval tma_rate tma_latency barrier_latency barrier_per_warp "
+    "arrive_latency test_latency wake_latency branch turnover launch_interval gmma_tail gmma_depth"
+).split()
+REASONS = (
+    "selected wait short_scoreboard long_scoreboard barrier gmma math_pipe_throttle mio_throttle "
+    "not_selected branch_resolve"
+).split()
+"""ncu's names of why a warp did not issue, in the order of compiled/timing.hpp."""
+UNITS = (
+    "issue fma fma_lite alu xu tensor uniform fp64 control l1_data l2_reads l2_writes dram tma"
+).split()
+LIMIT = 1e9
+"""Cycles after which a replay is given up."""
+_LINE = 128
+
+
+class Share(msgspec.Struct, frozen=True, kw_only=True):
+    """What the launch as a whole decides for its CTAs."""
+
+    from_dram: tuple[float, ...]
+    """Of what L2 is asked for, by array."""
+    written: float
+    """Of what L2 is given, what DRAM gets while the launch runs."""
+    sms: int
+    """That are in use, and share L2 and DRAM."""
+
+
+class Replayed(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of recorded CTAs."""
+
+    ends: tuple[float, ...]
+    """Cycles from the start, by CTA."""
+    reasons: Array
+    """Cycles of warps: [instructions, REASONS]."""
+    busy: Array
+    """Cycles: [SMs, UNITS]."""
+    requested: tuple[float, ...]
+    """Bytes that L2 was asked for, by array."""
+    written: float
+    """Bytes that it was given."""
+
+
+class _Job(ctypes.Structure):
+    _fields_ = [
+        *((name, ctypes.c_void_p) for name in ("sizes", "blocks", "figures")),
+        ("code", ctypes.c_void_p),
+        ("last_of", ctypes.c_void_p),
+        ("parameters", ctypes.c_void_p),
+        ("arrays", ctypes.c_void_p),
+        ("array_count", ctypes.c_int64),
+        ("expected", ctypes.c_void_p),
+        ("token_count", ctypes.c_int64),
+        ("sm_of", ctypes.c_void_p),
+        *((name, ctypes.c_int64) for name in ("ctas", "warps_per_cta", "sms", "slots")),
+        ("limit", ctypes.c_double),
+    ]
+
+
+class _Outcome(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_void_p) for name in ("ends", "reasons", "busy", "requested")]
+
+
+_ARRAY = np.dtype([("first", np.int64), ("end", np.int64), ("from_dram", np.float64)])
+
+
+def replay(
+    recording: Recording,
+    chip: TimedChip,
+    clock_hz: float,
+    sm_of: Sequence[int],
+    slots: int,
+    share: Share,
+) -> Replayed:
+    """Cycles of the recorded CTAs, of which `slots` are resident on an SM at once."""
+    code = opcodes.table(recording.code, recording.blocks, recording.sm, chip)
+    last_of = np.zeros(len(code) + 1, np.int32)
+    for first, block in recording.blocks.items():
+        last_of[first] = block.last
+    arrays = np.array(
+        [
+            (extent.first // _LINE, -(-extent.end // _LINE), part)
+            for extent, part in zip(recording.arrays, share.from_dram, strict=True)
+        ],
+        _ARRAY,
+    )
+    parameters = np.array(
+        [_parameter(name, recording, chip, clock_hz, slots, share) for name in PARAMETERS]
+    )
+    expected = np.array(recording.signals, np.int64)
+    streams = (recording.sizes, recording.streams, recording.figures)
+    sms, ctas = max(sm_of) + 1, len(recording.ctas)
+    places = np.array(sm_of, np.int32)
+    ends = np.zeros(ctas)
+    reasons = np.zeros((len(code), len(REASONS)), np.int64)
+    busy = np.zeros((sms, len(UNITS)))
+    requested = np.zeros(len(arrays) + 1)
+    job = _Job(
+        *(x.ctypes.data for x in streams),
+        code.ctypes.data,
+        last_of.ctypes.data,
+        parameters.ctypes.data,
+        arrays.ctypes.data,
+        len(arrays),
+        expected.ctypes.data,
+        len(expected),
+        places.ctypes.data,
+        ctas,
+        recording.warps_per_cta,
+        sms,
+        slots,
+        LIMIT,
+    )
+    outcome = _Outcome(*(x.ctypes.data for x in (ends, reasons, busy, requested)))
+    call = compiled.function("kx_replay", ctypes.c_void_p, ctypes.c_void_p)
+    ended = call(ctypes.addressof(job), ctypes.addressof(outcome))
+    if ended:
+        why = "nobody could go on" if ended == 1 else f"no end after {LIMIT:.0e} cycles"
+        raise NotModelled(f"the model of time got stuck: {why}.")
+    return Replayed(
+        ends=tuple(ends.tolist()),
+        reasons=reasons,
+        busy=busy,
+        requested=tuple(requested[:-1].tolist()),
+        written=float(requested[-1]),
+    )
+
+
+def _parameter(
+    name: str, recording: Recording, chip: TimedChip, clock_hz: float, slots: int, share: Share
+) -> float:
+    if name == "l1_lines":
+        return max(0.0, (chip["l1_bytes"] - slots * recording.shared_bytes) // _LINE)
+    if name == "dram_written":
+        return share.written
+    value = chip.in_cycles(name, clock_hz, share.sms)
+    return min(value, chip["l2_port"]) if name == "l2_rate" else value
