@@ -13,6 +13,10 @@ from kernelexp.services.execution import Executed
 from kernelexp.services.tasks.assessment import SHOWN, Feedback
 
 
+_OUR_CALL = re.compile(r" of callproc\.c:\d+")
+"""Where an array was allocated for the solution: by ctypes, which says nothing to its author."""
+
+
 class Failed(Exception):
     """A stage that did not pass."""
 
@@ -20,7 +24,7 @@ class Failed(Exception):
         self, status: Status, reason: str, sentence: str, feedback: tuple[Feedback, ...] = ()
     ) -> None:
         super().__init__(sentence)
-        self.status, self.reason, self.sentence = status, reason, sentence
+        self.status, self.reason, self.sentence = status, reason, _OUR_CALL.sub("", sentence)
         self.feedback = feedback
 
 
