@@ -182,7 +182,7 @@ class _Run:
             first = executed.findings[0]
             where = f"{first.where}: " if first.where else ""
             status = Status.CRASHED if first.name in failing.FATAL else Status.INCORRECT
-            raise Failed(status, first.name, f"{where}{first.sentence}", feedback)
+            raise Failed(status, first.name, f"{where}{failing.plain(first.sentence)}", feedback)
         self._judge(executed)
 
     def _judge(self, executed: Executed) -> None:

@@ -12,8 +12,7 @@ from kernelexp.model.arm.verdict import Status
 from kernelexp.services.execution import Executed
 from kernelexp.services.tasks.assessment import SHOWN, Feedback
 
-
-_OUR_CALL = re.compile(r" of callproc\.c:\d+")
+OUR_CALL = re.compile(r" of callproc\.c:\d+")
 """Where an array was allocated for the solution: by ctypes, which says nothing to its author."""
 
 
@@ -24,17 +23,21 @@ class Failed(Exception):
         self, status: Status, reason: str, sentence: str, feedback: tuple[Feedback, ...] = ()
     ) -> None:
         super().__init__(sentence)
-        self.status, self.reason, self.sentence = status, reason, _OUR_CALL.sub("", sentence)
+        self.status, self.reason, self.sentence = status, reason, sentence
         self.feedback = feedback
 
 
 FATAL = ("out-of-bounds", "misaligned", "hang", "trap", "stack", "assertion", "step-limit")
 
 
+def plain(sentence: str) -> str:
+    return OUR_CALL.sub("", sentence)
+
+
 def of_kernels(executed: Executed) -> Iterator[Feedback]:
     for each in executed.findings[:SHOWN]:
         yield Feedback(
-            name=each.name, sentence=each.sentence, file=Path(each.file).name, line=each.line
+            name=each.name, sentence=plain(each.sentence), file=Path(each.file).name, line=each.line
         )
 
 
