@@ -38,6 +38,9 @@ GROUPS = {
         "profile": "Profile variants with ncu, or import what ncu printed.",
         "history": "Follow a variant through commits; find the bad one.",
     },
+    "For programs that write kernels": {
+        "evaluate": "Judge a solution of KernelBench, GPU MODE and others.",
+    },
     "Share": {
         "report": "Render the project as web pages, or serve them.",
         "plot": "Draw the history, a sweep, a run, stalls, a roofline.",
@@ -59,7 +62,6 @@ ALIASES = {
     "build": ("inspect", "--build"),
     "lines": ("inspect", "--lines"),
     "bisect": ("history",),
-    "evaluate": ("time", "--peers"),
     "recount": ("emulate", "--recount"),
     "audit": ("compare", "--audit"),
     "diff": ("compare", "--records"),
