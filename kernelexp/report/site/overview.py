@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 import msgspec
 
@@ -13,12 +15,13 @@ from kernelexp.judge.case import Case
 from kernelexp.judge.verdict import WRONG
 from kernelexp.model.arm import Arm, Status
 from kernelexp.model.axes import spell_point
-from kernelexp.model.record import Record
+from kernelexp.model.record import Profile, Record
+from kernelexp.model.variant import Variant
 from kernelexp.report.charts import history
 from kernelexp.report.document import figures
-from kernelexp.report.document.document import Cell, Span
+from kernelexp.report.document.document import Cell, Span, text_of
 from kernelexp.report.log import logbook
-from kernelexp.report.log.log import KernelLog, time_of
+from kernelexp.report.log.log import KernelLog
 from kernelexp.report.site.sparkline import Spark, spark
 from kernelexp.report.variants.emulation import is_right
 from kernelexp.services import auditing
@@ -69,11 +72,15 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     unmeasured: tuple[Note, ...]
 
 
-def overview(logs: Sequence[KernelLog]) -> Overview:
+ProfileOf: TypeAlias = Callable[[Variant], Profile | None]
+"""The latest profile of a variant, if there is one."""
+
+
+def overview(logs: Sequence[KernelLog], profile_of: ProfileOf) -> Overview:
     """All of them, of every kernel."""
     every = [pair for log in logs for pair in {**log.history, **log.experiments}.items()]
     return Overview(
-        outlooks=tuple(map(_outlook, logs)),
+        outlooks=tuple(_outlook(log, profile_of) for log in logs),
         latest=tuple(_latest(every)),
         regressed=tuple(note for log in logs for note in _regressed(log)),
         waiting=tuple(note for log in logs for note in _waiting(log)),
@@ -82,39 +89,73 @@ def overview(logs: Sequence[KernelLog]) -> Overview:
     )
 
 
-def _outlook(log: KernelLog) -> Outlook:
-    best = _best(log)
-    name, standing = best or ("", None)
-    arm = standing.arm if standing else None
+class _Best(msgspec.Struct, frozen=True, kw_only=True):
+    """The variant that counts as a kernel's best, of the experiment `id`."""
+
+    id: str
+    arm: Arm
+    record: Record | None
+    variant: Variant
+    whose: str
+
+
+def _outlook(log: KernelLog, profile_of: ProfileOf) -> Outlook:
+    best = _chosen(log) or _fastest(log)
+    profile = profile_of(best.variant) if best else None
     return Outlook(
         kernel=f"{log.kernel}@{log.arch}",
         title=log.title,
-        best=name,
-        time=_time(arm) if arm else "",
-        whose=_whose(log, arm) if arm else "",
-        peer=_peer(standing) if standing else "",
-        limit=_limit(log, arm) if arm else "",
+        best=best.id if best else "",
+        time=_time(best.arm) if best else "",
+        whose=best.whose if best else "",
+        peer=_peer(best, profile) if best else "",
+        limit=_limit(log, best, profile) if best else "",
         spark=spark(next(history.plots((log,)), None)),
         evidence=_evidence(log),
     )
 
 
-def _best(log: KernelLog) -> tuple[str, Standing] | None:
-    """What was accepted or is the fastest step; else the candidate with the lowest time."""
-    entries = {**log.history, **log.experiments}
-    if log.best in entries:
-        candidates = entries[log.best].candidates
-        accepted = [each for each in candidates if each.decision and each.decision == log.accepted]
-        return log.best, (accepted or candidates)[0]
-    timed = [
-        (time, name, each)
-        for name, entry in log.experiments.items()
-        for each in entry.candidates
-        if (time := time_of(each, "time_ms"))
-        and not (each.verdict and each.verdict.status in WRONG)
-    ]
-    _, name, standing = min(timed, key=lambda each: each[:2], default=(0.0, "", None))
-    return (name, standing) if standing else None
+def _chosen(log: KernelLog) -> _Best | None:
+    """What was accepted, else the fastest step of the history."""
+    entry = {**log.history, **log.experiments}.get(log.best or "")
+    if entry is None or log.best is None:
+        return None
+    accepted = [each for each in entry.candidates if each.decision == log.accepted]
+    each = (accepted if log.accepted and accepted else entry.candidates)[0]
+    if each.arm is None or each.changed:
+        return None
+    device = f"measured, {each.arm.measured.device}" if each.arm.measured else ""
+    how = device or ("published" if each.arm.published else "built")
+    whose = f"{how}, accepted" if log.accepted else how
+    return _Best(id=log.best, arm=each.arm, record=each.record, variant=each.variant, whose=whose)
+
+
+def _fastest(log: KernelLog) -> _Best | None:
+    """The candidate with the lowest time of those that did the same work: the work that most of
+    the kernel's candidates did. Else the one with the highest rate that was published."""
+    alike: dict[tuple[object, ...], list[tuple[float, _Best]]] = defaultdict(list)
+    for name, entry in log.experiments.items():
+        for each in entry.candidates:
+            arm = each.arm
+            if arm is None or each.changed or (each.verdict and each.verdict.status in WRONG):
+                continue
+            best = _Best(id=name, arm=arm, record=each.record, variant=each.variant, whose="")
+            measured, published = arm.measured, arm.published
+            if measured and measured.time_us:
+                work: tuple[object, ...] = (
+                    "the lowest time measured",
+                    measured.device,
+                    measured.size,
+                    measured.flops,
+                )
+                alike[work].append((measured.time_us, best))
+            elif published and published.tflops:
+                alike["the highest rate published", ""].append((-published.tflops, best))
+    if not alike:
+        return None
+    usual = max(alike, key=lambda each: (len(each) > 2, len(alike[each])))
+    _, best = min(alike[usual], key=lambda each: each[0])
+    return msgspec.structs.replace(best, whose=", ".join(filter(None, map(str, usual[:2]))))
 
 
 def _time(arm: Arm) -> str:
@@ -123,34 +164,38 @@ def _time(arm: Arm) -> str:
     return " / ".join(filter(None, (time, f"{rate} TFLOPS" if rate != figures.NONE else "")))
 
 
-def _whose(log: KernelLog, arm: Arm) -> str:
-    if log.best is None:
-        return f"the lowest time measured, {arm.measured.device}" if arm.measured else ""
-    how = f"measured, {arm.measured.device}" if arm.measured else "published"
-    return f"{how}, accepted" if log.accepted else how
-
-
-def _peer(standing: Standing) -> str:
-    """The nearest of those that were timed in the same run."""
-    time = standing.arm.measured.time_us if standing.arm and standing.arm.measured else None
-    peers = auditing.timed_peers(standing.record)
+def _peer(best: _Best, profile: Profile | None) -> str:
+    """How far the fastest peer is: of those timed in the same run, else published with it."""
+    arm = best.arm
+    if arm.measured and arm.measured.time_us:
+        time = arm.measured.time_us / 1000
+        peers = [(each.time_ms, each.name) for each in auditing.timed_peers(best.record)]
+    else:
+        time = arm.published.time_ms or 0.0 if arm.published else 0.0
+        told = profile.arm.published if profile else None
+        peers = [(each.time_ms, f"{each.name}, published") for each in told.peers] if told else []
     if not time or not peers:
         return ""
-    fastest = min(peers, key=lambda each: each.time_ms)
-    return f"{time / 1000 / fastest.time_ms:.2f}x the time of {fastest.name}"
+    peer, name = min(peers)
+    return f"{time / peer:.2f}x the time of {name}"
 
 
-def _limit(log: KernelLog, arm: Arm) -> str:
+def _limit(log: KernelLog, best: _Best, profile: Profile | None) -> str:
     """The share of the limit of the chip that it is nearest to."""
-    rate = arm.published.tflops if arm.published else None
-    time = arm.published.time_ms if arm.published else None
-    flops = arm.measured.flops if arm.measured else int((rate or 0) * (time or 0) * 1e9)
-    device = arm.measured.device if arm.measured else log.device.partition(",")[0]
-    case = Case(label="", arm=arm, chip=chips.find(device), flops=flops)
+    measured, published = best.arm.measured, best.arm.published
+    flops = measured.flops if measured else 0
+    if published and published.tflops and published.time_ms:
+        flops = int(published.tflops * published.time_ms * 1e9)
+    arm = msgspec.structs.replace(best.arm, profiled=profile.arm.profiled if profile else None)
+    device = measured.device if measured else log.device.partition(",")[0]
+    size = best.record.bytes if best.record and measured and measured.size == "full" else 0
+    case = Case(label="", arm=arm, chip=chips.find(device), flops=flops, bytes=size)
     use = bounds.nearest(bounds.uses(case))
     if use is None or use.percent is None:
         return ""
-    return f"{use.percent:.0f}% of the limit of {use.resource}"
+    told = profile is not None and profile.provenance == "published"
+    kind = "published profile" if told and use.kind == "profiled" else use.kind
+    return f"{use.percent:.0f}% of the limit of {use.resource} ({kind})"
 
 
 def _evidence(log: KernelLog) -> str:
@@ -197,7 +242,7 @@ def _latest(every: Iterable[tuple[str, Standings]]) -> Iterator[Note]:
         yield Note(
             id=name,
             text=f"{entry.experiment.title}{change}",
-            state=states[0] if len(states) == 1 else "several verdicts",
+            state=states[0] if len(states) == 1 else ", ".join(map(text_of, states)),
             date=created[:10],
         )
 

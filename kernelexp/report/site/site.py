@@ -111,7 +111,7 @@ class ProjectSite:
             logs=self.logs,
             plots=list(history.plots(self.logs)),
             rooflines=[(name, list(plots)) for name, plots in self._rooflines() if plots],
-            overview=overview(self.logs),
+            overview=overview(self.logs, self._latest_profile),
             rows=rows,
             headers=index.used(rows),
             sweeps=[(sweep, sweep_report.fastest(sweep)) for sweep in self._sweeps.values()],
