@@ -59,8 +59,8 @@ struct Parameters {
   double queue_depth, queue_interval, return_interval;
   double shared_latency, data_interval;
   double l1_latency, l1_lines;
-  double l2_latency, l2_rate, l2_write_rate, write_buffer;
-  double dram_latency, dram_rate, dram_write_rate, dram_written;
+  double l2_latency, l2_rate, l2_read_interval, l2_write_rate, l2_write_interval, write_buffer;
+  double dram_latency, dram_wait, dram_rate, dram_write_rate, dram_written;
   double read_latency;
   double tma_interval, tma_rate, tma_latency;
   double barrier_latency, barrier_per_warp;

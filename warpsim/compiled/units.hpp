@@ -83,7 +83,8 @@ struct Sm {
   // When bytes that L2 is asked for are there.
   double fetch(double now, double bytes, int array, double from_dram) {
     requested[array] += bytes;
-    const double arrived = l2.take(now, bytes / p.l2_rate) + bytes / p.l2_rate;
+    const double passing = std::max(p.l2_read_interval, bytes / p.l2_rate);
+    const double arrived = l2.take(now, passing) + passing;
     if (due.size() < requested.size()) due.resize(requested.size());
     due[array] += from_dram;
     double ready = arrived + p.l2_latency;
@@ -92,7 +93,7 @@ struct Sm {
     const double start = dram.take(now, cycles);
     if (due[array] >= 1) {
       due[array] -= 1;
-      ready = std::max(arrived, start + cycles) + p.dram_latency;
+      ready = std::max(arrived, start + cycles) + p.dram_latency + p.dram_wait;
     }
     return ready;
   }
@@ -100,7 +101,7 @@ struct Sm {
   // When L2 has taken bytes: of a part it has to give DRAM as many first.
   double put(double now, double bytes) {
     written += bytes;
-    const double cycles = bytes / p.l2_write_rate;
+    const double cycles = std::max(p.l2_write_interval, bytes / p.l2_write_rate);
     const double taken = l2_writes.take(now, cycles) + cycles;
     if (p.dram_written <= 0) return taken;
     const double writing = p.dram_written * bytes / p.dram_write_rate;

@@ -16,7 +16,9 @@ from warpsim.timing.recording import Recording, record
 from warpsim.timing.replay import Replayed, Share
 
 WAVES = 6
-"""That are executed at most: the first, a steady one, the last."""
+"""That are executed at most: the first, steady ones, the last."""
+TURNS = 3
+"""How often a launch is replayed with the load of DRAM that the time before amounts to."""
 
 
 class Placement(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,7 +122,17 @@ def _replay(sample: Sample, whole: WholeLaunch, chip: TimedChip, clock_hz: float
     first = replay.replay(recording, chip, clock_hz, sm_of, placement.slots, share)
     scale = whole.placement.ctas / len(recording.ctas) * whole.tiles / sample.tiles
     share = _share(recording, whole, scale, chip, first)
-    return replay.replay(recording, chip, clock_hz, sm_of, placement.slots, share)
+    replayed = replay.replay(recording, chip, clock_hz, sm_of, placement.slots, share)
+    for _ in range(TURNS):
+        busy = (share.dram_busy + _dram_busy(replayed)) / 2
+        share = msgspec.structs.replace(share, dram_busy=busy)
+        replayed = replay.replay(recording, chip, clock_hz, sm_of, placement.slots, share)
+    return replayed
+
+
+def _dram_busy(replayed: Replayed) -> float:
+    busy = replayed.busy[:, replay.UNITS.index("dram")].max() / max(replayed.ends)
+    return min(1.0, float(busy))
 
 
 def _share(

@@ -18,8 +18,8 @@ from warpsim.timing.recording import Recording
 # compiled/timing.hpp has the same names in the same order.
 PARAMETERS = (
     "queue_depth queue_interval return_interval shared_latency data_interval l1_latency l1_lines "
-    "l2_latency l2_rate l2_write_rate write_buffer dram_latency dram_rate dram_write_rate "
-    "dram_written read_latency tma_interval tma_rate tma_latency barrier_latency barrier_per_warp "
+    "l2_latency l2_rate l2_read_interval l2_write_rate l2_write_interval write_buffer dram_latency "
+    "dram_wait dram_rate dram_write_rate dram_written read_latency tma_interval tma_rate tma_latency barrier_latency barrier_per_warp "
     "arrive_latency test_latency wake_latency branch turnover launch_interval gmma_tail gmma_depth"
 ).split()
 REASONS = (
@@ -44,6 +44,8 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
     """Of what L2 is given, what DRAM gets while the launch runs."""
     sms: int
     """That are in use, and share L2 and DRAM."""
+    dram_busy: float = 0.0
+    """Part of the time in which DRAM is busy: the busier it is, the longer a read waits."""
 
 
 class Replayed(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,4 +156,6 @@ def _parameter(
     if name == "dram_written":
         return share.written
     value = chip.in_cycles(name, clock_hz, share.sms)
+    if name == "dram_wait":
+        return value * share.dram_busy / (1.5 - share.dram_busy)
     return min(value, chip["l2_port"]) if name == "l2_rate" else value
