@@ -59,6 +59,7 @@ struct Subcore {
   Server queue;
   std::vector<double> waiting;  // when those in the queue leave it
   int last = -1;                // the warp that issued last
+  double multiplying = 0;       // until when wgmmas are under way
 
   bool is_full(double now, double depth) {
     waiting.erase(std::remove_if(waiting.begin(), waiting.end(),
@@ -70,13 +71,16 @@ struct Subcore {
 
 struct Sm {
   Sm(const Parameters& parameters, size_t arrays)
-      : p(parameters), l1(size_t(parameters.l1_lines)), requested(arrays) {}
+      : p(parameters), l1(size_t(parameters.l1_lines)), requested(arrays),
+        prefetched(arrays), box(arrays) {}
 
   const Parameters& p;
   Subcore subcores[kSubcores];
   Server data, l2, l2_writes, dram, tma;
   L1 l1;
-  std::vector<double> requested;  // bytes that L2 was asked for, by array
+  std::vector<double> requested;   // bytes that L2 was asked for, by array
+  std::vector<double> prefetched;  // bytes that it was to get from DRAM, by array
+  std::vector<double> box;         // bytes of the last bulk load, by array
   double written = 0;
   std::vector<double> due;        // of DRAM, by array: whose turn it is
 
@@ -96,6 +100,11 @@ struct Sm {
       ready = std::max(arrived, start + cycles) + p.dram_latency + p.dram_wait;
     }
     return ready;
+  }
+
+  void prefetch(double now, int array, double from_dram) {
+    prefetched[array] += box[array];
+    dram.take(now, from_dram * box[array] / p.dram_rate);
   }
 
   // When L2 has taken bytes: of a part it has to give DRAM as many first.

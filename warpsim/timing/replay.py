@@ -19,8 +19,9 @@ from warpsim.timing.recording import Recording
 PARAMETERS = (
     "queue_depth queue_interval return_interval shared_latency data_interval l1_latency l1_lines "
     "l2_latency l2_rate l2_read_interval l2_write_rate l2_write_interval write_buffer dram_latency "
-    "dram_wait dram_rate dram_write_rate dram_written read_latency tma_interval tma_rate tma_latency barrier_latency barrier_per_warp "
-    "arrive_latency test_latency wake_latency branch turnover launch_interval gmma_tail gmma_depth"
+    "dram_wait dram_rate dram_write_rate dram_written read_latency tma_interval tma_rate "
+    "tma_latency barrier_latency barrier_per_warp arrive_latency test_latency wake_latency branch "
+    "turnover launch_interval gmma_tail gmma_depth xu_beside_gmma"
 ).split()
 REASONS = (
     "selected wait short_scoreboard long_scoreboard barrier gmma math_pipe_throttle mio_throttle "
@@ -40,6 +41,8 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
 
     from_dram: tuple[float, ...]
     """Of what L2 is asked for, by array."""
+    prefetched: tuple[float, ...]
+    """The same of what is prefetched to L2."""
     written: float
     """Of what L2 is given, what DRAM gets while the launch runs."""
     sms: int
@@ -59,6 +62,8 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     """Cycles: [SMs, UNITS]."""
     requested: tuple[float, ...]
     """Bytes that L2 was asked for, by array."""
+    prefetched: tuple[float, ...]
+    """Bytes that it was to prefetch, by array."""
     written: float
     """Bytes that it was given."""
 
@@ -80,10 +85,17 @@ class _Job(ctypes.Structure):
 
 
 class _Outcome(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_void_p) for name in ("ends", "reasons", "busy", "requested")]
+    _fields_ = [
+        (name, ctypes.c_void_p) for name in ("ends", "reasons", "busy", "requested", "prefetched")
+    ]
 
 
-_ARRAY = np.dtype([("first", np.int64), ("end", np.int64), ("from_dram", np.float64)])
+_ARRAY = np.dtype(
+    [
+        *((name, np.int64) for name in ("first", "end")),
+        *((name, np.float64) for name in ("from_dram", "prefetched")),
+    ]
+)
 
 
 def replay(
@@ -101,8 +113,10 @@ def replay(
         last_of[first] = block.last
     arrays = np.array(
         [
-            (extent.first // _LINE, -(-extent.end // _LINE), part)
-            for extent, part in zip(recording.arrays, share.from_dram, strict=True)
+            (extent.first // _LINE, -(-extent.end // _LINE), part, prefetched)
+            for extent, part, prefetched in zip(
+                recording.arrays, share.from_dram, share.prefetched, strict=True
+            )
         ],
         _ARRAY,
     )
@@ -117,6 +131,7 @@ def replay(
     reasons = np.zeros((len(code), len(REASONS)), np.int64)
     busy = np.zeros((sms, len(UNITS)))
     requested = np.zeros(len(arrays) + 1)
+    prefetched = np.zeros(len(arrays))
     job = _Job(
         *(x.ctypes.data for x in streams),
         code.ctypes.data,
@@ -133,7 +148,7 @@ def replay(
         slots,
         LIMIT,
     )
-    outcome = _Outcome(*(x.ctypes.data for x in (ends, reasons, busy, requested)))
+    outcome = _Outcome(*(x.ctypes.data for x in (ends, reasons, busy, requested, prefetched)))
     call = compiled.function("kx_replay", ctypes.c_void_p, ctypes.c_void_p)
     ended = call(ctypes.addressof(job), ctypes.addressof(outcome))
     if ended:
@@ -144,6 +159,7 @@ def replay(
         reasons=reasons,
         busy=busy,
         requested=tuple(requested[:-1].tolist()),
+        prefetched=tuple(prefetched.tolist()),
         written=float(requested[-1]),
     )
 
