@@ -62,8 +62,8 @@ def profile(
         typer.Option(
             "--import",
             metavar="FILE...",
-            help="Import pages or reports of ncu instead: .ncu-rep, or CSV of the pages raw, "
-            "details and source of one launch. Needs --variant.",
+            help="Import pages or reports of ncu instead: .ncu-rep, CSV of the pages raw, "
+            "details and source of one launch, or ncu's plain text. Needs --variant.",
         ),
     ] = None,
     variant: Annotated[
@@ -122,11 +122,10 @@ def profile(
     if import_:
         files = [*import_, *map(Path, variants or [])]
         placed = _placed(loaded, variant, candidate, set_)
-        _print(
-            [profiling.keep(loaded, placed, imports.read(files, kernel, launch, ncu))],
-            json,
-            markdown,
-        )
+        imported = imports.read(files, kernel, launch, ncu)
+        with common.session(loaded, nvcc, limit) as session:
+            build = profiling.build_of(loaded, placed, session)
+        _print([profiling.keep(loaded, placed, imported, build)], json, markdown)
         return
     if variant or candidate is not None or kernel or launch:
         raise UsageError("--variant, --candidate, --kernel and --launch belong to --import FILE.")

@@ -322,8 +322,9 @@ def _find(counter: str) -> list[tuple[_Row, dict[str, str]]]:
     return [(row, words) for row, words in matches if words is not None]
 
 
-# ncu counts warps that wait for a warpgroup's MMAs as `gmma` and samples them as this.
-_SAME = {"warpgroup_arrive": "gmma"}
+# ncu counts warps that wait for a warpgroup's MMAs as `gmma` and samples them as this; the s of a
+# plural is not in a label.
+_SAME = {"warpgroup_arrive": "gmma", "imc_mis": "imc_miss"}
 
 
 def _counter(name: str, row: _Row, words: dict[str, str], rank: int) -> Counter:

@@ -18,6 +18,10 @@ FINALISTS_MAX = 24
 SMALLEST = 2
 """Candidates of a heat: fewer are not worth a measurement of their own."""
 
+SLOW = 4.0
+"""A baseline that takes longer than so many times the best of the heats is not in the final: of 34
+s in a final of kernels that took 3.6 ms, nearly all went to a baseline of 275 ms (two H200)."""
+
 Item = TypeVar("Item")
 
 
@@ -34,13 +38,27 @@ def deal(items: Sequence[Item], heats: int) -> list[list[Item]]:
 def finalists(heats: Sequence[Measurement], margin: float) -> list[str]:
     """The candidates that may be the fastest of all, the most promising first; at least one where
     any was timed."""
-    found = {effect.arm: effect for heat in heats for effect in _contenders(heat, margin)}
-    ranked = sorted(found.values(), key=lambda each: each.ratio)
+    ranked = _ranked(heats, margin)
     if not ranked:
         return []
     limit = min(ranked[0].high, 1.0) * (1.0 + margin)  # the baseline is in the final too
     kept = [effect.arm for effect in ranked if effect.low <= limit]
     return (kept or [ranked[0].arm])[:FINALISTS_MAX]
+
+
+def among_themselves(heats: Sequence[Measurement], margin: float) -> list[str]:
+    """The finalists, two at least, where the baseline is so slow that they meet without it, and are
+    compared with the first of them; else empty."""
+    ranked = _ranked(heats, margin)
+    if len(ranked) < 2 or ranked[0].ratio * SLOW >= 1.0:
+        return []
+    names = finalists(heats, margin)
+    return names if len(names) > 1 else [each.arm for each in ranked[:2]]
+
+
+def _ranked(heats: Sequence[Measurement], margin: float) -> list[Effect]:
+    found = {effect.arm: effect for heat in heats for effect in _contenders(heat, margin)}
+    return sorted(found.values(), key=lambda each: each.ratio)
 
 
 def _contenders(heat: Measurement, margin: float) -> list[Effect]:

@@ -67,6 +67,11 @@ class AxisEffect(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     @property
+    def is_proved(self) -> bool:
+        """Whether the interval leaves out zero."""
+        return self.change.low > 0.0 or self.change.high < 0.0
+
+    @property
     def bound(self) -> float:
         """The largest relative change that this interval leaves possible: 0.01 is 1%."""
         return math.expm1(max(abs(self.change.low), abs(self.change.high)))
@@ -96,10 +101,20 @@ class AxisFinding(msgspec.Struct, frozen=True, kw_only=True):
         own = (each for each in both if each.before == best)
         return tuple(sorted(own, key=lambda each: each.change.center))
 
+    def shown(self) -> tuple[AxisEffect, ...]:
+        """What a page says of the axis: where it matters, from its best value to the others, with
+        what else is proved; else the pair of values that may differ most."""
+        if not self.matters:
+            return (self.largest,)
+        from_best = self.from_best()
+        if any(each.is_proved for each in from_best):
+            return from_best
+        return (*from_best, *(each for each in self.effects if each.is_proved))
+
     @property
     def matters(self) -> bool:
         """Whether two of its values are proved to differ."""
-        return any(effect.change.low > 0.0 or effect.change.high < 0.0 for effect in self.effects)
+        return any(effect.is_proved for effect in self.effects)
 
 
 class Plateau(msgspec.Struct, frozen=True, kw_only=True):

@@ -217,27 +217,26 @@ def median_error(values: Sequence[float]) -> float:
 
 
 def _peers(measurement: Measurement) -> Iterator[Effect]:
-    """Each peer's ratio: from the rows of all arms, or as early records have it."""
+    """Each peer's ratio, from the rows of the one process that times peers."""
     base = measurement.position("baseline")
     peers = [i for i, arm in enumerate(measurement.arms) if arm.role == "peer"]
     if base is None:
         return
-    for index in peers:
-        if effect := _ratio(measurement, index, base, 1.0 - LEVEL):
-            yield effect
-    yield from _peers_apart(measurement, peers, base)
-
-
-def _peers_apart(measurement: Measurement, peers: Sequence[int], base: int) -> Iterator[Effect]:
     for worker in measurement.workers:
-        for index in peers:
-            arm = measurement.arms[index]
-            ratios = [
-                r for row in worker.peer_rows if (r := log_ratio(row, index, base)) is not None
-            ]
-            if len(ratios) >= 2:
-                error = median_error(ratios)
-                yield _effect(arm.name, ratios, [error], 1.0 - LEVEL, len(ratios), 0)
+        blocks = [block for block in worker.blocks if usable(block)]
+        rows = [*worker.peer_rows, *(row for block in blocks for row in block.rows)]
+        found = [_of_rows(measurement.arms[index].name, rows, index, base) for index in peers]
+        if any(found):
+            yield from filter(None, found)
+            return
+
+
+def _of_rows(name: str, rows: Sequence[Row], arm: int, base: int) -> Effect | None:
+    """A ratio over the rows of one process: its interval knows nothing of placement."""
+    ratios = [ratio for row in rows if (ratio := log_ratio(row, arm, base)) is not None]
+    if len(ratios) < 2:
+        return None
+    return _effect(name, ratios, [median_error(ratios)], 1.0 - LEVEL, len(ratios), 0)
 
 
 def times(measurement: Measurement) -> Iterator[Times]:

@@ -327,6 +327,22 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             return self.ratio, self.low, self.high
         return 1.0 / self.ratio, 1.0 / self.high, 1.0 / self.low if self.low > 0.0 else math.inf
 
+    def after(self, link: Effect) -> Effect:
+        """The ratio to the baseline of an arm that was compared with `link.arm`: both ratios, and
+        the ends of both intervals, multiplied."""
+        return msgspec.structs.replace(
+            self,
+            ratio=self.ratio * link.ratio,
+            low=self.low * link.low,
+            high=self.high * link.high,
+            level=max(0.0, self.level + link.level - 1.0),
+            spread=math.hypot(self.spread, link.spread),
+            within=math.hypot(self.within, link.within),
+            detectable=self.detectable + link.detectable,
+            pairs=min(self.pairs, link.pairs),
+            processes=min(self.processes, link.processes),
+        )
+
 
 class Times(msgspec.Struct, frozen=True, kw_only=True):
     """One arm's times alone, over the rounds that it was in: never to decide by.
@@ -362,8 +378,8 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     """One for each candidate that was timed."""
     placebo: Effect | None
     peers: tuple[Effect, ...]
-    """As the candidates'; of early records from one process, an interval over its rows, which knows
-    nothing of placement."""
+    """From the rows of one process, which the candidates are in too: an interval that knows nothing
+    of placement. In each process, peers made two processes of H1 as long as four are without."""
     times: tuple[Times, ...]
     conditions: Conditions | None
 
@@ -373,16 +389,19 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
         every = (*self.effects, *placebo, *self.peers)
         return next((effect for effect in every if effect.arm == arm), None)
 
-    def shown(self, arm: str, baseline_us: float | None = None) -> Times | None:
+    def shown(
+        self, arm: str, baseline_us: float | None = None, effect: Effect | None = None
+    ) -> Times | None:
         """An arm's times as they are shown: the baseline's time times the ratio of their pairs.
 
         The median of an arm's own samples is of the rounds that it was in. On an H200 whose clock
         ran from 1,395 to 1,965 MHz, that of an arm that had left early was 19% off its ratio.
-        `baseline_us` is the baseline's time where another measurement has it.
+        `baseline_us` and `effect` are the baseline's time and the ratio to it where other
+        measurements have them.
         """
         own, base = (self._alone(name) for name in (arm, BASELINE))
         base_us = baseline_us or (base.median_us if base else None)
-        effect = self.effect(arm)
+        effect = effect or self.effect(arm)
         if own is None or base_us is None or (effect is None and arm != BASELINE):
             return own
         factor = base_us * (effect.ratio if effect else 1.0) / own.median_us

@@ -10,7 +10,14 @@ import msgspec
 
 from kernelexp.model.arm import Arm, MeasuredEvidence, PrintedResult, Verdict
 from kernelexp.model.axes import AxisValue, Point, holds
-from kernelexp.model.measurement import BASELINE, Estimate, Measurement, PrintedSamples, Times
+from kernelexp.model.measurement import (
+    BASELINE,
+    Effect,
+    Estimate,
+    Measurement,
+    PrintedSamples,
+    Times,
+)
 from kernelexp.model.variant import arm_names
 
 # Of a file's SHA-256, as many digits as tell files apart; the profile has all.
@@ -217,23 +224,33 @@ def measurements(record: Record) -> tuple[Measurement, ...]:
 
 
 def measurement_of(record: Record, name: str) -> Measurement | None:
-    """What an arm's verdict is from: the final, for those that were in it, else its heat."""
+    """What an arm's verdict is from: the final, for those that were in it with the baseline, else
+    the arm's heat."""
+    reference = final_reference(record)
     for measurement in measurements(record):
-        if any(arm.name == name for arm in measurement.arms):
+        is_final = measurement is record.measurement
+        if any(arm.name == name for arm in measurement.arms) and not (is_final and reference):
             return measurement
     return record.measurement
+
+
+def final_reference(record: Record) -> str:
+    """The arm that those of the final are compared with, where the baseline was too slow to be in
+    it; else empty."""
+    final = record.measurement
+    place = final.position("baseline") if final and record.heats else None
+    name = final.arms[place].name if final and place is not None else BASELINE
+    return "" if name == BASELINE else name
 
 
 def measured_evidence(record: Record, name: str) -> MeasuredEvidence | None:
     """What the record's samples say of one arm, with the time that every page shows of it."""
     own = record.measurement
-    device = own.device.name if own else record.device
-    estimates = [(device, record.estimate)] if record.estimate else []
-    estimates += [(heat.measurement.device.name, heat.estimate) for heat in record.heats]
     printed = own.printed if own else None
     is_time = printed is None or printed.is_time
-    for device, estimate in estimates:
-        if times := estimate.shown(name, _baseline_us(record)):
+    for device, estimate in _estimates(record):
+        effect = _effect(record, estimate, name)
+        if times := estimate.shown(name, _baseline_us(record), effect):
             return MeasuredEvidence(
                 device=device,
                 size=record.size,
@@ -241,17 +258,39 @@ def measured_evidence(record: Record, name: str) -> MeasuredEvidence | None:
                 low_us=times.low_us if is_time else None,
                 high_us=times.high_us if is_time else None,
                 flops=record.flops,
-                effect=next((effect for effect in estimate.effects if effect.arm == name), None),
+                effect=effect,
                 printed=_printed(printed, times) if printed else {},
                 judged="" if printed is None or printed.is_time else printed.figure,
             )
     return None
 
 
+def _estimates(record: Record) -> list[tuple[str, Estimate]]:
+    """All that was timed, with its GPU: the final, then the heats; of a final without the baseline,
+    the heat of its reference first."""
+    reference, final = final_reference(record), record.measurement
+    device = final.device.name if final else record.device
+    heats = [(heat.measurement.device.name, heat.estimate) for heat in record.heats]
+    heats.sort(key=lambda heat: bool(reference) and heat[1].effect(reference) is None)
+    return [*([(device, record.estimate)] if record.estimate else []), *heats]
+
+
+def _effect(record: Record, estimate: Estimate, name: str) -> Effect | None:
+    """The ratio of a candidate to the baseline: in a final without it, that to the final's
+    reference times the reference's own of its heat."""
+    own = next((effect for effect in estimate.effects if effect.arm == name), None)
+    reference = final_reference(record)
+    if not reference or estimate is not record.estimate:
+        return own
+    link = next((each.effect(reference) for _, each in _estimates(record)[1:]), None)
+    return link if name == reference else own and link and own.after(link)
+
+
 def _baseline_us(record: Record) -> float | None:
-    """The one time of the baseline that all times of a record are relative to: the final's."""
-    base = record.estimate.shown(BASELINE) if record.estimate else None
-    return base.median_us if base else None
+    """The one time of the baseline that all times of a record are relative to: the final's, or that
+    of the heat of the final's reference."""
+    shown = (estimate.shown(BASELINE) for _, estimate in _estimates(record))
+    return next((base.median_us for base in shown if base), None)
 
 
 def _printed(printed: PrintedSamples, times: Times) -> dict[str, PrintedResult]:

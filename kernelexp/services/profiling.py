@@ -11,17 +11,17 @@ from typing import Literal
 import msgspec
 
 from kernelexp import __version__
-from kernelexp.dossier import prepare
+from kernelexp.dossier import prepare, speaking
 from kernelexp.dossier.session import Session
 from kernelexp.evidence.profile import take
 from kernelexp.evidence.profile.imports import ImportedLaunch
 from kernelexp.evidence.profile.merging import bare
 from kernelexp.evidence.profile.ncu import Ncu
 from kernelexp.evidence.profile.take import ProfileSettings
-from kernelexp.judge import verdict
+from kernelexp.judge import samebuild, verdict
 from kernelexp.logs import profiles, records, surroundings
 from kernelexp.model import arm, errors
-from kernelexp.model.arm import Arm, Verdict
+from kernelexp.model.arm import Arm, BuildEvidence, ProfiledEvidence, Verdict
 from kernelexp.model.errors import KernelexpError, UsageError
 from kernelexp.model.progress import Step
 from kernelexp.model.record import Profile
@@ -89,8 +89,25 @@ def _refused(label: str, refused: Verdict) -> Profiling:
     return Profiling(label=label, refused=refused, exit_code=verdict.exit_code({refused.status}))
 
 
-def keep(project: Project, variant: Variant, imported: ImportedLaunch) -> Profiling:
-    """Writes an imported launch as a profile of a variant; UsageError for another architecture."""
+def build_of(project: Project, variant: Variant, session: Session) -> BuildEvidence | None:
+    """The variant's build, made now or recorded; None where neither is to be had."""
+    try:
+        return prepare.built(project, [variant], session).arm(variant).build
+    except KernelexpError:
+        recorded = speaking.of_variant(project, variant)
+        return recorded.arm.build if recorded else None
+
+
+def keep(
+    project: Project,
+    variant: Variant,
+    imported: ImportedLaunch,
+    build: BuildEvidence | None = None,
+) -> Profiling:
+    """Writes an imported launch as a profile of a variant; UsageError for another architecture.
+
+    What the launch has other than the variant's build is said.
+    """
     evidence = imported.evidence
     label = project.label(variant)
     if evidence.capability and not _is_of(evidence.capability, variant.arch):
@@ -101,8 +118,26 @@ def keep(project: Project, variant: Variant, imported: ImportedLaunch) -> Profil
     named = msgspec.structs.replace(arm.begin(variant), profiled=evidence)
     kept = _profile(named, "imported", source=imported.source)
     return _written(
-        project, label, kept, (*imported.lost, *_other_name(project.root, variant, evidence.entry))
+        project,
+        label,
+        kept,
+        (
+            *imported.lost,
+            *_other_name(project.root, variant, evidence.entry),
+            *_other_build(label, build, evidence),
+        ),
     )
+
+
+def _other_build(
+    label: str, build: BuildEvidence | None, evidence: ProfiledEvidence
+) -> Iterator[str]:
+    doubt = samebuild.doubt(build, evidence) if build else ""
+    if doubt:
+        yield (
+            f"The launch has {doubt}: is it of another variant than {label}, or of other sources "
+            "or another compiler?"
+        )
 
 
 def _other_name(root: Path, variant: Variant, entry: str) -> Iterator[str]:

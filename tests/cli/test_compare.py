@@ -122,3 +122,10 @@ def test_a_mistake_is_a_sentence(kx: Kx, words: tuple[str, ...], sentence: str) 
     assert result.exit_code == errors.USAGE
     assert result.stderr.startswith("error: ")
     assert sentence in result.stderr
+
+
+def test_two_source_pages_compare_by_the_totals_of_their_columns(kx: Kx) -> None:
+    page = ROOT / "tests/data/ncu/source-sass.csv"
+    shown = kx("compare", f"{page}:3", f"{page}:4").stdout
+    assert "mio throttle" in shown
+    assert "11,829" in shown

@@ -146,7 +146,7 @@ def test_what_needs_a_problem_py_is_refused(
 def test_a_size_is_of_problem_py(sorting: Path, kx: Kx) -> None:
     result = kx("run", "P1", "--size", "small", cwd=sorting)
     assert result.exit_code == errors.USAGE
-    assert "--size small: sorting is a program, which has no problem.py." in result.stderr
+    assert "size small: sorting is a program, which has no problem.py." in result.stderr
 
 
 def test_list_and_build_show_it(sorting: Path, kx: Kx) -> None:

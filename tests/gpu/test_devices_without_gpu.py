@@ -18,11 +18,12 @@ from support import TOKEN, Kx, alive, wait_until
 from kernelexp.evidence.executor import Local
 from kernelexp.evidence.measure.job import ArmJob, Job
 from kernelexp.evidence.measure.measured import MeasurementQuestion
-from kernelexp.judge import heats
+from kernelexp.judge import consistency, heats
 from kernelexp.logs import records
 from kernelexp.model import errors
 from kernelexp.model.errors import UsageError
 from kernelexp.model.measurement import Options, TimedArm
+from kernelexp.model.record import Record, final_reference
 from kernelexp.system import device
 
 GRID = ("sweep", "scale", "width=*", "order=*")
@@ -135,11 +136,68 @@ def test_a_sweep_has_heats_with_the_baseline_on_each_gpu_and_a_final_on_one(
     assert words == {1: "NEUTRAL", 2: "IMPROVED", 4: "REJECTED"}
     lines = [line.split() for line in result.stdout.splitlines()]
     assert ["2", "2", "forward", "0.0970"] in [line[:4] for line in lines]
-    assert all("0.100" not in line for line in lines if line[:3] == ["1", "1", "backward"])
+    (slow,) = [float(line[3]) for line in lines if line[:3] == ["4", "4", "forward"]]
+    assert slow == pytest.approx(6.0, rel=0.01)
     text = " ".join(result.stdout.split())
     assert "Fastest: row" in text
     assert "each time in the table above is that of the baseline in the final" in text
     assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+SLOW_BASELINE = "{1: 75.0, 2: 1.02, 4: 1.0}[width] * (0.99 if order == 'backward' else 1.0)"
+
+
+@pytest.fixture
+def carried(scale: Path, kx: Kx, gpu: FakeGpu) -> tuple[Record, str]:
+    """A sweep on two GPUs whose baseline takes 75 times as long as the best, and its page."""
+    gpu.takes(SLOW_BASELINE)
+    result = kx(*GRID, "--devices", "all", cwd=scale)
+    assert result.exit_code == errors.OK, result.stderr
+    (record,) = records_of(scale, "sweep-scale")
+    return record, result.stdout
+
+
+def test_a_baseline_that_is_many_times_slower_is_not_in_the_final(
+    carried: tuple[Record, str],
+) -> None:
+    record, page = carried
+    final = {arm.name: arm.role for arm in record.measurement.arms}
+    assert "baseline" not in final
+    reference = final_reference(record)
+    assert final[reference] == "baseline"
+    assert len(final) >= 3
+    text = " ".join(page.split())
+    assert "Fastest: row" in text
+    assert f"the others were compared with {reference}" in text
+    assert f"placebo of {reference}" in text
+    assert max(map(len, page.splitlines())) <= 80
+
+
+def test_times_and_changes_of_a_final_without_its_baseline_agree(
+    carried: tuple[Record, str],
+) -> None:
+    record, _ = carried
+    base = record.baseline.measured.time_us
+    assert base == pytest.approx(7500, rel=0.005)
+    timed = [arm for arm in record.arms[1:] if arm.measured]
+    assert len(timed) == 4
+    for arm in timed:
+        assert arm.measured.time_us == pytest.approx(base * arm.measured.effect.ratio)
+    best = {arm.axes["width"]: arm.measured.time_us for arm in timed}
+    assert best[4] == pytest.approx(100, rel=0.01)
+    fast = [each.verdict.status for each in record.candidates if each.arm in timed[1:]]
+    assert fast == ["IMPROVED"] * 3
+
+
+def test_a_record_of_such_a_final_is_judged_the_same_again(
+    scale: Path, kx: Kx, carried: tuple[Record, str]
+) -> None:
+    record, _ = carried
+    assert not [doubt for each in record.candidates for doubt in consistency.doubts(record, each)]
+    shown = kx("show", "sweep-scale", cwd=scale)
+    assert shown.exit_code == errors.OK, shown.stderr
+    assert kx("log", "--csv", cwd=scale).exit_code == errors.OK
+    assert kx("plot", "run", record.run, cwd=scale).exit_code == errors.OK
 
 
 @pytest.mark.slow

@@ -2,16 +2,17 @@
 
 import math
 import random
+from statistics import fmean, median, stdev
 
 import msgspec
 import pytest
 from measurements import measurement, recorded, worker
 
 from kernelexp.judge import racing
-from kernelexp.judge.stats import ratios, share_of_look
+from kernelexp.judge.stats import log_ratios, ratios, share_of_look
 from kernelexp.judge.verdict import measured
 from kernelexp.model.arm import Status
-from kernelexp.model.measurement import Departure, Options, TimedArm
+from kernelexp.model.measurement import Departure, Options, Row, TimedArm
 
 NOISE = 0.0005
 
@@ -140,3 +141,34 @@ def test_the_best_of_24_arms_stays_in_999_of_1000_races() -> None:
             running = [arm for arm in running if arm not in slower]
         lost += "c0" not in running
     assert lost <= 10
+
+
+def test_two_fast_arms_are_compared_in_the_rows_that_a_slow_baseline_sits_out() -> None:
+    whole = field(0.0100, 0.0102, processes=12, noise=0.0, rows=48)
+    rng = random.Random(3)
+
+    def row(number, row):
+        kept = [
+            (arm, time * math.exp(rng.gauss(0.0, 0.02)))
+            for arm, time in zip(row.order, row.times_us, strict=True)
+            if number % 12 == 0 or arm > 1
+        ]
+        return Row(order=tuple(a for a, _ in kept), times_us=tuple(t for _, t in kept))
+
+    def sparse(worker):
+        (block,) = worker.blocks
+        rows = tuple(row(number, each) for number, each in enumerate(block.rows))
+        blocks = (msgspec.structs.replace(block, rows=rows),)
+        return msgspec.structs.replace(worker, blocks=blocks)
+
+    made = msgspec.structs.replace(whole, workers=tuple(map(sparse, whole.workers)))
+    scores = racing.scores(made)
+    through_baseline = [
+        median(log_ratios(each.blocks, 3, 0)[0]) - median(log_ratios(each.blocks, 2, 0)[0])
+        for each in made.workers
+    ]
+
+    apart = [each["c2"] - each["c1"] for each in scores]
+    assert stdev(apart) < stdev(through_baseline) / 2
+    assert fmean(apart) == pytest.approx(math.log(1.02), abs=0.003)
+    assert scores[0]["c1"] == pytest.approx(math.log(0.01), abs=0.06)

@@ -80,8 +80,8 @@ def test_a_page_that_powershell_wrote_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"", "is no CSV page of ncu"),
-        (b"\x89PNG\r\n\x1a\n\x00", "is no CSV page of ncu"),
+        (b"", "is no page of ncu"),
+        (b"\x89PNG\r\n\x1a\n\x00", "is no page of ncu"),
         (b"\x1f\x8b\x08\x00", "is compressed: unpack it"),
     ],
 )

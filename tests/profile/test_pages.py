@@ -363,10 +363,10 @@ def test_columns_that_a_row_lacks_are_said_with_their_line() -> None:
 @pytest.mark.parametrize(
     ("printed", "why"),
     [
-        ("", "is no CSV page of ncu"),
-        ("a,b\n1,2\n", "is no CSV page of ncu"),
-        ("\x00\x01NVR", "is no CSV page of ncu"),
-        ("==PROF== Disconnected\n", "is no CSV page of ncu"),
+        ("", "is no page of ncu"),
+        ("a,b\n1,2\n", "is no page of ncu"),
+        ("\x00\x01NVR", "is no page of ncu"),
+        ("==PROF== Disconnected\n", "is no page of ncu"),
         ('"ID","Kernel Name","a__b"\n', "has the header of a CSV page of ncu, and no launch"),
         ('"File Name","k.cu"\n"Line No","Source"\n"1","//"\n', "of CUDA lines alone"),
     ],
@@ -491,3 +491,11 @@ def test_a_number_printed_with_thousands_and_decimals_is_that_number(
 def test_what_is_written_as_a_raw_page_is_read_again(figures: dict[str, int]) -> None:
     (evidence,) = read(raw(*((name, "", f"{value:,}") for name, value in figures.items())))
     assert evidence.figures == {name: pytest.approx(value) for name, value in figures.items()}
+
+
+def test_a_source_page_alone_has_the_totals_of_its_columns() -> None:
+    found = read(text("source-transpose-plain.csv"))[0]
+    assert found.figures["smsp__pcsamp_warps_issue_stalled_mio_throttle"] == 30_180
+    assert found.figures["smsp__pcsamp_warps_issue_stalled_long_scoreboard"] == 13_192
+    whole = read(text("source-sass.csv"))
+    assert whole[3].figures["smsp__inst_executed.sum"] == 6_291_456  # of the rows that are there

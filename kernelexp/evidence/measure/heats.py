@@ -90,13 +90,18 @@ def final(
     *,
     on_progress: OnProgress | None = None,
 ) -> MeasurementTaken:
-    """The best of all heats once more, on one GPU and in new samples; `taken` are the heats."""
+    """The best of all heats once more, on one GPU and in new samples; `taken` are the heats.
+
+    The baseline is among them, unless it is many times slower than the best: all ratios to it are
+    then the heats'.
+    """
     played: tuple[Measurement, ...] = tuple(heat.measurement for heat in taken)
     journals = tuple(path for heat in taken for path in heat.journals)
     names = heats.finalists(played, measuring.margin)
     if len(played) == 1 or not names:
         # One heat had them all; of several without a finalist the first says why.
         return msgspec.structs.replace(taken[0], journals=journals, heats=played[1:])
-    best = {name: arms[name] for name in (next(iter(arms)), *names)}
+    alone = heats.among_themselves(played, measuring.margin)
+    best = {name: arms[name] for name in alone or (next(iter(arms)), *names)}
     last = measured.take(root, best, measuring, limits, answerer, place=0, on_progress=on_progress)
     return msgspec.structs.replace(last, journals=(*journals, *last.journals), heats=played)

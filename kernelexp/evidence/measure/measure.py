@@ -185,7 +185,7 @@ class _Processes:
             process=process,
             seed=self._rng.randrange(1 << 31),
             load_order=self._next_order(process),
-            with_peers=self._options.peers and process < self._options.processes,
+            with_peers=self._options.peers and process == 0,
             parent=os.getpid(),
         )
         (folder / JOB).write_bytes(msgspec.json.encode(job))

@@ -1,6 +1,7 @@
-"""ncu's CSV pages (raw, details, source) to profiled evidence, one for each launch of a kernel.
+"""ncu's pages (CSV of raw, details, source, or plain text) to profiled evidence of each launch.
 
-`ncu --csv --page raw|details|source` prints them, and `ncu --import FILE` prints those of a report.
+`ncu --csv --page raw|details|source` prints them, and `ncu --import FILE` prints those of a report;
+without --csv it prints plain text.
 Nothing here needs ncu or a GPU.
 """
 
@@ -8,12 +9,13 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from kernelexp.evidence.profile import figures, rows
+from kernelexp.evidence.profile import figures, rows, totals
 from kernelexp.evidence.profile.merging import ProfiledLaunch, merge
+from kernelexp.evidence.profile.plain import PlainReader
 from kernelexp.evidence.profile.reader import LaunchReading, Reader
 from kernelexp.model.arm import ProfiledEvidence, ProfiledInstruction
 from kernelexp.model.errors import UsageError
@@ -49,9 +51,12 @@ def parse(lines: Iterable[str], name: str) -> Page:
 
     Lines are read once and not kept. UsageError where there is no launch.
     """
-    reader = Reader()
-    for row in rows.read(lines):
+    reader, plain = Reader(), PlainReader()
+    for row in rows.read(_seen(lines, plain)):
         reader.take(row)
+    plain.end()
+    if not any(reader.pages) and plain.launches:
+        reader.pages = [plain.launches]
     if not any(reader.pages):
         raise UsageError(f"{printable(name)} {_what_it_is(reader)}: {PRINT}.")
     mark = figures.decimal_mark(
@@ -61,12 +66,19 @@ def parse(lines: Iterable[str], name: str) -> Page:
     return Page(launches=launches, lost=tuple(reader.lost(name)))
 
 
+def _seen(lines: Iterable[str], plain: PlainReader) -> Iterator[str]:
+    """The lines, which may be those of ncu's plain text."""
+    for line in lines:
+        plain.take(line)
+        yield line
+
+
 def _what_it_is(reader: Reader) -> str:
     if reader.is_cuda_only:
         return "is ncu's source page of CUDA lines alone, without --print-source sass or cuda,sass"
     if reader.header:
         return "has the header of a CSV page of ncu, and no launch"
-    return "is no CSV page of ncu"
+    return "is no page of ncu"
 
 
 # ---- launches to evidence ------------------------------------------------------------------------
@@ -98,7 +110,7 @@ def _launch(reading: LaunchReading, mark: figures.Mark) -> ProfiledLaunch:
     device = values.get(_DEVICE, "")
     evidence = ProfiledEvidence(
         entry=reading.entry,
-        figures=values,
+        figures={**totals.of(instructions), **values},
         units=units,
         device=device if isinstance(device, str) else "",
         capability=about.get("CC", ""),

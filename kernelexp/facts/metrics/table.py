@@ -72,6 +72,11 @@ def _published(
     return _entry("published", lambda arm: arm.published, read)
 
 
+def _rate(tflops: float) -> float:
+    """To a tenth; a small one to four digits."""
+    return round(tflops, 1) if tflops >= 10 else float(f"{tflops:.4g}")
+
+
 def _percent(taken: MeasuredEvidence, end: int) -> float | None:
     """The change of the time, or an end of its interval; None where no time was compared."""
     if taken.effect is None or taken.judged:
@@ -116,7 +121,7 @@ _TABLE: tuple[tuple[str, str, str, Better, _Source], ...] = (
     ("time_ms", "time", "ms", "less",
      _measured(lambda taken: None if taken.time_us is None else round(taken.time_us / 1000, 6))),
     ("tflops", "TFLOPS", "", "more",
-     _measured(lambda taken: round(taken.flops / taken.time_us / 1e6, 1)
+     _measured(lambda taken: _rate(taken.flops / taken.time_us / 1e6)
                if taken.flops and taken.time_us else None)),
     ("change_percent", "change of time", "%", "less",
      _measured(lambda taken: _percent(taken, 0))),

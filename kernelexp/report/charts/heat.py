@@ -8,7 +8,7 @@ from itertools import combinations
 from kernelexp.model.axes import spell
 from kernelexp.model.record import Record
 from kernelexp.report.charts.chart import HeatMap, Tile
-from kernelexp.report.document.heatmap import spell_excess
+from kernelexp.report.document import heatmap
 from kernelexp.report.runs.sweep import mapped
 from kernelexp.services.run import sweep
 
@@ -21,32 +21,25 @@ def maps(record: Record, by: tuple[str, str] | None = None) -> Iterator[HeatMap]
 
 def _map(record: Record, down: str, across: str) -> Iterator[HeatMap]:
     arms = dict(zip(record.names, record.arms, strict=True))
-    what, values = mapped(record)
-    if not values:
+    shown = mapped(record)
+    if not shown.values:
         return
-    best = min(values.values())
-    places: dict[tuple[str, str], list[str]] = {}
-    for name, arm in arms.items():
-        places.setdefault((spell(arm.axes[down]), spell(arm.axes[across])), []).append(name)
 
     def tile(row: str, column: str) -> Tile | None:
-        if (row, column) not in places:
-            return None
-        own = [values[name] for name in places[row, column] if name in values]
-        if not own:
-            return Tile(value=None, text="refused")
-        excess = min(own) / best - 1.0 if best else 0.0
-        return Tile(value=excess, text=spell_excess(excess))
+        name = heatmap.lowest(arms, shown.values, {down: row, across: column})
+        if not name:
+            return None if name is None else Tile(value=None, text="refused")
+        return Tile(value=heatmap.excess(shown.values, name), text=shown.texts[name])
 
     columns, rows = (_values(record, axis) for axis in (across, down))
     yield HeatMap(
-        title=f"{record.kernel}, {record.arch}: {what.lower()} by {down} and {across}",
+        title=f"{record.kernel}, {record.arch}: {shown.what.lower()} by {down} and {across}",
         across=across,
         down=down,
         columns=columns,
         rows=rows,
         tiles=tuple(tuple(tile(row, column) for column in columns) for row in rows),
-        note="Excess over the best of all; each field is the best over the other axes.",
+        note="Shaded by the excess over the best of all; each field is the best of the other axes.",
     )
 
 

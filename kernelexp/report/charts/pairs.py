@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from kernelexp.judge import stats
 from kernelexp.model.axes import spell_point
 from kernelexp.model.measurement import Effect, Measurement
-from kernelexp.model.record import Record, own_axes
+from kernelexp.model.record import Record, final_reference, measurement_of, own_axes
 from kernelexp.report.charts.chart import Band, ChartAxis, Mark, Plot, Series
 from kernelexp.report.document import figures
 
@@ -19,19 +19,21 @@ DOTS_MAX = 400
 
 def plots(record: Record) -> Iterator[Plot]:
     """A plot for each candidate that was timed."""
-    timed = record.measurement
-    base = timed.position("baseline") if timed else None
-    if timed is None or base is None:
-        return
-    names = [arm.name for arm in timed.arms]
+    reference = final_reference(record)
     for name, candidate in zip(record.names[1:], record.candidates, strict=True):
-        measured = candidate.arm.measured
-        if name not in names or measured is None or measured.effect is None:
+        measured, timed = candidate.arm.measured, measurement_of(record, name)
+        base = timed.position("baseline") if timed else None
+        if timed is None or base is None or measured is None or measured.effect is None:
             continue
+        if timed is not record.measurement and not reference:
+            continue  # what a heat sent away
+        names = [arm.name for arm in timed.arms]
+        effects = stats.ratios(timed)[0] if reference else (measured.effect,)
+        effect = next(each for each in effects if each.arm == name)
         own = spell_point(own_axes(record.baseline, candidate.arm))
         what = f"change of {figures.compared(record.arms)}"
         title = f"{record.experiment}, {own}: {what} in each pair"
-        yield _plot(timed, names.index(name), base, measured.effect, record.margin, (title, what))
+        yield _plot(timed, names.index(name), base, effect, record.margin, (title, what))
 
 
 def _plot(

@@ -21,7 +21,8 @@ def time_ms(value: float | None) -> str:
 
 def tflops(flops: int, time_us: float) -> str:
     """The rate of useful work; nothing where the problem does not state its work."""
-    return f"{flops / time_us / 1e6:.0f}" if flops and time_us else NONE
+    rate = flops / time_us / 1e6 if time_us else 0.0
+    return f"{rate:.0f}" if rate >= 10 else f"{rate:.2g}" if rate else NONE
 
 
 def value(each: metrics.Value | None, unit: str = "") -> str:

@@ -16,21 +16,28 @@ _SHADES: tuple[tuple[float, str, Style], ...] = (
 )
 _BEST, _REFUSED = "░", "x"
 # Columns with a figure each that fit next to the labels; more have the glyph alone.
-_COLUMNS = 7
+_COLUMNS = 5
 
 
 def render(
-    arms: Mapping[str, Arm], values: Mapping[str, float], across: str, down: str, margin: float
+    arms: Mapping[str, Arm],
+    values: Mapping[str, float],
+    texts: Mapping[str, str],
+    axes: tuple[str, str],
+    margin: float,
 ) -> Iterator[Block]:
-    """`values` are the arms' figures, less being better; an arm that has none was refused."""
+    """`values` are the arms' figures, less being better, and `texts` how they are written; an arm
+    that has none was refused. `axes` go across, and down."""
+    across, down = axes
     columns, rows = _values(arms, across), _values(arms, down)
-    best = min(values.values())
     short = len(columns) > _COLUMNS
     cells = [
         (
             Span(row, "strong"),
             *(
-                _cell(arms, values, {down: row, across: column}, best, margin, short)
+                _cell(
+                    lowest(arms, values, {down: row, across: column}), values, texts, margin, short
+                )
                 for column in columns
             ),
         )
@@ -49,28 +56,32 @@ def _values(arms: Mapping[str, Arm], axis: str) -> list[str]:
     return list(dict.fromkeys(spell(arm.axes[axis]) for arm in arms.values()))
 
 
+def lowest(
+    arms: Mapping[str, Arm], values: Mapping[str, float], point: Mapping[str, str]
+) -> str | None:
+    """The arm at these axes' values with the lowest figure; empty where all were refused, None
+    where there is none."""
+    here = [n for n, arm in arms.items() if all(spell(arm.axes[a]) == v for a, v in point.items())]
+    own = [name for name in here if name in values]
+    return min(own, key=lambda name: values[name]) if own else "" if here else None
+
+
+def excess(values: Mapping[str, float], name: str) -> float:
+    """Of an arm's figure over the best, as a fraction."""
+    best = min(values.values())
+    return values[name] / best - 1.0 if best else 0.0
+
+
 def _cell(
-    arms: Mapping[str, Arm],
+    name: str | None,
     values: Mapping[str, float],
-    point: Mapping[str, str],
-    best: float,
+    texts: Mapping[str, str],
     margin: float,
     short: bool,
 ) -> Cell:
-    here = [n for n, arm in arms.items() if all(spell(arm.axes[a]) == v for a, v in point.items())]
-    own = [values[name] for name in here if name in values]
-    if not own:
-        return Span(_REFUSED, "dim") if here else ""
-    excess = min(own) / best - 1.0 if best else 0.0
+    if not name:
+        return "" if name is None else Span(_REFUSED, "dim")
+    over = excess(values, name)
     shades = ((margin, _BEST, "good"), *_SHADES)
-    glyph, style = next((glyph, style) for most, glyph, style in shades if excess <= most)
-    return Span(glyph if short else f"{glyph} {spell_excess(excess)}", style)
-
-
-def spell_excess(excess: float) -> str:
-    """In five characters at most: +0.4%, +12%, 3.1x, 60x."""
-    if excess < 0.0005:
-        return "best" if excess == 0.0 else "+0.0%"
-    if excess < 1.0:
-        return f"+{100 * excess:.1f}%" if excess < 0.0995 else f"+{100 * excess:.0f}%"
-    return f"{1 + excess:.1f}x" if excess < 9.0 else f"{1 + excess:.0f}x"
+    glyph, style = next((glyph, style) for most, glyph, style in shades if over <= most)
+    return Span(glyph if short else f"{glyph} {texts[name]}", style)

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from kernelexp.facts import metrics
+from kernelexp.judge import heats
 from kernelexp.model.measurement import Estimate, Measurement, PrintedSamples
-from kernelexp.model.record import Record
+from kernelexp.model.record import Record, final_reference, measured_evidence
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, paragraph, table
 
@@ -57,13 +58,17 @@ def _also(record: Record, printed: PrintedSamples) -> Block:
 
 def _rows(record: Record, estimate: Estimate, verbose: bool) -> Iterator[tuple[str, ...]]:
     for name in (times.arm for times in estimate.times):
-        times, effect = estimate.shown(name), estimate.effect(name)
-        if times is None or (name in record.names and not verbose):
+        if name in record.names and not verbose:
             continue  # the table of arms has it
+        own = measured_evidence(record, name) if name in record.names else None
+        effect = own.effect if own else estimate.effect(name)
+        times = estimate.shown(name)
+        time_us = own.time_us if own else times.median_us if times else None
+        of = f" of {reference}" if (reference := final_reference(record)) and not own else ""
         yield (
-            name,
-            figures.time_ms(times.median_us / 1000),
-            figures.tflops(record.flops, times.median_us),
+            f"{name}{of}",
+            figures.time_ms(time_us and time_us / 1000),
+            figures.tflops(record.flops, time_us or 0.0),
             figures.effect(effect) if effect else "",
             f"{100 * effect.detectable:.2f}%" if effect and effect.processes > 1 else "",
         )
@@ -113,9 +118,20 @@ def _cards(record: Record) -> Iterator[Block]:
     header = ("", "GPU", "UUID", "variants", "baseline, ms", "SM, MHz", "C")
     yield table(header, rows, numbers=(3, 4, 5, 6), unwrapped=(0, 2))
     yield paragraph(
-        "Changes are relative to the baseline on the same GPU at the same time; each time in the "
-        "table above is that of the baseline in the final, times this change.",
+        f"Changes are relative to the baseline on the same GPU at the same time; {_whose(record)}, "
+        "times this change.",
         style="dim",
+    )
+
+
+def _whose(record: Record) -> str:
+    """Which of the baseline's times all times are relative to."""
+    if not (reference := final_reference(record)):
+        return "each time in the table above is that of the baseline in the final"
+    return (
+        f"over {heats.SLOW:g} times as slow as the best, it was not in the final, where the others "
+        f"were compared with {reference}. Each time in the table above is that of the baseline in "
+        f"the heat of {reference}"
     )
 
 

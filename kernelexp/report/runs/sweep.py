@@ -9,11 +9,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from kernelexp.facts import metrics
 from kernelexp.judge.plateau import AxisEffect, AxisFinding, Plateau
 from kernelexp.model.arm import Arm, Verdict
 from kernelexp.model.axes import spell, spell_point
-from kernelexp.model.record import Record, measurement_of
+from kernelexp.model.record import Record
 from kernelexp.model.text import printable
 from kernelexp.report.document import figures, heatmap, measurement
 from kernelexp.report.document.document import Block, Cell, Heading, Span, paragraph, status, table
@@ -65,7 +67,7 @@ def render(
         yield from tuning.summary(record, examined, record.tuning, best)
     yield from _race(record, examined)
     if examined.axes:
-        yield _axes(examined.axes, figures.compared(record.arms))
+        yield _axes(examined.axes, figures.compared(record.arms), record.margin)
     if examined.plateau:
         yield from _plateau(record, examined, examined.plateau)
     swept = sweep.swept_axes(record)
@@ -130,10 +132,7 @@ def _ranking(record: Record, examined: SweepResults) -> Block:
         values = [spell_point(own)] if labels == _TOGETHER else map(spell, own.values())
         cells: list[Cell] = [sweep.row_of(record, name), *values]
         if timed:
-            # A time of a heat is of another GPU or of another hour.
-            is_last = measurement_of(record, name) is record.measurement
-            ms = figures.cell_of(arm) if is_last else ""
-            cells += [ms, _ratio(effect.printed[0]) if effect else ""]
+            cells += [figures.cell_of(arm), _ratio(effect.printed[0]) if effect else ""]
         cells += [figures.value(metric.read(arm))] if metric else []
         cells += [
             figures.value(summary.get("registers") if arm.has_code else None),
@@ -234,13 +233,14 @@ def _race(record: Record, examined: SweepResults) -> Iterator[Block]:
         )
 
 
-def _axes(axes: Sequence[AxisFinding], compared: str) -> Block:
+def _axes(axes: Sequence[AxisFinding], compared: str, margin: float) -> Block:
+    """What a change from the best value of each axis to the others does to the time."""
     rows: list[tuple[Cell, ...]] = []
     for axis in axes:
-        for number, effect in enumerate(axis.from_best() if axis.matters else (axis.largest,)):
+        for number, effect in enumerate(axis.shown()):
             values = f"{effect.before} → {effect.after}"
-            own = ("", "") if number else (axis.axis, _finding(axis))
-            rows.append((own[0], values, _change(effect), own[1]))
+            name = "" if number else axis.axis
+            rows.append((name, values, _change(effect), _finding(effect, margin)))
     return table(
         ("axis", "values", f"change of {compared}", "difference"),
         rows,
@@ -265,10 +265,11 @@ def _ratio(ratio: float) -> str:
     return f"{ratio:.1f}x" if ratio < 9.95 else f"{ratio:.0f}x" if ratio < 1e4 else "over 10000x"
 
 
-def _finding(each: AxisFinding) -> Cell:
-    if each.is_idle:
-        return f"{100 * each.largest.bound:.2f}% at most"
-    return Span("matters", "strong") if each.matters else "not settled"
+def _finding(effect: AxisEffect, margin: float) -> Cell:
+    """Of one pair of values: it matters where the interval of its own change leaves out zero."""
+    if effect.bound <= margin:
+        return f"{100 * effect.bound:.2f}% at most"
+    return Span("matters", "strong") if effect.is_proved else "not settled"
 
 
 def _plateau(record: Record, examined: SweepResults, flat: Plateau) -> Iterator[Block]:
@@ -302,34 +303,46 @@ def _plateau(record: Record, examined: SweepResults, flat: Plateau) -> Iterator[
         )
 
 
-def mapped(record: Record) -> tuple[str, dict[str, float]]:
-    """What a map of the sweep shows, and its value for each arm that has one, less being better:
-    ratios to the baseline, or registers where nothing was timed."""
+class Mapped(msgspec.Struct, frozen=True, kw_only=True):
+    """What a map of a sweep shows."""
+
+    what: str
+    values: dict[str, float]
+    """Of each arm that has one; less is better."""
+    texts: dict[str, str]
+    """As the table above has them."""
+
+
+def mapped(record: Record) -> Mapped:
+    """Changes of the time, the figure that a search went by, or registers where nothing was
+    timed."""
     arms = dict(zip(record.names, record.arms, strict=True))
-    values = {
-        name: arm.measured.effect.ratio if arm.measured.effect else 1.0
-        for name, arm in arms.items()
-        if arm.measured
-    }
-    if values:
-        return figures.compared(record.arms).capitalize(), values
-    if metric := tuning.metric_of(record):
-        values = sweep.objective(record)
-        # Figures that reach 0 have no ratios.
-        return metric.label, values if min(values.values(), default=0.0) > 0.0 else {}
-    return "Registers per thread", {
-        name: float(metrics.summarize(arm)["registers"])
-        for name, arm in arms.items()
-        if arm.is_built and not arm.refused
-    }
+    effects = {name: arm.measured.effect for name, arm in arms.items() if arm.measured}
+    if effects:
+        return Mapped(
+            what=f"Change of {figures.compared(record.arms)}",
+            values={name: own.ratio if own else 1.0 for name, own in effects.items()},
+            texts={n: _ratio(own.printed[0]) if own else "base" for n, own in effects.items()},
+        )
+    metric = tuning.metric_of(record)
+    values = sweep.objective(record) if metric else {}
+    if metric is None:
+        metric = metrics.METRICS["launch__registers_per_thread"]
+        built = {name: arm for name, arm in arms.items() if arm.is_built and not arm.refused}
+        values = {name: float(metrics.summarize(arm)["registers"]) for name, arm in built.items()}
+    # Figures that reach 0 have no ratios.
+    possible = values if min(values.values(), default=0.0) > 0.0 else {}
+    texts = {name: figures.value(metric.read(arms[name])) for name in possible}
+    what = metric.label[0].upper() + metric.label[1:]
+    return Mapped(what=what, values=possible, texts=texts)
 
 
 def _map(record: Record, down: str, across: str) -> Iterator[Block]:
     arms = dict(zip(record.names, record.arms, strict=True))
-    what, values = mapped(record)
-    if values:
-        yield paragraph(Span(what, "strong"))
-        yield from heatmap.render(arms, values, across, down, record.margin)
+    shown = mapped(record)
+    if shown.values:
+        yield paragraph(Span(shown.what, "strong"))
+        yield from heatmap.render(arms, shown.values, shown.texts, (across, down), record.margin)
 
 
 def to_csv(record: Record) -> str:

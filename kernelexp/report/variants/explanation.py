@@ -11,7 +11,7 @@ from kernelexp.dossier import comparability
 from kernelexp.dossier.dossiers import Dossier
 from kernelexp.dossier.standing import Standing
 from kernelexp.facts import metrics, widths
-from kernelexp.judge import bottleneck
+from kernelexp.judge import bottleneck, samebuild
 from kernelexp.judge.bounds import Use, nearest, uses_of_both
 from kernelexp.judge.causes import Cause, Differing, Told, differing
 from kernelexp.judge.expectations import Judged, judge
@@ -181,11 +181,19 @@ def _warnings(found: Explanation) -> Iterator[str]:
         if side.profile_changed:
             words = ", ".join(side.profile_changed)
             yield f"The {name} was profiled before these changed: {words}."
+        if doubt := _other_build(side):
+            yield f"The {name}'s profile is of another build: {doubt}."
     one, other = (side.case.arm for _, side in _sides(found))
     if one.profiled and other.profiled:
         both = (comparability.conditions(arm)["profiled"] for arm in (one, other))
         for name, first, second in comparability.different(*both):
             yield f"The arms were profiled under different conditions: {name} {first} and {second}."
+
+
+def _other_build(side: Dossier) -> str:
+    """What its profile has other than its build; empty where they agree."""
+    arm = side.case.arm
+    return samebuild.doubt(arm.build, arm.profiled) if arm.build and arm.profiled else ""
 
 
 def _refused(found: Explanation) -> Iterator[Block]:

@@ -8,7 +8,7 @@ import msgspec
 
 from kernelexp.dossier.dossiers import Dossier
 from kernelexp.facts import widths
-from kernelexp.judge import bottleneck
+from kernelexp.judge import bottleneck, samebuild
 from kernelexp.judge.bounds import Use
 from kernelexp.judge.opportunity import Opportunity, Suppressed
 from kernelexp.model.arm import AccessWidths
@@ -73,6 +73,9 @@ def render(
     if dossier.profile_changed:
         words = ", ".join(dossier.profile_changed)
         yield paragraph(f"Profiled before these changed: {words}.", style="warn")
+    arm = dossier.case.arm
+    if arm.build and arm.profiled and (doubt := samebuild.doubt(arm.build, arm.profiled)):
+        yield paragraph(f"The profile is of another build: {doubt}.", style="warn")
     if found:
         rows = [
             (f"{number}.", _estimate(each), each.issue, each.kind)

@@ -1,4 +1,4 @@
-"""The table of warpsim/docs/counters.md: the twelve kernels of SGEMM_CUDA, emulated and by ncu.
+"""The table of sgemm.md: the twelve kernels of SGEMM_CUDA, emulated and by ncu.
 
 python -m counted.page # writes it; needs a checkout of the repository
 """
@@ -18,7 +18,7 @@ from .golden import Counted
 from .program import ENVIRONMENT
 from .sgemm import SGEMM
 
-PAGE = Path(__file__).parents[3] / "warpsim" / "docs" / "counters.md"
+PAGE = Path(__file__).with_name("sgemm.md")
 BEGIN, END = "<!-- sgemm: python -m counted.page -->\n", "<!-- end of sgemm -->\n"
 COLUMNS = (
     ("ptx__inst_executed", "smsp__inst_executed"),
