@@ -32,6 +32,9 @@ def plot(name: str, standings: Standings) -> Plot | None:
         categories.append(str(number))
     if not marks:
         return None
+    if len(standings.candidates) == 1:
+        categories = ["candidate"]
+    numbered = "; candidates are numbered as above" if len(standings.candidates) > 1 else ""
     arms = [each.arm for each in standings.candidates if each.arm]
     return Plot(
         title=f"{name}: change of {figures.compared(arms)} to the baseline",
@@ -39,7 +42,7 @@ def plot(name: str, standings: Standings) -> Plot | None:
         y=ChartAxis(label=f"change of {figures.compared(arms)}", unit="%"),
         series=(Series(name="change", marks=tuple(marks)),),
         bands=(Band(name=f"margin ±{100 * margin:g}%", low=-100 * margin, high=100 * margin),),
-        note="Each bar is the interval of the run's own level; candidates are numbered as above.",
+        note=f"A bar is the interval{numbered}.",
     )
 
 
