@@ -312,6 +312,7 @@ def test_a_served_page_follows_a_run_from_its_build_to_its_record(
     chromium: webdriver.Chrome, cold: Path
 ) -> None:
     with serving(cold) as address:
+        chromium.get_log("browser")  # what earlier pages said
         chromium.get(f"{address}/experiments/S1.html")
         place = chromium.find_element(By.ID, "live")
         assert not place.is_displayed()
