@@ -47,6 +47,8 @@ from kernelexp.system.process import isolated, processes
 # Processes that import torch and wait while one holds the GPU: with an H200, imports took 3.5 s
 # and a turn 2 to 3 s.
 AHEAD = 2
+VERSION = 2
+"""Of the way that samples are read."""
 POLL_S = 0.02
 WORDS_KEPT = 4000
 
@@ -88,6 +90,7 @@ def measure(
     refuse_other_architectures(job, target)
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 31)
     start = Measurement(
+        version=VERSION,
         device=target,
         options=options,
         seed=seed,
@@ -185,7 +188,7 @@ class _Processes:
             process=process,
             seed=self._rng.randrange(1 << 31),
             load_order=self._next_order(process),
-            with_peers=self._options.peers and process == 0,
+            with_peers=self._options.peers and process < self._options.processes,
             parent=os.getpid(),
         )
         (folder / JOB).write_bytes(msgspec.json.encode(job))
