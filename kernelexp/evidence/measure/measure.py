@@ -30,6 +30,7 @@ from kernelexp.evidence.measure.job import (
 )
 from kernelexp.evidence.measure.process import as_error, read_answers, run_worker, worker_argv
 from kernelexp.evidence.measure.stopping import (
+    PROCESSES_MIN,
     is_budget_spent,
     is_hopeless,
     is_look_due,
@@ -315,7 +316,7 @@ class _Processes:
         share = next_share(self._so_far, self._left_out)
         budget_s = self._options.budget_s
         elapsed_s = self._elapsed_s() - self._preparing_s()
-        spent = is_budget_spent(elapsed_s, self._turns_s, budget_s, share)
+        spent = is_budget_spent(elapsed_s, self._turns_s, budget_s, share, PROCESSES_MIN)
         return bool(self._so_far.workers) and spent
 
     def _take_look(self) -> bool:
