@@ -61,8 +61,8 @@ def with_figures(case: Case, **changes: float) -> Case:
 def test_planted_bank_conflicts_are_found_with_their_line_and_their_cost() -> None:
     found = only(rules.bank_conflicts, transpose())
     assert found.issue == (
-        "shared loads: 32.0-way bank conflicts, 94% of the shared-memory wavefronts (PTX), 97% of those "
-        "of loads"
+        "shared loads: 32.0-way bank conflicts, 94% of the shared-memory wavefronts (PTX), 97% of "
+        "those of loads"
     )
     assert found.line == "variants/transpose/transpose.cu:59"
     # Device memory becomes as busy as the L1 data pipe was; T1 gained 55%.
