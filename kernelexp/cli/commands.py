@@ -46,8 +46,11 @@ GROUPS = {
     "This machine": {
         "doctor": "Check tools, versions and capabilities.",
         "calibrate": "Measure how often runs here are wrong, and what they miss.",
-        "schema": "Print the JSON Schema of experiments.yaml or of --json.",
+    },
+    "For programs": {
+        "evaluate": "Judge a solution of KernelBench, GPU MODE and others.",
         "mcp": "Serve commands to other programs as MCP tools.",
+        "schema": "Print the JSON Schema of experiments.yaml or of --json.",
     },
 }
 """Every command in the order of --help."""
@@ -59,7 +62,6 @@ ALIASES = {
     "build": ("inspect", "--build"),
     "lines": ("inspect", "--lines"),
     "bisect": ("history",),
-    "evaluate": ("time", "--peers"),
     "recount": ("emulate", "--recount"),
     "audit": ("compare", "--audit"),
     "diff": ("compare", "--records"),
@@ -83,6 +85,8 @@ def translate(words: list[str]) -> list[str]:
     if name == "new" and (source := _kernel_source(rest)) is not None:
         first, after, path = source
         return ["adopt", path, *rest[:first], *rest[after:]]
+    if name == "evaluate" and any(word.partition("=")[0] == "--source" for word in rest):
+        return ["time", "--peers", *rest]
     return [*ALIASES.get(name, (name,)), *rest]
 
 

@@ -20,6 +20,7 @@ VERSIONS = {
     "sweep": 1,
     "sweep-plan": 1,
     "evaluate": 1,
+    "assessment": 1,
     "build": 1,
     "emulate": 1,
     "exec": 1,
@@ -124,12 +125,14 @@ def types() -> dict[str, Any]:
     from kernelexp.services.profiling import Profiling
     from kernelexp.services.recounting import Recounted
     from kernelexp.services.revisions import bisecting, timeline
+    from kernelexp.services.tasks.assessment import Assessment
 
     return {
         "run": list[ran.Ran],
         "sweep": swept.Swept,
         "sweep-plan": swept.PlannedSweep,
         "evaluate": evaluation.Evaluation,
+        "assessment": Assessment,
         "build": dict[str, Arm],
         "emulate": list[Emulation],
         "exec": Executed,
