@@ -38,9 +38,6 @@ GROUPS = {
         "profile": "Profile variants with ncu, or import what ncu printed.",
         "history": "Follow a variant through commits; find the bad one.",
     },
-    "For programs that write kernels": {
-        "evaluate": "Judge a solution of KernelBench, GPU MODE and others.",
-    },
     "Share": {
         "report": "Render the project as web pages, or serve them.",
         "plot": "Draw the history, a sweep, a run, stalls, a roofline.",
@@ -49,8 +46,11 @@ GROUPS = {
     "This machine": {
         "doctor": "Check tools, versions and capabilities.",
         "calibrate": "Measure how often runs here are wrong, and what they miss.",
-        "schema": "Print the JSON Schema of experiments.yaml or of --json.",
+    },
+    "For programs": {
+        "evaluate": "Judge a solution of KernelBench, GPU MODE and others.",
         "mcp": "Serve commands to other programs as MCP tools.",
+        "schema": "Print the JSON Schema of experiments.yaml or of --json.",
     },
 }
 """Every command in the order of --help."""
@@ -85,6 +85,8 @@ def translate(words: list[str]) -> list[str]:
     if name == "new" and (source := _kernel_source(rest)) is not None:
         first, after, path = source
         return ["adopt", path, *rest[:first], *rest[after:]]
+    if name == "evaluate" and any(word.partition("=")[0] == "--source" for word in rest):
+        return ["time", "--peers", *rest]
     return [*ALIASES.get(name, (name,)), *rest]
 
 
