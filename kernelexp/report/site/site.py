@@ -28,6 +28,7 @@ from kernelexp.report.log import listing, log
 from kernelexp.report.runs import page
 from kernelexp.report.runs import sweep as sweep_report
 from kernelexp.report.site import code, diffs, index
+from kernelexp.report.site.overview import overview
 from kernelexp.report.site.rendering import render
 from kernelexp.report.site.texts import Texts, page_of, split
 from kernelexp.report.variants import profiles as profile_report
@@ -95,17 +96,24 @@ class ProjectSite:
     def _page(self, template: str, root: str, title: str, **values: Any) -> bytes:
         return render(template, self._live, root=root, title=title, **values)
 
+    @property
+    def _title(self) -> str:
+        """Named by the project's folder, which is what a tab among others shows."""
+        return f"{self._project.root.name}: kernel experiments"
+
     def _index(self) -> bytes:
         values = msgspec.to_builtins(export.to_values(self.logs))
+        rows = list(index.rows(values))
         return self._page(
             INDEX,
             "",
-            "Kernel experiments",
+            self._title,
             logs=self.logs,
             plots=list(history.plots(self.logs)),
             rooflines=[(name, list(plots)) for name, plots in self._rooflines() if plots],
-            rows=list(index.rows(values)),
-            headers=index.NUMBERS,
+            overview=overview(self.logs, self._latest_profile),
+            rows=rows,
+            headers=index.used(rows),
             sweeps=[(sweep, sweep_report.fastest(sweep)) for sweep in self._sweeps.values()],
             profiles=list(reversed(self._profiles.values())),
         )
