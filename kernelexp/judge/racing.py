@@ -20,6 +20,7 @@ import msgspec
 from kernelexp.judge.stats import (
     LEVEL,
     mean_logs,
+    over_sets,
     ratios,
     share_of_arm,
     share_of_look,
@@ -187,10 +188,13 @@ def scores(measurement: Measurement) -> tuple[Scores, ...]:
         if arm.role in ("candidate", "placebo")
     }
     name = measurement.arms[base].name
-    return tuple(_scores(worker, arms, base, name) for worker in measurement.workers)
+    version = measurement.version
+    return tuple(_scores(worker, arms, base, name, version) for worker in measurement.workers)
 
 
-def _scores(worker: Worker, arms: Mapping[int, str], base: int, baseline: str) -> Scores:
+def _scores(
+    worker: Worker, arms: Mapping[int, str], base: int, baseline: str, version: int
+) -> Scores:
     """Through an arm that no row is without, where the baseline is slow and sits out rows: else 12
     of 240 rows compared two fast arms."""
     rows = [mean_logs(row) for block in worker.blocks if usable(block) for row in block.rows]
@@ -200,7 +204,11 @@ def _scores(worker: Worker, arms: Mapping[int, str], base: int, baseline: str) -
     for row in rows:
         for index in kept.keys() & row.keys() if through in row else ():
             kept[index].append(row[index] - row[through])
-    medians = {index: statistics.median(own) for index, own in kept.items() if len(own) > 1}
+    medians = {
+        index: statistics.median(over_sets(own, worker, version))
+        for index, own in kept.items()
+        if len(own) > 1
+    }
     if base not in medians:
         return {baseline: 0.0}
     own = {arms[index]: each - medians[base] for index, each in medians.items() if index != base}

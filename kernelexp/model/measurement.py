@@ -251,6 +251,8 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that a measurement saw: a verdict can be reached again from this alone."""
 
     version: int = 1
+    """From 2 on, a ratio is averaged over as many rows as there are sets of arrays, one on each,
+    before the median of a process is taken."""
     device: Device
     options: Options
     seed: int
@@ -378,8 +380,8 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     """One for each candidate that was timed."""
     placebo: Effect | None
     peers: tuple[Effect, ...]
-    """From the rows of one process, which the candidates are in too: an interval that knows nothing
-    of placement. In each process, peers made two processes of H1 as long as four are without."""
+    """As the candidates'; of early records from one process, an interval over its rows, which knows
+    nothing of placement."""
     times: tuple[Times, ...]
     conditions: Conditions | None
 

@@ -47,7 +47,8 @@ def _plot(
     """`words` are the title, and what the pairs show."""
     dots, medians, start = [], [], 0
     for worker in timed.workers:
-        kept, _ = stats.log_ratios(worker.blocks, arm, base)
+        kept = stats.log_ratios(worker.blocks, arm, base)[0]
+        kept = stats.over_sets(kept, worker, timed.version)
         if len(kept) < 2:  # as in stats.clustered()
             continue
         dots += [(start + place, ratio) for place, ratio in enumerate(kept)]
