@@ -161,9 +161,9 @@ def inspect(
 
     Of several variants, or an experiment, only differences from the first are shown.
 
-    With --lines, what each source line costs: counters are from an execution on the CPU, of SASS
-    where it is covered; stalls are from the variant's latest profile. With --build, a table of
-    builds; exit code 3 if a variant does not build or is IMPOSSIBLE.
+    With --lines, show what each source line costs: counters come from an execution on the CPU, of
+    SASS where it is covered, and stalls from the variant's latest profile. With --build, only print
+    a table of builds, and exit with 3 if a variant does not build or is IMPOSSIBLE.
 
     For example:
         kernelexp inspect flash_attention@sm_89:phase=3,block_m=32
