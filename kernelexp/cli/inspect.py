@@ -11,7 +11,7 @@ from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_variants, refuse_two_forms
 from kernelexp.cli.console import output, print_message
-from kernelexp.cli.modes import refuse_other_modes
+from kernelexp.cli.modes import refuse_all_but, refuse_other_modes
 from kernelexp.cli.options import (
     HERE,
     ISA_HELP,
@@ -40,6 +40,7 @@ WITHOUT_OTHERS = "Without --build or --lines"
 WITHOUT_BUILD = "Without --build"
 WITH_BUILD = "With --build"
 WITH_LINES = "With --lines"
+_MEMORY = (*("variants", "set_", "top", "size", "json", "markdown", "limit", "nvcc", "project"),)
 
 
 @app.command()
@@ -55,6 +56,14 @@ def inspect(
     ] = False,
     as_lines: Annotated[
         bool, typer.Option("--lines", help="Show what each source line and each warp role costs.")
+    ] = False,
+    as_memory: Annotated[
+        bool,
+        typer.Option(
+            "--memory",
+            help="Draw which lanes of a warp touch which banks or sectors, where that costs more "
+            "than it needs.",
+        ),
     ] = False,
     expect: Annotated[
         list[str] | None,
@@ -170,10 +179,11 @@ def inspect(
         kernelexp inspect F3 --expect 'BAR.SYNC in loops <= 2'
         kernelexp inspect F3 --build
         kernelexp inspect transpose@sm_90a:layout=plain --lines --by conflicts
+        kernelexp inspect transpose@sm_90a:layout=plain --memory
     """
     refuse_two_forms(json, markdown)
-    if as_build and as_lines:
-        raise UsageError("--build and --lines do not go together: choose one.")
+    if as_build + as_lines + as_memory > 1:
+        raise UsageError("--build, --lines and --memory do not go together: choose one.")
     if as_build:
         from kernelexp.cli import build
 
@@ -195,11 +205,19 @@ def inspect(
             markdown=markdown,
         )
         return
-    refuse_other_modes(ctx, WITHOUT_BUILD, WITH_LINES if as_lines else WITHOUT_OTHERS)
+    executing = as_lines or as_memory
+    refuse_other_modes(ctx, WITHOUT_BUILD, WITH_LINES if executing else WITHOUT_OTHERS)
+    if as_memory:
+        refuse_all_but(ctx, "--memory", "as_memory", *_MEMORY)
     if not variants:
         raise UsageError("name the variants to look at (kernelexp show lists kernels and axes).")
     loaded = common.load(project)
     wanted = parse_variants(loaded, variants, set_)
+    if as_memory:
+        from kernelexp.cli import memory
+
+        memory.show(loaded, wanted, nvcc, limit, top=top, size=size, json=json, markdown=markdown)
+        return
     if as_lines:
         from kernelexp.cli import lines
 
