@@ -9,8 +9,7 @@ import msgspec
 
 from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
-from kernelexp.evidence import jobs
-from kernelexp.evidence.emulate import emulated, pattern_worker
+from kernelexp.evidence.emulate import emulated
 from kernelexp.evidence.emulate.pattern_worker import Patterned
 from kernelexp.model.arm import Arm, Isa
 from kernelexp.model.errors import KernelexpError
@@ -19,12 +18,7 @@ from kernelexp.model.variant import Variant
 from kernelexp.project import Project
 from kernelexp.project.problem import consult
 from kernelexp.services.lines.service import read_texts
-from kernelexp.system.process import isolated
-from kernelexp.system.process.isolated import TimeLimit
 from warpsim import AccessPattern
-from warpsim.schedule import first_schedules
-
-_WORKER = pattern_worker.__name__
 
 
 class MemoryPicture(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,11 +39,7 @@ class MemoryPicture(msgspec.Struct, frozen=True, kw_only=True):
 def look(
     project: Project, variants: Sequence[Variant], session: Session, size: str
 ) -> tuple[list[MemoryPicture], list[KernelexpError]]:
-    """Builds and executes each variant, its SASS where the emulator covers it, else its PTX.
-
-    In Python: compiled code keeps no addresses, so that this takes many times as long as an
-    emulation.
-    """
+    """Builds and executes each variant, its SASS where the emulator covers it, else its PTX."""
     prepare.refuse_programs(variants, "a picture of its memory")
     for kernel in dict.fromkeys(each.kernel for each in variants):
         answer = consult.consult(project.root, kernel, timeout_s=session.limits.problem_s)
@@ -66,27 +56,32 @@ def _picture(project: Project, label: str, arm: Arm, size: str, limits: Limits) 
     if arm.build is None:
         return MemoryPicture(label=label, arm=arm)
     isa: Isa = "sass"
-    noted = _noted(project.root, arm, size, limits, label, isa)
+    noted = emulated.note_patterns(project.root, arm, isa, size, limits, label)
     if noted.unsupported and not emulated.is_cubin(arm):
         isa = "ptx"
-        noted = _noted(project.root, arm, size, limits, label, isa)
+        noted = emulated.note_patterns(project.root, arm, isa, size, limits, label)
+    return _of(project.root, label, arm, isa, noted)
+
+
+def kept(root: Path, label: str, arm: Arm) -> MemoryPicture | None:
+    """The picture of an arm whose accesses were noted before; nothing is executed."""
+    if arm.build is None or not arm.identity.isalnum():  # a record may hold any text
+        return None
+    for isa in emulated.BOTH[::-1]:
+        noted = emulated.patterns(root, arm, isa)
+        if noted and not noted.unsupported:
+            return _of(root, label, arm, isa, noted)
+    return None
+
+
+def _of(root: Path, label: str, arm: Arm, isa: Isa, noted: Patterned) -> MemoryPicture:
     dear = [each for each in noted.patterns if each.cost > each.ideal]
-    files = {each.source.file for each in dear if each.source}
     return MemoryPicture(
         label=label,
         arm=arm,
         isa=isa,
         accesses=tuple(sorted(dear, key=lambda each: each.ideal - each.cost)),
         ideal=len(noted.patterns) - len(dear),
-        texts=read_texts(project.root, files),
+        texts=read_texts(root, {each.source.own().file for each in dear if each.source}),
         unsupported=noted.unsupported,
     )
-
-
-def _noted(root: Path, arm: Arm, size: str, limits: Limits, label: str, isa: Isa) -> Patterned:
-    whole = TimeLimit(name="emulation", seconds=limits.emulation_s, of=label)
-    problem = consult.limit(limits.problem_s)
-    job = jobs.emulation(root, arm, size, problem, whole, first_schedules(1), isa)
-    job = msgspec.structs.replace(job, native="")
-    where = f"variants/{job.kernel}/problem.py"
-    return isolated.call(_WORKER, job, Patterned, where, (problem, whole))

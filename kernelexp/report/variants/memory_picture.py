@@ -55,14 +55,12 @@ def render(pictures: Sequence[MemoryPicture], top: int) -> Iterator[Block]:
         if picture.arm.build is None:
             yield paragraph("It did not build.", style="broken")
             continue
-        shown = picture.accesses[:top] if top else picture.accesses
-        for access in shown:
-            yield from _access(picture, access)
-        rest = len(picture.accesses) - len(shown)
-        if rest:
-            yield paragraph(
-                f"{rest} more accesses cost more than they need (--top 0).", style="dim"
-            )
+        groups = _alike(picture.accesses)
+        shown = groups[:top] if top else groups
+        for access, count in shown:
+            yield from _access(picture, access, count)
+        if rest := len(groups) - len(shown):
+            yield paragraph(f"{rest} more cost more than they need (--top 0).", style="dim")
         words = f"{picture.ideal} other memory instructions cost the least that they can"
         yield paragraph(f"{words}; executed: {picture.isa.upper()}.", style="dim")
 
@@ -85,7 +83,7 @@ def _alike(accesses: Sequence[AccessPattern]) -> list[tuple[AccessPattern, int]]
 
 
 def _access(picture: MemoryPicture, access: AccessPattern, count: int) -> Iterator[Block]:
-    source = access.source
+    source = access.source.own() if access.source else None
     place = f"{source.file}:{source.line}" if source else "no source line"
     text = picture.texts.get(source.file, {}).get(source.line, "") if source else ""
     unit = "wavefronts" if access.space == "shared" else "sectors"
