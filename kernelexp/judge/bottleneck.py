@@ -86,18 +86,26 @@ def _of_limit(case: Case, known: Sequence[Use], whose: str) -> str:
     near = nearest(known)
     if near is None or near.percent is None:
         return _of_floors(case, known)
-    profiled = near.kind == "profiled"
-    share = f"{near.percent:.1f}%" if profiled else f"at least {near.percent:.1f}%"
+    share = _share(near)
     if near.percent >= BOUND:
-        return f"{whose} is bound by {_spell(near)}: {share} of its peak."
+        return f"{whose} is bound by {_spell(near)}: of its peak {share}."
     if near.percent >= NEAR:
-        return f"{whose} is nearest to {_spell(near)}, {share} of its peak, which likely limits it."
+        return f"{whose} is nearest to {_spell(near)}, which likely limits it: of its peak {share}."
     waits = _waits(case.arm)
     what = f": its warps wait most for {waits}" if waits else ", or a limit that is not known"
     return (
         f"{whose} is below {NEAR:.0f}% of every known limit (most: {_spell(near)}, {share}): it "
         f"waits for latency{what}."
     )
+
+
+def _share(use: Use) -> str:
+    """With how far it can be trusted: scaled counts are those of a full problem whose tiles do what
+    they do at the small sizes."""
+    percent = f"{use.percent:.1f}%"
+    if use.kind == "profiled":
+        return percent
+    return f"{percent} by scaled counts" if use.kind == "emulated" else f"at least {percent}"
 
 
 def _of_floors(case: Case, known: Sequence[Use]) -> str:

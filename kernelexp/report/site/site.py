@@ -22,12 +22,12 @@ from kernelexp.project.sections import NAMES, builtin
 from kernelexp.project.sections.evaluate import evaluate
 from kernelexp.project.sections.given import Run
 from kernelexp.report import export, outputs
-from kernelexp.report.charts import heat, history, pairs, roofline, stalls
+from kernelexp.report.charts import candidates, heat, history, pairs, roofline, stalls
 from kernelexp.report.charts.chart import Bars, Plot
 from kernelexp.report.log import listing, log
 from kernelexp.report.runs import page
 from kernelexp.report.runs import sweep as sweep_report
-from kernelexp.report.site import code, diffs, index
+from kernelexp.report.site import answer, code, diffs, index
 from kernelexp.report.site.overview import overview
 from kernelexp.report.site.rendering import render
 from kernelexp.report.site.texts import Texts, page_of, split
@@ -157,6 +157,7 @@ class ProjectSite:
         }
         profiled = self._profiles_of(name)
         before, after = self._neighbours[name]
+        known = {each.name: each.profile for each in profiled if not each.changed}
         return self._page(
             "experiment.html",
             "../",
@@ -166,8 +167,15 @@ class ProjectSite:
             before=before,
             after=after,
             earlier=max(0, standings.records - len(found)),
+            answers=list(answer.answers(name, standings)),
+            candidates=candidates.plot(name, standings),
+            limits=answer.limits(standings, known),
+            experiment=standings.experiment,
             document=list(listing.experiment(name, standings, found, every=True)),
-            runs=[self._run(each, changed[run], profiled) for run, each in runs.items()],
+            runs=[
+                self._run(each, standings.experiment.hypothesis, changed[run], profiled)
+                for run, each in runs.items()
+            ],
             profiles=profiled,
             mentioned=list(profile_report.mentioned(profiled)),
             stalls=_stalls(profiled),
@@ -179,7 +187,11 @@ class ProjectSite:
         return roofline.plots(named, self._measured)[0]
 
     def _run(
-        self, record: Record, changed: list[str], profiled: tuple[StandingProfile, ...]
+        self,
+        record: Record,
+        hypothesis: str,
+        changed: list[str],
+        profiled: tuple[StandingProfile, ...],
     ) -> dict[str, Any]:
         """What the page of an experiment shows of one of its records."""
         own = {
@@ -191,6 +203,7 @@ class ProjectSite:
         self._linked.update({excerpt.digest: None for excerpt in excerpts if excerpt.digest})
         return {
             "record": record,
+            "edited": record.hypothesis.split() != hypothesis.split(),
             "document": list(page.render(record))[1:],
             "plots": list(pairs.plots(record)),
             "excerpts": excerpts,
