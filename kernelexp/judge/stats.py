@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 import msgspec
@@ -107,30 +107,38 @@ def clustered(
     """The ratio of `arm` to `base` over processes; None where no process timed both."""
     medians, errors, pairs, dropped = [], [], 0, 0
     for worker in workers:
-        kept, left_out = log_ratios(worker.blocks, arm, base)
-        dropped += left_out
-        if len(kept) >= 2:
-            pairs += len(kept)
-            kept = over_sets(kept, worker, version)
-            medians.append(statistics.median(kept))
-            errors.append(median_error(kept))
+        kept: dict[int, list[float]] = {}
+        for number, row in usable_rows(worker, version):
+            if (ratio := log_ratio(row, arm, base)) is not None:
+                kept.setdefault(number, []).append(ratio)
+        count = sum(map(len, kept.values()))
+        dropped += _dropped(worker, arm, base)
+        if count >= 2:
+            pairs += count
+            medians.append(center(kept))
+            errors.append(math.hypot(*map(median_error, kept.values())) / len(kept))
     if not medians:
         return None
     return _effect(name, medians, errors, risk, pairs, dropped)
 
 
-def over_sets(values: Sequence[float], worker: Worker, version: int) -> list[float]:
-    """Means over rows in sequence, one on each set of arrays.
+def usable_rows(worker: Worker, version: int) -> Iterator[tuple[int, Row]]:
+    """The rows of blocks that are usable, each with its set of arrays; 0 where sets are not told
+    apart: in early records, and in graphs, which have them all."""
+    sets = worker.sets if version > 1 and worker.launches_per_sample == 1 else 1
+    for block in worker.blocks:
+        if usable(block):
+            yield from (((block.set + place) % sets, row) for place, row in enumerate(block.rows))
+
+
+def center(values: Mapping[int, Sequence[float]]) -> float:
+    """The mean of the medians of the sets.
 
     A kernel may take longer on one set than on another: an attention kernel took 0.975 ms and 0.766
-    ms on the two sets of each process, and cuDNN's 0.58 ms on both. The median of rows fell on
-    either: a half-width of 9.3% after four processes, and of 0.5% with these means (H200, A16).
+    ms on the two sets of each process, and cuDNN's 0.58 ms on both. The median of all rows fell on
+    either: a half-width of 9.3% after four processes (H200, A16).
     """
-    sets = worker.sets if version > 1 and worker.launches_per_sample == 1 else 1
-    if len(values) < 2 * sets:
-        return list(values)
-    ends = range(sets, len(values) + 1, sets)
-    return [statistics.fmean(values[end - sets : end]) for end in ends]
+    return statistics.fmean(statistics.median(own) for own in values.values())
 
 
 def _effect(
@@ -174,7 +182,12 @@ def dropped_pairs(measurement: Measurement, candidate: str) -> int:
     if base is None or candidate not in names:
         return 0
     arm = names.index(candidate)
-    return sum(log_ratios(worker.blocks, arm, base)[1] for worker in measurement.workers)
+    return sum(_dropped(worker, arm, base) for worker in measurement.workers)
+
+
+def _dropped(worker: Worker, arm: int, base: int) -> int:
+    unusable = (row for block in worker.blocks if not usable(block) for row in block.rows)
+    return sum({arm, base} <= {*row.order} for row in unusable)
 
 
 def log_ratios(blocks: Sequence[Block], arm: int, base: int) -> tuple[list[float], int]:

@@ -103,6 +103,8 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
     before: DeviceState
     after: DeviceState
     rows: tuple[Row, ...]
+    set: int = 0
+    """The set of arrays of the first row; each further row is on the next one."""
 
 
 class ArrayResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -251,8 +253,8 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that a measurement saw: a verdict can be reached again from this alone."""
 
     version: int = 1
-    """From 2 on, a ratio is averaged over as many rows as there are sets of arrays, one on each,
-    before the median of a process is taken."""
+    """From 2 on, blocks say on which set of arrays they begin, and a process's estimate is the mean
+    of the medians of its sets."""
     device: Device
     options: Options
     seed: int

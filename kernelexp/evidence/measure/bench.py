@@ -332,12 +332,12 @@ class Bench:
                 timer.begin()
             before = monitor.read()
             self._refuse_company(before.others)
-            begun = time.monotonic()
+            begun, first = time.monotonic(), timer.turn % len(self._placed.sets)
             with self._launches():
                 rows = timer.rows(self._timed, rows_per_block)
             spent += (time.monotonic() - begun) * time_share(rows, counted)
             rows_timed += len(rows)
-            blocks.append(Block(before=before, after=monitor.read(), rows=rows))
+            blocks.append(Block(before=before, after=monitor.read(), rows=rows, set=first))
         return blocks
 
     def _extent(self) -> tuple[float, int]:

@@ -195,6 +195,11 @@ class Timer:
         self.window = 1
         """Rows, one on each set of arrays: an arm that sits out meets all sets, or none."""
 
+    @property
+    def turn(self) -> int:
+        """The next row is on the set whose turn this is."""
+        return self._turn
+
     def dense(self, arms: Sequence[int]) -> list[int]:
         """Those that take part in every row."""
         return [arm for arm in arms if arm not in self.strides]

@@ -47,8 +47,7 @@ def _plot(
     """`words` are the title, and what the pairs show."""
     dots, medians, start = [], [], 0
     for worker in timed.workers:
-        kept = stats.log_ratios(worker.blocks, arm, base)[0]
-        kept = stats.over_sets(kept, worker, timed.version)
+        kept, _ = stats.log_ratios(worker.blocks, arm, base)
         if len(kept) < 2:  # as in stats.clustered()
             continue
         dots += [(start + place, ratio) for place, ratio in enumerate(kept)]
