@@ -1,4 +1,4 @@
-"""Rules about warps and CTAs: how many an SM has, how the grid fills the chip, what barriers cost."""
+"""Rules about warps and CTAs: how many an SM has, how the grid fills the chip, barriers."""
 
 from __future__ import annotations
 
