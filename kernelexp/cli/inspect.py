@@ -284,18 +284,19 @@ def _require_conditions(texts: Sequence[str], several: bool) -> None:
 
 
 def _judge(
-    found: Sequence[Inspection], texts: Sequence[str]
+    inspections: Sequence[Inspection], texts: Sequence[str]
 ) -> list[tuple[str, JudgedInstructions]]:
     """Numbers are judged of every variant, changes of all but the first, by their labels."""
     from kernelexp.facts import condition
     from kernelexp.judge.instructions import instruction_expectations
 
-    built = [inspection for inspection in found if inspection.arm.build]
+    built = [inspection for inspection in inspections if inspection.arm.build]
     judged = []
-    for number, each in enumerate(built):
+    for number, inspection in enumerate(built):
         before = built[0].counts() if number else None
         own = [text for text in texts if number or condition.parse(text).expectation.of == "value"]
         judged += [
-            (each.label, one) for one in instruction_expectations(each.counts(), own, before)
+            (inspection.label, one)
+            for one in instruction_expectations(inspection.counts(), own, before)
         ]
     return judged

@@ -132,7 +132,7 @@ def _kernels(project: Project, names: list[str]) -> set[tuple[str, str]]:
     chosen = set()
     for name in names:
         kernel, _, arch = name.partition("@")
-        own = {each for each in every if each[0] == kernel and arch in ("", each[1])}
+        own = {one for one in every if one[0] == kernel and arch in ("", one[1])}
         if not own:
             known = sorted({*project.kernels, *(f"{kernel}@{arch}" for kernel, arch in every)})
             raise UsageError(f"there is no kernel {name!r}{suggest(name, known)}.")
@@ -147,7 +147,7 @@ def _history(project: Project, names: list[str]) -> Iterable[Chart]:
     chosen = _kernels(project, names)
     logs = log.assemble(project)
     common.warn(project.root, (unreadable for one in logs for unreadable in one.unreadable))
-    charts = list(history.plots([each for each in logs if (each.kernel, each.arch) in chosen]))
+    charts = list(history.plots([one for one in logs if (one.kernel, one.arch) in chosen]))
     if not charts:
         raise UsageError("no committed step has a time yet: measure one of the history's steps.")
     return charts
@@ -192,10 +192,10 @@ def _stalls(project: Project, names: list[str]) -> Iterable[Chart]:
         raise UsageError(f"plot stalls shows profiles side by side: name some; known: {known}.")
     found = [subjects.find(project, name) for name in names]
     profiled = []
-    for each in found:
-        if each.arm.profiled is None:
-            raise UsageError(common.unprofiled(each.label, each.arm, project))
-        profiled.append((each.label, each.arm.profiled))
+    for one in found:
+        if one.arm.profiled is None:
+            raise UsageError(common.unprofiled(one.label, one.arm, project))
+        profiled.append((one.label, one.arm.profiled))
     return [stalls.bars(profiled)]
 
 
@@ -212,9 +212,7 @@ def _roofline(project: Project, names: list[str], dtype: str) -> Iterable[Chart]
     kept, unreadable = profiles.read_all(project.root)
     common.warn(project.root, unreadable)
     own = [
-        (spell_point(each.arm.axes), each)
-        for each in kept
-        if (each.arm.kernel, each.arm.arch) in chosen
+        (spell_point(one.arm.axes), one) for one in kept if (one.arm.kernel, one.arm.arch) in chosen
     ]
     charts, reasons = roofline.plots(own, measured, dtype)
     if not charts:

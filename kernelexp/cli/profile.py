@@ -150,8 +150,8 @@ def profile(
             "profile: --import FILE --variant NAME."
         )
     wanted = parse_variants(loaded, variants, set_)
-    found = programs.find(ncu)
-    counters, metrics = _counters(found, sections, device)
+    program = programs.find(ncu)
+    counters, metrics = _counters(program, sections, device)
     settings = ProfileSettings(
         size=size,
         sections=counters,
@@ -161,8 +161,8 @@ def profile(
         device=device,
     )
     with common.session(loaded, nvcc, limit) as session:
-        done = profiling.profile(loaded, wanted, session, ncu=found, settings=settings)
-    for fault in dict.fromkeys(each.fault for each in done if each.fault):
+        done = profiling.profile(loaded, wanted, session, ncu=program, settings=settings)
+    for fault in dict.fromkeys(one.fault for one in done if one.fault):
         print_message(f"error: {fault}")
     _print(done, json, markdown)
     raise typer.Exit(profiling.exit_code(done))

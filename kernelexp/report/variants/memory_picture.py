@@ -112,7 +112,8 @@ def _banks(access: AccessPattern, step: int) -> str:
     """The same distance in banks, of which there are 32."""
     if access.space != "shared" or step % 4:
         return ""
-    return f", which is {step // 4 % _COLUMNS} banks"
+    banks = step // 4 % _COLUMNS
+    return f", which is {banks} banks" if banks else ": all in one bank"
 
 
 def _drawing(access: AccessPattern) -> Iterator[str]:
