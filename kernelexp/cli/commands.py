@@ -40,6 +40,8 @@ GROUPS = {
     },
     "For programs that write kernels": {
         "evaluate": "Judge a solution of KernelBench, GPU MODE and others.",
+        "serve": "Serve evaluations over HTTP.",
+        "worker": "Take evaluations from a queue.",
     },
     "Share": {
         "report": "Render the project as web pages, or serve them.",
