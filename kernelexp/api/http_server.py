@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import collections
 import contextlib
 import hmac
+import sqlite3
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 LOOK_S = 0.1
 """Between two looks at a job whose events somebody follows."""
 RESTART_S = 1.0
+ANSWERS = 1000
+"""Whose times the metrics have quantiles of."""
 FOREVER_S = 10 * 365 * 86400.0
 NEEDED = "kernelexp serve needs its extra: pip install 'kernelexp[serve]'."
 
@@ -131,6 +135,8 @@ class _Routes:
         self._options = options
         self._queue = Queue(options.folder)
         self._begun = time.time()
+        self._took: collections.deque[float] = collections.deque(maxlen=ANSWERS)
+        """To accept each of the last evaluations, from its last byte on."""
 
     def guarded(
         self, answer: Callable[[Request], Awaitable[Response]]
@@ -144,6 +150,8 @@ class _Routes:
                 return _json({"error": refused.sentence}, refused.code)
             except UsageError as error:
                 return _json({"error": str(error)}, 400)
+            except sqlite3.OperationalError as error:  # a full disk, or nobody lets it write
+                return _json({"error": f"the queue can't be used now: {error}."}, 503)
 
         return call
 
@@ -165,6 +173,7 @@ class _Routes:
             content += part
             if len(content) > jobs.LONGEST:
                 raise _Refused(413, f"an evaluation has at most {jobs.LONGEST:,} bytes.")
+        begun = time.perf_counter()
         job = jobs.decode(content)
         try:
             ticket = await asyncio.to_thread(
@@ -173,6 +182,7 @@ class _Routes:
         except TooMany:
             most = self._options.most
             raise _Refused(429, f"{most} evaluations of this client are not done yet.") from None
+        self._took.append(time.perf_counter() - begun)
         return _json(self._told(ticket), 200 if ticket.state == "done" else 202)
 
     def _found(self, request: Request) -> Ticket:
@@ -228,13 +238,15 @@ class _Routes:
         from starlette.responses import PlainTextResponse
 
         self._client(request)
-        return PlainTextResponse(_exposed(self._queue), media_type="text/plain; version=0.0.4")
+        return PlainTextResponse(
+            _exposed(self._queue, sorted(self._took)), media_type="text/plain; version=0.0.4"
+        )
 
     async def openapi(self, request: Request) -> Response:
         return _json(_description())
 
 
-def _exposed(queue: Queue) -> str:
+def _exposed(queue: Queue, accepted: Sequence[float]) -> str:
     counts, totals = queue.counts(), queue.totals()
     lines = ["# TYPE kernelexp_evaluations gauge"]
     for state in ("queued", "running", "done", "failed", "cancelled"):
@@ -245,6 +257,10 @@ def _exposed(queue: Queue) -> str:
     ):
         lines += [f"# TYPE {name} summary", f"{name}_sum {totals[field]:.6f}"]
         lines.append(f"{name}_count {totals['done']}")
+    lines += ["# TYPE kernelexp_accept_seconds summary"]
+    for quantile in (0.5, 0.95, 0.99) if accepted else ():
+        value = accepted[int(quantile * len(accepted))]
+        lines.append(f'kernelexp_accept_seconds{{quantile="{quantile}"}} {value:.6f}')
     lines += ["# TYPE kernelexp_evaluations_retried_total counter"]
     lines.append(f"kernelexp_evaluations_retried_total {totals['again']}")
     return "\n".join(lines) + "\n"

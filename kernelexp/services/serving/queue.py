@@ -76,8 +76,11 @@ class Queue:
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE
         self._threads = threading.local()
+        self._writer = threading.Lock()
+        """Threads wait for each other here: SQLite lets them sleep up to 100 ms between tries."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            self._database.execute("PRAGMA journal_mode=WAL")  # the file's, from here on
             with self._writing() as database:
                 database.executescript(_SCHEMA)
         except (OSError, sqlite3.Error) as error:
@@ -88,7 +91,8 @@ class Queue:
         """This thread's own."""
         if not hasattr(self._threads, "database"):
             database = sqlite3.connect(self._path, timeout=BUSY_S, isolation_level=None)
-            database.execute("PRAGMA journal_mode=WAL")
+            # What was committed outlives every process; the last of it not a loss of power.
+            database.execute("PRAGMA synchronous=NORMAL")
             self._threads.database = database
         connection: sqlite3.Connection = self._threads.database
         return connection
@@ -97,14 +101,15 @@ class Queue:
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """One transaction, which no other process writes in."""
         database = self._database
-        database.execute("BEGIN IMMEDIATE")
-        try:
-            yield database
-        except BaseException:
-            database.execute("ROLLBACK")
-            raise
-        if database.in_transaction:  # a script commits what was begun
-            database.execute("COMMIT")
+        with self._writer:
+            database.execute("BEGIN IMMEDIATE")
+            try:
+                yield database
+            except BaseException:
+                database.execute("ROLLBACK")
+                raise
+            if database.in_transaction:  # a script commits what was begun
+                database.execute("COMMIT")
 
     # Clients
 
