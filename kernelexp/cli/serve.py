@@ -15,8 +15,12 @@ def serve(
     queue: Annotated[
         Path, typer.Option("--queue", metavar="DIR", help="Where evaluations are kept.")
     ] = Path(".kernelexp/queue"),
-    host: Annotated[str, typer.Option("--host", metavar="ADDRESS")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535)] = 8000,
+    host: Annotated[
+        str, typer.Option("--host", metavar="ADDRESS", help="Where it listens.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", metavar="N", min=1, max=65535, help="Where it listens.")
+    ] = 8000,
     workers: Annotated[
         int, typer.Option("--workers", metavar="N", min=0, help="Processes that evaluate.")
     ] = 1,
