@@ -40,7 +40,7 @@ def change(before: ModelledTime, after: ModelledTime) -> ModelledChange:
 
 def _sentence(ratio: float, low: float, high: float, decided: bool) -> str:
     if not decided:
-        return f"too close for the model: {_percent(ratio)}, where ±{_spread():.0f}% is not seen"
+        return f"too close for the model: {_percent(ratio)}, within ±{_spread():.0f}%"
     direction = "faster" if ratio < 1 else "slower"
     least, most = sorted((abs(1 - low), abs(1 - high)))
     return f"{100 * least:.0f} to {100 * most:.0f}% {direction}; {trust(ratio)}"
@@ -59,7 +59,7 @@ def trust(ratio: float) -> str:
     error = next((each for each in reversed(ERRORS.by_distance) if _reaches(ratio, each)), None)
     if error is None:
         return "no measured pair is as near"
-    return f"ranked right {error.right} of {error.pairs} measured pairs at this distance"
+    return f"{error.right} of {error.pairs} pairs so far apart ranked right"
 
 
 def _reaches(ratio: float, error: Error) -> bool:

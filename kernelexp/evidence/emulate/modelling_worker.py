@@ -155,6 +155,7 @@ def _time(
 
     replayed = launch.replayed
     busy, total = replayed.busy.max(axis=0) / max(replayed.ends), replayed.reasons.sum()
+    executed = chosen.sizes if chosen.loops else chosen.sizes[-1:]
     smaller = chosen.whole not in chosen.loads
     return ModelledTime(
         chip=job.chip,
@@ -168,7 +169,7 @@ def _time(
             for name, x in zip(REASONS, replayed.reasons.sum(axis=0), strict=True)
         },
         lines=tuple(_lines(job, samples[-1].recording, replayed.reasons)),
-        followed=tuple(_spell(each) for each in chosen.sizes) if smaller else (),
+        followed=tuple(_spell(each) for each in executed) if smaller else (),
         warp_instructions=sum(each.recording.warp_instructions for each in samples),
     )
 
