@@ -41,6 +41,8 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     experiment: str
     kernel: str
     key: str
+    """Kernel, size, axes and code."""
+    arm: Arm
     microseconds: float
     clock_mhz: float
 
@@ -90,7 +92,7 @@ def records_of_device() -> list[Record]:
 def model(loaded: project.Project, runs: Sequence[Record]) -> dict[str, ModelledTime]:
     """By key of an arm."""
     session = Session(tools=toolchain.find(None, ROOT / build.CACHE))
-    wanted = {key(record, arm): (record, arm) for record in runs for _, arm in named(record)}
+    wanted = {each.key: (record, each.arm) for record in runs for each in measured(record)}
 
     def one(name: str) -> ModelledTime | str:
         record, arm = wanted[name]
@@ -112,7 +114,7 @@ def model(loaded: project.Project, runs: Sequence[Record]) -> dict[str, Modelled
 
 
 def _same_code(then: Arm, now: Arm) -> bool:
-    return bool(then.build and now.build and then.build.opcodes == now.build.opcodes)
+    return bool(then.build and now.build and then.build.resources == now.build.resources)
 
 
 def named(record: Record) -> Iterator[tuple[str, Arm]]:
@@ -124,28 +126,30 @@ def named(record: Record) -> Iterator[tuple[str, Arm]]:
 
 def key(record: Record, arm: Arm) -> str:
     axes = " ".join(f"{name}={value}" for name, value in sorted(arm.axes.items()))
-    return f"{arm.kernel} {record.size} {axes}"
+    code = arm.build.resources.sass_bytes if arm.build else 0
+    return f"{arm.kernel} {record.size} {axes} ({code} bytes)"
 
 
 def measured(record: Record) -> Iterator[Measured]:
     if record.estimate is None or record.measurement is None:
         return
     medians = {each.arm: each.median_us for each in record.estimate.times}
-    clock = statistics.median(
+    clocks = [
         state.sm_clock_mhz
         for worker in record.measurement.workers
         for block in worker.blocks
         for state in (block.before, block.after)
         if state is not None and state.sm_clock_mhz
-    )
+    ]
     for name, arm in named(record):
-        if name in medians:
+        if name in medians and clocks:
             yield Measured(
                 experiment=record.experiment,
                 kernel=record.kernel,
                 key=key(record, arm),
+                arm=arm,
                 microseconds=medians[name],
-                clock_mhz=clock,
+                clock_mhz=statistics.median(clocks),
             )
 
 

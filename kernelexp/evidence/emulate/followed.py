@@ -64,13 +64,12 @@ def choose(size: Size, whole: Load, enough: int, measure: Callable[[Size], Load]
             fewer = [
                 (each, now)
                 for each, now in smaller
-                if now.ctas == whole.ctas
-                and now.is_even
-                and TILES <= now.tiles_per_cta <= whole.tiles_per_cta / 2
+                if now.ctas == whole.ctas and TILES <= now.tiles_per_cta <= whole.tiles_per_cta / 2
             ]
-            twice = ((x, y) for x in fewer for y in fewer if y[1].tiles == 2 * x[1].tiles)
-            if pair := next(twice, None):
-                return _followed(*pair, whole, loops=True)
+            twice = [(x, y) for x in fewer for y in fewer if y[1].tiles == 2 * x[1].tiles]
+            even = [(x, y) for x, y in twice if x[1].is_even and y[1].is_even]
+            if twice:
+                return _followed(*(even or twice)[0], whole, loops=True)
     elif whole.ctas > 4 * enough:
         for smaller in _smaller(size, measure):
             fewer = [
