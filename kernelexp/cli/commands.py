@@ -22,7 +22,7 @@ GROUPS = {
         "new": "Add an experiment to experiments.yaml.",
         "adopt": "Add a kernel from a CUDA source, PTX or a cubin.",
         "run": "Run experiments: build, emulate, time, judge, record.",
-        "time": "Time variants, or a source of your own, now.",
+        "time": "Time variants against each other, or your own source.",
         "sweep": "Race all combinations of axes for the fastest.",
         "log": "Print the log: history and experiments with verdicts.",
         "show": "Show the project, an experiment, a run, a profile.",
@@ -45,7 +45,7 @@ GROUPS = {
     },
     "This machine": {
         "doctor": "Check tools, versions and capabilities.",
-        "calibrate": "Measure how often runs here are wrong, and what they miss.",
+        "calibrate": "Measure this machine's false verdicts and detection limit.",
     },
     "For programs": {
         "evaluate": "Judge a solution of KernelBench, GPU MODE and others.",

@@ -170,9 +170,9 @@ def inspect(
 
     Of several variants, or an experiment, only differences from the first are shown.
 
-    With --lines, what each source line costs: counters are from an execution on the CPU, of SASS
-    where it is covered; stalls are from the variant's latest profile. With --build, a table of
-    builds; exit code 3 if a variant does not build or is IMPOSSIBLE.
+    With --lines, show what each source line costs: counters come from an execution on the CPU, of
+    SASS where it is covered, and stalls from the variant's latest profile. With --build, only print
+    a table of builds, and exit with 3 if a variant does not build or is IMPOSSIBLE.
 
     With --modelled, a time that nobody measured: the CTAs of one SM are executed, and replayed
     against the units of an H200. Compared with the first variant, it is a ratio with an interval,
@@ -296,18 +296,19 @@ def _require_conditions(texts: Sequence[str], several: bool) -> None:
 
 
 def _judge(
-    found: Sequence[Inspection], texts: Sequence[str]
+    inspections: Sequence[Inspection], texts: Sequence[str]
 ) -> list[tuple[str, JudgedInstructions]]:
     """Numbers are judged of every variant, changes of all but the first, by their labels."""
     from kernelexp.facts import condition
     from kernelexp.judge.instructions import instruction_expectations
 
-    built = [inspection for inspection in found if inspection.arm.build]
+    built = [inspection for inspection in inspections if inspection.arm.build]
     judged = []
-    for number, each in enumerate(built):
+    for number, inspection in enumerate(built):
         before = built[0].counts() if number else None
         own = [text for text in texts if number or condition.parse(text).expectation.of == "value"]
         judged += [
-            (each.label, one) for one in instruction_expectations(each.counts(), own, before)
+            (inspection.label, one)
+            for one in instruction_expectations(inspection.counts(), own, before)
         ]
     return judged

@@ -85,13 +85,12 @@ def _of_grid(case: Case) -> str:
 def _of_limit(case: Case, known: Sequence[Use], whose: str) -> str:
     near = nearest(known)
     if near is None or near.percent is None:
-        return _of_floors(known)
-    at_least = "" if near.kind == "profiled" else "at least "
-    share = f"{at_least}{near.percent:.1f}%"
+        return _of_floors(case, known)
+    share = _share(near)
     if near.percent >= BOUND:
-        return f"{whose} is bound by {_spell(near)}: {share} of its peak."
+        return f"{whose} is bound by {_spell(near)}: of its peak {share}."
     if near.percent >= NEAR:
-        return f"{whose} is nearest to {_spell(near)}, {share} of its peak, which likely limits it."
+        return f"{whose} is nearest to {_spell(near)}, which likely limits it: of its peak {share}."
     waits = _waits(case.arm)
     what = f": its warps wait most for {waits}" if waits else ", or a limit that is not known"
     return (
@@ -100,12 +99,23 @@ def _of_limit(case: Case, known: Sequence[Use], whose: str) -> str:
     )
 
 
-def _of_floors(known: Sequence[Use]) -> str:
+def _share(use: Use) -> str:
+    """With how far it can be trusted: scaled counts are those of a full problem whose tiles do what
+    they do at the small sizes."""
+    percent = f"{use.percent:.1f}%"
+    if use.kind == "profiled":
+        return percent
+    return f"{percent} by scaled counts" if use.kind == "emulated" else f"at least {percent}"
+
+
+def _of_floors(case: Case, known: Sequence[Use]) -> str:
     longest = max(known, key=lambda use: use.floor_ms or 0.0, default=None)
     if longest is None or longest.floor_ms is None:
         return "No use of a limit is known: it needs a time, or a profile."
+    timed = case.arm.measured
+    what = f"Timed at size '{timed.size}' only" if timed and timed.time_us else "Not timed"
     return (
-        f"Not timed: of what is known it needs {_spell(longest)} for longest, "
+        f"{what}: of what is known it needs {_spell(longest)} for longest, "
         f"{longest.floor_ms:.3g} ms at least."
     )
 
@@ -130,11 +140,13 @@ _MEANT = {
 def _waits(arm: Arm) -> str:
     """The two largest stalls, in words."""
     most = list(waits(arm).items())[:2]
-    return " and ".join(f"{_MEANT.get(key, key)}, {value:.1f}%" for key, value in most if value)
+    return " and ".join(
+        f"{_MEANT.get(key, key)}, {value:.1f}% of the warp slots" for key, value in most if value
+    )
 
 
 def _of_power(case: Case) -> str:
-    if not case.power_capped or case.chip is None or not case.clock_hz:
+    if not case.time_s or not case.power_capped or case.chip is None or not case.clock_hz:
         return ""
     return (
         f"Power holds its clock at {case.clock_hz / 1e6:,.0f} of "

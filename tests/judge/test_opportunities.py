@@ -61,7 +61,8 @@ def with_figures(case: Case, **changes: float) -> Case:
 def test_planted_bank_conflicts_are_found_with_their_line_and_their_cost() -> None:
     found = only(rules.bank_conflicts, transpose())
     assert found.issue == (
-        "shared loads: 32.0-way bank conflicts, 94% of the shared-memory wavefronts (PTX)"
+        "shared loads: 32.0-way bank conflicts, 94% of the shared-memory wavefronts (PTX), 97% of "
+        "those of loads"
     )
     assert found.line == "variants/transpose/transpose.cu:59"
     # Device memory becomes as busy as the L1 data pipe was; T1 gained 55%.
@@ -206,7 +207,7 @@ def test_few_active_threads_are_found() -> None:
 def test_barriers_matter_with_one_cta_per_sm() -> None:
     many = {"ptx__inst_executed_barrier": 13_200 * 24}
     found = only(rules.barriers, plain_gemm(counters=many))
-    assert found.issue.startswith("2 CTA barriers per tile and warp with one CTA per SM")
+    assert found.issue.startswith("2 CTA barriers per tile and warp, 2 per CTA, with 1 CTA per SM")
     assert found.percent is None
     assert list(rules.barriers(gemm(counters=many))) == []  # warps with roles
     assert list(rules.barriers(transpose(counters={"ptx__inst_executed_barrier": 48}))) == []

@@ -22,12 +22,13 @@ from kernelexp.project.sections import NAMES, builtin
 from kernelexp.project.sections.evaluate import evaluate
 from kernelexp.project.sections.given import Run
 from kernelexp.report import export, outputs
-from kernelexp.report.charts import heat, history, pairs, roofline, stalls
+from kernelexp.report.charts import candidates, heat, history, pairs, roofline, stalls
 from kernelexp.report.charts.chart import Bars, Plot
 from kernelexp.report.log import listing, log
 from kernelexp.report.runs import page
 from kernelexp.report.runs import sweep as sweep_report
-from kernelexp.report.site import code, diffs, index
+from kernelexp.report.site import answer, code, diffs, index
+from kernelexp.report.site.overview import overview
 from kernelexp.report.site.rendering import render
 from kernelexp.report.site.texts import Texts, page_of, split
 from kernelexp.report.variants import profiles as profile_report
@@ -95,17 +96,24 @@ class ProjectSite:
     def _page(self, template: str, root: str, title: str, **values: Any) -> bytes:
         return render(template, self._live, root=root, title=title, **values)
 
+    @property
+    def _title(self) -> str:
+        """Named by the project's folder, which is what a tab among others shows."""
+        return f"{self._project.root.name}: kernel experiments"
+
     def _index(self) -> bytes:
         values = msgspec.to_builtins(export.to_values(self.logs))
+        rows = list(index.rows(values))
         return self._page(
             INDEX,
             "",
-            "Kernel experiments",
+            self._title,
             logs=self.logs,
             plots=list(history.plots(self.logs)),
             rooflines=[(name, list(plots)) for name, plots in self._rooflines() if plots],
-            rows=list(index.rows(values)),
-            headers=index.NUMBERS,
+            overview=overview(self.logs, self._latest_profile),
+            rows=rows,
+            headers=index.used(rows),
             sweeps=[(sweep, sweep_report.fastest(sweep)) for sweep in self._sweeps.values()],
             profiles=list(reversed(self._profiles.values())),
         )
@@ -149,6 +157,7 @@ class ProjectSite:
         }
         profiled = self._profiles_of(name)
         before, after = self._neighbours[name]
+        known = {each.name: each.profile for each in profiled if not each.changed}
         return self._page(
             "experiment.html",
             "../",
@@ -158,8 +167,15 @@ class ProjectSite:
             before=before,
             after=after,
             earlier=max(0, standings.records - len(found)),
+            answers=list(answer.answers(name, standings)),
+            candidates=candidates.plot(name, standings),
+            limits=answer.limits(standings, known),
+            experiment=standings.experiment,
             document=list(listing.experiment(name, standings, found, every=True)),
-            runs=[self._run(each, changed[run], profiled) for run, each in runs.items()],
+            runs=[
+                self._run(each, standings.experiment.hypothesis, changed[run], profiled)
+                for run, each in runs.items()
+            ],
             profiles=profiled,
             mentioned=list(profile_report.mentioned(profiled)),
             stalls=_stalls(profiled),
@@ -171,7 +187,11 @@ class ProjectSite:
         return roofline.plots(named, self._measured)[0]
 
     def _run(
-        self, record: Record, changed: list[str], profiled: tuple[StandingProfile, ...]
+        self,
+        record: Record,
+        hypothesis: str,
+        changed: list[str],
+        profiled: tuple[StandingProfile, ...],
     ) -> dict[str, Any]:
         """What the page of an experiment shows of one of its records."""
         own = {
@@ -183,6 +203,7 @@ class ProjectSite:
         self._linked.update({excerpt.digest: None for excerpt in excerpts if excerpt.digest})
         return {
             "record": record,
+            "edited": record.hypothesis.split() != hypothesis.split(),
             "document": list(page.render(record))[1:],
             "plots": list(pairs.plots(record)),
             "excerpts": excerpts,

@@ -12,7 +12,7 @@ from kernelexp.dossier.dossiers import Dossier
 from kernelexp.dossier.standing import Standing
 from kernelexp.facts import metrics, widths
 from kernelexp.judge import bottleneck, samebuild
-from kernelexp.judge.bounds import Use, nearest, uses_of_both
+from kernelexp.judge.bounds import Use, nearest, uses, uses_of_both
 from kernelexp.judge.causes import Cause, Differing, Told, differing
 from kernelexp.judge.expectations import Judged, judge
 from kernelexp.judge.explanation import Question, moved, questions, slowdown
@@ -36,6 +36,7 @@ from kernelexp.report.variants import bounds, expectations
 _WITH_IT = 3
 _WAITS = 5
 _FACTOR = 9.0
+_LEAST = 0.1
 T = TypeVar("T")
 
 
@@ -164,9 +165,9 @@ def render(found: Explanation) -> Iterator[Block]:
 
 def conclusions(found: Explanation) -> Iterator[str]:
     """What either arm is bound by, the sentence that an expert would begin with."""
-    one, other = found.uses
-    yield moved(one, other)
-    yield bottleneck.conclude(found.candidate.case, other, "The candidate")
+    yield moved(*found.uses)
+    case = found.candidate.case
+    yield bottleneck.conclude(case, uses(case), "The candidate")
 
 
 def _sides(found: Explanation) -> tuple[tuple[str, Dossier], ...]:
@@ -239,7 +240,8 @@ def _differences(differing: Differing) -> Iterator[Block]:
     yield Items(tuple(map(_with_it, causes)))
     if any(cause.leader.explains is not None for cause in causes):
         yield paragraph(
-            "Explains: the time that the chip needs for the change, of the baseline's, at most.",
+            "Explains: the time that the chip needs for the change, at most, in percent of "
+            f"{differing.of}.",
             style="dim",
         )
     yield from _waits(differing.waits)
@@ -271,7 +273,9 @@ def _change(told: Told) -> str:
 
 def _explains(cause: Cause) -> str:
     share = cause.leader.explains
-    return "" if share is None or cause.noise else f"{share:+.1f}%"
+    if share is None or cause.noise:
+        return ""
+    return f"{share:+.1f}%" if abs(share) >= _LEAST else f"< {_LEAST}%"
 
 
 def _waits(waits: Sequence[Told]) -> Iterator[Block]:
