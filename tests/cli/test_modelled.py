@@ -32,7 +32,7 @@ def test_a_modelled_time_says_that_it_is_none_that_was_measured(kx: Kx) -> None:
     result = kx("inspect", CONFLICTS, "--modelled", "--top", "2")
     words = " ".join(result.stdout.split())
     assert "not measured" in words
-    assert "off by" in words
+    assert "was off by" in words
     assert "Extrapolated from size" in words
     assert max(map(len, result.stdout.splitlines())) <= 80
 

@@ -83,7 +83,7 @@ def _worth(found: Sequence[Modelled]) -> str:
     chips = ", ".join(dict.fromkeys(each.chip for each in known)) or "no chip"
     return (
         f"Modelled for {chips} at size {found[0].time.size}; not measured. On "
-        f"{ERRORS.variants} measured variants of an {ERRORS.device}, modelled times were off by "
+        f"{ERRORS.times} times measured on an {ERRORS.device}, the model was off by "
         f"{ERRORS.mean:.0%} on average.{smaller}"
     )
 
