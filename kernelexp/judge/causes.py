@@ -29,6 +29,9 @@ EXPLAINS = 0.1
 POINTS = 0.1
 """Points of the warp slots below which a stall has not changed."""
 
+READY = ("selected", "not selected")
+"""Of what warps do, what is no waiting."""
+
 _POLLS = "how often a wait looks again depends on timing, not on the code"
 _ARBITRATION = "arbitration: no wavefront is beyond what the addresses need"
 # What it is called, and which figures are of it, by the beginnings of their names.
@@ -144,8 +147,9 @@ def differing(before: Case, after: Case, slower: float | None) -> Differing:
     for each in found:
         by_cause.setdefault(_cause_of(each), []).append(pair.told(each))
     causes = [
-        Cause(name=name, told=_once(told), noise=pair.noise(name, told))
+        Cause(name=_named(name, noise), told=_once(told), noise=noise)
         for name, told in by_cause.items()
+        for noise in (pair.noise(name, told),)
     ]
     shown = [cause for cause in causes if _is_told(cause)]
     shown.sort(
@@ -165,6 +169,11 @@ def _is_minor(name: str, label: str) -> bool:
 def _cause_of(each: Difference) -> str:
     name = each.metric.name.removeprefix(counters.PTX)
     return next((cause for cause, pattern in _NAMED if pattern.match(name)), counters.OTHER)
+
+
+def _named(cause: str, noise: str) -> str:
+    """Branches of a kernel that polls nothing are no polling."""
+    return "branches" if cause == "polling" and not noise else cause
 
 
 def _rank(told: Told) -> tuple[float, bool, float]:

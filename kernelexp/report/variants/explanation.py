@@ -15,7 +15,7 @@ from kernelexp.judge import bottleneck, samebuild
 from kernelexp.judge.bounds import Use, nearest, uses, uses_of_both
 from kernelexp.judge.causes import Cause, Differing, Told, differing
 from kernelexp.judge.expectations import Judged, judge
-from kernelexp.judge.explanation import Question, moved, questions, slowdown
+from kernelexp.judge.explanation import Question, lost, moved, questions, slowdown
 from kernelexp.model.arm import Verdict
 from kernelexp.model.axes import AxisValue, spell_point
 from kernelexp.model.experiment import Experiment
@@ -165,9 +165,13 @@ def render(found: Explanation) -> Iterator[Block]:
 
 def conclusions(found: Explanation) -> Iterator[str]:
     """What either arm is bound by, the sentence that an expert would begin with."""
+    arms = found.baseline.case.arm, found.candidate.case.arm
     yield moved(*found.uses)
+    words = lost(*found.uses, slowdown(*arms), found.differing.waits)
+    if words:
+        yield words
     case = found.candidate.case
-    yield bottleneck.conclude(case, uses(case), "The candidate")
+    yield bottleneck.conclude(case, uses(case), "The candidate", is_held=not words)
 
 
 def _sides(found: Explanation) -> tuple[tuple[str, Dossier], ...]:
@@ -238,7 +242,7 @@ def _differences(differing: Differing) -> Iterator[Block]:
         header = ("", "differs most", "baseline", "candidate", "change", "explains")
         yield table(header, rows, numbers=(0, 2, 3, 4, 5))
     yield Items(tuple(map(_with_it, causes)))
-    if any(cause.leader.explains is not None for cause in causes):
+    if any(_explains(cause) for cause in causes):
         yield paragraph(
             "Explains: the time that the chip needs for the change, at most, in percent of "
             f"{differing.of}.",
