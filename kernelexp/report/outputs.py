@@ -41,6 +41,7 @@ VERSIONS = {
     "sections": 1,
     "opportunities": 1,
     "lines": 1,
+    "modelled": 1,
     "inspect": 1,
     "verdict": 1,
     "check": 1,
@@ -117,7 +118,13 @@ def types() -> dict[str, Any]:
     from kernelexp.report.compared import audit, comparison, differences
     from kernelexp.report.log import decisions, listing
     from kernelexp.report.runs import ran, swept
-    from kernelexp.report.variants import explanation, inspected, lines_values, opportunities
+    from kernelexp.report.variants import (
+        explanation,
+        inspected,
+        lines_values,
+        modelled,
+        opportunities,
+    )
     from kernelexp.services import again, doctor, evaluation
     from kernelexp.services.calibration import Calibrated
     from kernelexp.services.check import gates
@@ -153,6 +160,7 @@ def types() -> dict[str, Any]:
         "sections": list[SectionReading],
         "opportunities": opportunities.Offered,
         "lines": list[lines_values.CostedVariant],
+        "modelled": list[modelled.ModelledVariant],
         "inspect": inspected.Inspected,
         "verdict": again.Rejudged,
         "check": list[gates.GateFinding],

@@ -122,13 +122,13 @@ def _emulate(module: Module, job: EmulationJob, watch: Watch) -> Emulated:
     with watch.stage(job.problem_limit):
         problem = load(Path(job.root), job.kernel)
         case = _prepare(problem, job)
-    arrays = {name: _numpy(tensor.clone()) for name, tensor in case.given.items()}
+    arrays = {name: as_numpy(tensor.clone()) for name, tensor in case.given.items()}
     written = {**case.outputs, **case.workspaces}
-    arrays |= {name: _numpy(tensor) for name, tensor in written.items()}
+    arrays |= {name: as_numpy(tensor) for name, tensor in written.items()}
     with watch.stage(job.emulation_limit), _nothing_old_collected():
         compared = _compare(module, problem, case, arrays, job.schedules)
     changed = [
-        name for name, tensor in case.given.items() if (arrays[name] != _numpy(tensor)).any()
+        name for name, tensor in case.given.items() if (arrays[name] != as_numpy(tensor)).any()
     ]
     with watch.stage(job.problem_limit):
         chunks = problem.reference(case.inputs, case.size)
@@ -244,7 +244,7 @@ def _prepare(problem: Problem, job: EmulationJob) -> _Case:
     )
 
 
-def _numpy(tensor: torch.Tensor) -> Any:
+def as_numpy(tensor: torch.Tensor) -> Any:
     """The tensor's own memory as a NumPy array of unsigned integers of the same width."""
     import torch
 
@@ -255,7 +255,7 @@ def _numpy(tensor: torch.Tensor) -> Any:
 
 def _digests(outputs: Tensors) -> dict[str, str]:
     return {
-        name: hashlib.sha256(_numpy(output).tobytes()).hexdigest()[:DIGITS]
+        name: hashlib.sha256(as_numpy(output).tobytes()).hexdigest()[:DIGITS]
         for name, output in outputs.items()
     }
 
