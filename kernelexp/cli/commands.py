@@ -49,6 +49,8 @@ GROUPS = {
     },
     "For programs": {
         "evaluate": "Judge a solution of KernelBench, GPU MODE and others.",
+        "serve": "Serve evaluations over HTTP.",
+        "worker": "Take evaluations from a queue.",
         "mcp": "Serve commands to other programs as MCP tools.",
         "schema": "Print the JSON Schema of experiments.yaml or of --json.",
     },

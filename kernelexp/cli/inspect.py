@@ -11,7 +11,7 @@ from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_variants, refuse_two_forms
 from kernelexp.cli.console import output, print_message
-from kernelexp.cli.modes import refuse_all_but, refuse_other_modes
+from kernelexp.cli.modes import refuse_other_modes
 from kernelexp.cli.options import (
     HERE,
     ISA_HELP,
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 TOP = 10
 
 
-WITHOUT_OTHERS = "Without --build or --lines"
+WITHOUT_OTHERS = "Without --build, --lines, --memory or --modelled"
 WITHOUT_BUILD = "Without --build"
 WITH_BUILD = "With --build"
 WITH_LINES = "With --lines"
-_MEMORY = (*("variants", "set_", "top", "size", "json", "markdown", "limit", "nvcc", "project"),)
+WITH_SIZE = "With --lines, --memory or --modelled"
 
 
 @app.command()
@@ -63,6 +63,13 @@ def inspect(
             "--memory",
             help="Draw which lanes of a warp touch which banks or sectors, where that costs more "
             "than it needs.",
+        ),
+    ] = False,
+    as_modelled: Annotated[
+        bool,
+        typer.Option(
+            "--modelled",
+            help="Model each variant's time, and where its cycles go, without a GPU.",
         ),
     ] = False,
     expect: Annotated[
@@ -121,14 +128,15 @@ def inspect(
         ),
     ] = None,
     size: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--size",
             metavar="NAME",
-            rich_help_panel=WITH_LINES,
-            help="Which size of problem.py to execute.",
+            rich_help_panel=WITH_SIZE,
+            help="Which size of problem.py: emulated where lines are counted, full where a time is "
+            "modelled.",
         ),
-    ] = "emulated",
+    ] = None,
     isa: Annotated[
         str, typer.Option("--isa", metavar="ISA", rich_help_panel=WITH_LINES, help=ISA_HELP)
     ] = "both",
@@ -174,16 +182,27 @@ def inspect(
     SASS where it is covered, and stalls from the variant's latest profile. With --build, only print
     a table of builds, and exit with 3 if a variant does not build or is IMPOSSIBLE.
 
+    With --modelled, a time that nobody measured: the CTAs of one SM are executed, and replayed
+    against the units of an H200. Compared with the first variant, it is a ratio with an interval,
+    or "too close for the model".
+
     For example:
         kernelexp inspect flash_attention@sm_89:phase=3,block_m=32
         kernelexp inspect F3 --expect 'BAR.SYNC in loops <= 2'
         kernelexp inspect F3 --build
         kernelexp inspect transpose@sm_90a:layout=plain --lines --by conflicts
         kernelexp inspect transpose@sm_90a:layout=plain --memory
+        kernelexp inspect T1 --modelled
     """
     refuse_two_forms(json, markdown)
-    if as_build + as_lines + as_memory > 1:
-        raise UsageError("--build, --lines and --memory do not go together: choose one.")
+    modes = {
+        "--build": as_build,
+        "--lines": as_lines,
+        "--memory": as_memory,
+        "--modelled": as_modelled,
+    }
+    if len(named := [name for name, given in modes.items() if given]) > 1:
+        raise UsageError(f"{' and '.join(named)} do not go together: choose one.")
     if as_build:
         from kernelexp.cli import build
 
@@ -205,10 +224,8 @@ def inspect(
             markdown=markdown,
         )
         return
-    executing = as_lines or as_memory
-    refuse_other_modes(ctx, WITHOUT_BUILD, WITH_LINES if executing else WITHOUT_OTHERS)
-    if as_memory:
-        refuse_all_but(ctx, "--memory", "as_memory", *_MEMORY)
+    own = {as_lines: (WITH_LINES, WITH_SIZE), as_memory or as_modelled: (WITH_SIZE,)}.get(True)
+    refuse_other_modes(ctx, WITHOUT_BUILD, *(own or (WITHOUT_OTHERS,)))
     if not variants:
         raise UsageError("name the variants to look at (kernelexp show lists kernels and axes).")
     loaded = common.load(project)
@@ -216,7 +233,16 @@ def inspect(
     if as_memory:
         from kernelexp.cli import memory
 
-        memory.show(loaded, wanted, nvcc, limit, top=top, size=size, json=json, markdown=markdown)
+        memory.show(
+            loaded,
+            wanted,
+            nvcc,
+            limit,
+            top=top,
+            size=size or "emulated",
+            json=json,
+            markdown=markdown,
+        )
         return
     if as_lines:
         from kernelexp.cli import lines
@@ -230,8 +256,22 @@ def inspect(
             top=top,
             role=role,
             sass=sass,
-            size=size,
+            size=size or "emulated",
             isa=isa,
+            json=json,
+            markdown=markdown,
+        )
+        return
+    if as_modelled:
+        from kernelexp.cli import modelled
+
+        modelled.show(
+            loaded,
+            wanted,
+            nvcc,
+            limit,
+            top=top,
+            size=size or "full",
             json=json,
             markdown=markdown,
         )

@@ -42,6 +42,7 @@ VERSIONS = {
     "opportunities": 1,
     "lines": 1,
     "memory": 1,
+    "modelled": 1,
     "inspect": 1,
     "verdict": 1,
     "check": 1,
@@ -123,6 +124,7 @@ def types() -> dict[str, Any]:
         inspected,
         lines_values,
         memory_picture,
+        modelled,
         opportunities,
     )
     from kernelexp.services import again, doctor, evaluation
@@ -161,6 +163,7 @@ def types() -> dict[str, Any]:
         "opportunities": opportunities.Offered,
         "lines": list[lines_values.CostedVariant],
         "memory": list[memory_picture.PicturedVariant],
+        "modelled": list[modelled.ModelledVariant],
         "inspect": inspected.Inspected,
         "verdict": again.Rejudged,
         "check": list[gates.GateFinding],
