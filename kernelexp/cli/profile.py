@@ -24,10 +24,11 @@ from kernelexp.cli.options import (
     SetOption,
     VariantsArgument,
 )
-from kernelexp.model.errors import UsageError
+from kernelexp.model.errors import KernelexpError, UsageError
 
 if TYPE_CHECKING:
     from kernelexp.evidence.profile.ncu import Ncu
+    from kernelexp.model.arm import BuildEvidence
     from kernelexp.model.variant import Variant
     from kernelexp.project import Project
     from kernelexp.services.profiling import Profiling
@@ -139,8 +140,7 @@ def profile(
         files = [*import_, *map(Path, variants or [])]
         placed = _placed(loaded, variant, candidate, set_)
         imported = imports.read(files, kernel, launch, ncu)
-        with common.session(loaded, nvcc, limit) as session:
-            build = profiling.build_of(loaded, placed, session)
+        build = _build(loaded, placed, nvcc, limit)
         _print([profiling.keep(loaded, placed, imported, build)], json, markdown)
         return
     refuse_other_modes(ctx)
@@ -166,6 +166,19 @@ def profile(
         print_message(f"error: {fault}")
     _print(done, json, markdown)
     raise typer.Exit(profiling.exit_code(done))
+
+
+def _build(
+    loaded: Project, placed: Variant, nvcc: str | None, limit: list[str] | None
+) -> BuildEvidence | None:
+    """What an imported launch is held against: made now, or as recorded where there is no nvcc."""
+    from kernelexp.services import profiling
+
+    try:
+        with common.session(loaded, nvcc, limit) as session:
+            return profiling.build_of(loaded, placed, session)
+    except KernelexpError:
+        return profiling.recorded_build(loaded, placed)
 
 
 def _counters(

@@ -41,6 +41,8 @@ VERSIONS = {
     "sections": 1,
     "opportunities": 1,
     "lines": 1,
+    "memory": 1,
+    "modelled": 1,
     "inspect": 1,
     "verdict": 1,
     "check": 1,
@@ -117,7 +119,14 @@ def types() -> dict[str, Any]:
     from kernelexp.report.compared import audit, comparison, differences
     from kernelexp.report.log import decisions, listing
     from kernelexp.report.runs import ran, swept
-    from kernelexp.report.variants import explanation, inspected, lines_values, opportunities
+    from kernelexp.report.variants import (
+        explanation,
+        inspected,
+        lines_values,
+        memory_picture,
+        modelled,
+        opportunities,
+    )
     from kernelexp.services import again, doctor, evaluation
     from kernelexp.services.calibration import Calibrated
     from kernelexp.services.check import gates
@@ -153,6 +162,8 @@ def types() -> dict[str, Any]:
         "sections": list[SectionReading],
         "opportunities": opportunities.Offered,
         "lines": list[lines_values.CostedVariant],
+        "memory": list[memory_picture.PicturedVariant],
+        "modelled": list[modelled.ModelledVariant],
         "inspect": inspected.Inspected,
         "verdict": again.Rejudged,
         "check": list[gates.GateFinding],

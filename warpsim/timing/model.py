@@ -40,7 +40,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
 
     recording: Recording
     placement: Placement
-    tiles: int = 1
+    tiles: float = 1
     """Of the busiest CTA, where what a CTA does grows with the problem."""
 
 
@@ -49,7 +49,7 @@ class WholeLaunch(msgspec.Struct, frozen=True, kw_only=True):
 
     placement: Placement
     array_bytes: Mapping[str, int]
-    tiles: int = 1
+    tiles: float = 1
 
 
 class ModelledLaunch(msgspec.Struct, frozen=True, kw_only=True):
