@@ -9,7 +9,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kernelexp.api.bench import do_bench
     from kernelexp.model.problem import (
         Array,
         Axes,

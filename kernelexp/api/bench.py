@@ -50,7 +50,7 @@ def median_interval(samples: Sequence[float]) -> tuple[float, float]:
 def _outer(count: int) -> int:
     """How many samples on each side the interval leaves out."""
     if count > MANY:  # the binomial distribution is normal there
-        return math.floor(count / 2 - 0.98 * count**0.5) - 1
+        return int(count / 2 - 0.98 * math.sqrt(count)) - 1
     rank, tail = 0, 1
     while rank < count // 2 and tail / 2**count <= (1 - CONFIDENCE) / 2:
         rank += 1
