@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 TOP = 10
 
 
-WITHOUT_OTHERS = "Without --build, --lines or --modelled"
+WITHOUT_OTHERS = "Without --build, --lines, --memory or --modelled"
 WITHOUT_BUILD = "Without --build"
 WITH_BUILD = "With --build"
 WITH_LINES = "With --lines"
-WITH_SIZE = "With --lines or --modelled"
+WITH_SIZE = "With --lines, --memory or --modelled"
 
 
 @app.command()
@@ -56,6 +56,14 @@ def inspect(
     ] = False,
     as_lines: Annotated[
         bool, typer.Option("--lines", help="Show what each source line and each warp role costs.")
+    ] = False,
+    as_memory: Annotated[
+        bool,
+        typer.Option(
+            "--memory",
+            help="Draw which lanes of a warp touch which banks or sectors, where that costs more "
+            "than it needs.",
+        ),
     ] = False,
     as_modelled: Annotated[
         bool,
@@ -183,10 +191,16 @@ def inspect(
         kernelexp inspect F3 --expect 'BAR.SYNC in loops <= 2'
         kernelexp inspect F3 --build
         kernelexp inspect transpose@sm_90a:layout=plain --lines --by conflicts
+        kernelexp inspect transpose@sm_90a:layout=plain --memory
         kernelexp inspect T1 --modelled
     """
     refuse_two_forms(json, markdown)
-    modes = {"--build": as_build, "--lines": as_lines, "--modelled": as_modelled}
+    modes = {
+        "--build": as_build,
+        "--lines": as_lines,
+        "--memory": as_memory,
+        "--modelled": as_modelled,
+    }
     if len(named := [name for name, given in modes.items() if given]) > 1:
         raise UsageError(f"{' and '.join(named)} do not go together: choose one.")
     if as_build:
@@ -210,12 +224,26 @@ def inspect(
             markdown=markdown,
         )
         return
-    own = {as_lines: (WITH_LINES, WITH_SIZE), as_modelled: (WITH_SIZE,)}.get(True)
+    own = {as_lines: (WITH_LINES, WITH_SIZE), as_memory or as_modelled: (WITH_SIZE,)}.get(True)
     refuse_other_modes(ctx, WITHOUT_BUILD, *(own or (WITHOUT_OTHERS,)))
     if not variants:
         raise UsageError("name the variants to look at (kernelexp show lists kernels and axes).")
     loaded = common.load(project)
     wanted = parse_variants(loaded, variants, set_)
+    if as_memory:
+        from kernelexp.cli import memory
+
+        memory.show(
+            loaded,
+            wanted,
+            nvcc,
+            limit,
+            top=top,
+            size=size or "emulated",
+            json=json,
+            markdown=markdown,
+        )
+        return
     if as_lines:
         from kernelexp.cli import lines
 

@@ -41,6 +41,7 @@ VERSIONS = {
     "sections": 1,
     "opportunities": 1,
     "lines": 1,
+    "memory": 1,
     "modelled": 1,
     "inspect": 1,
     "verdict": 1,
@@ -122,6 +123,7 @@ def types() -> dict[str, Any]:
         explanation,
         inspected,
         lines_values,
+        memory_picture,
         modelled,
         opportunities,
     )
@@ -160,6 +162,7 @@ def types() -> dict[str, Any]:
         "sections": list[SectionReading],
         "opportunities": opportunities.Offered,
         "lines": list[lines_values.CostedVariant],
+        "memory": list[memory_picture.PicturedVariant],
         "modelled": list[modelled.ModelledVariant],
         "inspect": inspected.Inspected,
         "verdict": again.Rejudged,

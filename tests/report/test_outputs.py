@@ -41,6 +41,7 @@ OF_VARIANTS = {
     "opportunities": ("opportunities", "scale", "--json"),
     "inspect": ("inspect", "S1", "--emulate", "--expect", "STL == 0", "--json"),
     "lines": ("lines", "scale", "--sass", "--json"),
+    "memory": ("inspect", "scale", "--memory", "--json"),
     "sweep-plan": ("sweep", "scale", "width=*", "order=*", "--dry-run", "--json"),
     "sweep": SWEEP,
     "profile": (*("profile", "--import", str(PAGE), "--variant", "S1", "--launch", "1", "--json"),),

@@ -107,7 +107,7 @@ def emulate(job: EmulationJob, watch: Watch) -> Emulated:
         with contextlib.suppress(OSError):  # a folder that forbids execution: NumPy will do
             emulator.load_compiled(Path(job.native))
     try:
-        found = _emulate(_load(job), job, watch)
+        found = _emulate(load_code(job), job, watch)
         return msgspec.structs.replace(found, used=reads.used(Path(job.root), job.kernel))
     except emulator.REFUSALS as fault:
         isa: Isa = "sass" if job.cubin else "ptx"
@@ -121,7 +121,7 @@ def _emulate(module: Module, job: EmulationJob, watch: Watch) -> Emulated:
     torch.set_num_threads(1)
     with watch.stage(job.problem_limit):
         problem = load(Path(job.root), job.kernel)
-        case = _prepare(problem, job)
+        case = prepare_case(problem, job)
     arrays = {name: as_numpy(tensor.clone()) for name, tensor in case.given.items()}
     written = {**case.outputs, **case.workspaces}
     arrays |= {name: as_numpy(tensor) for name, tensor in written.items()}
@@ -158,7 +158,7 @@ def _nothing_old_collected() -> Iterator[None]:
 def _compare(
     module: Module,
     problem: Problem,
-    case: _Case,
+    case: EmulationCase,
     arrays: dict[str, Any],
     schedules: Sequence[Schedule],
 ) -> Comparison:
@@ -185,7 +185,7 @@ def _of_sass(evidence: EmulatedEvidence, compared: Comparison) -> EmulatedEviden
     return msgspec.structs.replace(evidence, isa="sass", opcodes=opcodes)
 
 
-def _load(job: EmulationJob) -> Module:
+def load_code(job: EmulationJob) -> Module:
     """The code of a variant: its PTX, or the SASS that ptxas made of it."""
     import warpsim as emulator
 
@@ -201,7 +201,7 @@ def _load(job: EmulationJob) -> Module:
     return emulator.load_cubin(path.read_bytes(), listing, sources)
 
 
-class _Case(msgspec.Struct, frozen=True, kw_only=True):
+class EmulationCase(msgspec.Struct, frozen=True, kw_only=True):
     """What problem.py makes for one emulation."""
 
     size_name: str
@@ -219,7 +219,7 @@ class _Case(msgspec.Struct, frozen=True, kw_only=True):
     doubts: tuple[str, ...]
 
 
-def _prepare(problem: Problem, job: EmulationJob) -> _Case:
+def prepare_case(problem: Problem, job: EmulationJob) -> EmulationCase:
     require_size(job.kernel, problem.sizes, job.size)
     size = problem.sizes[job.size]
     inputs, others = tensors.draw_inputs(problem, size, job.seed, "cpu")
@@ -230,7 +230,7 @@ def _prepare(problem: Problem, job: EmulationJob) -> _Case:
     written = {**outputs, **workspaces}
     tolerance = problem.tolerance(size, job.arch, job.axes)
     launches = problem.launches(job.axes, size, job.exports)
-    return _Case(
+    return EmulationCase(
         size_name=job.size,
         size=size,
         inputs=inputs,
@@ -262,7 +262,7 @@ def _digests(outputs: Tensors) -> dict[str, str]:
 
 def _evidence(
     root: Path,
-    case: _Case,
+    case: EmulationCase,
     compared: Comparison,
     checked: tuple[ArrayResult, ...],
     changed: tuple[str, ...],

@@ -31,10 +31,15 @@ from kernelexp.report.site import answer, code, diffs, index
 from kernelexp.report.site.overview import overview
 from kernelexp.report.site.rendering import render
 from kernelexp.report.site.texts import Texts, page_of, split
+from kernelexp.report.variants import memory_picture
 from kernelexp.report.variants import profiles as profile_report
 from kernelexp.report.variants import sections as section_report
+from kernelexp.services import memory_pictures
+from kernelexp.services.memory_pictures import MemoryPicture
 
 RECORDS_SHOWN = listing.RECORDS_SHOWN
+MEMORY_SHOWN = 5
+"""Accesses of a variant that are drawn."""
 INDEX, LOG = "index.html", "log.json"
 
 
@@ -207,6 +212,7 @@ class ProjectSite:
             "document": list(page.render(record))[1:],
             "plots": list(pairs.plots(record)),
             "excerpts": excerpts,
+            "memory": list(memory_picture.render(self._pictures(record), MEMORY_SHOWN)),
             "differences": [
                 *diffs.compiled(record),
                 *diffs.seen_by_variants(record, self._texts, self._codes),
@@ -214,6 +220,12 @@ class ProjectSite:
                 *diffs.since(record, dict.fromkeys(changed), self._texts),
             ],
         }
+
+    def _pictures(self, record: Record) -> list[MemoryPicture]:
+        """Of the arms whose accesses `inspect --memory` has noted."""
+        root, arms = self._project.root, zip(record.names, record.arms, strict=True)
+        found = (memory_pictures.kept(root, name, arm) for name, arm in arms)
+        return [each for each in found if each and each.accesses]
 
     def _profiles_of(self, name: str) -> tuple[StandingProfile, ...]:
         """As standing.of_profiles(), without reading any file twice."""
