@@ -112,8 +112,9 @@ def unprofiled(label: str, arm: Arm, project: Project | None) -> str:
     )
 
 
-def write_log(project: Project, force: bool = False) -> Path:
-    """Renders logs/EXPERIMENTS.md; UsageError if the file there was written by somebody else."""
+def write_log(project: Project, force: bool = False) -> bool:
+    """Renders logs/EXPERIMENTS.md, and returns whether it changed; UsageError if the file there
+    was written by somebody else."""
     from kernelexp.report.log import log, logbook, logfile
 
     logs = log.assemble(project)

@@ -42,6 +42,7 @@ OF_VARIANTS = {
     "inspect": ("inspect", "S1", "--emulate", "--expect", "STL == 0", "--json"),
     "lines": ("lines", "scale", "--sass", "--json"),
     "memory": ("inspect", "scale", "--memory", "--json"),
+    "modelled": ("inspect", "scale", "--modelled", "--json"),
     "sweep-plan": ("sweep", "scale", "width=*", "order=*", "--dry-run", "--json"),
     "sweep": SWEEP,
     "profile": (*("profile", "--import", str(PAGE), "--variant", "S1", "--launch", "1", "--json"),),
