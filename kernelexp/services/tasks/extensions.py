@@ -37,7 +37,7 @@ def _told() -> dict[str, Any]:
 
 def runtime() -> ctypes.CDLL:
     """The CUDA runtime that this process uses."""
-    return ctypes.CDLL("libcudart.so.13")
+    return ctypes.CDLL("libcudart.so.13", mode=ctypes.RTLD_GLOBAL)
 
 
 def compile_shared(source: Path) -> Path:

@@ -47,6 +47,8 @@ def _tell(answers: Path, told: dict[str, Any]) -> None:
 
 
 def _prepare(allocator: Path) -> None:
+    # Before torch, which may come with NVIDIA's runtime: the first one of that name is everybody's.
+    extensions.runtime()
     import torch
     from torch.utils import cpp_extension
 
