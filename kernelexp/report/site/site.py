@@ -204,7 +204,7 @@ class ProjectSite:
             for standing_profile in profiled
             if not standing_profile.changed
         }
-        excerpts = list(code.excerpts(record, own, self._texts))
+        excerpts = list(code.excerpts(record, own, self._texts, self._codes))
         self._linked.update({excerpt.digest: None for excerpt in excerpts if excerpt.digest})
         return {
             "record": record,
