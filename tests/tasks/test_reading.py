@@ -38,6 +38,15 @@ def test_sizes_of_kernelbench_are_reduced_in_the_problem_and_said() -> None:
     assert "features = 64\n" in task.files["problem.py"]
 
 
+def test_a_tuple_of_sizes_is_reduced_too(tmp_path: Path) -> None:
+    problem, solution = (TASKS / each for each in PROBLEMS["kernelbench"])
+    path = tmp_path / "problem.py"
+    path.write_text(problem.read_text() + "shape = (4096, 3)\nkernel = (3, 3)\n")
+    task = formats.named("kernelbench").read(path, solution, 64)
+    assert "shape = (64, 3)\nkernel = (3, 3)\n" in task.files["problem.py"]
+    assert task.cases[0].reduced["shape[0]"] == (4096, 64)
+
+
 def test_its_own_sizes_stay_where_nothing_is_to_be_reduced() -> None:
     problem, solution = (TASKS / each for each in PROBLEMS["kernelbench"])
     task = formats.named("kernelbench").read(problem, solution, 0)

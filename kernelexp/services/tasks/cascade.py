@@ -143,7 +143,9 @@ class _Run:
         work = self._work
         fault = work.problem("make", work.given).get("fault")
         if fault:
-            raise EnvironmentFault(f"{self._task.name}: {fault}")
+            smaller = any(case.reduced for case in self._task.cases)
+            hint = " Its sizes were reduced: --largest 0 keeps them." if smaller else ""
+            raise EnvironmentFault(f"{self._task.name}: {fault}{hint}")
         if not _compiles(self._task):
             return
         failing.raise_if_killed(work.solution("build", Schedule()))

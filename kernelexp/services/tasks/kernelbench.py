@@ -56,21 +56,32 @@ def _reduce(path: Path, text: str, largest: int) -> tuple[str, dict[str, tuple[i
         named = _constant(statement)
         if named is None:
             continue
-        name, value = named
-        if shrink(value, largest) != value:
-            reduced[name] = (value, shrink(value, largest))
-            lines[statement.lineno - 1] = f"{name} = {reduced[name][1]}"
+        name, own = named
+        smaller = tuple(shrink(size, largest) for size in own)
+        if smaller != own:
+            reduced.update(_changes(name, own, smaller))
+            is_tuple = isinstance(getattr(statement, "value", None), ast.Tuple)
+            value = smaller if is_tuple else smaller[0]
+            lines[statement.lineno - 1] = f"{name} = {value}"
             for line in range(statement.lineno, statement.end_lineno or statement.lineno):
                 lines[line] = ""
     return "\n".join(lines), reduced
 
 
-def _constant(statement: ast.stmt) -> tuple[str, int] | None:
-    """`N = 2048 * 2` as its name and its value."""
+def _changes(
+    name: str, own: tuple[int, ...], smaller: tuple[int, ...]
+) -> dict[str, tuple[int, int]]:
+    names = [name] if len(own) == 1 else [f"{name}[{place}]" for place in range(len(own))]
+    pairs = zip(names, own, smaller, strict=True)
+    return {each: (one, other) for each, one, other in pairs if one != other}
+
+
+def _constant(statement: ast.stmt) -> tuple[str, tuple[int, ...]] | None:
+    """`N = 2048 * 2` as its name and its value; `shape = (4, 8)` too."""
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return None
     target = statement.targets[0]
-    allowed = (ast.BinOp, ast.Constant, ast.operator)
+    allowed = (ast.BinOp, ast.Constant, ast.operator, ast.Tuple, ast.Load)
     plain = all(isinstance(node, allowed) for node in ast.walk(statement.value))
     if not plain or not isinstance(target, ast.Name):
         return None
@@ -78,13 +89,16 @@ def _constant(statement: ast.stmt) -> tuple[str, int] | None:
         value = eval(compile(ast.Expression(statement.value), "", "eval"), {"__builtins__": {}})
     except (ArithmeticError, TypeError, ValueError):
         return None
-    return (target.id, value) if type(value) is int else None
+    values = value if isinstance(value, tuple) else (value,)
+    return (target.id, values) if values and all(type(v) is int for v in values) else None
 
 
 def _same_sizes(text: str, reduced: dict[str, tuple[int, int]]) -> str:
     """A solution often repeats the problem's constants: those of the same name and value."""
     for name, (own, smaller) in reduced.items():
-        text = re.sub(rf"^{name} *= *{own}\b(?! *[-+*/])", f"{name} = {smaller}", text, flags=re.M)
+        text = re.sub(
+            rf"^{re.escape(name)} *= *{own}\b(?! *[-+*/])", f"{name} = {smaller}", text, flags=re.M
+        )
     return text
 
 
