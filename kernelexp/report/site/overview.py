@@ -95,13 +95,14 @@ class _Best(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     arm: Arm
     record: Record | None
-    variant: Variant
+    variant: Variant | None = None
+    """None for a baseline."""
     whose: str
 
 
 def _outlook(log: KernelLog, profile_of: ProfileOf) -> Outlook:
     best = _chosen(log) or _fastest(log)
-    profile = profile_of(best.variant) if best else None
+    profile = profile_of(best.variant) if best and best.variant else None
     return Outlook(
         kernel=f"{log.kernel}@{log.arch}",
         title=log.title,
@@ -131,31 +132,36 @@ def _chosen(log: KernelLog) -> _Best | None:
 
 
 def _fastest(log: KernelLog) -> _Best | None:
-    """The candidate with the lowest time of those that did the same work: the work that most of
-    the kernel's candidates did. Else the one with the highest rate that was published."""
+    """The variant with the lowest time of those that did the same work: the work that most of
+    the kernel's variants did. Else the one with the highest rate that was published."""
     alike: dict[tuple[object, ...], list[tuple[float, _Best]]] = defaultdict(list)
-    for name, entry in log.experiments.items():
-        for each in entry.candidates:
-            arm = each.arm
-            if arm is None or each.changed or (each.verdict and each.verdict.status in WRONG):
-                continue
-            best = _Best(id=name, arm=arm, record=each.record, variant=each.variant, whose="")
-            measured, published = arm.measured, arm.published
-            if measured and measured.time_us:
-                work: tuple[object, ...] = (
-                    "the lowest time measured",
-                    measured.device,
-                    measured.size,
-                    measured.flops,
-                )
-                alike[work].append((measured.time_us, best))
-            elif published and published.tflops:
-                alike["the highest rate published", ""].append((-published.tflops, best))
+    for best in _standing(log):
+        measured, published = best.arm.measured, best.arm.published
+        if measured and measured.time_us:
+            work: tuple[object, ...] = ("the lowest time measured", measured.device, measured.size)
+            alike[*work, measured.flops].append((measured.time_us, best))
+        elif published and published.time_ms:
+            alike["the lowest time published", ""].append((published.time_ms, best))
+        elif published and published.tflops:
+            alike["the highest rate published", ""].append((-published.tflops, best))
     if not alike:
         return None
     usual = max(alike, key=lambda each: (len(each) > 2, len(alike[each])))
     _, best = min(alike[usual], key=lambda each: each[0])
-    return msgspec.structs.replace(best, whose=", ".join(filter(None, map(str, usual[:2]))))
+    whose = ", ".join(filter(None, (*map(str, usual[:2]), best.whose)))
+    return msgspec.structs.replace(best, whose=whose)
+
+
+def _standing(log: KernelLog) -> Iterator[_Best]:
+    """The candidates that are right as they are now, and what they were compared with."""
+    for name, entry in log.experiments.items():
+        for each in entry.candidates:
+            record, arm = each.record, each.arm
+            if record is None or arm is None or each.changed:
+                continue
+            if each.verdict is None or each.verdict.status not in WRONG:
+                yield _Best(id=name, arm=arm, record=record, variant=each.variant, whose="")
+            yield _Best(id=name, arm=record.baseline, record=record, whose="a baseline")
 
 
 def _time(arm: Arm) -> str:
