@@ -35,8 +35,17 @@ def install(synchronize: Any = None) -> None:
     wait = synchronize or (lambda: None)
     _patch_tensor(torch)
     _patch_modules(torch, wait)
-    generator = torch.Generator
-    torch.Generator = lambda device="cpu": generator()
+    torch.Generator = _generator(torch.Generator)
+
+
+def _generator(own: Any) -> Any:
+    """A class, which annotations name too."""
+
+    class Generator(own):  # type: ignore[misc]
+        def __new__(cls, device: Any = None) -> Any:
+            return own.__new__(own)
+
+    return Generator
 
 
 def _device(value: Any) -> Any:

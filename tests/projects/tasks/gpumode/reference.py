@@ -2,6 +2,9 @@ import torch
 from task import input_t, output_t
 
 
+NO_GENERATOR: torch.Generator | None = None
+
+
 def generate_input(size: int, seed: int) -> input_t:
     gen = torch.Generator(device="cuda")
     gen.manual_seed(seed)
