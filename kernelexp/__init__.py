@@ -41,6 +41,7 @@ __all__ = [
     "Tolerance",
     "Work",
     "blank",
+    "do_bench",
 ]
 _OF_LAUNCHES = frozenset(["Field", "Launch", "Pointer", "Scalar", "StructValue", "TensorMap"])
 
@@ -49,5 +50,7 @@ def __getattr__(name: str) -> Any:
     # Imported when asked for: a command line that needs none of them starts without them.
     if name not in __all__:
         raise AttributeError(f"module 'kernelexp' has no attribute {name!r}")
+    if name == "do_bench":
+        return importlib.import_module("kernelexp.api.bench").do_bench
     home = "warpsim.launch" if name in _OF_LAUNCHES else "kernelexp.model.problem"
     return getattr(importlib.import_module(home), name)

@@ -45,7 +45,7 @@ def test_a_wrong_text_is_incorrect_and_leaves_nothing_behind(scale: Path, kx: Kx
     before = {path for path in scale.rglob("*") if ".kernelexp" not in path.parts}
     (scale.parent / "wrong.cu").write_text(text_of(scale).replace("each *= factor", WRONG))
     words = ("--source", str(scale.parent / "wrong.cu"), "--no-gpu", "--hostile", "--json")
-    result = kx("evaluate", VARIANT, *words, cwd=scale)
+    result = kx("time", "--peers", VARIANT, *words, cwd=scale)
     assert result.exit_code == errors.WRONG_RESULT
     found = validate("evaluate", result.stdout)
     assert found["verdict"]["status"] == "INCORRECT"

@@ -15,7 +15,7 @@ COMMANDS = sorted(typer.main.get_command(app).commands)  # type: ignore[attr-def
 
 
 def test_the_example_shows_the_page_of_f3_and_the_log() -> None:
-    example = (ROOT / "docs/example.md").read_text()
+    example = (ROOT / "docs/report.md").read_text()
     assert "$ kernelexp run F3 --no-record" in example
     assert "Verdict: UNMEASURED" in example
     assert "| 9bf658a  | Blocked layout" in example

@@ -40,3 +40,5 @@ def test_every_file_of_the_package_is_in_the_wheel(tmp_path: Path) -> None:
     }
     assert files - packed == set()
     assert {"kernelexp/system/include/export.cuh", "warpsim/runtime/cudart/exports.map"} <= packed
+    assert "kernelexp/services/tasks/headers/ATen/cuda/CUDAContext.h" in packed
+    assert "kernelexp/project/templates/project/SKILL.md" in packed

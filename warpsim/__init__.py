@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from warpsim.machine.core.findings import Finding
     from warpsim.machine.core.site import UnsupportedInstruction
     from warpsim.machine.counts.counters import Counters, add_up
+    from warpsim.machine.counts.patterns import AccessPattern, Patterns
     from warpsim.machine.memory.execution import Printed
     from warpsim.machine.schedule.hangs import Waiter, describe_hang
     from warpsim.modules import REFUSALS, Module, load, load_cubin
@@ -31,10 +32,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "REFUSALS",
+    "AccessPattern",
     "Counters",
     "CubinError",
     "Finding",
     "Module",
+    "Patterns",
     "Printed",
     "PtxSyntaxError",
     "Result",
@@ -60,6 +63,7 @@ _HOME = {
     "warpsim.machine.core.findings": "Finding",
     "warpsim.machine.core.site": "UnsupportedInstruction",
     "warpsim.machine.counts.counters": "Counters add_up",
+    "warpsim.machine.counts.patterns": "AccessPattern Patterns",
     "warpsim.machine.memory.execution": "Printed",
     "warpsim.machine.schedule.hangs": "Waiter describe_hang",
     "warpsim.modules": "REFUSALS Module load load_cubin",

@@ -8,10 +8,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import msgspec
 import numpy as np
 
+from warpsim import compiled
+from warpsim.errors import UsageError
 from warpsim.launch import Card, Launch
 from warpsim.machine.core.arrays import Array
 from warpsim.machine.core.findings import Fatal, Finding
 from warpsim.machine.counts.counters import Counters, ExecutionCounts, add_up, collect
+from warpsim.machine.counts.patterns import Patterns
 from warpsim.machine.memory.execution import Execution, Printed
 from warpsim.machine.memory.layout import GlobalLayout
 from warpsim.machine.schedule.hangs import Waiter
@@ -92,22 +95,23 @@ def run_each(
     unwritten: Collection[str] = (),
     card: Card | None = None,
     limit: int = 200_000_000,
+    patterns: Sequence[Patterns] = (),
 ) -> tuple[Result, ...]:
     """Executes launches one after the other on the same memory, up to the first that is given up;
-    otherwise as run()."""
+    otherwise as run().
+
+    patterns: one for each launch, where its accesses are noted, which compiled code would not do.
+    """
+    if patterns and compiled.is_loaded():
+        raise UsageError("patterns of accesses are noted in Python alone: compiled.unload() first.")
+    watched: Sequence[Patterns | None] = patterns or [None] * len(launches)
     programs = [entry_of(module, each) for each in launches]
     results: list[Result] = []
     memory: GlobalLayout | None = None
-    for program, launch in zip(programs, launches, strict=True):
+    for program, launch, notes in zip(programs, launches, watched, strict=True):
+        how = schedule or Schedule()
         result, memory = _run(
-            program,
-            launch,
-            arrays,
-            schedule or Schedule(),
-            frozenset(unwritten),
-            card,
-            limit,
-            memory,
+            program, launch, arrays, how, frozenset(unwritten), card, limit, memory, notes
         )
         results.append(result)
         if result.given_up:
@@ -124,10 +128,13 @@ def _run(
     card: Card | None,
     limit: int,
     before: GlobalLayout | None,
+    patterns: Patterns | None,
 ) -> tuple[Result, GlobalLayout]:
     """One launch, on the memory that the one before it left."""
     started = time.perf_counter()
-    execution = Execution(program.image, launch, arrays, unwritten, schedule, before, card=card)
+    execution = Execution(
+        program.image, launch, arrays, unwritten, schedule, before, card=card, patterns=patterns
+    )
     return _execute(program, execution, schedule, limit, started), execution.world
 
 

@@ -33,9 +33,12 @@ from kernelexp.report.variants.explanation import Explained
 from kernelexp.services import evaluation
 from kernelexp.services.evaluation import Evaluation
 from kernelexp.services.run import runner, runs
+from kernelexp.services.tasks import cascade
+from kernelexp.services.tasks.assessment import Assessment
 from kernelexp.system import toolchain
 
 __all__ = [
+    "assess",
     "emulate",
     "encode",
     "evaluate",
@@ -53,6 +56,22 @@ encode = outputs.encode
 def load(path: Path | str = ".") -> Project:
     """The project at or above `path`; ConfigurationError with every fault of its files."""
     return project.load(Path(path))
+
+
+def assess(
+    problem: Path | str,
+    solution: Path | str,
+    *,
+    largest: int = cascade.LARGEST,
+    schedules: int = 2,
+    limit_s: float = cascade.LIMIT_S,
+    folder: Path | str = ".",
+) -> Assessment:
+    """Judges a solution of somebody's problem, as `evaluate` does; `folder` has the cache."""
+    root = Path(folder).resolve()
+    tools = toolchain.find(None, root / build.CACHE)
+    wanted = cascade.Wanted(largest=largest, schedules=schedules, limit_s=limit_s)
+    return cascade.assess(Path(problem), Path(solution), tools, root, wanted)
 
 
 def list_project(project: Project) -> Listed:

@@ -1,6 +1,7 @@
 """The command line: a file per command, each of which parses, calls one service, and prints.
 
-A command's file is imported when the command is called; commands.py lists them for --help.
+A command's file is imported when the command is called. commands.py lists them for --help, and the
+names of earlier versions; modes.py refuses an option of one mode of a command in another.
 """
 
 from kernelexp.cli.app import app, main

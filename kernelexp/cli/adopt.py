@@ -238,11 +238,11 @@ def _tell(compiled: Compiled, answers: Answers) -> None:
             f"before every launch; if it starts as zero, say --zero {name} where it is a result, "
             f"--workspace {name} where it is the kernel's own memory"
         )
-    for file in dict.fromkeys(each.file for each in compiled.left):
+    for file in dict.fromkeys(omitted.file for omitted in compiled.left):
         parts = [
-            f"#include {each.include}" if each.include else _spell_lines(each)
-            for each in compiled.left
-            if each.file == file
+            f"#include {omitted.include}" if omitted.include else _spell_lines(omitted)
+            for omitted in compiled.left
+            if omitted.file == file
         ]
         typer.echo(f"left out of the copy of {file}, lines: {', '.join(parts)}")
 

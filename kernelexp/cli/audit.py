@@ -27,12 +27,12 @@ def show(
 
     loaded = common.load(project)
     with common.session(loaded, nvcc, limit) as session:
-        found = auditing.audit(loaded, variant, against, session)
+        audited = auditing.audit(loaded, variant, against, session)
     today = date.today().isoformat()
     if json:
-        print_json("audit", report.to_values(found, today))
+        print_json("audit", report.to_values(audited, today))
         return
-    place = (found.kernel, found.arch)
-    own = [each for each in logs.assemble(loaded) if (each.kernel, each.arch) == place]
-    document = report.render(found, own[0] if own else None, today)
+    place = (audited.kernel, audited.arch)
+    own = [one for one in logs.assemble(loaded) if (one.kernel, one.arch) == place]
+    document = report.render(audited, own[0] if own else None, today)
     print_document(document, markdown)

@@ -18,7 +18,7 @@ def calibrate(
         typer.Option(
             "--inject",
             metavar="PERCENTS",
-            help="Slow the kernel down by these, as in 0.5,1,2,5, and measure how many are found.",
+            help="Slow the kernel down by these percentages, and count how often that is detected.",
         ),
     ] = "",
     device: DeviceOption = None,
@@ -28,7 +28,7 @@ def calibrate(
 ) -> None:
     """Measure this machine's rate of false verdicts, or the smallest slowdown that a run detects.
 
-    A kernel is compared with itself, where every difference is false; with --inject it is compared
+    A kernel is compared with itself, so every difference is false; with --inject, it is compared
     with itself slowed down by known amounts.
 
     For example:

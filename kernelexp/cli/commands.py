@@ -22,7 +22,7 @@ GROUPS = {
         "new": "Add an experiment to experiments.yaml.",
         "adopt": "Add a kernel from a CUDA source, PTX or a cubin.",
         "run": "Run experiments: build, emulate, time, judge, record.",
-        "time": "Time variants, or a source of your own, now.",
+        "time": "Time variants against each other, or your own source.",
         "sweep": "Race all combinations of axes for the fastest.",
         "log": "Print the log: history and experiments with verdicts.",
         "show": "Show the project, an experiment, a run, a profile.",
@@ -45,9 +45,14 @@ GROUPS = {
     },
     "This machine": {
         "doctor": "Check tools, versions and capabilities.",
-        "calibrate": "Measure how often runs here are wrong, and what they miss.",
-        "schema": "Print the JSON Schema of experiments.yaml or of --json.",
+        "calibrate": "Measure this machine's false verdicts and detection limit.",
+    },
+    "For programs": {
+        "evaluate": "Judge a solution of KernelBench, GPU MODE and others.",
+        "serve": "Serve evaluations over HTTP.",
+        "worker": "Take evaluations from a queue.",
         "mcp": "Serve commands to other programs as MCP tools.",
+        "schema": "Print the JSON Schema of experiments.yaml or of --json.",
     },
 }
 """Every command in the order of --help."""
@@ -59,7 +64,6 @@ ALIASES = {
     "build": ("inspect", "--build"),
     "lines": ("inspect", "--lines"),
     "bisect": ("history",),
-    "evaluate": ("time", "--peers"),
     "recount": ("emulate", "--recount"),
     "audit": ("compare", "--audit"),
     "diff": ("compare", "--records"),
@@ -83,6 +87,8 @@ def translate(words: list[str]) -> list[str]:
     if name == "new" and (source := _kernel_source(rest)) is not None:
         first, after, path = source
         return ["adopt", path, *rest[:first], *rest[after:]]
+    if name == "evaluate" and any(word.partition("=")[0] == "--source" for word in rest):
+        return ["time", "--peers", *rest]
     return [*ALIASES.get(name, (name,)), *rest]
 
 

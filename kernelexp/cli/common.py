@@ -93,7 +93,7 @@ def warn(root: Path, unreadable: Iterable[Unreadable]) -> None:
     """A line on standard error for each file among the records that was skipped, once."""
     from kernelexp.model.text import printable
 
-    for path, why in dict.fromkeys((each.path, each.why) for each in unreadable):
+    for path, why in dict.fromkeys((one.path, one.why) for one in unreadable):
         name = path.relative_to(root) if path.is_relative_to(root) else path
         print_message(f"warning: skipped {printable(str(name))}: it {printable(why)}.")
 
@@ -112,8 +112,9 @@ def unprofiled(label: str, arm: Arm, project: Project | None) -> str:
     )
 
 
-def write_log(project: Project, force: bool = False) -> Path:
-    """Renders logs/EXPERIMENTS.md; UsageError if the file there was written by somebody else."""
+def write_log(project: Project, force: bool = False) -> bool:
+    """Renders logs/EXPERIMENTS.md, and returns whether it changed; UsageError if the file there
+    was written by somebody else."""
     from kernelexp.report.log import log, logbook, logfile
 
     logs = log.assemble(project)

@@ -50,7 +50,7 @@ def compare(
         str | None,
         typer.Argument(
             metavar="[B]",
-            help="Likewise; without it A's baseline is compared with its candidate.",
+            help="The same. Without it, A's baseline is compared with its candidate.",
             autocompletion=complete(variant_names),
         ),
     ] = None,

@@ -37,7 +37,7 @@ def decide(
         typer.Argument(
             metavar="EXPERIMENT",
             autocompletion=complete(experiment_names),
-            help="Id of an experiment or of a step of the history.",
+            help="Id of an experiment or of a step of the history; T3:1 is its first candidate.",
         ),
     ],
     by: Annotated[
@@ -81,6 +81,7 @@ def decide(
     if (by is None) is (action is Action.replace):
         raise UsageError("--by goes with replace, as in kernelexp decide replace F5 --by F13.")
     loaded = common.load(project, sources=False)
+    experiment, candidate = _numbered(experiment, candidate)
     request = deciding.DecisionRequest(commit=commit, note=note, why=why)
     if by is not None:
         done = deciding.replace(loaded, experiment, by, candidate, request)
@@ -89,6 +90,16 @@ def decide(
     else:
         done = deciding.reject(loaded, experiment, candidate, request)
     _show(loaded, done, json)
+
+
+def _numbered(experiment: str, candidate: int | None) -> tuple[str, int | None]:
+    """`T3:1` names a candidate as it does for `compare`."""
+    name, colon, number = experiment.rpartition(":")
+    if not (colon and number.isdecimal() and int(number)):
+        return experiment, candidate
+    if candidate not in (None, int(number)):
+        raise UsageError(f"{experiment} and --candidate {candidate} name two candidates: drop one.")
+    return name, int(number)
 
 
 def _show(project: Project, done: Done, json: bool) -> None:

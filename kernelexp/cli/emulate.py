@@ -143,13 +143,13 @@ def execute(
     loaded = common.load(start)
     wanted = parse_variants(loaded, names, sets)
     with common.session(loaded, nvcc, limit) as session:
-        found, faults = emulations.emulate(
+        emulated_variants, faults = emulations.emulate(
             loaded, wanted, session, how or EmulationOptions(), full=full
         )
     for fault in faults:
         print_message(f"error: {fault}")
-    output("emulate", found, report.render(found, verbose), json)
-    raise typer.Exit(emulations.exit_code([each.arm for each in found], faults))
+    output("emulate", emulated_variants, report.render(emulated_variants, verbose), json)
+    raise typer.Exit(emulations.exit_code([one.arm for one in emulated_variants], faults))
 
 
 def _recount(
@@ -187,5 +187,5 @@ def _how(
     elif count or first:
         chosen = schedule.first_schedules(count or schedule.USUAL)
     if chosen and first:
-        chosen = tuple(msgspec.structs.replace(each, first=True) for each in chosen)
+        chosen = tuple(msgspec.structs.replace(one, first=True) for one in chosen)
     return EmulationOptions(size=size, schedules=chosen, pedantic=pedantic, isas=parse_isas(isa))

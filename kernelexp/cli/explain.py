@@ -72,10 +72,10 @@ def explain(
 ) -> None:
     """Explain an experiment, or rank what could be gained in a variant.
 
-    Of an experiment: whether its expectations were met, what differs between its variants, and how
-    near they come to the limits of the chip. Of a variant: bank conflicts, occupancy, tail waves
-    and the like, each with an estimate and how it was computed; of one that was profiled also ncu's
-    own rules, except those known to be false.
+    For an experiment, show whether its expectations were met, what differs between its variants,
+    and how near they come to the limits of the chip. For a variant, rank bank conflicts, occupancy,
+    tail waves and the like, each with an estimate and how it was computed; if it was profiled,
+    ncu's own rules are included, except those known to be false.
 
     Variants are built and emulated as they are now; times and profiles are those on record. No
     cause is stated: what would decide it is named, with the command that supplies it.

@@ -46,8 +46,8 @@ def import_(
     )
     for doubt in done.log.doubts:
         typer.echo(f"unclear: {doubt}")
-    for each in done.log.kept:
-        typer.echo(f"kept as text: {each}")
+    for kept in done.log.kept:
+        typer.echo(f"kept as text: {kept}")
     typer.echo(f"wrote {os.path.relpath(done.copy)}, the whole log")
     common.refresh_log(common.load(loaded.root))
     typer.echo("next: kernelexp log")

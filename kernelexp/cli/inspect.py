@@ -36,10 +36,11 @@ if TYPE_CHECKING:
 TOP = 10
 
 
-WITHOUT_OTHERS = "Without --build or --lines"
+WITHOUT_OTHERS = "Without --build, --lines, --memory or --modelled"
 WITHOUT_BUILD = "Without --build"
 WITH_BUILD = "With --build"
 WITH_LINES = "With --lines"
+WITH_SIZE = "With --lines, --memory or --modelled"
 
 
 @app.command()
@@ -55,6 +56,21 @@ def inspect(
     ] = False,
     as_lines: Annotated[
         bool, typer.Option("--lines", help="Show what each source line and each warp role costs.")
+    ] = False,
+    as_memory: Annotated[
+        bool,
+        typer.Option(
+            "--memory",
+            help="Draw which lanes of a warp touch which banks or sectors, where that costs more "
+            "than it needs.",
+        ),
+    ] = False,
+    as_modelled: Annotated[
+        bool,
+        typer.Option(
+            "--modelled",
+            help="Model each variant's time, and where its cycles go, without a GPU.",
+        ),
     ] = False,
     expect: Annotated[
         list[str] | None,
@@ -112,14 +128,15 @@ def inspect(
         ),
     ] = None,
     size: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--size",
             metavar="NAME",
-            rich_help_panel=WITH_LINES,
-            help="Which size of problem.py to execute.",
+            rich_help_panel=WITH_SIZE,
+            help="Which size of problem.py: emulated where lines are counted, full where a time is "
+            "modelled.",
         ),
-    ] = "emulated",
+    ] = None,
     isa: Annotated[
         str, typer.Option("--isa", metavar="ISA", rich_help_panel=WITH_LINES, help=ISA_HELP)
     ] = "both",
@@ -161,19 +178,31 @@ def inspect(
 
     Of several variants, or an experiment, only differences from the first are shown.
 
-    With --lines, what each source line costs: counters are from an execution on the CPU, of SASS
-    where it is covered; stalls are from the variant's latest profile. With --build, a table of
-    builds; exit code 3 if a variant does not build or is IMPOSSIBLE.
+    With --lines, show what each source line costs: counters come from an execution on the CPU, of
+    SASS where it is covered, and stalls from the variant's latest profile. With --build, only print
+    a table of builds, and exit with 3 if a variant does not build or is IMPOSSIBLE.
+
+    With --modelled, a time that nobody measured: the CTAs of one SM are executed, and replayed
+    against the units of an H200. Compared with the first variant, it is a ratio with an interval,
+    or "too close for the model".
 
     For example:
         kernelexp inspect flash_attention@sm_89:phase=3,block_m=32
         kernelexp inspect F3 --expect 'BAR.SYNC in loops <= 2'
         kernelexp inspect F3 --build
         kernelexp inspect transpose@sm_90a:layout=plain --lines --by conflicts
+        kernelexp inspect transpose@sm_90a:layout=plain --memory
+        kernelexp inspect T1 --modelled
     """
     refuse_two_forms(json, markdown)
-    if as_build and as_lines:
-        raise UsageError("--build and --lines do not go together: choose one.")
+    modes = {
+        "--build": as_build,
+        "--lines": as_lines,
+        "--memory": as_memory,
+        "--modelled": as_modelled,
+    }
+    if len(named := [name for name, given in modes.items() if given]) > 1:
+        raise UsageError(f"{' and '.join(named)} do not go together: choose one.")
     if as_build:
         from kernelexp.cli import build
 
@@ -195,11 +224,26 @@ def inspect(
             markdown=markdown,
         )
         return
-    refuse_other_modes(ctx, WITHOUT_BUILD, WITH_LINES if as_lines else WITHOUT_OTHERS)
+    own = {as_lines: (WITH_LINES, WITH_SIZE), as_memory or as_modelled: (WITH_SIZE,)}.get(True)
+    refuse_other_modes(ctx, WITHOUT_BUILD, *(own or (WITHOUT_OTHERS,)))
     if not variants:
         raise UsageError("name the variants to look at (kernelexp show lists kernels and axes).")
     loaded = common.load(project)
     wanted = parse_variants(loaded, variants, set_)
+    if as_memory:
+        from kernelexp.cli import memory
+
+        memory.show(
+            loaded,
+            wanted,
+            nvcc,
+            limit,
+            top=top,
+            size=size or "emulated",
+            json=json,
+            markdown=markdown,
+        )
+        return
     if as_lines:
         from kernelexp.cli import lines
 
@@ -212,8 +256,22 @@ def inspect(
             top=top,
             role=role,
             sass=sass,
-            size=size,
+            size=size or "emulated",
             isa=isa,
+            json=json,
+            markdown=markdown,
+        )
+        return
+    if as_modelled:
+        from kernelexp.cli import modelled
+
+        modelled.show(
+            loaded,
+            wanted,
+            nvcc,
+            limit,
+            top=top,
+            size=size or "full",
             json=json,
             markdown=markdown,
         )
@@ -266,18 +324,19 @@ def _require_conditions(texts: Sequence[str], several: bool) -> None:
 
 
 def _judge(
-    found: Sequence[Inspection], texts: Sequence[str]
+    inspections: Sequence[Inspection], texts: Sequence[str]
 ) -> list[tuple[str, JudgedInstructions]]:
     """Numbers are judged of every variant, changes of all but the first, by their labels."""
     from kernelexp.facts import condition
     from kernelexp.judge.instructions import instruction_expectations
 
-    built = [inspection for inspection in found if inspection.arm.build]
+    built = [inspection for inspection in inspections if inspection.arm.build]
     judged = []
-    for number, each in enumerate(built):
+    for number, inspection in enumerate(built):
         before = built[0].counts() if number else None
         own = [text for text in texts if number or condition.parse(text).expectation.of == "value"]
         judged += [
-            (each.label, one) for one in instruction_expectations(each.counts(), own, before)
+            (inspection.label, one)
+            for one in instruction_expectations(inspection.counts(), own, before)
         ]
     return judged

@@ -48,8 +48,8 @@ def log(
         raise UsageError("--force goes with --write.")
     loaded = common.load(project, sources=False)
     if write:
-        path = common.write_log(loaded, force)
-        typer.echo(f"wrote {path.relative_to(loaded.root)}")
+        changed = common.write_log(loaded, force)
+        typer.echo(f"wrote {logfile.NAME}" if changed else f"{logfile.NAME} is up to date")
         return
     logs = service.assemble(loaded)
     common.warn(loaded.root, (unreadable for one in logs for unreadable in one.unreadable))

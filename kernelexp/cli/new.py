@@ -49,7 +49,8 @@ def new(
         str, typer.Option("--hypothesis", metavar="TEXT", help="What is expected, and why.")
     ] = "",
     name: Annotated[
-        str, typer.Option("--id", metavar="ID", help="Its id instead of the next one.")
+        str,
+        typer.Option("--id", metavar="ID", help="Id of the experiment, instead of the next one."),
     ] = "",
     origin: Annotated[
         str,

@@ -30,7 +30,7 @@ SetOption = Annotated[
         "--set",
         metavar="AXIS=VALUE",
         autocompletion=complete(assignments),
-        help="Override an axis of the candidates or the variants. Repeatable.",
+        help="Override an axis of each candidate or variant. Repeatable.",
     ),
 ]
 VariantsArgument = Annotated[
@@ -121,7 +121,7 @@ ProcessesOption = Annotated[
         "--processes",
         metavar="N",
         min=2,
-        help="Processes to measure in before the first look.",
+        help="Processes to time before the interval is first checked.",
     ),
 ]
 ExperimentSizeOption = Annotated[

@@ -23,7 +23,7 @@ def show(project: Project, outcomes: list[Outcome], verbose: bool, json: bool) -
         if isinstance(outcome, Failed):
             print_message(f"error: {outcome.experiment}: {outcome.error}")
     concluded = [outcome for outcome in outcomes if isinstance(outcome, Concluded)]
-    common.warn(project.root, (skipped for each in concluded for skipped in each.unreadable))
+    common.warn(project.root, (skipped for one in concluded for skipped in one.unreadable))
     pages: list[Block] = []
     for outcome in concluded:
         if pages:
@@ -31,8 +31,6 @@ def show(project: Project, outcomes: list[Outcome], verbose: bool, json: bool) -
         path = outcome.path.relative_to(project.root).as_posix() if outcome.path else ""
         pages += page.render(outcome.record, outcome.earlier, path, verbose)
     if len(outcomes) > 1:
-        failures = {
-            each.experiment: str(each.error) for each in outcomes if isinstance(each, Failed)
-        }
+        failures = {one.experiment: str(one.error) for one in outcomes if isinstance(one, Failed)}
         pages += page.summary([outcome.record for outcome in concluded], failures)
     output("run", ran.to_values(outcomes), pages, json)

@@ -14,7 +14,7 @@ from kernelexp.cli.app import app
 from kernelexp.cli.completion import complete, variant_names
 from kernelexp.cli.console import output
 from kernelexp.cli.options import HERE, JsonOption, ProjectOption
-from kernelexp.model.errors import UsageError, suggest
+from kernelexp.model.errors import UsageError, join, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -98,18 +98,32 @@ def plot(
 def _make(what: What, project: Project, names: list[str], by: str, dtype: str) -> list[Chart]:
     makers: dict[What, Callable[[], Iterable[Chart]]] = {
         What.HISTORY: lambda: _history(project, names),
-        What.SWEEP: lambda: _sweep(project, _one(what, names), by),
-        What.RUN: lambda: _run(project, _one(what, names)),
+        What.SWEEP: lambda: _sweep(project, _one(what, names, project), by),
+        What.RUN: lambda: _run(project, _one(what, names, project)),
         What.STALLS: lambda: _stalls(project, names),
         What.ROOFLINE: lambda: _roofline(project, names, dtype),
     }
     return list(makers[what]())
 
 
-def _one(what: What, names: list[str]) -> str:
+def _one(what: What, names: list[str], project: Project) -> str:
     if len(names) != 1:
-        raise UsageError(f"plot {what} shows one {what}: name it.")
+        known = join(_known(what, project)) or "none yet"
+        raise UsageError(f"plot {what} shows one {what}: name it; known: {known}.")
     return names[0]
+
+
+def _known(what: What, project: Project) -> list[str]:
+    """What there is to show: measured experiments, kernels that were swept, profiles."""
+    from kernelexp.logs import profiles, records
+    from kernelexp.model.names import SWEEP, is_sweep
+
+    if what is What.STALLS:
+        return [each.run for each in profiles.read_all(project.root)[0]]
+    if what is What.SWEEP:
+        return [name for name in project.kernels if records.count(project.root, f"{SWEEP}{name}")]
+    measured = (record.experiment for record in records.measured(project.root))
+    return [name for name in dict.fromkeys(measured) if not is_sweep(name)]
 
 
 def _kernels(project: Project, names: list[str]) -> set[tuple[str, str]]:
@@ -118,7 +132,7 @@ def _kernels(project: Project, names: list[str]) -> set[tuple[str, str]]:
     chosen = set()
     for name in names:
         kernel, _, arch = name.partition("@")
-        own = {each for each in every if each[0] == kernel and arch in ("", each[1])}
+        own = {one for one in every if one[0] == kernel and arch in ("", one[1])}
         if not own:
             known = sorted({*project.kernels, *(f"{kernel}@{arch}" for kernel, arch in every)})
             raise UsageError(f"there is no kernel {name!r}{suggest(name, known)}.")
@@ -133,7 +147,7 @@ def _history(project: Project, names: list[str]) -> Iterable[Chart]:
     chosen = _kernels(project, names)
     logs = log.assemble(project)
     common.warn(project.root, (unreadable for one in logs for unreadable in one.unreadable))
-    charts = list(history.plots([each for each in logs if (each.kernel, each.arch) in chosen]))
+    charts = list(history.plots([one for one in logs if (one.kernel, one.arch) in chosen]))
     if not charts:
         raise UsageError("no committed step has a time yet: measure one of the history's steps.")
     return charts
@@ -174,13 +188,14 @@ def _stalls(project: Project, names: list[str]) -> Iterable[Chart]:
     from kernelexp.report.charts import stalls
 
     if not names:
-        raise UsageError("plot stalls shows profiles side by side: name one or several.")
+        known = join(_known(What.STALLS, project)) or "none yet"
+        raise UsageError(f"plot stalls shows profiles side by side: name some; known: {known}.")
     found = [subjects.find(project, name) for name in names]
     profiled = []
-    for each in found:
-        if each.arm.profiled is None:
-            raise UsageError(common.unprofiled(each.label, each.arm, project))
-        profiled.append((each.label, each.arm.profiled))
+    for one in found:
+        if one.arm.profiled is None:
+            raise UsageError(common.unprofiled(one.label, one.arm, project))
+        profiled.append((one.label, one.arm.profiled))
     return [stalls.bars(profiled)]
 
 
@@ -197,9 +212,7 @@ def _roofline(project: Project, names: list[str], dtype: str) -> Iterable[Chart]
     kept, unreadable = profiles.read_all(project.root)
     common.warn(project.root, unreadable)
     own = [
-        (spell_point(each.arm.axes), each)
-        for each in kept
-        if (each.arm.kernel, each.arm.arch) in chosen
+        (spell_point(one.arm.axes), one) for one in kept if (one.arm.kernel, one.arm.arch) in chosen
     ]
     charts, reasons = roofline.plots(own, measured, dtype)
     if not charts:

@@ -12,39 +12,46 @@ from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_variants
 from kernelexp.cli.completion import complete, variant_names
 from kernelexp.cli.console import output, print_message
+from kernelexp.cli.modes import refuse_other_modes
 from kernelexp.cli.options import (
     HERE,
     DeviceOption,
     JsonOption,
     LimitOption,
+    MarkdownOption,
     NvccOption,
     ProjectOption,
     SetOption,
     VariantsArgument,
 )
-from kernelexp.model.errors import UsageError
+from kernelexp.model.errors import KernelexpError, UsageError
 
 if TYPE_CHECKING:
     from kernelexp.evidence.profile.ncu import Ncu
+    from kernelexp.model.arm import BuildEvidence
     from kernelexp.model.variant import Variant
     from kernelexp.project import Project
     from kernelexp.services.profiling import Profiling
 
 
+WITH_IMPORT = "With --import"
+
+
 @app.command()
 def profile(
+    ctx: typer.Context,
     variants: VariantsArgument = None,
     set_: SetOption = None,
     size: Annotated[
-        str, typer.Option("--size", metavar="NAME", help="Which of the problem's SIZES to launch.")
+        str, typer.Option("--size", metavar="NAME", help="Which size of problem.py to launch.")
     ] = "full",
     sections: Annotated[
         str | None,
         typer.Option(
             "--sections",
             metavar="NAMES|all",
-            help="With commas, instead of the usual ones: ncu's sections (ncu --list-sections "
-            "lists them), those of kernelexp show, or section files: my.yaml.",
+            help="Comma-separated sections to collect instead of the usual ones: ncu's (ncu "
+            "--list-sections lists them), those of kernelexp show, or files such as my.yaml.",
         ),
     ] = None,
     clock_control: Annotated[
@@ -72,7 +79,8 @@ def profile(
             "--variant",
             metavar="VARIANT|EXPERIMENT",
             autocompletion=complete(variant_names),
-            help="The variant that was launched.",
+            rich_help_panel=WITH_IMPORT,
+            help="The variant that was launched, or an experiment.",
         ),
     ] = None,
     candidate: Annotated[
@@ -81,33 +89,42 @@ def profile(
             "--candidate",
             min=0,
             metavar="N",
-            help="Of an experiment with --variant: its candidate from 1; 0 is the baseline.",
+            rich_help_panel=WITH_IMPORT,
+            help="Which candidate, if --variant is an experiment; 0 is the baseline.",
         ),
     ] = None,
     kernel: Annotated[
         str,
         typer.Option(
-            "--kernel", metavar="REGEX", help="The kernel to import, if files hold several."
+            "--kernel",
+            metavar="REGEX",
+            rich_help_panel=WITH_IMPORT,
+            help="The kernel to import, if the files have several.",
         ),
     ] = "",
     launch: Annotated[
         int | None,
-        typer.Option("--launch", metavar="N", help="Which of its launches to import, from 1."),
+        typer.Option(
+            "--launch",
+            metavar="N",
+            rich_help_panel=WITH_IMPORT,
+            help="Which of its launches to import, counted from 1.",
+        ),
     ] = None,
     ncu: Annotated[
         str | None, typer.Option("--ncu", metavar="PATH", help="The ncu to use.")
     ] = None,
     device: DeviceOption = None,
     json: JsonOption = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print markdown.")] = False,
+    markdown: MarkdownOption = False,
     limit: LimitOption = None,
     nvcc: NvccOption = None,
     project: ProjectOption = HERE,
 ) -> None:
     """Profile variants with ncu, or import what ncu printed elsewhere.
 
-    One launch of each variant at the named size, its result compared with the reference. Profiles
-    are kept in logs/profiles and belong to the variant, by its axes.
+    Each variant is launched once, and its result is compared with the reference. Profiles are kept
+    in logs/profiles and belong to the variant, by its axes.
 
     For example:
         kernelexp profile F3
@@ -123,20 +140,18 @@ def profile(
         files = [*import_, *map(Path, variants or [])]
         placed = _placed(loaded, variant, candidate, set_)
         imported = imports.read(files, kernel, launch, ncu)
-        with common.session(loaded, nvcc, limit) as session:
-            build = profiling.build_of(loaded, placed, session)
+        build = _build(loaded, placed, nvcc, limit)
         _print([profiling.keep(loaded, placed, imported, build)], json, markdown)
         return
-    if variant or candidate is not None or kernel or launch:
-        raise UsageError("--variant, --candidate, --kernel and --launch belong to --import FILE.")
+    refuse_other_modes(ctx)
     if not variants:
         raise UsageError(
             "name the variants to profile (kernelexp show lists kernels and axes), or import a "
             "profile: --import FILE --variant NAME."
         )
     wanted = parse_variants(loaded, variants, set_)
-    found = programs.find(ncu)
-    counters, metrics = _counters(found, sections, device)
+    program = programs.find(ncu)
+    counters, metrics = _counters(program, sections, device)
     settings = ProfileSettings(
         size=size,
         sections=counters,
@@ -146,11 +161,24 @@ def profile(
         device=device,
     )
     with common.session(loaded, nvcc, limit) as session:
-        done = profiling.profile(loaded, wanted, session, ncu=found, settings=settings)
-    for fault in dict.fromkeys(each.fault for each in done if each.fault):
+        done = profiling.profile(loaded, wanted, session, ncu=program, settings=settings)
+    for fault in dict.fromkeys(one.fault for one in done if one.fault):
         print_message(f"error: {fault}")
     _print(done, json, markdown)
     raise typer.Exit(profiling.exit_code(done))
+
+
+def _build(
+    loaded: Project, placed: Variant, nvcc: str | None, limit: list[str] | None
+) -> BuildEvidence | None:
+    """What an imported launch is held against: made now, or as recorded where there is no nvcc."""
+    from kernelexp.services import profiling
+
+    try:
+        with common.session(loaded, nvcc, limit) as session:
+            return profiling.build_of(loaded, placed, session)
+    except KernelexpError:
+        return profiling.recorded_build(loaded, placed)
 
 
 def _counters(

@@ -29,10 +29,10 @@ def complete(compiled: Compiled, answers: Answers) -> Answers:
     threads = draft.block(compiled.entry, answers)
     if threads is None:
         threads = _prompt("threads of a CTA, as in 256 or 16,16", adopted.parse_block)
-    for each in compiled.entry.values:
-        if each.scalar and each.name not in values:
-            value = _prompt(f"value of {each.type} {each.name}", parse_number)
-            values.update({each.name: value} if value is not None else {})
+    for parameter in compiled.entry.values:
+        if parameter.scalar and parameter.name not in values:
+            value = _prompt(f"value of {parameter.type} {parameter.name}", parse_number)
+            values.update({parameter.name: value} if value is not None else {})
     answers = _ask_arrays(compiled.entry.values, answers)
     if compiled.entry.dynamic_smem and not smem_bytes:
         smem_bytes = _prompt("bytes of dynamic shared memory", parse_whole) or 0

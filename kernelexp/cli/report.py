@@ -15,11 +15,16 @@ from kernelexp.model.errors import UsageError
 FOLDER = "report"
 
 
+WITH_SERVE = "With --serve"
+
+
 @app.command()
 def report(
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FOLDER", help="Where to write; report/ by default."),
+        typer.Option(
+            "--out", "-o", metavar="FOLDER", help="Where to write the pages; report/ by default."
+        ),
     ] = None,
     serve: Annotated[
         bool,
@@ -34,7 +39,8 @@ def report(
             metavar="PORT",
             min=0,
             max=65535,
-            help="Port of --serve; 0 chooses a free one.",
+            rich_help_panel=WITH_SERVE,
+            help="Port to listen on; 0 chooses a free one.",
         ),
     ] = 8000,
     force: Annotated[

@@ -85,6 +85,9 @@ def run(
 ) -> None:
     """Run experiments: build, emulate, time, judge, record.
 
+    Without a GPU of the right architecture, variants are built and emulated, and the verdict is
+    UNMEASURED. --record repeats a recorded run, with its own sources.
+
     For example:
         kernelexp run F3 F6
         kernelexp run F3 --set stages=4 --no-record

@@ -33,13 +33,15 @@ def show(
     json: bool = False,
 ) -> None:
     """Prints the tables; `run` has what the command line says of the launch, None where nothing."""
-    found = _find(subject, project)
-    evidence = found.arm.profiled
+    profiled = _find(subject, project)
+    evidence = profiled.arm.profiled
     if evidence is None:
-        raise UsageError(common.unprofiled(found.label, found.arm, _project(subject, project)))
+        raise UsageError(
+            common.unprofiled(profiled.label, profiled.arm, _project(subject, project))
+        )
     _refuse_not_positive(run)
-    readings = _evaluate(which, evidence, _completed(run, found.arm, evidence))
-    output("sections", readings, _document(found, readings, names), json, markdown)
+    readings = _evaluate(which, evidence, _completed(run, profiled.arm, evidence))
+    output("sections", readings, _document(profiled, readings, names), json, markdown)
 
 
 def _refuse_not_positive(run: Run) -> None:
@@ -127,14 +129,14 @@ def _evaluate(which: str, evidence: ProfiledEvidence, run: Run) -> list[SectionR
     ]
 
 
-def _document(found: Subject, readings: list[SectionReading], names: bool) -> Iterator[Block]:
+def _document(profiled: Subject, readings: list[SectionReading], names: bool) -> Iterator[Block]:
     from kernelexp.report.document.document import Heading, paragraph
     from kernelexp.report.variants import sections as report
 
-    yield Heading(f"Sections of {found.label}")
-    if found.about:
-        yield paragraph("; ".join(found.about))
-    for words in found.warnings:
+    yield Heading(f"Sections of {profiled.label}")
+    if profiled.about:
+        yield paragraph("; ".join(profiled.about))
+    for words in profiled.warnings:
         yield paragraph(f"warning: {words}.", style="warn")
     for reading in readings:
         yield from report.document(reading, names)

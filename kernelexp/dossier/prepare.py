@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
@@ -255,7 +256,8 @@ def _examine(project: Project, one: Built, rules: _Rules, launches: _Launches | 
         or _contradiction(variant, rules, evidence)
         or contradiction.of_launches(variant, known, evidence)
     )
-    return msgspec.structs.replace(begun, build=evidence, refused=refused)
+    launch = hashlib.sha256(msgspec.json.encode(known, order="sorted")).hexdigest() if known else ""
+    return msgspec.structs.replace(begun, build=evidence, refused=refused, launch=launch)
 
 
 def _contradiction(variant: Variant, rules: _Rules, evidence: BuildEvidence) -> Verdict | None:

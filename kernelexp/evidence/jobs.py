@@ -7,6 +7,7 @@ from pathlib import Path
 
 from kernelexp.evidence import build, native
 from kernelexp.evidence.emulate.emulation_worker import EmulationJob
+from kernelexp.evidence.emulate.modelling_worker import ModellingJob
 from kernelexp.evidence.measure.job import ArmJob
 from kernelexp.model.arm import Arm, Isa
 from kernelexp.model.measurement import Role, TimedArm
@@ -41,6 +42,29 @@ def emulation(
         problem_limit=problem,
         emulation_limit=whole,
         native=native.library(root),
+    )
+
+
+def modelling(
+    root: Path, arm: Arm, chip: str, size: str, problem: TimeLimit, whole: TimeLimit
+) -> ModellingJob:
+    """An arm that is built, to model its time at a size of its problem."""
+    artefacts = build.artefacts(root, arm.identity)
+    occupancy = arm.build.occupancy if arm.build else None
+    return ModellingJob(
+        root=str(root),
+        kernel=arm.kernel,
+        chip=chip,
+        cubin=str(artefacts.cubin),
+        listing=str(artefacts.listing),
+        axes=arm.axes,
+        size=size,
+        exports=arm.build.exports if arm.build else {},
+        entries=_symbols(arm),
+        resident=occupancy.ctas_per_sm if occupancy else 1,
+        native=native.library(root),
+        problem_limit=problem,
+        emulation_limit=whole,
     )
 
 

@@ -33,6 +33,7 @@ _OF_SOME_WARPS = frozenset(
     """ThreadDivergence SharedMemoryConflicts UncoalescedSharedAccess UncoalescedGlobalAccess
     MemoryCacheAccessPattern""".split()
 )
+_BUSY = ("HighPipeUtilization", "SOLBottleneck", "SOLFPRoofline")
 # More CTAs or warps per SM.
 _MORE_WARPS = ("TheoreticalOccupancy", "AchievedOccupancy", "LaunchConfiguration")
 # Rules of ncu's by the one of ours that speaks of the same cause.
@@ -108,7 +109,7 @@ def _false(case: Case, advice: Advice) -> str:
             "only memory that was allocated as compressible can be compressed, which that of a "
             "measurement is not; it is no property of the kernel"
         )
-    if advice.rule in ("HighPipeUtilization", "FPInstructions"):
+    if advice.rule in (*_BUSY, "FPInstructions"):
         return _false_of_pipes(case, advice)
     if advice.rule in _GLOBAL:
         return _false_global(case, advice)
@@ -121,7 +122,7 @@ def _false(case: Case, advice: Advice) -> str:
 
 
 def _false_of_pipes(case: Case, advice: Advice) -> str:
-    if advice.rule == "HighPipeUtilization":
+    if advice.rule in _BUSY:
         return "how busy pipes are is no advice; the limits below have it"
     known = {use.resource: use.percent for use in bounds.uses(case) if use.percent is not None}
     busiest = max((known.get(each, 0.0) for each in ("FMA pipe", "issue slots")), default=0.0)

@@ -10,14 +10,15 @@ import msgspec
 
 from kernelexp.judge.bounds import NEAR, Use, nearest
 from kernelexp.judge.case import Case
-from kernelexp.judge.causes import stalls
+from kernelexp.judge.causes import READY, stalls
 from kernelexp.model.arm import Arm
 
 BOUND = 80.0
 """Percent of a limit from which ncu says that a kernel is bound by it."""
+FULL_CLOCK = 0.97
+"""Of the chip's highest clock, from which nothing is said of what holds it."""
 BUSY = 0.9
 """Share of the SMs' time with work below which the grid is named first."""
-_READY = ("selected", "not selected")
 
 
 class GridShare(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,12 +59,16 @@ def grid(case: Case) -> GridShare | None:
 def waits(arm: Arm) -> dict[str, float]:
     """Percent of the warp slots by reason to wait, largest first, without warps that issue or
     could."""
-    return {key: value for key, value in stalls(arm).items() if key not in _READY}
+    return {key: value for key, value in stalls(arm).items() if key not in READY}
 
 
-def conclude(case: Case, known: Sequence[Use], whose: str = "This kernel") -> str:
-    """The first sentences: what the grid leaves idle, then the limit that is nearest."""
-    return " ".join(filter(None, (_of_grid(case), _of_limit(case, known, whose), _of_power(case))))
+def conclude(
+    case: Case, known: Sequence[Use], whose: str = "This kernel", is_held: bool = True
+) -> str:
+    """The first sentences: what the grid leaves idle, then the limit that is nearest; without
+    `is_held` it is known that this one does not hold the kernel."""
+    words = (_of_grid(case), _of_limit(case, known, whose, is_held), _of_power(case))
+    return " ".join(filter(None, words))
 
 
 def _of_grid(case: Case) -> str:
@@ -82,16 +87,17 @@ def _of_grid(case: Case) -> str:
     )
 
 
-def _of_limit(case: Case, known: Sequence[Use], whose: str) -> str:
+def _of_limit(case: Case, known: Sequence[Use], whose: str, is_held: bool) -> str:
     near = nearest(known)
     if near is None or near.percent is None:
-        return _of_floors(known)
-    at_least = "" if near.kind == "profiled" else "at least "
-    share = f"{at_least}{near.percent:.1f}%"
+        return _of_floors(case, known)
+    share = _share(near)
+    if near.percent >= NEAR and not is_held:
+        return f"{whose} is nearest to {_spell(near)}: of its peak {share}."
     if near.percent >= BOUND:
-        return f"{whose} is bound by {_spell(near)}: {share} of its peak."
+        return f"{whose} is bound by {_spell(near)}: of its peak {share}."
     if near.percent >= NEAR:
-        return f"{whose} is nearest to {_spell(near)}, {share} of its peak, which likely limits it."
+        return f"{whose} is nearest to {_spell(near)}, which likely limits it: of its peak {share}."
     waits = _waits(case.arm)
     what = f": its warps wait most for {waits}" if waits else ", or a limit that is not known"
     return (
@@ -100,12 +106,23 @@ def _of_limit(case: Case, known: Sequence[Use], whose: str) -> str:
     )
 
 
-def _of_floors(known: Sequence[Use]) -> str:
+def _share(use: Use) -> str:
+    """With how far it can be trusted: scaled counts are those of a full problem whose tiles do what
+    they do at the small sizes."""
+    percent = f"{use.percent:.1f}%"
+    if use.kind == "profiled":
+        return percent
+    return f"{percent} by scaled counts" if use.kind == "emulated" else f"at least {percent}"
+
+
+def _of_floors(case: Case, known: Sequence[Use]) -> str:
     longest = max(known, key=lambda use: use.floor_ms or 0.0, default=None)
     if longest is None or longest.floor_ms is None:
         return "No use of a limit is known: it needs a time, or a profile."
+    timed = case.arm.measured
+    what = f"Timed at size '{timed.size}' only" if timed and timed.time_us else "Not timed"
     return (
-        f"Not timed: of what is known it needs {_spell(longest)} for longest, "
+        f"{what}: of what is known it needs {_spell(longest)} for longest, "
         f"{longest.floor_ms:.3g} ms at least."
     )
 
@@ -130,11 +147,15 @@ _MEANT = {
 def _waits(arm: Arm) -> str:
     """The two largest stalls, in words."""
     most = list(waits(arm).items())[:2]
-    return " and ".join(f"{_MEANT.get(key, key)}, {value:.1f}%" for key, value in most if value)
+    return " and ".join(
+        f"{_MEANT.get(key, key)}, {value:.1f}% of the warp slots" for key, value in most if value
+    )
 
 
 def _of_power(case: Case) -> str:
-    if not case.power_capped or case.chip is None or not case.clock_hz:
+    if not case.time_s or not case.power_capped or case.chip is None or not case.clock_hz:
+        return ""
+    if case.clock_hz > FULL_CLOCK * case.chip.clock.value:
         return ""
     return (
         f"Power holds its clock at {case.clock_hz / 1e6:,.0f} of "

@@ -8,7 +8,7 @@ first.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -28,6 +28,9 @@ EXPLAINS = 0.1
 """Percent of the time below which a change explains nothing."""
 POINTS = 0.1
 """Points of the warp slots below which a stall has not changed."""
+
+READY = ("selected", "not selected")
+"""Of what warps do, what is no waiting."""
 
 _POLLS = "how often a wait looks again depends on timing, not on the code"
 _ARBITRATION = "arbitration: no wavefront is beyond what the addresses need"
@@ -80,6 +83,14 @@ _TOTALS = ("sass_instructions", "smsp__inst_executed", "launch__registers_per_th
 _OF_ADDRESSES = ("memory_l1_wavefronts_shared", "derived__", "sass__inst_executed_shared")
 
 
+_OF_SECTORS = (*floors.SECTORS, "memory_l2_theoretical_sectors_global")
+
+
+def after_less_before(before: Case, after: Case) -> Callable[[str], int]:
+    """By how much a counter of ncu's grew."""
+    return lambda name: after.counter(name) - before.counter(name)
+
+
 class Told(msgspec.Struct, frozen=True, kw_only=True):
     """One difference, and whether it is for the better where the time is."""
 
@@ -118,6 +129,8 @@ class Differing(msgspec.Struct, frozen=True, kw_only=True):
     """What can explain most of the time first, noise last."""
     waits: tuple[Told, ...]
     """Where warps wait, by points, the largest change first."""
+    of: str
+    """What the percentages of `explains` are of."""
     small: int
     """Figures that differ and explain nothing."""
 
@@ -134,15 +147,17 @@ def differing(before: Case, after: Case, slower: float | None) -> Differing:
     for each in found:
         by_cause.setdefault(_cause_of(each), []).append(pair.told(each))
     causes = [
-        Cause(name=name, told=_once(told), noise=pair.noise(name, told))
+        Cause(name=_named(name, noise), told=_once(told), noise=noise)
         for name, told in by_cause.items()
+        for noise in (pair.noise(name, told),)
     ]
     shown = [cause for cause in causes if _is_told(cause)]
     shown.sort(
         key=lambda cause: (bool(cause.noise), _rank(cause.leader)[0], _rank(cause.leader)[2])
     )
     small = sum(len(cause.told) for cause in causes if cause not in shown)
-    return Differing(causes=tuple(shown), waits=tuple(pair.waits()), small=small)
+    of = "the baseline's time" if before.time_s else "the least that the baseline needs"
+    return Differing(causes=tuple(shown), waits=tuple(pair.waits()), of=of, small=small)
 
 
 def _is_minor(name: str, label: str) -> bool:
@@ -154,6 +169,11 @@ def _is_minor(name: str, label: str) -> bool:
 def _cause_of(each: Difference) -> str:
     name = each.metric.name.removeprefix(counters.PTX)
     return next((cause for cause, pattern in _NAMED if pattern.match(name)), counters.OTHER)
+
+
+def _named(cause: str, noise: str) -> str:
+    """Branches of a kernel that polls nothing are no polling."""
+    return "branches" if cause == "polling" and not noise else cause
 
 
 def _rank(told: Told) -> tuple[float, bool, float]:
@@ -262,6 +282,8 @@ class _Pair:
             return None
         case, name = self._before, each.metric.name.removeprefix(counters.PTX).removesuffix(".sum")
         grown = each.after - each.before
+        if name in _OF_SECTORS:  # what TMA moves no longer, others may
+            grown = sum(map(after_less_before(self._before, self._after), floors.SECTORS))
         if case.chip and _BYTES.fullmatch(name):
             return 100 * grown / case.chip.dram.value / self._time
         cycles = self._cycles(name)

@@ -14,7 +14,7 @@ from kernelexp.facts import counters, metrics
 from kernelexp.judge import bounds
 from kernelexp.judge.bounds import Use
 from kernelexp.judge.case import Case
-from kernelexp.judge.causes import differing
+from kernelexp.judge.causes import READY, Told, differing
 from kernelexp.judge.expectations import command
 from kernelexp.model.arm import Arm
 
@@ -59,6 +59,10 @@ _DECIDING: tuple[tuple[tuple[str, ...], str, str], ...] = (
 )
 
 
+_FELL = 2.0
+"""Points by which a limit is used less from which it is not what made a candidate slower."""
+
+
 class Question(msgspec.Struct, frozen=True, kw_only=True):
     """What the evidence leaves open, and what would answer it."""
 
@@ -91,6 +95,24 @@ def moved(before: Sequence[Use], after: Sequence[Use]) -> str:
     return (
         f"The nearest limit moved: {one.resource} ({one.percent:.1f}%) for the baseline, "
         f"{other.resource} ({other.percent:.1f}%) for the candidate."
+    )
+
+
+def lost(
+    before: Sequence[Use], after: Sequence[Use], slower: float | None, waits: Sequence[Told]
+) -> str:
+    """Where a slower candidate is further from the limit of both: it waits; else empty."""
+    one, other = bounds.nearest(tuple(before)), bounds.nearest(tuple(after))
+    if one is None or other is None or one.resource != other.resource or not slower:
+        return ""
+    fell = (one.percent or 0.0) - (other.percent or 0.0)
+    if slower < 0 or fell < _FELL or other.kind != "profiled":
+        return ""
+    more = [told for told in waits if (told.points or 0.0) > 0 and told.label not in READY]
+    where = f", most of it for {more[0].label} ({more[0].points:+.1f} points)" if more else ""
+    return (
+        f"The slower candidate uses {fell:.1f} points less of that limit, so it is not what holds "
+        f"it: it waits longer{where}."
     )
 
 

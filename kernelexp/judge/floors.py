@@ -1,7 +1,9 @@
 """The least time that each part of a chip needs for a launch, from what is known of its work.
 
-It is a lower bound: whatever else the kernel moves comes on top. Peaks are those of the clock that
-was measured; a datasheet's are of a clock of its own.
+It is a lower bound: whatever else the kernel moves comes on top. Where counts were scaled from
+small sizes, that is so if a tile does the same work at every size: what a kernel keeps from tile to
+tile, such as a table in registers, small sizes may load more often. Peaks are those of the clock
+that was measured; a datasheet's are of a clock of its own.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ _SCHEDULERS = 4
 _SHARED = ("memory_l1_wavefronts_shared", "l1tex__data_pipe_tc_wavefronts_mem_shared")
 _TAGS = "memory_l1_tag_requests_global"
 # Not ncu's theoretical sectors, which are more than are moved where a cp.async is misaligned.
-_SECTORS = (
+SECTORS = (
     "l1tex__t_sectors_pipe_lsu_mem_global_op_ld",
     "l1tex__t_sectors_pipe_lsu_mem_global_op_st",
     "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld",
@@ -160,7 +162,7 @@ def _on_ptx(case: Case) -> str:
 def _l2(case: Case, chip: Chip) -> Floor | None:
     if chip.l2 is None or not case.counters:
         return None
-    sectors = sum(map(case.counter, _SECTORS))
+    sectors = sum(map(case.counter, SECTORS))
     clock, spelled = case.clock()
     return Floor(
         resource="L2",

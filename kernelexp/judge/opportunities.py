@@ -7,16 +7,16 @@ An estimate is about the share of the time that would be saved, bounded by the n
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 import msgspec
 
-from kernelexp.facts.counters import EXECUTED, PTX
+from kernelexp.facts.counters import EXECUTED
 from kernelexp.facts.metrics import Kind
-from kernelexp.judge import advice, bottleneck, bounds, floors
+from kernelexp.judge import advice, bounds, floors
 from kernelexp.judge.case import Case, Counts
+from kernelexp.judge.filling import barriers, grid, occupancy
 from kernelexp.judge.floors import Resource
 from kernelexp.judge.opportunity import (
     Found,
@@ -32,16 +32,12 @@ from kernelexp.model.arm import EmulatedLine
 
 CONFLICTS_FROM = 0.05
 """Share of the wavefronts, or of the sectors, from which an excess is listed."""
-TAIL_FROM = 0.01
-"""Share of the time from which an unfinished last wave is listed."""
 LANES_FROM = 24.0
 """Active threads per warp below which divergence is listed: ncu's own threshold."""
 SCATTERED = 2.0
 """Lines touched, over the least that hold the bytes, from which accesses are called scattered."""
 SCATTERED_PER_ACCESS = 4.0
 """Lines per access of a warp: four hold what 32 threads load in 16 bytes each."""
-BARRIERS_FROM = 0.5
-"""Barriers per tile and warp; below it they are those of the beginning and the end."""
 _WARP = 32
 _SECTORS_OF_LINE = 4
 _WHOLE = (1, 2, 4, 8, 16, 32)
@@ -82,7 +78,7 @@ def bank_conflicts(case: Case) -> Iterator[Found]:
             rule="SharedMemoryConflicts",
             issue=f"shared {words}: {_ways(conflicts, requests)}bank conflicts, "
             f"{100 * conflicts / total:.0f}% of the shared-memory wavefronts"
-            f"{_on_ptx(counted)}",
+            f"{_on_ptx(counted)}{_of_own(words, conflicts, requests)}",
             percent=percent,
             kind=counted.kind,
             reckoning=reckoning,
@@ -99,6 +95,12 @@ def _ways(conflicts: float, requests: Counts | None) -> str:
         if requests and any(requests.values)
         else ""
     )
+
+
+def _of_own(words: str, conflicts: float, requests: Counts | None) -> str:
+    """`, 69% of those of stores`, where each request takes one wavefront without conflicts."""
+    own = conflicts + (requests.values[0] if requests else 0.0)
+    return f", {100 * conflicts / own:.0f}% of those of {words}" if requests and own else ""
 
 
 def _on_ptx(counted: Counts) -> str:
@@ -156,7 +158,9 @@ def uncoalesced(case: Case) -> Iterator[Found]:
         reckoning=reckoning,
         figures=counted.figures,
         line=place(line),
-        hidden="what L1 holds costs no sector of L2" if _loads(case, line) else hidden(case),
+        hidden="what L1 holds costs no sector of L2"
+        if _loads(case, line) and "L1 tag stage" not in freed
+        else hidden(case),
     )
 
 
@@ -189,110 +193,6 @@ def mixed_stores(case: Case) -> Iterator[Found]:
         )
 
 
-def occupancy(case: Case) -> Iterator[Found]:
-    """Fewer warps per SM than it holds, and what limits them."""
-    build = case.arm.build
-    if build is None or build.occupancy.warps_per_sm >= build.occupancy.warps_limit:
-        return
-    held, used = build.occupancy, build.resources
-    if why := _why_few_warps(case):
-        yield Suppressed(rule="TheoreticalOccupancy", why=why)
-        return
-    share = held.warps_per_sm / held.warps_limit
-    near = bounds.nearest(bounds.uses(case))
-    percent, reckoning = None, "it needs a measured time: no use of a resource is known"
-    if near and near.percent is not None:
-        percent = max(min(100 * (1 - share), 100 - near.percent), 0.0)
-        reckoning = (
-            f"the smaller of 100% - {100 * share:.1f}% of the warps and 100% - {near.percent:.1f}% "
-            f"use of {near.resource}, as ncu; more warps only help where they would hide latency"
-        )
-    smem = used.static_smem_bytes + used.dynamic_smem_bytes
-    yield Opportunity(
-        rule="TheoreticalOccupancy",
-        issue=f"{held.warps_per_sm} of {held.warps_limit} warps per SM, limited by "
-        f"{' and '.join(held.limited_by)}: "
-        f"{used.registers} registers per thread, {smem:,} B of shared memory, "
-        f"{used.threads} threads",
-        percent=percent,
-        kind="built",
-        reckoning=reckoning,
-        figures={"warps_per_sm": held.warps_per_sm, "ctas_per_sm": held.ctas_per_sm},
-    )
-
-
-def _why_few_warps(case: Case) -> str:
-    """Why more warps per SM are no advice for this launch; empty where they may be."""
-    if why := advice.one_cta_by_design(case):
-        return why
-    share = bottleneck.grid(case)
-    if share and -(-share.ctas // share.sms) < share.per_sm:
-        return (
-            f"the grid limits the warps: {share.ctas:,} CTAs on {share.sms} SMs, which would hold "
-            f"{share.per_sm} each"
-        )
-    near = bounds.nearest(bounds.uses(case))
-    if near and near.percent is not None and near.percent >= bottleneck.BOUND:
-        return f"{near.resource} is busy for {near.percent:.1f}%: more warps would wait for it too"
-    return ""
-
-
-def grid(case: Case) -> Iterator[Found]:
-    """SMs without a CTA or with fewer than they hold, and SMs that are idle in the last wave."""
-    share = bottleneck.grid(case)
-    if share is None:
-        return
-    figures = {
-        "launch__grid_size": float(share.ctas),
-        "ctas_per_sm": float(share.per_sm),
-        "SMs": float(share.sms),
-    }
-    if share.waves < 1 and (share.ctas < share.sms or _leaves_room(case, share)):
-        yield _small_grid(case, share, figures)
-    elif share.waves > 1 and 1 - share.busy >= TAIL_FROM:
-        whole = math.ceil(share.waves)
-        yield Opportunity(
-            rule="TailWave",
-            issue=f"{share.waves:.2f} waves of {share.sms * share.per_sm:,} CTAs: the last one is "
-            "not full",
-            percent=100 * (1 - share.busy),
-            kind="built",
-            reckoning=f"({whole} - {share.waves:.2f}) / {whole} waves, if all CTAs take the same "
-            "time",
-            figures=figures,
-        )
-
-
-def _leaves_room(case: Case, share: bottleneck.GridShare) -> bool:
-    return -(-share.ctas // share.sms) < share.per_sm and not case.is_persistent
-
-
-def _small_grid(case: Case, share: bottleneck.GridShare, figures: dict[str, float]) -> Opportunity:
-    idle = 1 - share.ctas / share.sms
-    build = case.arm.build
-    limit = build.occupancy.warps_limit if build else 0
-    words = f"{share.ctas:,} CTAs for {share.sms} SMs: {share.waves:.2g} waves"
-    if share.ctas < share.sms:
-        words += f", {share.sms - share.ctas} SMs without work"
-    words += f", {share.warps_per_sm} of {limit} warps on the others"
-    near = bounds.nearest(bounds.uses(case))
-    percent, reckoning = 100 * idle, f"1 - {share.ctas:,} CTAs / {share.sms} SMs"
-    if near and near.percent is not None and near.percent < bounds.NEAR:
-        percent = max(percent, min(100 * (1 - share.waves), 100 - near.percent))
-        reckoning = (
-            f"the smaller of 1 - {share.waves:.2g} waves and 100% - {near.percent:.1f}% use of "
-            f"{near.resource}, if the work can be split into more CTAs"
-        )
-    return Opportunity(
-        rule="SmallGrid",
-        issue=words,
-        percent=percent,
-        kind="built",
-        reckoning=reckoning,
-        figures=figures,
-    )
-
-
 def divergence(case: Case) -> Iterator[Found]:
     """Instructions that few threads of a warp execute."""
     lanes, kind = case.figure("smsp__thread_inst_executed_per_inst_executed.ratio"), "profiled"
@@ -317,28 +217,6 @@ def divergence(case: Case) -> Iterator[Found]:
         kind="profiled" if kind == "profiled" else "emulated",
         reckoning=reckoning,
         figures={"active threads per warp": lanes},
-    )
-
-
-def barriers(case: Case) -> Iterator[Found]:
-    """CTA barriers with no second CTA on the SM to fill the wait."""
-    name = f"{'sass' if case.counts_sass else 'ptx'}__inst_executed_barrier"
-    count, build = case.counters.get(name, 0), case.arm.build
-    if not count or build is None or build.occupancy.ctas_per_sm >= 2 or not case.tiles:
-        return
-    warps = -(-build.resources.threads // _WARP)
-    per_tile = count / case.tiles / warps
-    if per_tile < BARRIERS_FROM or advice.one_cta_by_design(case):
-        return
-    line = case.dearest(name.removeprefix(PTX))
-    yield Opportunity(
-        rule="LaunchConfiguration",
-        issue=f"{per_tile:.2g} CTA barriers per tile and warp with one CTA per SM: while its warps "
-        "wait, the SM has no other",
-        kind="emulated",
-        reckoning="no estimate: kernelexp profile counts the stalls at barriers",
-        figures={name: float(count), "tiles": float(case.tiles)},
-        line=place(line),
     )
 
 

@@ -132,6 +132,50 @@ class Plateau(msgspec.Struct, frozen=True, kw_only=True):
     """The source line with the most bank conflicts in each of them; empty where it is not one."""
 
 
+class CountedPlateau(msgspec.Struct, frozen=True, kw_only=True):
+    """What the counts of variants that nothing timed say of a plateau."""
+
+    variants: int
+    shared: tuple[Figure, ...]
+    """Figures of `TELLING` that are the same in all of them, and not 0."""
+    spreads: dict[str, float]
+    """By how much the largest count is above the least, by its label: 0.1 is 10%; the counts that
+    differ, the widest first."""
+    same_code: int
+
+    @property
+    def is_likely(self) -> bool:
+        """Whether no count differs by more than a few percent."""
+        return all(spread <= ALIKE for spread in self.spreads.values())
+
+
+ALIKE = 0.05
+"""Relative difference of counts below which variants do the same work."""
+
+
+def counted(arms: Sequence[Arm]) -> CountedPlateau | None:
+    """Of arms that were emulated; None of fewer than two, or where one was timed."""
+    members = [arm for arm in arms if arm.is_built and arm.executed and not arm.refused]
+    if len(members) < 2 or any(arm.measured for arm in arms):
+        return None
+    shared, _ = _telling(members)
+    every = [metrics.figures(arm, "emulated") for arm in members]
+    spreads: dict[str, float] = {}
+    for names in (_counted("smsp__inst_executed"), ("ptx__inst_executed",), *TELLING):
+        name = next((name for name in names if all(name in each for each in every)), "")
+        values = [each[name].value for each in every] if name else []
+        counts = [float(value) for value in values if isinstance(value, int | float)]
+        if counts and max(counts) > min(counts):
+            label = every[0][name].metric.label.strip()
+            spreads[label] = max(counts) / min(counts) - 1 if min(counts) else math.inf
+    return CountedPlateau(
+        variants=len(members),
+        shared=tuple(each for each in shared if each.value),
+        spreads=dict(sorted(spreads.items(), key=lambda item: -item[1])),
+        same_code=_same_code(members),
+    )
+
+
 def findings(
     taken: Sequence[Scores], points: Mapping[str, Point], risk: float, margin: float
 ) -> tuple[AxisFinding, ...]:

@@ -19,12 +19,13 @@ import msgspec
 
 from kernelexp.judge.stats import (
     LEVEL,
+    center,
     mean_logs,
     ratios,
     share_of_arm,
     share_of_look,
     t_quantile,
-    usable,
+    usable_rows,
 )
 from kernelexp.judge.verdict import enough, is_settled, is_trusted
 from kernelexp.model.measurement import Departure, Look, Measurement, Worker
@@ -187,20 +188,23 @@ def scores(measurement: Measurement) -> tuple[Scores, ...]:
         if arm.role in ("candidate", "placebo")
     }
     name = measurement.arms[base].name
-    return tuple(_scores(worker, arms, base, name) for worker in measurement.workers)
+    version = measurement.version
+    return tuple(_scores(worker, arms, base, name, version) for worker in measurement.workers)
 
 
-def _scores(worker: Worker, arms: Mapping[int, str], base: int, baseline: str) -> Scores:
+def _scores(
+    worker: Worker, arms: Mapping[int, str], base: int, baseline: str, version: int
+) -> Scores:
     """Through an arm that no row is without, where the baseline is slow and sits out rows: else 12
     of 240 rows compared two fast arms."""
-    rows = [mean_logs(row) for block in worker.blocks if usable(block) for row in block.rows]
-    counts = {index: sum(index in row for row in rows) for index in (base, *arms)}
+    rows = [(number, mean_logs(row)) for number, row in usable_rows(worker, version)]
+    counts = {index: sum(index in row for _, row in rows) for index in (base, *arms)}
     through = max(counts, key=lambda index: counts[index])  # the baseline, of those in all rows
-    kept: dict[int, list[float]] = {index: [] for index in (base, *arms)}
-    for row in rows:
+    kept: dict[int, dict[int, list[float]]] = {index: {} for index in (base, *arms)}
+    for number, row in rows:
         for index in kept.keys() & row.keys() if through in row else ():
-            kept[index].append(row[index] - row[through])
-    medians = {index: statistics.median(own) for index, own in kept.items() if len(own) > 1}
+            kept[index].setdefault(number, []).append(row[index] - row[through])
+    medians = {index: center(own) for index, own in kept.items() if sum(map(len, own.values())) > 1}
     if base not in medians:
         return {baseline: 0.0}
     own = {arms[index]: each - medians[base] for index, each in medians.items() if index != base}

@@ -75,7 +75,8 @@ def is_headline(finding: Finding) -> bool:
 
 
 def rank(findings: Iterable[Finding]) -> tuple[Group, ...]:
-    """Groups in the order of counters.GROUPS; in each the largest factor first.
+    """Groups in the order of counters.GROUPS; in each the largest factor first, of stalls the most
+    points.
 
     A doubling ranks with a halving; what appears or disappears comes before all other changes.
     """
@@ -93,4 +94,9 @@ def rank(findings: Iterable[Finding]) -> tuple[Group, ...]:
 
 
 def _place(finding: Finding) -> tuple[float, str]:
-    return -finding.difference.factor, finding.difference.metric.name
+    each = finding.difference
+    if isinstance(each.before, str) or isinstance(each.after, str):
+        return -each.factor, each.metric.name
+    points = abs(each.after - each.before)
+    # Of ten times a small stall nothing depends.
+    return -(points if each.metric.group == "stalls" else each.factor), each.metric.name

@@ -103,6 +103,8 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
     before: DeviceState
     after: DeviceState
     rows: tuple[Row, ...]
+    set: int = 0
+    """The set of arrays of the first row; each further row is on the next one."""
 
 
 class ArrayResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -251,6 +253,8 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that a measurement saw: a verdict can be reached again from this alone."""
 
     version: int = 1
+    """From 2 on, blocks say on which set of arrays they begin, and a process's estimate is the mean
+    of the medians of its sets."""
     device: Device
     options: Options
     seed: int
@@ -378,8 +382,8 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     """One for each candidate that was timed."""
     placebo: Effect | None
     peers: tuple[Effect, ...]
-    """From the rows of one process, which the candidates are in too: an interval that knows nothing
-    of placement. In each process, peers made two processes of H1 as long as four are without."""
+    """As the candidates'; of early records from one process, an interval over its rows, which knows
+    nothing of placement."""
     times: tuple[Times, ...]
     conditions: Conditions | None
 

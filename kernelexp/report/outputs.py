@@ -20,6 +20,7 @@ VERSIONS = {
     "sweep": 1,
     "sweep-plan": 1,
     "evaluate": 1,
+    "assessment": 1,
     "build": 1,
     "emulate": 1,
     "exec": 1,
@@ -40,6 +41,8 @@ VERSIONS = {
     "sections": 1,
     "opportunities": 1,
     "lines": 1,
+    "memory": 1,
+    "modelled": 1,
     "inspect": 1,
     "verdict": 1,
     "check": 1,
@@ -116,7 +119,14 @@ def types() -> dict[str, Any]:
     from kernelexp.report.compared import audit, comparison, differences
     from kernelexp.report.log import decisions, listing
     from kernelexp.report.runs import ran, swept
-    from kernelexp.report.variants import explanation, inspected, lines_values, opportunities
+    from kernelexp.report.variants import (
+        explanation,
+        inspected,
+        lines_values,
+        memory_picture,
+        modelled,
+        opportunities,
+    )
     from kernelexp.services import again, doctor, evaluation
     from kernelexp.services.calibration import Calibrated
     from kernelexp.services.check import gates
@@ -124,12 +134,14 @@ def types() -> dict[str, Any]:
     from kernelexp.services.profiling import Profiling
     from kernelexp.services.recounting import Recounted
     from kernelexp.services.revisions import bisecting, timeline
+    from kernelexp.services.tasks.assessment import Assessment
 
     return {
         "run": list[ran.Ran],
         "sweep": swept.Swept,
         "sweep-plan": swept.PlannedSweep,
         "evaluate": evaluation.Evaluation,
+        "assessment": Assessment,
         "build": dict[str, Arm],
         "emulate": list[Emulation],
         "exec": Executed,
@@ -150,6 +162,8 @@ def types() -> dict[str, Any]:
         "sections": list[SectionReading],
         "opportunities": opportunities.Offered,
         "lines": list[lines_values.CostedVariant],
+        "memory": list[memory_picture.PicturedVariant],
+        "modelled": list[modelled.ModelledVariant],
         "inspect": inspected.Inspected,
         "verdict": again.Rejudged,
         "check": list[gates.GateFinding],

@@ -96,7 +96,7 @@ def audit(project: Project, text: str, against: str | None, session: Session) ->
         number=number,
         has_both=bool(name) and project.variants(project.experiments[name])[0] == other,
         standings=_standings(project, name) if name else None,
-        peers=(*_timed_peers(after.record), *_published_peers(after)),
+        peers=(*timed_peers(after.record), *_published_peers(after)),
         tables=tuple(_tables(compared)),
         findings=tuple(_findings(compared)),
         warnings=tuple(warnings),
@@ -224,7 +224,7 @@ def _findings(groups: Iterable[Group]) -> Iterator[Group]:
                 yield msgspec.structs.replace(group, findings=tuple(large))
 
 
-def _timed_peers(record: Record | None) -> list[Peer]:
+def timed_peers(record: Record | None) -> list[Peer]:
     """Those of the same run."""
     if record is None or record.estimate is None:
         return []

@@ -21,6 +21,7 @@ from kernelexp.system.process import processes
 from kernelexp.system.toolchain import Toolchain
 from warpsim.runtime.reports import MISTAKES, Caught, KernelTotals, Remark, Report
 from warpsim.runtime.server import Settings
+from warpsim.schedule import Schedule
 
 Level = Literal["finding", "warning", "note"]
 _TOKEN = re.compile(r"@(\d+)(-?)")
@@ -53,6 +54,9 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     limit: int = 2_000_000_000
     """Warp instructions of a launch."""
     timeout_s: float | None = None
+    schedule: Schedule = Schedule()
+    environment: dict[str, str] = {}
+    """Of the program, besides this process's own."""
 
 
 class Mistake(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,6 +124,7 @@ def execute(asked: Asked, tools: Toolchain, root: Path, *, output: int | None = 
         limit=asked.limit,
         kernels=asked.kernels,
         launches=asked.launches,
+        schedule=asked.schedule,
     )
     with tempfile.TemporaryDirectory(prefix="kernelexp-") as place:
         argv = _built(asked, tools, runtime, arch, Path(place))
@@ -130,6 +135,7 @@ def execute(asked: Asked, tools: Toolchain, root: Path, *, output: int | None = 
             runtime,
             native.library(root),
             cwd=asked.folder,
+            environment=asked.environment,
             timeout_s=asked.timeout_s,
             output=output,
         )

@@ -94,8 +94,13 @@ def build_of(project: Project, variant: Variant, session: Session) -> BuildEvide
     try:
         return prepare.built(project, [variant], session).arm(variant).build
     except KernelexpError:
-        recorded = speaking.of_variant(project, variant)
-        return recorded.arm.build if recorded else None
+        return recorded_build(project, variant)
+
+
+def recorded_build(project: Project, variant: Variant) -> BuildEvidence | None:
+    """As the record has it that speaks for the variant; None without one."""
+    recorded = speaking.of_variant(project, variant)
+    return recorded.arm.build if recorded else None
 
 
 def keep(

@@ -178,3 +178,25 @@ def test_branches_that_both_decided_merge_without_a_conflict(bare: Path, kx: Kx)
     values = listed(kx, bare)
     words = [each["word"] for each in values["experiments"]["S1"]["candidates"][0]["decisions"]]
     assert words == ["accepted", "rejected"]
+
+
+def test_a_candidate_is_named_as_compare_names_it(bare: Path, kx: Kx) -> None:
+    result = kx("reject", "S1:1", "--why", "It spills.", cwd=bare)
+    assert result.exit_code == 0, result.output
+    assert "S1: rejected" in " ".join(result.stdout.split())
+    assert "Why: It spills." in result.stdout
+
+
+def test_two_candidates_in_one_decision_are_refused(bare: Path, kx: Kx) -> None:
+    result = kx("accept", "S1:1", "--candidate", "2", cwd=bare)
+    assert result.exit_code == 2
+    assert "name two candidates: drop one" in result.stderr
+
+
+def test_an_id_in_another_case_is_the_one_that_was_meant(bare: Path, kx: Kx) -> None:
+    assert "did you mean 'S1'?" in kx("accept", "s1", cwd=bare).stderr
+
+
+def test_a_log_that_stands_is_not_said_to_be_written(bare: Path, kx: Kx) -> None:
+    assert kx("log", "--write", cwd=bare).stdout == "wrote logs/EXPERIMENTS.md\n"
+    assert kx("log", "--write", cwd=bare).stdout == "logs/EXPERIMENTS.md is up to date\n"

@@ -263,3 +263,10 @@ def test_sass_that_is_not_covered_leaves_the_counts_to_ptx() -> None:
     assert "counts are of PTX only, as the SASS can't be executed: `BPT` is not covered." in page
     assert "ptx__inst_executed" in page
     assert emulations.exit_code([arm], []) == errors.OK
+
+
+def test_each_counter_is_shown_once_unless_verbose(scale: Path, kx: Kx) -> None:
+    usual = kx("emulate", "scale@sm_90a:width=4", cwd=scale).stdout
+    assert "ptx__" not in usual
+    assert "--verbose shows what was counted on PTX too." in usual
+    assert "ptx__inst_executed" in kx("emulate", "scale@sm_90a:width=4", "-v", cwd=scale).stdout

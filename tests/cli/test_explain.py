@@ -187,7 +187,7 @@ def test_explain_with_profiles_says_that_the_nearest_limit_moved(
         "The nearest limit moved: L1 data pipe (87.5%) for the baseline, L2 (82.8%) for the "
         "candidate." in page
     )
-    assert "The candidate is bound by L2: 82.8% of its peak." in page
+    assert "The candidate is bound by L2: of its peak 82.8%." in page
     assert "kernelexp profile" not in page
 
 

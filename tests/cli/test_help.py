@@ -106,6 +106,8 @@ def test_an_old_name_is_not_listed_and_shows_the_help_of_its_new_one(kx: Kx, nam
         ("new --block 256 --from=gemm.ptx", "adopt gemm.ptx --block 256"),
         ("new --from sweep-gemm --row 2", "new --from sweep-gemm --row 2"),
         ("new --from", "new --from"),
+        ("evaluate gemm --source=mine.cu", "time --peers gemm --source=mine.cu"),
+        ("evaluate task solution.py", "evaluate task solution.py"),
         ("selftest --margin 2", "calibrate --inject 0.5,1,2,5 --margin 2"),
     ],
 )

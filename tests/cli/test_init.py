@@ -15,6 +15,7 @@ import yaml
 from support import Kx
 
 from kernelexp import project
+from kernelexp.cli.commands import SUMMARIES
 from kernelexp.evidence import build
 from kernelexp.model import errors
 from kernelexp.project import scaffold
@@ -175,3 +176,10 @@ def test_experiments_yaml_is_of_the_schema_that_its_first_line_names(started: Pa
     jsonschema.validate(yaml.safe_load(text), schema)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(yaml.safe_load(text.replace("title:", "titel:")), schema)
+
+
+def test_a_project_has_a_page_for_agents_whose_commands_exist(tmp_path: Path, kx: Kx) -> None:
+    assert kx("init", "project", cwd=tmp_path).exit_code == errors.OK
+    text = (tmp_path / "project/SKILL.md").read_text()
+    named = set(re.findall(r"`kernelexp (\w+)", text))
+    assert {"emulate", "time", "explain"} <= named <= set(SUMMARIES)

@@ -109,5 +109,5 @@ def test_opportunities_warns_of_no_widths_where_sass_was_counted(kx: Kx, merged:
 
 def test_a_kernel_with_the_widths_of_its_ptx_gets_no_such_sentence(kx: Kx, scale: Path) -> None:
     page = text(kx, "emulate", "scale@sm_90a:width=4", cwd=scale)
-    assert "ptx__memory_l2_theoretical_sectors_global" in page
+    assert "memory_l2_theoretical_sectors_global" in page
     assert "ptxas" not in page

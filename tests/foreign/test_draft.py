@@ -201,3 +201,14 @@ def test_what_the_kernel_ignores_is_zero() -> None:
     text = drafted(y, KernelParameter(size=8, **unused), KernelParameter(size=24, **unused))
     assert 'Scalar(type="u64", value=0),' in text
     assert "StructValue(size=24)," in text
+
+
+def test_tiles_are_the_ctas_of_the_grid_until_somebody_says_else() -> None:
+    given = (pointer("y", "float", written=True), value("n", "int", 4))
+    text = drafted(*given, grid=("n / 128", "n"), shapes={"y": ("n",)})
+    names: dict[str, object] = {}
+    tiles = text[text.index("def tiles") : text.index("def launch")]
+    exec(tiles, names)
+    assert callable(names["tiles"])
+    assert names["tiles"]({}, {"n": 256}) == 512
+    assert "def tiles" not in drafted(*given, shapes={"y": ("n",)})

@@ -156,9 +156,9 @@ def with_peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, take):
     return found, asked
 
 
-def test_the_first_process_times_the_peers(with_peers) -> None:
+def test_the_first_four_processes_time_the_peers(with_peers) -> None:
     _, asked = with_peers
-    assert {process for process, peers in asked.items() if peers} == {0}
+    assert {process for process, peers in asked.items() if peers} == {0, 1, 2, 3}
 
 
 def test_what_peers_take_to_compile_themselves_spends_no_budget(with_peers) -> None:

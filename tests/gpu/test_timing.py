@@ -10,6 +10,7 @@ from kernelexp.evidence.measure.gpu_timing import (
     TimedLaunch,
     Timer,
     orders,
+    sparse,
     strides,
     time_share,
     warm_up,
@@ -99,6 +100,22 @@ def test_slow_arms_get_the_time_of_a_few_fast_ones():
 def test_a_fast_peer_makes_no_candidate_slow():
     row = Row(order=(0, 1, 2, 2, 1, 0), times_us=(10.0, 39.0, 0.1, 0.1, 39.0, 10.0))
     assert strides(row, [0, 1]) == {}
+
+
+def test_peers_take_a_fifth_of_the_time_and_some_rows_all_the_same():
+    row = Row(order=(0, 1, 2, 2, 1, 0), times_us=(100.0, 30.0, 900.0, 900.0, 30.0, 100.0))
+    found = sparse(row, [1, 2], timing_s=1.0)
+    assert found == {1: 3, 2: 72}
+    share = sum(2 * time / found[arm] for arm, time in ((1, 30.0), (2, 900.0)))
+    assert share / (share + 200.0) <= 0.2
+    assert sparse(row, [1, 2], timing_s=0.02) == {1: 3, 2: 6}
+    assert sparse(row, [], timing_s=1.0) == {}
+
+
+def test_an_arm_that_sits_out_rows_meets_every_set_of_arrays():
+    timer = Timer(Listed(), random.Random(1), 1.0)
+    timer.strides, timer.window = {2: 2}, 2
+    assert [2 in row.order for row in timer.rows([0, 1, 2], 8)] == [True, True, False, False] * 2
 
 
 def test_the_time_of_some_arms_is_a_share_of_a_row():

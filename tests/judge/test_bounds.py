@@ -22,7 +22,7 @@ from kernelexp.facts import chips
 from kernelexp.judge import bottleneck, bounds, floors
 from kernelexp.judge.bounds import Use
 from kernelexp.judge.case import Case
-from kernelexp.judge.explanation import moved
+from kernelexp.judge.explanation import lost, moved
 from kernelexp.model.arm import PublishedResult
 from kernelexp.model.record import Profile
 
@@ -150,7 +150,7 @@ def test_the_published_kernel_is_bound_by_l1_as_its_authors_found() -> None:
         "Both arms are nearest to the same limit, L1: 82.0%, then 85.0%."
     )
     assert bottleneck.conclude(published("c32ab7a"), after) == (
-        "This kernel is bound by L1: 85.0% of its peak."
+        "This kernel is bound by L1: of its peak 85.0%."
     )
 
 
@@ -182,3 +182,17 @@ def test_without_a_time_the_longest_floor_is_named() -> None:
     assert bottleneck.conclude(untimed, bounds.uses(untimed)) == (
         "Not timed: of what is known it needs the L1 data pipe for longest, 0.578 ms at least."
     )
+
+
+def test_a_slower_candidate_that_is_further_from_the_limit_waits() -> None:
+    """Four stages: the tensor cores are at 83.8% and not 88.9%, and it is 3.95% slower."""
+    cases = [profiled(gemm(), launch) for launch in (DEFAULTS, FOUR_STAGES)]
+    uses = [bounds.uses(case) for case in cases]
+    words = lost(uses[0], uses[1], 0.0395, ())
+    assert words == (
+        "The slower candidate uses 5.2 points less of that limit, so it is not what holds it: it "
+        "waits longer."
+    )
+    assert lost(uses[0], uses[1], -0.0395, ()) == ""
+    said = bottleneck.conclude(cases[1], uses[1], "The candidate", is_held=False)
+    assert said.startswith("The candidate is nearest to the tensor cores: of its peak 83.8%.")

@@ -20,6 +20,7 @@ from judge_cases import (
     with_arm,
 )
 
+from kernelexp.judge import filling
 from kernelexp.judge import opportunities as rules
 from kernelexp.judge.case import Case
 from kernelexp.judge.opportunity import Opportunity, Suppressed
@@ -61,7 +62,8 @@ def with_figures(case: Case, **changes: float) -> Case:
 def test_planted_bank_conflicts_are_found_with_their_line_and_their_cost() -> None:
     found = only(rules.bank_conflicts, transpose())
     assert found.issue == (
-        "shared loads: 32.0-way bank conflicts, 94% of the shared-memory wavefronts (PTX)"
+        "shared loads: 32.0-way bank conflicts, 94% of the shared-memory wavefronts (PTX), 97% of "
+        "those of loads"
     )
     assert found.line == "variants/transpose/transpose.cu:59"
     # Device memory becomes as busy as the L1 data pipe was; T1 gained 55%.
@@ -149,21 +151,21 @@ def plain_gemm(**changes: Any) -> Case:
 
 
 def test_occupancy_names_its_limiter_and_is_bounded_by_the_nearest_limit() -> None:
-    found = only(rules.occupancy, plain_gemm())
+    found = only(filling.occupancy, plain_gemm())
     assert found.issue == (
         "12 of 64 warps per SM, limited by registers and shared memory: 168 registers per thread, "
         "229,496 B of shared memory, 384 threads"
     )
     assert found.percent == pytest.approx(100 - 78.6, abs=0.1)  # of the tensor cores' 78.6%
-    assert list(rules.occupancy(transpose())) == []
+    assert list(filling.occupancy(transpose())) == []
 
 
 def test_one_cta_by_design_is_no_lack_of_warps() -> None:
     """The kernel that has all that a kernel of its kind can have has no opportunity left."""
-    (roles,) = rules.occupancy(gemm())
+    (roles,) = filling.occupancy(gemm())
     assert isinstance(roles, Suppressed)
     assert "its warps have roles" in roles.why
-    (persistent,) = rules.occupancy(plain_gemm(ctas=132))
+    (persistent,) = filling.occupancy(plain_gemm(ctas=132))
     assert isinstance(persistent, Suppressed)
     assert "the kernel is persistent" in persistent.why
     found, suppressed = rules.find(profiled(gemm(), DEFAULTS))
@@ -175,24 +177,24 @@ def test_a_grid_too_small_for_the_sms_is_what_limits_the_warps() -> None:
     few = transpose(ctas=128)
     half = msgspec.structs.replace(build_of(few).occupancy, warps_per_sm=32, ctas_per_sm=4)
     few = with_arm(few, build=msgspec.structs.replace(build_of(few), occupancy=half))
-    (found,) = rules.occupancy(few)
+    (found,) = filling.occupancy(few)
     assert isinstance(found, Suppressed)
     assert found.why == "the grid limits the warps: 128 CTAs on 132 SMs, which would hold 4 each"
-    assert "4 SMs without work, 8 of 64 warps on the others" in only(rules.grid, few).issue
+    assert "4 SMs without work, 8 of 64 warps on the others" in only(filling.grid, few).issue
 
 
 def test_a_grid_that_leaves_sms_idle_is_found() -> None:
-    found = only(rules.grid, transpose(ctas=66))
+    found = only(filling.grid, transpose(ctas=66))
     assert found.issue.startswith("66 CTAs for 132 SMs: 0.062 waves, 66 SMs without work")
     assert found.percent == pytest.approx(50)
 
 
 def test_a_last_wave_that_is_not_full_is_found_where_it_matters() -> None:
-    found = only(rules.grid, transpose(ctas=132 * 8 + 1))
+    found = only(filling.grid, transpose(ctas=132 * 8 + 1))
     assert found.issue.startswith("1.00 waves of 1,056 CTAs")
     assert found.percent == pytest.approx(50, abs=0.1)
-    assert list(rules.grid(transpose(ctas=TILES))) == []  # 124.12 waves: 0.7%
-    assert list(rules.grid(gemm(ctas=132))) == []  # persistent: one wave
+    assert list(filling.grid(transpose(ctas=TILES))) == []  # 124.12 waves: 0.7%
+    assert list(filling.grid(gemm(ctas=132))) == []  # persistent: one wave
 
 
 def test_few_active_threads_are_found() -> None:
@@ -205,11 +207,11 @@ def test_few_active_threads_are_found() -> None:
 
 def test_barriers_matter_with_one_cta_per_sm() -> None:
     many = {"ptx__inst_executed_barrier": 13_200 * 24}
-    found = only(rules.barriers, plain_gemm(counters=many))
-    assert found.issue.startswith("2 CTA barriers per tile and warp with one CTA per SM")
+    found = only(filling.barriers, plain_gemm(counters=many))
+    assert found.issue.startswith("2 CTA barriers per tile and warp, 2 per CTA, with 1 CTA per SM")
     assert found.percent is None
-    assert list(rules.barriers(gemm(counters=many))) == []  # warps with roles
-    assert list(rules.barriers(transpose(counters={"ptx__inst_executed_barrier": 48}))) == []
+    assert list(filling.barriers(gemm(counters=many))) == []  # warps with roles
+    assert list(filling.barriers(transpose(counters={"ptx__inst_executed_barrier": 48}))) == []
 
 
 def test_a_products_flops_without_tensor_instructions_are_found() -> None:

@@ -198,3 +198,24 @@ def test_equal_variants_are_called_different_in_at_most_one_sweep_of_100() -> No
         any(each.matters for each in findings(processes(seed=seed)).values()) for seed in range(200)
     )
     assert wrong <= 2
+
+
+def test_counts_alone_tell_of_a_plateau_where_nothing_was_timed() -> None:
+    flat = plateau.counted([*arms().values()])
+    assert flat
+    assert flat.is_likely
+    assert "ptx__inst_executed_barrier" in {each.metric.name for each in flat.shared}
+    assert flat.spreads == {}
+
+
+def test_counts_that_differ_are_named_with_their_spread() -> None:
+    own = arms()
+    own["candidate 3"] = arm(POINTS["candidate 3"], barriers=80)
+    flat = plateau.counted([*own.values()])
+    assert flat
+    assert not flat.is_likely
+    assert flat.spreads["CTA barriers (PTX)"] > 0.5
+
+
+def test_of_one_variant_no_plateau_is_told() -> None:
+    assert plateau.counted([arm(POINTS["baseline"])]) is None

@@ -88,7 +88,30 @@ def test_tolerances_that_differ_between_arms_are_said_to(scale: Path, kx: Kx) ->
 def test_arms_with_the_same_instructions_are_said_to_first(scale: Path, kx: Kx) -> None:
     rewrite(scale, "scale.cu", "KX_WIDTH", "(KX_WIDTH * 0 + 1)")
     rewrite(scale, "problem.py", 'size["count"] // axes["width"]', 'size["count"]')
-    kx("run", "S1", cwd=scale)
+    page = kx("run", "S1", cwd=scale).stdout
+    assert "the same instructions as the baseline, launched alike" in page.partition("both: ")[0]
     (made,) = all_records(scale)[0]
     assert made.candidates[0].same_code
     assert made.candidates[0].verdict.sentence.startswith("The same instructions as the baseline")
+
+
+@pytest.mark.parametrize("emulate", ["--emulate", "--no-emulate"])
+def test_the_same_instructions_on_another_grid_are_a_question(
+    scale: Path, kx: Kx, emulate: str
+) -> None:
+    rewrite(scale, "scale.cu", "KX_WIDTH", "(KX_WIDTH * 0 + 1)")
+    count = 'size["count"] // axes["width"]'
+    rewrite(scale, "problem.py", count, f'size["count"] + 0 * ({count})')
+    rewrite(scale, "problem.py", "-(-count // THREADS)", "-(-count // THREADS) + axes['width'] - 1")
+    kx("run", "S1", emulate, cwd=scale)
+    (made,) = all_records(scale)[0]
+    assert not made.candidates[0].same_code
+
+
+def test_a_source_that_is_evaluated_is_no_question_where_nothing_changed(
+    scale: Path, kx: Kx
+) -> None:
+    source = scale / "copy.cu"
+    source.write_bytes((scale / "variants/scale/scale.cu").read_bytes() + b"// as it was\n")
+    page = " ".join(kx("time", "scale", "--source", str(source), cwd=scale).stdout.split())
+    assert "The same instructions as the baseline, launched alike" in page

@@ -76,13 +76,52 @@ def test_a_row_without_one_of_the_arms_has_no_ratio():
     assert stats.log_ratio(Row(order=(0, 0), times_us=(1.0, 1.0)), 0, 1) is None
 
 
-def test_a_peers_interval_is_of_the_rows_of_one_process():
+def test_a_peer_of_the_same_rows_has_an_interval_as_narrow_as_a_candidates():
     arms = (*ARMS, TimedArm(name="cuBLAS", role="peer"))
     rows = [worker(i, (1.0 + 0.0002 * i, 1.0, 1.0, 1.25 + 0.0002 * i)) for i in range(4)]
     taken = stats.estimate(measurement(rows, arms=arms))
     (candidate,), (peer,) = taken.effects, taken.peers
-    assert peer.ratio == pytest.approx(1.25, abs=1e-4)
-    assert peer.high - peer.low < candidate.high - candidate.low
+    assert peer.ratio == pytest.approx(1.2503, abs=1e-4)
+    assert peer.processes == candidate.processes == 4
+    assert peer.high - peer.low == pytest.approx(candidate.high - candidate.low, rel=0.3)
+
+
+def test_what_takes_longer_on_one_set_of_arrays_has_one_ratio_to_what_does_not():
+    arms = (*ARMS, TimedArm(name="cuDNN", role="peer"))
+
+    def alternating(process):
+        slow = worker(process, (1.3, 1.25, 1.25, 0.7), rows=21, noise=0.005)
+        fast = worker(process, (1.0, 1.0, 1.0, 0.7), rows=21, noise=0.005, seed=1)
+        rows = [
+            row
+            for both in zip(slow.blocks[0].rows, fast.blocks[0].rows, strict=True)
+            for row in both
+        ]
+        block = msgspec.structs.replace(slow.blocks[0], rows=tuple(rows[process % 2 :]))
+        return msgspec.structs.replace(slow, blocks=(block,))
+
+    taken = measurement([alternating(process) for process in range(4)], arms=arms)
+    before, now = (
+        stats.estimate(msgspec.structs.replace(taken, version=version)) for version in (1, 2)
+    )
+    truth = math.exp(-math.log(1.25) / 2) * 0.7
+    (peer,), (candidate,) = now.peers, now.effects
+    assert peer.ratio == pytest.approx(truth, rel=0.004)
+    assert peer.high / peer.low < 1.01 < before.peers[0].high / before.peers[0].low
+    assert candidate.ratio == pytest.approx(math.sqrt(1.3 / 1.25), rel=0.004)
+    assert peer.pairs == before.peers[0].pairs
+
+
+def test_peers_of_a_kernel_that_is_slower_on_one_of_two_sets_have_narrow_intervals():
+    taken = recorded("two-sets")
+
+    def half_widths(version):
+        peers = stats.estimate(msgspec.structs.replace(taken, version=version)).peers
+        return {peer.arm: (peer.high - peer.low) / 2 / peer.ratio for peer in peers}
+
+    assert half_widths(1)["SDPA, flash"] > 0.2
+    assert half_widths(1)["SDPA, cuDNN"] > 0.06
+    assert max(half_widths(2).values()) < 0.01
 
 
 def test_early_records_have_a_peers_rows_apart():

@@ -173,7 +173,7 @@ def test_files_may_follow_the_first_one(scale: Path, kx: Kx) -> None:
         (("--import", str(RAW), "--launch", "1", "--variant", "S2"), "S2 has 2 candidates"),
         (("--import", str(RAW), "--variant", "S1", "--candidate", "2"), "candidates 1 to 1"),
         (("--import", str(RAW), "--variant", "scale", "--candidate", "1"), "belongs to an exper"),
-        (("S1", "--kernel", "scale"), "belong to --import FILE"),
+        (("S1", "--kernel", "scale"), "--kernel goes with --import"),
         ((), "name the variants to profile"),
     ],
 )

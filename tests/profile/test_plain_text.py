@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from judge_cases import arm
+from support import Kx
 
 from kernelexp.evidence.profile import pages
 from kernelexp.evidence.profile.imports import read_file
@@ -134,3 +135,17 @@ def test_a_profile_of_another_build_is_doubted() -> None:
     assert "384 threads per CTA (this variant: 256)" in words
     same = msgspec.structs.replace(taken, figures={}, block=(32, 8, 1))
     assert samebuild.doubt(build, same) == ""
+
+
+def test_a_profile_is_imported_without_a_compiler_and_with_a_warning(
+    scale: Path, kx: Kx, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "ncu.txt"
+    path.write_text(plain((DATA / "details.csv").read_text()))
+    arguments = ("profile", "--import", str(path), "--variant", "scale", "--launch", "1")
+    shown = " ".join(kx(*arguments, cwd=scale).stdout.split())
+    assert "The launch has 168 registers per thread (this variant: " in shown
+    monkeypatch.setenv("KERNELEXP_NVCC", str(tmp_path / "nvcc"))
+    result = kx(*arguments, cwd=scale)
+    assert result.exit_code == 0
+    assert "imported from ncu.txt" in " ".join(result.stdout.split())

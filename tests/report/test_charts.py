@@ -236,3 +236,35 @@ def test_what_cannot_be_shown_is_said(kx: Kx, arguments: tuple[str, ...], words:
     said = kx("plot", *arguments)
     assert said.exit_code == errors.USAGE
     assert words in said.stderr
+
+
+def test_charts_of_the_terminal_fit_80_columns(kx: Kx) -> None:
+    for arguments in (("history",), ("run", "T3"), ("roofline",), ("stalls", "published-9bf658a")):
+        lines = kx("plot", *arguments).stdout.splitlines()
+        assert max(map(len, lines)) <= 80, arguments
+
+
+def test_an_interval_is_drawn_with_both_its_ends(kx: Kx) -> None:
+    whiskers = [line for line in kx("plot", "run", "T3").stdout.splitlines() if "├" in line]
+    assert whiskers
+    assert all(line.rstrip().endswith(("┤", "●")) for line in whiskers)
+
+
+def test_a_roofline_of_the_terminal_has_both_axes_and_a_letter_for_each_variant(kx: Kx) -> None:
+    text = kx("plot", "roofline").stdout
+    drawing, _, legend = text.partition("variant")
+    assert "useful FLOPs per byte of DRAM (FLOP/B)" in drawing
+    assert "2000 ┤" in drawing
+    rows = [line.split() for line in legend.splitlines() if "cluster=" in line]
+    rates = [float(row[1]) for row in rows]
+    assert [row[0] for row in rows] == list("ABCDE")
+    assert rates == sorted(rates, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("what", "known"), [("run", "A16"), ("sweep", "transpose"), ("stalls", "published-9bf658a")]
+)
+def test_a_chart_without_its_name_lists_what_there_is(kx: Kx, what: str, known: str) -> None:
+    result = kx("plot", what)
+    assert result.exit_code == errors.USAGE
+    assert known in result.stderr

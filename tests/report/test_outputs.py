@@ -41,6 +41,8 @@ OF_VARIANTS = {
     "opportunities": ("opportunities", "scale", "--json"),
     "inspect": ("inspect", "S1", "--emulate", "--expect", "STL == 0", "--json"),
     "lines": ("lines", "scale", "--sass", "--json"),
+    "memory": ("inspect", "scale", "--memory", "--json"),
+    "modelled": ("inspect", "scale", "--modelled", "--json"),
     "sweep-plan": ("sweep", "scale", "width=*", "order=*", "--dry-run", "--json"),
     "sweep": SWEEP,
     "profile": (*("profile", "--import", str(PAGE), "--variant", "S1", "--launch", "1", "--json"),),
@@ -90,8 +92,8 @@ def test_json_of_a_calibration_is_as_its_schema_says() -> None:
 
 
 def test_every_kind_is_tried_above() -> None:
-    # In test_evaluation.py, test_recount.py and test_exec.py.
-    elsewhere = {"evaluate", "recount", "exec"}
+    # In test_evaluation.py, test_recount.py, test_exec.py and tasks/test_assessing.py.
+    elsewhere = {"evaluate", "recount", "exec", "assessment"}
     assert {*OF_RECORDS, *OF_VARIANTS, *OF_REVISIONS, "calibrate", *elsewhere} == set(
         outputs.VERSIONS
     )

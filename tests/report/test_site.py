@@ -238,6 +238,19 @@ def test_sass_differs_where_both_builds_are_kept_and_sources_since_the_run(
     assert "+// a later thought" in after
 
 
+def test_a_line_unfolds_its_sass_in_each_variant_and_what_it_conflicts_in(
+    kx: Kx, scale: Path, tmp_path: Path
+) -> None:
+    assert kx("run", "S1", "--no-gpu", cwd=scale).exit_code == errors.OK
+    kx("inspect", "S1", "--memory", cwd=scale)
+    page = (build(scale, tmp_path / "a") / "experiments/S1.html").read_text()
+    unfolding = re.findall(r"<details class=\"sass\">.*?</details>", page, re.DOTALL)
+    stores = [each for each in unfolding if "STG" in each]
+    assert stores
+    assert all("baseline: " in each and "candidate: " in each for each in stores)
+    assert all("SASS instructions" in each for each in unfolding)
+
+
 def test_lines_of_code_are_hot_where_the_emulation_counted_most(
     read: dict[str, Reader],
 ) -> None:

@@ -200,6 +200,65 @@ def test_a_phone_scrolls_tables_but_not_the_page(page: webdriver.Chrome, every_p
     assert all(width <= 360 for width in widths.values()), widths
 
 
+CUT = """
+const wide = document.documentElement.clientWidth, out = [];
+const scrolls = (e) => e
+  && (["auto", "scroll"].includes(getComputedStyle(e).overflowX) || scrolls(e.parentElement));
+for (const e of document.querySelectorAll("main *")) {
+  const box = e.getBoundingClientRect();
+  if (box.width && box.right > wide + 1 && !scrolls(e)) out.push(e.outerHTML.slice(0, 80));
+}
+for (const text of document.querySelectorAll("svg.plot text")) {
+  const svg = text.closest("svg");
+  const own = text.getBoundingClientRect(), around = svg.getBoundingClientRect();
+  if (!own.width) continue;
+  const cut = own.left < around.left - 1 || own.right > around.right + 1
+    || own.bottom > around.bottom + 1;
+  const scale = around.width / svg.viewBox.baseVal.width;
+  if (cut) out.push("cut: " + text.textContent);
+  if (11 * scale < 9) out.push("too small: " + text.textContent);
+}
+return out;
+"""
+
+
+@pytest.mark.parametrize("width", [390, 768, 1280])
+def test_nothing_is_cut_and_charts_can_be_read(
+    chromium: webdriver.Chrome, every_page: Path, width: int
+) -> None:
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        cut = {}
+        for path in [*sorted(every_page.rglob("*.html"))[::5], every_page / "index.html"]:
+            show(chromium, path)
+            chromium.execute_script(
+                "for (const e of document.querySelectorAll('details')) e.open = true"
+            )
+            if outside := chromium.execute_script(CUT):
+                cut[path.name] = outside
+        assert cut == {}
+    finally:
+        chromium.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_a_phone_shows_the_verdict_of_a_row_without_scrolling(
+    chromium: webdriver.Chrome, every_page: Path
+) -> None:
+    size = {"width": 390, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        show(chromium, every_page / "index.html")
+        rights = chromium.execute_script(
+            "return [...document.querySelectorAll('#experiments tbody tr')]"
+            ".map(row => row.cells[3].getBoundingClientRect().right)"
+        )
+        assert rights
+        assert max(rights) <= 390
+    finally:
+        chromium.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
 def test_hostile_words_are_shown_and_do_nothing(chromium: webdriver.Chrome, tmp_path: Path) -> None:
     out = build(hostile(tmp_path), tmp_path / "out")
     for path in sorted(out.rglob("*.html")):
@@ -253,6 +312,7 @@ def test_a_served_page_follows_a_run_from_its_build_to_its_record(
     chromium: webdriver.Chrome, cold: Path
 ) -> None:
     with serving(cold) as address:
+        chromium.get_log("browser")  # what earlier pages said
         chromium.get(f"{address}/experiments/S1.html")
         place = chromium.find_element(By.ID, "live")
         assert not place.is_displayed()

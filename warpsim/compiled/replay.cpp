@@ -71,6 +71,7 @@ struct Outcome {
   int64_t* reasons;      // [instructions][kReasons], in cycles of warps
   double* busy;          // [sms][kUnits]
   double* requested;     // bytes that L2 was asked for, by array; then those written
+  double* prefetched;    // by array
 };
 
 enum Unit { kIssue, kFma, kLite, kAlu, kXu, kTensor, kUniform, kFp64, kControl, kData, kL2Reads,
@@ -310,7 +311,10 @@ class Replay {
       }
       case Kind::kQueued: {
         const double passed = queue(subcore);
-        const double start = ins.pipe < 0 ? passed : subcore.pipes[ins.pipe].take(passed, ins.interval);
+        // Special functions take longer while a wgmma reads the sub-core's registers.
+        const bool beside = ins.pipe >= 0 && subcore.multiplying > now_;
+        const double interval = ins.interval * (beside ? p_.xu_beside_gmma : 1);
+        const double start = ins.pipe < 0 ? passed : subcore.pipes[ins.pipe].take(passed, interval);
         if (ins.extra) sm.data.take(start, ins.extra);
         subcore.waiting.back() = start;
         done = start + ins.latency;
@@ -361,6 +365,7 @@ class Replay {
           const double start = sm.tma.take(now_, cycles);
           const double from_dram = array < 0 ? 0 : job_.arrays[array].from_dram;
           landed = sm.fetch(start, bytes, int(array < 0 ? job_.array_count : array), from_dram);
+          if (array >= 0) sm.box[array] = bytes;
           landed = std::max(landed, start + cycles) + p_.tma_latency;
           sm.data.take(start, bytes / kLine);
         }
@@ -378,6 +383,11 @@ class Replay {
         warp.copying = std::max(warp.copying, taken + p_.tma_latency);
         break;
       }
+      case Kind::kPrefetch: {
+        const int64_t array = figure(warp);
+        if (array >= 0) sm.prefetch(now_, int(array), job_.arrays[array].prefetched);
+        break;
+      }
       case Kind::kCommit:
         warp.copies.push_back(warp.copying);
         break;
@@ -386,6 +396,7 @@ class Replay {
         break;
       case Kind::kMatrix: {
         const double start = subcore.pipes[ins.pipe].take(now_, ins.interval);
+        subcore.multiplying = start + ins.interval;
         warp.multiplying = std::max(warp.multiplying, start + ins.interval + p_.gmma_tail);
         if (start - p_.gmma_depth * ins.interval > warp.issue) {
           warp.issue = start - p_.gmma_depth * ins.interval;
@@ -517,8 +528,10 @@ class Replay {
       busy[kL2Writes] = sm.l2_writes.busy;
       busy[kDram] = sm.dram.busy;
       busy[kTma] = sm.tma.busy;
-      for (int64_t array = 0; array < job_.array_count; ++array)
+      for (int64_t array = 0; array < job_.array_count; ++array) {
         out_.requested[array] += sm.requested[array];
+        out_.prefetched[array] += sm.prefetched[array];
+      }
       out_.requested[job_.array_count] += sm.written;
     }
   }

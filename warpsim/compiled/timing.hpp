@@ -33,6 +33,7 @@ enum class Kind : int32_t {
   kArrive,      // figures: count, tokens, 0
   kBulkLoad,    // figures: bytes, array, count, tokens
   kBulkStore,   // figures: bytes, array
+  kPrefetch,    // figures: array; as many bytes as its last kBulkLoad
   kCommit,      // closes a group of copies
   kGroups,      // waits until `extra` groups are pending at most
   kMatrix,      // of a warpgroup; `extra`: closes a group
@@ -59,18 +60,19 @@ struct Parameters {
   double queue_depth, queue_interval, return_interval;
   double shared_latency, data_interval;
   double l1_latency, l1_lines;
-  double l2_latency, l2_rate, l2_write_rate, write_buffer;
-  double dram_latency, dram_rate, dram_write_rate, dram_written;
+  double l2_latency, l2_rate, l2_read_interval, l2_write_rate, l2_write_interval, write_buffer;
+  double dram_latency, dram_wait, dram_rate, dram_write_rate, dram_written;
   double read_latency;
   double tma_interval, tma_rate, tma_latency;
   double barrier_latency, barrier_per_warp;
   double arrive_latency, test_latency, wake_latency;
-  double branch, turnover, launch_interval, gmma_tail, gmma_depth;
+  double branch, turnover, launch_interval, gmma_tail, gmma_depth, xu_beside_gmma;
 };
 
 struct Array {
   int64_t first, end;  // in lines
   double from_dram;    // of what L2 is asked for
+  double prefetched;   // the same of what is prefetched
 };
 
 }  // namespace kx::timing

@@ -59,6 +59,7 @@ struct Subcore {
   Server queue;
   std::vector<double> waiting;  // when those in the queue leave it
   int last = -1;                // the warp that issued last
+  double multiplying = 0;       // until when wgmmas are under way
 
   bool is_full(double now, double depth) {
     waiting.erase(std::remove_if(waiting.begin(), waiting.end(),
@@ -70,20 +71,24 @@ struct Subcore {
 
 struct Sm {
   Sm(const Parameters& parameters, size_t arrays)
-      : p(parameters), l1(size_t(parameters.l1_lines)), requested(arrays) {}
+      : p(parameters), l1(size_t(parameters.l1_lines)), requested(arrays),
+        prefetched(arrays), box(arrays) {}
 
   const Parameters& p;
   Subcore subcores[kSubcores];
   Server data, l2, l2_writes, dram, tma;
   L1 l1;
-  std::vector<double> requested;  // bytes that L2 was asked for, by array
+  std::vector<double> requested;   // bytes that L2 was asked for, by array
+  std::vector<double> prefetched;  // bytes that it was to get from DRAM, by array
+  std::vector<double> box;         // bytes of the last bulk load, by array
   double written = 0;
   std::vector<double> due;        // of DRAM, by array: whose turn it is
 
   // When bytes that L2 is asked for are there.
   double fetch(double now, double bytes, int array, double from_dram) {
     requested[array] += bytes;
-    const double arrived = l2.take(now, bytes / p.l2_rate) + bytes / p.l2_rate;
+    const double passing = std::max(p.l2_read_interval, bytes / p.l2_rate);
+    const double arrived = l2.take(now, passing) + passing;
     if (due.size() < requested.size()) due.resize(requested.size());
     due[array] += from_dram;
     double ready = arrived + p.l2_latency;
@@ -92,15 +97,20 @@ struct Sm {
     const double start = dram.take(now, cycles);
     if (due[array] >= 1) {
       due[array] -= 1;
-      ready = std::max(arrived, start + cycles) + p.dram_latency;
+      ready = std::max(arrived, start + cycles) + p.dram_latency + p.dram_wait;
     }
     return ready;
+  }
+
+  void prefetch(double now, int array, double from_dram) {
+    prefetched[array] += box[array];
+    dram.take(now, from_dram * box[array] / p.dram_rate);
   }
 
   // When L2 has taken bytes: of a part it has to give DRAM as many first.
   double put(double now, double bytes) {
     written += bytes;
-    const double cycles = bytes / p.l2_write_rate;
+    const double cycles = std::max(p.l2_write_interval, bytes / p.l2_write_rate);
     const double taken = l2_writes.take(now, cycles) + cycles;
     if (p.dram_written <= 0) return taken;
     const double writing = p.dram_written * bytes / p.dram_write_rate;

@@ -22,8 +22,9 @@ COPIES = frozenset({"LDGSTS"})
 ARRIVALS = frozenset("SYNCS ARRIVES".split())
 BULK_LOADS = frozenset("UTMALDG UBLKCP".split())
 BULK_STORES = frozenset("UTMASTG UTMAREDG".split())
+PREFETCHES = frozenset({"UTMAPF"})
 GLOBAL = LOADS | STORES | ATOMICS
-APART = SHARED | GLOBAL | COPIES | ARRIVALS | BULK_LOADS | BULK_STORES
+APART = SHARED | GLOBAL | COPIES | ARRIVALS | BULK_LOADS | BULK_STORES | PREFETCHES
 """Opcodes that leave figures: each begins a block, so that its registers are as it finds them."""
 _WIDTHS = {"64": 8, "128": 16, "U8": 1, "S8": 1, "U16": 2, "S16": 2, "256": 32}
 _MATRIX_ROW = 16
@@ -181,6 +182,26 @@ class _Bulk(Footprint):
         streams.figures(place, size, array, len(tokens), *tokens)
 
 
+class _Prefetch(Footprint):
+    """A box of an array to L2; -1 where no lane takes part."""
+
+    def __init__(self, decoder: SassDecoder) -> None:
+        super().__init__(decoder)
+        operands = [x for x in decoder.instruction.operands if isinstance(x, MemoryOperand)]
+        tensor_map = operands[-1].uniform
+        if tensor_map is None:
+            raise decoder.refuse("has no tensor map")
+        self._map = [decoder.word_of(tensor_map, part) for part in range(2)]
+
+    def before(self, streams: Streams, batch: Batch, places: Array) -> None:
+        on, R = self._on(batch), batch.set.R
+        for row, place in enumerate(places.tolist()):
+            low, high = (int(R[slot][row, 0]) for slot in self._map)
+            active = on is None or on[row, 0]
+            array = _array(batch.set.machine, low | high << 32) if active else -1
+            streams.figures(place, array)
+
+
 def _array(machine: Machine, address: int) -> int:
     """The index of the array that a tensor map's address, or its own, is of; -1: not known."""
     world, placed = machine.world, machine.execution.parameters.placed.get(address)
@@ -249,6 +270,7 @@ def _kind(
         (GLOBAL, _Global),
         (COPIES, _Copy),
         (BULK_LOADS | BULK_STORES, _Bulk),
+        (PREFETCHES, _Prefetch),
     ):
         if base in bases:
             return kind

@@ -16,7 +16,9 @@ from warpsim.timing.recording import Recording, record
 from warpsim.timing.replay import Replayed, Share
 
 WAVES = 6
-"""That are executed at most: the first, a steady one, the last."""
+"""That are executed at most: the first, steady ones, the last."""
+TURNS = 3
+"""How often a launch is replayed with the load of DRAM that the time before amounts to."""
 
 
 class Placement(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +40,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
 
     recording: Recording
     placement: Placement
-    tiles: int = 1
+    tiles: float = 1
     """Of the busiest CTA, where what a CTA does grows with the problem."""
 
 
@@ -47,7 +49,7 @@ class WholeLaunch(msgspec.Struct, frozen=True, kw_only=True):
 
     placement: Placement
     array_bytes: Mapping[str, int]
-    tiles: int = 1
+    tiles: float = 1
 
 
 class ModelledLaunch(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,25 +118,43 @@ def _replay(sample: Sample, whole: WholeLaunch, chip: TimedChip, clock_hz: float
     recording, placement = sample.recording, sample.placement
     sms = min(chip.sms, whole.placement.ctas)
     sm_of = [place % placement.cluster for place in range(len(recording.ctas))]
-    share = Share(from_dram=(1.0,) * len(recording.arrays), written=1.0, sms=sms)
+    all_of_it = (1.0,) * len(recording.arrays)
+    share = Share(from_dram=all_of_it, prefetched=all_of_it, written=1.0, sms=sms)
     first = replay.replay(recording, chip, clock_hz, sm_of, placement.slots, share)
     scale = whole.placement.ctas / len(recording.ctas) * whole.tiles / sample.tiles
     share = _share(recording, whole, scale, chip, first)
-    return replay.replay(recording, chip, clock_hz, sm_of, placement.slots, share)
+    replayed = replay.replay(recording, chip, clock_hz, sm_of, placement.slots, share)
+    for _ in range(TURNS):
+        busy = (share.dram_busy + _dram_busy(replayed)) / 2
+        share = msgspec.structs.replace(share, dram_busy=busy)
+        replayed = replay.replay(recording, chip, clock_hz, sm_of, placement.slots, share)
+    return replayed
+
+
+def _dram_busy(replayed: Replayed) -> float:
+    busy = replayed.busy[:, replay.UNITS.index("dram")].max() / max(replayed.ends)
+    return min(1.0, float(busy))
 
 
 def _share(
     recording: Recording, whole: WholeLaunch, scale: float, chip: TimedChip, first: Replayed
 ) -> Share:
-    """Each byte of an array comes from DRAM once; of what is written, half of L2 stays there."""
-    parts = [
-        min(1.0, whole.array_bytes[extent.name] / (asked * scale)) if asked else 0.0
-        for extent, asked in zip(recording.arrays, first.requested, strict=True)
-    ]
+    """Each byte of an array comes from DRAM once, by a prefetch where there are enough of them; of
+    what is written, half of L2 stays there."""
+    parts, prefetched = [], []
+    for number, extent in enumerate(recording.arrays):
+        asked, ahead = first.requested[number] * scale, first.prefetched[number] * scale
+        once = min(asked, whole.array_bytes[extent.name])
+        parts.append(max(0.0, once - ahead) / asked if asked else 0.0)
+        prefetched.append(min(1.0, once / ahead) if ahead else 0.0)
     written = first.written * scale
     left = max(0.0, written - chip["l2_bytes"] / 2)
-    part = left / written if written else 0.0
-    return Share(from_dram=tuple(parts), written=part, sms=min(chip.sms, whole.placement.ctas))
+    return Share(
+        from_dram=tuple(parts),
+        prefetched=tuple(prefetched),
+        written=left / written if written else 0.0,
+        sms=min(chip.sms, whole.placement.ctas),
+    )
 
 
 def _whole(replayed: Replayed, placement: Placement) -> float:

@@ -25,8 +25,8 @@ from warpsim.timing.recording import BlockShape
 
 # compiled/timing.hpp has the same names in the same order.
 KINDS = (
-    "skip fixed queued shared load store atomic copy sync test arrive bulk_load bulk_store commit "
-    "groups matrix matrix_wait exit"
+    "skip fixed queued shared load store atomic copy sync test arrive bulk_load bulk_store "
+    "prefetch commit groups matrix matrix_wait exit"
 ).split()
 _KIND = {name: number for number, name in enumerate(KINDS)}
 PIPES = ("fma", "lite", "alu", "xu", "tensor", "uniform", "fp64", "control")
@@ -84,7 +84,6 @@ _NAMED: Mapping[str, Timing] = {
     "LDGDEPBAR": Timing(kind="commit"),
     "UTMACMDFLUSH": Timing(kind="commit"),
     "EXIT": Timing(kind="exit"),
-    "UTMAPF": Timing(),
     "UTMACCTL": Timing(),
 }
 _FOOTPRINTS = (
@@ -94,6 +93,7 @@ _FOOTPRINTS = (
     (footprints.ATOMICS, "atomic"),
     (footprints.COPIES, "copy"),
     (footprints.BULK_STORES, "bulk_store"),
+    (footprints.PREFETCHES, "prefetch"),
 )
 _PRODUCTS = frozenset("HGMMA QGMMA IGMMA BGMMA".split())
 _WARP_PRODUCTS = frozenset("HMMA IMMA QMMA".split())

@@ -18,9 +18,10 @@ from warpsim.timing.recording import Recording
 # compiled/timing.hpp has the same names in the same order.
 PARAMETERS = (
     "queue_depth queue_interval return_interval shared_latency data_interval l1_latency l1_lines "
-    "l2_latency l2_rate l2_write_rate write_buffer dram_latency dram_rate dram_write_rate "
-    "dram_written read_latency tma_interval tma_rate tma_latency barrier_latency barrier_per_warp "
-    "arrive_latency test_latency wake_latency branch turnover launch_interval gmma_tail gmma_depth"
+    "l2_latency l2_rate l2_read_interval l2_write_rate l2_write_interval write_buffer dram_latency "
+    "dram_wait dram_rate dram_write_rate dram_written read_latency tma_interval tma_rate "
+    "tma_latency barrier_latency barrier_per_warp arrive_latency test_latency wake_latency branch "
+    "turnover launch_interval gmma_tail gmma_depth xu_beside_gmma"
 ).split()
 REASONS = (
     "selected wait short_scoreboard long_scoreboard barrier gmma math_pipe_throttle mio_throttle "
@@ -40,10 +41,14 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
 
     from_dram: tuple[float, ...]
     """Of what L2 is asked for, by array."""
+    prefetched: tuple[float, ...]
+    """The same of what is prefetched to L2."""
     written: float
     """Of what L2 is given, what DRAM gets while the launch runs."""
     sms: int
     """That are in use, and share L2 and DRAM."""
+    dram_busy: float = 0.0
+    """Part of the time in which DRAM is busy: the busier it is, the longer a read waits."""
 
 
 class Replayed(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,6 +62,8 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     """Cycles: [SMs, UNITS]."""
     requested: tuple[float, ...]
     """Bytes that L2 was asked for, by array."""
+    prefetched: tuple[float, ...]
+    """Bytes that it was to prefetch, by array."""
     written: float
     """Bytes that it was given."""
 
@@ -78,10 +85,17 @@ class _Job(ctypes.Structure):
 
 
 class _Outcome(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_void_p) for name in ("ends", "reasons", "busy", "requested")]
+    _fields_ = [
+        (name, ctypes.c_void_p) for name in ("ends", "reasons", "busy", "requested", "prefetched")
+    ]
 
 
-_ARRAY = np.dtype([("first", np.int64), ("end", np.int64), ("from_dram", np.float64)])
+_ARRAY = np.dtype(
+    [
+        *((name, np.int64) for name in ("first", "end")),
+        *((name, np.float64) for name in ("from_dram", "prefetched")),
+    ]
+)
 
 
 def replay(
@@ -99,8 +113,10 @@ def replay(
         last_of[first] = block.last
     arrays = np.array(
         [
-            (extent.first // _LINE, -(-extent.end // _LINE), part)
-            for extent, part in zip(recording.arrays, share.from_dram, strict=True)
+            (extent.first // _LINE, -(-extent.end // _LINE), part, prefetched)
+            for extent, part, prefetched in zip(
+                recording.arrays, share.from_dram, share.prefetched, strict=True
+            )
         ],
         _ARRAY,
     )
@@ -115,6 +131,7 @@ def replay(
     reasons = np.zeros((len(code), len(REASONS)), np.int64)
     busy = np.zeros((sms, len(UNITS)))
     requested = np.zeros(len(arrays) + 1)
+    prefetched = np.zeros(len(arrays))
     job = _Job(
         *(x.ctypes.data for x in streams),
         code.ctypes.data,
@@ -131,7 +148,7 @@ def replay(
         slots,
         LIMIT,
     )
-    outcome = _Outcome(*(x.ctypes.data for x in (ends, reasons, busy, requested)))
+    outcome = _Outcome(*(x.ctypes.data for x in (ends, reasons, busy, requested, prefetched)))
     call = compiled.function("kx_replay", ctypes.c_void_p, ctypes.c_void_p)
     ended = call(ctypes.addressof(job), ctypes.addressof(outcome))
     if ended:
@@ -142,6 +159,7 @@ def replay(
         reasons=reasons,
         busy=busy,
         requested=tuple(requested[:-1].tolist()),
+        prefetched=tuple(prefetched.tolist()),
         written=float(requested[-1]),
     )
 
@@ -154,4 +172,6 @@ def _parameter(
     if name == "dram_written":
         return share.written
     value = chip.in_cycles(name, clock_hz, share.sms)
+    if name == "dram_wait":
+        return value * share.dram_busy / (1.5 - share.dram_busy)
     return min(value, chip["l2_port"]) if name == "l2_rate" else value

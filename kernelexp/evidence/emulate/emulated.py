@@ -14,9 +14,10 @@ import kernelexp
 import warpsim
 from kernelexp.evidence import build, jobs
 from kernelexp.evidence.code import sass_lines
-from kernelexp.evidence.emulate import widths
+from kernelexp.evidence.emulate import pattern_worker, widths
 from kernelexp.evidence.emulate.emulated_costs import InstructionCost, LineCost
 from kernelexp.evidence.emulate.emulation_worker import Emulated, EmulationJob
+from kernelexp.evidence.emulate.pattern_worker import Patterned
 from kernelexp.model.arm import AccessWidths, Arm, EmulatedEvidence, Isa
 from kernelexp.model.axes import spell_point
 from kernelexp.model.errors import KernelexpError
@@ -182,6 +183,32 @@ def instructions(
     if kept is not None:
         return msgspec.json.decode(kept, type=tuple[InstructionCost, ...])
     return _emulate(root, wanted, limits, label, execute).instructions
+
+
+def patterns(root: Path, arm: Arm, isa: Isa, size: str = SIZE) -> Patterned | None:
+    """The patterns of accesses that are kept next to the build of an arm; None without any."""
+    kept = _place(root, want(arm, isa, size)).kept("patterns")
+    return None if kept is None else msgspec.json.decode(kept, type=Patterned)
+
+
+def note_patterns(
+    root: Path, arm: Arm, isa: Isa, size: str, limits: Limits, label: str
+) -> Patterned:
+    """Those that are kept; else executed now, and kept.
+
+    In Python: compiled code keeps no addresses, so that this takes many times as long as an
+    emulation.
+    """
+    if kept := patterns(root, arm, isa, size):
+        return kept
+    whole = TimeLimit(name="emulation", seconds=limits.emulation_s, of=label)
+    problem = consult.limit(limits.problem_s)
+    job = jobs.emulation(root, arm, size, problem, whole, first_schedules(1), isa)
+    job = msgspec.structs.replace(job, native="")
+    where = f"variants/{job.kernel}/problem.py"
+    noted = isolated.call(pattern_worker.__name__, job, Patterned, where, (problem, whole))
+    _place(root, want(arm, isa, size)).keep("patterns", msgspec.json.encode(noted))
+    return noted
 
 
 class _Place(msgspec.Struct, frozen=True, kw_only=True):

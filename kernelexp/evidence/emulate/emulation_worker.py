@@ -109,7 +109,7 @@ def emulate(job: EmulationJob, watch: Watch) -> Emulated:
         with contextlib.suppress(OSError):  # a folder that forbids execution: NumPy will do
             emulator.load_compiled(Path(job.native))
     try:
-        found = _emulate(_load(job), job, watch)
+        found = _emulate(load_code(job), job, watch)
         return msgspec.structs.replace(found, used=reads.used(Path(job.root), job.kernel))
     except emulator.REFUSALS as fault:
         isa: Isa = "sass" if job.cubin else "ptx"
@@ -123,14 +123,14 @@ def _emulate(module: Module, job: EmulationJob, watch: Watch) -> Emulated:
     torch.set_num_threads(1)
     with watch.stage(job.problem_limit):
         problem = load(Path(job.root), job.kernel)
-        case = _prepare(problem, job)
-    arrays = {name: _numpy(tensor.clone()) for name, tensor in case.given.items()}
+        case = prepare_case(problem, job)
+    arrays = {name: as_numpy(tensor.clone()) for name, tensor in case.given.items()}
     written = {**case.outputs, **case.workspaces}
-    arrays |= {name: _numpy(tensor) for name, tensor in written.items()}
+    arrays |= {name: as_numpy(tensor) for name, tensor in written.items()}
     with watch.stage(job.emulation_limit), _nothing_old_collected():
         compared = _compare(module, problem, case, arrays, job)
     changed = [
-        name for name, tensor in case.given.items() if (arrays[name] != _numpy(tensor)).any()
+        name for name, tensor in case.given.items() if (arrays[name] != as_numpy(tensor)).any()
     ]
     with watch.stage(job.problem_limit):
         chunks = problem.reference(case.inputs, case.size)
@@ -160,7 +160,7 @@ def _nothing_old_collected() -> Iterator[None]:
 def _compare(
     module: Module,
     problem: Problem,
-    case: _Case,
+    case: EmulationCase,
     arrays: dict[str, Any],
     job: EmulationJob,
 ) -> Comparison:
@@ -188,7 +188,7 @@ def _of_sass(evidence: EmulatedEvidence, compared: Comparison) -> EmulatedEviden
     return msgspec.structs.replace(evidence, isa="sass", opcodes=opcodes)
 
 
-def _load(job: EmulationJob) -> Module:
+def load_code(job: EmulationJob) -> Module:
     """The code of a variant: its PTX, or the SASS that ptxas made of it."""
     import warpsim as emulator
 
@@ -204,7 +204,7 @@ def _load(job: EmulationJob) -> Module:
     return emulator.load_cubin(path.read_bytes(), listing, sources)
 
 
-class _Case(msgspec.Struct, frozen=True, kw_only=True):
+class EmulationCase(msgspec.Struct, frozen=True, kw_only=True):
     """What problem.py makes for one emulation."""
 
     size_name: str
@@ -222,7 +222,7 @@ class _Case(msgspec.Struct, frozen=True, kw_only=True):
     doubts: tuple[str, ...]
 
 
-def _prepare(problem: Problem, job: EmulationJob) -> _Case:
+def prepare_case(problem: Problem, job: EmulationJob) -> EmulationCase:
     require_size(job.kernel, problem.sizes, job.size)
     size = problem.sizes[job.size]
     inputs, others = tensors.draw_inputs(problem, size, job.seed, "cpu")
@@ -233,7 +233,7 @@ def _prepare(problem: Problem, job: EmulationJob) -> _Case:
     written = {**outputs, **workspaces}
     tolerance = problem.tolerance(size, job.arch, job.axes)
     launches = problem.launches(job.axes, size, job.exports)
-    return _Case(
+    return EmulationCase(
         size_name=job.size,
         size=size,
         inputs=inputs,
@@ -261,7 +261,7 @@ def _card(arch: str) -> Card | None:
     )
 
 
-def _numpy(tensor: torch.Tensor) -> Any:
+def as_numpy(tensor: torch.Tensor) -> Any:
     """The tensor's own memory as a NumPy array of unsigned integers of the same width."""
     import torch
 
@@ -272,14 +272,14 @@ def _numpy(tensor: torch.Tensor) -> Any:
 
 def _digests(outputs: Tensors) -> dict[str, str]:
     return {
-        name: hashlib.sha256(_numpy(output).tobytes()).hexdigest()[:DIGITS]
+        name: hashlib.sha256(as_numpy(output).tobytes()).hexdigest()[:DIGITS]
         for name, output in outputs.items()
     }
 
 
 def _evidence(
     root: Path,
-    case: _Case,
+    case: EmulationCase,
     compared: Comparison,
     checked: tuple[ArrayResult, ...],
     changed: tuple[str, ...],

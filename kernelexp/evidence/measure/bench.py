@@ -17,6 +17,7 @@ from kernelexp.evidence.measure.gpu_timing import (
     LaunchSampler,
     Sampler,
     Timer,
+    sparse,
     strides,
     time_share,
     warm_up,
@@ -144,6 +145,7 @@ class Bench:
         launches_per_sample, slow = self._add_sets()
         timer = Timer(self._sampler(launches_per_sample), self._rng, self._options.launch_timeout_s)
         timer.strides = slow
+        timer.window = len(self._placed.sets) if launches_per_sample == 1 else 1
         with self._launches():
             warmth = warm_up(timer, timer.dense(self._timed))
         self._say("timing")
@@ -278,12 +280,10 @@ class Bench:
         probe = Timer(self._sampler(1), self._rng, self._options.launch_timeout_s)
         with self._launches():
             rows = probe.rows(self._timed, 1)
-            slow = strides(rows[0], own)
-            peers = self._with_roles("peer")
-            probe.strides = {
-                arm: stride for arm, stride in slow.items() if self._options.race or arm in peers
-            }
-            rows += probe.rows(probe.dense(self._timed), ESTIMATE_ROWS - 1)
+            slow = strides(rows[0], own) if self._options.race else {}
+            slow = {arm: stride for arm, stride in slow.items() if arm in own}
+            probe.strides = slow | sparse(rows[0], self._with_roles("peer"), self._extent()[0])
+            rows += probe.rows(probe.dense(own), ESTIMATE_ROWS - 1)
         pairs = [pair for row in rows for pair in zip(row.order, row.times_us, strict=True)]
         rough = min(time_us for arm, time_us in pairs if arm in own)
         free = torch.cuda.mem_get_info()[0]
@@ -291,16 +291,17 @@ class Bench:
         chosen = choose(rough, self._placed.sets[0].bytes(), free, hot)
         while len(self._placed.sets) < chosen.sets:
             self._placed.add_set(self._draw_seed())
+        self._prepare_peers()
         self._placed.anew(self._rng)
         return chosen.launches_per_sample, dict(probe.strides)
 
     def _prepare_peers(self) -> None:
         """The first call of each, in which it may compile itself; others ran to be checked."""
-        if peers := self._with_roles("peer"):
+        if self._with_roles("peer"):
             self._say(PREPARING_PEERS)
-            for index in peers:
+            for index, place in self._placed.add_peers():
                 self.current = self.name(index)
-                self._launch(index, 0)
+                self._launch(index, place)
             self.current = ""
             self._say("warming up")
 
@@ -331,12 +332,12 @@ class Bench:
                 timer.begin()
             before = monitor.read()
             self._refuse_company(before.others)
-            begun = time.monotonic()
+            begun, first = time.monotonic(), timer.turn % len(self._placed.sets)
             with self._launches():
                 rows = timer.rows(self._timed, rows_per_block)
             spent += (time.monotonic() - begun) * time_share(rows, counted)
             rows_timed += len(rows)
-            blocks.append(Block(before=before, after=monitor.read(), rows=rows))
+            blocks.append(Block(before=before, after=monitor.read(), rows=rows, set=first))
         return blocks
 
     def _extent(self) -> tuple[float, int]:

@@ -26,8 +26,11 @@ DRIFT = 0.005
 WARM_UP_MAX_S = 1.5
 POLL_S = 0.0001
 # In a race, an arm that takes longer than so many times the fastest sits out rows, so that its
-# share of the time is at most that of so many fast ones. So does a peer, race or not.
+# share of the time is at most that of so many fast ones.
 SLOW = 4.0
+# Of the time, for all peers; and rows that each of them is to have in a process all the same.
+PEERS_SHARE = 0.2
+PEER_ROWS = 16
 # Other arms in a row that ends with a launch to be checked: what ran before is any of them.
 COMPANIONS = 3
 
@@ -151,6 +154,18 @@ def strides(row: Row, among: Collection[int]) -> dict[int, int]:
     return {arm: math.ceil(each / limit) for arm, each in times.items() if each > limit}
 
 
+def sparse(row: Row, peers: Collection[int], timing_s: float) -> dict[int, int]:
+    """How many rows to one that each peer takes part in, so that all of them together take no more
+    than PEERS_SHARE of the time, and each has some of the rows that fill `timing_s`."""
+    times = dict.fromkeys(peers, 0.0)
+    for arm, time_us in zip(row.order, row.times_us, strict=True):
+        times[arm] = times.get(arm, 0.0) + time_us
+    own_us = sum(time_us for arm, time_us in times.items() if arm not in peers)
+    most = max(1, int(1e6 * timing_s / own_us / PEER_ROWS))
+    each_us = own_us * PEERS_SHARE / (1.0 - PEERS_SHARE) / max(1, len(peers))
+    return {arm: min(most, math.ceil(times[arm] / each_us)) for arm in peers}
+
+
 def time_share(rows: Sequence[Row], arms: Sequence[int]) -> float:
     """The part of the launches' time that these arms took."""
     chosen = set(arms)
@@ -176,7 +191,14 @@ class Timer:
         self._rng, self._limit_s = rng, limit_s
         self._turn = self._row = 0
         self.strides: Mapping[int, int] = {}
-        """Arms that take part in every so many-th row only."""
+        """Arms that take part in every so many-th window of rows only."""
+        self.window = 1
+        """Rows, one on each set of arrays: an arm that sits out meets all sets, or none."""
+
+    @property
+    def turn(self) -> int:
+        """The next row is on the set whose turn this is."""
+        return self._turn
 
     def dense(self, arms: Sequence[int]) -> list[int]:
         """Those that take part in every row."""
@@ -190,7 +212,8 @@ class Timer:
         """`count` rows of these arms, enqueued without a pause."""
         pending = []
         for _ in range(count):
-            due = [arm for arm in arms if self._row % self.strides.get(arm, 1) == 0]
+            number = self._row // self.window
+            due = [arm for arm in arms if number % self.strides.get(arm, 1) == 0]
             pending.append(self.enqueue(next(orders(due, self._rng))))
             self._turn += 1
             self._row += 1

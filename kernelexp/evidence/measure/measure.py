@@ -30,6 +30,7 @@ from kernelexp.evidence.measure.job import (
 )
 from kernelexp.evidence.measure.process import as_error, read_answers, run_worker, worker_argv
 from kernelexp.evidence.measure.stopping import (
+    PROCESSES_MIN,
     is_budget_spent,
     is_hopeless,
     is_look_due,
@@ -47,6 +48,8 @@ from kernelexp.system.process import isolated, processes
 # Processes that import torch and wait while one holds the GPU: with an H200, imports took 3.5 s
 # and a turn 2 to 3 s.
 AHEAD = 2
+VERSION = 2
+"""Of the way that samples are read."""
 POLL_S = 0.02
 WORDS_KEPT = 4000
 
@@ -88,6 +91,7 @@ def measure(
     refuse_other_architectures(job, target)
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 31)
     start = Measurement(
+        version=VERSION,
         device=target,
         options=options,
         seed=seed,
@@ -185,7 +189,7 @@ class _Processes:
             process=process,
             seed=self._rng.randrange(1 << 31),
             load_order=self._next_order(process),
-            with_peers=self._options.peers and process == 0,
+            with_peers=self._options.peers and process < self._options.processes,
             parent=os.getpid(),
         )
         (folder / JOB).write_bytes(msgspec.json.encode(job))
@@ -312,7 +316,7 @@ class _Processes:
         share = next_share(self._so_far, self._left_out)
         budget_s = self._options.budget_s
         elapsed_s = self._elapsed_s() - self._preparing_s()
-        spent = is_budget_spent(elapsed_s, self._turns_s, budget_s, share)
+        spent = is_budget_spent(elapsed_s, self._turns_s, budget_s, share, PROCESSES_MIN)
         return bool(self._so_far.workers) and spent
 
     def _take_look(self) -> bool:

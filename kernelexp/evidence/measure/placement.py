@@ -42,14 +42,20 @@ class Placement:
         }
         added = InputSet(self._problem, self._size, axes, seed, workspaces)
         self.sets.append(added)
-        peers: Mapping[str, Callable[[], object]] = {}
-        if len(axes) < len(self.arms):
-            peers = self._problem.peers(added.for_peers(), self._size)
-        for index, arm in self.arms.items():
-            if not arm.launches:
-                self._calls[index].append(_without_stream(peers[_peer_of(arm)]))
-            else:
-                self._calls[index].append(self._bind(index, added))
+        for index in self.judged():
+            self._calls[index].append(self._bind(index, added))
+
+    def add_peers(self) -> list[tuple[int, int]]:
+        """The peers on each set that they are not on yet; which peers, and on which sets."""
+        peers = [index for index in self.arms if index not in self.judged()]
+        done = len(self._calls[peers[0]]) if peers else len(self.sets)
+        added = []
+        for place, each in enumerate(self.sets[done:], done):
+            calls = self._problem.peers(each.for_peers(), self._size)
+            for index in peers:
+                self._calls[index].append(_without_stream(calls[_peer_of(self.arms[index])]))
+                added.append((index, place))
+        return added
 
     def anew(self, rng: random.Random) -> None:
         """Loads every module again in a random order and moves what only some arms read.

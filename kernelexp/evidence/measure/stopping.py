@@ -8,6 +8,8 @@ from kernelexp.model.measurement import EARLY_LOOKS, LOOKS_MAX, Measurement, Opt
 
 # Looks at the interval after the first: each costs confidence, so not after every process.
 PROCESSES_BETWEEN_LOOKS = 2
+PROCESSES_MIN = 3
+"""Of a kernel's measurement: an interval of two is 11 times as wide as one of three."""
 # What a process costs by itself (context, warm-up) is about what it costs for so many arms.
 ARMS_OF_A_PROCESS = 10
 
@@ -21,16 +23,20 @@ def is_hopeless(so_far: Measurement) -> bool:
 
 
 def is_budget_spent(
-    elapsed_s: float, turns_s: Sequence[float], budget_s: float, next_share: float = 1.0
+    elapsed_s: float,
+    turns_s: Sequence[float],
+    budget_s: float,
+    next_share: float = 1.0,
+    least: int = 2,
 ) -> bool:
     """Whether another process, which takes `next_share` of the last one's time, would end after the
     budget.
 
-    Two processes are taken in any case, as one says nothing of another. What the first takes longer
-    than any other is not counted: on a fresh H200 machine the first one's imports and peers that
-    compile themselves took all of 30 s.
+    So many as `least` are taken in any case: one says nothing of another. What the first takes
+    longer than any other is not counted: on a fresh H200 machine the first one's imports and peers
+    that compile themselves took all of 30 s.
     """
-    if len(turns_s) < 2:
+    if len(turns_s) < least:
         return False
     starting_up = max(0.0, turns_s[0] - max(turns_s[1:]))
     return elapsed_s - starting_up + next_share * turns_s[-1] > budget_s

@@ -80,6 +80,8 @@ class Arm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The header that was read before the build; empty where the target names none."""
     files: dict[str, str] = {}
     """SHA-256 of each file of the project that the build read, by path from the root."""
+    launch: str = ""
+    """SHA-256 of its launches at every size; empty where it is not known."""
     build: BuildEvidence | None = None
     program: ProgramEvidence | None = None
     """Instead of `build`, where the variant is a program."""

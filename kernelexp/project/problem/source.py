@@ -54,7 +54,9 @@ class ProblemFile:
                 raise ConfigurationError(
                     f"{place}: it calls sys.exit({error.code!r}): raise an exception instead."
                 ) from None
-            raise ConfigurationError(f"{place}: {type(error).__name__}: {error}") from error
+            words = f"there is no key {error} (KeyError)" if isinstance(error, KeyError) else ""
+            words = words or f"{type(error).__name__}: {error}"
+            raise ConfigurationError(f"{place}: {words}") from error
 
     def _place(self, error: BaseException) -> str:
         if isinstance(error, SyntaxError) and error.filename == str(self.path):

@@ -17,6 +17,8 @@ class ChartAxis(msgspec.Struct, frozen=True, kw_only=True):
     unit: str = ""
     categories: tuple[str, ...] = ()
     """Names of the positions 0, 1, ...; empty for an axis of numbers."""
+    ordered: bool = False
+    """Whether each category follows the one before, so that a line leads from mark to mark."""
     log: bool = False
 
     @property

@@ -52,7 +52,7 @@ def _plot(
     if marks:
         yield Plot(
             title=f"{log.kernel}, {log.arch}: {what} of committed steps, {whose}",
-            x=ChartAxis(label="commit", categories=tuple(found)),
+            x=ChartAxis(label="commit", categories=tuple(found), ordered=True),
             y=ChartAxis(label=what, unit=unit),
             series=(Series(name=whose, marks=marks),),
             note=f"{note}{without}",

@@ -96,7 +96,7 @@ def _plot(axes: Any, plot: Plot) -> None:
         look = {"color": "0.85"} if number == 0 else {"color": "0.55", "hatch": "///", "fill": None}
         axes.axhspan(band.low, band.high, label=printable(band.name), linewidth=0, **look)
     for number, series in enumerate(plot.series):
-        _series(axes, series, number, joined=bool(plot.x.categories))
+        _series(axes, series, number, joined=plot.x.ordered)
     if plot.x.categories:
         step = -(-len(plot.x.categories) // _LABELS_MAX)
         shown = range(0, len(plot.x.categories), step)

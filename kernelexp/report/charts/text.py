@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from kernelexp.report.charts import canvas
 from kernelexp.report.charts.chart import Bars, Chart, ChartAxis, HeatMap, Mark, Plot
 from kernelexp.report.document import figures
-from kernelexp.report.document.document import Block, Cell, Span, paragraph, table
+from kernelexp.report.document.document import Block, Cell, Listing, Span, paragraph, table
 
-_WIDTH = 28
+_WIDTH, _LEAST = 28, 12
+_COLUMNS, _GAP = 78, 3
 _GLYPHS = "█░▓▒"
 
 
@@ -30,6 +32,9 @@ def render(charts: Sequence[Chart]) -> Iterator[Block]:
 
 def _plot(plot: Plot) -> Iterator[Block]:
     """The series that carry the message; a line's ends are in its name."""
+    if plot.x.log and plot.y.log:
+        yield from _both_log(plot)
+        return
     for series in plot.series:
         if series.look == "line":
             yield paragraph(series.name, indent=2)
@@ -41,6 +46,19 @@ def _plot(plot: Plot) -> Iterator[Block]:
         yield paragraph(f"{band.name}: {ends}", indent=2)
 
 
+def _both_log(plot: Plot) -> Iterator[Block]:
+    """Drawn on both axes; below it what its letters stand for."""
+    yield Listing(canvas.draw(plot))
+    for series in plot.series:
+        if series.look == "line":
+            yield paragraph(f"─ {series.name}", indent=2)
+    rows = (
+        (letter, _figure(mark.y), _figure(mark.x), mark.label)
+        for letter, mark in canvas.lettered(plot)
+    )
+    yield table(("", plot.y.unit, plot.x.unit, "variant"), rows, numbers=(1, 2), unwrapped=(0,))
+
+
 def _points(plot: Plot, marks: Sequence[Mark]) -> Block:
     ends = [end for mark in marks for end in (mark.y, mark.low, mark.high) if end is not None]
     rows: list[list[str]] = []
@@ -48,10 +66,12 @@ def _points(plot: Plot, marks: Sequence[Mark]) -> Block:
         interval = ""
         if mark.low is not None and mark.high is not None:
             interval = f"{_figure(mark.low)} to {_figure(mark.high)}"
-        place = _dots(mark, min(ends), max(ends), plot.y.log)
-        rows.append([_name(plot.x, mark), _figure(mark.y), interval, place])
-    shown = [index for index in range(4) if any(row[index] for row in rows)]
+        rows.append([_name(plot.x, mark), _figure(mark.y), interval])
     header = (plot.x.title if plot.x.categories else "", plot.y.title, "interval", "")
+    width = _left([header[:3], *rows])
+    for row, mark in zip(rows, marks, strict=True):
+        row.append(_dots(mark, min(ends), max(ends), plot.y.log, width))
+    shown = [index for index in range(4) if any(row[index] for row in rows)]
     return table(
         [header[index] for index in shown],
         ([row[index] for index in shown] for row in rows),
@@ -60,20 +80,26 @@ def _points(plot: Plot, marks: Sequence[Mark]) -> Block:
     )
 
 
+def _left(rows: Sequence[Sequence[str]]) -> int:
+    """What 80 columns leave for the drawing beside these cells."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return max(_LEAST, min(_WIDTH, _COLUMNS - sum(width + _GAP for width in widths)))
+
+
 def _name(axis: ChartAxis, mark: Mark) -> str:
     if axis.categories:
         return axis.categories[int(mark.x)]
-    return f"{mark.label} at {_figure(mark.x)} {axis.unit}" if axis.log else mark.label
+    return mark.label
 
 
-def _dots(mark: Mark, least: float, most: float, log: bool) -> str:
+def _dots(mark: Mark, least: float, most: float, log: bool, width: int) -> str:
     """The interval and the mark between the least and the largest of all: `├──●─┤`."""
 
     def place(value: float) -> int:
         low, high, at = (math.log(each) if log else each for each in (least, most, value))
-        return round((at - low) / (high - low) * (_WIDTH - 1)) if high > low else 0
+        return round((at - low) / (high - low) * (width - 1)) if high > low else 0
 
-    glyphs = [" "] * _WIDTH
+    glyphs = [" "] * width
     if mark.low is not None and mark.high is not None and place(mark.low) < place(mark.high):
         glyphs[place(mark.low) : place(mark.high) + 1] = "─" * (
             place(mark.high) - place(mark.low) + 1

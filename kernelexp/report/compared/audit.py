@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 import msgspec
 
 from kernelexp.dossier.dossiers import Dossier
 from kernelexp.facts import metrics
+from kernelexp.judge import efficiency
 from kernelexp.judge.expectations import command
 from kernelexp.judge.ranking import Group
 from kernelexp.model.arm import MeasuredEvidence, PublishedResult, Resources
@@ -163,11 +165,26 @@ def _summary(found: Audit) -> Iterator[Block]:
     if found.ratio is None:
         yield _no_time(found)
         return
-    faster = "faster" if found.ratio < 1 else "slower"
     yield paragraph(
-        Span(f"{abs(100 * (found.ratio - 1)):.1f}% {faster}", "strong"),
-        f" than {found.before.point} ({found.how}).",
+        Span(_faster(found.ratio), "strong"), f" than {found.before.point} ({found.how})."
     )
+    for name, ratio in _of_peers(found):
+        yield paragraph(Span(_faster(ratio), "strong"), f" than {name}.")
+
+
+def _faster(ratio: float) -> str:
+    return f"{abs(100 * (ratio - 1)):.1f}% {'faster' if ratio < 1 else 'slower'}"
+
+
+def _of_peers(found: Audit) -> Iterator[tuple[str, float]]:
+    """The variant's time over that of each peer, both of one kind."""
+    taken = found.after.arm
+    for peer in found.peers:
+        is_published = peer.notes.startswith("published")
+        if is_published and taken.published and taken.published.time_ms:
+            yield peer.name, taken.published.time_ms / peer.time_ms
+        elif not is_published and taken.measured and taken.measured.time_us:
+            yield peer.name, taken.measured.time_us / 1000 / peer.time_ms
 
 
 def _rates(side: Dossier) -> tuple[str, str]:
@@ -295,6 +312,35 @@ def _counters(found: Audit) -> Iterator[Block]:
     for name in TABLES:
         yield Heading(_TITLES[name], 2)
         yield from _tables(found, [group for group in found.tables if group.name == name])
+        if name == "access efficiency":
+            yield from _accesses(found)
+
+
+def _accesses(found: Audit) -> Iterator[Block]:
+    """Sectors per request and how full lines are, of loads and of stores, as emulated."""
+    ops: tuple[Literal["loads", "stores"], ...] = ("loads", "stores")
+    rows: list[tuple[Cell, ...]] = []
+    for op in ops:
+        pair = [efficiency.of(side.arm, op) for side in (found.before, found.after)]
+        if any(pair):
+            rows.append((f"global {op}: requests", *(_each(one, "requests") for one in pair)))
+            rows.append(
+                ("  sectors per request", *(_each(one, "sectors_per_request") for one in pair))
+            )
+            rows.append(
+                ("  fill of the lines, %", *(_each(one, "line_fill_percent") for one in pair))
+            )
+    if rows:
+        size = next(
+            (taken.size for side in (found.before, found.after) if (taken := side.arm.executed)), ""
+        )
+        header = (f"access efficiency (emulated, size {size})", "before", "after")
+        yield table(header, rows, numbers=(1, 2))
+
+
+def _each(one: efficiency.AccessEfficiency | None, name: str) -> str:
+    value = getattr(one, name) if one else None
+    return figures.value(round(value, 2) if isinstance(value, float) else value)
 
 
 def _findings(found: Audit) -> Iterator[Block]:

@@ -69,6 +69,8 @@ def made(project: Project, done: Made) -> Iterator[Block]:
         which = f" ({spell_point(departs)})" if several else ""
         said = f"{decision.experiment}{which}: {sentence(decision)}"
         yield paragraph(said if said.endswith((".", "!", "?")) else f"{said}.")
+        if decision.why:
+            yield paragraph(f"Why: {decision.why}", indent=2)
         if decision.name in done.stood:
             yield paragraph("This stands already: nothing was written.")
         verdict = (

@@ -17,9 +17,9 @@ _ATTRIBUTES = "logs/.gitattributes"
 _ATTRIBUTES_TEXT = "EXPERIMENTS.md merge=union linguist-generated\n"
 
 
-def write(root: Path, document: Document, force: bool = False) -> Path:
-    """Writes the log; UsageError if the file there does not begin as a rendered one, unless
-    `force`."""
+def write(root: Path, document: Document, force: bool = False) -> bool:
+    """Writes the log, and returns whether it was another one; UsageError if the file there does
+    not begin as a rendered one, unless `force`."""
     path = root / NAME
     if not force and not _is_rendered(path):
         raise UsageError(
@@ -30,9 +30,10 @@ def write(root: Path, document: Document, force: bool = False) -> Path:
     with wholefile.FilesTogether() as files:
         if not (root / _ATTRIBUTES).exists():
             files.write(root / _ATTRIBUTES, _ATTRIBUTES_TEXT.encode())
-        if not path.is_file() or path.read_text(encoding="utf-8", errors="replace") != text:
-            files.write(path, text.encode())
-    return path
+        if path.is_file() and path.read_text(encoding="utf-8", errors="replace") == text:
+            return False
+        files.write(path, text.encode())
+    return True
 
 
 def is_current(root: Path, document: Document) -> bool:

@@ -68,6 +68,8 @@ def render(base: Arm, candidates: Mapping[str, Arm]) -> Iterator[Block]:
     if rows:
         header = ("figure", "baseline", *candidates)
         yield table(header, rows, numbers=range(1, len(header)))
+    if sizes := {arm.executed.size for arm in every if arm.executed}:
+        yield paragraph(f"Counted: one launch of size {' and '.join(sorted(sizes))}.", style="dim")
     for name, arm in candidates.items():
         if words := _pipes(base, arm):
             yield paragraph(f"{name}: {words}")

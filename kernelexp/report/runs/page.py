@@ -28,6 +28,7 @@ def render(
     yield Heading(f"{record.experiment}  {record.title}   {record.kernel}, {record.arch}")
     yield paragraph(" ".join(record.hypothesis.split()), indent=2)
     yield _arms(record)
+    yield from _same_code(record)
     yield _shared_axes(record)
     yield from _differences(record)
     for name, arm in zip(record.names, record.arms, strict=True):
@@ -50,6 +51,21 @@ def render(
         yield paragraph(hidden, style="dim")
     if path:
         yield paragraph(f"Record: {path}", style="dim")
+
+
+_AS_MANY = "as many of each SASS instruction as the baseline"
+
+
+def _same_code(record: Record) -> Iterator[Block]:
+    """What is no question, before anything else is said of it."""
+    same = [
+        name
+        for name, candidate in zip(record.names[1:], record.candidates, strict=True)
+        if candidate.same_code
+    ]
+    if same:
+        words = "the same instructions as the baseline, launched alike: a placebo, and no question"
+        yield paragraph(f"{', '.join(same)}: {words}.", style="warn")
 
 
 def _arguments(record: Record) -> list[str]:
@@ -120,7 +136,7 @@ def _differences(record: Record) -> Iterator[Block]:
     own = {spell_point(own_axes(base, arm)): arm for arm in built.values()}
     yield from matrix.render({"baseline": base, **own})
     if same := [name for name, arm in own.items() if _is_same_code(base, arm)]:
-        yield paragraph(f"{'; '.join(same)}: the same instructions as the baseline", style="warn")
+        yield paragraph(f"{'; '.join(same)}: {_AS_MANY}", style="dim")
 
 
 def _opcodes(name: str, base: Arm, arm: Arm) -> Iterator[Block]:
@@ -129,7 +145,7 @@ def _opcodes(name: str, base: Arm, arm: Arm) -> Iterator[Block]:
     if one is None or other is None:
         return
     if _is_same_code(base, arm):
-        yield paragraph(f"{name}: the same instructions as the baseline", style="warn")
+        yield paragraph(f"{name}: {_AS_MANY}", style="dim")
         return
     was, now = one.opcodes, other.opcodes
     changed = [op for op in {**was, **now} if was.get(op, 0) != now.get(op, 0)]

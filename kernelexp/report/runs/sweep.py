@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from kernelexp.facts import metrics
+from kernelexp.judge import plateau as plateaus
 from kernelexp.judge.plateau import AxisEffect, AxisFinding, Plateau
 from kernelexp.model.arm import Arm, Verdict
 from kernelexp.model.axes import spell, spell_point
@@ -24,6 +25,7 @@ from kernelexp.services.run import sweep
 from kernelexp.services.run.sweep import Grid, SweepResults
 
 _SHOWN = 8
+_SPREADS = 5
 _FRONT = "*"
 _TOGETHER = ("variant",)
 # Columns that the axes' values may take of 80.
@@ -70,6 +72,8 @@ def render(
         yield _axes(examined.axes, figures.compared(record.arms), record.margin)
     if examined.plateau:
         yield from _plateau(record, examined, examined.plateau)
+    if flat := plateaus.counted(record.arms):
+        yield from _counted(flat)
     swept = sweep.swept_axes(record)
     if maps and (by or len(swept) == 2):
         yield from _map(record, *(by or swept))
@@ -270,6 +274,27 @@ def _finding(effect: AxisEffect, margin: float) -> Cell:
     if effect.bound <= margin:
         return f"{100 * effect.bound:.2f}% at most"
     return Span("matters", "strong") if effect.is_proved else "not settled"
+
+
+def _counted(flat: plateaus.CountedPlateau) -> Iterator[Block]:
+    """What the counts of variants say that nothing timed."""
+    if flat.is_likely:
+        yield paragraph(
+            Span("Plateau, as far as counts tell: ", "strong"),
+            f"the {flat.variants} variants do the same work; if the time depends on what was "
+            "counted, no axis here changes it.",
+        )
+    alike = [f"{each.metric.label.strip()} {figures.value(each.value)}" for each in flat.shared]
+    if flat.same_code:
+        alike.insert(0, f"{flat.same_code} of them have the same SASS as another")
+    if alike:
+        yield paragraph(f"Counted alike in all: {'; '.join(alike)}.", indent=2)
+    if flat.spreads:
+        words = [
+            f"{label} by {'any factor' if math.isinf(spread) else f'{100 * spread:.1f}%'}"
+            for label, spread in list(flat.spreads.items())[:_SPREADS]
+        ]
+        yield paragraph(f"Counts that differ: {', '.join(words)}.", indent=2)
 
 
 def _plateau(record: Record, examined: SweepResults, flat: Plateau) -> Iterator[Block]:

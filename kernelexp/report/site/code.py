@@ -11,6 +11,7 @@ from kernelexp.logs import sources
 from kernelexp.model.arm import Arm, Isa
 from kernelexp.model.record import Profile, Record
 from kernelexp.report.document import figures
+from kernelexp.report.site.diffs import Codes
 from kernelexp.report.site.texts import Texts, page_of, split
 from kernelexp.services.lines import costs
 from kernelexp.services.lines.costs import CostFigure, Costs
@@ -39,6 +40,8 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     costs: tuple[HeatCell, ...]
     gap: bool = False
+    sass: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Its machine code in each arm whose build is still in the cache, by the arm's name."""
 
 
 class Excerpt(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +55,9 @@ class Excerpt(msgspec.Struct, frozen=True, kw_only=True):
     lines: tuple[Line, ...]
 
 
-def excerpts(record: Record, profiles: Mapping[str, Profile], texts: Texts) -> Iterator[Excerpt]:
+def excerpts(
+    record: Record, profiles: Mapping[str, Profile], texts: Texts, codes: Codes
+) -> Iterator[Excerpt]:
     """The dear lines of each file, the dearest file first: by the counters of emulations, and by
     the samples of `profiles`, which are those of arms by name."""
     arms = dict(list(zip(record.names, record.arms, strict=True))[:_ARMS_MAX])
@@ -83,7 +88,8 @@ def excerpts(record: Record, profiles: Mapping[str, Profile], texts: Texts) -> I
     for _, file, own in sorted(found):
         text = texts.of(record, file)
         page = page_of(sources.of_record(record)[file]) if text is not None else ""
-        yield _excerpt(file, page, text, columns, own, isa)
+        compiled = {name: codes.of(arm).by_place for name, arm in arms.items()}
+        yield _excerpt(file, page, text, columns, own, isa, compiled)
 
 
 def _excerpt(
@@ -93,6 +99,7 @@ def _excerpt(
     columns: Sequence[tuple[CostFigure, str]],
     own: Mapping[int, tuple[HeatCell, ...]],
     isa: Isa,
+    compiled: Mapping[str, Mapping[Place, tuple[str, ...]]],
 ) -> Excerpt:
     used = [i for i in range(len(columns)) if any(row[i].text for row in own.values())]
     columns = [columns[i] for i in used]
@@ -114,6 +121,11 @@ def _excerpt(
                 text=whole[number - 1] if whole else "",
                 costs=own.get(number, empty),
                 gap=number - 1 not in shown and number > 1,
+                sass=tuple(
+                    (name, code[file, number])
+                    for name, code in compiled.items()
+                    if number in own and (file, number) in code
+                ),
             )
             for number in shown
         ),

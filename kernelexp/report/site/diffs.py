@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import difflib
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
 from kernelexp.evidence import build
-from kernelexp.evidence.code import instructions, line_table
+from kernelexp.evidence.code import instructions, sass_lines
 from kernelexp.model.arm import Arm
 from kernelexp.model.errors import KernelexpError
 from kernelexp.model.record import Record
@@ -63,6 +64,8 @@ class MachineCode(msgspec.Struct, frozen=True, kw_only=True):
     instructions: tuple[str, ...] = ()
     places: frozenset[tuple[str, int]] = frozenset()
     """The lines that it is made of, by file from the project's root; none without -lineinfo."""
+    by_place: dict[tuple[str, int], tuple[str, ...]] = {}
+    """The instructions of each of these lines, those of what is inlined there among them."""
 
 
 class Codes:
@@ -83,14 +86,18 @@ class Codes:
     def _read(self, identity: str, entry: str) -> MachineCode:
         try:
             kept = build.artefacts(self._root, identity)
-            rows = line_table.read(kept.cubin, entry)
+            code = sass_lines.read(kept.cubin, kept.sass, entry)
         except KernelexpError:
             return MachineCode()
-        root = str(self._root)
-        frames = (frame for row in rows for frame in row.source.relative_to(root).frames())
+        by_place: dict[tuple[str, int], dict[int, str]] = defaultdict(dict)
+        for each in code:
+            source = each.source.relative_to(str(self._root)) if each.source else None
+            for frame in source.frames() if source else ():
+                by_place[frame.file, frame.line][each.offset] = each.text
         return MachineCode(
             instructions=tuple(instructions.texts(kept.sass, entry)),
-            places=frozenset((frame.file, frame.line) for frame in frames),
+            places=frozenset(by_place),
+            by_place={place: tuple(own.values()) for place, own in by_place.items()},
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -15,8 +15,8 @@ from kernelexp.report.log.logbook import CHANGED, NOT_RUN
 NUMBERS: dict[str, str] = {
     "time_ms": "Time, ms",
     "change_percent": "Change, %",
-    "published_time_ms": "Published, ms",
     "launch__registers_per_thread": "Registers",
+    "published_time_ms": "Published",
 }
 """The figures that the table shows, by their names in `log --json`."""
 
@@ -39,7 +39,6 @@ class CandidateRow(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     variant: str
     date: str
-    run: str
     verdict: Cell
     numbers: tuple[Number, ...]
 
@@ -62,7 +61,6 @@ def _row(kernel: str, section: str, arm: dict[str, Any]) -> CandidateRow:
         title=arm["title"],
         variant=arm["variant"],
         date=arm["date"],
-        run=arm["run"],
         verdict=_verdict(arm),
         numbers=tuple(
             Number(name=name, value=arm.get(name), text=_text(name, arm)) for name in NUMBERS
@@ -77,6 +75,8 @@ def _verdict(arm: dict[str, Any]) -> Cell:
 
 
 def _text(name: str, arm: dict[str, Any]) -> str:
+    if name == "published_time_ms":
+        return _published(arm)
     value = arm.get(name)
     if value is None:
         return figures.NONE
@@ -84,8 +84,26 @@ def _text(name: str, arm: dict[str, Any]) -> str:
         return figures.percent(1 + value / 100)
     if name == "time_ms":
         return figures.time_ms(value)
-    if name == "published_time_ms":
-        to = arm.get("published_time_ms_to")
-        text = figures.time_ms(value) + (f" to {figures.time_ms(to)}" if to else "")
-        return f"~{text}" if arm["published_approximate"] else text
     return figures.value(value)
+
+
+def _published(arm: dict[str, Any]) -> str:
+    """All that was published of it: "~0.722 ms, 1,516 TFLOPS, 222 registers"."""
+    time, to = arm.get("published_time_ms"), arm.get("published_time_ms_to")
+    parts = (
+        [f"{figures.time_ms(time)}{f' to {figures.time_ms(to)}' if to else ''} ms"] if time else []
+    )
+    for name, unit in (("published_tflops", "TFLOPS"), ("published_registers", "registers")):
+        if arm.get(name) is not None:
+            parts.append(figures.value(arm[name], unit))
+    line = ", ".join(parts) or figures.NONE
+    return f"~{line}" if parts and arm["published_approximate"] else line
+
+
+def used(rows: Sequence[CandidateRow]) -> dict[str, str]:
+    """The headings of the figures that at least one row has."""
+    return {
+        name: label
+        for place, (name, label) in enumerate(NUMBERS.items())
+        if any(row.numbers[place].text != figures.NONE for row in rows)
+    }

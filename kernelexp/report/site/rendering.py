@@ -83,7 +83,7 @@ def _environment() -> Environment:
     environment.filters["fields"] = _fields
     environment.filters["differing"] = _differing
     environment.filters["word"] = text_of
-    environment.filters["drawing"] = svg.draw
+    environment.filters["drawings"] = lambda plot: (svg.draw(plot), svg.draw(plot, svg.NARROW))
     return environment
 
 

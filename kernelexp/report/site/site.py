@@ -22,18 +22,24 @@ from kernelexp.project.sections import NAMES, builtin
 from kernelexp.project.sections.evaluate import evaluate
 from kernelexp.project.sections.given import Run
 from kernelexp.report import export, outputs
-from kernelexp.report.charts import heat, history, pairs, roofline, stalls
+from kernelexp.report.charts import candidates, heat, history, pairs, roofline, stalls
 from kernelexp.report.charts.chart import Bars, Plot
 from kernelexp.report.log import listing, log
 from kernelexp.report.runs import page
 from kernelexp.report.runs import sweep as sweep_report
-from kernelexp.report.site import code, diffs, index
+from kernelexp.report.site import answer, code, diffs, index
+from kernelexp.report.site.overview import overview
 from kernelexp.report.site.rendering import render
 from kernelexp.report.site.texts import Texts, page_of, split
+from kernelexp.report.variants import memory_picture
 from kernelexp.report.variants import profiles as profile_report
 from kernelexp.report.variants import sections as section_report
+from kernelexp.services import memory_pictures
+from kernelexp.services.memory_pictures import MemoryPicture
 
 RECORDS_SHOWN = listing.RECORDS_SHOWN
+MEMORY_SHOWN = 5
+"""Accesses of a variant that are drawn."""
 INDEX, LOG = "index.html", "log.json"
 
 
@@ -95,17 +101,24 @@ class ProjectSite:
     def _page(self, template: str, root: str, title: str, **values: Any) -> bytes:
         return render(template, self._live, root=root, title=title, **values)
 
+    @property
+    def _title(self) -> str:
+        """Named by the project's folder, which is what a tab among others shows."""
+        return f"{self._project.root.name}: kernel experiments"
+
     def _index(self) -> bytes:
         values = msgspec.to_builtins(export.to_values(self.logs))
+        rows = list(index.rows(values))
         return self._page(
             INDEX,
             "",
-            "Kernel experiments",
+            self._title,
             logs=self.logs,
             plots=list(history.plots(self.logs)),
             rooflines=[(name, list(plots)) for name, plots in self._rooflines() if plots],
-            rows=list(index.rows(values)),
-            headers=index.NUMBERS,
+            overview=overview(self.logs, self._latest_profile),
+            rows=rows,
+            headers=index.used(rows),
             sweeps=[(sweep, sweep_report.fastest(sweep)) for sweep in self._sweeps.values()],
             profiles=list(reversed(self._profiles.values())),
         )
@@ -149,6 +162,7 @@ class ProjectSite:
         }
         profiled = self._profiles_of(name)
         before, after = self._neighbours[name]
+        known = {each.name: each.profile for each in profiled if not each.changed}
         return self._page(
             "experiment.html",
             "../",
@@ -158,8 +172,15 @@ class ProjectSite:
             before=before,
             after=after,
             earlier=max(0, standings.records - len(found)),
+            answers=list(answer.answers(name, standings)),
+            candidates=candidates.plot(name, standings),
+            limits=answer.limits(standings, known),
+            experiment=standings.experiment,
             document=list(listing.experiment(name, standings, found, every=True)),
-            runs=[self._run(each, changed[run], profiled) for run, each in runs.items()],
+            runs=[
+                self._run(each, standings.experiment.hypothesis, changed[run], profiled)
+                for run, each in runs.items()
+            ],
             profiles=profiled,
             mentioned=list(profile_report.mentioned(profiled)),
             stalls=_stalls(profiled),
@@ -171,7 +192,11 @@ class ProjectSite:
         return roofline.plots(named, self._measured)[0]
 
     def _run(
-        self, record: Record, changed: list[str], profiled: tuple[StandingProfile, ...]
+        self,
+        record: Record,
+        hypothesis: str,
+        changed: list[str],
+        profiled: tuple[StandingProfile, ...],
     ) -> dict[str, Any]:
         """What the page of an experiment shows of one of its records."""
         own = {
@@ -179,13 +204,15 @@ class ProjectSite:
             for standing_profile in profiled
             if not standing_profile.changed
         }
-        excerpts = list(code.excerpts(record, own, self._texts))
+        excerpts = list(code.excerpts(record, own, self._texts, self._codes))
         self._linked.update({excerpt.digest: None for excerpt in excerpts if excerpt.digest})
         return {
             "record": record,
+            "edited": record.hypothesis.split() != hypothesis.split(),
             "document": list(page.render(record))[1:],
             "plots": list(pairs.plots(record)),
             "excerpts": excerpts,
+            "memory": list(memory_picture.render(self._pictures(record), MEMORY_SHOWN)),
             "differences": [
                 *diffs.compiled(record),
                 *diffs.seen_by_variants(record, self._texts, self._codes),
@@ -193,6 +220,12 @@ class ProjectSite:
                 *diffs.since(record, dict.fromkeys(changed), self._texts),
             ],
         }
+
+    def _pictures(self, record: Record) -> list[MemoryPicture]:
+        """Of the arms whose accesses `inspect --memory` has noted."""
+        root, arms = self._project.root, zip(record.names, record.arms, strict=True)
+        found = (memory_pictures.kept(root, name, arm) for name, arm in arms)
+        return [each for each in found if each and each.accesses]
 
     def _profiles_of(self, name: str) -> tuple[StandingProfile, ...]:
         """As standing.of_profiles(), without reading any file twice."""

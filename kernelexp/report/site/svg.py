@@ -17,9 +17,11 @@ from kernelexp.report.document import figures
 WIDTH, HEIGHT = 720.0, 320.0
 _LEFT, _RIGHT, _TOP = 64.0, 12.0, 12.0
 _BOTTOM, _BOTTOM_TILTED = 44.0, 76.0
-_LEVEL_MAX = 8
-"""Categories whose names stand level: those of more are tilted."""
-_LABELS_MAX = 24
+NARROW = 360.0
+"""Of a phone's screen: a wide drawing made smaller could not be read there."""
+_LEVEL = 90
+"""Pixels that a category needs for its name to stand level."""
+_TILTED = 30
 _SHAPES = (
     "M{0} {1}m-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
     "M{0} {1}m-4 -4h8v8h-8z",
@@ -68,11 +70,11 @@ class Drawing(msgspec.Struct, frozen=True, kw_only=True):
 
     plot: Plot
     left: float = _LEFT
-    right: float = WIDTH - _RIGHT
+    right: float
     top: float = _TOP
     bottom: float
     tilted: bool
-    width: float = WIDTH
+    width: float
     height: float = HEIGHT
     across: tuple[Tick, ...]
     upwards: tuple[Tick, ...]
@@ -104,17 +106,20 @@ class _Scale(msgspec.Struct, frozen=True, kw_only=True):
         return [start + (value - low) * slope for value in values]
 
 
-def draw(plot: Plot) -> Drawing:
+def draw(plot: Plot, width: float = WIDTH) -> Drawing:
     """The plot's shapes; it has at least one mark."""
+    right = width - _RIGHT
     marks = [mark for series in plot.series for mark in series.marks]
-    x = _scale(plot.x, [mark.x for mark in marks], _LEFT, WIDTH - _RIGHT)
+    x = _scale(plot.x, [mark.x for mark in marks], _LEFT, right)
     ends = [each for mark in marks for each in (mark.y, mark.low, mark.high) if each is not None]
     ends += [end for band in plot.bands for end in (band.low, band.high)]
-    tilted = len(plot.x.categories) > _LEVEL_MAX
+    tilted = len(plot.x.categories) * _LEVEL > width
     bottom = HEIGHT - (_BOTTOM_TILTED if tilted else _BOTTOM)
     y = _scale(plot.y, ends, bottom, _TOP)
     return Drawing(
         plot=plot,
+        right=right,
+        width=width,
         bottom=bottom,
         tilted=tilted,
         across=tuple(_ticks(plot.x, x)),
@@ -154,7 +159,9 @@ def _scale(axis: ChartAxis, values: list[float], start: float, end: float) -> _S
 
 def _ticks(axis: ChartAxis, scale: _Scale) -> Iterator[Tick]:
     if axis.categories:
-        step = -(-len(axis.categories) // _LABELS_MAX)
+        step = math.ceil(
+            len(axis.categories) * _TILTED / (scale.end - scale.start + _LEFT + _RIGHT)
+        )
         for place in range(0, len(axis.categories), step):
             yield Tick(scale.at(place), axis.categories[place])
         return
@@ -180,7 +187,7 @@ def _steps_log(scale: _Scale) -> Iterator[float]:
 def _shapes(plot: Plot, x: _Scale, y: _Scale) -> Iterator[SvgShape]:
     for number, series in enumerate(plot.series):
         if series.look == "points":
-            if plot.x.categories:
+            if plot.x.ordered:
                 yield _trail(series, number, x, y)
             for mark in series.marks:
                 yield from _point(plot, mark, number, x, y)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kernelexp.dossier.emulations import Emulation, Full
-from kernelexp.facts.counters import PIPE
+from kernelexp.facts.counters import PIPE, PTX
 from kernelexp.model.axes import as_argument
 from kernelexp.report.document import arms as shared
 from kernelexp.report.document import figures, matrix
@@ -20,7 +20,8 @@ _SIDE_BY_SIDE = 3
 def render(emulations: Sequence[Emulation], verbose: bool = False) -> Iterator[Block]:
     """The variants' counters, then each one's full problem, then what stands against them.
 
-    Of many variants only what differs is shown, unless `verbose`.
+    Of many variants only what differs is shown, and of executed SASS not the counts of PTX as well,
+    unless `verbose`.
     """
     names = [f"variant {number}" for number in range(1, len(emulations) + 1)]
     for name, each in zip(names, emulations, strict=True):
@@ -29,8 +30,11 @@ def render(emulations: Sequence[Emulation], verbose: bool = False) -> Iterator[B
     yield from emulation.results(names, arms, [as_argument(each.label) for each in emulations])
     if verbose or len(arms) <= _SIDE_BY_SIDE:
         alone = len(arms) == 1
-        but = (PIPE,) if alone else ()
+        told_twice = not verbose and all(arm.counted and arm.emulated for arm in arms)
+        but = (*((PIPE,) if alone else ()), *((PTX,) if told_twice else ()))
         yield from shared.all_figures(names, arms, ("emulated",), but)
+        if told_twice and not any(arm.emulated == arm.counted for arm in arms):
+            yield paragraph("--verbose shows what was counted on PTX too.", style="dim")
         if alone:
             yield from pipe_mix.render(arms[0], None)
         yield from emulation.opcodes(names, arms)

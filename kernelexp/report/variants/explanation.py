@@ -12,10 +12,10 @@ from kernelexp.dossier.dossiers import Dossier
 from kernelexp.dossier.standing import Standing
 from kernelexp.facts import metrics, widths
 from kernelexp.judge import bottleneck, samebuild
-from kernelexp.judge.bounds import Use, nearest, uses_of_both
+from kernelexp.judge.bounds import Use, nearest, uses, uses_of_both
 from kernelexp.judge.causes import Cause, Differing, Told, differing
 from kernelexp.judge.expectations import Judged, judge
-from kernelexp.judge.explanation import Question, moved, questions, slowdown
+from kernelexp.judge.explanation import Question, lost, moved, questions, slowdown
 from kernelexp.model.arm import Verdict
 from kernelexp.model.axes import AxisValue, spell_point
 from kernelexp.model.experiment import Experiment
@@ -36,6 +36,7 @@ from kernelexp.report.variants import bounds, expectations
 _WITH_IT = 3
 _WAITS = 5
 _FACTOR = 9.0
+_LEAST = 0.1
 T = TypeVar("T")
 
 
@@ -164,9 +165,13 @@ def render(found: Explanation) -> Iterator[Block]:
 
 def conclusions(found: Explanation) -> Iterator[str]:
     """What either arm is bound by, the sentence that an expert would begin with."""
-    one, other = found.uses
-    yield moved(one, other)
-    yield bottleneck.conclude(found.candidate.case, other, "The candidate")
+    arms = found.baseline.case.arm, found.candidate.case.arm
+    yield moved(*found.uses)
+    words = lost(*found.uses, slowdown(*arms), found.differing.waits)
+    if words:
+        yield words
+    case = found.candidate.case
+    yield bottleneck.conclude(case, uses(case), "The candidate", is_held=not words)
 
 
 def _sides(found: Explanation) -> tuple[tuple[str, Dossier], ...]:
@@ -237,9 +242,10 @@ def _differences(differing: Differing) -> Iterator[Block]:
         header = ("", "differs most", "baseline", "candidate", "change", "explains")
         yield table(header, rows, numbers=(0, 2, 3, 4, 5))
     yield Items(tuple(map(_with_it, causes)))
-    if any(cause.leader.explains is not None for cause in causes):
+    if any(_explains(cause) for cause in causes):
         yield paragraph(
-            "Explains: the time that the chip needs for the change, of the baseline's, at most.",
+            "Explains: the time that the chip needs for the change, at most, in percent of "
+            f"{differing.of}.",
             style="dim",
         )
     yield from _waits(differing.waits)
@@ -271,7 +277,9 @@ def _change(told: Told) -> str:
 
 def _explains(cause: Cause) -> str:
     share = cause.leader.explains
-    return "" if share is None or cause.noise else f"{share:+.1f}%"
+    if share is None or cause.noise:
+        return ""
+    return f"{share:+.1f}%" if abs(share) >= _LEAST else f"< {_LEAST}%"
 
 
 def _waits(waits: Sequence[Told]) -> Iterator[Block]:

@@ -77,6 +77,7 @@ def problem(entry: KernelEntry, name: str, origin: str, answers: Answers) -> str
         "REFERENCE": _references(outputs, entry, answers),
         "TOLERANCE": tolerance.guess(outputs, given, answers.shapes, names),
         "ENTRY": name,
+        "TILES": _tiles(answers, names),
         "GRID": _grid(answers, names),
         "BLOCK": str(block(entry, answers) or 'blank("the threads of a CTA, as (x, y, z)")'),
         "SMEM": f"        dynamic_smem_bytes={smem},\n" if smem else "",
@@ -240,6 +241,19 @@ def _grid(answers: Answers, names: frozenset[str]) -> str:
         return 'blank("how many CTAs, as (x, y, z)")'
     extents = [of_size(each, names) for each in answers.grid]
     return f"({', '.join([*extents, '1', '1'][:3])})"
+
+
+def _tiles(answers: Answers, names: frozenset[str]) -> str:
+    """tiles(), by which counts of the small size are scaled: a tile for each CTA of the grid."""
+    if not answers.grid:
+        return ""
+    extents = [of_size(each, names) for each in answers.grid]
+    factors = [each if each.isidentifier() else f"({each})" for each in extents if each != "1"]
+    return (
+        "def tiles(axes, size):\n"
+        "    # One for each CTA; more where a CTA has several pieces of the work in turn.\n"
+        f"    return {' * '.join(factors) or '1'}\n\n\n"
+    )
 
 
 def _dtype(parameter: KernelParameter) -> str:

@@ -129,8 +129,10 @@ def _is_same_code(root: Path, baseline: Arm, arm: Arm) -> bool:
     """Whether an arm is the baseline under another name."""
     if not (baseline.build and arm.build) or baseline.build.resources != arm.build.resources:
         return False
-    if baseline.emulated and arm.emulated and _work(baseline.emulated) != _work(arm.emulated):
+    if baseline.launch != arm.launch:
         return False  # another grid, or other arguments
+    if baseline.emulated and arm.emulated and _work(baseline.emulated) != _work(arm.emulated):
+        return False  # other arrays
     one, other = (build.artefacts(root, each.identity).sass for each in (baseline, arm))
     return one == other
 

@@ -185,6 +185,7 @@ def run_attached(
     finally:
         if limit:
             limit.cancel()
+        watchdog.kill(mark)  # what it has started ends with it
         with _running.lock:
             _running.children.pop(process, None)
             _running.stopped.discard(process)

@@ -126,12 +126,18 @@ def total(rows: Sequence[AccessCost]) -> AccessCost:
 
 
 def _stored_row(addresses: Array, lanes: Array, width: int) -> AccessCost:
-    return _phases(addresses, lanes, width, max(4, min(32, 128 // width)))
+    size = lanes_per_phase(addresses, lanes, width, pairs=False)
+    return _phases(addresses, lanes, width, size)
 
 
 def _loaded_row(addresses: Array, lanes: Array, width: int) -> AccessCost:
+    return _phases(addresses, lanes, width, lanes_per_phase(addresses, lanes, width, pairs=True))
+
+
+def lanes_per_phase(addresses: Array, lanes: Array, width: int, *, pairs: bool) -> int:
+    """How many lanes pass at once; `addresses` are those of the active `lanes`."""
     size = max(4, min(32, 128 // width))
-    return _phases(addresses, lanes, width, 2 * size if _alike(addresses, lanes) else size)
+    return 2 * size if pairs and width > 4 and _alike(addresses, lanes) else size
 
 
 def _alike(addresses: Array, lanes: Array) -> bool:

@@ -14,6 +14,7 @@ from warpsim.machine.core.findings import BadLanes, Fatal, Findings
 from warpsim.machine.core.image import Image
 from warpsim.machine.core.registers import RegisterFile
 from warpsim.machine.core.site import Site
+from warpsim.machine.counts.patterns import Patterns
 from warpsim.machine.counts.tally import Tally
 from warpsim.machine.memory.constants import fill
 from warpsim.machine.memory.history import History
@@ -54,6 +55,7 @@ class Execution:
         before: GlobalLayout | None = None,
         world: GlobalLayout | None = None,
         card: Card | None = None,
+        patterns: Patterns | None = None,
     ) -> None:
         """before: the global memory that an earlier launch of the same job left; world: memory that
         is there already, instead of `arrays`; card: where CTAs that wait for each other have to be
@@ -72,6 +74,8 @@ class Execution:
         self.findings = Findings()
         self.tallies: dict[int, Tally] = {}
         """Costs of memory instructions, by their number."""
+        self.patterns = patterns
+        """Where the dearest accesses are noted, if somebody wants to see them."""
         self.contended = False
         """Whether flags or atomics have met in an order that nothing decides."""
         self.printed: list[Printed] = []

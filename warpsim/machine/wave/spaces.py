@@ -158,7 +158,12 @@ class Space(Memory):
     def count(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
         cost = self.cost(warps, offsets, access, m) if access.counted else None
         if cost is not None:
-            self.residents.execution.tally(access.site.number).add(cost)
+            execution = self.residents.execution
+            execution.tally(access.site.number).add(cost)
+            if execution.patterns is not None and self.name in ("shared", "global"):
+                spent = cost.wavefronts + cost.sectors
+                shown = self.shown(warps, offsets)
+                execution.patterns.note(self.name, shown, access, m, spent)
 
     def on_barrier(self, offsets: Array, access: AccessKind) -> None:
         """Told of stores to mbarriers."""

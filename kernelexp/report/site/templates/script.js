@@ -9,7 +9,7 @@
   const heads = [...table.tHead.rows[0].cells];
   const keys = heads.map((head) => head.dataset.key);
   const place = (key) => keys.indexOf(key);
-  const text = (row, key) => row.cells[place(key)].textContent;
+  const text = (row, key) => row.dataset[key] ?? row.cells[place(key)].textContent;
   const words = new Map();
   const order = new Map(rows.map((row, index) => [row, index]));
   let sort = "", descending = false, sorted = "";

@@ -1,0 +1,103 @@
+"""Which smaller launches stand for one whose arrays or whose loops are too long to execute."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from kernelexp.model.errors import KernelexpError
+from kernelexp.model.problem import Size
+from warpsim.launch import Launch
+
+TILES = 4
+"""Per CTA of the smallest launch that is followed: the first ones fill pipelines."""
+EVEN = 1.03
+"""Times the average, what the busiest CTA has at most."""
+LONG = 16
+"""Tiles per CTA from which on smaller launches stand for the whole."""
+
+
+class Load(msgspec.Struct, frozen=True, kw_only=True):
+    """What a launch of some size amounts to."""
+
+    ctas: int
+    tiles: int
+
+    @property
+    def tiles_per_cta(self) -> int:
+        """Of those CTAs that have most."""
+        return -(-self.tiles // self.ctas)
+
+    @property
+    def is_even(self) -> bool:
+        """Whether all CTAs have about as many."""
+        return self.tiles_per_cta * self.ctas <= EVEN * self.tiles
+
+
+class Followed(msgspec.Struct, frozen=True, kw_only=True):
+    """Sizes whose launches are executed, and what the whole one amounts to."""
+
+    sizes: tuple[Size, ...]
+    """The smaller one first."""
+    loads: tuple[Load, ...]
+    whole: Load
+    loops: bool
+    """The CTAs of the whole launch do more tiles each, rather than that there are more CTAs."""
+
+
+def load(launch: Launch, tiles: int | None) -> Load:
+    """Where problem.py has no tiles(), a CTA is one."""
+    ctas = math.prod(launch.grid)
+    return Load(ctas=ctas, tiles=ctas if tiles is None else tiles)
+
+
+def choose(size: Size, whole: Load, enough: int, measure: Callable[[Size], Load]) -> Followed:
+    """The launch itself, or two smaller ones: with as many CTAs that do fewer tiles, or with fewer
+    CTAs, `enough` at least, that do as many.
+
+    Sizes are made smaller in one figure, by a divisor of it, as problem.py may ask for.
+    """
+    if whole.tiles_per_cta > LONG:
+        for smaller in _smaller(size, measure):
+            fewer = [
+                (each, now)
+                for each, now in smaller
+                if now.ctas == whole.ctas and TILES <= now.tiles_per_cta <= whole.tiles_per_cta / 2
+            ]
+            twice = [(x, y) for x in fewer for y in fewer if y[1].tiles == 2 * x[1].tiles]
+            even = [(x, y) for x, y in twice if x[1].is_even and y[1].is_even]
+            if twice:
+                return _followed(*(even or twice)[0], whole, loops=True)
+    elif whole.ctas > 4 * enough:
+        for smaller in _smaller(size, measure):
+            fewer = [
+                (each, now)
+                for each, now in smaller
+                if enough <= now.ctas < whole.ctas and now.tiles_per_cta == whole.tiles_per_cta
+            ]
+            if len(fewer) > 1:
+                return _followed(fewer[0], fewer[1], whole, loops=False)
+    return Followed(sizes=(size,), loads=(whole,), whole=whole, loops=False)
+
+
+def _smaller(size: Size, measure: Callable[[Size], Load]) -> Iterator[list[tuple[Size, Load]]]:
+    """By each figure of a size, the smallest first."""
+    for key, value in size.items():
+        found = []
+        for part in (each for each in range(1, min(value, 100_000)) if value % each == 0):
+            smaller = {**size, key: part}
+            try:
+                found.append((smaller, measure(smaller)))
+            except KernelexpError:
+                continue  # problem.py allows no such size
+        yield sorted(found, key=lambda each: each[1].tiles)
+
+
+def _followed(
+    first: tuple[Size, Load], second: tuple[Size, Load], whole: Load, loops: bool
+) -> Followed:
+    return Followed(
+        sizes=(first[0], second[0]), loads=(first[1], second[1]), whole=whole, loops=loops
+    )

@@ -1,0 +1,202 @@
+"""One modelled time in a process of its own: job on standard input, the time on standard output."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from kernelexp.evidence.code import sass_lines
+from kernelexp.evidence.emulate import followed
+from kernelexp.evidence.emulate.emulation_worker import PRELOAD, SEED, as_numpy
+from kernelexp.evidence.emulate.followed import Followed, Load
+from kernelexp.evidence.measure import tensors
+from kernelexp.model.axes import AxisValue
+from kernelexp.model.modelled import ModelledLine, ModelledTime
+from kernelexp.model.problem import Problem, Size
+from kernelexp.project.problem.consult import require_size
+from kernelexp.project.problem.loader import load
+from kernelexp.system.process import isolated
+from kernelexp.system.process.isolated import TimeLimit, Watch
+from warpsim.launch import Launch, of_entries
+
+if TYPE_CHECKING:
+    from warpsim.timing.chips import TimedChip
+    from warpsim.timing.model import ModelledLaunch, Placement, Sample
+    from warpsim.timing.recording import Recording
+
+__all__ = ["PRELOAD", "ModellingJob", "main", "model"]
+
+
+class ModellingJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A variant whose time is asked for."""
+
+    root: str
+    kernel: str
+    chip: str
+    cubin: str
+    listing: str
+    """Paths of the code and of what cuobjdump prints of it."""
+    axes: dict[str, AxisValue]
+    size: str
+    exports: dict[str, int]
+    entries: tuple[str, ...]
+    """Symbols of what launch() names."""
+    resident: int
+    """CTAs that fit on an SM."""
+    native: str
+    """Path of the compiled part of the emulator."""
+    problem_limit: TimeLimit
+    emulation_limit: TimeLimit
+    clock_mhz: float = 0
+    """0: the chip's highest."""
+
+
+def model(job: ModellingJob, watch: Watch) -> ModelledTime:
+    """Executes the CTAs of one SM, or of the SMs of one cluster, and models the launch."""
+    import warpsim as emulator
+    from warpsim.timing.errors import NotModelled
+
+    try:
+        if job.native:
+            emulator.load_compiled(Path(job.native))
+        return _model(job, watch)
+    except (NotModelled, *emulator.REFUSALS) as fault:
+        return ModelledTime(chip=job.chip, size=job.size, refused=str(fault))
+
+
+def _model(job: ModellingJob, watch: Watch) -> ModelledTime:
+    from warpsim.timing import chips, model
+    from warpsim.timing.errors import NotModelled
+
+    chip = chips.find(job.chip)
+    with watch.stage(job.problem_limit):
+        problem = load(Path(job.root), job.kernel)
+        require_size(job.kernel, problem.sizes, job.size)
+        size = problem.sizes[job.size]
+        chosen = _choose(job, problem, size, chip)
+    if len(problem.launches(job.axes, size, job.exports)) > 1:
+        raise NotModelled(f"{job.kernel}: only a single launch has a modelled time.")
+    whole = model.place(_launch(job, problem, size), job.resident, chip)
+    samples, sizes = [], []
+    for number, each in enumerate(chosen.sizes):
+        with watch.stage(job.problem_limit):
+            arrays = _arrays(job, problem, each)
+        sizes.append({name: array.nbytes for name, array in arrays.items()})
+        if chosen.loops or number == len(chosen.sizes) - 1:
+            with watch.stage(job.emulation_limit):
+                sample = _follow(job, _launch(job, problem, each), arrays, chip)
+            tiles = chosen.loads[number].tiles_per_cta if chosen.loops else 1
+            samples.append(msgspec.structs.replace(sample, tiles=tiles))
+    launch = model.WholeLaunch(
+        placement=whole,
+        array_bytes=_array_bytes(chosen, sizes),
+        tiles=chosen.whole.tiles_per_cta if chosen.loops else 1,
+    )
+    modelled = model.model(samples, launch, chip, 1e6 * job.clock_mhz)
+    return _time(job, chosen, samples, modelled)
+
+
+def _choose(job: ModellingJob, problem: Problem, size: Size, chip: TimedChip) -> Followed:
+    from warpsim.timing.model import WAVES
+
+    def measure(some: Size) -> Load:
+        launch = _launch(job, problem, some)
+        return followed.load(launch, problem.tiles(job.axes, some, job.exports))
+
+    enough = WAVES * job.resident * chip.sms
+    return followed.choose(size, measure(size), enough, measure)
+
+
+def _launch(job: ModellingJob, problem: Problem, size: Size) -> Launch:
+    return of_entries(problem.launches(job.axes, size, job.exports)[0], job.entries)
+
+
+def _arrays(job: ModellingJob, problem: Problem, size: Size) -> dict[str, Any]:
+    _, others = tensors.draw_inputs(problem, size, SEED, "cpu")
+    outputs = problem.outputs(size)
+    workspaces = problem.workspaces(job.axes, size, job.exports)
+    given = problem.arrange(others, job.axes)
+    made = {**tensors.allocate(outputs, others), **tensors.allocate(workspaces)}
+    return {name: as_numpy(tensor) for name, tensor in {**given, **made}.items()}
+
+
+def _follow(
+    job: ModellingJob, launch: Launch, arrays: Mapping[str, Any], chip: TimedChip
+) -> Sample:
+    from warpsim.timing import model
+
+    placement: Placement = model.place(launch, job.resident, chip)
+    listing = Path(job.listing).read_text("utf-8", "replace")
+    recording: Recording = model.follow(
+        Path(job.cubin).read_bytes(), listing, launch, arrays, placement
+    )
+    return model.Sample(recording=recording, placement=placement)
+
+
+def _array_bytes(chosen: Followed, sizes: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """Of the whole launch: arrays grow evenly with its tiles, or not at all."""
+    if len(sizes) == 1:
+        return dict(sizes[0])
+    first, second = chosen.loads
+    further = (chosen.whole.tiles - second.tiles) / (second.tiles - first.tiles)
+    return {
+        name: round(size + (size - sizes[0][name]) * further) for name, size in sizes[1].items()
+    }
+
+
+def _time(
+    job: ModellingJob, chosen: Followed, samples: Sequence[Sample], launch: ModelledLaunch
+) -> ModelledTime:
+    from warpsim.timing.replay import REASONS, UNITS
+
+    replayed = launch.replayed
+    busy, total = replayed.busy.max(axis=0) / max(replayed.ends), replayed.reasons.sum()
+    executed = chosen.sizes if chosen.loops else chosen.sizes[-1:]
+    smaller = chosen.whole not in chosen.loads
+    return ModelledTime(
+        chip=job.chip,
+        size=job.size,
+        cycles=launch.cycles,
+        clock_mhz=launch.clock_hz / 1e6,
+        microseconds=1e6 * launch.seconds,
+        units={name: min(1.0, float(x)) for name, x in zip(UNITS, busy, strict=True)},
+        reasons={
+            name: float(x / total)
+            for name, x in zip(REASONS, replayed.reasons.sum(axis=0), strict=True)
+        },
+        lines=tuple(_lines(job, samples[-1].recording, replayed.reasons)),
+        followed=tuple(_spell(each) for each in executed) if smaller else (),
+        warp_instructions=sum(each.recording.warp_instructions for each in samples),
+    )
+
+
+def _spell(size: Size) -> str:
+    return ", ".join(f"{key}={value}" for key, value in size.items())
+
+
+def _lines(job: ModellingJob, recording: Recording, reasons: Any) -> Iterator[ModelledLine]:
+    from warpsim.timing.replay import REASONS
+
+    listing = Path(job.listing).read_text("utf-8", "replace")
+    code = sass_lines.read(Path(job.cubin), listing, job.entries[0])
+    sources = {each.offset: each.source for each in code}
+    lines: dict[Any, Any] = defaultdict(lambda: [0] * len(REASONS))
+    for number, instruction in enumerate(recording.code):
+        source = sources.get(instruction.address)
+        key = source.relative_to(job.root) if source else None
+        lines[key] = [a + b for a, b in zip(lines[key], reasons[number].tolist(), strict=True)]
+    total = max(1, int(reasons.sum()))
+    for source, cycles in sorted(lines.items(), key=lambda each: -sum(each[1])):
+        stalled = cycles[1:]
+        if sum(cycles):
+            reason = REASONS[1 + stalled.index(max(stalled))] if any(stalled) else REASONS[0]
+            yield ModelledLine(source=source, part=sum(cycles) / total, reason=reason)
+
+
+def main() -> None:
+    """One time: the job on standard input."""
+    isolated.serve(ModellingJob, model)

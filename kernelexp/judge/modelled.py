@@ -1,0 +1,66 @@
+"""What two modelled times say of each other: a ratio with an interval, or nothing."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+from kernelexp.facts.modelled_errors import ERRORS, Error
+from kernelexp.model.modelled import ModelledTime
+
+
+class ModelledChange(msgspec.Struct, frozen=True, kw_only=True):
+    """Of one time against another's of the same chip and size."""
+
+    ratio: float
+    """Below 1: faster."""
+    low: float
+    high: float
+    """Where nine of ten measured ratios were, as far from the modelled one."""
+    decided: bool
+    """The interval does not hold 1."""
+    sentence: str
+
+
+def change(before: ModelledTime, after: ModelledTime) -> ModelledChange:
+    """`after` against `before`, which both have a time."""
+    ratio = after.cycles / before.cycles
+    spread = math.exp(ERRORS.within)
+    low, high = ratio / spread, ratio * spread
+    decided = not low <= 1 <= high
+    return ModelledChange(
+        ratio=ratio,
+        low=low,
+        high=high,
+        decided=decided,
+        sentence=_sentence(ratio, low, high, decided),
+    )
+
+
+def _sentence(ratio: float, low: float, high: float, decided: bool) -> str:
+    if not decided:
+        return f"too close for the model: {_percent(ratio)}, within ±{_spread():.0f}%"
+    direction = "faster" if ratio < 1 else "slower"
+    least, most = sorted((abs(1 - low), abs(1 - high)))
+    return f"{100 * least:.0f} to {100 * most:.0f}% {direction}; {trust(ratio)}"
+
+
+def _spread() -> float:
+    return 100 * (math.exp(ERRORS.within) - 1)
+
+
+def _percent(ratio: float) -> str:
+    return f"{100 * (ratio - 1):+.1f}%"
+
+
+def trust(ratio: float) -> str:
+    """How often the model ranked pairs right that it put at least as far apart."""
+    error = next((each for each in reversed(ERRORS.by_distance) if _reaches(ratio, each)), None)
+    if error is None:
+        return "no measured pair is as near"
+    return f"{error.right} of {error.pairs} pairs so far apart ranked right"
+
+
+def _reaches(ratio: float, error: Error) -> bool:
+    return abs(math.log(ratio)) >= math.log1p(error.distance)

@@ -1,0 +1,41 @@
+"""A modelled time: what the model of time says of a launch, which nobody measured."""
+
+from __future__ import annotations
+
+import msgspec
+
+from warpsim.lineinfo import Source
+
+
+class ModelledLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A source line, or code without one, with the cycles that warps spent at it."""
+
+    source: Source | None
+    part: float
+    """Of the cycles of all warps."""
+    reason: str
+    """What most of its stalled cycles were for, under ncu's name."""
+
+
+class ModelledTime(msgspec.Struct, frozen=True, kw_only=True):
+    """Of one launch, by the parameters of one chip."""
+
+    chip: str
+    size: str
+    cycles: float = 0
+    """Of the SMs' clock, from the start of the first CTA to the end of the last."""
+    clock_mhz: float = 0
+    """That `microseconds` are at: the chip's highest."""
+    microseconds: float = 0
+    units: dict[str, float] = {}
+    """Part of the time in which each unit of an SM, or its share of L2 and DRAM, is busy."""
+    reasons: dict[str, float] = {}
+    """Part of the cycles of all warps, by ncu's name of why they did not issue."""
+    lines: tuple[ModelledLine, ...] = ()
+    """All that cost something, the dearest first."""
+    followed: tuple[str, ...] = ()
+    """The sizes whose CTAs were executed, where the launch is too large itself."""
+    warp_instructions: int = 0
+    """That were executed."""
+    refused: str = ""
+    """Why there is no time."""

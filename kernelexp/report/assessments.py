@@ -1,0 +1,53 @@
+"""A solution of somebody's problem, judged: what is printed of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kernelexp.report.document.document import Block, Heading, Span, Style, paragraph, status, table
+from kernelexp.services.tasks.assessment import Assessment, CaseAnswer
+
+_STYLES: dict[str, Style] = {"failed": "broken", "passed": "good", "skipped": "dim"}
+
+
+def render(assessed: Assessment, verbose: bool = False) -> Iterator[Block]:
+    """The stages, what to change, and what was not checked."""
+    yield Heading(f"{assessed.solution} for {assessed.task} ({assessed.format})")
+    yield table(
+        ("stage", "outcome", "seconds", "reason"),
+        (
+            (
+                stage.name,
+                Span(stage.outcome, _STYLES[stage.outcome]),
+                _seconds(stage.seconds),
+                stage.reason,
+            )
+            for stage in assessed.stages
+        ),
+        numbers=(2,),
+    )
+    if verbose and assessed.cases:
+        yield table(("sizes", "weight", "right"), map(_row, assessed.cases), numbers=(1,))
+    if verbose and assessed.kernels:
+        yield table(
+            ("kernel", "launches", "thread-instructions"),
+            ((k.name, f"{k.launches:,}", f"{k.thread_instructions:,}") for k in assessed.kernels),
+            numbers=(1, 2),
+        )
+    yield paragraph(status(assessed.status), f": {assessed.sentence}")
+    for each in assessed.feedback:
+        where = f"{each.file}:{each.line}: " if each.line else ""
+        if each.sentence not in assessed.sentence:
+            yield paragraph(Span(f"{each.name}: ", "warn"), f"{where}{each.sentence}")
+    for sentence in assessed.not_checked:
+        yield paragraph(f"Not checked: {sentence[0].lower()}{sentence[1:]}", style="dim")
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.1f}" if value >= 0.05 else ""
+
+
+def _row(case: CaseAnswer) -> tuple[str, str, str]:
+    smaller = ", ".join(f"{name} {own} -> {now}" for name, (own, now) in case.reduced.items())
+    name = f"{case.name} ({smaller})" if smaller else case.name
+    return name, f"{case.weight:g}", "yes" if case.right else "no"

@@ -1,0 +1,50 @@
+"""The candidates of an experiment beside each other: change of time, its interval, the margin."""
+
+from __future__ import annotations
+
+from kernelexp.dossier.standing import Standings
+from kernelexp.model.axes import spell_point
+from kernelexp.report.charts.chart import Band, ChartAxis, Mark, Plot, Series
+from kernelexp.report.document import figures
+
+
+def plot(name: str, standings: Standings) -> Plot | None:
+    """None where no candidate is measured as it is now."""
+    marks: list[Mark] = []
+    categories: list[str] = []
+    margin = 0.0
+    for number, each in enumerate(standings.candidates, 1):
+        effect = each.arm.measured.effect if each.arm and each.arm.measured else None
+        if effect is None or each.changed or each.record is None:
+            continue
+        low, high = (effect.low, effect.high) if effect.low > 0 else (effect.ratio, effect.ratio)
+        point = spell_point(standings.experiment.candidates[number - 1])
+        margin = each.record.margin
+        marks.append(
+            Mark(
+                x=len(categories),
+                y=_percent(effect.ratio),
+                low=_percent(low),
+                high=_percent(high),
+                label=f"{point}, {figures.effect(effect)}",
+            )
+        )
+        categories.append(str(number))
+    if not marks:
+        return None
+    if len(standings.candidates) == 1:
+        categories = ["candidate"]
+    numbered = "; candidates are numbered as above" if len(standings.candidates) > 1 else ""
+    arms = [each.arm for each in standings.candidates if each.arm]
+    return Plot(
+        title=f"{name}: change of {figures.compared(arms)} to the baseline",
+        x=ChartAxis(label="candidate", categories=tuple(categories)),
+        y=ChartAxis(label=f"change of {figures.compared(arms)}", unit="%"),
+        series=(Series(name="change", marks=tuple(marks)),),
+        bands=(Band(name=f"margin ±{100 * margin:g}%", low=-100 * margin, high=100 * margin),),
+        note=f"A bar is the interval{numbered}.",
+    )
+
+
+def _percent(ratio: float) -> float:
+    return 100 * (ratio - 1)

@@ -1,0 +1,95 @@
+"""What an experiment's page opens with: the answer for each candidate, and how near both come to
+the limits of their chip."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from kernelexp.dossier.standing import Standing, Standings
+from kernelexp.facts import chips
+from kernelexp.judge import bounds
+from kernelexp.judge.bounds import Use
+from kernelexp.judge.case import Case
+from kernelexp.model.arm import Arm
+from kernelexp.model.axes import spell_point
+from kernelexp.model.record import Profile, Record
+from kernelexp.report.charts.chart import Bars
+from kernelexp.report.document.document import Cell
+from kernelexp.report.log import logbook
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of one candidate, in a word and a sentence."""
+
+    candidate: str
+    word: Cell
+    sentence: str
+
+
+def answers(name: str, standings: Standings) -> Iterator[Answer]:
+    """One for each candidate, in their order."""
+    for each, point in zip(standings.candidates, standings.experiment.candidates, strict=True):
+        yield Answer(
+            candidate=spell_point(point),
+            word=logbook.verdict(each),
+            sentence=_sentence(name, each),
+        )
+
+
+def _sentence(name: str, each: Standing) -> str:
+    if each.verdict is None:
+        return f"No record of it yet: `kernelexp run {name}`."
+    if each.changed:
+        return f"{logbook.before_change(each)}: `kernelexp run {name}` asks again."
+    return each.verdict.sentence
+
+
+def limits(standings: Standings, profiles: Mapping[str, Profile]) -> Bars | None:
+    """How near the baseline and the candidates of one record come to the limits of the chip, of
+    those that are known of them all; None where none is. `profiles` are those of arms by name."""
+    record = next((c.record for c in standings.candidates if c.record and not c.changed), None)
+    if record is None or record.measurement is None:
+        return None
+    timed, shown = _rows(record, profiles)
+    if not shown:  # of some arms alone: what can be reckoned of all
+        timed, shown = _rows(record, {})
+    if not shown:
+        return None
+    kinds = [f"{row[0].resource} {row[0].kind}" for row in shown]
+    return Bars(
+        title="Share of the chip's limits",
+        unit="%",
+        names=timed,
+        groups=tuple((row[0].resource, tuple(use.percent for use in row)) for row in shown),
+        note=f"Known: {', '.join(kinds)}. `kernelexp explain` names each limit's source.",
+    )
+
+
+def _rows(
+    record: Record, profiles: Mapping[str, Profile]
+) -> tuple[tuple[str, ...], list[tuple[Use, ...]]]:
+    """The names of the arms that were timed, and their uses of each limit that all have."""
+    uses = {
+        name: bounds.uses(_case(record, arm, profiles.get(name)))
+        for name, arm in zip(record.names, record.arms, strict=True)
+        if arm.measured
+    }
+    return tuple(uses), [row for row in zip(*uses.values(), strict=True) if _is_shown(row)]
+
+
+def _is_shown(row: tuple[Use, ...]) -> bool:
+    """Of one kind on all sides: a profile's share and a reckoned one do not compare."""
+    return all(use.percent is not None for use in row) and len({use.kind for use in row}) == 1
+
+
+def _case(record: Record, arm: Arm, profile: Profile | None) -> Case:
+    full = arm.measured is not None and arm.measured.size == "full"
+    return Case(
+        label="",
+        arm=msgspec.structs.replace(arm, profiled=profile.arm.profiled if profile else None),
+        chip=chips.find(record.device),
+        flops=arm.measured.flops if arm.measured else 0,
+        bytes=record.bytes if full else 0,
+    )

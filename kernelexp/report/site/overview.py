@@ -1,0 +1,308 @@
+"""The first page's answers: what is best now, changed, regressed, waits, was never timed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from kernelexp.dossier.standing import Standing, Standings
+from kernelexp.facts import chips
+from kernelexp.judge import bounds
+from kernelexp.judge.case import Case
+from kernelexp.judge.verdict import WRONG
+from kernelexp.model.arm import Arm, Status
+from kernelexp.model.axes import spell_point
+from kernelexp.model.record import Profile, Record
+from kernelexp.model.variant import Variant
+from kernelexp.report.charts import history
+from kernelexp.report.document import figures
+from kernelexp.report.document.document import Cell, Span, text_of
+from kernelexp.report.log import logbook
+from kernelexp.report.log.log import KernelLog
+from kernelexp.report.site.sparkline import Spark, spark
+from kernelexp.report.variants.emulation import is_right
+from kernelexp.services import auditing
+
+LATEST = 8
+"""How many of the latest records are listed."""
+_SLOWER = 1.01
+"""Published times have no interval: what is slower by less than this is no regression."""
+_UNDECIDED = ("", "none yet")
+
+
+class Outlook(msgspec.Struct, frozen=True, kw_only=True):
+    """A kernel on one architecture: its best variant, and how far that is from its limits."""
+
+    kernel: str
+    """With its architecture."""
+    title: str
+    best: str
+    """The experiment or step whose variant that is; empty where nothing is timed."""
+    time: str
+    whose: str
+    """How the figure was come by."""
+    peer: str
+    limit: str
+    spark: Spark | None
+    evidence: str
+    """Of how many candidates there is what, as a sentence."""
+
+
+class Note(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of a list: an experiment and what there is to say of it."""
+
+    id: str
+    text: str
+    state: Cell = ""
+    date: str = ""
+
+
+class Overview(msgspec.Struct, frozen=True, kw_only=True):
+    """The first page's answers."""
+
+    outlooks: tuple[Outlook, ...]
+    latest: tuple[Note, ...]
+    regressed: tuple[Note, ...]
+    waiting: tuple[Note, ...]
+    outdated: tuple[Note, ...]
+    """Measured or run before something changed."""
+    unmeasured: tuple[Note, ...]
+
+
+ProfileOf: TypeAlias = Callable[[Variant], Profile | None]
+"""The latest profile of a variant, if there is one."""
+
+
+def overview(logs: Sequence[KernelLog], profile_of: ProfileOf) -> Overview:
+    """All of them, of every kernel."""
+    every = [pair for log in logs for pair in {**log.history, **log.experiments}.items()]
+    return Overview(
+        outlooks=tuple(_outlook(log, profile_of) for log in logs),
+        latest=tuple(_latest(every)),
+        regressed=tuple(note for log in logs for note in _regressed(log)),
+        waiting=tuple(note for log in logs for note in _waiting(log)),
+        outdated=tuple(_outdated(every)),
+        unmeasured=tuple(_unmeasured(every)),
+    )
+
+
+class _Best(msgspec.Struct, frozen=True, kw_only=True):
+    """The variant that counts as a kernel's best, of the experiment `id`."""
+
+    id: str
+    arm: Arm
+    record: Record | None
+    variant: Variant | None = None
+    """None for a baseline."""
+    whose: str
+
+
+def _outlook(log: KernelLog, profile_of: ProfileOf) -> Outlook:
+    best = _chosen(log) or _fastest(log)
+    profile = profile_of(best.variant) if best and best.variant else None
+    return Outlook(
+        kernel=f"{log.kernel}@{log.arch}",
+        title=log.title,
+        best=best.id if best else "",
+        time=_time(best.arm) if best else "",
+        whose=best.whose if best else "",
+        peer=_peer(best, profile) if best else "",
+        limit=_limit(log, best, profile) if best else "",
+        spark=spark(next(history.plots((log,)), None)),
+        evidence=_evidence(log),
+    )
+
+
+def _chosen(log: KernelLog) -> _Best | None:
+    """What was accepted, else the fastest step of the history."""
+    entry = {**log.history, **log.experiments}.get(log.best or "")
+    if entry is None or log.best is None:
+        return None
+    accepted = [each for each in entry.candidates if each.decision == log.accepted]
+    each = (accepted if log.accepted and accepted else entry.candidates)[0]
+    if each.arm is None or each.changed:
+        return None
+    device = f"measured, {each.arm.measured.device}" if each.arm.measured else ""
+    how = device or ("published" if each.arm.published else "built")
+    whose = f"{how}, accepted" if log.accepted else how
+    return _Best(id=log.best, arm=each.arm, record=each.record, variant=each.variant, whose=whose)
+
+
+def _fastest(log: KernelLog) -> _Best | None:
+    """The variant with the lowest time of those that did the same work: the work that most of
+    the kernel's variants did. Else the one with the highest rate that was published."""
+    alike: dict[tuple[object, ...], list[tuple[float, _Best]]] = defaultdict(list)
+    for best in _standing(log):
+        measured, published = best.arm.measured, best.arm.published
+        if measured and measured.time_us:
+            work: tuple[object, ...] = ("the lowest time measured", measured.device, measured.size)
+            alike[*work, measured.flops].append((measured.time_us, best))
+        elif published and published.time_ms:
+            alike["the lowest time published", ""].append((published.time_ms, best))
+        elif published and published.tflops:
+            alike["the highest rate published", ""].append((-published.tflops, best))
+    if not alike:
+        return None
+    usual = max(alike, key=lambda each: (len(each) > 2, len(alike[each])))
+    _, best = min(alike[usual], key=lambda each: each[0])
+    whose = ", ".join(filter(None, (*map(str, usual[:2]), best.whose)))
+    return msgspec.structs.replace(best, whose=whose)
+
+
+def _standing(log: KernelLog) -> Iterator[_Best]:
+    """The candidates that are right as they are now, and what they were compared with."""
+    for name, entry in log.experiments.items():
+        for each in entry.candidates:
+            record, arm = each.record, each.arm
+            if record is None or arm is None or each.changed:
+                continue
+            if each.verdict is None or each.verdict.status not in WRONG:
+                yield _Best(id=name, arm=arm, record=record, variant=each.variant, whose="")
+            yield _Best(id=name, arm=record.baseline, record=record, whose="a baseline")
+
+
+def _time(arm: Arm) -> str:
+    rate = figures.tflops_of(arm)
+    time = figures.timed(arm) if figures.time_of(arm) != figures.NONE else ""
+    return " / ".join(filter(None, (time, f"{rate} TFLOPS" if rate != figures.NONE else "")))
+
+
+def _peer(best: _Best, profile: Profile | None) -> str:
+    """How far the fastest peer is: of those timed in the same run, else published with it."""
+    arm = best.arm
+    if arm.measured and arm.measured.time_us:
+        time = arm.measured.time_us / 1000
+        peers = [(each.time_ms, each.name) for each in auditing.timed_peers(best.record)]
+    else:
+        time = arm.published.time_ms or 0.0 if arm.published else 0.0
+        told = profile.arm.published if profile else None
+        peers = [(each.time_ms, f"{each.name}, published") for each in told.peers] if told else []
+    if not time or not peers:
+        return ""
+    peer, name = min(peers)
+    return f"{time / peer:.2f}x the time of {name}"
+
+
+def _limit(log: KernelLog, best: _Best, profile: Profile | None) -> str:
+    """The share of the limit of the chip that it is nearest to."""
+    measured, published = best.arm.measured, best.arm.published
+    flops = measured.flops if measured else 0
+    if published and published.tflops and published.time_ms:
+        flops = int(published.tflops * published.time_ms * 1e9)
+    arm = msgspec.structs.replace(best.arm, profiled=profile.arm.profiled if profile else None)
+    device = measured.device if measured else log.device.partition(",")[0]
+    size = best.record.bytes if best.record and measured and measured.size == "full" else 0
+    case = Case(label="", arm=arm, chip=chips.find(device), flops=flops, bytes=size)
+    use = bounds.nearest(bounds.uses(case))
+    if use is None or use.percent is None:
+        return ""
+    told = profile is not None and profile.provenance == "published"
+    kind = "published profile" if told and use.kind == "profiled" else use.kind
+    return f"{use.percent:.0f}% of the limit of {use.resource} ({kind})"
+
+
+def _evidence(log: KernelLog) -> str:
+    """How many candidates are measured, only emulated, only built."""
+    counts: dict[str, int] = {}
+    for entry in (*log.history.values(), *log.experiments.values()):
+        for each in entry.candidates:
+            word = evidence_of(each)
+            counts[word] = counts.get(word, 0) + 1
+    return ", ".join(f"{count} {word}" for word, count in counts.items())
+
+
+def evidence_of(each: Standing) -> str:
+    """The strongest evidence that there is of a candidate as it is now, in a word or two."""
+    arm = each.arm
+    if arm is None:
+        return "not run"
+    if each.changed:
+        return logbook.CHANGED
+    if arm.measured:
+        return "measured"
+    if arm.published:
+        return "published"
+    if arm.emulated or arm.emulated_sass:
+        return "emulated, right" if is_right(arm) else "emulated, wrong"
+    return "built" if arm.is_built else "not built"
+
+
+def _latest(every: Iterable[tuple[str, Standings]]) -> Iterator[Note]:
+    """The latest runs here, one line for each experiment: publications have no date of ours."""
+    dated = [
+        (record.created, name, entry)
+        for name, entry in every
+        if (record := max(_runs(entry), key=lambda each: each.created, default=None))
+    ]
+    for created, name, entry in sorted(dated, key=lambda each: each[:2], reverse=True)[:LATEST]:
+        states = list(dict.fromkeys(map(logbook.verdict, entry.candidates)))
+        changes = [
+            figures.ratio(each.arm.measured.effect)
+            for each in entry.candidates
+            if each.arm and each.arm.measured and each.arm.measured.effect and not each.changed
+        ]
+        change = f" ({', '.join(changes)})" if 0 < len(changes) <= 3 else ""
+        yield Note(
+            id=name,
+            text=f"{entry.experiment.title}{change}",
+            state=states[0] if len(states) == 1 else ", ".join(map(text_of, states)),
+            date=created[:10],
+        )
+
+
+def _runs(entry: Standings) -> list[Record]:
+    return [c.record for c in entry.candidates if c.record and c.record.provenance == "run"]
+
+
+def _regressed(log: KernelLog) -> Iterator[Note]:
+    """Steps of the history that are slower than the best before them, and what is wrong now."""
+    for plot in history.plots((log,)):
+        best: tuple[float, str] | None = None
+        more = plot.y.unit == "TFLOPS"
+        for mark in plot.series[0].marks:
+            cost, name = (1 / mark.y if more else mark.y), plot.x.categories[int(mark.x)]
+            if best and cost > best[0] * _SLOWER:
+                change = figures.percent(cost / best[0])
+                yield Note(
+                    id=name,
+                    text=f"{mark.label}: {change} in time to {best[1]} ({plot.series[0].name})",
+                )
+            best = min(best, (cost, name)) if best else (cost, name)
+    for name, entry in {**log.history, **log.experiments}.items():
+        for each in entry.candidates:
+            if each.verdict and each.verdict.status in WRONG and not each.changed:
+                yield Note(id=name, text=entry.experiment.title, state=logbook.verdict(each))
+
+
+def _waiting(log: KernelLog) -> Iterator[Note]:
+    """Experiments with a verdict of now, about which nobody has said what becomes of it."""
+    for name, entry in log.experiments.items():
+        if entry.experiment.decision.strip().lower() not in _UNDECIDED:
+            continue
+        for each, point in zip(entry.candidates, entry.experiment.candidates, strict=True):
+            status = each.verdict.status if each.verdict and not each.changed else None
+            if each.decision is None and status is Status.IMPROVED:
+                effect = each.arm.measured.effect if each.arm and each.arm.measured else None
+                change = f": {figures.effect(effect)}" if effect else ""
+                yield Note(
+                    id=name, text=f"{spell_point(point)}{change}", state=logbook.verdict(each)
+                )
+
+
+def _outdated(every: Iterable[tuple[str, Standings]]) -> Iterator[Note]:
+    for name, entry in every:
+        words = list(dict.fromkeys(word for c in entry.candidates for word in c.changed))
+        if words:
+            yield Note(id=name, text=", ".join(words))
+
+
+def _unmeasured(every: Iterable[tuple[str, Standings]]) -> Iterator[Note]:
+    """Experiments none of whose candidates was ever timed, nor published with a time."""
+    for name, entry in every:
+        arms = [each.arm for each in entry.candidates if each.arm]
+        if not any(arm.measured or arm.published for arm in arms):
+            words = dict.fromkeys(map(evidence_of, entry.candidates))
+            yield Note(id=name, text=entry.experiment.title, state=Span(", ".join(words), "dim"))

@@ -1,0 +1,111 @@
+"""Modelled times of variants: a table, where the cycles go, and what the model is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from kernelexp.facts.modelled_errors import ERRORS, ModelledErrors
+from kernelexp.judge import modelled as judge
+from kernelexp.judge.modelled import ModelledChange
+from kernelexp.model.modelled import ModelledTime
+from kernelexp.report.document import code_places
+from kernelexp.report.document.document import Block, Cell, Heading, paragraph, table
+from kernelexp.services.modelling import Modelled
+
+UNITS_SHOWN = 3
+REASONS_SHOWN = 4
+
+
+class ModelledVariant(msgspec.Struct, frozen=True, kw_only=True):
+    """A variant's modelled time, for programs."""
+
+    variant: str
+    modelled: ModelledTime
+    change: ModelledChange | None
+    """Against the first variant."""
+    errors: ModelledErrors = ERRORS
+
+
+def to_values(found: Sequence[Modelled], top: int) -> list[ModelledVariant]:
+    """The same, for programs; `top` lines of each, all where it is 0."""
+    return [
+        ModelledVariant(
+            variant=each.label,
+            modelled=msgspec.structs.replace(each.time, lines=each.time.lines[: top or None]),
+            change=_change(found[0], each),
+        )
+        for each in found
+    ]
+
+
+def render(found: Sequence[Modelled], top: int) -> Iterator[Block]:
+    """Cycles first: a time is at a stated clock, and nobody measured it."""
+    yield Heading("Modelled times")
+    yield table(
+        ("variant", "cycles", "against the first", "busiest units"),
+        [_row(found[0], each) for each in found],
+        numbers=(1,),
+    )
+    for each in found:
+        if each.time.refused:
+            yield paragraph(f"{each.label}: {each.time.refused}", style="warn")
+    yield paragraph(_worth(found), style="dim")
+    for each in found:
+        if each.time.lines:
+            yield from _of(each, top)
+
+
+def _row(first: Modelled, each: Modelled) -> tuple[Cell, ...]:
+    time = each.time
+    if time.refused:
+        return each.label, "-", "-", "-"
+    change = _change(first, each)
+    return (
+        each.label,
+        f"{time.cycles:,.0f}",
+        change.sentence if change else "",
+        ", ".join(f"{name} {part:.0%}" for name, part in _largest(time.units, UNITS_SHOWN)),
+    )
+
+
+def _change(first: Modelled, each: Modelled) -> ModelledChange | None:
+    if each is first or each.time.refused or first.time.refused:
+        return None
+    return judge.change(first.time, each.time)
+
+
+def _worth(found: Sequence[Modelled]) -> str:
+    known = [each.time for each in found if not each.time.refused]
+    sizes = list(dict.fromkeys(" and ".join(each.followed) for each in known if each.followed))
+    smaller = f" Extrapolated from size {'; '.join(sizes)}." if sizes else ""
+    chips = ", ".join(dict.fromkeys(each.chip for each in known)) or "no chip"
+    return (
+        f"Modelled for {chips} at size {found[0].time.size}; not measured. On "
+        f"{ERRORS.times} times measured on an {ERRORS.device}, the model was off by "
+        f"{ERRORS.mean:.0%} on average.{smaller}"
+    )
+
+
+def _of(each: Modelled, top: int) -> Iterator[Block]:
+    time = each.time
+    yield Heading(each.label, level=2)
+    yield paragraph(
+        f"{time.cycles:,.0f} cycles, {time.microseconds:.1f} us at {time.clock_mhz:,.0f} MHz. "
+        "Warps: "
+        + ", ".join(f"{name} {part:.0%}" for name, part in _largest(time.reasons, REASONS_SHOWN))
+        + "."
+    )
+    yield table(
+        ("line", "of warps' cycles", "most for"),
+        [
+            (code_places.place(line.source), f"{line.part:.1%}", line.reason)
+            for line in time.lines[: top or None]
+        ],
+        numbers=(1,),
+    )
+
+
+def _largest(parts: dict[str, float], count: int) -> list[tuple[str, float]]:
+    return sorted(parts.items(), key=lambda each: -each[1])[:count]

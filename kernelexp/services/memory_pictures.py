@@ -1,0 +1,87 @@
+"""Variants to pictures of their accesses: which lanes touch which banks and sectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from kernelexp.dossier import prepare
+from kernelexp.dossier.session import Session
+from kernelexp.evidence.emulate import emulated
+from kernelexp.evidence.emulate.pattern_worker import Patterned
+from kernelexp.model.arm import Arm, Isa
+from kernelexp.model.errors import KernelexpError
+from kernelexp.model.limits import Limits
+from kernelexp.model.variant import Variant
+from kernelexp.project import Project
+from kernelexp.project.problem import consult
+from kernelexp.services.lines.service import read_texts
+from warpsim import AccessPattern
+
+
+class MemoryPicture(msgspec.Struct, frozen=True, kw_only=True):
+    """The accesses of a variant that cost more than they need, the worst first."""
+
+    label: str
+    arm: Arm
+    isa: Isa = "sass"
+    """What was executed."""
+    accesses: tuple[AccessPattern, ...] = ()
+    ideal: int = 0
+    """How many other instructions access memory at no more than their least cost."""
+    texts: dict[str, dict[int, str]] = {}
+    """The lines of the sources, by path from the root and number."""
+    unsupported: str = ""
+
+
+def look(
+    project: Project, variants: Sequence[Variant], session: Session, size: str
+) -> tuple[list[MemoryPicture], list[KernelexpError]]:
+    """Builds and executes each variant, its SASS where the emulator covers it, else its PTX."""
+    prepare.refuse_programs(variants, "a picture of its memory")
+    for kernel in dict.fromkeys(each.kernel for each in variants):
+        answer = consult.consult(project.root, kernel, timeout_s=session.limits.problem_s)
+        consult.require_size(kernel, answer.sizes, size)
+    prepared = prepare.built(project, variants, session)
+    pictures = [
+        _picture(project, project.label(variant), arm, size, session.limits)
+        for variant, arm in prepared.named(variants)
+    ]
+    return pictures, list(dict.fromkeys(prepared.faults.values()))
+
+
+def _picture(project: Project, label: str, arm: Arm, size: str, limits: Limits) -> MemoryPicture:
+    if arm.build is None:
+        return MemoryPicture(label=label, arm=arm)
+    isa: Isa = "sass"
+    noted = emulated.note_patterns(project.root, arm, isa, size, limits, label)
+    if noted.unsupported and not emulated.is_cubin(arm):
+        isa = "ptx"
+        noted = emulated.note_patterns(project.root, arm, isa, size, limits, label)
+    return _of(project.root, label, arm, isa, noted)
+
+
+def kept(root: Path, label: str, arm: Arm) -> MemoryPicture | None:
+    """The picture of an arm whose accesses were noted before; nothing is executed."""
+    if arm.build is None or not arm.identity.isalnum():  # a record may hold any text
+        return None
+    for isa in emulated.BOTH[::-1]:
+        noted = emulated.patterns(root, arm, isa)
+        if noted and not noted.unsupported:
+            return _of(root, label, arm, isa, noted)
+    return None
+
+
+def _of(root: Path, label: str, arm: Arm, isa: Isa, noted: Patterned) -> MemoryPicture:
+    dear = [each for each in noted.patterns if each.cost > each.ideal]
+    return MemoryPicture(
+        label=label,
+        arm=arm,
+        isa=isa,
+        accesses=tuple(sorted(dear, key=lambda each: each.ideal - each.cost)),
+        ideal=len(noted.patterns) - len(dear),
+        texts=read_texts(root, {each.source.own().file for each in dear if each.source}),
+        unsupported=noted.unsupported,
+    )

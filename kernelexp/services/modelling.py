@@ -1,0 +1,72 @@
+"""Variants to modelled times: built, executed in part, replayed by the model of time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from kernelexp.dossier import prepare
+from kernelexp.dossier.session import Session
+from kernelexp.evidence import jobs
+from kernelexp.model.arm import Arm
+from kernelexp.model.errors import KernelexpError, UsageError
+from kernelexp.model.modelled import ModelledTime
+from kernelexp.model.variant import Variant
+from kernelexp.project import Project
+from kernelexp.project.problem import consult
+from kernelexp.system.process import isolated
+from kernelexp.system.process.isolated import TimeLimit
+
+WORKER = "kernelexp.evidence.emulate.modelling_worker"
+CHIPS = {"sm_90a": "H200"}
+"""The chip whose parameters are taken for an architecture."""
+
+
+class Modelled(msgspec.Struct, frozen=True, kw_only=True):
+    """A variant with its modelled time."""
+
+    label: str
+    arm: Arm
+    time: ModelledTime
+
+
+def look(
+    project: Project, variants: Sequence[Variant], session: Session, size: str
+) -> tuple[list[Modelled], list[KernelexpError]]:
+    """The variants that have a time or a reason for none, and the faults of the others."""
+    prepare.refuse_programs(variants, "a modelled time")
+    for each in variants:
+        if each.arch not in CHIPS:
+            raise UsageError(
+                f"{project.label(each)}: no time is modelled for {each.arch}, only for "
+                f"{', '.join(CHIPS)}."
+            )
+    prepared = prepare.built(project, variants, session)
+    found = []
+    faults = list(prepared.faults.values())
+    for variant, arm in prepared.named(variants):
+        try:
+            time = _model(project, variant, arm, session, size)
+        except KernelexpError as fault:
+            faults.append(fault)
+            continue
+        found.append(Modelled(label=project.label(variant), arm=arm, time=time))
+    return found, list(dict.fromkeys(faults))
+
+
+def _model(
+    project: Project, variant: Variant, arm: Arm, session: Session, size: str
+) -> ModelledTime:
+    chip = CHIPS[variant.arch]
+    if arm.build is None:
+        why = arm.refused.sentence if arm.refused else "it does not build."
+        return ModelledTime(chip=chip, size=size, refused=why)
+    whole = TimeLimit(
+        name="emulation", seconds=session.limits.emulation_s, of=project.label(variant)
+    )
+    problem = consult.limit(session.limits.problem_s)
+    job = jobs.modelling(project.root, arm, chip, size, problem, whole)
+    where = f"variants/{arm.kernel}/problem.py"
+    limits = (job.problem_limit, job.emulation_limit)
+    return isolated.call(WORKER, job, ModelledTime, where, limits)

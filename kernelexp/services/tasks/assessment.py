@@ -1,0 +1,83 @@
+"""What is known of a solution after the stages that it went through, cheapest first."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from kernelexp.model.arm.verdict import Status
+
+StageName = Literal["rules", "build", "known", "emulate", "schedules", "time"]
+Outcome = Literal["passed", "failed", "skipped"]
+SHOWN = 3
+"""Pieces of feedback: what matters for the next attempt."""
+
+
+class Stage(msgspec.Struct, frozen=True, kw_only=True):
+    """One of them; the first that fails is the last that is tried."""
+
+    name: StageName
+    outcome: Outcome
+    seconds: float = 0.0
+    reason: str = ""
+    """For machines, where it did not pass."""
+    sentence: str = ""
+
+
+class Feedback(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing to change, by the line of the solution that it is about."""
+
+    name: str
+    sentence: str
+    file: str = ""
+    line: int = 0
+
+
+class CaseAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one set of sizes."""
+
+    name: str
+    weight: float
+    right: bool
+    sentence: str = ""
+    reduced: dict[str, tuple[int, int]] = {}
+    """Sizes that were smaller than the problem's: its own, then the one that was used."""
+
+
+class LaunchedKernel(msgspec.Struct, frozen=True, kw_only=True):
+    """A kernel of the solution's that was executed."""
+
+    name: str
+    launches: int
+    thread_instructions: int
+
+
+class Assessment(msgspec.Struct, frozen=True, kw_only=True):
+    """A solution of somebody's problem, judged."""
+
+    format: str
+    task: str
+    solution: str
+    sha256: str
+    """Of the solution's text."""
+    status: Status
+    reason: str
+    sentence: str
+    stages: tuple[Stage, ...]
+    cases: tuple[CaseAnswer, ...] = ()
+    feedback: tuple[Feedback, ...] = ()
+    kernels: tuple[LaunchedKernel, ...] = ()
+    """None: the result is that of the libraries which the solution calls."""
+    largest_absolute_error: float | None = None
+    largest_relative_error: float | None = None
+    not_checked: tuple[str, ...] = ()
+    """What this run could not see, in sentences."""
+
+    @property
+    def score(self) -> float:
+        """Of the sizes that are right, by weight; 0 where a stage failed. No time is in it."""
+        if any(stage.outcome == "failed" for stage in self.stages):
+            return 0.0
+        whole = sum(case.weight for case in self.cases)
+        return sum(case.weight for case in self.cases if case.right) / whole if whole else 0.0

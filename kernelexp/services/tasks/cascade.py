@@ -1,0 +1,287 @@
+"""A solution of somebody's problem through the stages, cheapest first, to the first that fails."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kernelexp.model import errors
+from kernelexp.model.arm.verdict import Status
+from kernelexp.model.errors import EnvironmentFault, UsageError
+from kernelexp.services import execution
+from kernelexp.services.execution import Executed
+from kernelexp.services.tasks import failing, formats, identity, jail, rules
+from kernelexp.services.tasks.assessment import (
+    SHOWN,
+    Assessment,
+    CaseAnswer,
+    Feedback,
+    LaunchedKernel,
+    Stage,
+    StageName,
+)
+from kernelexp.services.tasks.failing import Failed
+from kernelexp.services.tasks.task import Task
+from kernelexp.services.tasks.workplace import Workplace
+from kernelexp.system import wholefile
+from kernelexp.system.toolchain import Toolchain
+from warpsim.schedule import Schedule, first_schedules
+
+LARGEST = 64
+"""A size of a problem that the emulator is given, unless more is asked for."""
+LIMIT_S = 600.0
+INSTRUCTIONS = 200_000_000
+KNOWN = "assessments"
+_ARCH = "sm_90a"
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """How a solution is to be judged."""
+
+    largest: int = LARGEST
+    """0: the problem's own sizes."""
+    schedules: int = 2
+    """Further orders of warps and of asynchronous effects that it has to survive."""
+    limit_s: float = LIMIT_S
+    """Of each process."""
+    device: str = "small"
+    """The card that the solution sees."""
+    reuse: bool = True
+    """Whether the verdict of the same machine code is taken from before."""
+
+
+class Known(Exception):
+    """The verdict is that of an earlier solution."""
+
+    def __init__(self, assessment: Assessment) -> None:
+        self.assessment = assessment
+
+
+def assess(
+    problem: Path, solution: Path, tools: Toolchain, root: Path, wanted: Wanted
+) -> Assessment:
+    """Reads and judges; `root` has the cache. UsageError, ConfigurationError for a problem that
+    can't be read, EnvironmentFault for a machine that can't build or confine."""
+    if not solution.is_file():
+        raise UsageError(f"there is no solution at {solution}.")
+    task = formats.recognise(problem).read(problem, solution, wanted.largest)
+    with tempfile.TemporaryDirectory(prefix="kernelexp-") as place:
+        return _Run(task, tools, root, wanted, Path(place)).through()
+
+
+class _Run:
+    def __init__(
+        self, task: Task, tools: Toolchain, root: Path, wanted: Wanted, place: Path
+    ) -> None:
+        self._task, self._tools, self._root, self._wanted = task, tools, root, wanted
+        self._work = Workplace(task, tools, root, place, wanted.device, wanted.limit_s)
+        self._stages: list[Stage] = []
+        self._cases: tuple[CaseAnswer, ...] = ()
+        self._errors: dict[str, Any] = {}
+        self._kernels: tuple[LaunchedKernel, ...] = ()
+        self._key = ""
+
+    def through(self) -> Assessment:
+        try:
+            self._stage("rules", self._rules)
+            self._stage("build", self._build)
+            self._stage("known", self._known)
+            self._stage("emulate", lambda: self._emulate(Schedule()))
+            self._stage("schedules", self._schedules)
+        except Failed as failed:
+            return self._keep(self._failed(failed))
+        except Known as known:
+            return msgspec.structs.replace(
+                known.assessment, sha256=self._sha256(), stages=tuple(self._stages)
+            )
+        sentence = "a machine without a GPU times nothing."
+        skipped = Stage(name="time", outcome="skipped", reason="no_gpu", sentence=sentence)
+        self._stages.append(skipped)
+        return self._keep(self._passed())
+
+    def _stage(self, name: StageName, step: Callable[[], None]) -> None:
+        begun = time.monotonic()
+        try:
+            step()
+        except Failed as failed:
+            self._add(name, "failed", begun, failed.reason, failed.sentence)
+            raise
+        except Known as known:
+            sentence = f"the same code was judged before: {known.assessment.sentence}"
+            self._add(name, "failed", begun, "same_code", sentence)
+            raise
+        self._add(name, "passed", begun)
+
+    def _add(self, name: StageName, outcome: Any, begun: float, *words: str) -> None:
+        reason, sentence = words or ("", "")
+        seconds = round(time.monotonic() - begun, 3)
+        self._stages.append(
+            Stage(name=name, outcome=outcome, seconds=seconds, reason=reason, sentence=sentence)
+        )
+
+    # Stages
+
+    def _rules(self) -> None:
+        faults = rules.faults(self._task.solution)
+        if faults:
+            first = faults[0]
+            where = f"{first.file}:{first.line}: " if first.line else ""
+            raise Failed(
+                Status.INVALID, first.name, f"{where}{first.sentence}", tuple(faults[:SHOWN])
+            )
+        if self._task.solution.refused:
+            raise Failed(Status.UNMEASURED, "not_executed", self._task.solution.refused)
+
+    def _build(self) -> None:
+        """Inputs by the problem's process; then the solution is imported, which compiles it."""
+        work = self._work
+        fault = work.problem("make", work.given).get("fault")
+        if fault:
+            smaller = any(case.reduced for case in self._task.cases)
+            hint = " Its sizes were reduced: --largest 0 keeps them." if smaller else ""
+            raise EnvironmentFault(f"{self._task.name}: {fault}{hint}")
+        if not _compiles(self._task):
+            return
+        failing.raise_if_killed(work.solution("build", Schedule()))
+        told = self._work.told()
+        if told.get("error") == "build":
+            raise Failed(
+                Status.BUILD_FAILED,
+                "compile",
+                str(told["sentence"])[:2000],
+                tuple(failing.compiler_lines(str(told["sentence"]))),
+            )
+        if "error" in told:
+            raise failing.raised(told)
+
+    def _known(self) -> None:
+        libraries = sorted((self._work.answers / "built").glob("*/*.so"))
+        self._key = identity.key(self._task, libraries, self._tools, self._work.own)
+        path = self._root / ".kernelexp" / KNOWN / f"{self._key}.json"
+        if self._wanted.reuse and path.is_file():
+            raise Known(msgspec.json.decode(path.read_bytes(), type=Assessment))
+
+    def _emulate(self, schedule: Schedule) -> None:
+        executed = self._work.solution("run", schedule)
+        feedback = tuple(failing.of_kernels(executed))
+        self._kernels = tuple(
+            LaunchedKernel(
+                name=execution.plain(each.kernel),
+                launches=each.launches,
+                thread_instructions=each.thread_instructions,
+            )
+            for each in executed.kernels
+        )
+        if executed.refused:
+            raise Failed(Status.UNMEASURED, "not_executed", executed.refused)
+        if executed.findings:
+            first = executed.findings[0]
+            where = f"{first.where}: " if first.where else ""
+            status = Status.CRASHED if first.name in failing.FATAL else Status.INCORRECT
+            raise Failed(status, first.name, f"{where}{failing.plain(first.sentence)}", feedback)
+        self._judge(executed)
+
+    def _judge(self, executed: Executed) -> None:
+        failing.raise_if_killed(executed)
+        told = self._work.told()
+        if "error" in told:
+            raise failing.raised(told)
+        judged = self._work.problem("judge", self._work.answers)
+        if "fault" in judged:
+            raise Failed(Status.INCORRECT, "check_failed", str(judged["fault"]))
+        self._errors = judged["errors"] or {}
+        pairs = list(zip(self._task.cases, judged["cases"], strict=True))
+        self._cases = tuple(
+            CaseAnswer(
+                name=case.name,
+                weight=case.weight,
+                right=not answer["sentence"],
+                sentence=answer["sentence"],
+                reduced=case.reduced,
+            )
+            for case, answer in pairs
+        )
+        for case, answer in pairs:
+            if answer["sentence"]:
+                raise failing.wrong(case.name, bool(case.reduced), answer)
+
+    def _schedules(self) -> None:
+        if not self._kernels:
+            return
+        for schedule in first_schedules(self._wanted.schedules + 1)[1:]:
+            self._emulate(schedule)
+
+    # Results
+
+    def _failed(self, failed: Failed) -> Assessment:
+        return self._assessment(failed.status, failed.reason, failed.sentence, failed.feedback)
+
+    def _passed(self) -> Assessment:
+        reduced = any(case.reduced for case in self._task.cases)
+        words = "at reduced sizes" if reduced else "at all sizes that were tried"
+        sentence = f"right {words}; not timed: there is no GPU."
+        if not self._kernels:
+            sentence = f"right {words}, without a kernel of its own; not timed: there is no GPU."
+        return self._assessment(Status.UNMEASURED, "no_gpu", sentence, ())
+
+    def _assessment(
+        self, status: Status, reason: str, sentence: str, feedback: tuple[Feedback, ...]
+    ) -> Assessment:
+        return Assessment(
+            format=self._task.format,
+            task=self._task.name,
+            solution=self._task.solution.name,
+            sha256=self._sha256(),
+            status=status,
+            reason=reason,
+            sentence=sentence,
+            stages=tuple(self._stages),
+            cases=self._cases,
+            feedback=feedback,
+            kernels=self._kernels,
+            largest_absolute_error=self._errors.get("absolute"),
+            largest_relative_error=self._errors.get("relative"),
+            not_checked=tuple(self._unseen()),
+        )
+
+    def _unseen(self) -> Iterator[str]:
+        yield from self._task.not_checked
+        if any(case.reduced for case in self._task.cases):
+            yield "The problem's own sizes: they were reduced for the emulator."
+        yield "Times: nothing was measured."
+        if not jail.can_confine():
+            yield "Files: this kernel has no Landlock, and the solution's process was not confined."
+
+    def _sha256(self) -> str:
+        return hashlib.sha256(repr(sorted(self._task.solution.files.items())).encode()).hexdigest()
+
+    def _keep(self, assessment: Assessment) -> Assessment:
+        """For the next solution of the same code."""
+        if self._key:
+            folder = self._root / ".kernelexp" / KNOWN
+            folder.mkdir(parents=True, exist_ok=True)
+            content = msgspec.json.encode(assessment)
+            wholefile.write((folder / f"{self._key}.json").resolve(), content, durable=False)
+        return assessment
+
+
+def _compiles(task: Task) -> bool:
+    """Whether its import may take a compiler."""
+    return task.solution.language == "cuda" or any(
+        "cpp_extension" in text for text in task.solution.files.values()
+    )
+
+
+def exit_code(assessed: Assessment) -> int:
+    """0 only for what passed every stage that there was."""
+    if assessed.reason == "not_executed":
+        return errors.ENVIRONMENT
+    if assessed.status in (Status.UNMEASURED, Status.IMPROVED, Status.NEUTRAL):
+        return errors.OK
+    return errors.BUILD if assessed.status is Status.BUILD_FAILED else errors.WRONG_RESULT

@@ -1,0 +1,161 @@
+"""CUDA sources of a solution, compiled in its own process: torch's load_inline and load without a
+toolkit and without a GPU, and files that are called by a C name.
+
+The host code is the solution's own, as it is: what it includes of torch's CUDA side comes from
+`headers/`, where a CUDA tensor is one in memory that the emulator's runtime manages.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import sysconfig
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from kernelexp.model.errors import BuildError
+from kernelexp.system.process import processes
+
+VARIABLE = "KERNELEXP_COMPILES"
+"""What compiles, as JSON: nvcc and its flags, and the folder that results are left in."""
+LIMIT_S = 900.0
+HEADERS = Path(__file__).parent / "headers"
+_PRELUDE = '#include "cuda_as_cpu.h"\n'
+_HIDDEN = re.compile(r"warning|note:|^\s|\d+ \||^$")
+
+
+def _told() -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(os.environ[VARIABLE])
+    return told
+
+
+def runtime() -> ctypes.CDLL:
+    """The CUDA runtime that this process uses."""
+    return ctypes.CDLL("libcudart.so.13", mode=ctypes.RTLD_GLOBAL)
+
+
+def compile_shared(source: Path) -> Path:
+    """A .cu file to a library beside the others; BuildError in nvcc's words."""
+    return _built({source.name: source.read_text()}, source.stem, ())
+
+
+def load_inline(
+    name: str,
+    cpp_sources: str | Sequence[str],
+    cuda_sources: str | Sequence[str] | None = None,
+    functions: str | Sequence[str] | dict[str, str] | None = None,
+    extra_cflags: Sequence[str] | None = None,
+    extra_cuda_cflags: Sequence[str] | None = None,
+    **_: Any,
+) -> ModuleType:
+    """As torch.utils.cpp_extension has it."""
+    plain, cuda = _texts(cpp_sources), _texts(cuda_sources)
+    binding = _binding(functions)
+    files = {"main.cpp": "#include <torch/extension.h>\n" + "\n".join(plain) + binding}
+    if cuda:
+        text = "\n".join(_placed(each) for each in cuda)
+        files["cuda.cu"] = f"#include <torch/types.h>\n{_PRELUDE}{text}"
+    files["main.cpp"] = files["main.cpp"].replace("\n", f"\n{_PRELUDE}", 1)
+    flags = [*_defines(extra_cflags), *(extra_cuda_cflags or ())]
+    return _imported(_built(files, name, flags), name)
+
+
+def load(name: str, sources: str | Sequence[str], **options: Any) -> ModuleType:
+    """As torch.utils.cpp_extension has it."""
+    paths = [Path(each) for each in _texts(sources)]
+    files = {
+        path.name: f'#include <torch/extension.h>\n{_PRELUDE}#line 1 "{path.name}"\n'
+        + path.read_text()
+        for path in paths
+    }
+    flags = [*_defines(options.get("extra_cflags")), *(options.get("extra_cuda_cflags") or ())]
+    return _imported(_built(files, name, flags), name)
+
+
+def _texts(sources: str | Sequence[str] | None) -> list[str]:
+    return [sources] if isinstance(sources, str) else [str(each) for each in sources or ()]
+
+
+def _defines(flags: Sequence[str] | None) -> list[str]:
+    return [flag for flag in flags or () if flag.startswith("-D")]
+
+
+def _binding(functions: str | Sequence[str] | dict[str, str] | None) -> str:
+    if functions is None:
+        return ""
+    named = functions if isinstance(functions, dict) else {name: name for name in _texts(functions)}
+    lines = (f'  m.def("{name}", &{name}, "{text}");' for name, text in named.items())
+    return "\nPYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {\n" + "\n".join(lines) + "\n}\n"
+
+
+def _placed(text: str) -> str:
+    """With the lines of the Python file that it is written in, where it is found in one."""
+    for path in sorted(Path.cwd().glob("*.py")):
+        at = path.read_text(errors="replace").find(text)
+        if at >= 0:
+            line = 1 + path.read_text(errors="replace")[:at].count("\n")
+            return f'#line {line} "{path.name}"\n{text}'
+    return text
+
+
+def _built(files: dict[str, str], name: str, flags: Sequence[str]) -> Path:
+    """The library; the one that was made before of the same, if there is one."""
+    told = _told()
+    digest = hashlib.sha256(json.dumps([files, name, list(flags), told]).encode()).hexdigest()
+    folder = Path(told["folder"]) / digest[:16]
+    library = folder / f"{name}.so"
+    if library.is_file():
+        return library
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, text in files.items():
+        (folder / file).write_text(text)
+    torch_flags = _torch_flags(name) if len(files) > 1 or "main.cpp" in files else []
+
+    def compile_one(file: str) -> None:
+        _run([*told["nvcc"], *torch_flags, *flags, "-c", file, "-o", f"{file}.o"], folder)
+
+    processes.parallel(compile_one, list(files))
+    linked = [*told["nvcc"], "-shared", *(f"{file}.o" for file in files), "-o", library.name]
+    _run([*linked, *(_torch_libraries() if torch_flags else ())], folder)
+    return library
+
+
+def _run(argv: list[str], folder: Path) -> None:
+    done = processes.run(argv, cwd=folder, timeout_s=LIMIT_S)
+    if done.returncode != 0:
+        words = done.stderr or done.stdout
+        lines = [line for line in words.splitlines() if not _HIDDEN.search(line)]
+        raise BuildError("\n".join(lines[:20]) or words[-2000:])
+
+
+def _torch_flags(name: str) -> list[str]:
+    from torch.utils import cpp_extension
+
+    folders = [str(HEADERS), *cpp_extension.include_paths(), sysconfig.get_paths()["include"]]
+    return [
+        *(f"-I{folder}" for folder in folders),
+        *(f"-DTORCH_EXTENSION_NAME={name}", "-DTORCH_API_INCLUDE_EXTENSION_H"),
+    ]
+
+
+def _torch_libraries() -> list[str]:
+    from torch.utils import cpp_extension
+
+    folders = cpp_extension.library_paths()
+    names = ("c10", "torch", "torch_cpu", "torch_python")
+    return [*(f"-L{folder}" for folder in folders), *(f"-l{name}" for name in names)]
+
+
+def _imported(library: Path, name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, library)
+    if spec is None or spec.loader is None:
+        raise BuildError(f"{name} is no Python module.")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

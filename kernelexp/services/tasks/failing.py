@@ -1,0 +1,76 @@
+"""What ends a cascade: a stage that did not pass, with what to change in the solution."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from kernelexp.model.arm.verdict import Status
+from kernelexp.services.execution import Executed
+from kernelexp.services.tasks.assessment import SHOWN, Feedback
+
+OUR_CALL = re.compile(r" of callproc\.c:\d+")
+"""Where an array was allocated for the solution: by ctypes, which says nothing to its author."""
+
+
+class Failed(Exception):
+    """A stage that did not pass."""
+
+    def __init__(
+        self, status: Status, reason: str, sentence: str, feedback: tuple[Feedback, ...] = ()
+    ) -> None:
+        super().__init__(sentence)
+        self.status, self.reason, self.sentence = status, reason, sentence
+        self.feedback = feedback
+
+
+FATAL = ("out-of-bounds", "misaligned", "hang", "trap", "stack", "assertion", "step-limit")
+
+
+def plain(sentence: str) -> str:
+    return OUR_CALL.sub("", sentence)
+
+
+def of_kernels(executed: Executed) -> Iterator[Feedback]:
+    for each in executed.findings[:SHOWN]:
+        yield Feedback(
+            name=each.name, sentence=plain(each.sentence), file=Path(each.file).name, line=each.line
+        )
+
+
+def compiler_lines(words: str) -> Iterator[Feedback]:
+    """nvcc's errors: file(line): error: text, or file:line:column: error: text."""
+    for match in re.finditer(r"^([^\s:(]+)[(:](\d+)\)?(?::\d+)?: error:? *(.*)$", words, re.M):
+        yield Feedback(
+            name="compile", sentence=match[3], file=Path(match[1]).name, line=int(match[2])
+        )
+
+
+def raise_if_killed(executed: Executed) -> None:
+    """A process that a signal ended; one that ends with a code may have given its answers."""
+    if -executed.returncode in (signal.SIGKILL, signal.SIGXCPU):
+        raise Failed(Status.TIMED_OUT, "limit", "the solution was ended at its limit of time.")
+    if executed.returncode < 0:
+        name = signal.Signals(-executed.returncode).name
+        raise Failed(Status.CRASHED, "signal", f"the solution was ended by {name}.")
+
+
+def wrong(name: str, reduced: bool, answer: dict[str, Any]) -> Failed:
+    later = "the first call is right, and a later one with other inputs is not: "
+    where = f"{name}: " if not reduced else f"{name} (smaller than the problem's own sizes): "
+    words = f"{where}{later if answer['only_later'] else ''}{answer['sentence']}"
+    reason = "stale" if answer["only_later"] else "wrong_result"
+    return Failed(Status.INCORRECT, reason, words, (Feedback(name=reason, sentence=words),))
+
+
+def raised(told: dict[str, Any]) -> Failed:
+    sentence = str(told.get("sentence", ""))[:2000]
+    lines = told.get("lines") or []
+    if not lines:
+        return Failed(Status.CRASHED, "raised", sentence)
+    file, line = str(lines[-1][0]), int(lines[-1][1])
+    spot = Feedback(name="raised", sentence=sentence, file=file, line=line)
+    return Failed(Status.CRASHED, "raised", f"{file}:{line}: {sentence}", (spot,))

@@ -1,0 +1,190 @@
+"""FlashInfer Trace: a Definition and its Workloads as JSON; the solution is a Solution."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from pathlib import Path
+from typing import Any
+
+from kernelexp.model.errors import ConfigurationError
+from kernelexp.services.tasks import compare, importing
+from kernelexp.services.tasks.task import Call, Case, Problem, Solution, Task, Values, shrink
+
+NAME = "flashinfer"
+FILE, DEFINITION, WORKLOADS = "reference.py", "definition.json", "workloads.jsonl"
+TOLERANCE = 1e-2
+"""Relative and absolute, as their benchmark has it unless it is told otherwise."""
+_MEMBERS = {"axes", "inputs", "outputs", "reference"}
+_PYTHON = ("python", "triton")
+
+
+def recognises(path: Path) -> bool:
+    if path.is_dir():
+        return (path / DEFINITION).is_file()
+    return (
+        path.suffix == ".json" and {"axes", "inputs", "outputs", "reference"} <= _json(path).keys()
+    )
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        told = json.loads(path.read_text())
+    except ValueError as error:
+        raise ConfigurationError(f"{path} is no JSON: {error}.") from None
+    if not isinstance(told, dict):
+        raise ConfigurationError(f"{path} should be an object.")
+    return told
+
+
+def read(path: Path, solution: Path, largest: int) -> Task:
+    file = path / DEFINITION if path.is_dir() else path
+    definition = _json(file)
+    workloads = file.parent / WORKLOADS
+    if not workloads.is_file():
+        raise ConfigurationError(f"{workloads} is missing: a Workload in each of its lines.")
+    cases = [
+        _case(json.loads(line), definition, largest)
+        for line in workloads.read_text().splitlines()
+        if line.strip()
+    ]
+    return Task(
+        format=NAME,
+        name=str(definition["name"]),
+        files={FILE: str(definition["reference"])},
+        cases=tuple(cases),
+        solution=_solution(_json(solution)),
+        options={"definition": definition, "root": str(file.parent.resolve())},
+    )
+
+
+def _case(line: dict[str, Any], definition: dict[str, Any], largest: int) -> Case:
+    """Of a Workload, or of a Trace that has one; sizes that the definition fixes stay."""
+    workload = line.get("workload", line)
+    kept = {n: a["value"] for n, a in definition["axes"].items() if a["type"] == "const"}
+    own = {name: int(value) for name, value in workload["axes"].items()}
+    # What a file holds has the size that it has.
+    held = any(told.get("type") == "safetensors" for told in workload["inputs"].values())
+    smaller = {name: value if held else shrink(value, largest) for name, value in own.items()}
+    reduced = {name: (own[name], smaller[name]) for name in own if own[name] != smaller[name]}
+    return Case(
+        name=str(workload["uuid"]),
+        parameters={"axes": {**kept, **smaller}, "inputs": workload["inputs"], "own": workload},
+        reduced=reduced,
+    )
+
+
+def _solution(told: dict[str, Any]) -> Solution:
+    spec = told["spec"]
+    language = str(spec["language"]).lower()
+    file, _, entry = str(spec["entry_point"]).partition("::")
+    refused = ""
+    if language not in _PYTHON:
+        refused = (
+            f"a solution in {spec['language']} is bound by tvm-ffi, which is not executed: "
+            "give it as Python that compiles with load_inline."
+        )
+    files = {str(source["path"]): str(source["content"]) for source in told["sources"]}
+    if file not in files:
+        raise ConfigurationError(f"the solution's entry point {file} is none of its sources.")
+    return Solution(
+        name=str(told["name"]), files=files, main=file, entry=entry or "run", refused=refused
+    )
+
+
+class _Opened:
+    def __init__(self, run: Any, definition: dict[str, Any], root: Path) -> None:
+        self._run, self._definition, self._root = run, definition, root
+        self.errors = compare.Errors()
+
+    def preparation(self) -> Values:
+        return {}
+
+    def arguments(self, case: Case, seed: int) -> Values:
+        import torch
+
+        torch.manual_seed(seed)
+        made: Values = {}
+        for name, told in self._definition["inputs"].items():
+            how = case.parameters["inputs"].get(name, {"type": "random"})
+            made[name] = self._input(told, how, case.parameters["axes"])
+        return made
+
+    def _input(self, told: dict[str, Any], how: dict[str, Any], axes: dict[str, int]) -> Any:
+        if how["type"] == "scalar":
+            return how["value"]
+        if how["type"] == "safetensors":
+            raise ConfigurationError(
+                "a workload whose inputs lie in a safetensors file is not read: random and scalar "
+                "inputs are."
+            )
+        return _random([axes[axis] for axis in told["shape"]], told["dtype"])
+
+    def expected(self, case: Case, arguments: Values) -> Any:
+        import torch
+
+        with torch.no_grad():
+            return self._outputs(self._run(**arguments))
+
+    def _outputs(self, answer: Any) -> Values:
+        """By name, as a mapping or in the definition's order."""
+        names = list(self._definition["outputs"])
+        if isinstance(answer, dict):
+            return {name: answer.get(name) for name in names}
+        values = answer if isinstance(answer, tuple | list) else (answer,)
+        return dict(zip(names, values, strict=False))
+
+    def compare(self, case: Case, arguments: Values, expected: Any, actual: Any) -> str:
+        given = self._outputs(actual)
+        return compare.disagreement(expected, given, TOLERANCE, TOLERANCE, self.errors)
+
+
+def _random(shape: list[int], dtype: str) -> Any:
+    import torch
+
+    kind = getattr(torch, dtype)
+    if kind == torch.bool:
+        return torch.rand(shape) < 0.5
+    if not kind.is_floating_point:
+        return torch.randint(0, 8, shape, dtype=kind)
+    return torch.randn(shape).to(kind)
+
+
+def open_problem(task: Task, folder: Path) -> Problem:
+    run = importing.module(folder / FILE, ("run",)).run
+    return _Opened(run, task.options["definition"], Path(task.options["root"]))
+
+
+def open_solution(task: Task, folder: Path, prepared: Values) -> Call:
+    import torch
+
+    entry, definition = task.solution.entry, task.options["definition"]
+    run = getattr(importing.module(folder / task.solution.main, (entry,)), entry)
+    into = [name for name in definition["outputs"] if name in inspect.signature(run).parameters]
+
+    def call(arguments: Values) -> Any:
+        with torch.no_grad():
+            if not into:
+                return run(**arguments)
+            outputs = _empty(definition, arguments)
+            run(**arguments, **outputs)
+            return outputs
+
+    return call
+
+
+def _empty(definition: dict[str, Any], arguments: Values) -> Values:
+    """Outputs for a solution that writes to what it is given; sizes are those of the inputs."""
+    import torch
+
+    axes = {n: a["value"] for n, a in definition["axes"].items() if a["type"] == "const"}
+    for name, told in definition["inputs"].items():
+        axes.update(zip(told["shape"] or (), getattr(arguments[name], "shape", ()), strict=False))
+    return {
+        name: torch.empty(
+            [axes[axis] for axis in told["shape"]],
+            dtype=getattr(torch, told["dtype"]),
+            device="cuda",
+        )
+        for name, told in definition["outputs"].items()
+    }

@@ -1,0 +1,27 @@
+"""The formats that there are; a new one is a module of this package and a name here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kernelexp.model.errors import UsageError
+from kernelexp.services.tasks import flashinfer, gpumode, kernelbench, leetgpu
+from kernelexp.services.tasks.task import Format
+
+FORMATS: tuple[Format, ...] = (gpumode, leetgpu, kernelbench, flashinfer)
+"""In the order that they are asked whether a path is theirs."""
+
+
+def named(name: str) -> Format:
+    return next(each for each in FORMATS if each.NAME == name)
+
+
+def recognise(path: Path) -> Format:
+    """UsageError where it is a problem of none of them."""
+    if not path.exists():
+        raise UsageError(f"there is no problem at {path}.")
+    for each in FORMATS:
+        if each.recognises(path):
+            return each
+    names = ", ".join(each.NAME for each in FORMATS)
+    raise UsageError(f"{path} is a problem of no format that kernelexp reads ({names}).")

@@ -1,0 +1,114 @@
+"""GPU MODE: a folder with `task.yml` and `reference.py`; the solution's file has
+`custom_kernel(data)`."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+from kernelexp.model.errors import ConfigurationError
+from kernelexp.services.tasks import compare, importing
+from kernelexp.services.tasks.task import Call, Problem, Solution, Task, Values, shrink_all
+from kernelexp.services.tasks.task import Case as Case
+
+NAME = "gpumode"
+FILE, REFERENCE, SUBMISSION, ENTRY = "task.yml", "reference.py", "submission.py", "custom_kernel"
+_SUBMITTED = "@SUBMISSION@"
+_SEED, _DATA = "seed", "data"
+
+
+def recognises(path: Path) -> bool:
+    folder = path if path.is_dir() else path.parent
+    named = path.is_dir() or path.name in (FILE, REFERENCE)
+    return named and (folder / FILE).is_file() and (folder / REFERENCE).is_file()
+
+
+def read(path: Path, solution: Path, largest: int) -> Task:
+    folder = path if path.is_dir() else path.parent
+    told = _yaml(folder / FILE)
+    files = _files(folder, told)
+    tests = [test for test in told.get("tests") or [] if isinstance(test, dict)]
+    if not tests:
+        raise ConfigurationError(f"{folder / FILE} has no tests: a list of sizes is needed.")
+    cases: dict[str, Case] = {}
+    for test in tests:
+        case = shrink_all({k: v for k, v in test.items() if k != _SEED}, largest)
+        if case.name not in cases or cases[case.name].reduced:
+            cases[case.name] = case
+    beside = {name: text for name, text in files.items() if name not in (REFERENCE, "eval.py")}
+    return Task(
+        format=NAME,
+        name=folder.resolve().name,
+        files=files,
+        cases=tuple(cases.values()),
+        solution=Solution(
+            name=solution.stem,
+            files={**beside, SUBMISSION: solution.read_text()},
+            main=SUBMISSION,
+            entry=ENTRY,
+        ),
+    )
+
+
+def _yaml(path: Path) -> dict[str, Any]:
+    import yaml
+
+    try:
+        told = yaml.safe_load(path.read_text())
+    except yaml.YAMLError as error:
+        raise ConfigurationError(f"{path}: {str(error).splitlines()[0]}.") from None
+    if not isinstance(told, dict):
+        raise ConfigurationError(f"{path} should be a mapping with tests and files.")
+    return told
+
+
+def _files(folder: Path, told: dict[str, Any]) -> dict[str, str]:
+    """As the task names them, by the names that they have when it runs."""
+    files = {REFERENCE: (folder / REFERENCE).read_text()}
+    for each in told.get("files") or []:
+        source = folder / str(each["source"])
+        if each["source"] == _SUBMITTED or source.name == "eval.py":
+            continue
+        if not source.is_file():
+            raise ConfigurationError(f"{folder / FILE} names {each['source']}, which is not there.")
+        files[str(each["name"])] = source.read_text()
+    return files
+
+
+class _Opened:
+    def __init__(self, module: Any) -> None:
+        self._module = module
+        self.errors = compare.Errors()
+
+    def preparation(self) -> Values:
+        return {}
+
+    def arguments(self, case: Case, seed: int) -> Values:
+        generate = self._module.generate_input
+        known = inspect.signature(generate).parameters
+        given = {**case.parameters, **({_SEED: seed} if _SEED in known else {})}
+        return {_DATA: generate(**given)}
+
+    def expected(self, case: Case, arguments: Values) -> Any:
+        """Their check computes it from the inputs."""
+        return None
+
+    def compare(self, case: Case, arguments: Values, expected: Any, actual: Any) -> str:
+        told = self._module.check_implementation(arguments[_DATA], actual)
+        if isinstance(told, tuple):
+            good, *words = told
+            return "" if good else " ".join(map(str, words)) or "check_implementation says no."
+        if isinstance(told, bool):
+            return "" if told else "check_implementation says no."
+        return str(told or "")
+
+
+def open_problem(task: Task, folder: Path) -> Problem:
+    needed = ("generate_input", "check_implementation")
+    return _Opened(importing.module(folder / REFERENCE, needed))
+
+
+def open_solution(task: Task, folder: Path, prepared: Values) -> Call:
+    entry = getattr(importing.module(folder / SUBMISSION, (ENTRY,)), ENTRY)
+    return lambda arguments: entry(arguments[_DATA])

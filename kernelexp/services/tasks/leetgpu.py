@@ -1,0 +1,172 @@
+"""LeetGPU: `challenge.py` with a class Challenge; the solution is a .cu file whose `solve` takes
+device pointers and sizes, or a .py file whose `solve` takes tensors."""
+
+from __future__ import annotations
+
+import re
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+from kernelexp.model.errors import ConfigurationError
+from kernelexp.services.tasks import compare, importing, solving
+from kernelexp.services.tasks.task import Call, Case, Problem, Solution, Task, Values
+
+NAME = "leetgpu"
+FILE, ENTRY = "challenge.py", "solve"
+ELEMENTS = 1 << 14
+"""Of the largest tensor: a test with more of them is left to a GPU."""
+_KINDS = {"example": "generate_example_test", "functional": "generate_functional_test"}
+
+
+def recognises(path: Path) -> bool:
+    file = path / FILE if path.is_dir() else path
+    return (
+        file.suffix == ".py"
+        and file.is_file()
+        and bool(re.search(r"^class Challenge\b", file.read_text(errors="replace"), re.M))
+    )
+
+
+def read(path: Path, solution: Path, largest: int) -> Task:
+    file = path / FILE if path.is_dir() else path
+    if solution.suffix not in (".cu", ".py"):
+        raise ConfigurationError(f"{solution} should be a .cu or a .py file with solve().")
+    cases = tuple(Case(name=kind, parameters={"kind": kind}) for kind in _KINDS)
+    return Task(
+        format=NAME,
+        name=file.resolve().parent.name,
+        files={FILE: file.read_text()},
+        cases=cases,
+        solution=Solution(
+            name=solution.stem,
+            files={solution.name: solution.read_text()},
+            main=solution.name,
+            entry=ENTRY,
+            language="cuda" if solution.suffix == ".cu" else "python",
+        ),
+        options={"elements": ELEMENTS if largest else 0},
+        not_checked=(
+            f"Tests with a tensor of more than {ELEMENTS:,} elements, and the performance test.",
+        )
+        if largest
+        else (),
+    )
+
+
+class _Base:
+    """What `core.challenge_base` offers, in both of its forms: attributes of the class, or given to
+    the constructor."""
+
+    atol, rtol = 1e-5, 1e-5
+
+    def __init__(self, *_: Any, **given: Any) -> None:
+        self.device = "cuda"
+        self.__dict__.update(given)
+
+
+class _Lazy:
+    """A tensor that is described: by its shape, and how it is filled."""
+
+    def __init__(self, shape: Any, *args: Any, **given: Any) -> None:
+        self.shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        self.args, self.given = args, given
+
+    def option(self, place: int, name: str, default: Any) -> Any:
+        return self.args[place] if len(self.args) > place else self.given.get(name, default)
+
+
+def _provide_base() -> None:
+    """Makes `from core.challenge_base import ChallengeBase` work."""
+    core, base = types.ModuleType("core"), types.ModuleType("core.challenge_base")
+    names = ("RandTensor", "RandnTensor", "RandIntTensor", "FullTensor", "OutTensor")
+    members = {name: type(name, (_Lazy,), {}) for name in names}
+    vars(base).update({"ChallengeBase": _Base, **members})
+    vars(core)["challenge_base"] = base
+    sys.modules.update({"core": core, "core.challenge_base": base})
+
+
+def _materialise(value: Any) -> Any:
+    import torch
+
+    if not isinstance(value, _Lazy):
+        return value
+    kind = type(value).__name__
+    if kind == "RandTensor":
+        low, high = value.option(0, "low", 0.0), value.option(1, "high", 1.0)
+        return torch.empty(value.shape, dtype=_dtype(value, 2)).uniform_(low, high)
+    if kind == "RandnTensor":
+        mean, std = value.option(0, "mean", 0.0), value.option(1, "std", 1.0)
+        return torch.empty(value.shape, dtype=_dtype(value, 2)).normal_(mean, std)
+    if kind == "RandIntTensor":
+        low, high = value.option(0, "low", 0), value.option(1, "high", 2)
+        return torch.randint(low, high, value.shape, dtype=_dtype(value, 2, "int32"))
+    if kind == "FullTensor":
+        return torch.full(value.shape, value.option(0, "value", 0.0), dtype=_dtype(value, 1))
+    return torch.empty(value.shape, dtype=_dtype(value, 0))
+
+
+def _dtype(value: _Lazy, place: int, default: str = "float32") -> Any:
+    import torch
+
+    told = value.option(place, "dtype", default)
+    return getattr(torch, told) if isinstance(told, str) else told
+
+
+class _Opened:
+    def __init__(self, challenge: Any, elements: int) -> None:
+        self._challenge = challenge
+        self._elements = elements
+        self._signature = dict(challenge.get_solve_signature())
+        self.errors = compare.Errors()
+
+    def preparation(self) -> Values:
+        return {"signature": [solving.spell(n, *told) for n, told in self._signature.items()]}
+
+    def arguments(self, case: Case, seed: int) -> Values:
+        import torch
+
+        torch.manual_seed(seed)
+        tests = getattr(self._challenge, _KINDS[case.parameters["kind"]])()
+        tests = tests if isinstance(tests, list) else [tests]
+        made = [{name: _materialise(value) for name, value in test.items()} for test in tests]
+        small = [test for test in made if not self._elements or _largest(test) <= self._elements]
+        return {"tests": small or made[:1]}
+
+    def expected(self, case: Case, arguments: Values) -> Any:
+        for test in arguments["tests"]:
+            self._challenge.reference_impl(**test)
+        return [self._outputs(test) for test in arguments["tests"]]
+
+    def _outputs(self, test: Values) -> Values:
+        return {n: test[n] for n, told in self._signature.items() if told[1] in ("out", "inout")}
+
+    def compare(self, case: Case, arguments: Values, expected: Any, actual: Any) -> str:
+        rtol, atol = float(self._challenge.rtol), float(self._challenge.atol)
+        given = [self._outputs(test) for test in actual]
+        return compare.disagreement(expected, given, rtol, atol, self.errors)
+
+
+def _largest(test: Values) -> int:
+    return max([0, *(int(value.numel()) for value in test.values() if hasattr(value, "numel"))])
+
+
+def open_problem(task: Task, folder: Path) -> Problem:
+    _provide_base()
+    challenge = importing.module(folder / FILE, ("Challenge",)).Challenge()
+    return _Opened(challenge, int(task.options["elements"]))
+
+
+def open_solution(task: Task, folder: Path, prepared: Values) -> Call:
+    if task.solution.language == "python":
+        solve = getattr(importing.module(folder / task.solution.main, (ENTRY,)), ENTRY)
+    else:
+        solve = solving.of_source(folder / task.solution.main, ENTRY, prepared["signature"])
+
+    def call(arguments: Values) -> Any:
+        for test in arguments["tests"]:
+            solve(**test)
+        return arguments["tests"]
+
+    return call

@@ -1,0 +1,100 @@
+"""The process that has a solution: inputs come in, answers go out; no reference, no clock, no
+verdict. What it says of itself explains failures, and is believed nowhere else."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kernelexp.model.errors import BuildError, KernelexpError
+from kernelexp.services.tasks import extensions, formats, wire, without_gpu
+from kernelexp.services.tasks.task import Call, Task
+
+ROUNDS = 2
+TOLD = "told.json"
+
+
+def main() -> None:
+    """`build` or `run`, the folder with inputs, the one for answers, and torch's memory."""
+    what, given, answers = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
+    task = msgspec.json.decode((given / "task.json").read_bytes(), type=Task)
+    os.chdir(given)
+    told: dict[str, Any]
+    try:
+        if what == "build" and task.solution.language == "cuda":
+            extensions.compile_shared(given / task.solution.main)
+            return _tell(answers, {"built": True})
+        _prepare(Path(sys.argv[4]))
+        call = formats.named(task.format).open_solution(task, given, wire.read(given / "prepared"))
+        told = {"built": True}
+        if what == "run":
+            _answer(call, len(task.cases), given, answers)
+    except BaseException as error:
+        told = _explained(error)
+    _tell(answers, told)
+
+
+def _tell(answers: Path, told: dict[str, Any]) -> None:
+    """The last thing that it does: no destructor of the solution's runs behind it."""
+    (answers / TOLD).write_text(json.dumps(told))
+    os._exit(0 if "error" not in told else 1)
+
+
+def _prepare(allocator: Path) -> None:
+    # Before torch, which may come with NVIDIA's runtime: the first one of that name is everybody's.
+    extensions.runtime()
+    import torch
+    from torch.utils import cpp_extension
+
+    without_gpu.manage_memory(allocator)
+    torch.set_num_threads(1)
+    without_gpu.install(extensions.runtime().cudaDeviceSynchronize)
+    cpp_extension.load_inline = extensions.load_inline
+    cpp_extension.load = extensions.load
+
+
+def _answer(call: Call, cases: int, given: Path, answers: Path) -> None:
+    for index in range(cases):
+        arguments: Any = None
+        for turn in range(ROUNDS):
+            name = f"{index}-{turn}"
+            arguments = _refreshed(arguments, wire.read(given / name))
+            answer = call(dict(arguments))
+            extensions.runtime().cudaDeviceSynchronize()
+            wire.write(answers / name, answer)
+
+
+def _refreshed(old: Any, new: Any) -> Any:
+    """The new contents at the old addresses, as far as the shapes are the same."""
+    import torch
+
+    if isinstance(old, torch.Tensor) and isinstance(new, torch.Tensor):
+        same = old.shape == new.shape and old.dtype == new.dtype
+        return old.copy_(new) if same and not old.requires_grad else new
+    if isinstance(old, dict) and isinstance(new, dict) and old.keys() == new.keys():
+        return {name: _refreshed(old[name], value) for name, value in new.items()}
+    if isinstance(old, list | tuple) and type(old) is type(new) and len(old) == len(new):
+        return type(new)(_refreshed(one, other) for one, other in zip(old, new, strict=True))
+    return new
+
+
+def _explained(error: BaseException) -> dict[str, Any]:
+    if isinstance(error, BuildError):
+        return {"error": "build", "sentence": str(error), "lines": []}
+    sentence = (
+        str(error) if isinstance(error, KernelexpError) else f"{type(error).__name__}: {error}"
+    )
+    frames = traceback.extract_tb(error.__traceback__)
+    here = os.getcwd()
+    lines = [[Path(f.filename).name, f.lineno] for f in frames if f.filename.startswith(here)]
+    return {"error": "raised", "sentence": sentence, "lines": lines[-3:]}
+
+
+if __name__ == "__main__":
+    main()

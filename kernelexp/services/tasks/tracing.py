@@ -1,0 +1,73 @@
+"""An assessment as Traces of FlashInfer, which its own programs read."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import platform
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from kernelexp.model.arm.verdict import Status
+from kernelexp.model.errors import UsageError
+from kernelexp.services.tasks import flashinfer, formats
+from kernelexp.services.tasks.assessment import Assessment, CaseAnswer
+from kernelexp.system import wholefile
+
+_STATUS = {
+    Status.BUILD_FAILED: "COMPILE_ERROR",
+    Status.CRASHED: "RUNTIME_ERROR",
+    Status.TIMED_OUT: "TIMEOUT",
+    Status.INVALID: "RUNTIME_ERROR",
+}
+
+
+def write(path: Path, problem: Path, solution: Path, assessed: Assessment) -> None:
+    """A Trace in each line; UsageError for a problem of another format."""
+    if assessed.format != flashinfer.NAME:
+        raise UsageError(f"--trace is for problems of FlashInfer; this one is {assessed.format}'s.")
+    task = formats.named(assessed.format).read(problem, solution, 0)
+    answers = {case.name: case for case in assessed.cases}
+    lines = []
+    for case in task.cases:
+        trace: dict[str, Any] = {
+            "definition": task.name,
+            "workload": case.parameters["own"],
+            "solution": assessed.solution,
+        }
+        evaluation = _evaluation(assessed, answers.get(case.name))
+        lines.append(json.dumps({**trace, **({"evaluation": evaluation} if evaluation else {})}))
+    wholefile.write(path.resolve(), ("\n".join(lines) + "\n").encode(), durable=False)
+
+
+def _evaluation(assessed: Assessment, answer: CaseAnswer | None) -> dict[str, Any] | None:
+    """None for what is right: a Trace that says PASSED has a time, and nothing was timed."""
+    status = _STATUS.get(assessed.status)
+    told: dict[str, Any] = {}
+    if answer is not None and not answer.right:
+        status = _of_sentence(answer.sentence)
+        if status == "INCORRECT_NUMERICAL":
+            told["correctness"] = {
+                "max_relative_error": assessed.largest_relative_error or 0.0,
+                "max_absolute_error": assessed.largest_absolute_error or 0.0,
+            }
+    elif answer is not None:
+        return None
+    if status is None:
+        return None
+    libraries = {"torch": version("torch"), "kernelexp": version("kernelexp")}
+    hardware = f"emulated on {platform.machine()}"
+    return {
+        "status": status,
+        "environment": {"hardware": hardware, "libs": libraries},
+        "timestamp": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "log": assessed.sentence,
+        **told,
+    }
+
+
+def _of_sentence(sentence: str) -> str:
+    if " has shape " in sentence:
+        return "INCORRECT_SHAPE"
+    return "INCORRECT_DTYPE" if " has type " in sentence else "INCORRECT_NUMERICAL"

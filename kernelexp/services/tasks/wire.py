@@ -1,0 +1,114 @@
+"""Values in files, for processes that don't trust each other: JSON and plain bytes, no pickles."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from kernelexp.model.errors import UsageError
+
+TENSOR, TUPLE, NUMBER = "tensor", "tuple", "number"
+LONGEST = 4 << 30
+"""Bytes of all tensors in a file."""
+
+
+def write(path: Path, value: Any) -> None:
+    """Writes `path`.json and `path`.bin; UsageError for what is neither a tensor nor plain data."""
+    with path.with_suffix(".bin").open("wb") as file:
+        tree = _encoded(value, file)
+    path.with_suffix(".json").write_text(json.dumps(tree))
+
+
+def read(path: Path) -> Any:
+    """What write() wrote; ValueError where that is not what the files hold."""
+    content = bytearray(path.with_suffix(".bin").read_bytes())
+    if len(content) > LONGEST:
+        raise ValueError("the tensors are too large")
+    return _decoded(json.loads(path.with_suffix(".json").read_text()), content)
+
+
+def _encoded(value: Any, file: Any) -> Any:
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return {TENSOR: _store(value, file)}
+    if isinstance(value, bool | int | str) or value is None:
+        return value
+    if isinstance(value, float):
+        return {NUMBER: value.hex()}
+    if isinstance(value, list):
+        return [_encoded(item, file) for item in value]
+    if isinstance(value, tuple):
+        return {TUPLE: [_encoded(item, file) for item in value]}
+    if isinstance(value, dict):
+        return {"mapping": [[str(key), _encoded(item, file)] for key, item in value.items()]}
+    raise UsageError(
+        f"a value of type {type(value).__name__} can't be handed to another process: tensors, "
+        "numbers, texts, lists, tuples and mappings can."
+    )
+
+
+def _store(tensor: Any, file: Any) -> dict[str, Any]:
+    import torch
+
+    plain = tensor.detach().cpu().contiguous()
+    at = file.tell()
+    flat = plain.reshape(-1).view(torch.uint8) if plain.numel() else plain.new_empty(0)
+    file.write(bytes(flat.numpy().tobytes()) if plain.numel() else b"")
+    return {
+        "dtype": str(tensor.dtype).removeprefix("torch."),
+        "shape": list(tensor.shape),
+        "strides": list(tensor.stride()),
+        "at": at,
+    }
+
+
+def _decoded(tree: Any, content: bytearray) -> Any:
+    if isinstance(tree, list):
+        return [_decoded(item, content) for item in tree]
+    if not isinstance(tree, dict):
+        return tree
+    (kind, inner), *rest = tree.items()
+    if rest:
+        raise ValueError("more than one kind of value")
+    if kind == TENSOR:
+        return _restore(inner, content)
+    if kind == TUPLE:
+        return tuple(_decoded(item, content) for item in inner)
+    if kind == NUMBER:
+        return float.fromhex(inner)
+    return {key: _decoded(item, content) for key, item in inner}
+
+
+def _restore(told: dict[str, Any], content: bytearray) -> Any:
+    import torch
+
+    dtype = getattr(torch, str(told["dtype"]), None)
+    if not isinstance(dtype, torch.dtype):
+        raise ValueError(f"{told['dtype']} is no type of elements")
+    shape, at = [int(size) for size in told["shape"]], int(told["at"])
+    count = 1
+    for size in shape:
+        count *= size
+    if min([0, *shape]) < 0 or at < 0 or at + count * dtype.itemsize > len(content):
+        raise ValueError("a tensor leaves its file")
+    if count == 0:
+        return torch.empty(shape, dtype=dtype)
+    made = torch.frombuffer(content, dtype=torch.uint8, count=count * dtype.itemsize, offset=at)
+    plain = made.clone().view(dtype).reshape(shape)
+    return _strided(plain, [int(stride) for stride in told["strides"]])
+
+
+def _strided(plain: Any, strides: list[int]) -> Any:
+    """With the strides that it had, as after a transposition; not where elements would overlap."""
+    import torch
+
+    if list(plain.stride()) == strides or len(strides) != plain.dim():
+        return plain
+    reach = 1 + sum((size - 1) * step for size, step in zip(plain.shape, strides, strict=True))
+    dense = min(strides) >= 1 and plain.numel() <= reach <= 4 * plain.numel()
+    if not dense or torch._debug_has_internal_overlap(plain.as_strided((1,), (1,))):
+        return plain
+    made = torch.empty_strided(tuple(plain.shape), tuple(strides), dtype=plain.dtype)
+    return made.copy_(plain)

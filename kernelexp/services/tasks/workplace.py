@@ -1,0 +1,124 @@
+"""The folders of a problem and its solution, and the processes that run in them."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kernelexp.evidence.programs import compiling, library
+from kernelexp.model.errors import EnvironmentFault, UsageError
+from kernelexp.services import execution
+from kernelexp.services.execution import Asked, Executed
+from kernelexp.services.tasks import allocation, extensions, jail
+from kernelexp.services.tasks.problem_process import ROUNDS
+from kernelexp.services.tasks.task import Task
+from kernelexp.system.process import processes
+from kernelexp.system.toolchain import Toolchain
+from warpsim.schedule import Schedule
+
+INSTRUCTIONS = 200_000_000
+"""Of a launch, in warp instructions."""
+ARCH = "sm_90a"
+
+
+class Workplace:
+    """Three folders: the problem's own, what the solution is given, and what it answers."""
+
+    def __init__(
+        self, task: Task, tools: Toolchain, root: Path, place: Path, device: str, limit_s: float
+    ) -> None:
+        self._task, self._tools, self._root = task, tools, root
+        self._device, self._limit_s = device, limit_s
+        self.own, self.given, self.answers = (
+            place / name for name in ("problem", "given", "answers")
+        )
+        for folder in (self.own, self.given, self.answers):
+            folder.mkdir()
+        self._write()
+
+    def _write(self) -> None:
+        encoded = msgspec.json.encode(self._task)
+        (self.own / "task.json").write_bytes(encoded)
+        # The reference stays here.
+        (self.given / "task.json").write_bytes(
+            msgspec.json.encode(msgspec.structs.replace(self._task, files={}))
+        )
+        seeds = [secrets.randbelow(1 << 31) for _ in range(len(self._task.cases) * ROUNDS)]
+        (self.own / "seeds.json").write_text(json.dumps(seeds))
+        for folder, files in (
+            (self.own, self._task.files),
+            (self.given, self._task.solution.files),
+        ):
+            for name, text in files.items():
+                path = (folder / name).resolve()
+                if not path.is_relative_to(folder.resolve()):
+                    raise UsageError(f"the file name {name!r} leads out of its folder.")
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+
+    def problem(self, what: str, other: Path) -> dict[str, Any]:
+        done = processes.run_forked(
+            "kernelexp.services.tasks.problem_process",
+            stdin=json.dumps([what, str(self.own), str(other)]),
+            timeout_s=self._limit_s,
+        )
+        result = self.own / f"{what}.json"
+        if done.returncode != 0 or not result.is_file():
+            last = done.stderr.strip().splitlines()[-1:] or ["it was killed"]
+            raise EnvironmentFault(f"{self._task.name}: its reference can't be run: {last[0]}.")
+        told: dict[str, Any] = json.loads(result.read_text())
+        return told
+
+    def solution(self, what: str, schedule: Schedule) -> Executed:
+        """Runs it with new answers."""
+        for old in self.answers.iterdir():
+            if old.name != "built":
+                shutil.rmtree(old) if old.is_dir() else old.unlink()
+        runtime = library.folder(self._root)
+        memory = allocation.find(self._root, runtime)
+        argv = [sys.executable, "-P", "-m", "kernelexp.services.tasks.solution_process", what]
+        argv += [str(self.given), str(self.answers), str(memory)]
+        output = [self.answers / name for name in ("printed", "errors")]
+        limit = self._limit_s
+        if jail.can_confine():
+            argv = jail.command(argv, [self.given, runtime, memory], self.answers, output, limit)
+        asked = Asked(
+            argv=tuple(argv),
+            device=self._device,
+            limit=INSTRUCTIONS,
+            timeout_s=limit,
+            schedule=schedule,
+            environment=self._environment(runtime),
+        )
+        return execution.execute(asked, self._tools, self._root)
+
+    def _environment(self, runtime: Path) -> dict[str, str]:
+        """What the solution's process is told of compilers, and of places to write to."""
+        flags = [*compiling.link_flags(runtime, ARCH), "-std=c++20", "-Xcompiler=-fPIC", "-w"]
+        told = {"nvcc": [self._tools.nvcc, *flags], "folder": str(self.answers / "built")}
+        (self.answers / "built").mkdir(exist_ok=True)
+        return {
+            "PYTHONPATH": str(jail.packages(self.given)),
+            extensions.VARIABLE: json.dumps(told),
+            "TMPDIR": str(self.answers),
+            "HOME": str(self.answers),
+            "CUDA_VISIBLE_DEVICES": "0",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+
+    def told(self) -> dict[str, Any]:
+        """What the solution's process says of its end; nothing, where that makes no sense."""
+        try:
+            told = json.loads((self.answers / "told.json").read_text())
+        except (OSError, ValueError):
+            errors = self.answers / "errors"
+            words = errors.read_text(errors="replace").strip() if errors.is_file() else ""
+            last = words.splitlines()[-1][:300] if words else "its process ended without a word"
+            return {"error": "raised", "sentence": last, "lines": []}
+        return told if isinstance(told, dict) else {}

@@ -1,0 +1,65 @@
+"""inspect --modelled: a time that nobody measured."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from support import Kx
+
+pytestmark = pytest.mark.xdist_group("transpose")
+CONFLICTS, WITHOUT = "transpose@sm_90a:layout=plain", "transpose@sm_90a:layout=padded"
+
+
+def test_the_interval_of_a_modelled_ratio_holds_the_one_that_was_measured(kx: Kx) -> None:
+    result = kx("inspect", CONFLICTS, WITHOUT, "--modelled", "--json")
+    assert result.exit_code == 0
+    (first, second) = json.loads(result.stdout)
+    assert first["change"] is None
+    change = second["change"]
+    assert change["decided"]
+    assert change["low"] < 0.4489 < change["high"]  # T1, on an H200
+
+
+def test_what_the_model_cannot_tell_apart_it_does_not_rank(kx: Kx) -> None:
+    result = kx("inspect", WITHOUT, "transpose@sm_90a:layout=swizzled", "--modelled")
+    rows = [line for line in result.stdout.splitlines() if line.startswith(" transpose")]
+    assert "too close" in rows[1]
+    assert "faster" not in result.stdout
+
+
+def test_a_modelled_time_says_that_it_is_none_that_was_measured(kx: Kx) -> None:
+    result = kx("inspect", CONFLICTS, "--modelled", "--top", "2")
+    words = " ".join(result.stdout.split())
+    assert "not measured" in words
+    assert "was off by" in words
+    assert "Extrapolated from size" in words
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_the_lines_that_cost_most_are_named_with_what_warps_wait_for(kx: Kx) -> None:
+    result = kx("inspect", CONFLICTS, "--modelled", "--json", "--top", "1")
+    (one,) = json.loads(result.stdout)
+    (line,) = one["modelled"]["lines"]
+    assert line["source"]["file"].endswith("transpose.cu")
+    assert line["reason"] == "mio_throttle"
+    assert one["modelled"]["units"]["l1_data"] > 0.9
+
+
+def test_an_architecture_without_parameters_is_refused(kx: Kx) -> None:
+    result = kx("inspect", "flash_attention@sm_89", "--modelled")
+    assert result.exit_code == 2
+    assert "no time is modelled for sm_89, only for sm_90a." in result.stderr
+
+
+def test_a_size_that_the_problem_does_not_have_is_refused(kx: Kx) -> None:
+    result = kx("inspect", CONFLICTS, "--modelled", "--size", "huge")
+    assert result.exit_code != 0
+    assert "huge" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_modes_do_not_go_together(kx: Kx) -> None:
+    result = kx("inspect", CONFLICTS, "--modelled", "--lines")
+    assert result.exit_code == 2
+    assert "--lines and --modelled do not go together" in result.stderr

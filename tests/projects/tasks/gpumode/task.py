@@ -1,0 +1,1 @@
+input_t = output_t = object

@@ -1,0 +1,127 @@
+"""Solutions of other people's problems, executed without a GPU."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from schemas import validate
+from support import ROOT, Kx
+
+from kernelexp.model import errors
+from kernelexp.model.arm.verdict import Status
+from kernelexp.services.tasks import cascade
+from kernelexp.services.tasks.assessment import Assessment
+from kernelexp.services.tasks.cascade import Wanted
+from kernelexp.system.toolchain import Toolchain
+
+pytestmark = pytest.mark.xdist_group("tasks")  # One process starts torch.
+
+TASKS = ROOT / "tests/projects/tasks"
+SOLVE = (TASKS / "leetgpu/solve.cu").read_text()
+Assess = Callable[..., Assessment]
+
+
+@pytest.fixture
+def assess(tools: Toolchain, tmp_path: Path) -> Assess:
+    def of_text(name: str, solution: str, text: str, **wanted: object) -> Assessment:
+        path = tmp_path / solution
+        path.write_text(text)
+        asked = Wanted(**{"schedules": 0, "largest": 32, **wanted})  # type: ignore[arg-type]
+        return cascade.assess(TASKS / name, path, tools, tmp_path, asked)
+
+    return of_text
+
+
+def outcomes(assessed: Assessment) -> dict[str, str]:
+    return {stage.name: stage.outcome for stage in assessed.stages}
+
+
+def test_a_cu_file_of_leetgpu_is_compiled_executed_and_compared(assess: Assess) -> None:
+    assessed = assess("leetgpu", "solve.cu", SOLVE, schedules=1)
+    assert assessed.status is Status.UNMEASURED, assessed.sentence
+    assert list(outcomes(assessed)) == ["rules", "build", "known", "emulate", "schedules", "time"]
+    assert [kernel.name for kernel in assessed.kernels] == ["scale"]
+    assert assessed.score == 1.0
+
+
+def test_a_wrong_result_is_said_with_elements(assess: Assess) -> None:
+    assessed = assess("leetgpu", "solve.cu", SOLVE.replace("x[i] * factor", "x[i] + factor"))
+    assert (assessed.status, assessed.reason) == (Status.INCORRECT, "wrong_result")
+    assert "elements of [0].y are wrong: [0] is " in assessed.sentence
+    assert assessed.score == 0.0
+
+
+def test_an_access_beyond_the_end_is_said_by_line(assess: Assess) -> None:
+    assessed = assess("leetgpu", "solve.cu", SOLVE.replace("if (i < n) ", ""))
+    assert assessed.status is Status.CRASHED
+    assert (assessed.feedback[0].name, assessed.feedback[0].line) == ("out-of-bounds", 5)
+    assert outcomes(assessed)["emulate"] == "failed"
+
+
+def test_a_source_that_does_not_compile_is_said_by_line(assess: Assess) -> None:
+    assessed = assess("leetgpu", "solve.cu", SOLVE.replace("x[i] *", "z[i] *"))
+    assert assessed.status is Status.BUILD_FAILED
+    assert 'identifier "z" is undefined' in assessed.feedback[0].sentence
+    assert assessed.feedback[0].line == 5
+    assert list(outcomes(assessed)) == ["rules", "build"]
+
+
+def test_the_same_machine_code_is_judged_once(assess: Assess) -> None:
+    first = assess("leetgpu", "solve.cu", SOLVE)
+    renamed = assess(
+        "leetgpu",
+        "other.cu",
+        "// faster\n"
+        + SOLVE.replace("size_t i", "size_t at")
+        .replace("i < n", "at < n")
+        .replace("y[i] = x[i]", "y[at] = x[at]"),
+    )
+    assert outcomes(renamed)["known"] == "failed"
+    assert renamed.sentence == first.sentence
+    assert renamed.sha256 != first.sha256
+
+
+def test_a_submission_of_gpumode_gets_its_sizes_and_their_check(assess: Assess) -> None:
+    text = (TASKS / "gpumode/submission.py").read_text()
+    assessed = assess("gpumode", "submission.py", text)
+    assert assessed.status is Status.UNMEASURED, assessed.sentence
+    assert [case.name for case in assessed.cases] == ["size=31", "size=32"]
+    assert "without a kernel of its own" in assessed.sentence
+
+
+def test_a_python_solution_that_raises_is_said_by_line(assess: Assess) -> None:
+    text = "def custom_kernel(data):\n    return data[7]\n"
+    assessed = assess("gpumode", "submission.py", text)
+    assert (assessed.status, assessed.feedback[0].line) == (Status.CRASHED, 2)
+    assert assessed.sentence == "submission.py:2: IndexError: tuple index out of range"
+
+
+def test_a_definition_of_flashinfer_is_evaluated_and_traced(tmp_path: Path, kx: Kx) -> None:
+    told = json.loads((TASKS / "flashinfer/solution.json").read_text())
+    told["sources"][0]["content"] = (
+        "import torch\n\ndef run(x, a, y):\n    torch.add(x, a, out=y)\n"
+    )
+    solution = tmp_path / "solution.json"
+    solution.write_text(json.dumps(told))
+    arguments = ("evaluate", str(TASKS / "flashinfer"), str(solution), "--trace", "traces.jsonl")
+    result = kx(*arguments, "--schedules", "0", "--json", cwd=tmp_path)
+    assert result.exit_code == errors.WRONG_RESULT
+    validate("assessment", result.stdout)
+    traces = [json.loads(line) for line in (tmp_path / "traces.jsonl").read_text().splitlines()]
+    assert [trace["workload"]["uuid"] for trace in traces] == ["one", "two"]
+    assert {trace["evaluation"]["status"] for trace in traces} == {"INCORRECT_NUMERICAL"}
+
+
+@pytest.mark.slow
+def test_a_torch_extension_of_kernelbench_is_compiled_and_executed(assess: Assess) -> None:
+    text = (TASKS / "kernelbench/solution.py").read_text()
+    assessed = assess("kernelbench/problem.py", "solution.py", text)
+    assert assessed.status is Status.UNMEASURED, assessed.sentence
+    assert assessed.kernels[0].name == "scale_add"
+    text = text.replace("if (i < n) ", "")
+    wrong = assess("kernelbench/problem.py", "solution.py", text, largest=31)
+    assert wrong.feedback[0].file == "solution.py"
+    assert "out[i] = fmaxf" in text.splitlines()[wrong.feedback[0].line - 1]

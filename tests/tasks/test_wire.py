@@ -1,0 +1,59 @@
+"""Values that go from process to process."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelexp.model.errors import UsageError
+from kernelexp.services.tasks import wire
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner) | st.tuples(inner, inner),
+    max_leaves=8,
+)
+
+
+@given(PLAIN)
+def test_plain_values_come_back(tmp_path_factory: pytest.TempPathFactory, value: object) -> None:
+    path = tmp_path_factory.mktemp("wire") / "value"
+    wire.write(path, value)
+    assert wire.read(path) == value
+
+
+@pytest.mark.parametrize("name", ["float32", "bfloat16", "float8_e4m3fn", "int64", "bool"])
+def test_tensors_come_back_with_their_types(tmp_path: Path, name: str) -> None:
+    tensor = (torch.arange(12).reshape(3, 4) % 2).to(getattr(torch, name))
+    wire.write(tmp_path / "value", {"x": tensor})
+    read = wire.read(tmp_path / "value")["x"]
+    assert read.dtype == tensor.dtype
+    assert torch.equal(read.to(torch.float32), tensor.to(torch.float32))
+
+
+def test_a_transposed_tensor_stays_transposed(tmp_path: Path) -> None:
+    tensor = torch.arange(12.0).reshape(3, 4).T
+    wire.write(tmp_path / "value", tensor)
+    read = wire.read(tmp_path / "value")
+    assert read.stride() == tensor.stride()
+    assert torch.equal(read, tensor)
+
+
+def test_a_tensor_that_leaves_its_file_is_refused(tmp_path: Path) -> None:
+    wire.write(tmp_path / "value", torch.zeros(4))
+    file = tmp_path / "value.json"
+    told = json.loads(file.read_text())
+    told["tensor"]["shape"] = [1 << 40]
+    file.write_text(json.dumps(told))
+    with pytest.raises(ValueError, match="leaves its file"):
+        wire.read(tmp_path / "value")
+
+
+def test_what_would_need_a_pickle_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="type object can't be handed to another process"):
+        wire.write(tmp_path / "value", [object()])
