@@ -6,8 +6,8 @@ import functools
 from collections.abc import Mapping
 
 import numpy as np
+from harness import assemble, ptx
 
-from tests.emulator.harness import assemble, ptx
 from warpsim.launch import Launch, Pointer
 from warpsim.timing import chips, model
 from warpsim.timing.model import ModelledLaunch, Sample, WholeLaunch

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from small import H200, cycles_per, modelled
 
-from tests.emulator.timing.small import H200, cycles_per, modelled
 from warpsim.launch import Launch
 from warpsim.timing import chips, model
 from warpsim.timing.errors import NotModelled
