@@ -17,7 +17,8 @@ class ModelledChange(msgspec.Struct, frozen=True, kw_only=True):
     """Below 1: faster."""
     low: float
     high: float
-    """Where nine of ten measured ratios were, as far from the modelled one."""
+    """As far from the modelled ratio as nine of ten measured ones of the records are; of
+    experiments that the width was not taken from, 72% are (docs/modelled.md)."""
     decided: bool
     """The interval does not hold 1."""
     sentence: str
