@@ -10,7 +10,7 @@ import numpy as np
 
 from warpsim import compiled
 from warpsim.errors import UsageError
-from warpsim.launch import Card, Launch
+from warpsim.launch import Launch, Residency
 from warpsim.machine.core.arrays import Array
 from warpsim.machine.core.findings import Fatal, Finding
 from warpsim.machine.counts.counters import Counters, ExecutionCounts, add_up, collect
@@ -63,7 +63,7 @@ def run(
     *,
     schedule: Schedule | None = None,
     unwritten: Collection[str] = (),
-    card: Card | None = None,
+    card: Residency | None = None,
     limit: int = 200_000_000,
 ) -> Result:
     """Executes one launch; `arrays` are written in place.
@@ -93,7 +93,7 @@ def run_each(
     *,
     schedule: Schedule | None = None,
     unwritten: Collection[str] = (),
-    card: Card | None = None,
+    card: Residency | None = None,
     limit: int = 200_000_000,
     patterns: Sequence[Patterns] = (),
 ) -> tuple[Result, ...]:
@@ -125,7 +125,7 @@ def _run(
     arrays: Mapping[str, Array],
     schedule: Schedule,
     unwritten: frozenset[str],
-    card: Card | None,
+    card: Residency | None,
     limit: int,
     before: GlobalLayout | None,
     patterns: Patterns | None,
@@ -144,7 +144,7 @@ def run_on(
     world: GlobalLayout,
     *,
     schedule: Schedule | None = None,
-    card: Card | None = None,
+    card: Residency | None = None,
     limit: int = 200_000_000,
 ) -> Result:
     """Executes one launch on memory that outlives it."""
@@ -279,7 +279,7 @@ def compare(
     schedules: Sequence[Schedule] = first_schedules(USUAL),
     unwritten: Collection[str] = (),
     scratch: Collection[str] = (),
-    card: Card | None = None,
+    card: Residency | None = None,
     limit: int = 200_000_000,
 ) -> ScheduleComparison:
     """Runs launches in sequence under each schedule, on arrays as they are given; these end as the

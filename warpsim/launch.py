@@ -73,7 +73,7 @@ class StructValue(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", t
 Argument: TypeAlias = Pointer | Scalar | TensorMap | StructValue
 
 
-class Card(msgspec.Struct, frozen=True, kw_only=True):
+class Residency(msgspec.Struct, frozen=True, kw_only=True):
     """What bounds the CTAs that a card holds at once."""
 
     sms: int

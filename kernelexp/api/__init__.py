@@ -70,7 +70,7 @@ def assess(
     """Judges a solution of somebody's problem, as `evaluate` does; `folder` has the cache."""
     root = Path(folder).resolve()
     tools = toolchain.find(None, root / build.CACHE)
-    wanted = cascade.Wanted(largest=largest, schedules=schedules, limit_s=limit_s)
+    wanted = cascade.Assignment(largest=largest, schedules=schedules, limit_s=limit_s)
     return cascade.assess(Path(problem), Path(solution), tools, root, wanted)
 
 

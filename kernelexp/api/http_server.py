@@ -290,7 +290,7 @@ def _description() -> dict[str, Any]:
     from kernelexp import __version__
 
     (job, ticket), parts = msgspec.json.schema_components(
-        [jobs.Job, Ticket], ref_template="#/components/schemas/{name}"
+        [jobs.QueuedJob, Ticket], ref_template="#/components/schemas/{name}"
     )
     paths: dict[str, Any] = {}
     for path, verbs in _ROUTES.items():

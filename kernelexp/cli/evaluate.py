@@ -67,7 +67,7 @@ def evaluate(
     from kernelexp.services.tasks import cascade, tracing
     from kernelexp.system import toolchain
 
-    wanted = cascade.Wanted(
+    wanted = cascade.Assignment(
         largest=largest,
         schedules=schedules,
         limit_s=parse_seconds(limit, "--limit"),

@@ -29,9 +29,11 @@ def worker(
     For example:
         kernelexp worker --queue queue --until-empty
     """
-    from kernelexp.services.serving.worker import Worker
+    from kernelexp.services.serving.worker import QueueWorker
     from kernelexp.system import toolchain
 
     folder = queue.resolve()
-    done = Worker(folder, toolchain.find(nvcc, folder / ".kernelexp")).work(until_empty=until_empty)
+    done = QueueWorker(folder, toolchain.find(nvcc, folder / ".kernelexp")).work(
+        until_empty=until_empty
+    )
     print_message(f"{done} evaluation{'s' * (done != 1)} done.")

@@ -122,7 +122,7 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
         return self.told[0]
 
 
-class Differing(msgspec.Struct, frozen=True, kw_only=True):
+class CausedDifference(msgspec.Struct, frozen=True, kw_only=True):
     """All that differs between two arms."""
 
     causes: tuple[Cause, ...]
@@ -135,7 +135,7 @@ class Differing(msgspec.Struct, frozen=True, kw_only=True):
     """Figures that differ and explain nothing."""
 
 
-def differing(before: Case, after: Case, slower: float | None) -> Differing:
+def differing(before: Case, after: Case, slower: float | None) -> CausedDifference:
     """Of all kinds of evidence that both arms have; `slower` is the relative change of time."""
     pair = _Pair(before, after, slower)
     found = [
@@ -157,7 +157,7 @@ def differing(before: Case, after: Case, slower: float | None) -> Differing:
     )
     small = sum(len(cause.told) for cause in causes if cause not in shown)
     of = "the baseline's time" if before.time_s else "the least that the baseline needs"
-    return Differing(causes=tuple(shown), waits=tuple(pair.waits()), of=of, small=small)
+    return CausedDifference(causes=tuple(shown), waits=tuple(pair.waits()), of=of, small=small)
 
 
 def _is_minor(name: str, label: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import warpsim as emulator
-from warpsim.launch import Argument, Card, Launch, Pointer
+from warpsim.launch import Argument, Launch, Pointer, Residency
 from warpsim.machine.core.marks import Origin
 from warpsim.machine.wave.undefined import Undefined
 
@@ -67,7 +67,7 @@ def _launched(
     arguments: Sequence[Argument] | None = None,
     schedule: emulator.Schedule = LATE,
     unwritten: Sequence[str] = (),
-    card: Card | None = None,
+    card: Residency | None = None,
 ) -> emulator.Result:
     launch = Launch(
         entry="k",

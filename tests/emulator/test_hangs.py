@@ -6,7 +6,7 @@ import numpy as np
 from harness import found, ptx, run
 
 from warpsim import Result
-from warpsim.launch import Card
+from warpsim.launch import Residency
 
 LOCKS = ".shared .align 8 .b32 s[4];"
 TAKE = "{0}: atom.shared.cas.b32 %r3, [%r1+{1}], 0, 1; setp.ne.u32 %p1, %r3, 0; @%p1 bra {0};"
@@ -58,7 +58,7 @@ def test_a_flag_that_nobody_writes_is_named_with_its_value() -> None:
 
 # ---- which CTAs are resident ---------------------------------------------------------------------
 
-H200 = Card(sms=132, warps_per_sm=64, ctas_per_sm=32, smem_per_sm_bytes=228 << 10)
+H200 = Residency(sms=132, warps_per_sm=64, ctas_per_sm=32, smem_per_sm_bytes=228 << 10)
 GRID_BARRIER = """
 mov.u32 %r5, %nctaid.x; setp.ne.u32 %p0, %t, 0; bar.sync 0;
 @%p0 bra JOIN;

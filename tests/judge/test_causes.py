@@ -22,7 +22,7 @@ from support import ROOT
 from kernelexp.facts import chips
 from kernelexp.judge import causes
 from kernelexp.judge.case import Case
-from kernelexp.judge.causes import Cause, Differing
+from kernelexp.judge.causes import Cause, CausedDifference
 from kernelexp.model.arm import EmulatedEvidence
 from kernelexp.model.record import Profile
 
@@ -30,7 +30,7 @@ FASTER = -0.55
 H1 = "logs/runs/H1/20261121T015301Z-85251654.measured.json"
 
 
-def of(differing: Differing, name: str) -> Cause:
+def of(differing: CausedDifference, name: str) -> Cause:
     return next(cause for cause in differing.causes if cause.name == name)
 
 

@@ -14,7 +14,7 @@ from kernelexp.model import errors
 from kernelexp.model.arm.verdict import Status
 from kernelexp.services.tasks import cascade
 from kernelexp.services.tasks.assessment import Assessment
-from kernelexp.services.tasks.cascade import Wanted
+from kernelexp.services.tasks.cascade import Assignment
 from kernelexp.system.toolchain import Toolchain
 
 pytestmark = pytest.mark.xdist_group("tasks")  # One process starts torch.
@@ -29,7 +29,7 @@ def assess(tools: Toolchain, tmp_path: Path) -> Assess:
     def of_text(name: str, solution: str, text: str, **wanted: object) -> Assessment:
         path = tmp_path / solution
         path.write_text(text)
-        asked = Wanted(**{"schedules": 0, "largest": 32, **wanted})  # type: ignore[arg-type]
+        asked = Assignment(**{"schedules": 0, "largest": 32, **wanted})  # type: ignore[arg-type]
         return cascade.assess(TASKS / name, path, tools, tmp_path, asked)
 
     return of_text

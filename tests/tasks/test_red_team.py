@@ -12,7 +12,7 @@ import kernelexp
 from kernelexp.model.arm.verdict import Status
 from kernelexp.services.tasks import cascade
 from kernelexp.services.tasks.assessment import Assessment
-from kernelexp.services.tasks.cascade import Wanted
+from kernelexp.services.tasks.cascade import Assignment
 from kernelexp.system.toolchain import Toolchain
 
 pytestmark = pytest.mark.xdist_group("tasks")
@@ -88,7 +88,7 @@ QUICK = ("results kept by shape",)
 def assess(text: str, tools: Toolchain, folder: Path, limit_s: float = 60) -> Assessment:
     path = folder / "submission.py"
     path.write_text(HEAD + text)
-    wanted = Wanted(schedules=0, largest=16, limit_s=limit_s)
+    wanted = Assignment(schedules=0, largest=16, limit_s=limit_s)
     return cascade.assess(FOLDER, path, tools, folder, wanted)
 
 

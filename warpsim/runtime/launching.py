@@ -6,7 +6,7 @@ import msgspec
 
 from warpsim import execute
 from warpsim.execute import Result
-from warpsim.launch import Card, Dim3, Launch, StructValue
+from warpsim.launch import Dim3, Launch, Residency, StructValue
 from warpsim.machine.core.findings import Finding
 from warpsim.runtime.loading import Loaded
 from warpsim.runtime.protocol import Message
@@ -61,7 +61,12 @@ def read(message: Message) -> Request:
 
 
 def run(
-    loaded: Loaded, entry: str, request: Request, card: Card, limit: int, schedule: Schedule
+    loaded: Loaded,
+    entry: str,
+    request: Request,
+    card: Residency,
+    limit: int,
+    schedule: Schedule,
 ) -> Result:
     """Executes a launch."""
     program = loaded.program(entry)

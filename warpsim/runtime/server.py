@@ -14,7 +14,7 @@ import msgspec
 
 from warpsim.errors import UsageError
 from warpsim.execute import Result
-from warpsim.launch import Card
+from warpsim.launch import Residency
 from warpsim.machine.core.findings import Finding
 from warpsim.runtime import launching
 from warpsim.runtime.device import DeviceMemory, Object
@@ -44,9 +44,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Ranges of launches, by their numbers, that are judged; none: all are."""
 
     @property
-    def card(self) -> Card:
+    def card(self) -> Residency:
         """What bounds the CTAs that are resident."""
-        return Card(
+        return Residency(
             sms=int(self.device["sms"]),
             warps_per_sm=int(self.device["warps_per_sm"]),
             ctas_per_sm=int(self.device["ctas_per_sm"]),

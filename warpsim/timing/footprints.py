@@ -42,7 +42,7 @@ class Streams(Protocol):
     def globally(self, places: Array, addresses: Array, on: Array | None, size: int) -> None: ...
 
 
-class Footprint:
+class AccessFootprint:
     """Of an instruction that leaves nothing."""
 
     signals = False
@@ -75,7 +75,7 @@ Signal = tuple[int, int]
 """A token, and the bytes that arrived with it."""
 
 
-class _Access(Footprint):
+class _Access(AccessFootprint):
     """An access to shared or global memory."""
 
     def __init__(self, decoder: SassDecoder) -> None:
@@ -126,7 +126,7 @@ class _Copy(_Access):
         streams.globally(places, self._addresses[1].values(batch), on, self._size)
 
 
-class _Arrival(Footprint):
+class _Arrival(AccessFootprint):
     """Arrives at mbarriers: signals, and waits for nothing."""
 
     signals = True
@@ -139,7 +139,7 @@ class _Arrival(Footprint):
         streams.figures(place, len(tokens), *tokens, 0)
 
 
-class _Bulk(Footprint):
+class _Bulk(AccessFootprint):
     """A copy of the TMA unit: bytes, the array that it reads or writes, what it signals."""
 
     signals = True
@@ -182,7 +182,7 @@ class _Bulk(Footprint):
         streams.figures(place, size, array, len(tokens), *tokens)
 
 
-class _Prefetch(Footprint):
+class _Prefetch(AccessFootprint):
     """A box of an array to L2; -1 where no lane takes part."""
 
     def __init__(self, decoder: SassDecoder) -> None:
@@ -249,9 +249,9 @@ def _bare(register: RegisterOperand) -> RegisterOperand:
     return RegisterOperand(file=register.file, index=register.index)
 
 
-def of(decoder: SassDecoder) -> dict[int, Footprint]:
+def of(decoder: SassDecoder) -> dict[int, AccessFootprint]:
     """Footprints by the number of their instruction."""
-    prints: dict[int, Footprint] = {}
+    prints: dict[int, AccessFootprint] = {}
     for number, ins in enumerate(decoder.code):
         kind = _kind(ins.base, ins.modifiers, ins.operands)
         if kind is not None:
@@ -262,7 +262,7 @@ def of(decoder: SassDecoder) -> dict[int, Footprint]:
 
 def _kind(
     base: str, modifiers: Sequence[str], operands: Sequence[Operand]
-) -> type[Footprint] | None:
+) -> type[AccessFootprint] | None:
     if base in ARRIVALS:
         return _Arrival if base == "ARRIVES" or "ARRIVE" in modifiers else None
     for bases, kind in (

@@ -21,7 +21,7 @@ TURNS = 3
 """How often a launch is replayed with the load of DRAM that the time before amounts to."""
 
 
-class Placement(msgspec.Struct, frozen=True, kw_only=True):
+class CtaPlacement(msgspec.Struct, frozen=True, kw_only=True):
     """Which CTAs an SM executes, or the SMs of a cluster, and which of them are followed."""
 
     ctas: int
@@ -39,7 +39,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     """What followed CTAs did, of the launch itself or of a smaller one of the same kernel."""
 
     recording: Recording
-    placement: Placement
+    placement: CtaPlacement
     tiles: float = 1
     """Of the busiest CTA, where what a CTA does grows with the problem."""
 
@@ -47,7 +47,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
 class WholeLaunch(msgspec.Struct, frozen=True, kw_only=True):
     """The launch that is modelled."""
 
-    placement: Placement
+    placement: CtaPlacement
     array_bytes: Mapping[str, int]
     tiles: float = 1
 
@@ -64,7 +64,7 @@ class ModelledLaunch(msgspec.Struct, frozen=True, kw_only=True):
     """Of the largest sample."""
 
 
-def place(launch: Launch, resident: int, chip: TimedChip, waves: int = WAVES) -> Placement:
+def place(launch: Launch, resident: int, chip: TimedChip, waves: int = WAVES) -> CtaPlacement:
     """CTAs go to SMs one by one in turn, clusters to as many neighbours as they have CTAs."""
     ctas, cluster = math.prod(launch.grid), math.prod(launch.cluster)
     clusters, groups = ctas // cluster, chip.sms // cluster
@@ -76,7 +76,7 @@ def place(launch: Launch, resident: int, chip: TimedChip, waves: int = WAVES) ->
     followed = tuple(
         (group + turn * groups) * cluster + rank for turn in range(count) for rank in range(cluster)
     )
-    return Placement(ctas=ctas, cluster=cluster, slots=slots, per_sm=per_sm, followed=followed)
+    return CtaPlacement(ctas=ctas, cluster=cluster, slots=slots, per_sm=per_sm, followed=followed)
 
 
 def follow(
@@ -84,7 +84,7 @@ def follow(
     listing: str,
     launch: Launch,
     arrays: Mapping[str, Array],
-    placement: Placement,
+    placement: CtaPlacement,
 ) -> Recording:
     """Executes the CTAs that are followed."""
     return record(cubin, listing, launch, arrays, placement.followed)
@@ -157,7 +157,7 @@ def _share(
     )
 
 
-def _whole(replayed: Replayed, placement: Placement) -> float:
+def _whole(replayed: Replayed, placement: CtaPlacement) -> float:
     """Cycles of the busiest SM: what was followed, and as many CTAs more at the steady rate."""
     ends = np.sort(np.array(replayed.ends))[placement.cluster - 1 :: placement.cluster]
     count, slots = len(ends), placement.slots

@@ -43,7 +43,7 @@ _COPIES = 0
 """The scoreboard of groups of copies."""
 
 
-class Timing(msgspec.Struct, frozen=True, kw_only=True):
+class OpcodeTiming(msgspec.Struct, frozen=True, kw_only=True):
     """Which units an instruction takes."""
 
     kind: str = "fixed"
@@ -58,33 +58,33 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
 
 # By the group of tables/opcodes.py. Half pipes of 16 lanes take a warp in two cycles; an SM has a
 # quarter of its special functions, 16 results per cycle, in each sub-core.
-_GROUPS: Mapping[str, Timing] = {
-    "alu": Timing(pipe="alu", interval=2),
-    "xu": Timing(kind="queued", pipe="xu", interval=8, latency=18),
-    "uniform": Timing(pipe="uniform", interval=2),
-    "fp64": Timing(pipe="fp64", interval=2),
-    "cbu": Timing(pipe="control", interval=2),
-    "lsu": Timing(kind="queued", latency=23, extra=1),
-    "adu": Timing(kind="queued", latency=24),
-    "tma": Timing(),
-    "none": Timing(),
-    "unknown": Timing(),
+_GROUPS: Mapping[str, OpcodeTiming] = {
+    "alu": OpcodeTiming(pipe="alu", interval=2),
+    "xu": OpcodeTiming(kind="queued", pipe="xu", interval=8, latency=18),
+    "uniform": OpcodeTiming(pipe="uniform", interval=2),
+    "fp64": OpcodeTiming(pipe="fp64", interval=2),
+    "cbu": OpcodeTiming(pipe="control", interval=2),
+    "lsu": OpcodeTiming(kind="queued", latency=23, extra=1),
+    "adu": OpcodeTiming(kind="queued", latency=24),
+    "tma": OpcodeTiming(),
+    "none": OpcodeTiming(),
+    "unknown": OpcodeTiming(),
 }
-_FMA = Timing(pipe="fma", second="lite", interval=2)
-_HEAVY = Timing(pipe="fma", interval=2)
+_FMA = OpcodeTiming(pipe="fma", second="lite", interval=2)
+_HEAVY = OpcodeTiming(pipe="fma", interval=2)
 _BOTH = frozenset("FADD FFMA FMUL FADD32I FFMA32I FMUL32I HADD2 HMUL2 HFMA2".split())
-_NAMED: Mapping[str, Timing] = {
-    "LDC": Timing(kind="queued", latency=26),
-    "S2R": Timing(kind="queued", latency=22),
-    "S2UR": Timing(kind="queued", latency=22),
-    "MEMBAR": Timing(kind="queued", latency=12),
-    "MEMBAR.ALL.GPU": Timing(kind="queued", latency=280),
-    "MEMBAR.SC.GPU": Timing(kind="queued", latency=280),
-    "FENCE": Timing(kind="queued", latency=10),
-    "LDGDEPBAR": Timing(kind="commit"),
-    "UTMACMDFLUSH": Timing(kind="commit"),
-    "EXIT": Timing(kind="exit"),
-    "UTMACCTL": Timing(),
+_NAMED: Mapping[str, OpcodeTiming] = {
+    "LDC": OpcodeTiming(kind="queued", latency=26),
+    "S2R": OpcodeTiming(kind="queued", latency=22),
+    "S2UR": OpcodeTiming(kind="queued", latency=22),
+    "MEMBAR": OpcodeTiming(kind="queued", latency=12),
+    "MEMBAR.ALL.GPU": OpcodeTiming(kind="queued", latency=280),
+    "MEMBAR.SC.GPU": OpcodeTiming(kind="queued", latency=280),
+    "FENCE": OpcodeTiming(kind="queued", latency=10),
+    "LDGDEPBAR": OpcodeTiming(kind="commit"),
+    "UTMACMDFLUSH": OpcodeTiming(kind="commit"),
+    "EXIT": OpcodeTiming(kind="exit"),
+    "UTMACCTL": OpcodeTiming(),
 }
 _FOOTPRINTS = (
     (footprints.SHARED, "shared"),
@@ -134,32 +134,32 @@ def _row(
     )
 
 
-def of(ins: MachineInstruction, block: BlockShape | None, sm: int, chip: TimedChip) -> Timing:
+def of(ins: MachineInstruction, block: BlockShape | None, sm: int, chip: TimedChip) -> OpcodeTiming:
     """The units that an instruction takes; `block`: the one that begins there."""
     if block is not None and block.gate:
-        return Timing(kind=block.gate)
+        return OpcodeTiming(kind=block.gate)
     base = ins.base
     if base in footprints.ARRIVALS and (base == "ARRIVES" or "ARRIVE" in ins.modifiers):
-        return Timing(kind="arrive")
+        return OpcodeTiming(kind="arrive")
     if base in footprints.BULK_LOADS:
         stores = ins.modifiers[:2] == ("G", "S")
-        return Timing(kind="bulk_store" if stores else "bulk_load")
+        return OpcodeTiming(kind="bulk_store" if stores else "bulk_load")
     for bases, kind in _FOOTPRINTS:
         if base in bases:
             bypasses = kind == "copy" and "BYPASS" in ins.modifiers
-            return Timing(kind=kind, extra=int(bypasses))
+            return OpcodeTiming(kind=kind, extra=int(bypasses))
     if base == "DEPBAR":
         return _waiting(ins)
     if base == "WARPGROUP" and "DEPBAR" in ins.modifiers:
-        return Timing(kind="matrix_wait", extra=_allowed(ins))
+        return OpcodeTiming(kind="matrix_wait", extra=_allowed(ins))
     if base in _PRODUCTS:
         return _product(ins, chip)
     if base in _WARP_PRODUCTS:
-        return Timing(pipe="tensor", interval=_flops(ins) / _rate(ins, chip["mma_flops"]))
+        return OpcodeTiming(pipe="tensor", interval=_flops(ins) / _rate(ins, chip["mma_flops"]))
     return _by_group(ins, sm)
 
 
-def _by_group(ins: MachineInstruction, sm: int) -> Timing:
+def _by_group(ins: MachineInstruction, sm: int) -> OpcodeTiming:
     known = _NAMED.get(".".join(ins.opcode.split(".")[:3])) or _NAMED.get(ins.base)
     if known is not None:
         return known
@@ -169,22 +169,22 @@ def _by_group(ins: MachineInstruction, sm: int) -> Timing:
     return _GROUPS.get(group, _GROUPS["none"])
 
 
-def _waiting(ins: MachineInstruction) -> Timing:
+def _waiting(ins: MachineInstruction) -> OpcodeTiming:
     """DEPBAR: for groups of copies, or for scoreboards."""
     board = ins.operands[0] if ins.operands else None
     if isinstance(board, RegisterOperand) and board.file == "SB":
         if "LE" in ins.modifiers and board.index == _COPIES:
-            return Timing(kind="groups", extra=_allowed(ins))
-        return Timing(waits=1 << board.index)
+            return OpcodeTiming(kind="groups", extra=_allowed(ins))
+        return OpcodeTiming(waits=1 << board.index)
     boards = re.findall(r"\d+", board.text) if isinstance(board, Other) else []
-    return Timing(waits=sum(1 << int(each) for each in boards))
+    return OpcodeTiming(waits=sum(1 << int(each) for each in boards))
 
 
 def _allowed(ins: MachineInstruction) -> int:
     return next((x.value for x in ins.operands if isinstance(x, LiteralOperand)), 0)
 
 
-def _product(ins: MachineInstruction, chip: TimedChip) -> Timing:
+def _product(ins: MachineInstruction, chip: TimedChip) -> OpcodeTiming:
     """A quarter of a warpgroup's product. Operands in shared memory are read at its rate."""
     shape = _SHAPE.search(ins.opcode)
     n = int(shape[2]) if shape else 0
@@ -195,7 +195,7 @@ def _product(ins: MachineInstruction, chip: TimedChip) -> Timing:
     reading = rows * _ROW_BYTES / 128 if described else 0
     cycles = max(flops / _rate(ins, chip["gmma_flops"]), reading)
     closes = Other("gsb0") in ins.operands
-    return Timing(kind="matrix", pipe="tensor", interval=cycles, extra=int(closes))
+    return OpcodeTiming(kind="matrix", pipe="tensor", interval=cycles, extra=int(closes))
 
 
 def _flops(ins: MachineInstruction) -> int:

@@ -45,7 +45,7 @@ from warpsim.machine.wave.mbarrier import Mbarrier
 from warpsim.schedule import Schedule
 from warpsim.timing import footprints
 from warpsim.timing.errors import NotModelled
-from warpsim.timing.footprints import APART, Footprint
+from warpsim.timing.footprints import APART, AccessFootprint
 
 Gate: TypeAlias = Literal["", "sync", "test"]
 """A barrier that holds the warp, a test of an mbarrier's phase that holds who needs the answer."""
@@ -124,7 +124,7 @@ def _access(places: Array, addresses: Array, on: Array | None) -> tuple[int | No
     return places.ctypes.data, len(places), addresses.ctypes.data, mask
 
 
-class Extent(msgspec.Struct, frozen=True, kw_only=True):
+class RecordedExtent(msgspec.Struct, frozen=True, kw_only=True):
     """Where an array of the launch lies."""
 
     name: str
@@ -158,7 +158,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
     """By their first instruction."""
     sm: int
     """The architecture as a number: 90 for sm_90a."""
-    arrays: tuple[Extent, ...]
+    arrays: tuple[RecordedExtent, ...]
     shared_bytes: int
     """Of a CTA."""
     ctas: tuple[int, ...]
@@ -194,7 +194,7 @@ class _Recording(Scheduler):
         program: DecodedProgram,
         limit: int,
         recorder: Recorder,
-        prints: Mapping[int, Footprint],
+        prints: Mapping[int, AccessFootprint],
     ) -> None:
         super().__init__(machine, program, limit)
         self.recorder = recorder
@@ -332,7 +332,7 @@ def record(
         blocks={x: BlockShape(last=b.last, gate=_gate_of(b)) for x, b in program.blocks.items()},
         sm=decoder.sm,
         arrays=tuple(
-            Extent(name=name, first=GLOBAL_BASE + x.start, end=GLOBAL_BASE + x.stop)
+            RecordedExtent(name=name, first=GLOBAL_BASE + x.start, end=GLOBAL_BASE + x.stop)
             for name, x in footprints.extents(execution.world).items()
         ),
         shared_bytes=execution.layout.stride,

@@ -39,7 +39,7 @@ from kernelexp.project.problem.loader import load
 from kernelexp.project.problem.reads import Used
 from kernelexp.system.process import confine, isolated
 from kernelexp.system.process.isolated import TimeLimit, Watch
-from warpsim.launch import Card, Launch, of_entries
+from warpsim.launch import Launch, Residency, of_entries
 from warpsim.lineinfo import Source
 from warpsim.schedule import Schedule
 
@@ -247,13 +247,13 @@ def prepare_case(problem: Problem, job: EmulationJob) -> EmulationCase:
     )
 
 
-def _card(arch: str) -> Card | None:
+def _card(arch: str) -> Residency | None:
     """The card that bounds which CTAs are resident; None where its chip is not described."""
     own = ARCHITECTURES[arch]
     chip = chips.find(own.card)
     if chip is None:
         return None
-    return Card(
+    return Residency(
         sms=int(chip.sms.value),
         warps_per_sm=own.warps_per_sm,
         ctas_per_sm=own.ctas_per_sm,

@@ -25,7 +25,7 @@ from warpsim.launch import Launch, of_entries
 
 if TYPE_CHECKING:
     from warpsim.timing.chips import TimedChip
-    from warpsim.timing.model import ModelledLaunch, Placement, Sample
+    from warpsim.timing.model import CtaPlacement, ModelledLaunch, Sample
     from warpsim.timing.recording import Recording
 
 __all__ = ["PRELOAD", "ModellingJob", "main", "model"]
@@ -129,7 +129,7 @@ def _follow(
 ) -> Sample:
     from warpsim.timing import model
 
-    placement: Placement = model.place(launch, job.resident, chip)
+    placement: CtaPlacement = model.place(launch, job.resident, chip)
     listing = Path(job.listing).read_text("utf-8", "replace")
     recording: Recording = model.follow(
         Path(job.cubin).read_bytes(), listing, launch, arrays, placement

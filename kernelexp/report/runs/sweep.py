@@ -328,7 +328,7 @@ def _plateau(record: Record, examined: SweepResults, flat: Plateau) -> Iterator[
         )
 
 
-class Mapped(msgspec.Struct, frozen=True, kw_only=True):
+class MappedSweep(msgspec.Struct, frozen=True, kw_only=True):
     """What a map of a sweep shows."""
 
     what: str
@@ -338,13 +338,13 @@ class Mapped(msgspec.Struct, frozen=True, kw_only=True):
     """As the table above has them."""
 
 
-def mapped(record: Record) -> Mapped:
+def mapped(record: Record) -> MappedSweep:
     """Changes of the time, the figure that a search went by, or registers where nothing was
     timed."""
     arms = dict(zip(record.names, record.arms, strict=True))
     effects = {name: arm.measured.effect for name, arm in arms.items() if arm.measured}
     if effects:
-        return Mapped(
+        return MappedSweep(
             what=f"Change of {figures.compared(record.arms)}",
             values={name: own.ratio if own else 1.0 for name, own in effects.items()},
             texts={n: _ratio(own.printed[0]) if own else "base" for n, own in effects.items()},
@@ -359,7 +359,7 @@ def mapped(record: Record) -> Mapped:
     possible = values if min(values.values(), default=0.0) > 0.0 else {}
     texts = {name: figures.value(metric.read(arms[name])) for name in possible}
     what = metric.label[0].upper() + metric.label[1:]
-    return Mapped(what=what, values=possible, texts=texts)
+    return MappedSweep(what=what, values=possible, texts=texts)
 
 
 def _map(record: Record, down: str, across: str) -> Iterator[Block]:

@@ -13,7 +13,7 @@ from kernelexp.dossier.standing import Standing
 from kernelexp.facts import metrics, widths
 from kernelexp.judge import bottleneck, samebuild
 from kernelexp.judge.bounds import Use, nearest, uses, uses_of_both
-from kernelexp.judge.causes import Cause, Differing, Told, differing
+from kernelexp.judge.causes import Cause, CausedDifference, Told, differing
 from kernelexp.judge.expectations import Judged, judge
 from kernelexp.judge.explanation import Question, lost, moved, questions, slowdown
 from kernelexp.model.arm import Verdict
@@ -49,7 +49,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     baseline: Dossier
     candidate: Dossier
     judged: tuple[Judged, ...]
-    differing: Differing
+    differing: CausedDifference
     uses: tuple[tuple[Use, ...], tuple[Use, ...]]
     questions: tuple[Question, ...]
 
@@ -96,7 +96,7 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
     conclusion: tuple[str, ...]
     """What the arms are bound by."""
     expectations: tuple[Judged, ...]
-    differences: Differing
+    differences: CausedDifference
     uses: OfBoth[tuple[Use, ...]]
     nearest: OfBoth[str | None]
     """The limit that is nearest."""
@@ -222,7 +222,7 @@ def _verdict(standing: Standing) -> Block:
     )
 
 
-def _differences(differing: Differing) -> Iterator[Block]:
+def _differences(differing: CausedDifference) -> Iterator[Block]:
     causes = differing.causes
     if not causes and not differing.waits:
         yield paragraph("Nothing differs that could explain some of the time.")

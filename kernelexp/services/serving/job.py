@@ -16,7 +16,7 @@ _FOLDERS = ("task.yml", "challenge.py", "definition.json")
 """Files by which a problem is a folder."""
 
 
-class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class QueuedJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A problem and a solution as text."""
 
     problem: dict[str, str]
@@ -34,12 +34,12 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         return hashlib.sha256(ordered).hexdigest()[:32]
 
 
-def decode(content: bytes) -> Job:
+def decode(content: bytes) -> QueuedJob:
     """UsageError for what is no job, in a sentence."""
     if len(content) > LONGEST:
         raise UsageError(f"an evaluation has at most {LONGEST:,} bytes; this one {len(content):,}.")
     try:
-        job = msgspec.json.decode(content, type=Job)
+        job = msgspec.json.decode(content, type=QueuedJob)
     except msgspec.ValidationError as error:
         raise UsageError(f"the evaluation is not as its schema says: {error}.") from None
     except msgspec.DecodeError as error:
@@ -51,16 +51,16 @@ def decode(content: bytes) -> Job:
     return job
 
 
-def of_paths(problem: Path, solution: Path, **options: object) -> Job:
+def of_paths(problem: Path, solution: Path, **options: object) -> QueuedJob:
     """The job that evaluates what lies on this machine."""
     files = [problem] if problem.is_file() else sorted(problem.rglob("*"))
     root = problem.parent if problem.is_file() else problem
     texts = {str(each.relative_to(root)): each.read_text() for each in files if each.is_file()}
     given = {"problem": texts, "solution": {solution.name: solution.read_text()}, **options}
-    return msgspec.convert(given, Job)
+    return msgspec.convert(given, QueuedJob)
 
 
-def unpack(job: Job, folder: Path) -> tuple[Path, Path]:
+def unpack(job: QueuedJob, folder: Path) -> tuple[Path, Path]:
     """Writes the files; where the problem and the solution lie."""
     problem, solution = folder / "problem", folder / "solution"
     for place, files in ((problem, job.problem), (solution, job.solution)):

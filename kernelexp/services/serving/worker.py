@@ -26,7 +26,7 @@ IDLE_S = (0.01, 0.25)
 """Between two looks at a queue that is empty: at first, and at last."""
 
 
-class Worker:
+class QueueWorker:
     """Of one process."""
 
     def __init__(self, folder: Path, tools: Toolchain) -> None:
@@ -66,7 +66,9 @@ class Worker:
 
     def _evaluated(self, content: bytes) -> bytes:
         job = jobs.decode(content)
-        wanted = cascade.Wanted(largest=job.largest, schedules=job.schedules, limit_s=job.limit_s)
+        wanted = cascade.Assignment(
+            largest=job.largest, schedules=job.schedules, limit_s=job.limit_s
+        )
         with tempfile.TemporaryDirectory(prefix="kernelexp-") as place:
             problem, solution = jobs.unpack(job, Path(place))
             assessed = cascade.assess(problem, solution, self._tools, self._folder, wanted)

@@ -14,7 +14,7 @@ SHOWN = 3
 """Pieces of feedback: what matters for the next attempt."""
 
 
-class Stage(msgspec.Struct, frozen=True, kw_only=True):
+class AssessmentStage(msgspec.Struct, frozen=True, kw_only=True):
     """One of them; the first that fails is the last that is tried."""
 
     name: StageName
@@ -64,7 +64,7 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True):
     status: Status
     reason: str
     sentence: str
-    stages: tuple[Stage, ...]
+    stages: tuple[AssessmentStage, ...]
     cases: tuple[CaseAnswer, ...] = ()
     feedback: tuple[Feedback, ...] = ()
     kernels: tuple[LaunchedKernel, ...] = ()

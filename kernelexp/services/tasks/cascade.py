@@ -20,13 +20,13 @@ from kernelexp.services.tasks import failing, formats, identity, jail, rules
 from kernelexp.services.tasks.assessment import (
     SHOWN,
     Assessment,
+    AssessmentStage,
     CaseAnswer,
     Feedback,
     LaunchedKernel,
-    Stage,
     StageName,
 )
-from kernelexp.services.tasks.failing import Failed
+from kernelexp.services.tasks.failing import TaskFailed
 from kernelexp.services.tasks.task import Task
 from kernelexp.services.tasks.workplace import Workplace
 from kernelexp.system import wholefile
@@ -41,7 +41,7 @@ KNOWN = "assessments"
 _ARCH = "sm_90a"
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     """How a solution is to be judged."""
 
     largest: int = LARGEST
@@ -64,7 +64,7 @@ class Known(Exception):
 
 
 def assess(
-    problem: Path, solution: Path, tools: Toolchain, root: Path, wanted: Wanted
+    problem: Path, solution: Path, tools: Toolchain, root: Path, wanted: Assignment
 ) -> Assessment:
     """Reads and judges; `root` has the cache. UsageError, ConfigurationError for a problem that
     can't be read, EnvironmentFault for a machine that can't build or confine."""
@@ -77,11 +77,11 @@ def assess(
 
 class _Run:
     def __init__(
-        self, task: Task, tools: Toolchain, root: Path, wanted: Wanted, place: Path
+        self, task: Task, tools: Toolchain, root: Path, wanted: Assignment, place: Path
     ) -> None:
         self._task, self._tools, self._root, self._wanted = task, tools, root, wanted
         self._work = Workplace(task, tools, root, place, wanted.device, wanted.limit_s)
-        self._stages: list[Stage] = []
+        self._stages: list[AssessmentStage] = []
         self._cases: tuple[CaseAnswer, ...] = ()
         self._errors: dict[str, Any] = {}
         self._kernels: tuple[LaunchedKernel, ...] = ()
@@ -94,14 +94,16 @@ class _Run:
             self._stage("known", self._known)
             self._stage("emulate", lambda: self._emulate(Schedule()))
             self._stage("schedules", self._schedules)
-        except Failed as failed:
+        except TaskFailed as failed:
             return self._keep(self._failed(failed))
         except Known as known:
             return msgspec.structs.replace(
                 known.assessment, sha256=self._sha256(), stages=tuple(self._stages)
             )
         sentence = "a machine without a GPU times nothing."
-        skipped = Stage(name="time", outcome="skipped", reason="no_gpu", sentence=sentence)
+        skipped = AssessmentStage(
+            name="time", outcome="skipped", reason="no_gpu", sentence=sentence
+        )
         self._stages.append(skipped)
         return self._keep(self._passed())
 
@@ -109,7 +111,7 @@ class _Run:
         begun = time.monotonic()
         try:
             step()
-        except Failed as failed:
+        except TaskFailed as failed:
             self._add(name, "failed", begun, failed.reason, failed.sentence)
             raise
         except Known as known:
@@ -122,7 +124,9 @@ class _Run:
         reason, sentence = words or ("", "")
         seconds = round(time.monotonic() - begun, 3)
         self._stages.append(
-            Stage(name=name, outcome=outcome, seconds=seconds, reason=reason, sentence=sentence)
+            AssessmentStage(
+                name=name, outcome=outcome, seconds=seconds, reason=reason, sentence=sentence
+            )
         )
 
     # Stages
@@ -132,11 +136,11 @@ class _Run:
         if faults:
             first = faults[0]
             where = f"{first.file}:{first.line}: " if first.line else ""
-            raise Failed(
+            raise TaskFailed(
                 Status.INVALID, first.name, f"{where}{first.sentence}", tuple(faults[:SHOWN])
             )
         if self._task.solution.refused:
-            raise Failed(Status.UNMEASURED, "not_executed", self._task.solution.refused)
+            raise TaskFailed(Status.UNMEASURED, "not_executed", self._task.solution.refused)
 
     def _build(self) -> None:
         """Inputs by the problem's process; then the solution is imported, which compiles it."""
@@ -151,7 +155,7 @@ class _Run:
         failing.raise_if_killed(work.solution("build", Schedule()))
         told = self._work.told()
         if told.get("error") == "build":
-            raise Failed(
+            raise TaskFailed(
                 Status.BUILD_FAILED,
                 "compile",
                 str(told["sentence"])[:2000],
@@ -179,12 +183,14 @@ class _Run:
             for each in executed.kernels
         )
         if executed.refused:
-            raise Failed(Status.UNMEASURED, "not_executed", executed.refused)
+            raise TaskFailed(Status.UNMEASURED, "not_executed", executed.refused)
         if executed.findings:
             first = executed.findings[0]
             where = f"{first.where}: " if first.where else ""
             status = Status.CRASHED if first.name in failing.FATAL else Status.INCORRECT
-            raise Failed(status, first.name, f"{where}{failing.plain(first.sentence)}", feedback)
+            raise TaskFailed(
+                status, first.name, f"{where}{failing.plain(first.sentence)}", feedback
+            )
         self._judge(executed)
 
     def _judge(self, executed: Executed) -> None:
@@ -194,7 +200,7 @@ class _Run:
             raise failing.raised(told)
         judged = self._work.problem("judge", self._work.answers)
         if "fault" in judged:
-            raise Failed(Status.INCORRECT, "check_failed", str(judged["fault"]))
+            raise TaskFailed(Status.INCORRECT, "check_failed", str(judged["fault"]))
         self._errors = judged["errors"] or {}
         pairs = list(zip(self._task.cases, judged["cases"], strict=True))
         self._cases = tuple(
@@ -219,7 +225,7 @@ class _Run:
 
     # Results
 
-    def _failed(self, failed: Failed) -> Assessment:
+    def _failed(self, failed: TaskFailed) -> Assessment:
         return self._assessment(failed.status, failed.reason, failed.sentence, failed.feedback)
 
     def _passed(self) -> Assessment:

@@ -16,7 +16,7 @@ OUR_CALL = re.compile(r" of callproc\.c:\d+")
 """Where an array was allocated for the solution: by ctypes, which says nothing to its author."""
 
 
-class Failed(Exception):
+class TaskFailed(Exception):
     """A stage that did not pass."""
 
     def __init__(
@@ -52,25 +52,25 @@ def compiler_lines(words: str) -> Iterator[Feedback]:
 def raise_if_killed(executed: Executed) -> None:
     """A process that a signal ended; one that ends with a code may have given its answers."""
     if -executed.returncode in (signal.SIGKILL, signal.SIGXCPU):
-        raise Failed(Status.TIMED_OUT, "limit", "the solution was ended at its limit of time.")
+        raise TaskFailed(Status.TIMED_OUT, "limit", "the solution was ended at its limit of time.")
     if executed.returncode < 0:
         name = signal.Signals(-executed.returncode).name
-        raise Failed(Status.CRASHED, "signal", f"the solution was ended by {name}.")
+        raise TaskFailed(Status.CRASHED, "signal", f"the solution was ended by {name}.")
 
 
-def wrong(name: str, reduced: bool, answer: dict[str, Any]) -> Failed:
+def wrong(name: str, reduced: bool, answer: dict[str, Any]) -> TaskFailed:
     later = "the first call is right, and a later one with other inputs is not: "
     where = f"{name}: " if not reduced else f"{name} (smaller than the problem's own sizes): "
     words = f"{where}{later if answer['only_later'] else ''}{answer['sentence']}"
     reason = "stale" if answer["only_later"] else "wrong_result"
-    return Failed(Status.INCORRECT, reason, words, (Feedback(name=reason, sentence=words),))
+    return TaskFailed(Status.INCORRECT, reason, words, (Feedback(name=reason, sentence=words),))
 
 
-def raised(told: dict[str, Any]) -> Failed:
+def raised(told: dict[str, Any]) -> TaskFailed:
     sentence = str(told.get("sentence", ""))[:2000]
     lines = told.get("lines") or []
     if not lines:
-        return Failed(Status.CRASHED, "raised", sentence)
+        return TaskFailed(Status.CRASHED, "raised", sentence)
     file, line = str(lines[-1][0]), int(lines[-1][1])
     spot = Feedback(name="raised", sentence=sentence, file=file, line=line)
-    return Failed(Status.CRASHED, "raised", f"{file}:{line}: {sentence}", (spot,))
+    return TaskFailed(Status.CRASHED, "raised", f"{file}:{line}: {sentence}", (spot,))

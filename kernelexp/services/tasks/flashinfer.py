@@ -9,7 +9,15 @@ from typing import Any
 
 from kernelexp.model.errors import ConfigurationError
 from kernelexp.services.tasks import compare, importing
-from kernelexp.services.tasks.task import Call, Case, Problem, Solution, Task, Values, shrink
+from kernelexp.services.tasks.task import (
+    Call,
+    Solution,
+    Task,
+    TaskCase,
+    TaskProblem,
+    Values,
+    shrink,
+)
 
 NAME = "flashinfer"
 FILE, DEFINITION, WORKLOADS = "reference.py", "definition.json", "workloads.jsonl"
@@ -58,7 +66,7 @@ def read(path: Path, solution: Path, largest: int) -> Task:
     )
 
 
-def _case(line: dict[str, Any], definition: dict[str, Any], largest: int) -> Case:
+def _case(line: dict[str, Any], definition: dict[str, Any], largest: int) -> TaskCase:
     """Of a Workload, or of a Trace that has one; sizes that the definition fixes stay."""
     workload = line.get("workload", line)
     kept = {n: a["value"] for n, a in definition["axes"].items() if a["type"] == "const"}
@@ -67,7 +75,7 @@ def _case(line: dict[str, Any], definition: dict[str, Any], largest: int) -> Cas
     held = any(told.get("type") == "safetensors" for told in workload["inputs"].values())
     smaller = {name: value if held else shrink(value, largest) for name, value in own.items()}
     reduced = {name: (own[name], smaller[name]) for name in own if own[name] != smaller[name]}
-    return Case(
+    return TaskCase(
         name=str(workload["uuid"]),
         parameters={"axes": {**kept, **smaller}, "inputs": workload["inputs"], "own": workload},
         reduced=reduced,
@@ -100,7 +108,7 @@ class _Opened:
     def preparation(self) -> Values:
         return {}
 
-    def arguments(self, case: Case, seed: int) -> Values:
+    def arguments(self, case: TaskCase, seed: int) -> Values:
         import torch
 
         torch.manual_seed(seed)
@@ -120,7 +128,7 @@ class _Opened:
             )
         return _random([axes[axis] for axis in told["shape"]], told["dtype"])
 
-    def expected(self, case: Case, arguments: Values) -> Any:
+    def expected(self, case: TaskCase, arguments: Values) -> Any:
         import torch
 
         with torch.no_grad():
@@ -134,7 +142,7 @@ class _Opened:
         values = answer if isinstance(answer, tuple | list) else (answer,)
         return dict(zip(names, values, strict=False))
 
-    def compare(self, case: Case, arguments: Values, expected: Any, actual: Any) -> str:
+    def compare(self, case: TaskCase, arguments: Values, expected: Any, actual: Any) -> str:
         given = self._outputs(actual)
         return compare.disagreement(expected, given, TOLERANCE, TOLERANCE, self.errors)
 
@@ -150,7 +158,7 @@ def _random(shape: list[int], dtype: str) -> Any:
     return torch.randn(shape).to(kind)
 
 
-def open_problem(task: Task, folder: Path) -> Problem:
+def open_problem(task: Task, folder: Path) -> TaskProblem:
     run = importing.module(folder / FILE, ("run",)).run
     return _Opened(run, task.options["definition"], Path(task.options["root"]))
 

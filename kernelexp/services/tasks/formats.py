@@ -6,17 +6,17 @@ from pathlib import Path
 
 from kernelexp.model.errors import UsageError
 from kernelexp.services.tasks import flashinfer, gpumode, kernelbench, leetgpu
-from kernelexp.services.tasks.task import Format
+from kernelexp.services.tasks.task import TaskFormat
 
-FORMATS: tuple[Format, ...] = (gpumode, leetgpu, kernelbench, flashinfer)
+FORMATS: tuple[TaskFormat, ...] = (gpumode, leetgpu, kernelbench, flashinfer)
 """In the order that they are asked whether a path is theirs."""
 
 
-def named(name: str) -> Format:
+def named(name: str) -> TaskFormat:
     return next(each for each in FORMATS if each.NAME == name)
 
 
-def recognise(path: Path) -> Format:
+def recognise(path: Path) -> TaskFormat:
     """UsageError where it is a problem of none of them."""
     if not path.exists():
         raise UsageError(f"there is no problem at {path}.")

@@ -9,8 +9,15 @@ from typing import Any
 
 from kernelexp.model.errors import ConfigurationError
 from kernelexp.services.tasks import compare, importing
-from kernelexp.services.tasks.task import Call, Problem, Solution, Task, Values, shrink_all
-from kernelexp.services.tasks.task import Case as Case
+from kernelexp.services.tasks.task import (
+    Call,
+    Solution,
+    Task,
+    TaskCase,
+    TaskProblem,
+    Values,
+    shrink_all,
+)
 
 NAME = "gpumode"
 FILE, REFERENCE, SUBMISSION, ENTRY = "task.yml", "reference.py", "submission.py", "custom_kernel"
@@ -31,7 +38,7 @@ def read(path: Path, solution: Path, largest: int) -> Task:
     tests = [test for test in told.get("tests") or [] if isinstance(test, dict)]
     if not tests:
         raise ConfigurationError(f"{folder / FILE} has no tests: a list of sizes is needed.")
-    cases: dict[str, Case] = {}
+    cases: dict[str, TaskCase] = {}
     for test in tests:
         case = shrink_all({k: v for k, v in test.items() if k != _SEED}, largest)
         if case.name not in cases or cases[case.name].reduced:
@@ -84,17 +91,17 @@ class _Opened:
     def preparation(self) -> Values:
         return {}
 
-    def arguments(self, case: Case, seed: int) -> Values:
+    def arguments(self, case: TaskCase, seed: int) -> Values:
         generate = self._module.generate_input
         known = inspect.signature(generate).parameters
         given = {**case.parameters, **({_SEED: seed} if _SEED in known else {})}
         return {_DATA: generate(**given)}
 
-    def expected(self, case: Case, arguments: Values) -> Any:
+    def expected(self, case: TaskCase, arguments: Values) -> Any:
         """Their check computes it from the inputs."""
         return None
 
-    def compare(self, case: Case, arguments: Values, expected: Any, actual: Any) -> str:
+    def compare(self, case: TaskCase, arguments: Values, expected: Any, actual: Any) -> str:
         told = self._module.check_implementation(arguments[_DATA], actual)
         if isinstance(told, tuple):
             good, *words = told
@@ -104,7 +111,7 @@ class _Opened:
         return str(told or "")
 
 
-def open_problem(task: Task, folder: Path) -> Problem:
+def open_problem(task: Task, folder: Path) -> TaskProblem:
     needed = ("generate_input", "check_implementation")
     return _Opened(importing.module(folder / REFERENCE, needed))
 

@@ -10,7 +10,15 @@ from typing import Any
 
 from kernelexp.model.errors import ConfigurationError
 from kernelexp.services.tasks import compare, importing
-from kernelexp.services.tasks.task import Call, Case, Problem, Solution, Task, Values, shrink
+from kernelexp.services.tasks.task import (
+    Call,
+    Solution,
+    Task,
+    TaskCase,
+    TaskProblem,
+    Values,
+    shrink,
+)
 
 NAME = "kernelbench"
 FILE, SOLUTION, ENTRY = "problem.py", "solution.py", "ModelNew"
@@ -30,7 +38,7 @@ def recognises(path: Path) -> bool:
 def read(path: Path, solution: Path, largest: int) -> Task:
     text = path.read_text()
     smaller, reduced = _reduce(path, text, largest)
-    case = Case(name="reduced" if reduced else "its own sizes", reduced=reduced)
+    case = TaskCase(name="reduced" if reduced else "its own sizes", reduced=reduced)
     return Task(
         format=NAME,
         name=path.stem,
@@ -123,24 +131,24 @@ class _Opened:
         make = getattr(self._module, "get_init_inputs", None)
         return list(make()) if make else []
 
-    def arguments(self, case: Case, seed: int) -> Values:
+    def arguments(self, case: TaskCase, seed: int) -> Values:
         import torch
 
         torch.manual_seed(seed)
         return {str(index): value for index, value in enumerate(self._module.get_inputs())}
 
-    def expected(self, case: Case, arguments: Values) -> Any:
+    def expected(self, case: TaskCase, arguments: Values) -> Any:
         import torch
 
         with torch.no_grad():
             return self._model(*arguments.values())
 
-    def compare(self, case: Case, arguments: Values, expected: Any, actual: Any) -> str:
+    def compare(self, case: TaskCase, arguments: Values, expected: Any, actual: Any) -> str:
         tolerance = TOLERANCE.get(str(getattr(expected, "dtype", ""))[6:], OF_OTHERS)
         return compare.disagreement(expected, actual, tolerance, tolerance, self.errors)
 
 
-def open_problem(task: Task, folder: Path) -> Problem:
+def open_problem(task: Task, folder: Path) -> TaskProblem:
     return _Opened(importing.module(folder / FILE, ("Model", "get_inputs")))
 
 

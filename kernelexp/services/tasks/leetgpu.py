@@ -11,7 +11,7 @@ from typing import Any
 
 from kernelexp.model.errors import ConfigurationError
 from kernelexp.services.tasks import compare, importing, solving
-from kernelexp.services.tasks.task import Call, Case, Problem, Solution, Task, Values
+from kernelexp.services.tasks.task import Call, Solution, Task, TaskCase, TaskProblem, Values
 
 NAME = "leetgpu"
 FILE, ENTRY = "challenge.py", "solve"
@@ -33,7 +33,7 @@ def read(path: Path, solution: Path, largest: int) -> Task:
     file = path / FILE if path.is_dir() else path
     if solution.suffix not in (".cu", ".py"):
         raise ConfigurationError(f"{solution} should be a .cu or a .py file with solve().")
-    cases = tuple(Case(name=kind, parameters={"kind": kind}) for kind in _KINDS)
+    cases = tuple(TaskCase(name=kind, parameters={"kind": kind}) for kind in _KINDS)
     return Task(
         format=NAME,
         name=file.resolve().parent.name,
@@ -124,7 +124,7 @@ class _Opened:
     def preparation(self) -> Values:
         return {"signature": [solving.spell(n, *told) for n, told in self._signature.items()]}
 
-    def arguments(self, case: Case, seed: int) -> Values:
+    def arguments(self, case: TaskCase, seed: int) -> Values:
         import torch
 
         torch.manual_seed(seed)
@@ -134,7 +134,7 @@ class _Opened:
         small = [test for test in made if not self._elements or _largest(test) <= self._elements]
         return {"tests": small or made[:1]}
 
-    def expected(self, case: Case, arguments: Values) -> Any:
+    def expected(self, case: TaskCase, arguments: Values) -> Any:
         for test in arguments["tests"]:
             self._challenge.reference_impl(**test)
         return [self._outputs(test) for test in arguments["tests"]]
@@ -142,7 +142,7 @@ class _Opened:
     def _outputs(self, test: Values) -> Values:
         return {n: test[n] for n, told in self._signature.items() if told[1] in ("out", "inout")}
 
-    def compare(self, case: Case, arguments: Values, expected: Any, actual: Any) -> str:
+    def compare(self, case: TaskCase, arguments: Values, expected: Any, actual: Any) -> str:
         rtol, atol = float(self._challenge.rtol), float(self._challenge.atol)
         given = [self._outputs(test) for test in actual]
         return compare.disagreement(expected, given, rtol, atol, self.errors)
@@ -152,7 +152,7 @@ def _largest(test: Values) -> int:
     return max([0, *(int(value.numel()) for value in test.values() if hasattr(value, "numel"))])
 
 
-def open_problem(task: Task, folder: Path) -> Problem:
+def open_problem(task: Task, folder: Path) -> TaskProblem:
     _provide_base()
     challenge = importing.module(folder / FILE, ("Challenge",)).Challenge()
     return _Opened(challenge, int(task.options["elements"]))

@@ -13,7 +13,7 @@ Values = dict[str, Any]
 Language = Literal["python", "cuda"]
 
 
-class Case(msgspec.Struct, frozen=True, kw_only=True):
+class TaskCase(msgspec.Struct, frozen=True, kw_only=True):
     """One set of sizes that a problem names."""
 
     name: str
@@ -45,7 +45,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     files: dict[str, str]
     """Of the problem."""
-    cases: tuple[Case, ...]
+    cases: tuple[TaskCase, ...]
     solution: Solution
     options: dict[str, Any] = {}
     """Of the format's own."""
@@ -53,16 +53,16 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """Of what the problem has, in sentences."""
 
 
-class Problem(Protocol):
+class TaskProblem(Protocol):
     """A problem that was opened, in the process that keeps its reference."""
 
-    def arguments(self, case: Case, seed: int) -> Values:
+    def arguments(self, case: TaskCase, seed: int) -> Values:
         """Inputs that depend on the seed."""
 
-    def expected(self, case: Case, arguments: Values) -> Any:
+    def expected(self, case: TaskCase, arguments: Values) -> Any:
         """What the reference makes of them; they may be changed."""
 
-    def compare(self, case: Case, arguments: Values, expected: Any, actual: Any) -> str:
+    def compare(self, case: TaskCase, arguments: Values, expected: Any, actual: Any) -> str:
         """What is wrong with a solution's answer, in a sentence; empty: nothing."""
 
     def preparation(self) -> Values:
@@ -73,7 +73,7 @@ Call = Callable[[Values], Any]
 """A solution that was opened, in its own process."""
 
 
-class Format(Protocol):
+class TaskFormat(Protocol):
     """What a module of this package defines for its format."""
 
     NAME: str
@@ -85,7 +85,7 @@ class Format(Protocol):
         """Reads both, executing neither. No size is to be larger than `largest` (0: as they are)
         where a problem's own sizes would take the emulator too long."""
 
-    def open_problem(self, task: Task, folder: Path) -> Problem:
+    def open_problem(self, task: Task, folder: Path) -> TaskProblem:
         """In the problem's process; its files lie in the folder."""
 
     def open_solution(self, task: Task, folder: Path, prepared: Values) -> Call:
@@ -99,7 +99,7 @@ def shrink(value: int, largest: int) -> int:
     return largest - 1 if value % 2 else largest
 
 
-def shrink_all(values: dict[str, Any], largest: int, keep: Sequence[str] = ()) -> Case:
+def shrink_all(values: dict[str, Any], largest: int, keep: Sequence[str] = ()) -> TaskCase:
     """A case of these parameters, whose name spells them."""
     smaller = {
         name: shrink(value, largest)
@@ -110,7 +110,7 @@ def shrink_all(values: dict[str, Any], largest: int, keep: Sequence[str] = ()) -
         name: (values[name], value) for name, value in smaller.items() if value != values[name]
     }
     parameters = {**values, **smaller}
-    return Case(name=spell(parameters), parameters=parameters, reduced=reduced)
+    return TaskCase(name=spell(parameters), parameters=parameters, reduced=reduced)
 
 
 def spell(parameters: dict[str, Any]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from warpsim.launch import Card, Launch
+from warpsim.launch import Launch, Residency
 from warpsim.machine.core.arrays import Array
 from warpsim.machine.core.findings import BadLanes, Fatal, Findings
 from warpsim.machine.core.image import Image
@@ -54,7 +54,7 @@ class Execution:
         schedule: Schedule,
         before: GlobalLayout | None = None,
         world: GlobalLayout | None = None,
-        card: Card | None = None,
+        card: Residency | None = None,
         patterns: Patterns | None = None,
     ) -> None:
         """before: the global memory that an earlier launch of the same job left; world: memory that
