@@ -1,9 +1,9 @@
 """Simulates races among 24 variants, for docs/verdicts.md: no GPU, a minute.
 
 Each process gives every arm a log ratio: its true effect, and an offset of its own. A model of what
-a process costs (COST) turns processes into seconds. The race is kernelexp.judge.racing; it is
-compared with timing every arm in every process, and with two methods of fixed budget that are given
-the time that the race took on average.
+a process costs (COST) turns processes into seconds. kernelexp.judge.statistics.racing is compared
+with timing every arm in every process, and with two methods of fixed budget that are given the time
+that the race took on average.
 """
 
 import math
@@ -14,8 +14,8 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp.judge import racing
-from kernelexp.judge.stats import share_of_look
+from kernelexp.judge.statistics import racing
+from kernelexp.judge.statistics.stats import share_of_look
 from kernelexp.model.measurement import Measurement
 
 TRIALS = 1000

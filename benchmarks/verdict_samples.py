@@ -16,7 +16,7 @@ import msgspec
 
 from kernelexp.evidence.measure.job import ArmJob, Job
 from kernelexp.evidence.measure.measure import measure
-from kernelexp.judge.stats import estimate
+from kernelexp.judge.statistics.stats import estimate
 from kernelexp.model.measurement import Options, TimedArm
 from kernelexp.project.problem.loader import load_file
 from kernelexp.system import device, toolchain

@@ -7,7 +7,7 @@ the interval holds the true effect.
 
 import numpy as np
 
-from kernelexp.judge.stats import share_of_look, t_quantile
+from kernelexp.judge.statistics.stats import share_of_look, t_quantile
 
 TRIALS = 20_000
 RESAMPLES = 500

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp.judge import rates
-from kernelexp.judge.stats import log_ratios, median_error
+from kernelexp.judge.statistics import rates
+from kernelexp.judge.statistics.stats import log_ratios, median_error
 from kernelexp.model.measurement import Measurement
 
 DRAWS = 300

@@ -9,7 +9,7 @@ from support import ROOT
 
 from kernelexp.evidence.profile import pages
 from kernelexp.facts import chips
-from kernelexp.judge.case import Case
+from kernelexp.judge.limits.case import Case
 from kernelexp.logs.record import complete
 from kernelexp.model.arm import AccessWidths, Arm, BuildEvidence, EmulatedEvidence, ProfiledEvidence
 from kernelexp.model.record import Record

@@ -129,8 +129,8 @@ def _variant(
 ) -> None:
     """What could be gained, ranked."""
     from kernelexp.dossier import examine
-    from kernelexp.judge import bounds
-    from kernelexp.judge import opportunities as rules
+    from kernelexp.judge.limits import bounds
+    from kernelexp.judge.limits import opportunities as rules
     from kernelexp.report.variants import opportunities as report
 
     (variant,) = parse_variants(loaded, [name], sets)

@@ -16,7 +16,7 @@ from kernelexp.dossier.standing import Tree
 from kernelexp.evidence.emulate import emulated
 from kernelexp.facts import chips
 from kernelexp.facts.arch import ARCHITECTURES
-from kernelexp.judge.case import Case
+from kernelexp.judge.limits.case import Case
 from kernelexp.logs import profiles
 from kernelexp.model.arm import Arm
 from kernelexp.model.record import Profile, Record

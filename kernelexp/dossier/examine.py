@@ -13,7 +13,7 @@ from kernelexp.dossier.speaking import Recorded
 from kernelexp.dossier.standing import Standing
 from kernelexp.evidence.measure.measured import SIZE
 from kernelexp.judge import verdict
-from kernelexp.judge.case import Case
+from kernelexp.judge.limits.case import Case
 from kernelexp.model.errors import BuildError, KernelFault
 from kernelexp.model.record import Record
 from kernelexp.model.variant import Variant

@@ -12,9 +12,10 @@ from kernelexp.evidence import build
 from kernelexp.evidence.build import Built, Plan
 from kernelexp.evidence.emulate import emulated
 from kernelexp.evidence.emulate.emulation_worker import Emulated, EmulationJob
-from kernelexp.evidence.measure import measured, programs
+from kernelexp.evidence.measure import measured
 from kernelexp.evidence.measure.measured import MeasurementQuestion
-from kernelexp.evidence.measure.programs import ProgramQuestion
+from kernelexp.evidence.measure.programs import measured_programs
+from kernelexp.evidence.measure.programs.measured_programs import ProgramQuestion
 from kernelexp.logs import surroundings
 from kernelexp.model.errors import EnvironmentFault
 from kernelexp.model.measurement import Device, Gpus, Measurement
@@ -91,10 +92,10 @@ class Local:
     ) -> Measurement:
         if not question.job.program.gpu:
             cpu = surroundings.cpu(question.arch)
-            return programs.answer_on(cpu, question, journal, on_progress)
+            return measured_programs.answer_on(cpu, question, journal, on_progress)
         gpus, fitting = self._fitting(question.arch)
         with self._one_of(fitting or gpus) as gpu:
-            return programs.answer_on(gpu, question, journal, on_progress)
+            return measured_programs.answer_on(gpu, question, journal, on_progress)
 
     def _fitting(self, arch: str) -> tuple[Sequence[Device], Sequence[Device]]:
         """The GPUs, and those of an architecture."""

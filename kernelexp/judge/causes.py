@@ -17,9 +17,10 @@ from kernelexp.facts import counters, derived, metrics
 from kernelexp.facts.arch import ARCHITECTURES
 from kernelexp.facts.differences import Difference, between, comparable
 from kernelexp.facts.metrics import Kind
-from kernelexp.judge import floors, ranking
-from kernelexp.judge.case import Case
-from kernelexp.judge.opportunity import excess_of_wavefronts
+from kernelexp.judge import ranking
+from kernelexp.judge.limits import floors
+from kernelexp.judge.limits.case import Case
+from kernelexp.judge.limits.opportunity import excess_of_wavefronts
 from kernelexp.model.arm import Arm
 
 Way: TypeAlias = Literal["with the time", "against it", ""]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kernelexp.judge import plausible, verdict
-from kernelexp.judge.stats import estimate
+from kernelexp.judge.statistics.stats import estimate
 from kernelexp.model.measurement import Effect
 from kernelexp.model.record import Candidate, Record, measurement_of
 

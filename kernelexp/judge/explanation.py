@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from kernelexp.facts import counters, metrics
-from kernelexp.judge import bounds
-from kernelexp.judge.bounds import Use
-from kernelexp.judge.case import Case
 from kernelexp.judge.causes import READY, Told, differing
 from kernelexp.judge.expectations import command
+from kernelexp.judge.limits import bounds
+from kernelexp.judge.limits.bounds import Use
+from kernelexp.judge.limits.case import Case
 from kernelexp.model.arm import Arm
 
 # Beginnings of the names of figures, after ptx__ where they were counted on PTX, what they say

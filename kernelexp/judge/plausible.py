@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from kernelexp.facts import chips
-from kernelexp.judge.stats import estimate
+from kernelexp.judge.statistics.stats import estimate
 from kernelexp.judge.verdict import spell_change, spell_interval
 from kernelexp.model.arm import Arm, Status, Verdict
 from kernelexp.model.record import Candidate, Record

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence, Set
 
 from kernelexp.facts.arch import Arch
 from kernelexp.judge.outputs import describe
-from kernelexp.judge.stats import dropped_pairs, ratios
+from kernelexp.judge.statistics.stats import dropped_pairs, ratios
 from kernelexp.model import errors
 from kernelexp.model.arm import BuildEvidence, EmulatedEvidence, EmulatedFinding, Status, Verdict
 from kernelexp.model.measurement import Effect, Measurement

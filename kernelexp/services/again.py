@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from kernelexp.judge import consistency, plausible, verdict
-from kernelexp.judge.stats import estimate
+from kernelexp.judge.statistics.stats import estimate
 from kernelexp.logs import records
 from kernelexp.model.arm import Verdict
 from kernelexp.model.errors import UsageError

@@ -14,8 +14,8 @@ from kernelexp.evidence import build
 from kernelexp.evidence.measure.job import ArmJob, Job
 from kernelexp.evidence.measure.measure import measure
 from kernelexp.evidence.measure.measured import as_steps
-from kernelexp.judge import rates
-from kernelexp.judge.rates import Rates
+from kernelexp.judge.statistics import rates
+from kernelexp.judge.statistics.rates import Rates
 from kernelexp.model.errors import EnvironmentFault, UsageError
 from kernelexp.model.measurement import Measurement, Options, Role, TimedArm
 from kernelexp.model.progress import OnProgress

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from kernelexp.evidence.measure import measure
 from kernelexp.evidence.measure.job import ArmJob, Turn, WorkerJob
-from kernelexp.judge import rates
+from kernelexp.judge.statistics import rates
 from kernelexp.model.measurement import Options, TimedArm
 from kernelexp.services import calibration
 from kernelexp.system import device

@@ -18,7 +18,8 @@ from support import TOKEN, Kx, alive, wait_until
 from kernelexp.evidence.executor import Local
 from kernelexp.evidence.measure.job import ArmJob, Job
 from kernelexp.evidence.measure.measured import MeasurementQuestion
-from kernelexp.judge import consistency, heats
+from kernelexp.judge import consistency
+from kernelexp.judge.statistics import heats
 from kernelexp.logs import records
 from kernelexp.model import errors
 from kernelexp.model.errors import UsageError

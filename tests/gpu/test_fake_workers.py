@@ -17,7 +17,7 @@ from test_without_gpu import H200
 
 from kernelexp.evidence.measure import journals, measure, worker
 from kernelexp.evidence.measure.job import ArmJob, Failed, Finished, Job, Refused, WorkerJob
-from kernelexp.judge import racing
+from kernelexp.judge.statistics import racing
 from kernelexp.judge.verdict import measured
 from kernelexp.model.errors import ConfigurationError, EnvironmentFault
 from kernelexp.model.measurement import Look, Measurement, Options, TimedArm

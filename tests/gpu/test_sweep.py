@@ -12,7 +12,7 @@ from gpu_kernels import needs_gpu
 from support import ROOT, Kx
 
 from kernelexp.evidence.measure import measure
-from kernelexp.judge import racing
+from kernelexp.judge.statistics import racing
 from kernelexp.model import errors
 from kernelexp.model.measurement import Options
 from kernelexp.services import calibration

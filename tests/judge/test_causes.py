@@ -21,8 +21,8 @@ from support import ROOT
 
 from kernelexp.facts import chips
 from kernelexp.judge import causes
-from kernelexp.judge.case import Case
 from kernelexp.judge.causes import Cause, CausedDifference
+from kernelexp.judge.limits.case import Case
 from kernelexp.model.arm import EmulatedEvidence
 from kernelexp.model.record import Profile
 

@@ -6,8 +6,8 @@ from measurements import ARMS, SAMPLES, STATE, measurement, recorded, worker
 from support import ROOT
 
 from kernelexp.facts.arch import find
-from kernelexp.judge import rates
-from kernelexp.judge.stats import ratios
+from kernelexp.judge.statistics import rates
+from kernelexp.judge.statistics.stats import ratios
 from kernelexp.judge.verdict import does_not_fit, emulated, enough, measured
 from kernelexp.logs import records
 from kernelexp.model.arm import BuildEvidence, EmulatedEvidence, EmulatedFinding, OtherEntry, Status

@@ -12,7 +12,7 @@ from repositories import commit, repository
 from schemas import validate
 from support import ROOT, Kx
 
-from kernelexp.judge import rates
+from kernelexp.judge.statistics import rates
 from kernelexp.model import errors
 from kernelexp.model.measurement import Measurement
 from kernelexp.report import outputs

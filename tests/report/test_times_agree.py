@@ -6,7 +6,7 @@ from measurements import measurement, worker
 from support import ROOT
 
 from kernelexp.facts import metrics
-from kernelexp.judge.stats import estimate
+from kernelexp.judge.statistics.stats import estimate
 from kernelexp.logs import records
 from kernelexp.model.measurement import Measurement, TimedArm
 from kernelexp.model.record import Record

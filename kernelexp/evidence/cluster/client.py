@@ -29,7 +29,7 @@ from kernelexp.evidence.cluster.messages import (
 from kernelexp.evidence.emulate.emulation_worker import Emulated, EmulationJob
 from kernelexp.evidence.measure import journals
 from kernelexp.evidence.measure.measured import MeasurementQuestion
-from kernelexp.evidence.measure.programs import ProgramQuestion
+from kernelexp.evidence.measure.programs.measured_programs import ProgramQuestion
 from kernelexp.model.errors import USAGE, ConfigurationError, EnvironmentFault, UsageError
 from kernelexp.model.measurement import Device, Gpus, Measurement
 from kernelexp.model.progress import OnProgress, Step

@@ -9,7 +9,7 @@ import msgspec
 
 from kernelexp.evidence.measure import measured
 from kernelexp.evidence.measure.measured import Answerer, MeasurementTaken, Measuring
-from kernelexp.judge import heats
+from kernelexp.judge.statistics import heats
 from kernelexp.model.arm import Arm
 from kernelexp.model.limits import Limits
 from kernelexp.model.measurement import Measurement

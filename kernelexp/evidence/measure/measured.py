@@ -12,8 +12,8 @@ import msgspec
 from kernelexp.evidence import jobs
 from kernelexp.evidence.measure.job import ArmJob, Job
 from kernelexp.evidence.measure.measure import Progress, measure
-from kernelexp.judge import racing
-from kernelexp.judge.stats import ratios
+from kernelexp.judge.statistics import racing
+from kernelexp.judge.statistics.stats import ratios
 from kernelexp.judge.verdict import spell_interval
 from kernelexp.model.arm import Arm
 from kernelexp.model.limits import Limits

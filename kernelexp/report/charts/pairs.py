@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Iterator
 
-from kernelexp.judge import stats
+from kernelexp.judge.statistics import stats
 from kernelexp.model.axes import spell_point
 from kernelexp.model.measurement import Effect, Measurement
 from kernelexp.model.record import Record, final_reference, measurement_of, own_axes

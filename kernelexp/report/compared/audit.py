@@ -9,8 +9,8 @@ import msgspec
 
 from kernelexp.dossier.dossiers import Dossier
 from kernelexp.facts import metrics
-from kernelexp.judge import efficiency
 from kernelexp.judge.expectations import command
+from kernelexp.judge.limits import efficiency
 from kernelexp.judge.ranking import Group
 from kernelexp.model.arm import MeasuredEvidence, PublishedResult, Resources
 from kernelexp.model.axes import AxisValue, spell_point

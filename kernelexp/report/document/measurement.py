@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from kernelexp.facts import metrics
-from kernelexp.judge import heats
+from kernelexp.judge.statistics import heats
 from kernelexp.model.measurement import Estimate, Measurement, PrintedSamples
 from kernelexp.model.record import Record, final_reference, measured_evidence
 from kernelexp.report.document import figures

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from kernelexp.facts import metrics
-from kernelexp.judge import plateau as plateaus
-from kernelexp.judge.plateau import AxisEffect, AxisFinding, Plateau
+from kernelexp.judge.statistics import plateau as plateaus
+from kernelexp.judge.statistics.plateau import AxisEffect, AxisFinding, Plateau
 from kernelexp.model.arm import Arm, Verdict
 from kernelexp.model.axes import spell, spell_point
 from kernelexp.model.record import Record

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from kernelexp.facts import metrics
-from kernelexp.judge import racing
-from kernelexp.judge.plateau import AxisFinding, Plateau
+from kernelexp.judge.statistics import racing
+from kernelexp.judge.statistics.plateau import AxisFinding, Plateau
 from kernelexp.model.arm import Verdict
 from kernelexp.model.record import Record
 from kernelexp.services.run import sweep

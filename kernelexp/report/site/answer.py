@@ -9,9 +9,9 @@ import msgspec
 
 from kernelexp.dossier.standing import Standing, Standings
 from kernelexp.facts import chips
-from kernelexp.judge import bounds
-from kernelexp.judge.bounds import Use
-from kernelexp.judge.case import Case
+from kernelexp.judge.limits import bounds
+from kernelexp.judge.limits.bounds import Use
+from kernelexp.judge.limits.case import Case
 from kernelexp.model.arm import Arm
 from kernelexp.model.axes import spell_point
 from kernelexp.model.record import Profile, Record

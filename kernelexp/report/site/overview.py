@@ -10,8 +10,8 @@ import msgspec
 
 from kernelexp.dossier.standing import Standing, Standings
 from kernelexp.facts import chips
-from kernelexp.judge import bounds
-from kernelexp.judge.case import Case
+from kernelexp.judge.limits import bounds
+from kernelexp.judge.limits.case import Case
 from kernelexp.judge.verdict import WRONG
 from kernelexp.model.arm import Arm, Status
 from kernelexp.model.axes import spell_point

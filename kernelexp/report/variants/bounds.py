@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from kernelexp.judge import bounds as judging
-from kernelexp.judge.bounds import Use
+from kernelexp.judge.limits import bounds as judging
+from kernelexp.judge.limits.bounds import Use
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, Cell, Span, paragraph, table
 

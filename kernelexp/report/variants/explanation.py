@@ -11,11 +11,12 @@ from kernelexp.dossier import comparability
 from kernelexp.dossier.dossiers import Dossier
 from kernelexp.dossier.standing import Standing
 from kernelexp.facts import metrics, widths
-from kernelexp.judge import bottleneck, samebuild
-from kernelexp.judge.bounds import Use, nearest, uses, uses_of_both
+from kernelexp.judge import samebuild
 from kernelexp.judge.causes import Cause, CausedDifference, Told, differing
 from kernelexp.judge.expectations import Judged, judge
 from kernelexp.judge.explanation import Question, lost, moved, questions, slowdown
+from kernelexp.judge.limits import bottleneck
+from kernelexp.judge.limits.bounds import Use, nearest, uses, uses_of_both
 from kernelexp.model.arm import Verdict
 from kernelexp.model.axes import AxisValue, spell_point
 from kernelexp.model.experiment import Experiment

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from kernelexp.facts.modelled_errors import ERRORS, ModelledErrors
-from kernelexp.judge import modelled as judge
-from kernelexp.judge.modelled import ModelledChange
+from kernelexp.judge.statistics import modelled as judge
+from kernelexp.judge.statistics.modelled import ModelledChange
 from kernelexp.model.modelled import ModelledTime
 from kernelexp.report.document import code_places
 from kernelexp.report.document.document import Block, Cell, Heading, paragraph, table

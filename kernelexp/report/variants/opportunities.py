@@ -8,9 +8,10 @@ import msgspec
 
 from kernelexp.dossier.dossiers import Dossier
 from kernelexp.facts import widths
-from kernelexp.judge import bottleneck, samebuild
-from kernelexp.judge.bounds import Use
-from kernelexp.judge.opportunity import Opportunity, Suppressed
+from kernelexp.judge import samebuild
+from kernelexp.judge.limits import bottleneck
+from kernelexp.judge.limits.bounds import Use
+from kernelexp.judge.limits.opportunity import Opportunity, Suppressed
 from kernelexp.model.arm import AccessWidths
 from kernelexp.model.text import one_line
 from kernelexp.report.document import figures

@@ -12,8 +12,8 @@ from kernelexp.dossier import atrevision
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
 from kernelexp.evidence.measure.measured import SIZE, Measuring
-from kernelexp.judge import drift
-from kernelexp.judge.drift import Drift, Timing
+from kernelexp.judge.statistics import drift
+from kernelexp.judge.statistics.drift import Drift, Timing
 from kernelexp.logs import records
 from kernelexp.model.arm import Arm, Status
 from kernelexp.model.errors import KernelexpError

@@ -12,7 +12,7 @@ from kernelexp import __version__
 from kernelexp.evidence import build
 from kernelexp.facts import arch
 from kernelexp.judge import plausible, reproduction, verdict
-from kernelexp.judge.stats import estimate
+from kernelexp.judge.statistics.stats import estimate
 from kernelexp.logs import record, records, sources
 from kernelexp.model.arm import Arm, EmulatedEvidence, Verdict
 from kernelexp.model.axes import Point

@@ -14,10 +14,11 @@ from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
 from kernelexp.facts import metrics
 from kernelexp.facts.metrics import summarize
-from kernelexp.judge import plateau as plateaus
-from kernelexp.judge import racing, verdict
-from kernelexp.judge.front import Cost, front
-from kernelexp.judge.stats import LEVEL, share_of_look
+from kernelexp.judge import verdict
+from kernelexp.judge.statistics import plateau as plateaus
+from kernelexp.judge.statistics import racing
+from kernelexp.judge.statistics.front import Cost, front
+from kernelexp.judge.statistics.stats import LEVEL, share_of_look
 from kernelexp.logs import records
 from kernelexp.model import errors
 from kernelexp.model.arm import Arm, Status, Verdict

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp.evidence.measure import heats, programs
+from kernelexp.evidence.measure import heats
 from kernelexp.evidence.measure.measured import MeasurementTaken, Measuring
+from kernelexp.evidence.measure.programs import measured_programs
 from kernelexp.model.arm import Arm
 from kernelexp.model.measurement import Measurement
 from kernelexp.model.variant import arm_names
@@ -69,7 +70,7 @@ def take(
     measuring = measuring.at(size)
     if program:
         measuring = msgspec.structs.replace(measuring, size="")
-        run = programs.take(
+        run = measured_programs.take(
             root, usable, measuring, limits, executor.run_programs, on_progress=session.on_progress
         )
         return as_timed(run, measuring)

@@ -18,9 +18,9 @@ from kernelexp.evidence.measure import heats
 from kernelexp.evidence.measure.measured import MeasurementTaken, Measuring
 from kernelexp.facts import metrics
 from kernelexp.facts.metrics import Metric
-from kernelexp.judge import heats as dealing
 from kernelexp.judge import verdict
-from kernelexp.judge.stats import ratios
+from kernelexp.judge.statistics import heats as dealing
+from kernelexp.judge.statistics.stats import ratios
 from kernelexp.model.arm import Arm
 from kernelexp.model.axes import Point, spell, spell_point
 from kernelexp.model.errors import (

@@ -1,0 +1,348 @@
+"""A measurement of programs: rounds of runs, each a new process, until it decides or time is up.
+
+In a round each arm is run twice, in a random order and in its reverse, so that what drifts cancels
+in the ratio of any two arms. A round stands for a worker process of a kernel's measurement.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from kernelexp.evidence.measure import journals
+from kernelexp.evidence.measure.measure import OnLook, OnProgress, Progress
+from kernelexp.evidence.measure.programs import printed
+from kernelexp.evidence.measure.stopping import (
+    is_budget_spent,
+    is_hopeless,
+    is_look_due,
+    looks_max,
+    next_share,
+)
+from kernelexp.model.errors import ConfigurationError, EnvironmentFault
+from kernelexp.model.experiment import TIME_UNITS, Program
+from kernelexp.model.measurement import (
+    AlsoPrinted,
+    Block,
+    Device,
+    DeviceState,
+    Failure,
+    Fault,
+    Measurement,
+    Options,
+    PrintedSamples,
+    Row,
+    TimedArm,
+    Worker,
+)
+from kernelexp.system import device as devices
+from kernelexp.system.process import isolated, processes
+from kernelexp.system.process.processes import Completed
+
+PRINTED_MAX = 16 << 20
+"""Bytes that a program may print in a run."""
+GOING_S = 1.0
+"""How long a process that has ended may still be listed on its GPU."""
+POLL_S = 0.02
+NO_STATE = DeviceState(sm_clock_mhz=0, memory_clock_mhz=0, power_w=0.0, temperature_c=0)
+
+
+class ProgramArm(msgspec.Struct, frozen=True, kw_only=True):
+    """An arm to run: an executable with its arguments."""
+
+    arm: TimedArm
+    argv: tuple[str, ...]
+
+
+class ProgramJob(msgspec.Struct, frozen=True, kw_only=True):
+    """Programs to run in turn, the baseline among them once."""
+
+    kernel: str
+    folder: str
+    """Where they are run: the kernel's folder."""
+    program: Program
+    """How their output is read."""
+    arms: tuple[ProgramArm, ...]
+    run_s: float
+    """What one run may take."""
+
+
+class _Failed(Exception):
+    """A run that gave no figures, with what is to be said of its arm."""
+
+    def __init__(self, status: Fault, words: str) -> None:
+        super().__init__(words)
+        self.status: Fault = status
+
+
+def measure(
+    job: ProgramJob,
+    options: Options,
+    target: Device,
+    *,
+    look: OnLook,
+    on_progress: OnProgress | None = None,
+    journal: Path | None = None,
+) -> Measurement:
+    """Runs the arms of `job` in turn, on the GPU `target` or on this machine's CPU.
+
+    Each arm is run once first, untimed. One that fails is left out from then on. Raises
+    ConfigurationError where the baseline's output does not have the figures that it is judged by,
+    EnvironmentFault where the machine fails, or where another run of kernelexp uses the device.
+    """
+    seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 31)
+    start = Measurement(
+        device=target,
+        options=options,
+        seed=seed,
+        arms=tuple(arm.arm for arm in job.arms),
+        printed=_described(job.program),
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+    begun = journals.resume(journal, start) if journal else start
+    with devices.hold(target.uuid, name=target.name):
+        return _Rounds(job, begun, look, on_progress, journal).run()
+
+
+def _described(program: Program) -> PrintedSamples:
+    figure = program.figures[program.judged]
+    return PrintedSamples(
+        figure=program.judged,
+        unit=figure.unit,
+        better=figure.better or "less",
+        is_time=figure.is_time,
+        also={
+            name: AlsoPrinted(unit=each.unit, better=each.better or "less", values={})
+            for name, each in program.figures.items()
+            if name != program.judged
+        },
+    )
+
+
+class _Rounds:
+    """One measurement under way."""
+
+    def __init__(
+        self,
+        job: ProgramJob,
+        start: Measurement,
+        look: OnLook,
+        on_progress: OnProgress | None,
+        journal: Path | None,
+    ) -> None:
+        self._job, self._so_far = job, start
+        self._on_look, self._on_progress, self._journal = look, on_progress, journal
+        self._rng = random.Random(f"{start.seed}:{len(start.workers)}")
+        self._begun = time.monotonic() - start.elapsed_s
+        self._turns_s: list[float] = []
+        self._left_out = 0
+        self._monitor = devices.Monitor(start.device.uuid) if job.program.gpu else None
+        visible = {"CUDA_VISIBLE_DEVICES": start.device.uuid}
+        self._environment: Mapping[str, str] = visible if job.program.gpu else {}
+
+    def run(self) -> Measurement:
+        self._warm_up()
+        while not self._ended():
+            self._take_round()
+        done = len(self._so_far.workers)
+        if done > 1 and done not in self._so_far.looks:  # the budget ended between two looks
+            self._take_look()
+        return self._timed()
+
+    def _warm_up(self) -> None:
+        """The first run reads the program from the disk, and shows whether it can be timed."""
+        for index, arm in enumerate(self._job.arms):
+            if arm.arm.role != "placebo" and arm.arm.name not in self._so_far.excluded:
+                self._say(f"first run of the {arm.arm.name}")
+                self._try(index)
+                if is_hopeless(self._so_far):
+                    return
+        self._begun = time.monotonic() - self._so_far.elapsed_s
+
+    def _take_round(self) -> None:
+        begun = time.monotonic()
+        excluded = self._so_far.excluded
+        self._left_out = len(excluded)
+        order = [i for i, arm in enumerate(self._job.arms) if arm.arm.name not in excluded]
+        self._rng.shuffle(order)
+        number = len(self._so_far.workers)
+        also: dict[str, list[tuple[str, float]]] = {}
+        blocks = []
+        for way in (order, order[::-1]):
+            block = self._take_row(way, also)
+            if self._so_far.invalid or is_hopeless(self._so_far):
+                return
+            blocks.append(block)
+        worker = Worker(
+            process=number,
+            seed=self._so_far.seed,
+            load_order=tuple(order),
+            launches_per_sample=1,
+            sets=1,
+            warm_up_s=0.0,
+            drift=0.0,
+            blocks=tuple(blocks),
+            checks=(),
+        )
+        self._add(workers=(*self._so_far.workers, worker), printed=self._with(also))
+        self._turns_s.append(time.monotonic() - begun)
+        if self._journal:
+            journals.save(self._journal, self._timed())
+
+    def _take_row(self, order: list[int], also: dict[str, list[tuple[str, float]]]) -> Block:
+        before, timed, samples = self._state(), [], []
+        figure = self._job.program.figures[self._job.program.judged]
+        for index in order:
+            name = self._job.arms[index].arm.name
+            if name in self._so_far.excluded:
+                continue
+            self._say(name)
+            values = self._try(index)
+            if values is None:
+                continue
+            assert self._so_far.printed is not None
+            value = values.pop(self._job.program.judged)
+            unit_us = TIME_UNITS.get(figure.unit, 1.0)
+            timed.append(index)
+            samples.append(self._so_far.printed.to_sample(value, unit_us))
+            for each, further in values.items():
+                also.setdefault(each, []).append((name, further))
+        row = Row(order=tuple(timed), times_us=tuple(samples))
+        return Block(before=before, after=self._state(), rows=(row,))
+
+    def _with(self, also: Mapping[str, list[tuple[str, float]]]) -> PrintedSamples | None:
+        """What was printed so far, and one more round."""
+        so_far = self._so_far.printed
+        assert so_far is not None
+        grown = dict(so_far.also)
+        for figure, pairs in also.items():
+            values = dict(grown[figure].values)
+            for arm, value in pairs:
+                values[arm] = (*values.get(arm, ()), value)
+            grown[figure] = msgspec.structs.replace(grown[figure], values=values)
+        return msgspec.structs.replace(so_far, also=grown)
+
+    def _state(self) -> DeviceState:
+        """The GPU between two runs; its clocks say nothing then, as nothing is running."""
+        if self._monitor is None:
+            return NO_STATE
+        others = self._others(self._monitor)
+        if others and not self._so_far.options.shared_gpu:
+            count = "Another process" if others == 1 else f"{others} processes"
+            self._add(invalid=f"{count} computed on the GPU during the measurement.")
+        state = self._monitor.read()
+        return msgspec.structs.replace(state, sm_clock_mhz=0, memory_clock_mhz=0, others=others)
+
+    def _others(self, monitor: devices.Monitor) -> int:
+        """Processes that compute on the GPU while no arm runs; an arm's own may be just going."""
+        deadline = time.monotonic() + GOING_S
+        while (others := monitor.computing()) and time.monotonic() < deadline:
+            time.sleep(POLL_S)
+        return others
+
+    def _try(self, index: int) -> dict[str, float] | None:
+        """The figures of one run; None where it failed, which is kept."""
+        arm = self._job.arms[index].arm
+        try:
+            return _run(self._job, self._job.arms[index], self._environment)
+        except _Failed as failed:
+            failure = Failure(
+                arm=arm.name,
+                status=failed.status,
+                process=len(self._so_far.workers),
+                words=str(failed),
+            )
+            self._add(failures=(*self._so_far.failures, failure))
+            return None
+
+    def _ended(self) -> bool:
+        if is_hopeless(self._so_far):
+            return True
+        if is_look_due(self._so_far) and self._take_look():
+            return True
+        options = self._so_far.options
+        if len(self._so_far.workers) >= options.processes_max:
+            return True
+        share = next_share(self._so_far, self._left_out)
+        return is_budget_spent(self._elapsed_s(), self._turns_s, options.budget_s, share)
+
+    def _take_look(self) -> bool:
+        """Looks at the samples, leaves out what is settled; whether that was the last look."""
+        self._add(looks=(*self._so_far.looks, len(self._so_far.workers)))
+        seen = self._on_look(self._so_far)
+        self._add(departures=(*self._so_far.departures, *seen.leaving))
+        return seen.done or len(self._so_far.looks) == looks_max(self._so_far.options)
+
+    def _timed(self) -> Measurement:
+        return msgspec.structs.replace(self._so_far, elapsed_s=round(self._elapsed_s(), 3))
+
+    def _elapsed_s(self) -> float:
+        return time.monotonic() - self._begun
+
+    def _say(self, phase: str) -> None:
+        if self._on_progress is not None:
+            state = Progress(
+                phase=phase,
+                processes_done=len(self._so_far.workers),
+                processes_wanted=self._so_far.options.processes,
+                so_far=self._so_far,
+            )
+            self._on_progress(state)
+
+    def _add(self, **fields: object) -> None:
+        self._so_far = msgspec.structs.replace(self._so_far, **fields)
+
+
+def _run(job: ProgramJob, each: ProgramArm, environment: Mapping[str, str]) -> dict[str, float]:
+    """The figures that one run prints; raises _Failed, or what is no fault of the arm's."""
+    try:
+        done = processes.run(
+            each.argv,
+            cwd=Path(job.folder),
+            env=environment,
+            timeout_s=job.run_s,
+            output_max=PRINTED_MAX,
+        )
+    except processes.TimedOut:
+        words = f"The program ran past the limit of {job.run_s:g} s for a run (--limit run=20m)."
+        raise _Failed("TIMED_OUT", words) from None
+    except processes.TooMuchOutput:
+        most = processes.spell_bytes(PRINTED_MAX)
+        words = f"The program printed more than {most} in a run, and was ended."
+        raise _Failed("CRASHED", words) from None
+    if done.returncode:
+        raise _ending(job, each, done)
+    if not printed.is_correct(job.program, done.stdout):
+        correct, line = job.program.correct, printed.last_line(done.stdout)
+        words = f"The program printed nothing that matches {correct!r}; last: {line}."
+        raise _Failed("INCORRECT", words)
+    try:
+        return printed.read(job.program, done.stdout)
+    except printed.MissingFigure as unreadable:
+        if each.arm.role in ("baseline", "placebo"):
+            raise ConfigurationError(
+                f"experiments.yaml: kernels.{job.kernel}.program does not fit what the "
+                f"baseline prints. {unreadable}"
+            ) from None
+        raise _Failed("INCORRECT", str(unreadable)) from None
+
+
+def _ending(job: ProgramJob, each: ProgramArm, done: Completed) -> _Failed | EnvironmentFault:
+    """What a run that ended with a code or by a signal comes to."""
+    line = printed.last_line(done.stderr or done.stdout)
+    if done.returncode > 0:
+        words = f"The program ended with code {done.returncode}; its last words: {line}."
+        return _Failed("CRASHED", words)
+    name = signal.Signals(-done.returncode).name
+    if -done.returncode in isolated.OUTSIDE:
+        return EnvironmentFault(
+            f"{job.kernel}, {each.arm.name}: the program was ended from outside by {name}: it may "
+            "have needed more memory than this machine has."
+        )
+    return _Failed("CRASHED", f"The program was ended by {name}; its last words: {line}.")

@@ -1,0 +1,163 @@
+"""What a kernel is bound by, as an expert's first sentence: the grid, a limit, or latency; and what
+holds its clock."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+
+from kernelexp.judge.causes import READY, stalls
+from kernelexp.judge.limits.bounds import NEAR, Use, nearest
+from kernelexp.judge.limits.case import Case
+from kernelexp.model.arm import Arm
+
+BOUND = 80.0
+"""Percent of a limit from which ncu says that a kernel is bound by it."""
+FULL_CLOCK = 0.97
+"""Of the chip's highest clock, from which nothing is said of what holds it."""
+BUSY = 0.9
+"""Share of the SMs' time with work below which the grid is named first."""
+
+
+class GridShare(msgspec.Struct, frozen=True, kw_only=True):
+    """How a grid fills the chip."""
+
+    ctas: int
+    sms: int
+    per_sm: int
+    """CTAs that an SM holds at once."""
+    waves: float
+    busy: float
+    """Share of the SMs' time in which they have a CTA, at most: of 1."""
+    warps_per_sm: int
+    """That an SM has at once, at most."""
+
+
+def grid(case: Case) -> GridShare | None:
+    """None where the chip or the grid is not known."""
+    build = case.arm.build
+    if case.chip is None or build is None or not case.ctas or not build.occupancy.ctas_per_sm:
+        return None
+    sms, per_sm = int(case.chip.sms.value), build.occupancy.ctas_per_sm
+    waves = case.ctas / (sms * per_sm)
+    busy = case.ctas / sms if case.ctas < sms else 1.0
+    if waves > 1:
+        busy = waves / math.ceil(waves)
+    warps = -(-build.resources.threads // 32)
+    return GridShare(
+        ctas=case.ctas,
+        sms=sms,
+        per_sm=per_sm,
+        waves=waves,
+        busy=busy,
+        warps_per_sm=warps * min(per_sm, -(-case.ctas // sms)),
+    )
+
+
+def waits(arm: Arm) -> dict[str, float]:
+    """Percent of the warp slots by reason to wait, largest first, without warps that issue or
+    could."""
+    return {key: value for key, value in stalls(arm).items() if key not in READY}
+
+
+def conclude(
+    case: Case, known: Sequence[Use], whose: str = "This kernel", is_held: bool = True
+) -> str:
+    """The first sentences: what the grid leaves idle, then the limit that is nearest; without
+    `is_held` it is known that this one does not hold the kernel."""
+    words = (_of_grid(case), _of_limit(case, known, whose, is_held), _of_power(case))
+    return " ".join(filter(None, words))
+
+
+def _of_grid(case: Case) -> str:
+    share = grid(case)
+    if share is None or share.busy >= BUSY:
+        return ""
+    limit = f"so that no limit can be used beyond {100 * share.busy:.1f}%"
+    if share.ctas < share.sms:
+        return (
+            f"The grid comes first: its {share.ctas:,} CTAs leave {share.sms - share.ctas} of "
+            f"{share.sms} SMs without work, {limit}."
+        )
+    return (
+        f"The grid comes first: {share.waves:.2f} waves of {share.sms * share.per_sm:,} CTAs, the "
+        f"last of which is not full, {limit}."
+    )
+
+
+def _of_limit(case: Case, known: Sequence[Use], whose: str, is_held: bool) -> str:
+    near = nearest(known)
+    if near is None or near.percent is None:
+        return _of_floors(case, known)
+    share = _share(near)
+    if near.percent >= NEAR and not is_held:
+        return f"{whose} is nearest to {_spell(near)}: of its peak {share}."
+    if near.percent >= BOUND:
+        return f"{whose} is bound by {_spell(near)}: of its peak {share}."
+    if near.percent >= NEAR:
+        return f"{whose} is nearest to {_spell(near)}, which likely limits it: of its peak {share}."
+    waits = _waits(case.arm)
+    what = f": its warps wait most for {waits}" if waits else ", or a limit that is not known"
+    return (
+        f"{whose} is below {NEAR:.0f}% of every known limit (most: {_spell(near)}, {share}): it "
+        f"waits for latency{what}."
+    )
+
+
+def _share(use: Use) -> str:
+    """With how far it can be trusted: scaled counts are those of a full problem whose tiles do what
+    they do at the small sizes."""
+    percent = f"{use.percent:.1f}%"
+    if use.kind == "profiled":
+        return percent
+    return f"{percent} by scaled counts" if use.kind == "emulated" else f"at least {percent}"
+
+
+def _of_floors(case: Case, known: Sequence[Use]) -> str:
+    longest = max(known, key=lambda use: use.floor_ms or 0.0, default=None)
+    if longest is None or longest.floor_ms is None:
+        return "No use of a limit is known: it needs a time, or a profile."
+    timed = case.arm.measured
+    what = f"Timed at size '{timed.size}' only" if timed and timed.time_us else "Not timed"
+    return (
+        f"{what}: of what is known it needs {_spell(longest)} for longest, "
+        f"{longest.floor_ms:.3g} ms at least."
+    )
+
+
+def _spell(use: Use) -> str:
+    """With its article: `the tensor cores`, `L2`."""
+    plain = ("L1", "L2", "LSU", "shared memory", "device memory", "L1 to L2")
+    words = {"L1 to L2": "the requests of L1 to L2", "LSU": "the LSU (its queue)"}
+    return words.get(use.resource) or ("" if use.resource in plain else "the ") + use.resource
+
+
+_MEANT = {
+    "long scoreboard": "global or tensor memory (long scoreboard)",
+    "short scoreboard": "shared memory (short scoreboard)",
+    "lg throttle": "the LSU's queue for global memory (lg throttle)",
+    "mio throttle": "the queue of shared memory and special functions (mio throttle)",
+    "barrier": "CTA barriers",
+    "gmma": "MMAs of the warpgroup (gmma)",
+}
+
+
+def _waits(arm: Arm) -> str:
+    """The two largest stalls, in words."""
+    most = list(waits(arm).items())[:2]
+    return " and ".join(
+        f"{_MEANT.get(key, key)}, {value:.1f}% of the warp slots" for key, value in most if value
+    )
+
+
+def _of_power(case: Case) -> str:
+    if not case.time_s or not case.power_capped or case.chip is None or not case.clock_hz:
+        return ""
+    if case.clock_hz > FULL_CLOCK * case.chip.clock.value:
+        return ""
+    return (
+        f"Power holds its clock at {case.clock_hz / 1e6:,.0f} of "
+        f"{case.chip.clock.value / 1e6:,.0f} MHz; shares are of the peaks at that clock."
+    )

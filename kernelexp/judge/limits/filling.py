@@ -1,0 +1,155 @@
+"""Rules about warps and CTAs: how many an SM has, how the grid fills the chip, barriers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from kernelexp.facts.counters import PTX
+from kernelexp.judge.limits import advice, bottleneck, bounds
+from kernelexp.judge.limits.case import Case
+from kernelexp.judge.limits.opportunity import Found, Opportunity, Suppressed, place
+
+TAIL_FROM = 0.01
+"""Share of the time from which an unfinished last wave is listed."""
+BARRIERS_FROM = 0.5
+"""Barriers per tile and warp; below it they are those of the beginning and the end."""
+MANY_BARRIERS = 32.0
+"""Barriers per CTA and warp from which they are listed of a kernel that is near no limit."""
+_WARP = 32
+
+
+def occupancy(case: Case) -> Iterator[Found]:
+    """Fewer warps per SM than it holds, and what limits them."""
+    build = case.arm.build
+    if build is None or build.occupancy.warps_per_sm >= build.occupancy.warps_limit:
+        return
+    held, used = build.occupancy, build.resources
+    if why := _why_few_warps(case):
+        yield Suppressed(rule="TheoreticalOccupancy", why=why)
+        return
+    share = held.warps_per_sm / held.warps_limit
+    near = bounds.nearest(bounds.uses(case))
+    percent, reckoning = None, "it needs a measured time: no use of a resource is known"
+    if near and near.percent is not None:
+        percent = max(min(100 * (1 - share), 100 - near.percent), 0.0)
+        reckoning = (
+            f"the smaller of 100% - {100 * share:.1f}% of the warps and 100% - {near.percent:.1f}% "
+            f"use of {near.resource}, as ncu; more warps only help where they would hide latency"
+        )
+    smem = used.static_smem_bytes + used.dynamic_smem_bytes
+    yield Opportunity(
+        rule="TheoreticalOccupancy",
+        issue=f"{held.warps_per_sm} of {held.warps_limit} warps per SM, limited by "
+        f"{' and '.join(held.limited_by)}: "
+        f"{used.registers} registers per thread, {smem:,} B of shared memory, "
+        f"{used.threads} threads",
+        percent=percent,
+        kind="built",
+        reckoning=reckoning,
+        figures={"warps_per_sm": held.warps_per_sm, "ctas_per_sm": held.ctas_per_sm},
+    )
+
+
+def _why_few_warps(case: Case) -> str:
+    """Why more warps per SM are no advice for this launch; empty where they may be."""
+    if why := advice.one_cta_by_design(case):
+        return why
+    share = bottleneck.grid(case)
+    if share and -(-share.ctas // share.sms) < share.per_sm:
+        return (
+            f"the grid limits the warps: {share.ctas:,} CTAs on {share.sms} SMs, which would hold "
+            f"{share.per_sm} each"
+        )
+    near = bounds.nearest(bounds.uses(case))
+    if near and near.percent is not None and near.percent >= bottleneck.BOUND:
+        return f"{near.resource} is busy for {near.percent:.1f}%: more warps would wait for it too"
+    return ""
+
+
+def grid(case: Case) -> Iterator[Found]:
+    """SMs without a CTA or with fewer than they hold, and SMs that are idle in the last wave."""
+    share = bottleneck.grid(case)
+    if share is None:
+        return
+    figures = {
+        "launch__grid_size": float(share.ctas),
+        "ctas_per_sm": float(share.per_sm),
+        "SMs": float(share.sms),
+    }
+    if share.waves < 1 and (share.ctas < share.sms or _leaves_room(case, share)):
+        yield _small_grid(case, share, figures)
+    elif share.waves > 1 and 1 - share.busy >= TAIL_FROM:
+        whole = math.ceil(share.waves)
+        yield Opportunity(
+            rule="TailWave",
+            issue=f"{share.waves:.2f} waves of {share.sms * share.per_sm:,} CTAs: the last one is "
+            "not full",
+            percent=100 * (1 - share.busy),
+            kind="built",
+            reckoning=f"({whole} - {share.waves:.2f}) / {whole} waves, if all CTAs take the same "
+            "time",
+            figures=figures,
+        )
+
+
+def _leaves_room(case: Case, share: bottleneck.GridShare) -> bool:
+    return -(-share.ctas // share.sms) < share.per_sm and not case.is_persistent
+
+
+def _small_grid(case: Case, share: bottleneck.GridShare, figures: dict[str, float]) -> Opportunity:
+    idle = 1 - share.ctas / share.sms
+    build = case.arm.build
+    limit = build.occupancy.warps_limit if build else 0
+    words = f"{share.ctas:,} CTAs for {share.sms} SMs: {share.waves:.2g} waves"
+    if share.ctas < share.sms:
+        words += f", {share.sms - share.ctas} SMs without work"
+    words += f", {share.warps_per_sm} of {limit} warps on the others"
+    near = bounds.nearest(bounds.uses(case))
+    percent, reckoning = 100 * idle, f"1 - {share.ctas:,} CTAs / {share.sms} SMs"
+    if near and near.percent is not None and near.percent < bounds.NEAR:
+        percent = max(percent, min(100 * (1 - share.waves), 100 - near.percent))
+        reckoning = (
+            f"the smaller of 1 - {share.waves:.2g} waves and 100% - {near.percent:.1f}% use of "
+            f"{near.resource}, if the work can be split into more CTAs"
+        )
+    return Opportunity(
+        rule="SmallGrid",
+        issue=words,
+        percent=percent,
+        kind="built",
+        reckoning=reckoning,
+        figures=figures,
+    )
+
+
+def barriers(case: Case) -> Iterator[Found]:
+    """CTA barriers with no second CTA on the SM to fill the wait, or many where warps wait."""
+    name = f"{'sass' if case.counts_sass else 'ptx'}__inst_executed_barrier"
+    count, build = case.counters.get(name, 0), case.arm.build
+    if not count or build is None or not case.tiles or advice.one_cta_by_design(case):
+        return
+    warps, per_sm = -(-build.resources.threads // _WARP), build.occupancy.ctas_per_sm
+    per_tile = count / case.tiles / warps
+    per_cta = count / case.ctas / warps if case.ctas else per_tile
+    if not (per_sm < 2 and per_tile >= BARRIERS_FROM) and not (
+        per_cta >= MANY_BARRIERS and _waits(case)
+    ):
+        return
+    line = case.dearest(name.removeprefix(PTX))
+    yield Opportunity(
+        rule="LaunchConfiguration",
+        issue=f"{per_tile:,.3g} CTA barriers per tile and warp, {per_cta:,.0f} per CTA, with "
+        f"{per_sm} {'CTA' if per_sm == 1 else 'CTAs'} per SM: while warps wait, the SM has "
+        f"{'no' if per_sm == 1 else 'few'} others",
+        kind="emulated",
+        reckoning="no estimate: kernelexp profile counts the stalls at barriers",
+        figures={name: float(count), "tiles": float(case.tiles), "ctas": float(case.ctas)},
+        line=place(line),
+    )
+
+
+def _waits(case: Case) -> bool:
+    """Whether no limit is near."""
+    near = bounds.nearest(bounds.uses(case))
+    return near is not None and near.percent is not None and near.percent < bounds.NEAR

@@ -1,0 +1,224 @@
+"""The least time that each part of a chip needs for a launch, from what is known of its work.
+
+It is a lower bound: whatever else the kernel moves comes on top. Where counts were scaled from
+small sizes, that is so if a tile does the same work at every size: what a kernel keeps from tile to
+tile, such as a table in registers, small sizes may load more often. Peaks are those of the clock
+that was measured; a datasheet's are of a clock of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from kernelexp.facts.arch import ARCHITECTURES
+from kernelexp.facts.chips import Chip
+from kernelexp.facts.counters import EXECUTED
+from kernelexp.judge.limits.case import Case
+
+Resource: TypeAlias = Literal[
+    "tensor cores",
+    "L1",
+    "L1 data pipe",
+    "shared memory",
+    "L1 tag stage",
+    "LSU",
+    "L1 to L2",
+    "FMA pipe",
+    "ALU pipe",
+    "XU pipe",
+    "L2",
+    "device memory",
+    "issue slots",
+]
+# SASS opcodes of tensor cores, by the type of their operands; UTC begins those of tcgen05.
+_TYPES = (
+    ("fp8", ("QGMMA", "QMMA", "UTCQMMA", "UTCOMMA")),
+    ("int8", ("IGMMA", "IMMA", "UTCIMMA")),
+    ("bf16", ("HGMMA", "HMMA", "UTCHMMA")),
+)
+_SCHEDULERS = 4
+_SHARED = ("memory_l1_wavefronts_shared", "l1tex__data_pipe_tc_wavefronts_mem_shared")
+_TAGS = "memory_l1_tag_requests_global"
+# Not ncu's theoretical sectors, which are more than are moved where a cp.async is misaligned.
+SECTORS = (
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld",
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_st",
+    "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld",
+    "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_st",
+)
+_PIPES: tuple[tuple[Resource, str], ...] = (
+    ("LSU", "lsu"),
+    ("FMA pipe", "fma"),
+    ("ALU pipe", "alu"),
+    ("XU pipe", "xu"),
+)
+
+
+class Floor(msgspec.Struct, frozen=True, kw_only=True):
+    """The least time that one resource needs for a launch of the full problem."""
+
+    resource: Resource
+    seconds: float
+    emulated: bool = False
+    """The work was counted by the emulator; else problem.py states it."""
+    reckoned: str
+    """Formula and inputs."""
+    source: str
+    """Of the chip's limit."""
+
+
+def floors(case: Case) -> Iterator[Floor]:
+    """Of the resources of which the work and the limit are known."""
+    chip = case.chip
+    if chip is None:
+        return
+    if case.ratios_of:
+        case = msgspec.structs.replace(case, counters={})
+    single = (_tensor, _shared, _data_pipe, _tags, _l2, _memory, _issue)
+    yield from (floor for make in single if (floor := make(case, chip)))
+    yield from _pipes(case, chip)
+
+
+def tensor_type(case: Case) -> str:
+    """The type of the operands that its tensor instructions take; empty where it has none."""
+    opcodes = case.arm.build.opcodes if case.arm.build else {}
+    return next((name for name, known in _TYPES if any(each in opcodes for each in known)), "")
+
+
+def _tensor(case: Case, chip: Chip) -> Floor | None:
+    kind = tensor_type(case)
+    if not case.flops or kind not in chip.tensor:
+        return None
+    clock, spelled = case.clock()
+    per_clock = chip.flops_per_clock(kind)
+    return Floor(
+        resource="tensor cores",
+        seconds=case.flops / (per_clock * chip.sms.value * clock),
+        reckoned=f"{case.flops:.4g} FLOPs ({kind}, dense) / ({per_clock:,} per clock x "
+        f"{chip.sms.value:.0f} SMs x {spelled})",
+        source=chip.tensor[kind].source,
+    )
+
+
+def wavefronts(case: Case) -> float | None:
+    """Of shared memory: loads, stores, operands of MMAs; None where not counted."""
+    return sum(map(case.counter, _SHARED)) if case.counters else None
+
+
+def shared_seconds(case: Case, count: float) -> float:
+    """How long the SMs take for so many wavefronts: each a cycle of one SM."""
+    clock, _ = case.clock()
+    return count / (case.chip.sms.value * clock) if case.chip and clock else 0.0
+
+
+def _of_sms(
+    case: Case, chip: Chip, resource: Resource, count: float, words: str, source: str
+) -> Floor:
+    """What each SM does once per clock."""
+    return Floor(
+        resource=resource,
+        seconds=shared_seconds(case, count),
+        emulated=True,
+        reckoned=f"{words}{_on_ptx(case)} / ({chip.sms.value:.0f} SMs x {case.clock()[1]})",
+        source=source,
+    )
+
+
+def _shared(case: Case, chip: Chip) -> Floor | None:
+    count = wavefronts(case)
+    if count is None or case.is_merged:
+        return None
+    source = f"a wavefront per clock and SM: {chip.smem.source}"
+    return _of_sms(case, chip, "shared memory", count, f"{count:,.0f} wavefronts", source)
+
+
+def _data_pipe(case: Case, chip: Chip) -> Floor | None:
+    """Wavefronts of shared memory, and one at least for each line of global memory."""
+    if not case.counters or case.is_merged or not case.counter(_TAGS):
+        return None
+    own, lines = case.counter(_SHARED[0]), case.counter(_TAGS)
+    words = f"({own:,} wavefronts of shared memory + {lines:,} of lines of global memory)"
+    source = (
+        "a wavefront per clock and SM, and one at least for each line: on an H200 ncu counts 8.8 "
+        "million for 8.4 million lines"
+    )
+    return _of_sms(case, chip, "L1 data pipe", own + lines, words, source)
+
+
+def _tags(case: Case, chip: Chip) -> Floor | None:
+    count = case.counter(_TAGS) if case.counters else 0
+    source = "a line per clock and SM"
+    words = f"{count:,} lines of global memory"
+    return _of_sms(case, chip, "L1 tag stage", count, words, source) if count else None
+
+
+def _on_ptx(case: Case) -> str:
+    return "" if case.counts_sass else " (PTX)"
+
+
+def _l2(case: Case, chip: Chip) -> Floor | None:
+    if chip.l2 is None or not case.counters:
+        return None
+    sectors = sum(map(case.counter, SECTORS))
+    clock, spelled = case.clock()
+    return Floor(
+        resource="L2",
+        seconds=32 * sectors / (chip.l2.value * clock),
+        emulated=True,
+        reckoned=f"{sectors:,} sectors{_on_ptx(case)} x 32 B / "
+        f"({chip.l2.value:,.0f} {chip.l2.unit} x {spelled})",
+        source=chip.l2.source,
+    )
+
+
+def _memory(case: Case, chip: Chip) -> Floor | None:
+    if not case.bytes:
+        return None
+    return Floor(
+        resource="device memory",
+        seconds=case.bytes / chip.dram.value,
+        reckoned=f"{case.bytes:.4g} B that must move / {chip.dram.value / 1e12:.3g} TB/s",
+        source=chip.dram.source,
+    )
+
+
+def _issue(case: Case, chip: Chip) -> Floor | None:
+    clock, spelled = case.clock()
+    isa = "sass" if case.counts_sass else "ptx"
+    count = case.counters.get(EXECUTED[isa], 0)
+    if not count:
+        return None
+    sms = chip.sms.value
+    return Floor(
+        resource="issue slots",
+        seconds=count / (_SCHEDULERS * sms * clock),
+        emulated=True,
+        reckoned=f"{count:,} {isa.upper()} instructions / "
+        f"({_SCHEDULERS} x {sms:.0f} SMs x {spelled})",
+        source="an instruction per clock and scheduler"
+        + ("" if case.counts_sass else "; ptxas makes other instructions of PTX"),
+    )
+
+
+def _pipes(case: Case, chip: Chip) -> Iterator[Floor]:
+    """What the SASS sends to each pipe; PTX does not tell."""
+    arch = ARCHITECTURES.get(chip.arch)
+    clock, spelled = case.clock()
+    for resource, pipe in _PIPES if arch and case.counts_sass else ():
+        count = case.counters.get(f"sm__inst_executed_pipe_{pipe}", 0)
+        per_clock = arch.per_clock(pipe) if arch else 0.0
+        if count:
+            yield Floor(
+                resource=resource,
+                seconds=count / (per_clock * chip.sms.value * clock),
+                emulated=True,
+                reckoned=f"{count:,} instructions / ({per_clock:g} x {chip.sms.value:.0f} SMs x "
+                f"{spelled})",
+                source=f"{32 * per_clock:g} lanes per SM: CUDA C++ Programming Guide 13.0, "
+                "throughput of native arithmetic instructions"
+                if pipe != "lsu"
+                else "an instruction per clock and SM",
+            )

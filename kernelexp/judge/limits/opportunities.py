@@ -1,0 +1,294 @@
+"""What could be gained in one variant, a function per rule: the issue, its figures, an estimate.
+
+A cause is listed once: where ncu's own rules (advice.py) speak of the same, they are named with it.
+An estimate is about the share of the time that would be saved, bounded by the next limit
+(relief.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+import msgspec
+
+from kernelexp.facts.counters import EXECUTED
+from kernelexp.facts.metrics import Kind
+from kernelexp.judge.limits import advice, bounds, floors
+from kernelexp.judge.limits.case import Case, Counts
+from kernelexp.judge.limits.filling import barriers, grid, occupancy
+from kernelexp.judge.limits.floors import Resource
+from kernelexp.judge.limits.opportunity import (
+    Found,
+    Opportunity,
+    Suppressed,
+    contention,
+    excess_of_wavefronts,
+    hidden,
+    place,
+)
+from kernelexp.judge.limits.relief import points, relief
+from kernelexp.model.arm import EmulatedLine
+
+CONFLICTS_FROM = 0.05
+"""Share of the wavefronts, or of the sectors, from which an excess is listed."""
+LANES_FROM = 24.0
+"""Active threads per warp below which divergence is listed: ncu's own threshold."""
+SCATTERED = 2.0
+"""Lines touched, over the least that hold the bytes, from which accesses are called scattered."""
+SCATTERED_PER_ACCESS = 4.0
+"""Lines per access of a warp: four hold what 32 threads load in 16 bytes each."""
+_WARP = 32
+_SECTORS_OF_LINE = 4
+_WHOLE = (1, 2, 4, 8, 16, 32)
+"""Sectors per request of a warp that stores 1 to 32 bytes per thread in a row."""
+_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_"
+_WAVEFRONTS = "memory_l1_wavefronts_shared"
+_TAGS = "memory_l1_tag_requests_global"
+_SECTORS = "memory_l2_theoretical_sectors_global"
+_PER_REQUEST = ("sectors", "requests")
+_GEMM_FLOPS_PER_BYTE = 16.0
+"""FLOPs per byte from which work without tensor instructions is listed."""
+
+Rule: TypeAlias = Callable[[Case], Iterator[Found]]
+
+
+def bank_conflicts(case: Case) -> Iterator[Found]:
+    """Wavefronts beyond the least that the accesses need, of loads and of stores apart."""
+    for words, op in (("loads", "ld"), ("stores", "st")):
+        name = f"{_CONFLICTS}{op}"
+        counted = case.counts(name, _WAVEFRONTS)
+        if counted is None:
+            continue
+        conflicts, total = counted.values
+        if counted.kind == "emulated":
+            total = floors.wavefronts(case) or 0.0
+        if not conflicts or not total or conflicts < CONFLICTS_FROM * total:
+            continue
+        excess, source = excess_of_wavefronts(case)
+        if counted.kind == "profiled" and excess == 0:
+            why = contention(case, words, conflicts, source)
+            yield Suppressed(rule="SharedMemoryConflicts", why=why)
+            continue
+        percent, reckoning = _conflict_cost(case, conflicts, counted.kind)
+        requests = case.counts(f"sass__inst_executed_shared_{words}")
+        if requests and requests.kind != counted.kind:
+            requests = None
+        yield Opportunity(
+            rule="SharedMemoryConflicts",
+            issue=f"shared {words}: {_ways(conflicts, requests)}bank conflicts, "
+            f"{100 * conflicts / total:.0f}% of the shared-memory wavefronts"
+            f"{_on_ptx(counted)}{_of_own(words, conflicts, requests)}",
+            percent=percent,
+            kind=counted.kind,
+            reckoning=reckoning,
+            figures={**counted.figures, **(requests.figures if requests else {})},
+            line=place(case.dearest(name)),
+            hidden=hidden(case),
+        )
+
+
+def _ways(conflicts: float, requests: Counts | None) -> str:
+    """`4.0-way `; empty where it is not known of how many requests."""
+    return (
+        f"{1 + conflicts / requests.values[0]:.1f}-way "
+        if requests and any(requests.values)
+        else ""
+    )
+
+
+def _of_own(words: str, conflicts: float, requests: Counts | None) -> str:
+    """`, 69% of those of stores`, where each request takes one wavefront without conflicts."""
+    own = conflicts + (requests.values[0] if requests else 0.0)
+    return f", {100 * conflicts / own:.0f}% of those of {words}" if requests and own else ""
+
+
+def _on_ptx(counted: Counts) -> str:
+    return " (PTX)" if counted.of_ptx else ""
+
+
+def _conflict_cost(case: Case, conflicts: float, kind: Kind) -> tuple[float | None, str]:
+    if kind == "emulated" and case.is_merged:
+        return None, (
+            "no estimate, because SASS accesses shared memory in other widths than the PTX that "
+            "was counted: kernelexp profile counts SASS"
+        )
+    excess, _ = excess_of_wavefronts(case)
+    wasted = conflicts if excess is None else min(conflicts, excess)
+    pipe = case.figure("l1tex__data_pipe_lsu_wavefronts_mem_shared")
+    near = {use.resource: use for use in bounds.uses(case)}["shared memory"]
+    if kind == "profiled" and pipe and near.kind == "profiled" and near.percent:
+        saved = near.percent * wasted / pipe
+    else:
+        saved = points(case, "shared memory", floors.shared_seconds(case, wasted))
+    return relief(case, {"shared memory": saved, "L1 data pipe": saved})
+
+
+def uncoalesced(case: Case) -> Iterator[Found]:
+    """Sectors and lines of global memory beyond the least that hold the bytes."""
+    counted = case.counts(_SECTORS, f"{_SECTORS}_ideal", _TAGS)
+    counted = counted or case.counts(_SECTORS, f"{_SECTORS}_ideal")
+    if counted is None:
+        return
+    sectors, ideal, *rest = counted.values
+    lines = rest[0] if rest else 0.0
+    excess = sectors - ideal
+    few = ideal / _SECTORS_OF_LINE
+    scattered = lines > SCATTERED * few > 0 and _is_executed(case, lines)
+    if not sectors or (excess < CONFLICTS_FROM * sectors and not scattered):
+        return
+    line = case.dearest(_SECTORS, f"{_SECTORS}_ideal") or case.dearest(_TAGS)
+    freed: dict[Resource, float] = {}
+    for use in bounds.uses(case):
+        if use.percent is not None and use.resource == "L2":
+            freed["L2"] = use.percent * excess / sectors
+        if use.percent is not None and use.resource == "L1 tag stage" and lines > few:
+            freed["L1 tag stage"] = use.percent * (lines - few) / lines
+            freed["L1 data pipe"] = freed["L1 tag stage"]
+    percent, reckoning = relief(case, freed or {"L2": 0.0, "L1 tag stage": 0.0})
+    issue = f"{100 * excess / sectors:.0f}% of the sectors of global accesses are beyond what "
+    issue += f"their bytes need{_on_ptx(counted)}"
+    if lines and few:
+        issue += f"; the lines that they touch are filled to {100 * few / lines:.0f}%"
+    yield Opportunity(
+        rule="UncoalescedGlobalAccess",
+        issue=issue,
+        percent=percent,
+        kind=counted.kind,
+        reckoning=reckoning,
+        figures=counted.figures,
+        line=place(line),
+        hidden="what L1 holds costs no sector of L2"
+        if _loads(case, line) and "L1 tag stage" not in freed
+        else hidden(case),
+    )
+
+
+def _is_executed(case: Case, lines: float) -> bool:
+    """Whether tag lookups are more than a few per instruction: of a handful nothing depends."""
+    counted = case.counts(*(f"sass__inst_executed_global_{each}" for each in ("loads", "stores")))
+    return bool(counted) and lines > SCATTERED_PER_ACCESS * sum(counted.values if counted else ())
+
+
+def _loads(case: Case, line: EmulatedLine | None) -> bool:
+    name = case.named("l1tex__t_sectors_pipe_lsu_mem_global_op_ld")
+    return bool(line and line.counters.get(name))
+
+
+def mixed_stores(case: Case) -> Iterator[Found]:
+    """What looks uncoalesced by sectors per request, and is not: stores of several widths."""
+    counted = case.counts(*(f"l1tex__t_{each}_pipe_lsu_mem_global_op_st" for each in _PER_REQUEST))
+    sectors, requests = counted.values if counted else (0.0, 0.0)
+    executed = case.named("sass__inst_executed_global_stores")
+    stores = [line for line in case.lines if line.counters.get(executed)]
+    name = case.named(_SECTORS)
+    excess = sum(
+        store.counters.get(name, 0) - store.counters.get(f"{name}_ideal", 0) for store in stores
+    )
+    if sectors and requests and stores and not excess and sectors / requests not in _WHOLE:
+        yield Suppressed(
+            rule="sectors per store",
+            why=f"{sectors / requests:.2f} sectors per request are an average over stores of "
+            "several widths; no store asks for a sector that it does not fill",
+        )
+
+
+def divergence(case: Case) -> Iterator[Found]:
+    """Instructions that few threads of a warp execute."""
+    lanes, kind = case.figure("smsp__thread_inst_executed_per_inst_executed.ratio"), "profiled"
+    name = EXECUTED["sass" if case.counts_sass else "ptx"]
+    threads = case.counters.get(name.replace("inst", "thread_inst"), 0)
+    if lanes is None and threads and case.counters.get(name):
+        lanes, kind = threads / case.counters[name], "emulated"
+    if lanes is None or lanes >= LANES_FROM:
+        return
+    if case.is_specialised:
+        why = f"{lanes:.1f} of {_WARP} threads active: single threads issue copies and MMAs"
+        yield Suppressed(rule="ThreadDivergence", why=f"{why}, and polls, by design")
+        return
+    use = next(each for each in bounds.uses(case) if each.resource == "issue slots")
+    percent, reckoning = None, "no use of the issue slots is known: it needs a measured time"
+    if use.percent is not None:
+        percent, reckoning = relief(case, {"issue slots": (1 - lanes / _WARP) * use.percent})
+    yield Opportunity(
+        rule="ThreadDivergence",
+        issue=f"{lanes:.1f} of {_WARP} threads per warp are active on average",
+        percent=percent,
+        kind="profiled" if kind == "profiled" else "emulated",
+        reckoning=reckoning,
+        figures={"active threads per warp": lanes},
+    )
+
+
+def no_tensor_cores(case: Case) -> Iterator[Found]:
+    """The FLOPs of a matrix product without one tensor instruction."""
+    if case.arm.build is None or floors.tensor_type(case) or not case.bytes:
+        return
+    intensity = case.flops / case.bytes
+    if intensity >= _GEMM_FLOPS_PER_BYTE:
+        yield Opportunity(
+            rule="NoTensorInstructions",
+            issue=f"{intensity:.0f} FLOPs per byte that must move, and no tensor instruction",
+            kind="built",
+            reckoning="no estimate: it depends on the type of operands that the problem allows",
+            figures={"flops": float(case.flops), "bytes": float(case.bytes)},
+        )
+
+
+def spills(case: Case) -> Iterator[Found]:
+    """Registers that ptxas keeps in local memory."""
+    used = case.arm.build.resources if case.arm.build else None
+    if used is None or not used.spill_bytes:
+        return
+    stores, loads = used.spill_store_bytes or 0, used.spill_load_bytes or 0
+    yield Opportunity(
+        rule="Spills",
+        issue=f"{stores} B of spill stores and {loads} B of spill "
+        f"loads in the code, at {used.registers} registers per thread",
+        kind="built",
+        reckoning="no estimate: kernelexp profile counts how often they are executed",
+        figures={
+            "spill_store_bytes": float(stores),
+            "spill_load_bytes": float(loads),
+        },
+    )
+
+
+RULES: tuple[Rule, ...] = (
+    bank_conflicts,
+    uncoalesced,
+    mixed_stores,
+    occupancy,
+    grid,
+    divergence,
+    barriers,
+    no_tensor_cores,
+    spills,
+)
+
+
+def find(case: Case) -> tuple[list[Opportunity], list[Suppressed]]:
+    """Largest estimate first, those without one after them; and what was suppressed."""
+    found = [each for rule in RULES for each in rule(case)]
+    own = [each for each in found if isinstance(each, Opportunity)]
+    suppressed = [each for each in found if isinstance(each, Suppressed)]
+    for each in advice.take(case):
+        if isinstance(each, Suppressed):
+            suppressed.append(each)
+        elif not advice.fold(own, each) and not advice.is_answered(suppressed, each):
+            own.append(each)
+    own.sort(key=lambda each: 1.0 if each.percent is None else -each.percent)
+    return own, _once(suppressed)
+
+
+def _once(suppressed: list[Suppressed]) -> list[Suppressed]:
+    """A reason once for all the rules that it is of."""
+    by_why: dict[str, Suppressed] = {}
+    for each in suppressed:
+        first = by_why.get(each.why)
+        if first is None:
+            by_why[each.why] = each
+        elif each.rule not in first.rule.split(", "):
+            rule = f"{first.rule}, {each.rule}"
+            by_why[each.why] = msgspec.structs.replace(first, rule=rule, speedup_percent=None)
+    return [*by_why.values()]

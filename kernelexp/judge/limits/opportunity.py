@@ -1,0 +1,86 @@
+"""An opportunity: an issue of one variant, its figures, and about what it costs."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from kernelexp.facts.metrics import Kind
+from kernelexp.judge.limits.case import Case
+from kernelexp.model.arm import EmulatedLine
+
+_ROLES = (
+    "the warps have roles (TMA, mbarriers): the cost counts only if these warps are what the rest "
+    "waits for"
+)
+
+
+class Opportunity(msgspec.Struct, frozen=True, kw_only=True):
+    """One issue with what it may cost."""
+
+    rule: str
+    issue: str
+    percent: float | None = None
+    """About which share of the time would be saved, bounded by the next limit; None where the
+    evidence gives no estimate."""
+    kind: Kind
+    """Of the evidence."""
+    reckoning: str = ""
+    """How the estimate was made; where there is none, what would supply it."""
+    figures: dict[str, float] = {}
+    """Its inputs by name: ncu's, or a plain word."""
+    line: str = ""
+    """The source line that causes most of it, file:line; empty where it is not known."""
+    also: tuple[str, ...] = ()
+    """Rules of ncu's that speak of the same cause, with their estimates."""
+    hidden: str = ""
+    """Why the cost may not show in the time; empty where nothing says so."""
+
+
+class Suppressed(msgspec.Struct, frozen=True, kw_only=True):
+    """A warning that is known to be false for this launch."""
+
+    rule: str
+    why: str
+    speedup_percent: float | None = None
+    """What ncu estimated."""
+
+
+Found: TypeAlias = Opportunity | Suppressed
+
+
+def place(line: EmulatedLine | None) -> str:
+    """A line as file:line; empty where there is none."""
+    return f"{line.file}:{line.line}" if line else ""
+
+
+def hidden(case: Case) -> str:
+    """Why what one kind of warps spends may not be what the launch takes."""
+    return _ROLES if case.is_specialised else ""
+
+
+def excess_of_wavefronts(case: Case) -> tuple[float | None, Kind]:
+    """Wavefronts of shared memory beyond what the addresses need: profiled, else on SASS, else on
+    PTX where SASS has the same widths."""
+    profiled = case.figure("derived__memory_l1_wavefronts_shared_excessive")
+    if profiled is not None:
+        return profiled, "profiled"
+    name = "memory_l1_wavefronts_shared"
+    if case.named(name) not in case.counters or case.is_merged:
+        return None, "emulated"
+    return float(case.counter(name) - case.counter(f"{name}_ideal")), "emulated"
+
+
+def contention(case: Case, words: str, conflicts: float, kind: Kind) -> str:
+    """Why bank conflicts of shared `words` (loads, stores) are none of the layout's.
+
+    `kind` is that of the wavefronts of which none is in excess.
+    """
+    name = "memory_l1_wavefronts_shared"
+    counted = case.named(name) if kind == "emulated" else name
+    return (
+        f"{conflicts:,.0f} bank conflicts of shared {words}, but no wavefront is beyond what the "
+        f"addresses need ({counted} equals its ideal, {kind}), so that another "
+        "layout would save none"
+    )

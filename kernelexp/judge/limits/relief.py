@@ -1,0 +1,93 @@
+"""What a launch would save if a part of the chip had less to do, bounded by what is next.
+
+A limit that is busy for so many points of the time less leaves the time to the next one. Where the
+busiest limit is what holds the kernel, the next is taken to become as busy as that one is now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kernelexp.judge.limits import bounds
+from kernelexp.judge.limits.bounds import NEAR
+from kernelexp.judge.limits.case import Case
+from kernelexp.judge.limits.floors import Resource, floors
+
+_PARTS: tuple[Resource, ...] = ("L1 data pipe", "shared memory", "L1 tag stage", "LSU", "L1 to L2")
+
+
+def shares(case: Case) -> tuple[dict[Resource, float], str]:
+    """Percent of the time that each resource is busy, and of which time: without one, of what the
+    slowest resource needs."""
+    known = {use.resource: use.percent for use in bounds.uses(case) if use.percent is not None}
+    if known:
+        return known, ""
+    least = {floor.resource: floor.seconds for floor in floors(case)}
+    longest = max(least.values(), default=0.0)
+    if not longest:
+        return {}, ""
+    of_longest = {resource: 100 * seconds / longest for resource, seconds in least.items()}
+    return of_longest, f"of the longest floor, {1e3 * longest:.4g} ms; not measured"
+
+
+def points(case: Case, resource: Resource, seconds: float) -> float:
+    """So many seconds of a resource as percent of the time that shares() is of."""
+    time = case.time_s or max((floor.seconds for floor in floors(case)), default=0.0)
+    known, _ = shares(case)
+    return min(100 * seconds / time, known.get(resource, 100.0)) if time else 0.0
+
+
+def relief(case: Case, freed: Mapping[Resource, float]) -> tuple[float | None, str]:
+    """About which percentage is saved if resources are busy for so many points less, and why."""
+    known, of_what = shares(case)
+    own = {resource: saved for resource, saved in freed.items() if resource in known and saved > 0}
+    if not own:
+        return None, _unknown(case, freed)
+    top = max(known, key=lambda each: known[each])
+    after = _after(known, own)
+    following = max(after, key=lambda each: after[each])
+    most = max(own, key=lambda each: own[each])
+    gain = max(0.0, min(own[most], _bound(known[top], after[following], top in _touched(own))))
+    words = f"{own[most]:.1f} points of {most}'s {known[most]:.1f}%"
+    words += f" ({of_what})" if of_what else ""
+    if top not in _touched(own) and known[top] >= NEAR:
+        return gain, f"{words}, but {top} is nearer, {known[top]:.1f}%, and bounds it"
+    return gain, (
+        f"{words}; then {following} is next with {after[following]:.1f}%, "
+        + (
+            f"and 1 - {after[following]:.1f} / {known[top]:.1f} is {gain:.1f}%"
+            if gain < own[most]
+            else "which does not bound it"
+        )
+    )
+
+
+def _bound(top: float, following: float, is_of_top: bool) -> float:
+    return 100 * (1 - following / top) if is_of_top and top >= NEAR else 100 - following
+
+
+def _touched(freed: Mapping[Resource, float]) -> set[Resource]:
+    """The whole of L1 has less to do where a part of it has."""
+    return {*freed, "L1"} if any(part in freed for part in _PARTS) else {*freed}
+
+
+def _after(
+    known: Mapping[Resource, float], freed: Mapping[Resource, float]
+) -> dict[Resource, float]:
+    after = {resource: share - freed.get(resource, 0.0) for resource, share in known.items()}
+    parts = [saved for resource, saved in freed.items() if resource in _PARTS]
+    if "L1" in after and parts:
+        rest = max((after[part] for part in _PARTS if part in after), default=0.0)
+        after["L1"] = max(known["L1"] - max(parts), rest)
+    return after
+
+
+def _unknown(case: Case, freed: Mapping[Resource, float]) -> str:
+    if case.chip is None:
+        return "no estimate: the chip's limits are not known"
+    if case.ratios_of:
+        return (
+            f"no estimate: counted at size '{case.ratios_of}'; tiles() in problem.py would give "
+            "the counts of the full problem"
+        )
+    return f"no use of {' or '.join(freed)} is known: kernelexp profile counts it"

@@ -1,0 +1,297 @@
+"""What a sweep says of its axes: which made a difference, and what all variants have in common."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+
+import msgspec
+
+from kernelexp.facts import metrics
+from kernelexp.facts.counters import PTX
+from kernelexp.facts.metrics import Figure
+from kernelexp.judge.statistics.racing import Interval, RaceResult, Scores, of_values
+from kernelexp.model.arm import Arm
+from kernelexp.model.axes import Point, spell
+
+_CONFLICTS = tuple(f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{op}" for op in ("ld", "st"))
+
+
+def _counted(name: str) -> tuple[str, ...]:
+    """What emulations call a counter of ncu's: counted on SASS, and on PTX."""
+    return name, f"{PTX}{name}"
+
+
+def _spelled(name: str) -> tuple[str, ...]:
+    """The same of a counter that ncu does not have."""
+    return f"sass__{name}", f"{PTX}{name}"
+
+
+# What may hold all variants of a sweep back alike, by names of which the first that all of them
+# have is read: evidence that is the same in all is worth a line.
+TELLING = (
+    ("occupancy_limit",),
+    ("ctas_per_sm",),
+    ("warps_per_sm",),
+    _spelled("inst_executed_barrier"),
+    _spelled("inst_executed_mbarrier"),
+    _counted("memory_l1_wavefronts_shared"),
+    *map(_counted, _CONFLICTS),
+    _counted("memory_l2_theoretical_sectors_global"),
+    _spelled("inst_executed_mma"),
+    _counted("smsp__sass_inst_executed_op_shared_gmma"),
+)
+
+
+class AxisEffect(msgspec.Struct, frozen=True, kw_only=True):
+    """Two values of an axis over all pairs of variants that differ in nothing else."""
+
+    axis: str
+    before: str
+    after: str
+    change: Interval
+    """Of the log time, from `before` to `after`, averaged over the pairs."""
+    pairs: int
+
+    def turned(self) -> AxisEffect:
+        """The same from `after` to `before`."""
+        change = Interval(
+            center=-self.change.center,
+            low=-self.change.high,
+            high=-self.change.low,
+            processes=self.change.processes,
+        )
+        return AxisEffect(
+            axis=self.axis, before=self.after, after=self.before, change=change, pairs=self.pairs
+        )
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether the interval leaves out zero."""
+        return self.change.low > 0.0 or self.change.high < 0.0
+
+    @property
+    def bound(self) -> float:
+        """The largest relative change that this interval leaves possible: 0.01 is 1%."""
+        return math.expm1(max(abs(self.change.low), abs(self.change.high)))
+
+
+class AxisFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """What a sweep says of one axis."""
+
+    axis: str
+    effects: tuple[AxisEffect, ...]
+    """One for each pair of its values that some pair of variants compares."""
+    is_idle: bool
+    """No two of its values are further apart than the margin."""
+
+    @property
+    def largest(self) -> AxisEffect:
+        """The pair of values that may differ most."""
+        return max(self.effects, key=lambda each: each.bound)
+
+    def from_best(self) -> tuple[AxisEffect, ...]:
+        """From the value that was the fastest on average to each other, the nearest first."""
+        both = (*self.effects, *(effect.turned() for effect in self.effects))
+        gains: dict[str, float] = {}
+        for each in both:
+            gains[each.before] = gains.get(each.before, 0.0) + each.change.center
+        best = max(gains, key=lambda value: gains[value])
+        own = (each for each in both if each.before == best)
+        return tuple(sorted(own, key=lambda each: each.change.center))
+
+    def shown(self) -> tuple[AxisEffect, ...]:
+        """What a page says of the axis: where it matters, from its best value to the others, with
+        what else is proved; else the pair of values that may differ most."""
+        if not self.matters:
+            return (self.largest,)
+        from_best = self.from_best()
+        if any(each.is_proved for each in from_best):
+            return from_best
+        return (*from_best, *(each for each in self.effects if each.is_proved))
+
+    @property
+    def matters(self) -> bool:
+        """Whether two of its values are proved to differ."""
+        return any(effect.is_proved for effect in self.effects)
+
+
+class Plateau(msgspec.Struct, frozen=True, kw_only=True):
+    """Variants that make no difference beyond the margin, and what they have in common."""
+
+    widest: float
+    """The largest relative distance of any variant from the fastest that the samples allow."""
+    shared: tuple[Figure, ...]
+    """Figures of `TELLING` that are the same in all of them."""
+    differing: tuple[str, ...]
+    """The labels of those that are not."""
+    same_code: int
+    """How many have the SASS of another one: as many of each instruction, in as many bytes."""
+    hot_line: str
+    """The source line with the most bank conflicts in each of them; empty where it is not one."""
+
+
+class CountedPlateau(msgspec.Struct, frozen=True, kw_only=True):
+    """What the counts of variants that nothing timed say of a plateau."""
+
+    variants: int
+    shared: tuple[Figure, ...]
+    """Figures of `TELLING` that are the same in all of them, and not 0."""
+    spreads: dict[str, float]
+    """By how much the largest count is above the least, by its label: 0.1 is 10%; the counts that
+    differ, the widest first."""
+    same_code: int
+
+    @property
+    def is_likely(self) -> bool:
+        """Whether no count differs by more than a few percent."""
+        return all(spread <= ALIKE for spread in self.spreads.values())
+
+
+ALIKE = 0.05
+"""Relative difference of counts below which variants do the same work."""
+
+
+def counted(arms: Sequence[Arm]) -> CountedPlateau | None:
+    """Of arms that were emulated; None of fewer than two, or where one was timed."""
+    members = [arm for arm in arms if arm.is_built and arm.executed and not arm.refused]
+    if len(members) < 2 or any(arm.measured for arm in arms):
+        return None
+    shared, _ = _telling(members)
+    every = [metrics.figures(arm, "emulated") for arm in members]
+    spreads: dict[str, float] = {}
+    for names in (_counted("smsp__inst_executed"), ("ptx__inst_executed",), *TELLING):
+        name = next((name for name in names if all(name in each for each in every)), "")
+        values = [each[name].value for each in every] if name else []
+        counts = [float(value) for value in values if isinstance(value, int | float)]
+        if counts and max(counts) > min(counts):
+            label = every[0][name].metric.label.strip()
+            spreads[label] = max(counts) / min(counts) - 1 if min(counts) else math.inf
+    return CountedPlateau(
+        variants=len(members),
+        shared=tuple(each for each in shared if each.value),
+        spreads=dict(sorted(spreads.items(), key=lambda item: -item[1])),
+        same_code=_same_code(members),
+    )
+
+
+def findings(
+    taken: Sequence[Scores], points: Mapping[str, Point], risk: float, margin: float
+) -> tuple[AxisFinding, ...]:
+    """Each axis in which arms differ, from the processes' scores; `points` are the arms' axes.
+
+    `risk` is that of all intervals together. An axis no two of whose values were compared, as where
+    they never occur with the same values of the others, is left out.
+    """
+    comparisons = [
+        (axis, values, pairs)
+        for axis in _differing(points)
+        for values, pairs in _pairs(axis, points).items()
+    ]
+    effects: dict[str, list[AxisEffect]] = {}
+    for axis, (before, after), pairs in comparisons:
+        change = of_values(list(_changes(taken, pairs)), risk / len(comparisons))
+        if change is not None:
+            effect = AxisEffect(
+                axis=axis, before=before, after=after, change=change, pairs=len(pairs)
+            )
+            effects.setdefault(axis, []).append(effect)
+    return tuple(
+        AxisFinding(axis=axis, effects=tuple(own), is_idle=all(x.bound <= margin for x in own))
+        for axis, own in effects.items()
+    )
+
+
+def _differing(points: Mapping[str, Point]) -> list[str]:
+    names = dict.fromkeys(axis for point in points.values() for axis in point)
+    return [name for name in names if len({spell(point[name]) for point in points.values()}) > 1]
+
+
+def _pairs(axis: str, points: Mapping[str, Point]) -> dict[tuple[str, str], list[tuple[str, str]]]:
+    """Pairs of arms that differ in this axis only, by their values of it."""
+    values = list(dict.fromkeys(spell(point[axis]) for point in points.values()))
+    groups: dict[tuple[object, ...], dict[str, str]] = {}
+    for arm, point in points.items():
+        others = tuple((name, spell(value)) for name, value in point.items() if name != axis)
+        groups.setdefault(others, {})[spell(point[axis])] = arm
+    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for before, after in combinations(values, 2):
+        pairs = [(own[before], own[after]) for own in groups.values() if {before, after} <= {*own}]
+        if pairs:
+            found[before, after] = pairs
+    return found
+
+
+def _changes(taken: Sequence[Scores], pairs: Sequence[tuple[str, str]]) -> Iterator[float]:
+    """One mean of the pairs for each process that timed any of them."""
+    for scores in taken:
+        changes = [scores[b] - scores[a] for a, b in pairs if a in scores and b in scores]
+        if changes:
+            yield math.fsum(changes) / len(changes)
+
+
+def plateau(
+    result: RaceResult, axes: Sequence[AxisFinding], arms: Mapping[str, Arm], margin: float
+) -> Plateau | None:
+    """None where some variant differs by more than the margin, or may.
+
+    Each variant is compared with the fastest; where these intervals are too wide one by one, axes
+    each of which is idle will do, if nothing was told apart.
+    """
+    widest = max((math.expm1(each.high) for each in result.behind.values()), default=0.0)
+    told_apart = any(each.low > 0.0 for each in result.behind.values())
+    idle = bool(axes) and all(axis.is_idle for axis in axes) and not told_apart
+    if not result.behind or (widest > margin and not idle):
+        return None
+    members = [arms[name] for name in (result.leader, *result.behind) if name in arms]
+    shared, differing = _telling(members)
+    return Plateau(
+        widest=widest,
+        shared=shared,
+        differing=differing,
+        same_code=_same_code(members),
+        hot_line=_hot_line(members),
+    )
+
+
+def _telling(arms: Sequence[Arm]) -> tuple[tuple[Figure, ...], tuple[str, ...]]:
+    every = [metrics.figures(arm) for arm in arms]
+    shared, differing = [], []
+    for names in TELLING:
+        name = next((name for name in names if all(name in each for each in every)), names[-1])
+        own = [each[name] for each in every if name in each]
+        if len(own) == len(every) and len({each.value for each in own}) == 1:
+            shared.append(own[0])
+        elif own:
+            differing.append(own[0].metric.label)
+    return tuple(shared), tuple(differing)
+
+
+def _same_code(arms: Sequence[Arm]) -> int:
+    codes = [
+        (
+            metrics.read("sass_bytes", arm),
+            arm.build.others if arm.build else {},
+            sorted(code.opcodes.items()),
+        )
+        for arm in arms
+        if (code := arm.build or arm.program)
+    ]
+    return sum(codes.count(code) > 1 for code in codes)
+
+
+def _hot_line(arms: Sequence[Arm]) -> str:
+    """Its file and number."""
+    hottest = set()
+    on_sass = all(arm.counted for arm in arms)
+    names = _CONFLICTS if on_sass else [f"{PTX}{name}" for name in _CONFLICTS]
+    for arm in arms:
+        counted = arm.counted if on_sass else arm.emulated
+        weights = {
+            f"{line.file}:{line.line}": sum(line.counters.get(name, 0) for name in names)
+            for line in (counted.lines if counted else ())
+        }
+        heaviest = max(weights, key=lambda place: weights[place], default="")
+        hottest.add(heaviest if weights.get(heaviest) else "")
+    return hottest.pop() if len(hottest) == 1 else ""

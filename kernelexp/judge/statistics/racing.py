@@ -1,0 +1,224 @@
+"""Which arms of a measurement need more processes: a race, in which settled arms leave.
+
+A race for verdicts (`verdicts`) is over for an arm when its verdict is reached. A race for the
+fastest arm (`fastest`) is over for an arm when some other is proved faster, and as a whole when the
+leader is proved to be within the margin of every arm that is left. Both are successive elimination
+with blocks: all arms of a process are paired, as in Maron & Moore, "The Racing Algorithm" (1997),
+and Even-Dar, Mannor & Mansour, "Action Elimination and Stopping Conditions" (2006), with Student's
+t over processes as the bound. docs/verdicts.md compares it with other methods.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from kernelexp.judge.statistics.stats import (
+    LEVEL,
+    center,
+    mean_logs,
+    ratios,
+    share_of_arm,
+    share_of_look,
+    t_quantile,
+    usable_rows,
+)
+from kernelexp.judge.verdict import enough, is_settled, is_trusted
+from kernelexp.model.measurement import Departure, Look, Measurement, Worker
+
+Goal: TypeAlias = Literal["verdicts", "fastest"]
+Scores: TypeAlias = Mapping[str, float]
+"""One process: each arm's median log ratio to the baseline, which has 0."""
+
+
+class Interval(msgspec.Struct, frozen=True, kw_only=True):
+    """The log ratio of two arms' times over processes."""
+
+    center: float
+    low: float
+    high: float
+    processes: int
+
+
+class Race(msgspec.Struct, frozen=True, kw_only=True):
+    """How the arms that are still timed stand to the fastest of them."""
+
+    leader: str
+    slower: tuple[str, ...]
+    """Arms that are proved to be slower than the leader."""
+    tied: tuple[str, ...]
+    """Arms that the leader is proved to be within the margin of, whichever is faster."""
+    open: tuple[str, ...]
+    """The others: more processes would tell."""
+
+
+class RaceResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What a race for the fastest arm came to."""
+
+    leader: str
+    contenders: tuple[str, ...]
+    """The arms that may be the fastest, the leader first."""
+    is_decided: bool
+    """The leader is within the margin of the fastest arm, at the race's level."""
+    behind: dict[str, Interval]
+    """Each arm's log ratio to the leader's time."""
+
+
+def look(measurement: Measurement, margin: float, goal: Goal) -> Look:
+    """What to do after the samples so far, the last of `measurement.looks` included."""
+    if not measurement.options.race:
+        return Look(done=enough(measurement, margin))
+    effects, placebo = ratios(measurement)
+    settled = {effect.arm for effect in effects if is_settled(effect, margin)}
+    running = [arm for arm in _entered(measurement) if arm not in measurement.excluded]
+    if goal == "verdicts":
+        leaving = {arm: "" for arm in running if arm in settled}
+        return _look(measurement, leaving, enough(measurement, margin))
+    standing = _race(measurement, scores(measurement), margin)
+    if standing is None:
+        return Look(done=False)
+    base = _baseline(measurement)
+    leaving = {arm: standing.leader for arm in standing.slower if arm != base}
+    is_known = standing.leader == base or standing.leader in settled
+    done = not standing.open and is_known and is_trusted(placebo, margin)
+    return _look(measurement, leaving, done)
+
+
+def _look(measurement: Measurement, leaving: Mapping[str, str], done: bool) -> Look:
+    """`leaving`: arms with the one that was faster, empty where the verdict was reached."""
+    processes, number = len(measurement.workers), len(measurement.looks)
+    return Look(
+        done=done,
+        leaving=tuple(
+            Departure(arm=arm, processes=processes, look=number, slower_than=than)
+            for arm, than in leaving.items()
+        ),
+    )
+
+
+def _race(measurement: Measurement, taken: Sequence[Scores], margin: float) -> Race | None:
+    entered = _entered(measurement)
+    share = share_of_look(len(measurement.looks), measurement.options.race)
+    risk = (1.0 - LEVEL) * share / (len(entered) - 1)
+    running = [arm for arm in entered if arm not in measurement.excluded]
+    return race(taken, running, risk, margin)
+
+
+def race(
+    taken: Sequence[Scores], running: Sequence[str], risk: float, margin: float
+) -> Race | None:
+    """How the arms `running` stand after these processes; None before two have timed them all.
+
+    `risk` is that of one pair of arms at this look, both sides of its interval together.
+    """
+    timed = [arm for arm in running if sum(arm in each for each in taken) > 1]
+    if not timed:
+        return None
+    leader = min(timed, key=lambda arm: _mean(taken, arm))
+    slower: list[str] = []
+    tied: list[str] = []
+    open_ = [arm for arm in running if arm not in timed]
+    for arm in timed:
+        if arm == leader:
+            continue
+        pair = between(taken, arm, leader, risk)
+        if pair is None:
+            open_.append(arm)
+        elif pair.low > 0.0:
+            slower.append(arm)
+        else:
+            (tied if -pair.low <= math.log1p(margin) else open_).append(arm)
+    return Race(leader=leader, slower=tuple(slower), tied=tuple(tied), open=tuple(open_))
+
+
+def result(measurement: Measurement, margin: float) -> RaceResult | None:
+    """The outcome of a race for the fastest arm, from its samples alone; None where no two
+    processes timed any two arms."""
+    entered = _entered(measurement)
+    scoreses = scores(measurement)
+    standing = _race(measurement, scoreses, margin) if len(entered) > 1 else None
+    if standing is None:
+        return None
+    behind = {}
+    for arm in entered:
+        risk = (1.0 - LEVEL) * share_of_arm(measurement, arm) / (len(entered) - 1)
+        pair = between(scoreses, arm, standing.leader, risk)
+        if pair is not None and arm != standing.leader:
+            behind[arm] = pair
+    contenders = (standing.leader, *standing.tied, *standing.open)
+    return RaceResult(
+        leader=standing.leader,
+        contenders=contenders,
+        is_decided=not standing.open,
+        behind=behind,
+    )
+
+
+def between(taken: Sequence[Scores], one: str, other: str, risk: float) -> Interval | None:
+    """Student's t over the processes that timed both; None where fewer than two did."""
+    return of_values(
+        [each[one] - each[other] for each in taken if one in each and other in each], risk
+    )
+
+
+def of_values(values: Sequence[float], risk: float) -> Interval | None:
+    """Student's t interval of the mean of these, one of each process."""
+    count = len(values)
+    if count < 2:
+        return None
+    center = statistics.fmean(values)
+    error = statistics.stdev(values) / math.sqrt(count)
+    half = t_quantile(1.0 - risk / 2.0, count - 1) * error
+    return Interval(center=center, low=center - half, high=center + half, processes=count)
+
+
+def scores(measurement: Measurement) -> tuple[Scores, ...]:
+    """The scores of each process; an arm that it did not time, or no pair of which is usable, is
+    left out."""
+    base = measurement.position("baseline")
+    if base is None:
+        return ()
+    arms = {
+        index: arm.name
+        for index, arm in enumerate(measurement.arms)
+        if arm.role in ("candidate", "placebo")
+    }
+    name = measurement.arms[base].name
+    version = measurement.version
+    return tuple(_scores(worker, arms, base, name, version) for worker in measurement.workers)
+
+
+def _scores(
+    worker: Worker, arms: Mapping[int, str], base: int, baseline: str, version: int
+) -> Scores:
+    """Through an arm that no row is without, where the baseline is slow and sits out rows: else 12
+    of 240 rows compared two fast arms."""
+    rows = [(number, mean_logs(row)) for number, row in usable_rows(worker, version)]
+    counts = {index: sum(index in row for _, row in rows) for index in (base, *arms)}
+    through = max(counts, key=lambda index: counts[index])  # the baseline, of those in all rows
+    kept: dict[int, dict[int, list[float]]] = {index: {} for index in (base, *arms)}
+    for number, row in rows:
+        for index in kept.keys() & row.keys() if through in row else ():
+            kept[index].setdefault(number, []).append(row[index] - row[through])
+    medians = {index: center(own) for index, own in kept.items() if sum(map(len, own.values())) > 1}
+    if base not in medians:
+        return {baseline: 0.0}
+    own = {arms[index]: each - medians[base] for index, each in medians.items() if index != base}
+    return {baseline: 0.0, **own}
+
+
+def _mean(taken: Sequence[Scores], arm: str) -> float:
+    return statistics.fmean(each[arm] for each in taken if arm in each)
+
+
+def _baseline(measurement: Measurement) -> str:
+    base = measurement.position("baseline")
+    return "" if base is None else measurement.arms[base].name
+
+
+def _entered(measurement: Measurement) -> list[str]:
+    return [arm.name for arm in measurement.arms if arm.role in ("baseline", "candidate")]

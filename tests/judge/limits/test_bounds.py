@@ -1,0 +1,198 @@
+"""How near a kernel comes to its chip's limits: profiled, else the least time over the time."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from judge_cases import (
+    DEFAULTS,
+    FOUR_STAGES,
+    PADDED,
+    PLAIN,
+    gemm,
+    merged,
+    profile,
+    profiled,
+    transpose,
+    with_arm,
+)
+from support import ROOT
+
+from kernelexp.facts import chips
+from kernelexp.judge.explanation import lost, moved
+from kernelexp.judge.limits import bottleneck, bounds, floors
+from kernelexp.judge.limits.bounds import Use
+from kernelexp.judge.limits.case import Case
+from kernelexp.model.arm import PublishedResult
+from kernelexp.model.record import Profile
+
+
+def use(case: Case, resource: str) -> Use:
+    return next(each for each in bounds.uses(case) if each.resource == resource)
+
+
+@pytest.mark.parametrize(("place", "launch"), [(0, PLAIN), (1, PADDED)])
+def test_what_is_reckoned_without_a_profile_is_near_what_ncu_reports(
+    place: int, launch: int
+) -> None:
+    """Shared memory's is a lower bound; device memory's is within 2% of the limit."""
+    reckoned, counted = transpose(place), profiled(transpose(place), launch)
+    for resource, least, most in (("shared memory", -16, 0), ("device memory", -2, 2)):
+        one, other = use(reckoned, resource).percent, use(counted, resource).percent
+        assert one is not None
+        assert other is not None
+        assert least <= one - other <= most, resource
+
+
+def test_the_nearest_limit_moves_with_the_padding() -> None:
+    uses = [bounds.uses(transpose(place)) for place in (0, 1)]
+    near = [bounds.nearest(each) for each in uses]
+    assert [each.resource for each in near if each] == ["L1 data pipe", "device memory"]
+    assert moved(*uses) == (
+        "The nearest limit moved: L1 data pipe (88.1%) for the baseline, device memory (76.0%) "
+        "for the candidate."
+    )
+
+
+def test_the_nearest_limit_may_stay() -> None:
+    uses = [bounds.uses(profiled(gemm(), launch)) for launch in (DEFAULTS, FOUR_STAGES)]
+    assert moved(*uses) == (
+        "Both arms are nearest to the same limit, tensor cores: 88.9%, then 83.8%."
+    )
+
+
+def test_a_share_says_how_it_was_reckoned_and_of_which_kind_it_is() -> None:
+    shared = use(transpose(), "shared memory")
+    assert shared.kind == "emulated"
+    assert shared.reckoned == "138,412,032 wavefronts (PTX) / (132 SMs x 1,980 MHz (measured))"
+    tensor = use(gemm(), "tensor cores")
+    assert (tensor.kind, tensor.reckoned) == (
+        "measured",
+        "1.095e+12 FLOPs (fp8, dense) / (8,192 per clock x 132 SMs x 1,635 MHz (measured))",
+    )
+    assert "datasheet" in tensor.source
+    assert use(profiled(gemm(), DEFAULTS), "tensor cores").kind == "profiled"
+
+
+def test_without_a_measured_time_a_published_one_is_named_so() -> None:
+    published = PublishedResult(time_ms=0.722)
+    tensor = use(with_arm(gemm(), measured=None, published=published), "tensor cores")
+    assert (tensor.kind, tensor.time_ms) == ("published", pytest.approx(0.722))
+
+
+def test_without_any_time_only_the_floor_is_known() -> None:
+    shared = use(with_arm(transpose(), measured=None), "shared memory")
+    assert (shared.percent, shared.kind) == (None, "emulated")
+    assert shared.floor_ms == pytest.approx(0.5296, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("case", "resource", "why"),
+    [
+        (transpose(), "tensor cores", "no tensor instructions"),
+        (transpose(), "L2", "no source gives its peak"),
+        (transpose(bytes=0), "device memory", "the problem does not state its bytes"),
+        (transpose(counters={}), "shared memory", "not counted"),
+        (
+            merged(transpose()),
+            "shared memory",
+            "counted on PTX, and SASS accesses shared memory in other widths",
+        ),
+        (transpose(chip=None), "device memory", "the chip's limits are not known"),
+        (gemm(flops=0), "tensor cores", "the problem does not state its FLOPs"),
+    ],
+)
+def test_what_is_not_known_says_why(case: Case, resource: str, why: str) -> None:
+    found = use(case, resource)
+    assert (found.percent, found.reckoned) == (None, why)
+
+
+def test_the_type_of_operands_is_read_from_the_instructions() -> None:
+    assert floors.tensor_type(gemm()) == "fp8"
+    assert floors.tensor_type(transpose()) == ""
+
+
+def test_a_profile_has_the_names_that_are_looked_up() -> None:
+    known = [each for each in bounds.uses(profiled(transpose(), PLAIN)) if each.percent is not None]
+    assert {*bounds.MAIN} <= {each.resource for each in known}
+    assert profile(PLAIN).device == "NVIDIA H200"
+
+
+def test_two_arms_of_which_one_is_profiled_are_reckoned_alike() -> None:
+    one, other = bounds.uses_of_both(transpose(), profiled(transpose(1), PADDED))
+    assert {each.kind for each in (*one, *other)} == {None, "emulated", "measured"}
+
+
+def test_peaks_are_those_of_the_clock_that_was_measured() -> None:
+    """The FLOPs of a launch over its cycles are ncu's share of the tensor pipe."""
+    assert chips.CHIPS["H200"].flops_per_clock("fp8") == 8192
+    assert chips.CHIPS["B200"].flops_per_clock("fp8") == 16384
+    slow, fast = (use(gemm(clock_hz=clock), "tensor cores").percent for clock in (1e9, 2e9))
+    assert slow == pytest.approx(2 * (fast or 0.0))
+
+
+def test_a_part_of_l1_is_named_before_the_whole_that_is_as_busy() -> None:
+    near = bounds.nearest(bounds.uses(profiled(transpose(), PLAIN)))
+    assert near
+    assert (near.resource, near.percent) == ("L1 data pipe", pytest.approx(87.5, abs=0.1))
+
+
+def published(run: str) -> Case:
+    profile = msgspec.json.decode(
+        (ROOT / f"logs/profiles/published-{run}.json").read_bytes(), type=Profile
+    )
+    return Case(label=run, arm=profile.arm, chip=chips.CHIPS["B200"])
+
+
+def test_the_published_kernel_is_bound_by_l1_as_its_authors_found() -> None:
+    before, after = (bounds.uses(published(run)) for run in ("cefc59d", "c32ab7a"))
+    assert moved(before, after) == (
+        "Both arms are nearest to the same limit, L1: 82.0%, then 85.0%."
+    )
+    assert bottleneck.conclude(published("c32ab7a"), after) == (
+        "This kernel is bound by L1: of its peak 85.0%."
+    )
+
+
+def test_below_every_limit_the_largest_waits_are_named() -> None:
+    case = published("9bf658a")
+    words = bottleneck.conclude(case, bounds.uses(case))
+    assert "below 60% of every known limit (most: the tensor cores, 48.2%)" in words
+    assert "global or tensor memory (long scoreboard), 4.7%" in words
+
+
+def test_a_grid_that_leaves_sms_idle_is_named_first() -> None:
+    case = transpose(ctas=66)
+    assert bottleneck.conclude(case, bounds.uses(case)).startswith(
+        "The grid comes first: its 66 CTAs leave 66 of 132 SMs without work, so that no limit can "
+        "be used beyond 50.0%."
+    )
+
+
+def test_power_that_holds_the_clock_is_said() -> None:
+    capped = gemm(power_capped=True)
+    assert "Power holds its clock at 1,635 of 1,980 MHz" in bottleneck.conclude(
+        capped, bounds.uses(capped)
+    )
+    assert "Power" not in bottleneck.conclude(gemm(), bounds.uses(gemm()))
+
+
+def test_without_a_time_the_longest_floor_is_named() -> None:
+    untimed = with_arm(transpose(), measured=None)
+    assert bottleneck.conclude(untimed, bounds.uses(untimed)) == (
+        "Not timed: of what is known it needs the L1 data pipe for longest, 0.578 ms at least."
+    )
+
+
+def test_a_slower_candidate_that_is_further_from_the_limit_waits() -> None:
+    """Four stages: the tensor cores are at 83.8% and not 88.9%, and it is 3.95% slower."""
+    cases = [profiled(gemm(), launch) for launch in (DEFAULTS, FOUR_STAGES)]
+    uses = [bounds.uses(case) for case in cases]
+    words = lost(uses[0], uses[1], 0.0395, ())
+    assert words == (
+        "The slower candidate uses 5.2 points less of that limit, so it is not what holds it: it "
+        "waits longer."
+    )
+    assert lost(uses[0], uses[1], -0.0395, ()) == ""
+    said = bottleneck.conclude(cases[1], uses[1], "The candidate", is_held=False)
+    assert said.startswith("The candidate is nearest to the tensor cores: of its peak 83.8%.")

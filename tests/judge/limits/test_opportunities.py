@@ -1,0 +1,339 @@
+"""Each rule on evidence of real kernels, and what is not repeated of ncu's advice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from judge_cases import (
+    DEFAULTS,
+    PADDED,
+    PLAIN,
+    TILES,
+    build_of,
+    emulated_of,
+    gemm,
+    merged,
+    profiled,
+    transpose,
+    with_arm,
+)
+
+from kernelexp.judge.limits import filling
+from kernelexp.judge.limits import opportunities as rules
+from kernelexp.judge.limits.case import Case
+from kernelexp.judge.limits.opportunity import Opportunity, Suppressed
+from kernelexp.model.arm import Advice, EmulatedLine, ProfiledInstruction
+
+EXCESS = "derived__memory_l1_wavefronts_shared_excessive"
+SECTORS = "ptx__memory_l2_theoretical_sectors_global"
+
+
+COUNTERS = {
+    "ptx__l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld": 62,
+    "ptx__sass__inst_executed_shared_loads": 2,
+    "ptx__memory_l1_wavefronts_shared": 64,
+    SECTORS: 64,
+    f"{SECTORS}_ideal": 16,
+}
+
+
+def only(rule: rules.Rule, case: Case) -> Opportunity:
+    (found,) = rule(case)
+    assert isinstance(found, Opportunity)
+    return found
+
+
+def with_resources(case: Case, **changes: Any) -> Case:
+    build = build_of(case)
+    used = msgspec.structs.replace(build.resources, **changes)
+    return with_arm(case, build=msgspec.structs.replace(build, resources=used))
+
+
+def with_figures(case: Case, **changes: float) -> Case:
+    found = case.arm.profiled
+    assert found is not None
+    return with_arm(
+        case, profiled=msgspec.structs.replace(found, figures={**found.figures, **changes})
+    )
+
+
+def test_planted_bank_conflicts_are_found_with_their_line_and_their_cost() -> None:
+    found = only(rules.bank_conflicts, transpose())
+    assert found.issue == (
+        "shared loads: 32.0-way bank conflicts, 94% of the shared-memory wavefronts (PTX), 97% of "
+        "those of loads"
+    )
+    assert found.line == "variants/transpose/transpose.cu:59"
+    # Device memory becomes as busy as the L1 data pipe was; T1 gained 55%.
+    assert found.percent == pytest.approx(61.3, abs=0.1)
+    assert "then device memory is next with 34.1%" in found.reckoning
+    assert (found.kind, found.hidden) == ("emulated", "")
+
+
+def test_without_a_time_the_longest_floor_falls() -> None:
+    found = only(rules.bank_conflicts, with_arm(transpose(), measured=None))
+    assert found.percent == pytest.approx(61.3, abs=0.1)
+    assert "not measured" in found.reckoning
+
+
+def test_padding_leaves_no_conflicts() -> None:
+    assert list(rules.bank_conflicts(transpose(1))) == []
+
+
+def test_profiled_conflicts_are_bounded_by_the_next_limit() -> None:
+    """ncu's own estimates are 85% and 94%; L2 is at 41.4 of the 87.5% that L1's data pipe is."""
+    found, _ = rules.find(profiled(transpose(), PLAIN))
+    (conflicts,) = (each for each in found if each.rule == "SharedMemoryConflicts")
+    assert conflicts.percent == pytest.approx(52.7, abs=0.1)
+    assert "then L2 is next with 41.4%" in conflicts.reckoning
+    assert conflicts.also == ("SharedMemoryConflicts 85.19%", "UncoalescedSharedAccess 93.53%")
+
+
+def test_conflicts_that_no_layout_makes_are_not_repeated() -> None:
+    case = profiled(transpose(), PLAIN, advice=())
+    (found,) = rules.bank_conflicts(with_figures(case, **{EXCESS: 0.0}))
+    assert isinstance(found, Suppressed)
+    assert "another layout would save none" in found.why
+
+
+def test_sectors_beyond_what_the_bytes_need_are_found_with_their_line() -> None:
+    lines = (
+        EmulatedLine(file="a.cu", line=3, counters={SECTORS: 10, f"{SECTORS}_ideal": 10}),
+        EmulatedLine(file="a.cu", line=7, counters={SECTORS: 64, f"{SECTORS}_ideal": 16}),
+    )
+    case = transpose(counters={SECTORS: 74, f"{SECTORS}_ideal": 26})
+    emulated = msgspec.structs.replace(emulated_of(case), lines=lines)
+    found = only(rules.uncoalesced, with_arm(case, emulated=emulated))
+    assert found.issue.startswith("65% of the sectors")
+    assert (found.line, found.percent) == ("a.cu:7", None)
+
+
+def test_conflicts_of_loads_that_ptxas_merges_have_no_estimate() -> None:
+    found = only(rules.bank_conflicts, merged(transpose()))
+    assert found.percent is None
+    assert "SASS accesses shared memory in other widths" in found.reckoning
+
+
+def test_what_is_emulated_is_named_as_counted_on_ptx() -> None:
+    for rule in (rules.bank_conflicts, rules.uncoalesced):
+        found = only(rule, transpose(counters=COUNTERS))
+        assert found.figures
+        assert all(name.startswith("ptx__") for name in found.figures)
+        assert "(PTX)" in found.issue
+
+
+def test_whole_sectors_are_no_opportunity() -> None:
+    assert list(rules.uncoalesced(transpose())) == []
+
+
+def test_stores_of_several_widths_are_not_repeated_as_uncoalesced() -> None:
+    stores = {"ptx__sass__inst_executed_global_stores": 10, SECTORS: 128, f"{SECTORS}_ideal": 128}
+    line = EmulatedLine(file="a.cu", line=3, counters=stores)
+    case = transpose(
+        counters={
+            "ptx__l1tex__t_sectors_pipe_lsu_mem_global_op_st": 128,
+            "ptx__l1tex__t_requests_pipe_lsu_mem_global_op_st": 10,
+        }
+    )
+    emulated = msgspec.structs.replace(emulated_of(case), lines=(line,))
+    (found,) = rules.mixed_stores(with_arm(case, emulated=emulated))
+    assert isinstance(found, Suppressed)
+    assert found.why.startswith("12.80 sectors per request are an average")
+    assert list(rules.mixed_stores(transpose())) == []
+
+
+def plain_gemm(**changes: Any) -> Case:
+    """The same resources in a kernel without copies that feed warps with roles."""
+    case = gemm(**{"ctas": 13_200, "tiles": 13_200, **changes})
+    return with_arm(case, build=msgspec.structs.replace(build_of(case), opcodes={"QGMMA": 4}))
+
+
+def test_occupancy_names_its_limiter_and_is_bounded_by_the_nearest_limit() -> None:
+    found = only(filling.occupancy, plain_gemm())
+    assert found.issue == (
+        "12 of 64 warps per SM, limited by registers and shared memory: 168 registers per thread, "
+        "229,496 B of shared memory, 384 threads"
+    )
+    assert found.percent == pytest.approx(100 - 78.6, abs=0.1)  # of the tensor cores' 78.6%
+    assert list(filling.occupancy(transpose())) == []
+
+
+def test_one_cta_by_design_is_no_lack_of_warps() -> None:
+    """The kernel that has all that a kernel of its kind can have has no opportunity left."""
+    (roles,) = filling.occupancy(gemm())
+    assert isinstance(roles, Suppressed)
+    assert "its warps have roles" in roles.why
+    (persistent,) = filling.occupancy(plain_gemm(ctas=132))
+    assert isinstance(persistent, Suppressed)
+    assert "the kernel is persistent" in persistent.why
+    found, suppressed = rules.find(profiled(gemm(), DEFAULTS))
+    assert found == []
+    assert any("LaunchConfiguration" in each.rule for each in suppressed)
+
+
+def test_a_grid_too_small_for_the_sms_is_what_limits_the_warps() -> None:
+    few = transpose(ctas=128)
+    half = msgspec.structs.replace(build_of(few).occupancy, warps_per_sm=32, ctas_per_sm=4)
+    few = with_arm(few, build=msgspec.structs.replace(build_of(few), occupancy=half))
+    (found,) = filling.occupancy(few)
+    assert isinstance(found, Suppressed)
+    assert found.why == "the grid limits the warps: 128 CTAs on 132 SMs, which would hold 4 each"
+    assert "4 SMs without work, 8 of 64 warps on the others" in only(filling.grid, few).issue
+
+
+def test_a_grid_that_leaves_sms_idle_is_found() -> None:
+    found = only(filling.grid, transpose(ctas=66))
+    assert found.issue.startswith("66 CTAs for 132 SMs: 0.062 waves, 66 SMs without work")
+    assert found.percent == pytest.approx(50)
+
+
+def test_a_last_wave_that_is_not_full_is_found_where_it_matters() -> None:
+    found = only(filling.grid, transpose(ctas=132 * 8 + 1))
+    assert found.issue.startswith("1.00 waves of 1,056 CTAs")
+    assert found.percent == pytest.approx(50, abs=0.1)
+    assert list(filling.grid(transpose(ctas=TILES))) == []  # 124.12 waves: 0.7%
+    assert list(filling.grid(gemm(ctas=132))) == []  # persistent: one wave
+
+
+def test_few_active_threads_are_found() -> None:
+    """Of the full problem: the emulated size may have other tails."""
+    counters = {"ptx__inst_executed": 100, "ptx__thread_inst_executed": 1600}
+    found = only(rules.divergence, transpose(counters=counters))
+    assert found.issue == "16.0 of 32 threads per warp are active on average"
+    assert list(rules.divergence(profiled(gemm(), DEFAULTS))) == []  # 28.3 of 32
+
+
+def test_barriers_matter_with_one_cta_per_sm() -> None:
+    many = {"ptx__inst_executed_barrier": 13_200 * 24}
+    found = only(filling.barriers, plain_gemm(counters=many))
+    assert found.issue.startswith("2 CTA barriers per tile and warp, 2 per CTA, with 1 CTA per SM")
+    assert found.percent is None
+    assert list(filling.barriers(gemm(counters=many))) == []  # warps with roles
+    assert list(filling.barriers(transpose(counters={"ptx__inst_executed_barrier": 48}))) == []
+
+
+def test_a_products_flops_without_tensor_instructions_are_found() -> None:
+    case = transpose(flops=64 * (8 << 27))
+    found = only(rules.no_tensor_cores, case)
+    assert found.issue == "64 FLOPs per byte that must move, and no tensor instruction"
+    assert list(rules.no_tensor_cores(transpose())) == []
+    assert list(rules.no_tensor_cores(gemm())) == []
+
+
+def test_spills_are_found() -> None:
+    found = only(rules.spills, with_resources(gemm(), spill_store_bytes=20, spill_load_bytes=40))
+    assert found.issue.startswith("20 B of spill stores and 40 B of spill loads")
+    assert list(rules.spills(gemm())) == []
+
+
+def test_opportunities_are_ranked_by_their_estimates() -> None:
+    found, _ = rules.find(profiled(transpose(), PLAIN))
+    estimates = [each.percent for each in found]
+    known = [each for each in estimates if each is not None]
+    assert known == sorted(known, reverse=True)
+    assert estimates[: len(known)] == known
+    assert found[0].rule == "SharedMemoryConflicts"
+    assert found[0].line == "variants/transpose/transpose.cu:59"
+
+
+def test_one_cause_is_listed_once() -> None:
+    found, _ = rules.find(profiled(transpose(), PLAIN))
+    assert [each.rule for each in found] == ["SharedMemoryConflicts"]
+
+
+def test_an_estimate_of_ncus_is_bounded_by_the_nearest_limit() -> None:
+    advice = Advice(
+        section="S", rule="Other", kind="OPT", sentence="Do it.", speedup_percent=50.0,
+        scope="global",
+    )  # fmt: skip
+    found, _ = rules.find(profiled(transpose(), PLAIN, advice=(advice,)))
+    (bounded,) = (each for each in found if each.rule == "Other")
+    assert bounded.percent == pytest.approx(100 - 87.5, abs=0.1)
+    assert "bounded by L1 data pipe" in bounded.reckoning
+
+
+def test_a_local_estimate_is_none_of_the_launch() -> None:
+    advice = Advice(
+        section="S", rule="Other", kind="OPT", sentence="Do it.", speedup_percent=84.76,
+        scope="local",
+    )  # fmt: skip
+    found, _ = rules.find(profiled(transpose(1), PADDED, advice=(advice,)))
+    (local,) = (each for each in found if each.rule == "Other")
+    assert local.percent is None
+    assert local.reckoning == "ncu's estimate, local: 84.76% of the part that the rule is about"
+
+
+def test_waiting_warps_and_busy_pipes_are_no_causes_of_their_own() -> None:
+    for case in (profiled(gemm(), DEFAULTS), profiled(transpose(), PLAIN)):
+        found, suppressed = rules.find(case)
+        names = ", ".join(each.rule for each in suppressed)
+        assert all(rule in names for rule in ("CPIStall", "IssueSlotUtilization"))
+        assert all(each.rule not in ("CPIStall", "HighPipeUtilization") for each in found)
+        assert "optional metric" not in " ".join(each.issue for each in found)
+
+
+def test_scattered_stores_have_an_estimate() -> None:
+    """16 bytes to each of 32 rows: half of each sector, an eighth of each line."""
+    counters = {
+        SECTORS: 32 << 20, f"{SECTORS}_ideal": 16 << 20,
+        "ptx__memory_l1_tag_requests_global": 32 << 20,
+        "ptx__sass__inst_executed_global_stores": 1 << 20,
+    }  # fmt: skip
+    found = only(rules.uncoalesced, transpose(counters=counters))
+    assert found.issue.startswith("50% of the sectors")
+    assert "the lines that they touch are filled to 12%" in found.issue
+    assert found.percent is not None
+    assert "L1 tag stage" in found.reckoning
+
+
+def test_counts_that_cannot_be_scaled_give_ratios_and_say_what_tiles_would_add() -> None:
+    found = only(rules.bank_conflicts, transpose(ratios_of="emulated", tiles=0))
+    assert found.issue.startswith("shared loads: 32.0-way bank conflicts, 94%")
+    assert found.percent is None
+    assert "tiles() in problem.py would give" in found.reckoning
+
+
+def test_memory_that_cannot_be_compressed_is_not_repeated() -> None:
+    _, suppressed = rules.find(profiled(transpose(1), PADDED))
+    assert "MemoryL2Compression" in {each.rule for each in suppressed}
+
+
+@pytest.mark.parametrize(("excess", "is_false"), [(0.0, True), (1000.0, False)])
+def test_uncoalesced_stores_are_not_repeated_where_no_sector_is_in_excess(
+    excess: float, is_false: bool
+) -> None:
+    advice = Advice(
+        section="SourceCounters",
+        rule="UncoalescedGlobalAccess",
+        kind="OPT",
+        sentence="This kernel has uncoalesced global stores.",
+        speedup_percent=32.93,
+        scope="global",
+    )
+    store = ProfiledInstruction(
+        offset=16,
+        sass="STG.E.64 desc[UR4][R2.64], R4",
+        file="a.cu",
+        line=9,
+        figures={"L2 Theoretical Sectors Global Excessive": excess},
+    )
+    case = profiled(transpose(), PLAIN, advice=(advice,), instructions=(store,))
+    total = {"derived__memory_l2_theoretical_sectors_global_excessive": 44_556_288.0}
+    found, suppressed = rules.find(with_figures(case, **total))
+    names = {each.rule for each in suppressed}
+    assert ("UncoalescedGlobalAccess" in names) == is_false
+    assert any(each.line == "a.cu:9" for each in found) != is_false
+
+
+def test_profiled_conflicts_are_not_the_layouts_where_the_emulator_counts_none() -> None:
+    case = profiled(transpose(1), PADDED, advice=())
+    name = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld"
+    found = {f"{name}.sum": 5_370_403.0}
+    assert case.arm.profiled is not None
+    kept = {key: value for key, value in case.arm.profiled.figures.items() if key != EXCESS}
+    evidence = msgspec.structs.replace(case.arm.profiled, figures={**kept, **found})
+    (suppressed,) = rules.bank_conflicts(with_arm(case, profiled=evidence))
+    assert isinstance(suppressed, Suppressed)
+    assert "(ptx__memory_l1_wavefronts_shared equals its ideal, emulated)" in suppressed.why

@@ -1,0 +1,36 @@
+"""Modelled times against each other."""
+
+from __future__ import annotations
+
+import pytest
+
+from kernelexp.facts.modelled_errors import ERRORS
+from kernelexp.judge.statistics.modelled import change
+from kernelexp.model.modelled import ModelledTime
+
+
+def modelled(cycles: float) -> ModelledTime:
+    return ModelledTime(chip="H200", size="full", cycles=cycles)
+
+
+def test_times_farther_apart_than_the_errors_are_ranked():
+    found = change(modelled(1000), modelled(500))
+    assert found.decided
+    assert found.low < 0.5 < found.high < 1
+    assert "faster" in found.sentence
+
+
+def test_a_slower_one_is_called_slower():
+    assert "slower" in change(modelled(500), modelled(1000)).sentence
+
+
+@pytest.mark.parametrize("ratio", [1, 1.02, 0.97])
+def test_times_nearer_than_the_errors_are_not_ranked(ratio: float):
+    found = change(modelled(1000), modelled(1000 * ratio))
+    assert not found.decided
+    assert found.sentence.startswith("too close for the model")
+
+
+def test_farther_pairs_are_ranked_right_more_often():
+    shares = [each.right / each.pairs for each in ERRORS.by_distance]
+    assert shares == sorted(shares)

@@ -1,0 +1,221 @@
+"""Sweeps with planted effects: 24 equal variants, and one axis that matters by 3%."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+
+import msgspec
+import pytest
+
+from kernelexp.judge.statistics import plateau, racing
+from kernelexp.model.arm import (
+    Arm,
+    BuildEvidence,
+    EmulatedEvidence,
+    EmulatedLine,
+    Occupancy,
+    Resources,
+)
+from kernelexp.model.measurement import ArrayResult
+
+AXES = {"vec": (2, 4, 8), "reduce": ("serial", "warp"), "warps": (4, 8), "tile": (32, 64)}
+POINTS = {
+    "baseline" if number == 0 else f"candidate {number}": dict(zip(AXES, values, strict=True))
+    for number, values in enumerate(product(*AXES.values()))
+}
+RISK, MARGIN = 0.0035, 0.01
+CONFLICTS = "ptx__l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld"
+
+
+def processes(effect=lambda point: 0.0, count=6, noise=0.0006, seed=3):
+    """Scores of a sweep of 24 whose log times are `effect`."""
+    rng = random.Random(seed)
+    base = effect(POINTS["baseline"])
+    return [
+        {
+            arm: 0.0 if arm == "baseline" else effect(point) - base + rng.gauss(0.0, noise)
+            for arm, point in POINTS.items()
+        }
+        for _ in range(count)
+    ]
+
+
+def findings(taken):
+    return {each.axis: each for each in plateau.findings(taken, POINTS, RISK, MARGIN)}
+
+
+def result(taken, risk=RISK / 23):
+    standing = racing.race(taken, list(POINTS), risk, MARGIN)
+    behind = {
+        arm: racing.between(taken, arm, standing.leader, risk)
+        for arm in POINTS
+        if arm != standing.leader
+    }
+    contenders = (standing.leader, *standing.tied, *standing.open)
+    return racing.RaceResult(
+        leader=standing.leader, contenders=contenders, is_decided=not standing.open, behind=behind
+    )
+
+
+def arm(point, barriers=40, opcode="HMMA", line=171):
+    return Arm(
+        axes=point,
+        build=BuildEvidence(
+            entry="k",
+            resources=Resources(
+                registers=64,
+                spill_store_bytes=0,
+                spill_load_bytes=0,
+                stack_bytes=0,
+                static_smem_bytes=0,
+                dynamic_smem_bytes=0,
+                threads=128,
+                cluster=1,
+                sass_bytes=4096,
+            ),
+            occupancy=Occupancy(
+                ctas_per_sm=8, warps_per_sm=32, warps_limit=64, limited_by=("registers",)
+            ),
+            pipes={},
+            opcodes={opcode: 12},
+            exports={},
+        ),
+        emulated=EmulatedEvidence(
+            size="emulated",
+            arrays=(ArrayResult(name="y", elements=1, wrong=0, worst=0.0),),
+            counters={"ptx__inst_executed_barrier": barriers},
+            lines=(
+                EmulatedLine(file="fa.cu", line=line, counters={CONFLICTS: 900}),
+                EmulatedLine(file="fa.cu", line=5, counters={CONFLICTS: 2}),
+            ),
+        ),
+    )
+
+
+def arms(**changes):
+    return {name: arm(point, **changes) for name, point in POINTS.items()}
+
+
+def test_of_24_equal_variants_no_axis_makes_a_difference() -> None:
+    seen = findings(processes())
+    assert set(seen) == set(AXES)
+    assert all(each.is_idle and not each.matters for each in seen.values())
+    assert all(0.0 < each.largest.bound < MARGIN for each in seen.values())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_one_axis_that_matters_by_3_percent_is_the_only_one_named(seed: int) -> None:
+    taken = processes(lambda point: 0.03 if point["reduce"] == "serial" else 0.0, seed=seed)
+    seen = findings(taken)
+    assert [axis for axis, each in seen.items() if each.matters] == ["reduce"]
+    assert all(seen[axis].is_idle for axis in AXES if axis != "reduce")
+    (effect,) = seen["reduce"].from_best()
+    assert (effect.before, effect.after) == ("warp", "serial")
+    assert effect.change.low < 0.03 < effect.change.high
+    assert effect.pairs == 12
+
+
+def test_an_axis_is_compared_within_the_same_values_of_the_others() -> None:
+    taken = processes(lambda point: {2: 0.0, 4: 0.01, 8: 0.5}[point["vec"]], noise=1e-5)
+    effects = {(x.before, x.after): x for x in findings(taken)["vec"].effects}
+    assert effects["2", "8"].change.center == pytest.approx(0.5, abs=1e-3)
+    assert [x.after for x in findings(taken)["vec"].from_best()] == ["4", "8"]
+
+
+def test_variants_that_left_early_still_count_in_the_processes_that_timed_them() -> None:
+    taken = processes(lambda point: 0.03 if point["reduce"] == "serial" else 0.0)
+    slow = [name for name, point in POINTS.items() if point["reduce"] == "serial"]
+    late = [
+        {a: v for a, v in each.items() if a not in slow or a == "baseline"} for each in taken[3:]
+    ]
+    seen = findings([*taken[:3], *late])
+    assert seen["reduce"].matters
+    assert seen["vec"].is_idle
+
+
+def test_a_plateau_names_what_all_variants_share() -> None:
+    taken = processes()
+    flat = plateau.plateau(
+        result(taken), plateau.findings(taken, POINTS, RISK, MARGIN), arms(), MARGIN
+    )
+    shared = {each.metric.name: each.value for each in flat.shared}
+    assert shared["ptx__inst_executed_barrier"] == 40
+    assert shared["occupancy_limit"] == "registers"
+    assert flat.same_code == 24
+    assert flat.hot_line == "fa.cu:171"
+
+
+def test_counts_on_sass_go_before_those_on_ptx_where_every_variant_has_them() -> None:
+    conflicts = CONFLICTS.removeprefix("ptx__")
+    sass = msgspec.structs.replace(
+        arm(POINTS["baseline"]).emulated,
+        isa="sass",
+        counters={"sass__inst_executed_barrier": 20, conflicts: 700},
+        lines=(EmulatedLine(file="fa.cu", line=33, counters={conflicts: 700}),),
+    )
+    own = {name: msgspec.structs.replace(each, emulated_sass=sass) for name, each in arms().items()}
+    taken = processes()
+    axes = plateau.findings(taken, POINTS, RISK, MARGIN)
+    flat = plateau.plateau(result(taken), axes, own, MARGIN)
+    shared = {each.metric.name: each.value for each in flat.shared}
+    assert (shared["sass__inst_executed_barrier"], shared[conflicts]) == (20, 700)
+    assert not any(name.startswith("ptx__") for name in shared)
+    assert flat.hot_line == "fa.cu:33"
+    own["candidate 3"] = arm(POINTS["candidate 3"])  # ptxas made something that is not covered
+    flat = plateau.plateau(result(taken), axes, own, MARGIN)
+    assert "ptx__inst_executed_barrier" in {each.metric.name for each in flat.shared}
+    assert flat.hot_line == "fa.cu:171"
+
+
+def test_what_differs_is_named_apart() -> None:
+    own = arms()
+    own["candidate 3"] = arm(POINTS["candidate 3"], barriers=80, opcode="FFMA", line=99)
+    taken = processes()
+    flat = plateau.plateau(
+        result(taken), plateau.findings(taken, POINTS, RISK, MARGIN), own, MARGIN
+    )
+    assert "CTA barriers (PTX)" in flat.differing
+    assert flat.same_code == 23
+    assert flat.hot_line == ""
+
+
+def test_an_axis_that_matters_is_no_plateau() -> None:
+    taken = processes(lambda point: 0.03 if point["reduce"] == "serial" else 0.0)
+    axes = plateau.findings(taken, POINTS, RISK, MARGIN)
+    assert plateau.plateau(result(taken), axes, arms(), MARGIN) is None
+
+
+def test_samples_that_could_hide_more_than_the_margin_are_no_plateau() -> None:
+    taken = processes(noise=0.02, count=4)
+    axes = plateau.findings(taken, POINTS, RISK, MARGIN)
+    assert not any(each.is_idle for each in axes)
+    assert plateau.plateau(result(taken), axes, arms(), MARGIN) is None
+
+
+def test_equal_variants_are_called_different_in_at_most_one_sweep_of_100() -> None:
+    wrong = sum(
+        any(each.matters for each in findings(processes(seed=seed)).values()) for seed in range(200)
+    )
+    assert wrong <= 2
+
+
+def test_counts_alone_tell_of_a_plateau_where_nothing_was_timed() -> None:
+    flat = plateau.counted([*arms().values()])
+    assert flat
+    assert flat.is_likely
+    assert "ptx__inst_executed_barrier" in {each.metric.name for each in flat.shared}
+    assert flat.spreads == {}
+
+
+def test_counts_that_differ_are_named_with_their_spread() -> None:
+    own = arms()
+    own["candidate 3"] = arm(POINTS["candidate 3"], barriers=80)
+    flat = plateau.counted([*own.values()])
+    assert flat
+    assert not flat.is_likely
+    assert flat.spreads["CTA barriers (PTX)"] > 0.5
+
+
+def test_of_one_variant_no_plateau_is_told() -> None:
+    assert plateau.counted([arm(POINTS["baseline"])]) is None
