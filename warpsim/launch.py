@@ -173,6 +173,23 @@ def plain_name(symbol: str) -> str:
     return name
 
 
+def full_name(symbol: str) -> str:
+    """A kernel as its source calls it, with its template arguments."""
+    import cxxfilt
+
+    try:
+        text = str(cxxfilt.demangle(symbol))
+    except cxxfilt.InvalidName:
+        return symbol
+    text = text.removeprefix("void ")
+    depth = 0
+    for at, letter in enumerate(text):
+        depth += (letter == "<") - (letter == ">")
+        if letter == "(" and depth == 0 and at and not text.startswith("(anonymous", at):
+            return text[:at]
+    return text
+
+
 def of_entries(launch: Launch, symbols: Iterable[str]) -> Launch:
     """The launch of the one of `symbols` that launch() names, by itself or by its plain name; as
     it is where none or several have that name."""
