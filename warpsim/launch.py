@@ -158,6 +158,14 @@ def scalar_to_bytes(scalar: Scalar) -> bytes:
     return struct.pack("<H", bits >> 16)
 
 
+def scalar_from_bytes(kind: ScalarType, data: bytes) -> bool | int | float:
+    """What scalar_to_bytes() made bytes of."""
+    if kind == "bf16":
+        kind, data = "f32", b"\0\0" + data
+    (value,) = struct.unpack(f"<{_FORMATS[kind]}", data)
+    return value
+
+
 def plain_name(symbol: str) -> str:
     """A function's own name: _ZN2kx4gemmILi64EEEvPKf is gemm, and transpose is itself."""
     name = symbol
