@@ -171,7 +171,7 @@ def _execute(
                 finally:
                     machine.end()
                     hang = scheduler.hang
-                    count.add(program, scheduler)
+                    count.add(scheduler.program, scheduler)
         except Fatal:
             given_up = True
     execution.world.write_back()

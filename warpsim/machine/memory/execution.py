@@ -69,6 +69,8 @@ class Execution:
         """Whether asynchronous effects land as late as they may."""
         self.shuffle = schedule.seed != 0
         """Whether everything that the hardware leaves open is decided by chance."""
+        self.chance_of_stop = schedule.chance_of_stop
+        """Before an instruction by which threads meet in memory."""
         self.sites: Sequence[Site] = ()
         """Of the program that is executed, by number."""
         self.findings = Findings()
