@@ -131,6 +131,14 @@ def adopt(
             help="Parameters of a .ptx or .cubin: 'const float* x, float* y, int n'.",
         ),
     ] = "",
+    axis: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--axis",
+            metavar="NAME=1,2",
+            help="Of a program's kernel: a #define, or block, is an axis. Repeatable.",
+        ),
+    ] = None,
     nvcc: NvccOption = None,
     project: ProjectOption = HERE,
 ) -> None:
@@ -171,14 +179,12 @@ def adopt(
                 "--signature": signature,
             }
         )
-        _adopt_launch(loaded, from_program, kernel, as_, reference or [], tools, nvcc)
+        _adopt_launch(loaded, from_program, kernel, as_, reference or [], axis or [], tools, nvcc)
         return
-    if source is None or as_:
-        raise UsageError(
-            "--as names a kernel of --from-program: a source's is named with --kernel."
-            if as_
-            else "name a source, PTX or a cubin, or a program with --from-program."
-        )
+    if as_ or axis:
+        raise UsageError("--as and --axis are for a kernel of --from-program.")
+    if source is None:
+        raise UsageError("name a source, PTX or a cubin, or a program with --from-program.")
     answers = draft.Answers(
         block=adopted.parse_block(block) if block else None,
         grid=parse_expressions(grid) if grid else (),
@@ -222,11 +228,12 @@ def _adopt_launch(
     kernel: str,
     name: str,
     references: list[str],
+    axes: list[str],
     tools: Toolchain,
     nvcc: str | None,
 ) -> None:
     from kernelexp.cli import exec as exec_
-    from kernelexp.services.adopt import adopted, launched
+    from kernelexp.services.adopt import adopted, launch_axes, launched
     from kernelexp.services.adopt.expressions import parse_reference
     from warpsim.runtime.capturing import LaunchChoice
 
@@ -234,14 +241,20 @@ def _adopt_launch(
     if not plain or number == "0":
         raise UsageError("say which launch: --kernel NAME, or NAME:3 for its third.")
     choice = LaunchChoice(kernel=plain, number=int(number))
+    asked = exec_.parse(text)
+    varied = [launch_axes.parse(each) for each in axes]
     wanted = {key: parse_reference(each) for key, each in parse_pairs(references, "--reference")}
     # What the program prints is not what this command prints.
-    launch = launched.adopt(loaded, exec_.parse(text), choice, name, tools, output=_STDERR)
+    launch = launched.adopt(loaded, asked, choice, name, tools, output=_STDERR)
     try:
         _tell(launch.compiled, launch.answers)
+        for key, values in varied:
+            launch = launch_axes.add(launch, key, values)
         after = {key: file for key, file in launch.answers.after.items() if key not in wanted}
         answers = msgspec.structs.replace(launch.answers, references=wanted, after=after)
         problem = adopted.finish(loaded, launch.compiled, answers, launch.flags)
+        for name in launch_axes.experiments(common.load(loaded.root), launch):
+            typer.echo(f"added {name}: next: kernelexp run {name}")
     except BaseException:
         adopted.discard(launch.compiled)
         raise

@@ -169,6 +169,45 @@ def test_what_a_launch_writes_in_part_is_an_input_too(taken: tuple[str, str]) ->
     assert "out correct, all 100 elements" in said
 
 
+def test_an_axis_is_a_number_of_the_source_that_block_and_grid_follow(
+    project: Path, kx: Kx
+) -> None:
+    smooth = ROOT / "docs/examples/smooth.cu"
+    result = kx(
+        *("adopt", "--from-program", f"{smooth} -- 5000", "--kernel", "smooth<2>:2"),
+        *("--as", "varied", "--axis", "BLOCK=64,128"),
+        cwd=project,
+    )
+    assert result.exit_code == errors.OK, result.stderr
+    problem = (project / "variants/varied/problem.py").read_text()
+    assert 'grid=(-(-size["n"] // axes["block"]), 1, 1)' in problem
+    assert 'block=(axes["block"], 1, 1)' in problem
+    assert "#define BLOCK KX_BLOCK" in (project / "variants/varied/origin/smooth.cu").read_text()
+    result = kx("run", "E1", cwd=project)
+    assert result.exit_code == errors.OK, result.stderr
+    assert "both arms: out correct, all 5,000 elements" in " ".join(result.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("axis", "sentence"),
+    [
+        ("WIDTH=4", "no line `#define WIDTH NUMBER`"),
+        ("block", "should be as in BLOCK=128,256"),
+        ("N=4", "a parameter of the kernel, or another axis, is n"),
+    ],
+)
+def test_an_axis_that_there_is_not_is_one_sentence(
+    axis: str, sentence: str, project: Path, kx: Kx
+) -> None:
+    result = kx(
+        *("adopt", "--from-program", BUILT, "--kernel", "smooth", "--as", "none", "--axis", axis),
+        cwd=project,
+    )
+    assert result.exit_code == errors.USAGE
+    assert sentence in " ".join(result.stderr.split())
+    assert not (project / "variants/none").exists()
+
+
 @pytest.mark.parametrize(
     ("kernel", "sentence"),
     [

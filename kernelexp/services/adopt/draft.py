@@ -17,6 +17,14 @@ from warpsim.dtypes import INTEGERS, TORCH_NAMES
 from warpsim.launch import Dim3
 
 
+class DraftAxis(msgspec.Struct, frozen=True, kw_only=True):
+    """An axis that a kernel gets with its draft."""
+
+    values: tuple[int, ...]
+    default: int
+    about: str
+
+
 class Answers(msgspec.Struct, frozen=True, kw_only=True):
     """What a compiled kernel does not tell, as far as a person has said it."""
 
@@ -39,6 +47,10 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
     references: dict[str, str] = {}
     """Of outputs, by name: torch expressions in the names of inputs (in float64) and scalars."""
     cluster: Dim3 = (1, 1, 1)
+    axes: dict[str, DraftAxis] = {}
+    """By name, which may occur in the grid."""
+    extents: tuple[str, ...] = ()
+    """Of the block, in the same notation as the grid: where these depend on an axis."""
     before: dict[str, str] = {}
     """Of arrays, by name: the file (kernelexp.model.stored) of what they hold before a launch."""
     after: dict[str, str] = {}
@@ -92,7 +104,8 @@ def problem(entry: KernelEntry, name: str, origin: str, answers: Answers) -> str
         "ENTRY": name,
         "TILES": _tiles(answers, names),
         "GRID": _grid(answers, names),
-        "BLOCK": str(block(entry, answers) or 'blank("the threads of a CTA, as (x, y, z)")'),
+        "BLOCK": _extents(answers, names)
+        or str(block(entry, answers) or 'blank("the threads of a CTA, as (x, y, z)")'),
         "CLUSTER": f"        cluster={answers.cluster},\n" * (answers.cluster != (1, 1, 1)),
         "SMEM": f"        dynamic_smem_bytes={smem},\n" if smem else "",
         "ARGUMENTS": "".join(arguments),
@@ -282,15 +295,28 @@ def _shape(parameter: KernelParameter, answers: Answers, names: frozenset[str]) 
 def _grid(answers: Answers, names: frozenset[str]) -> str:
     if not answers.grid:
         return 'blank("how many CTAs, as (x, y, z)")'
-    extents = [of_size(each, names) for each in answers.grid]
+    extents = [_extent(each, answers, names) for each in answers.grid]
     return f"({', '.join([*extents, '1', '1'][:3])})"
+
+
+def _extents(answers: Answers, names: frozenset[str]) -> str:
+    """Of the block, where an axis has a say in them."""
+    extents = [_extent(each, answers, names) for each in answers.extents]
+    return f"({', '.join(extents)})" if extents else ""
+
+
+def _extent(expression: str, answers: Answers, names: frozenset[str]) -> str:
+    text = of_size(expression, names | answers.axes.keys())
+    for name in answers.axes:
+        text = text.replace(f'size["{name}"]', f'axes["{name}"]')
+    return text
 
 
 def _tiles(answers: Answers, names: frozenset[str]) -> str:
     """tiles(), by which counts of the small size are scaled: a tile for each CTA of the grid."""
     if not answers.grid:
         return ""
-    extents = [of_size(each, names) for each in answers.grid]
+    extents = [_extent(each, answers, names) for each in answers.grid]
     factors = [each if each.isalnum() else f"({each})" for each in extents if each != "1"]
     return (
         "def tiles(axes, size):\n"
@@ -379,10 +405,19 @@ def _argument(parameter: KernelParameter, answers: Answers) -> str:
 
 
 def kernel(
-    title: str, source: str, arch: str, card: str, flags: Sequence[str]
+    title: str,
+    source: str,
+    arch: str,
+    card: str,
+    flags: Sequence[str],
+    own: Mapping[str, DraftAxis] = {},
 ) -> Mapping[str, object]:
     """The kernel's entry in experiments.yaml."""
-    target: dict[str, object] = {"source": source, "device": card, "axes": {}}
+    axes = {
+        name: {"values": list(axis.values), "default": axis.default, "about": axis.about}
+        for name, axis in own.items()
+    }
+    target: dict[str, object] = {"source": source, "device": card, "axes": axes}
     if flags:
         target["flags"] = list(flags)
     return {"title": title, "problem": title, "targets": {arch: target}}
