@@ -173,7 +173,7 @@ def _why_none(choice: LaunchChoice, ran: ProgramRun, program: str) -> str:
     ]
     if own:
         return f"{choice.kernel} is launched {max(own):,} times, not {choice.number:,}."
-    launched = join(f"{name} ({count:,})" for name, count in counts.items())
+    launched = join(f"{name} ({count:,})" for name, count in sorted(counts.items()))
     if counts:
         return f"{Path(program).name} launches no {choice.kernel!r}, but {launched}."
     return f"{Path(program).name} ended with exit code {ran.returncode} and launched no kernel."
