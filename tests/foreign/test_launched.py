@@ -216,7 +216,7 @@ def test_an_axis_that_there_is_not_is_one_sentence(
         ("smooth:9", "smooth is launched 3 times, not 9"),
         (
             "smoth",
-            "program launches no 'smoth', but beyond (1), copy (1), count (1), scale (3), smooth<2> (3)",
+            "launches no 'smoth', but beyond (1), copy (1), count (1), scale (3), smooth<2> (3)",
         ),
         ("", "say which launch: --kernel NAME"),
     ],
