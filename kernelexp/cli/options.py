@@ -135,6 +135,10 @@ ExperimentSizeOption = Annotated[
 SizeOption = Annotated[
     str, typer.Option("--size", metavar="NAME", help="Which size of problem.py to time.")
 ]
+SizesOption = Annotated[
+    str,
+    typer.Option("--size", metavar="NAMES", help="Sizes to time: small, or M=1024,2048."),
+]
 
 
 class L2State(StrEnum):

@@ -8,6 +8,7 @@ from kernelexp.judge import oversizes
 from kernelexp.judge.oversizes import Crossover
 from kernelexp.model.axes import spell_point
 from kernelexp.model.measurement import BASELINE
+from kernelexp.model.names import is_sweep
 from kernelexp.model.record import Record, SizeResult, own_axes
 from kernelexp.report.charts import sizes as chart
 from kernelexp.report.charts import text
@@ -22,8 +23,8 @@ def render(record: Record) -> Iterator[Block]:
     results = chart.ordered(record)
     if not results:
         return
-    yield paragraph(Span(f"{len(results)} sizes", "strong"))
-    few = len(record.candidates) <= _SIDE_BY_SIDE
+    yield paragraph(Span("By size", "strong"))
+    few = len(record.candidates) <= _SIDE_BY_SIDE and not is_sweep(record.experiment)
     yield _every(record, results) if few else _best(record, results)
     yield from text.render(list(chart.plots(record)))
     crossed = list(oversizes.crossovers(record.sizes))
@@ -52,14 +53,14 @@ def _every(record: Record, results: list[SizeResult]) -> Block:
                     *weight,
                     _spell(record, name),
                     *cells,
-                    figures.effect(effect) if effect else figures.NONE,
+                    figures.ratio(effect) if effect else figures.NONE,
                     status(each.verdicts[name].status),
                 ]
             )
     for name, candidate in zip(record.names[1:], record.candidates, strict=True):
         effect = oversizes.weighted(results, name)
         decided = candidate.over_sizes or candidate.verdict
-        change = figures.effect(effect) if effect else figures.NONE
+        change = figures.ratio(effect) if effect else figures.NONE
         blank = [""] if weighted else []
         rows.append(
             [Span("all", "strong"), *blank, _spell(record, name), "", "", change,
@@ -67,7 +68,9 @@ def _every(record: Record, results: list[SizeResult]) -> Block:
         )  # fmt: skip
     header = ("size", *(["weight"] if weighted else []), "candidate", "baseline ms", "ms", "change")
     last = len(header)
-    return table((*header, "verdict"), rows, numbers=(last - 3, last - 2), unwrapped=(0, last))
+    return table(
+        (*header, "verdict"), rows, numbers=(last - 3, last - 2, last - 1), unwrapped=(0, last)
+    )
 
 
 def _best(record: Record, results: list[SizeResult]) -> Block:

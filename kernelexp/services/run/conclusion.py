@@ -48,6 +48,9 @@ def conclude(
     """The record of arms, the baseline first, with its verdicts; written if records are kept."""
     host_files = _unchanged(shared, experiment, name, timed)
     earlier, unreadable = records.read(shared.home, name)
+    if several:  # what this run has just timed is no earlier finding
+        own = {each.run for each in several.before}
+        earlier = [each for each in earlier if each.run not in own]
     if repeats:
         earlier = [each for each in earlier if each.run == repeats]
     made = msgspec.structs.replace(

@@ -90,12 +90,11 @@ def share(
 def examine(shared: RunContext, variants: Sequence[Variant], names: Sequence[str] = ()) -> Prepared:
     """The variants built, and emulated if they are to be; those of experiments by their `names`."""
     project, session, measuring = shared.project, shared.session, shared.settings.measuring
-    sizes = set()
+    sizes: list[tuple[str, str]] = []
     if measuring:
         experiments = [project.experiment(name) for name in names]
-        sizes = {
-            (each.kernel, one.size) for each in experiments for one in measuring.over(each)
-        } or {(each.kernel, measuring.at("").size) for each in variants}
+        sizes = [(each.kernel, one.size) for each in experiments for one in measuring.over(each)]
+        sizes = sizes or [(each.kernel, measuring.at("").size) for each in variants]
     prepared = prepare.built(project, variants, session, sizes)
     return prepare.emulated(project, prepared, session) if session.emulate else prepared
 
