@@ -6,7 +6,8 @@
 SUITE is hecbench, polybench or sanitizer, FOLDER a checkout of it; nothing is fetched, and it is
 built in that folder. A program that runs longer than --time is tried with smaller arguments or
 sizes; those that each was run with are in the table. `right` is what the program says of its own
-results. With --results, what is known of a program is kept in a file (JSON lines) and not done again.
+results. With --results, what is known of a program is kept in a file (JSON lines) and not done
+again.
 """
 
 from __future__ import annotations
