@@ -34,7 +34,7 @@ _WRONG = re.compile(
 _RIGHT = re.compile(
     r"\bpass|success|correct|verified|\bok\b|non-matching.*: 0\b|error.*[:=]\s*0(\.0*)?\b", re.I
 )
-_NONE = re.compile(r"non-matching.*: 0\b", re.I)
+_NONE = re.compile(r"(?:non-matching|number of misses).*: 0\b", re.I)
 _RUN = re.compile(r"^run:.*\n(?:\t.*\n)*", re.M)
 _SIGKILL = -9
 
