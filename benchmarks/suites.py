@@ -29,7 +29,7 @@ from kernelexp.system import toolchain
 from kernelexp.system.toolchain import Toolchain
 
 _WRONG = re.compile(
-    r"\bfail|mismatch|\berrors?\b(?!\s*(?:rate|bound|=\s*0|:\s*0))|incorrect|wrong", re.I
+    r"\bfail|mismatch|\berrors?\b(?!\s*(?:rate|bound|(?:=|:|is)\s*0))|incorrect|wrong", re.I
 )
 _RIGHT = re.compile(
     r"\bpass|success|correct|verified|\bok\b|non-matching.*: 0\b|error.*[:=]\s*0(\.0*)?\b", re.I
@@ -225,6 +225,8 @@ def _row(name: str, attempt: Attempt, executed: Executed, text: str) -> Row:
         outcome, why = ("wrong" if found else "failed"), f"exit {executed.returncode}: {line!r}"
     else:
         outcome = "right" if _RIGHT.search(text) else "silent"
+        if not executed.launches:
+            outcome, why = "failed", "it launched no kernel"
     return Row(
         name=name,
         outcome=outcome,
