@@ -1,7 +1,7 @@
 """Runs the programs of a published suite on the emulator, and prints a table of all of them.
 
     python benchmarks/suites.py SUITE FOLDER [--time S] [--smallest] [--only NAME ...]
-        [--results FILE]
+        [--results FILE] [--known] [--markdown]
 
 SUITE is hecbench, polybench or sanitizer, FOLDER a checkout of it; nothing is fetched, and it is
 built in that folder. A program that runs longer than --time is tried with smaller arguments or
@@ -250,9 +250,26 @@ def show(rows: Sequence[Row]) -> None:
             f"{row.name:28} {row.outcome:8} {row.seconds:6.1f} s {instructions:>12} "
             f"{len(row.findings):3} findings  {how}"
         )
+    print(_counts(rows))
+
+
+def _counts(rows: Sequence[Row]) -> str:
     outcomes = [row.outcome for row in rows]
     counts = ", ".join(f"{outcomes.count(each)} {each}" for each in sorted(set(outcomes)))
-    print(f"{len(rows)} programs: {counts}")
+    return f"{len(rows)} programs: {counts}"
+
+
+def show_markdown(rows: Sequence[Row]) -> None:
+    print("| program | run as | outcome | findings | launches | thread-instructions | time |")
+    print("|---|---|---|---|---:|---:|---:|")
+    for row in rows:
+        words = [*row.argv[1:], f"({row.sizes})"] if row.sizes else row.argv[1:]
+        findings = ", ".join(sorted({each.partition(" ")[0] for each in row.findings}))
+        print(
+            f"| {row.name} | {' '.join(words)} | {row.outcome} | {findings} | {row.launches:,} "
+            f"| {row.thread_instructions / 1e6:,.1f} M | {row.seconds:.1f} s |"
+        )
+    print(f"\n{_counts(rows)}")
 
 
 def main() -> None:
@@ -262,6 +279,8 @@ def main() -> None:
     parser.add_argument("--time", type=float, default=120.0)
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--smallest", action="store_true", help="only at its smallest sizes")
+    parser.add_argument("--markdown", action="store_true", help="the table as Markdown")
+    parser.add_argument("--known", action="store_true", help="run nothing: show --results")
     parser.add_argument("--results", type=Path)
     options = parser.parse_args()
     root = Path.cwd()
@@ -272,7 +291,8 @@ def main() -> None:
         else []
     )
     rows = {row.name: row for row in (msgspec.json.decode(line, type=Row) for line in lines)}
-    for program in SUITES[options.suite](options.folder.resolve()):
+    programs = () if options.known else SUITES[options.suite](options.folder.resolve())
+    for program in programs:
         wanted = program.name in options.only if options.only else program.name not in rows
         if not wanted:
             continue
@@ -283,7 +303,7 @@ def main() -> None:
         if options.results:
             with options.results.open("ab") as file:
                 file.write(msgspec.json.encode(row) + b"\n")
-    show([rows[name] for name in sorted(rows)])
+    (show_markdown if options.markdown else show)([rows[name] for name in sorted(rows)])
 
 
 if __name__ == "__main__":
