@@ -313,9 +313,10 @@ bool find_races(const Memory& memory, const Access& access, const Lanes* all, Ch
 }
 
 // Stores what the lanes give: give(row, lanes), whatever may_write() says if it races in a way that
-// permits(lanes) accepts. False as for load.
-template <class Permits, class Give>
-bool store(Memory& memory, const Access& access, Permits permits, Give give) {
+// permits(lanes) accepts. False as for load, and if changes(row, lane) holds when all is stored: then
+// two lanes gave one word different values, which Python finds out when it stores them again.
+template <class Permits, class Changes, class Give>
+bool store(Memory& memory, const Access& access, Permits permits, Changes changes, Give give) {
   const Lanes* all = all_lanes(access);
   if (!all) return false;
   bool allowed = true;
@@ -342,6 +343,9 @@ bool store(Memory& memory, const Access& access, Permits permits, Give give) {
     });
     give(row, all[row]);
     kx::count(memory, all[row], access.size, false);
+  }
+  for (int64_t row = 0; row < access.warps.rows; ++row) {
+    if (!all[row].every([&](int lane) { return !changes(row, lane); })) return false;
   }
   return true;
 }
@@ -388,7 +392,14 @@ extern "C" int kx_store(Memory* memory, const Warps* warps, const Array* address
   const Rows from(values);
   const int64_t step = size > element ? values->strides[2] : 0;
   const auto permits = [](const Lanes*) { return false; };
-  return !store(*memory, access, permits, [&](int64_t row, const Lanes& lanes) {
+  const auto changes = [&](int64_t row, int lane) {
+    const uint8_t* to = memory->data + placed[row].offsets[lane];
+    for (int done = 0; done < size; done += element) {
+      if (std::memcmp(to + done, from.at(row, lane) + done / element * step, element)) return true;
+    }
+    return false;
+  };
+  return !store(*memory, access, permits, changes, [&](int64_t row, const Lanes& lanes) {
     for (int done = 0; done < size; done += element) {
       each_lane(lanes, element, [&](int lane, auto bytes) {
         const char* value = from.at(row, lane) + done / bytes * step;
@@ -659,7 +670,7 @@ bool st(const Call& call, const kx::Named&) {
     }
     return may_race(call) && find_races(*memory, access, all, changes, races);
   };
-  if (!store(*memory, access, permits, give)) return false;
+  if (!store(*memory, access, permits, changes, give)) return false;
   note_race(call, kx::Raced::kWrittenWrote, races.wrote);
   note_race(call, kx::Raced::kWrittenRead, races.read);
   if (call.handing.stores()) leave_unwritten(call, *memory, element, elements);
