@@ -1,6 +1,6 @@
 """Runs the codes of the Indigo suite on the emulator: which planted races it finds, by kind of bug.
 
-    python benchmarks/indigo.py FOLDER [--every N] [--blocks N] [--threads N] [--results FILE]
+    python benchmarks/indigo.py FOLDER [--every N] [--only WORD] [--graph NAME] [--results FILE]
 
 FOLDER is a checkout of HiRace-Artifact-SC24, which has the codes, their graphs and the selection;
 nothing is fetched or changed there. A code is racy if its name has another bug than a bound: a
@@ -25,7 +25,6 @@ from kernelexp.services.execution import Asked
 from kernelexp.system import toolchain
 from kernelexp.system.toolchain import Toolchain
 
-GRAPH = "DAG_100n_200e.egr"
 PUBLISHED = {"HiRace": "346", "iGUARD": "298", "Compute Sanitizer": "92 to 128"}
 """Racy codes that others found of the same 346, by graph: the SC24 paper's table."""
 _BUG = re.compile(r"_([a-z]+)Bug")
@@ -62,9 +61,9 @@ def selected(folder: Path) -> list[Path]:
 
 
 def run(source: Path, folder: Path, tools: Toolchain, size: Sequence[str]) -> Outcome:
-    graph, include = folder / "indigo/input" / GRAPH, folder / "indigo/indigo_include"
+    graph, include = folder / "indigo/input" / size[0], folder / "indigo/indigo_include"
     asked = Asked(
-        sources=(source,), flags=(f"-I{include}",), argv=(str(graph), *size), timeout_s=120.0
+        sources=(source,), flags=(f"-I{include}",), argv=(str(graph), *size[1:]), timeout_s=120.0
     )
     try:
         with tempfile.TemporaryFile() as output:
@@ -110,6 +109,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--only", default="", help="words in the names of codes")
+    parser.add_argument("--graph", default="DAG_100n_200e.egr")
     parser.add_argument("--blocks", default="128")
     parser.add_argument("--threads", default="64")
     parser.add_argument("--results", type=Path)
@@ -122,10 +123,11 @@ def main() -> None:
         else []
     )
     done = {each.name: each for each in (msgspec.json.decode(line, type=Outcome) for line in kept)}
-    sources = selected(folder)[:: options.every]
+    sources = [source for source in selected(folder) if options.only in source.stem]
+    sources = sources[:: options.every]
     open_ = [source for source in sources if source.stem not in done]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        size = options.threads, options.blocks
+        size = options.graph, options.threads, options.blocks
         for outcome in pool.map(lambda source: run(source, folder, tools, size), open_):
             done[outcome.name] = outcome
             if options.results:

@@ -21,6 +21,8 @@ FOUND = {
     "lanes_disagree": ("race", 32),
     "warps_disagree": ("race", 96),
     "bytes": ("race", 64),
+    "aggregated": ("shuffle-source", 32),
+    "registers": ("setmaxnreg", 128),
 }
 """The finding that each kernel shows if it is wrong, and the threads of its block."""
 
@@ -35,7 +37,7 @@ def compared(entry: str, *, wrong: bool) -> warpsim.ScheduleComparison:
     launch = Launch(
         entry=entry,
         grid=(1, 1, 1),
-        block=(FOUND[entry][1], 1, 1),
+        block=(FOUND.get(entry, ("", 32))[1], 1, 1),
         arguments=tuple(Pointer(array=name) for name in arrays),
         dynamic_smem_bytes=128 if entry == "dynamic" else 0,
     )
@@ -60,3 +62,9 @@ def test_the_right_form_is_not_accused(entry: str) -> None:
 def test_the_wrong_one_is_found_in_every_schedule(entry: str) -> None:
     for result in compared(entry, wrong=True).results:
         assert FOUND[entry][0] in {finding.name for finding in result.findings}
+
+
+@pytest.mark.usefixtures("how")
+def test_who_is_active_behind_a_branch_depends_on_the_schedule() -> None:
+    assert compared("who_is_active", wrong=False).differing == ()
+    assert compared("who_is_active", wrong=True).differing == ("out",)

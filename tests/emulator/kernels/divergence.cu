@@ -50,4 +50,35 @@ __global__ void bytes(unsigned *out, unsigned *x) {
   const unsigned t = threadIdx.x;
   ((unsigned char *)out)[PICK(t, t % 32 + t / 48)] = x[t] + t;
 }
+
+// Who is active behind a branch is not known: the sum is that of all lanes only if they meet.
+__global__ void who_is_active(unsigned *out, unsigned *x) {
+  const unsigned t = threadIdx.x;
+  unsigned value = x[t] + t;
+  if (t % 2) {
+    for (unsigned i = 0; i < t; ++i) value = value * 3 + x[i];
+  }
+  PICK(__syncwarp(), (void)0);
+  const unsigned mask = __activemask();
+  out[t] = __reduce_add_sync(mask, value);
+}
+
+// Lanes that happen to be together draw places at once.
+__global__ void aggregated(unsigned *out, unsigned *x) {
+  const unsigned t = threadIdx.x;
+  if ((x[t] + t) % 3) {
+    const unsigned mask = PICK(__activemask(), 0xffffffff), leader = __ffs(mask) - 1;
+    unsigned place = 0;
+    if (t == leader) place = atomicAdd(&x[64], __popc(mask));
+    place = __shfl_sync(mask, place, leader) + __popc(mask & ((1u << t) - 1));
+    out[place % 64] = 1;
+  }
+}
+
+// All four warps of a warpgroup change their registers together.
+__global__ void __launch_bounds__(128) registers(unsigned *out, unsigned *) {
+  const unsigned t = threadIdx.x;
+  if (PICK(true, t / 32 == 1)) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+  out[t] = t;
+}
 }
