@@ -3,8 +3,8 @@
     python benchmarks/suites.py SUITE FOLDER [--time S] [--only NAME ...] [--results FILE]
 
 SUITE is hecbench, polybench or sanitizer, FOLDER a checkout of it; nothing is fetched, and it is
-built in that folder. A program that runs longer than --time is tried with smaller arguments; those
-that each was run with are in the table. `right` is what the program says of its own results. With
+built in that folder. A program that runs longer than --time is tried with smaller arguments or
+sizes; those that each was run with are in the table. `right` is what the program says of its own results. With
 --results, what is known of a program is kept in a file (JSON lines) and not done again.
 """
 
@@ -15,7 +15,6 @@ import re
 import shlex
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -33,18 +32,28 @@ _WRONG = re.compile(
 _RIGHT = re.compile(
     r"\bpass|success|correct|verified|\bok\b|non-matching.*: 0\b|error.*[:=]\s*0(\.0*)?\b", re.I
 )
+_NONE = re.compile(r"non-matching.*: 0\b", re.I)
 _RUN = re.compile(r"^run:.*\n(?:\t.*\n)*", re.M)
 _SIGKILL = -9
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """One way to build a program and to run it."""
+
+    folder: str
+    make: str
+    """Empty: as it was built before."""
+    argv: tuple[str, ...]
+    sizes: str = ""
+    """How its sizes differ from its authors'."""
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
     """One program of a suite."""
 
     name: str
-    folder: str
-    make: str
-    argv: tuple[str, ...]
-    """As its authors run it."""
+    attempts: tuple[Attempt, ...]
+    """The first as its authors run it, each later one quicker."""
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +63,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     outcome: str
     """right, wrong, silent (no verdict of its own), failed, long, refused, unbuilt."""
     argv: tuple[str, ...] = ()
+    sizes: str = ""
     findings: tuple[str, ...] = ()
     why: str = ""
     seconds: float = 0.0
@@ -67,12 +77,14 @@ def hecbench(root: Path) -> Iterator[Program]:
         if not makefile.is_file():
             continue
         name = folder.name.removesuffix("-cuda")
-        argv = _argv(makefile.read_text(errors="replace"))
+        argvs = list(smaller(_argv(makefile.read_text(errors="replace"))))
+        makes = ["make clean >/dev/null 2>&1; make ARCH=sm_90a", *([""] * (len(argvs) - 1))]
         yield Program(
             name=name,
-            folder=str(folder),
-            make="make clean >/dev/null 2>&1; make ARCH=sm_90a",
-            argv=argv,
+            attempts=tuple(
+                Attempt(folder=str(folder), make=make, argv=argv)
+                for make, argv in zip(makes, argvs, strict=True)
+            ),
         )
 
 
@@ -95,23 +107,47 @@ _RENAMED = "-DcudaThreadSynchronize=cudaDeviceSynchronize -DcudaThreadExit=cudaD
 def polybench(root: Path) -> Iterator[Program]:
     for makefile in sorted((root / "CUDA").glob("*/Makefile")):
         (source,) = makefile.parent.glob("*.cu")
+        make = f"nvcc -O2 -arch=sm_90a {_RENAMED} {source.name} -o main"
+        folders = {"": makefile.parent, **_reduced(makefile.parent)}
         yield Program(
             name=source.stem,
-            folder=str(makefile.parent),
-            make=f"nvcc -O2 -arch=sm_90a {_RENAMED} {source.name} -o main",
-            argv=("./main",),
+            attempts=tuple(
+                Attempt(folder=str(folder), make=make, argv=("./main",), sizes=sizes)
+                for sizes, folder in folders.items()
+            ),
         )
+
+
+_SIZE = re.compile(r"(#\s*define\s+(?:N[IJKLMXY]?|M|TMAX|TSTEPS)\s+)([0-9]+)")
+_LEAST = 32
+
+
+def _reduced(folder: Path) -> dict[str, Path]:
+    """Copies beside it, whose sizes are a part of its own."""
+    copies = {}
+    for factor in (4, 16):
+        copy = folder.with_name(f"{folder.name}-reduced-{factor}")
+        copy.mkdir(exist_ok=True)
+        for path in folder.glob("*.cu*"):
+            text = _SIZE.sub(
+                lambda match, by=factor: f"{match[1]}{_divided(int(match[2]), by)}",
+                path.read_text(errors="replace"),
+            )
+            (copy / path.name).write_text(text)
+        copies[f"sizes / {factor}"] = copy
+    return copies
+
+
+def _divided(size: int, factor: int) -> int:
+    return max(size // factor, min(size, _LEAST))
 
 
 def sanitizer(root: Path) -> Iterator[Program]:
     for folder in sorted(root.iterdir()):
         for source in sorted(folder.glob("*.cu")) if folder.is_dir() else []:
-            yield Program(
-                name=f"{folder.name}/{source.stem}",
-                folder=str(folder),
-                make=f"nvcc -G0 -arch=sm_90a {source.name} -o {source.stem}",
-                argv=(f"./{source.stem}",),
-            )
+            make = f"nvcc -arch=sm_90a {source.name} -o {source.stem}"
+            attempt = Attempt(folder=str(folder), make=make, argv=(f"./{source.stem}",))
+            yield Program(name=f"{folder.name}/{source.stem}", attempts=(attempt,))
 
 
 SUITES: dict[str, Callable[[Path], Iterator[Program]]] = {
@@ -142,28 +178,29 @@ def smaller(argv: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 def run(program: Program, tools: Toolchain, root: Path, limit_s: float) -> Row:
     row = Row(name=program.name, outcome="unbuilt")
-    make = program.make
-    for argv in smaller(program.argv):
+    for each in program.attempts:
         asked = Asked(
-            argv=argv, make=make, folder=Path(program.folder), timeout_s=limit_s, limit=10**12
+            argv=each.argv,
+            make=each.make,
+            folder=Path(each.folder),
+            timeout_s=limit_s,
+            limit=10**12,
         )
         with tempfile.TemporaryFile() as output:
-            begun = time.monotonic()
             try:
                 executed = execution.execute(asked, tools, root, output=output.fileno())
             except KernelexpError as error:
                 return Row(name=program.name, outcome="unbuilt", why=str(error)[-300:])
             output.seek(0)
             text = output.read().decode(errors="replace")
-        row = _row(program.name, argv, executed, text, time.monotonic() - begun)
+        row = _row(program.name, each, executed, text)
         if row.outcome != "long":
             return row
-        make = ""
     return row
 
 
-def _row(name: str, argv: Sequence[str], executed: Executed, text: str, seconds: float) -> Row:
-    why = executed.refused
+def _row(name: str, attempt: Attempt, executed: Executed, text: str) -> Row:
+    why, text = executed.refused, _NONE.sub("correct", text)
     if executed.refused:
         outcome = "refused"
     elif executed.returncode == _SIGKILL:
@@ -177,7 +214,8 @@ def _row(name: str, argv: Sequence[str], executed: Executed, text: str, seconds:
     return Row(
         name=name,
         outcome=outcome,
-        argv=tuple(argv),
+        argv=attempt.argv,
+        sizes=attempt.sizes,
         findings=tuple(
             f"{each.name} {each.kernel} {each.where}: {each.sentence}" for each in executed.findings
         ),
@@ -193,7 +231,7 @@ def show(rows: Sequence[Row]) -> None:
         instructions = f"{row.thread_instructions / 1e6:,.1f} M"
         print(
             f"{row.name:28} {row.outcome:8} {row.seconds:6.1f} s {instructions:>12} "
-            f"{len(row.findings):3} findings  {shlex.join(row.argv)}  {row.why[:200]!r}"
+            f"{len(row.findings):3} findings  {shlex.join(row.argv)}  {row.sizes}  {row.why[:200]!r}"
         )
     outcomes = [row.outcome for row in rows]
     counts = ", ".join(f"{outcomes.count(each)} {each}" for each in sorted(set(outcomes)))

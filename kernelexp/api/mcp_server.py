@@ -107,7 +107,7 @@ def _tools(project: Callable[[], Project]) -> tuple[Callable[..., str], ...]:
     def evaluate(variant: str, source: str, gpu: bool = True) -> str:
         """Evaluate a CUDA source instead of the variant's, treating it as hostile."""
         return _answer(
-            "evaluate", lambda: api.evaluate(project(), variant, source, gpu=gpu, hostile=True)
+            "time", lambda: api.evaluate(project(), variant, source, gpu=gpu, hostile=True)
         )
 
     return list, show, run, emulate, explain, evaluate

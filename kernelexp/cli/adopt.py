@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,15 +29,38 @@ if TYPE_CHECKING:
     from kernelexp.system.toolchain import Toolchain
 
 
+_STDERR = 2
+_NUMBERED = re.compile(r"(?<!:):[0-9]+$")
+
+
 @app.command()
 def adopt(
-    source: Annotated[Path, typer.Argument(metavar="FILE", help="A CUDA source, PTX or a cubin.")],
+    source: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="A CUDA source, PTX or a cubin.")
+    ] = None,
+    from_program: Annotated[
+        str,
+        typer.Option(
+            "--from-program",
+            metavar="ARGS",
+            help="Take a launch of a program: ARGS are those of kernelexp exec.",
+        ),
+    ] = "",
     entry: Annotated[
         str,
         typer.Option("--entry", metavar="NAME", help="Which __global__ function: 'gemm<64, 64>'."),
     ] = "",
     kernel: Annotated[
-        str, typer.Option("--kernel", metavar="NAME", help="The kernel's name in the project.")
+        str,
+        typer.Option(
+            "--kernel",
+            metavar="NAME",
+            help="The kernel's name in the project; of a program's, NAME[:N]: its N-th launch.",
+        ),
+    ] = "",
+    as_: Annotated[
+        str,
+        typer.Option("--as", metavar="NAME", help="What a program's kernel is to be called."),
     ] = "",
     arch: Annotated[
         str, typer.Option("--arch", metavar="SM", help="Architecture, as in sm_90a.")
@@ -106,6 +131,14 @@ def adopt(
             help="Parameters of a .ptx or .cubin: 'const float* x, float* y, int n'.",
         ),
     ] = "",
+    axis: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--axis",
+            metavar="NAME=1,2",
+            help="Of a program's kernel: a #define, or block, is an axis. Repeatable.",
+        ),
+    ] = None,
     nvcc: NvccOption = None,
     project: ProjectOption = HERE,
 ) -> None:
@@ -115,13 +148,43 @@ def adopt(
     parameters and these options, and the kernel is executed on the CPU once nothing is blank. On a
     terminal you are asked for what is missing. Other lines of experiments.yaml stay as they are.
 
+    With --from-program nothing is missing: the program is run on the CPU up to that launch, whose
+    arguments, arrays and results are kept.
+
     For example:
         kernelexp adopt gemm.cu --entry 'gemm<64>' --block 256
         kernelexp adopt relu.cu --block 256 --grid N/256 --reference 'y=x.relu()'
+        kernelexp adopt --from-program 'main.cu -- 1024' --kernel relu:3
     """
     from kernelexp.services.adopt import adopted, draft
     from kernelexp.services.adopt.expressions import parse_expressions, parse_reference
 
+    loaded = common.load(project)
+    tools = common.tools(loaded, nvcc)
+    if from_program:
+        _refuse_known(
+            {
+                "FILE": source,
+                "--entry": entry,
+                "--arch": arch,
+                "--block": block,
+                "--grid": grid,
+                "--smem": smem,
+                "--shape": shape,
+                "--value": value,
+                "--emulated": emulated,
+                "--workspace": workspace,
+                "--zero": zero,
+                "--flag": flag,
+                "--signature": signature,
+            }
+        )
+        _adopt_launch(loaded, from_program, kernel, as_, reference or [], axis or [], tools, nvcc)
+        return
+    if as_ or axis:
+        raise UsageError("--as and --axis are for a kernel of --from-program.")
+    if source is None:
+        raise UsageError("name a source, PTX or a cubin, or a program with --from-program.")
     answers = draft.Answers(
         block=adopted.parse_block(block) if block else None,
         grid=parse_expressions(grid) if grid else (),
@@ -135,8 +198,6 @@ def adopt(
             name: parse_reference(text) for name, text in parse_pairs(reference, "--reference")
         },
     )
-    loaded = common.load(project)
-    tools = common.tools(loaded, nvcc)
     flags = tuple(flag or ())
     compiled = _compile(loaded, source, tools, entry, kernel, arch, signature, flags)
     try:
@@ -151,6 +212,59 @@ def adopt(
     except BaseException:
         adopted.discard(compiled)
         raise
+    _conclude(loaded, compiled, text, nvcc)
+
+
+def _refuse_known(given: Mapping[str, object]) -> None:
+    """UsageError for what a launch says by itself."""
+    for name, value in given.items():
+        if value:
+            raise UsageError(f"--from-program: leave out {name}, which the launch says.")
+
+
+def _adopt_launch(
+    loaded: Project,
+    text: str,
+    kernel: str,
+    name: str,
+    references: list[str],
+    axes: list[str],
+    tools: Toolchain,
+    nvcc: str | None,
+) -> None:
+    from kernelexp.cli import exec as exec_
+    from kernelexp.services.adopt import adopted, launch_axes, launched
+    from kernelexp.services.adopt.expressions import parse_reference
+    from warpsim.runtime.capturing import LaunchChoice
+
+    plain, _, number = kernel.rpartition(":") if _NUMBERED.search(kernel) else (kernel, "", "1")
+    if not plain or number == "0":
+        raise UsageError("say which launch: --kernel NAME, or NAME:3 for its third.")
+    choice = LaunchChoice(kernel=plain, number=int(number))
+    asked = exec_.parse(text)
+    varied = [launch_axes.parse(each) for each in axes]
+    wanted = {key: parse_reference(each) for key, each in parse_pairs(references, "--reference")}
+    # What the program prints is not what this command prints.
+    launch = launched.adopt(loaded, asked, choice, name, tools, output=_STDERR)
+    try:
+        _tell(launch.compiled, launch.answers)
+        for key, values in varied:
+            launch = launch_axes.add(launch, key, values)
+        after = {key: file for key, file in launch.answers.after.items() if key not in wanted}
+        answers = msgspec.structs.replace(launch.answers, references=wanted, after=after)
+        problem = adopted.finish(loaded, launch.compiled, answers, launch.flags)
+        for name in launch_axes.experiments(common.load(loaded.root), launch):
+            typer.echo(f"added {name}: next: kernelexp run {name}")
+    except BaseException:
+        adopted.discard(launch.compiled)
+        raise
+    _conclude(loaded, launch.compiled, problem, nvcc)
+
+
+def _conclude(loaded: Project, compiled: Compiled, text: str, nvcc: str | None) -> None:
+    """Says what was written, and executes it once nothing is blank."""
+    from kernelexp.services.adopt import draft
+
     folder = f"variants/{compiled.kernel}"
     typer.echo(f"wrote {folder}/problem.py and {folder}/{compiled.source}")
     missing = list(draft.blanks(text))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import signal
 import sys
@@ -17,6 +18,7 @@ from warpsim.execute import Result
 from warpsim.launch import Residency
 from warpsim.machine.core.findings import Finding
 from warpsim.runtime import launching
+from warpsim.runtime.capturing import Captor, CapturedLaunch, LaunchChoice
 from warpsim.runtime.device import DeviceMemory, Object
 from warpsim.runtime.launching import Request
 from warpsim.runtime.loading import Extract, Loaded
@@ -42,6 +44,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Parts of the names of those that are judged; none: all are."""
     launches: tuple[tuple[int, int], ...] = ()
     """Ranges of launches, by their numbers, that are judged; none: all are."""
+    capture: LaunchChoice | None = None
+    """The launch that is kept, after which the program is stopped."""
 
     @property
     def card(self) -> Residency:
@@ -85,6 +89,8 @@ class Server:
         self._remarks: dict[tuple[str, str, tuple[int, ...]], Remark] = {}
         self._launched: dict[str, KernelTotals] = {}
         self._refused: Refusal | None = None
+        self._captor = Captor(settings.capture) if settings.capture else None
+        self._captured: CapturedLaunch | None = None
         self._ended = False
         self._answers: dict[Kind, Callable[[Message], None]] = {
             Kind.HELLO: self._hello,
@@ -186,16 +192,22 @@ class Server:
     def _launch(self, message: Message) -> None:
         request = launching.read(message)
         loaded, entry = self._kernels[request.kernel]
+        execute = functools.partial(
+            launching.run,
+            loaded,
+            entry,
+            request,
+            self._settings.card,
+            self._settings.limit,
+            self._settings.schedule,
+        )
         with _progress(entry, request.launch):
             try:
-                result = launching.run(
-                    loaded,
-                    entry,
-                    request,
-                    self._settings.card,
-                    self._settings.limit,
-                    self._settings.schedule,
-                )
+                if self._captor and self._captor.wants(entry):
+                    self._captured = self._captor.keep(loaded, entry, request, execute)
+                    self._channel.answer(f"launch {request.launch} was captured.", 0, "")
+                    return
+                result = execute()
             except UsageError as error:
                 self._refused = Refusal(
                     sentence=f"{entry}: {error}", launch=request.launch, frames=request.frames
@@ -273,6 +285,7 @@ class Server:
             freed=self._freed,
             sizes=self._sizes,
             refused=self._refused,
+            captured=self._captured,
             ended=self._ended,
         )
 

@@ -69,7 +69,7 @@ def finish(project: Project, compiled: Compiled, answers: Answers, flags: Sequen
     """Writes problem.py and the kernel's entry in experiments.yaml; the text of problem.py."""
     text = draft.problem(compiled.entry, compiled.name, compiled.origin, answers)
     card = ARCHITECTURES[compiled.arch].card
-    entry = draft.kernel(compiled.title, compiled.source, compiled.arch, card, flags)
+    entry = draft.kernel(compiled.title, compiled.source, compiled.arch, card, flags, answers.axes)
     path = project.root / layout.FILE
     yaml = editing.insert(path.read_text("utf-8"), "kernels", {compiled.kernel: entry})
     write(compiled.folder, {"problem.py": text})

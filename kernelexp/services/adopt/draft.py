@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
@@ -14,6 +15,14 @@ from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
 from kernelexp.services.adopt.expressions import of_size
 from warpsim.dtypes import INTEGERS, TORCH_NAMES
 from warpsim.launch import Dim3
+
+
+class DraftAxis(msgspec.Struct, frozen=True, kw_only=True):
+    """An axis that a kernel gets with its draft."""
+
+    values: tuple[int, ...]
+    default: int
+    about: str
 
 
 class Answers(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +46,17 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
     """Of those that are sizes, the values on the CPU where they differ."""
     references: dict[str, str] = {}
     """Of outputs, by name: torch expressions in the names of inputs (in float64) and scalars."""
+    cluster: Dim3 = (1, 1, 1)
+    axes: dict[str, DraftAxis] = {}
+    """By name, which may occur in the grid."""
+    extents: tuple[str, ...] = ()
+    """Of the block, in the same notation as the grid: where these depend on an axis."""
+    before: dict[str, str] = {}
+    """Of arrays, by name: the file (kernelexp.model.stored) of what they hold before a launch."""
+    after: dict[str, str] = {}
+    """Of outputs, by name: the file of what they should hold after it."""
+    raw: dict[str, bytes] = {}
+    """Of structures whose members are not known, by name: their bytes."""
 
 
 def wrapper(entry: str, template: str, include: str, origin: str) -> str:
@@ -55,7 +75,11 @@ def problem(entry: KernelEntry, name: str, origin: str, answers: Answers) -> str
     outputs = _outputs(entry, answers)
     workspaces = [value for value in entry.values if value.name in answers.workspaces]
     own_start = (*answers.workspaces, *answers.zeros)
-    given = [value for value in entry.values if is_input(value) and value.name not in own_start]
+    given = [
+        value
+        for value in entry.values
+        if value.name in answers.before or (is_input(value) and value.name not in own_start)
+    ]
     sizes = [value for value in entry.values if is_size(value)]
     own = _own_sizes(entry, answers)
     names = frozenset((*(size.name for size in sizes), *own))
@@ -65,6 +89,7 @@ def problem(entry: KernelEntry, name: str, origin: str, answers: Answers) -> str
     unknown = 'blank("the bytes of dynamic shared memory")' if entry.dynamic_smem else ""
     smem = answers.smem_bytes or unknown
     values = {
+        "ABOUT": _AS_LAUNCHED if answers.before or answers.after else _ANY_SIZE,
         "FULL": _sizes(sizes, own, answers),
         "EMULATED": _sizes(
             sizes, own, msgspec.structs.replace(answers, values=answers.values | answers.emulated)
@@ -79,12 +104,21 @@ def problem(entry: KernelEntry, name: str, origin: str, answers: Answers) -> str
         "ENTRY": name,
         "TILES": _tiles(answers, names),
         "GRID": _grid(answers, names),
-        "BLOCK": str(block(entry, answers) or 'blank("the threads of a CTA, as (x, y, z)")'),
+        "BLOCK": _extents(answers, names)
+        or str(block(entry, answers) or 'blank("the threads of a CTA, as (x, y, z)")'),
+        "CLUSTER": f"        cluster={answers.cluster},\n" * (answers.cluster != (1, 1, 1)),
         "SMEM": f"        dynamic_smem_bytes={smem},\n" if smem else "",
         "ARGUMENTS": "".join(arguments),
     }
     body = scaffold.fill((scaffold.TEMPLATES / "kernel/problem.txt").read_text("utf-8"), values)
     return f'"""{entry.signature}, from {origin}."""\n\n{_imports(body)}\n{body}'
+
+
+_ANY_SIZE = (
+    '# "emulated" is executed on the CPU, "full" is timed on a GPU: make it as large as your '
+    "problem."
+)
+_AS_LAUNCHED = "# As it was launched: the arrays are stored beside this file, and have these sizes."
 
 
 def block(entry: KernelEntry, answers: Answers) -> Dim3 | None:
@@ -100,7 +134,12 @@ def _outputs(entry: KernelEntry, answers: Answers) -> list[KernelParameter]:
 
 def read_and_written(entry: KernelEntry, answers: Answers) -> Iterator[str]:
     """Names of arrays that the kernel reads and writes, unless it is said what they start as."""
-    said = {*answers.workspaces, *answers.zeros, *expressions.names_in(answers.references.values())}
+    said = {
+        *answers.workspaces,
+        *answers.zeros,
+        *answers.before,
+        *expressions.names_in(answers.references.values()),
+    }
     for value in entry.values:
         if value.is_pointer and value.read and value.written and value.name not in said:
             yield value.name
@@ -127,14 +166,29 @@ def _inputs(given: Sequence[KernelParameter], answers: Answers, names: frozenset
     if not given:
         return "    return {}\n"
     drawn = (
-        f'        "{parameter.name}": {_draw(parameter, _shape(parameter, answers, names))},\n'
-        for parameter in given
+        f'        "{parameter.name}": {_start(parameter, answers, names)},\n' for parameter in given
     )
-    return (
-        "    import torch\n\n"
-        "    generator = torch.Generator(device).manual_seed(seed)\n"
-        f"    return {{\n{''.join(drawn)}    }}\n"
+    generated = any(parameter.name not in answers.before for parameter in given)
+    generator = (
+        "    import torch\n\n    generator = torch.Generator(device).manual_seed(seed)\n"
+        if generated
+        else ""
     )
+    return f"{generator}    return {{\n{''.join(drawn)}    }}\n"
+
+
+def _start(parameter: KernelParameter, answers: Answers, names: frozenset[str]) -> str:
+    shape = _shape(parameter, answers, names)
+    if parameter.name in answers.before:
+        return _stored(parameter, answers.before, shape, ", device")
+    return _draw(parameter, shape)
+
+
+def _stored(
+    parameter: KernelParameter, files: Mapping[str, str], shape: str, device: str = ""
+) -> str:
+    file, dtype = files[parameter.name], _dtype(parameter)
+    return f'read_array(__file__, "{file}", {dtype}, {shape}{device})'
 
 
 def _imports(body: str) -> str:
@@ -144,7 +198,7 @@ def _imports(body: str) -> str:
 
 _IMPORTED = (
     *("Array", "Chunk", "Field", "Launch", "Pointer", "Scalar", "StructValue", "Tolerance"),
-    "blank",
+    *("blank", "read_array"),
 )
 
 
@@ -225,6 +279,8 @@ def _check(entry: KernelEntry, answers: Answers) -> None:
 def _value(parameter: KernelParameter, answers: Answers) -> str:
     if parameter.name in answers.values:
         value = answers.values[parameter.name]
+        if not math.isfinite(value):
+            return f'float("{value}")'
         return repr(bool(value) if parameter.scalar == "bool" else value)
     return f'blank("the value of {parameter.type} {parameter.name}")'
 
@@ -239,16 +295,29 @@ def _shape(parameter: KernelParameter, answers: Answers, names: frozenset[str]) 
 def _grid(answers: Answers, names: frozenset[str]) -> str:
     if not answers.grid:
         return 'blank("how many CTAs, as (x, y, z)")'
-    extents = [of_size(each, names) for each in answers.grid]
+    extents = [_extent(each, answers, names) for each in answers.grid]
     return f"({', '.join([*extents, '1', '1'][:3])})"
+
+
+def _extents(answers: Answers, names: frozenset[str]) -> str:
+    """Of the block, where an axis has a say in them."""
+    extents = [_extent(each, answers, names) for each in answers.extents]
+    return f"({', '.join(extents)})" if extents else ""
+
+
+def _extent(expression: str, answers: Answers, names: frozenset[str]) -> str:
+    text = of_size(expression, names | answers.axes.keys())
+    for name in answers.axes:
+        text = text.replace(f'size["{name}"]', f'axes["{name}"]')
+    return text
 
 
 def _tiles(answers: Answers, names: frozenset[str]) -> str:
     """tiles(), by which counts of the small size are scaled: a tile for each CTA of the grid."""
     if not answers.grid:
         return ""
-    extents = [of_size(each, names) for each in answers.grid]
-    factors = [each if each.isidentifier() else f"({each})" for each in extents if each != "1"]
+    extents = [_extent(each, answers, names) for each in answers.grid]
+    factors = [each if each.isalnum() else f"({each})" for each in extents if each != "1"]
     return (
         "def tiles(axes, size):\n"
         "    # One for each CTA; more where a CTA has several pieces of the work in turn.\n"
@@ -292,7 +361,12 @@ def _references(outputs: Sequence[KernelParameter], entry: KernelEntry, answers:
     lines += [
         f'    {name} = size["{name}"]\n' for name in _own_sizes(entry, answers) if name in used
     ]
-    for name, text in texts.items():
+    for output in outputs:
+        name, text = output.name, texts[output.name]
+        if name in answers.after:
+            file = _stored(output, answers.after, _shape(output, answers, frozenset()))
+            lines.append(f"    {name} = {file}\n")
+            text = name if output.dtype in ("s64", "u64") else f"{name}.double()"
         values = text or f'blank("what the kernel should write to {name}, in float64")'
         lines.append(f'    yield Chunk(array="{name}", first=0, values={values})\n')
     return "".join(lines)
@@ -307,7 +381,7 @@ def _argument(parameter: KernelParameter, answers: Answers) -> str:
         value = f'Scalar(type="u{8 * parameter.size}", value=0)'
         return value if is_scalar else f"StructValue(size={parameter.size})"
     if parameter.is_pointer:
-        return f'Pointer(array="{parameter.name}")'
+        return f'Pointer(array="{parameter.alias or parameter.name}")'
     if parameter.members:
         indent = " " * 20
         inside = "".join(
@@ -321,6 +395,8 @@ def _argument(parameter: KernelParameter, answers: Answers) -> str:
         )
     if parameter.is_tensor_map:
         return _DESCRIPTOR.format(parameter.name)
+    if parameter.name in answers.raw:
+        return f'StructValue(data=bytes.fromhex("{answers.raw[parameter.name].hex()}"))'
     if parameter.scalar is None:
         what = f"{parameter.size} bytes, a ctypes.Structure or a NumPy record"
         return f'StructValue(data=blank("{parameter.type or "?"} {parameter.name}: {what}"))'
@@ -329,10 +405,19 @@ def _argument(parameter: KernelParameter, answers: Answers) -> str:
 
 
 def kernel(
-    title: str, source: str, arch: str, card: str, flags: Sequence[str]
+    title: str,
+    source: str,
+    arch: str,
+    card: str,
+    flags: Sequence[str],
+    own: Mapping[str, DraftAxis] = {},
 ) -> Mapping[str, object]:
     """The kernel's entry in experiments.yaml."""
-    target: dict[str, object] = {"source": source, "device": card, "axes": {}}
+    axes = {
+        name: {"values": list(axis.values), "default": axis.default, "about": axis.about}
+        for name, axis in own.items()
+    }
+    target: dict[str, object] = {"source": source, "device": card, "axes": axes}
     if flags:
         target["flags"] = list(flags)
     return {"title": title, "problem": title, "targets": {arch: target}}

@@ -96,6 +96,8 @@ class KernelParameter(msgspec.Struct, frozen=True, kw_only=True):
     """Those that the kernel uses, where it is a structure whose members are known."""
     ignored: bool = False
     """The kernel does not look at it, and nobody has named it."""
+    alias: str = ""
+    """The parameter before it that points to the same array."""
 
     @property
     def scalar(self) -> ScalarType | None:
@@ -143,7 +145,8 @@ class KernelEntry(msgspec.Struct, frozen=True, kw_only=True):
             for parameter in self.parameters
             if not parameter.ignored
         )
-        return tuple(itertools.chain.from_iterable(flat))
+        inside = itertools.chain.from_iterable(flat)
+        return tuple(each for each in inside if not each.alias and not each.ignored)
 
 
 def read(

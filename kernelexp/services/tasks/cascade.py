@@ -14,7 +14,6 @@ import msgspec
 from kernelexp.model import errors
 from kernelexp.model.arm.verdict import Status
 from kernelexp.model.errors import EnvironmentFault, UsageError
-from kernelexp.services import execution
 from kernelexp.services.execution import Executed
 from kernelexp.services.tasks import failing, formats, identity, jail, rules
 from kernelexp.services.tasks.assessment import (
@@ -31,6 +30,7 @@ from kernelexp.services.tasks.task import Task
 from kernelexp.services.tasks.workplace import Workplace
 from kernelexp.system import wholefile
 from kernelexp.system.toolchain import Toolchain
+from warpsim.launch import full_name
 from warpsim.schedule import Schedule, first_schedules
 
 LARGEST = 64
@@ -176,7 +176,7 @@ class _Run:
         feedback = tuple(failing.of_kernels(executed))
         self._kernels = tuple(
             LaunchedKernel(
-                name=execution.plain(each.kernel),
+                name=full_name(each.kernel),
                 launches=each.launches,
                 thread_instructions=each.thread_instructions,
             )

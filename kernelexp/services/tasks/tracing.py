@@ -11,8 +11,9 @@ from typing import Any
 
 from kernelexp.model.arm.verdict import Status
 from kernelexp.model.errors import UsageError
-from kernelexp.services.tasks import flashinfer, formats
+from kernelexp.services.tasks import formats
 from kernelexp.services.tasks.assessment import Assessment, CaseAnswer
+from kernelexp.services.tasks.formats import flashinfer
 from kernelexp.system import wholefile
 
 _STATUS = {

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelexp.model.errors import ConfigurationError
-from kernelexp.services.tasks import compare, importing, solving
+from kernelexp.services.tasks.formats import compare, importing, solving
 from kernelexp.services.tasks.task import Call, Solution, Task, TaskCase, TaskProblem, Values
 
 NAME = "leetgpu"
