@@ -81,6 +81,7 @@ class Execution:
         self.contended = False
         """Whether flags or atomics have met in an order that nothing decides."""
         self.printed: list[Printed] = []
+        self.ctas_begun = 0
         self.steps = 0
         """Warp instructions so far."""
         self.last_step: int | None = None
