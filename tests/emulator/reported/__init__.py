@@ -1,1 +1,1 @@
-"""Faults of TMA, mbarrier, cluster and tensor core code that public projects had, in small kernels of our own."""
+"""Faults of TMA, mbarrier, cluster and tensor core code of public projects, as small kernels."""
