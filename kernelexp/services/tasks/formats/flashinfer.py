@@ -196,3 +196,8 @@ def _empty(definition: dict[str, Any], arguments: Values) -> Values:
         )
         for name, told in definition["outputs"].items()
     }
+
+
+def open_reference(task: Task, folder: Path, prepared: Values) -> Call:
+    run = importing.module(folder / FILE, ("run",)).run
+    return lambda arguments: run(**arguments)

@@ -22,7 +22,7 @@ from kernelexp.services.tasks.task import (
 NAME = "gpumode"
 FILE, REFERENCE, SUBMISSION, ENTRY = "task.yml", "reference.py", "submission.py", "custom_kernel"
 _SUBMITTED = "@SUBMISSION@"
-_SEED, _DATA = "seed", "data"
+_SEED, _DATA, _KERNEL = "seed", "data", "ref_kernel"
 
 
 def recognises(path: Path) -> bool:
@@ -119,3 +119,8 @@ def open_problem(task: Task, folder: Path) -> TaskProblem:
 def open_solution(task: Task, folder: Path, prepared: Values) -> Call:
     entry = getattr(importing.module(folder / SUBMISSION, (ENTRY,)), ENTRY)
     return lambda arguments: entry(arguments[_DATA])
+
+
+def open_reference(task: Task, folder: Path, prepared: Values) -> Call:
+    kernel = importing.module(folder / REFERENCE, (_KERNEL,)).ref_kernel
+    return lambda arguments: kernel(arguments[_DATA])

@@ -170,3 +170,15 @@ def open_solution(task: Task, folder: Path, prepared: Values) -> Call:
         return arguments["tests"]
 
     return call
+
+
+def open_reference(task: Task, folder: Path, prepared: Values) -> Call:
+    _provide_base()
+    challenge = importing.module(folder / FILE, ("Challenge",)).Challenge()
+
+    def call(arguments: Values) -> Any:
+        for test in arguments["tests"]:
+            challenge.reference_impl(**test)
+        return arguments["tests"]
+
+    return call
