@@ -27,7 +27,7 @@ FLUSHED = 512 << 20
 """Bytes that are written before each turn: more than any L2 holds."""
 
 
-class Order(msgspec.Struct, frozen=True, kw_only=True):
+class ArmOrder(msgspec.Struct, frozen=True, kw_only=True):
     """How such a process is started."""
 
     arm: str
@@ -40,15 +40,17 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def main() -> None:
-    """Arguments: the socket's number, and an Order as JSON."""
+    """Arguments: the socket's number, and an ArmOrder as JSON."""
     link = socket.socket(fileno=int(sys.argv[1]))
-    order = msgspec.json.decode(sys.argv[2], type=Order)
+    order = msgspec.json.decode(sys.argv[2], type=ArmOrder)
     os.chdir(order.folder)
     try:
         device = _Device(order.device)  # before the solution can replace what it is made of
         call = _opened(order)
         send(link, "opened")
         _serve(link, call, device, order.arm == "nothing")
+    except EOFError:
+        pass
     except BaseException as error:
         send(link, "failed", json.dumps(explained(error)))
     os._exit(0)
@@ -72,7 +74,7 @@ def receive(link: socket.socket, *, spin: bool = False) -> str:
     return content.decode().rstrip("\n")
 
 
-def _opened(order: Order) -> Call:
+def _opened(order: ArmOrder) -> Call:
     folder = Path(order.folder)
     task = msgspec.json.decode((folder / "task.json").read_bytes(), type=Task)
     prepared = wire.read(folder / "prepared", order.device)

@@ -40,6 +40,17 @@ def tensors(value: Any) -> Iterator[Any]:
             yield from tensors(item)
 
 
+def copied(value: Any) -> Any:
+    """The same values in other memory."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return value.clone()
+    if isinstance(value, dict):
+        return {name: copied(item) for name, item in value.items()}
+    return type(value)(map(copied, value)) if isinstance(value, list | tuple) else value
+
+
 def digest(value: Any) -> int:
     """Of all tensors' bytes, on their device; whoever has it has the answer."""
     return sum(int(total) for total in [_sum(each) for each in tensors(value) if each.numel()])
