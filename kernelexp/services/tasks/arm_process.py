@@ -2,8 +2,8 @@
 
 Per turn it is handed inputs that nobody has seen before, at the addresses of the last ones. `go`
 starts the clock of the other process; what ends it is a message with a digest of the whole answer,
-which nothing has that is lazy, unfinished or on a stream that nobody waited for. Then the process is
-asked for the answer itself, or is not.
+which nothing has that is lazy, unfinished or on a stream that nobody waited for. Then the process
+is asked for the answer itself, or is not.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from kernelexp.services.tasks import extensions, formats, wire
+from kernelexp.services.tasks import formats, wire
 from kernelexp.services.tasks.solution_process import explained, refreshed
 from kernelexp.services.tasks.task import Call, Task
 
@@ -46,7 +46,8 @@ def main() -> None:
     os.chdir(order.folder)
     try:
         device = _Device(order.device)  # before the solution can replace what it is made of
-        call = _opened(order)
+        with device.default():
+            call = _opened(order)
         send(link, "opened")
         _serve(link, call, device, order.arm == "nothing")
     except EOFError:
@@ -117,9 +118,8 @@ class _Device:
         if name != "cuda":
             torch.set_num_threads(1)
             return
-        torch.set_default_device("cuda")
         torch.cuda.init()
-        buffer = torch.empty(FLUSHED, dtype=torch.uint8)
+        buffer = torch.empty(FLUSHED, dtype=torch.uint8, device=name)
         driver = ctypes.CDLL("libcuda.so.1")
         address, size = ctypes.c_void_p(buffer.data_ptr()), ctypes.c_size_t(FLUSHED)
         self._kept = buffer
@@ -132,6 +132,12 @@ class _Device:
 
     def flush(self) -> None:
         self._flush()
+
+    def default(self) -> Any:
+        """While a model is made, its weights lie there."""
+        import torch
+
+        return torch.device(self.name)
 
 
 if __name__ == "__main__":

@@ -129,7 +129,8 @@ def _draw(task: Task, own: Path, given: Path, order: TimedOrder) -> dict[str, An
     for tensor in wire.tensors(answer):
         tensor.zero_()
     wire.write(own / "like", answer)
-    return msgspec.to_builtins(floor.moved(reference, arguments, order.seeds[0]))
+    needed = floor.moved(reference, arguments, order.seeds[0])
+    return {"read": needed.read, "written": needed.written}
 
 
 def _check(task: Task, own: Path, answers: Path, order: TimedOrder) -> dict[str, Any]:

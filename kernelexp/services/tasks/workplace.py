@@ -112,6 +112,31 @@ class Workplace:
             "PYTHONDONTWRITEBYTECODE": "1",
         }
 
+    def around(self, hostile: bool, gpu_arch: str) -> tuple[list[str], dict[str, str]]:
+        """What a process that is timed is started with: what confines it, and its environment."""
+        made = self.answers / "built"
+        made.mkdir(exist_ok=True)
+        flags = [f"-arch={gpu_arch}", "-std=c++20", "-Xcompiler=-fPIC", "-w", "-cudart=shared"]
+        told = {"nvcc": [self._tools.nvcc, *flags], "folder": str(made), "gpu": True}
+        environment = {
+            extensions.VARIABLE: json.dumps(told),
+            "TORCH_EXTENSIONS_DIR": str(made),
+            "TORCH_CUDA_ARCH_LIST": gpu_arch.removeprefix("sm_").replace("0", ".0", 1),
+            "CUDA_HOME": str(Path(self._tools.nvcc).resolve().parent.parent),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+        if not hostile:
+            return [], environment
+        environment["TMPDIR"] = environment["HOME"] = str(self.answers)
+        confines = jail.can_confine_gpu() if gpu_arch else jail.can_confine()
+        if not confines:
+            return [], environment
+        environment["PYTHONPATH"] = str(jail.packages(self.given))
+        output = [self.answers / name for name in ("printed", "errors")]
+        limit = 10 * self._limit_s
+        wrap = jail.command([], [self.given], self.answers, output, limit, gpu=bool(gpu_arch))
+        return wrap, environment
+
     def told(self) -> dict[str, Any]:
         """What the solution's process says of its end; nothing, where that makes no sense."""
         try:
