@@ -75,7 +75,7 @@ def _same(one: Any, other: Any) -> bool:
     import torch
 
     left, right = (each.contiguous().reshape(-1).view(torch.uint8) for each in (one, other))
-    return torch.equal(left, right)
+    return bool(torch.equal(left, right))
 
 
 def least_share(hits: int, count: int) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from kernelexp.model.errors import KernelexpError
 from kernelexp.services.tasks import floor, formats, wire, without_gpu
 from kernelexp.services.tasks.task import Task, TaskCase
 
+CHECKED = 6
+"""Sets whose answers are compared, if the solution gets to see them."""
 ROUNDS = 2
 """Calls with each set of sizes: other contents, at the same addresses."""
 
@@ -26,10 +29,22 @@ class TimedOrder(msgspec.Struct, frozen=True, kw_only=True):
 
     device: str
     case: int
-    seeds: list[int]
+    seeds: list[int] = []
     """Of one set of inputs each."""
+    fewest: int = 0
+    bytes: int = 0
+    """That all sets may have, unless the fewest have more."""
+    checked: list[int] = []
+    """Sets whose answers are compared; how many, where they are drawn."""
+
+
+class Drawn(msgspec.Struct, frozen=True, kw_only=True):
+    """What lies ready."""
+
+    sets: int
     checked: list[int]
-    """Sets whose answers are compared."""
+    """By chance, and known to no arm."""
+    needed: floor.Moved
 
 
 def main() -> None:
@@ -117,10 +132,14 @@ def _draw(task: Task, own: Path, given: Path, order: TimedOrder) -> dict[str, An
     prepared = problem.preparation()
     for folder in (own, given):
         wire.write(folder / "prepared", prepared)
-    for place, seed in enumerate(order.seeds):
+    arguments = problem.arguments(case, order.seeds[0])
+    size = sum(tensor.nbytes for tensor in wire.tensors(arguments))
+    count = min(len(order.seeds), max(order.fewest, order.bytes // max(1, size)))
+    checked = sorted(random.SystemRandom().sample(range(count), CHECKED))
+    for place, seed in enumerate(order.seeds[:count]):
         arguments = problem.arguments(case, seed)
         wire.write(own / f"set-{place}", arguments)
-        if place in order.checked:
+        if place in checked:
             wire.write(own / f"set-{place}-expected", problem.expected(case, arguments))
     reference = formats.named(task.format).open_reference(task, own, prepared)
     arguments = problem.arguments(case, order.seeds[0])
@@ -130,7 +149,8 @@ def _draw(task: Task, own: Path, given: Path, order: TimedOrder) -> dict[str, An
         tensor.zero_()
     wire.write(own / "like", answer)
     needed = floor.moved(reference, arguments, order.seeds[0])
-    return {"read": needed.read, "written": needed.written}
+    drawn = Drawn(sets=count, checked=checked, needed=needed)
+    return dict(msgspec.to_builtins(drawn))
 
 
 def _check(task: Task, own: Path, answers: Path, order: TimedOrder) -> dict[str, Any]:

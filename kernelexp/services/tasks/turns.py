@@ -38,11 +38,12 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
 class TimedArmProcess:
     """Its answers are files in a folder; what it was asked for is in `kept`."""
 
-    def __init__(
-        self, name: str, link: socket.socket, answers: Path, limit_s: float, ended: threading.Event
-    ) -> None:
+    def __init__(self, name: str, link: socket.socket, answers: Path, limit_s: float) -> None:
         self.name, self._link, self._answers = name, link, answers
-        self._limit_s, self._ended = limit_s, ended
+        self._limit_s = limit_s
+
+    def wait_until_open(self) -> None:
+        """Its libraries are loaded, its solution is imported."""
         self._hear()
 
     def turn(self, inputs: Path, *, keep: str = "") -> Turn:
@@ -71,7 +72,7 @@ class TimedArmProcess:
                     self._fail(Status.TIMED_OUT, "limit", words)
                 continue
             except (EOFError, OSError):
-                self._fail(Status.CRASHED, "ended", "its process ended in the middle of a call.")
+                self._fail(Status.CRASHED, "ended", f"its process ended{self._last_words()}.")
             word, _, rest = line.partition(" ")
             if word == "failed":
                 raise self._raised(rest)
@@ -81,6 +82,11 @@ class TimedArmProcess:
         if self.name != SOLUTION:
             raise EnvironmentFault(f"the {self.name} can't be timed: {words}")
         raise TaskFailed(status, reason, f"on the GPU: {words}")
+
+    def _last_words(self) -> str:
+        path = self._answers / "errors"
+        words = path.read_text(errors="replace").strip() if path.is_file() else ""
+        return f": {words.splitlines()[-1][:300]}" if words else " in the middle of a call"
 
     def _raised(self, told: str) -> Exception:
         try:
@@ -136,7 +142,7 @@ def opened(
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     try:
-        yield TimedArmProcess(order.arm, here, answers, limit_s, ended)
+        yield TimedArmProcess(order.arm, here, answers, limit_s)
     finally:
         here.close()
         thread.join(5)

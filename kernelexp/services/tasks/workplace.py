@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import shutil
 import sys
@@ -121,7 +122,7 @@ class Workplace:
         environment = {
             extensions.VARIABLE: json.dumps(told),
             "TORCH_EXTENSIONS_DIR": str(made),
-            "TORCH_CUDA_ARCH_LIST": gpu_arch.removeprefix("sm_").replace("0", ".0", 1),
+            "TORCH_CUDA_ARCH_LIST": re.sub(r"^sm_(\d+)(\d)", r"\1.\2", gpu_arch),
             "CUDA_HOME": str(Path(self._tools.nvcc).resolve().parent.parent),
             "PYTHONDONTWRITEBYTECODE": "1",
         }
