@@ -136,7 +136,7 @@ def test_work_before_the_clock_is_seen_by_how_long_it_takes() -> None:
 
 
 def test_a_reference_that_is_slower_beside_the_solution_is_seen() -> None:
-    with pytest.raises(TaskFailed, match="2.99 ms or more beside the solution"):
+    with pytest.raises(TaskFailed, match=r"2\.99 ms or more beside the solution"):
         timed.require_honest([taken(beside=3e-3)])
 
 
