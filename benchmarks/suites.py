@@ -1,11 +1,13 @@
 """Runs the programs of a published suite on the emulator, and prints a table of all of them.
 
-    python benchmarks/suites.py SUITE FOLDER [--time S] [--only NAME ...] [--results FILE]
+    python benchmarks/suites.py SUITE FOLDER [--time S] [--smallest] [--only NAME ...]
+        [--results FILE]
 
 SUITE is hecbench, polybench or sanitizer, FOLDER a checkout of it; nothing is fetched, and it is
 built in that folder. A program that runs longer than --time is tried with smaller arguments or
-sizes; those that each was run with are in the table. `right` is what the program says of its own results. With
---results, what is known of a program is kept in a file (JSON lines) and not done again.
+sizes; those that each was run with are in the table. `right` is what the program says of its own
+results. With --results, what is known of a program is kept in a file (JSON lines) and not done
+again.
 """
 
 from __future__ import annotations
@@ -176,6 +178,12 @@ def smaller(argv: Sequence[str]) -> Iterator[tuple[str, ...]]:
             yield (first, *less)
 
 
+def smallest(program: Program) -> Program:
+    first, last = program.attempts[0], program.attempts[-1]
+    only = msgspec.structs.replace(last, make=last.make or first.make)
+    return msgspec.structs.replace(program, attempts=(only,))
+
+
 def run(program: Program, tools: Toolchain, root: Path, limit_s: float) -> Row:
     row = Row(name=program.name, outcome="unbuilt")
     for each in program.attempts:
@@ -229,9 +237,10 @@ def _row(name: str, attempt: Attempt, executed: Executed, text: str) -> Row:
 def show(rows: Sequence[Row]) -> None:
     for row in rows:
         instructions = f"{row.thread_instructions / 1e6:,.1f} M"
+        how = f"{shlex.join(row.argv)}  {row.sizes}  {row.why[:200]!r}"
         print(
             f"{row.name:28} {row.outcome:8} {row.seconds:6.1f} s {instructions:>12} "
-            f"{len(row.findings):3} findings  {shlex.join(row.argv)}  {row.sizes}  {row.why[:200]!r}"
+            f"{len(row.findings):3} findings  {how}"
         )
     outcomes = [row.outcome for row in rows]
     counts = ", ".join(f"{outcomes.count(each)} {each}" for each in sorted(set(outcomes)))
@@ -244,6 +253,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--time", type=float, default=120.0)
     parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--smallest", action="store_true", help="only at its smallest sizes")
     parser.add_argument("--results", type=Path)
     options = parser.parse_args()
     root = Path.cwd()
@@ -258,6 +268,8 @@ def main() -> None:
         wanted = program.name in options.only if options.only else program.name not in rows
         if not wanted:
             continue
+        if options.smallest:
+            program = smallest(program)
         row = rows[program.name] = run(program, tools, root, options.time)
         print(f"{row.name}: {row.outcome} {row.why[:100]}", file=sys.stderr, flush=True)
         if options.results:

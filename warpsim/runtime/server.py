@@ -5,8 +5,6 @@ from __future__ import annotations
 import functools
 import re
 import signal
-import sys
-import time
 from collections import Counter
 from collections.abc import Callable
 from types import FrameType
@@ -22,6 +20,7 @@ from warpsim.runtime.capturing import Captor, CapturedLaunch, LaunchChoice
 from warpsim.runtime.device import DeviceMemory, Object
 from warpsim.runtime.launching import Request
 from warpsim.runtime.loading import Extract, Loaded
+from warpsim.runtime.progress import Progress
 from warpsim.runtime.protocol import Channel, Gone, Kind, Message
 from warpsim.runtime.reports import Caught, KernelTotals, Refusal, Remark, Report
 from warpsim.schedule import Schedule
@@ -192,6 +191,7 @@ class Server:
     def _launch(self, message: Message) -> None:
         request = launching.read(message)
         loaded, entry = self._kernels[request.kernel]
+        progress = Progress(entry, request.launch)
         execute = functools.partial(
             launching.run,
             loaded,
@@ -200,8 +200,9 @@ class Server:
             self._settings.card,
             self._settings.limit,
             self._settings.schedule,
+            progress.watch,
         )
-        with _progress(entry, request.launch):
+        with progress:
             try:
                 if self._captor and self._captor.wants(entry):
                     self._captured = self._captor.keep(loaded, entry, request, execute)
@@ -306,26 +307,3 @@ def _place(finding: Finding) -> str:
     """What findings of several launches have in common to be one."""
     own = finding.source.own() if finding.source else None
     return f"{own.file}:{own.line}" if own else f"{finding.line} {finding.cause}"
-
-
-PATIENCE_S = 10.0
-"""How long a launch runs before it is said that it does."""
-
-
-class _progress:
-    """Says now and then, on standard error, which launch is being executed."""
-
-    def __init__(self, entry: str, launch: int) -> None:
-        self._what = f"launch {launch} of {entry}"
-        self._begun = 0.0
-
-    def __enter__(self) -> None:
-        self._begun = time.monotonic()
-        signal.signal(signal.SIGALRM, self._say)
-        signal.setitimer(signal.ITIMER_REAL, PATIENCE_S, PATIENCE_S)
-
-    def __exit__(self, *_: object) -> None:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-
-    def _say(self, _number: int, _frame: FrameType | None) -> None:
-        print(f"exec: {self._what}, {time.monotonic() - self._begun:.0f} s", file=sys.stderr)

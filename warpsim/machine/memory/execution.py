@@ -81,6 +81,7 @@ class Execution:
         self.contended = False
         """Whether flags or atomics have met in an order that nothing decides."""
         self.printed: list[Printed] = []
+        self.ctas_begun = 0
         self.steps = 0
         """Warp instructions so far."""
         self.last_step: int | None = None
@@ -93,7 +94,10 @@ class Execution:
         self.grid_ctas = math.prod(launch.grid)
         """CTAs that are launched: without the clusters that were cancelled, the last ones."""
         self.layout = SharedLayout(
-            image.variables, launch.dynamic_smem_bytes, image.uses_reserved_shared
+            image.variables,
+            launch.dynamic_smem_bytes,
+            image.uses_reserved_shared,
+            apart=image.strict,
         )
         self.local = LocalLayout(image.variables)
         self.world = world or GlobalLayout(
@@ -125,7 +129,7 @@ class Execution:
         registers = len(self.image.slots) * 128 * self.warps_per_cta
         most = MAX_RESIDENT_WARPS // self.warps_per_cta
         if self._card is not None and self.image.polls:
-            most = self._card.holds(self.warps_per_cta, self.layout.end)
+            most = self._card.holds(self.warps_per_cta, self.layout.packed)
         most = min(most, REGISTER_FILE_BYTES // max(1, registers))
         clusters = max(1, most // self.cluster_size)
         if self.image.cancels_launches:

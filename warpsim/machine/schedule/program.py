@@ -202,6 +202,8 @@ class DecodedProgram:
         self.blocks = blocks
         self.uses = uses or []
         """What each instruction does with registers; none: not known."""
+        self.asks_who_is_active = any(site.opcode.startswith("activemask") for site in sites)
+        """By __activemask(). SASS says itself where lanes meet."""
         self._stops = stops
         self._stopping: DecodedProgram | None = None
         self._code: dict[int, CompiledBlock] = {}

@@ -18,6 +18,7 @@ from warpsim.machine.schedule.parking import Parking
 from warpsim.machine.schedule.partings import Partings
 from warpsim.machine.schedule.program import POLL, QUANTUM, BasicBlock, Branch, DecodedProgram
 from warpsim.machine.schedule.stops import Stops
+from warpsim.machine.sync import register_pool
 from warpsim.machine.sync.gates import Fragment
 from warpsim.machine.wave.machine import Machine
 
@@ -62,7 +63,7 @@ class Scheduler:
         self.interpreter = Interpreter(machine, program) if compiled.is_loaded() else None
         self._execute = self._python if self.interpreter is None else self._compiled
         self.stops = Stops(self.chance, machine.execution.chance_of_stop)
-        self.partings = Partings(self._put)
+        self.partings = Partings(self._put, self._keeps_apart)
         self.gathering = Gathering(machine, program, self.partings, self.parking, self._put)
 
     def run(self) -> None:
@@ -307,7 +308,12 @@ class Scheduler:
                 cta = machine.cta_of(fragment.warp)
                 cta.live_warps -= 1
                 if cta.live_warps == 0:
+                    register_pool.end(machine, cta)
                     machine.end_cta(cta)
+
+    def _keeps_apart(self) -> bool:
+        """Whether lanes that could meet do not: where the program asks who is there."""
+        return self.shuffle and self.program.asks_who_is_active and self.chance.random() < 0.5
 
     # Waiting
 
