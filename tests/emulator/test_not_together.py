@@ -18,6 +18,7 @@ SOURCE = Path(__file__).parent / "kernels" / "divergence.cu"
 FOUND = {
     "neighbour": ("out-of-bounds", 32),
     "dynamic": ("out-of-bounds", 32),
+    "dead_frame": ("uninitialised-read", 32),
     "lanes_disagree": ("race", 32),
     "warps_disagree": ("race", 96),
     "bytes": ("race", 64),

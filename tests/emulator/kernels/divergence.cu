@@ -9,6 +9,21 @@
 
 extern "C" {
 
+__device__ __noinline__ unsigned *filled(unsigned *given, const unsigned *x) {
+  unsigned own[16];
+  unsigned *const a = PICK(given, own);
+  for (unsigned i = 0; i < 16; ++i) a[i] = x[i] + i;
+  unsigned *p = a + x[threadIdx.x] % 16;
+  asm volatile("" : "+l"(p)::"memory");
+  return p;
+}
+
+// A pointer to a variable of a function that has returned.
+__global__ void dead_frame(unsigned *out, unsigned *x) {
+  unsigned mine[16];
+  out[threadIdx.x] = *filled(mine, x);
+}
+
 // An index that leaves its array finds the next one.
 __global__ void neighbour(unsigned *out, unsigned *x) {
   __shared__ unsigned first[96], second[96];
