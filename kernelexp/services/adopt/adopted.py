@@ -82,11 +82,21 @@ def discard(compiled: Compiled) -> None:
     shutil.rmtree(compiled.folder, ignore_errors=True)
 
 
+THREADS_PER_CTA, THREADS_IN_Z = 1024, 64
+"""Of all architectures."""
+
+
 def parse_block(text: str) -> Dim3:
     """256 or 16,16 as three extents; UsageError where it is none."""
     if not re.fullmatch(r"[1-9][0-9]*(,[1-9][0-9]*){0,2}", text.replace(" ", "")):
         raise UsageError(f"--block {text!r} should be threads in x, y and z, as in 256 or 16,16.")
-    return three([*map(int, text.split(","))])
+    x, y, z = three([*map(int, text.split(","))])
+    if x * y * z > THREADS_PER_CTA or z > THREADS_IN_Z:
+        raise UsageError(
+            f"--block {text}: {x * y * z:,} threads; a CTA has {THREADS_PER_CTA:,} at most, and "
+            f"{THREADS_IN_Z} in z."
+        )
+    return x, y, z
 
 
 def write(folder: Path, texts: Mapping[str, str]) -> None:
