@@ -120,6 +120,20 @@ def adopt(
             help="An output that is zero before each launch, as bins are. Repeatable.",
         ),
     ] = None,
+    output_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--output", metavar="NAME", help="An array that the kernel writes. Repeatable."
+        ),
+    ] = None,
+    tensor_map: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tensor-map",
+            metavar="NAME=TYPE:BOX:SWIZZLE",
+            help="A TMA descriptor: A=f16:64x128:128B, innermost first. Repeatable.",
+        ),
+    ] = None,
     flag: Annotated[
         list[str] | None,
         typer.Option("--flag", metavar="FLAG", help="Argument for nvcc: --flag=-DX=4. Repeatable."),
@@ -177,6 +191,8 @@ def adopt(
                 "--emulated": emulated,
                 "--workspace": workspace,
                 "--zero": zero,
+                "--output": output_,
+                "--tensor-map": tensor_map,
                 "--flag": flag,
                 "--signature": signature,
             }
@@ -200,10 +216,15 @@ def adopt(
         references={
             name: parse_reference(text) for name, text in parse_pairs(reference, "--reference")
         },
+        maps={
+            name: adopted.parse_map(name, text)
+            for name, text in parse_pairs(tensor_map, "--tensor-map")
+        },
     )
     flags = tuple(flag or ())
     compiled = _compile(loaded, source, tools, entry, kernel, arch, signature, flags)
     try:
+        compiled = adopted.told(compiled, output_ or (), answers)
         _tell(compiled, answers)
         if not answers.smem_bytes:
             answers = msgspec.structs.replace(answers, smem_bytes=compiled.dynamic_smem_bytes)
@@ -402,7 +423,7 @@ def _describe(parameter: KernelParameter) -> str:
     used = {(True, False): "read", (False, True): "written", (True, True): "read and written"}
     if parameter.ignored:
         role = "not used: 0 is passed"
-    elif parameter.is_pointer:
+    elif parameter.is_array:
         role = used.get((parameter.read, parameter.written), "not used")
     else:
         role = "scalar" if parameter.scalar else "structure"
