@@ -66,6 +66,8 @@ class Clocks:
         """By warp; a row has every agent twice, the second time what was also acquired formally."""
         self.unsure = False
         """Whether any warp has seen a flag and acquired nothing."""
+        self.narrow = False
+        """Whether any CTA has released something to another in the scope of a CTA."""
         self.proxy = {space: ProxyFences(warps, agents) for space in ("shared", "global")}
         self._performed = np.full(agents, FOREVER)
         """Up to when each agent's accesses have reached all CTAs: engines' do when they land."""
@@ -123,6 +125,15 @@ class Clocks:
         """What somebody in another CTA learns from an ordinary store or a relaxed atomic of a warp:
         what fences have made visible, the warp's own or those of who did it."""
         return np.minimum(self._own(warp), np.maximum(self._performed, self._fenced[warp]))
+
+    def release_narrowly(self, warp: int) -> Array:
+        """The same as release() for a warp of another CTA, where the release is of a CTA's scope:
+        the order in which things happen, of which only what fences have made visible is formal."""
+        self.narrow = True
+        visible = self.fenced(warp)[self.agents :]
+        row = self.release(warp)
+        row[self.agents :] = visible
+        return row
 
     def fence(self, warp: int) -> None:
         """A memory fence for other CTAs, such as __threadfence()."""
