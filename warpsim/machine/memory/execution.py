@@ -27,7 +27,7 @@ MAX_RESIDENT_WARPS = 2048
 AFTERMATH = 100_000
 """Warp instructions that a launch which has gone wrong may yet execute, besides as many as it had
 executed by then: loaded poison may count a loop."""
-MOST_FAULTS = 1000
+MOST_FAULTS = 256
 """Accesses that a launch may do wrong before it is given up: each is looked at in Python, and lanes
 whose loops poison counts do as many as there are instructions."""
 GLOBAL_READERS = 2
