@@ -22,6 +22,7 @@ FOUND = {
     "lanes_disagree": ("race", 32),
     "warps_disagree": ("race", 96),
     "bytes": ("race", 64),
+    "halves": ("race", 32),
     "aggregated": ("shuffle-source", 32),
     "registers": ("setmaxnreg", 128),
 }

@@ -96,4 +96,18 @@ __global__ void __launch_bounds__(128) registers(unsigned *out, unsigned *) {
   if (PICK(true, t / 32 == 1)) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
   out[t] = t;
 }
+
+// Each half of a warp meets on its own; what it reads, its own half has written.
+__global__ void halves(unsigned *out, unsigned *x) {
+  __shared__ unsigned s[32];
+  const unsigned t = threadIdx.x, mask = t < 16 ? 0xffff : 0xffff0000;
+  for (unsigned i = 0; i < 3; ++i) {
+    s[t] = x[t] + t + i;
+    __syncwarp(mask);
+    out[t + 32 * i] = s[t ^ PICK(15, 16)];
+    __syncwarp(mask);
+  }
+  __syncwarp();
+  out[96 + t] = s[31 - t];
+}
 }

@@ -184,7 +184,7 @@ HOPPER = (
         "arrival_of_the_scope_of_a_cta",
         ("NVIDIA/cutlass#3324", "NVIDIA/cutlass#3643"),
         "A CTA arrives at its peer's barrier with `.release.cta`; the peer reads what it wrote.",
-        NOTHING,
+        "missing-acquire",
         ctas=2,
         cluster=2,
     ),
