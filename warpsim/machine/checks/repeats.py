@@ -11,7 +11,6 @@ import numpy as np
 from warpsim.machine.core.arrays import Array
 from warpsim.machine.core.clocks import Clocks
 
-
 _NONE = np.zeros(0, np.int64)
 
 
