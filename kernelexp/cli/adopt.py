@@ -138,6 +138,12 @@ def adopt(
         list[str] | None,
         typer.Option("--flag", metavar="FLAG", help="Argument for nvcc: --flag=-DX=4. Repeatable."),
     ] = None,
+    torch: Annotated[
+        bool,
+        typer.Option(
+            "--torch", help="Compile with PyTorch's headers and flags, as an extension is."
+        ),
+    ] = False,
     signature: Annotated[
         str,
         typer.Option(
@@ -194,6 +200,7 @@ def adopt(
                 "--output": output_,
                 "--tensor-map": tensor_map,
                 "--flag": flag,
+                "--torch": torch,
                 "--signature": signature,
             }
         )
@@ -222,7 +229,7 @@ def adopt(
         },
     )
     flags = tuple(flag or ())
-    compiled = _compile(loaded, source, tools, entry, kernel, arch, signature, flags)
+    compiled = _compile(loaded, source, tools, entry, kernel, arch, signature, flags, torch)
     try:
         compiled = adopted.told(compiled, output_ or (), answers)
         _tell(compiled, answers)
@@ -342,6 +349,7 @@ def _compile(
     arch: str,
     signature: str,
     flags: tuple[str, ...],
+    torch: bool,
 ) -> Compiled:
     """Whatever compiler its source is for, or was compiled by."""
     from kernelexp.services.adopt import precompiled, service
@@ -353,7 +361,9 @@ def _compile(
     if signature:
         raise UsageError("--signature is for .ptx and .cubin: a source has its own.")
     chosen = service.choose(loaded, source, entry, kernel)
-    return service.compile_entry(loaded, chosen, arch or _usual_arch(loaded), tools, flags)
+    return service.compile_any(
+        loaded, chosen, arch or _usual_arch(loaded), tools, flags, torch=torch
+    )
 
 
 def _execute(root: Path, kernel: str, problem: str, nvcc: str | None) -> None:
