@@ -14,6 +14,7 @@ import msgspec
 
 from kernelexp.evidence import native
 from kernelexp.evidence.programs import cards, compiling, library, running, sites
+from kernelexp.evidence.programs.compiling import CompilerCall
 from kernelexp.evidence.programs.running import ProgramRun
 from kernelexp.evidence.programs.sites import CallSite
 from kernelexp.model import errors
@@ -143,8 +144,9 @@ def execute(asked: Asked, tools: Toolchain, root: Path, *, output: int | None = 
 
 def capture(
     asked: Asked, choice: LaunchChoice, tools: Toolchain, root: Path, output: int | None = None
-) -> CapturedLaunch:
-    """Builds and runs a program up to a launch, which is kept with its memory.
+) -> tuple[CapturedLaunch, tuple[CompilerCall, ...]]:
+    """Builds and runs a program up to a launch, which is kept with its memory; how the program was
+    compiled, as far as that is known.
 
     Raises BuildError; UsageError where there is no such launch.
     """
@@ -153,9 +155,11 @@ def capture(
         argv = _built(asked, tools, library.folder(root), arch, Path(place))
         settings = msgspec.structs.replace(settings, capture=choice)
         ran = _run(asked, argv, settings, tools, root, output)
+        calls = compiling.calls(Path(place))
+    own = CompilerCall(folder=Path(), arguments=(*asked.flags, *map(str, asked.sources)))
     for report in ran.reports:
         if report.captured:
-            return report.captured
+            return report.captured, (*calls, own)
     raise UsageError(_why_none(choice, ran, argv[0]))
 
 

@@ -230,6 +230,21 @@ def test_what_cannot_be_had_by_itself_is_one_sentence(
     assert not (project / "variants/none").exists()
 
 
+def test_a_build_of_its_own_says_what_the_kernel_is_compiled_with(project: Path, kx: Kx) -> None:
+    (project.parent / "headers").mkdir()
+    shutil.copy(project.parent / "scale.cuh", project.parent / "headers/elsewhere.cuh")
+    (project.parent / "other.cu").write_text(PROGRAM.replace("scale.cuh", "elsewhere.cuh"))
+    make = "cd .. && nvcc -D FACTOR=2.0f -I headers -arch=sm_90a other.cu -o other"
+    result = kx(
+        *("adopt", "--from-program", f"--make '{make}' -- ../other", "--kernel", "scale"),
+        *("--as", "elsewhere"),
+        cwd=project,
+    )
+    assert result.exit_code == errors.OK, result.stderr
+    yaml = (project / "experiments.yaml").read_text()
+    assert f"-DFACTOR=2.0f, -I{project.parent.resolve()}/headers, -std=c++17" in yaml
+
+
 def test_what_a_launch_says_is_no_option(kx: Kx) -> None:
     result = kx("adopt", "--from-program", BUILT, "--kernel", "scale", "--block", "32", cwd=ROOT)
     assert result.exit_code == errors.USAGE

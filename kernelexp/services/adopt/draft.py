@@ -317,7 +317,9 @@ def _tiles(answers: Answers, names: frozenset[str]) -> str:
     if not answers.grid:
         return ""
     extents = [_extent(each, answers, names) for each in answers.grid]
-    factors = [each if each.isalnum() else f"({each})" for each in extents if each != "1"]
+    factors = [each for each in extents if each != "1"]
+    if len(factors) > 1:
+        factors = [each if each.isalnum() else f"({each})" for each in factors]
     return (
         "def tiles(axes, size):\n"
         "    # One for each CTA; more where a CTA has several pieces of the work in turn.\n"

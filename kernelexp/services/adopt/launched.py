@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelexp.evidence.programs import cards
+from kernelexp.evidence.programs.compiling import CompilerCall
 from kernelexp.model import stored
 from kernelexp.model.errors import UsageError, join
 from kernelexp.project import Project
@@ -84,14 +85,15 @@ def adopt(
     Raises UsageError where a launch can't be had by itself, and BuildError.
     """
     _, arch = cards.describe(asked.device)
-    launch = execution.capture(asked, choice, tools, project.root, output)
+    launch, calls = execution.capture(asked, choice, tools, project.root, output)
     spelled = full_name(launch.symbol)
     if not launch.finished:
         raise UsageError(
             f"launch {launch.launch}, of {spelled}, does not come to its end: see kernelexp exec."
         )
-    chosen = service.choose(project, _source(asked, launch), _instance(spelled), name)
-    flags = tuple(_device_flags(asked))
+    source = _source(asked, launch)
+    chosen = service.choose(project, source, _instance(spelled), name)
+    flags = tuple(_device_flags(calls, [source, *_written(launch)]))
     compiled = service.compile_entry(project, chosen, arch, tools, flags)
     with adopted.whole(compiled.folder):
         entry, arrays = _arrays(compiled.entry, launch)
@@ -120,31 +122,49 @@ def _instance(spelled: str) -> str:
 
 def _source(asked: Asked, launch: CapturedLaunch) -> Path:
     """The file that has the kernel, or includes it."""
-    named = [Path(each) for each in _FILE.findall(launch.ptx)]
-    written = [each for each in named if each.is_file()]
     plain = plain_name(launch.symbol)
     # A source before a header: that may need what is included before it.
-    for path in (*asked.sources, *sorted(written, key=lambda each: each.suffix != ".cu")):
+    for path in (*asked.sources, *sorted(_written(launch), key=lambda each: each.suffix != ".cu")):
         if any(each.kernel == plain for each in copying.kernels(copying.read(path))):
             return path
     raise UsageError(f"none of the program's sources has {full_name(launch.symbol)}.")
 
 
-def _device_flags(asked: Asked) -> Iterator[str]:
-    """What device code is compiled with: macros, folders of headers, the language."""
-    words = iter(asked.flags)
+_WITH_VALUE = ("-D", "-U", "-I", "-std", "--std", "-include", "-isystem")
+_OF_DEVICE = (
+    *(*_WITH_VALUE, "-use_fast_math", "--use_fast_math", "-fmad", "--fmad"),
+    *("-expt", "--expt", "-extended-lambda", "--extended-lambda"),
+)
+
+
+def _written(launch: CapturedLaunch) -> list[Path]:
+    """The files that the kernel's module was made from."""
+    named = (Path(each) for each in _FILE.findall(launch.ptx))
+    return [each for each in named if each.is_file()]
+
+
+def _device_flags(calls: Sequence[CompilerCall], sources: Sequence[Path]) -> Iterator[str]:
+    """What device code was compiled with that is made of these files: macros, folders of headers,
+    the language."""
+    call = next((each for each in calls if any(map(each.compiles, sources))), None)
+    words = list(_joined(call.arguments)) if call else []
     for word in words:
-        if word in ("-D", "-I", "-std", "-include", "--extended-lambda", "--use_fast_math"):
-            value = next(words, "") if not word.startswith("--") else ""
-            word = f"{word}={value}" if word == "-std" else f"{word}{value}"
-        if word.startswith("-I"):
-            yield f"-I{Path(word[2:]).resolve()}"
-        elif word.startswith(("-D", "-U", "-std", "--std", "-use_fast_math", "-fmad")) or (
-            word.startswith(("--use_fast_math", "--fmad", "--extended-lambda", "--expt"))
-        ):
+        if word.startswith(("-I", "-isystem")) and call:
+            yield f"-I{(call.folder / word.removeprefix('-isystem').removeprefix('-I')).resolve()}"
+        elif word.startswith(_OF_DEVICE):
             yield word
-    if not any("std=" in each for each in asked.flags):
+    if not any("std=" in each for each in words):
         yield "-std=c++17"
+
+
+def _joined(arguments: Sequence[str]) -> Iterator[str]:
+    """Flags with their values, which may be words of their own."""
+    rest = iter(arguments)
+    for word in rest:
+        if word in _WITH_VALUE:
+            yield f"{word}{'=' * word.endswith('std')}{next(rest, '')}"
+        else:
+            yield word
 
 
 # ---- What the parameters were
