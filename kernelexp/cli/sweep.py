@@ -48,6 +48,13 @@ class StrategyName(StrEnum):
     random = "random"
 
 
+class VariantOrder(StrEnum):
+    """In which order variants are timed."""
+
+    grid = "grid"
+    modelled = "modelled"
+
+
 @app.command()
 def sweep(
     ctx: typer.Context,
@@ -104,6 +111,13 @@ def sweep(
             help="What to improve: time_ms, or a built or emulated figure.",
         ),
     ] = "time_ms",
+    order: Annotated[
+        VariantOrder,
+        typer.Option(
+            "--order",
+            help="Race in this order; with --budget, what is modelled far behind is not timed.",
+        ),
+    ] = VariantOrder.grid,
     by: Annotated[
         str, typer.Option("--by", metavar="AXIS,AXIS", help="Also show a map of two axes.")
     ] = "",
@@ -153,8 +167,8 @@ def sweep(
     from kernelexp.report.runs import sweep as report
     from kernelexp.report.runs import swept
     from kernelexp.report.runs import tuning as searches
+    from kernelexp.services.run import modelled_order, tune
     from kernelexp.services.run import sweep as service
-    from kernelexp.services.run import tune
     from kernelexp.services.run.runs import RunSettings
     from kernelexp.services.run.search import Strategy
     from kernelexp.services.run.tune import SearchPlan
@@ -175,6 +189,8 @@ def sweep(
         tune.metric_of(objective)
     else:
         grid = service.plan(loaded, words[0], words[1:], baseline or ())
+    if tuning and order is VariantOrder.modelled:
+        raise UsageError("--order goes without --strategy, which chooses what it tries next.")
     mapped = service.parse_map(list(grid.swept), by) if by else None
     if dry_run and tuning:
         planned = searches.planned(grid, trials, tuning.strategy.value)
@@ -201,6 +217,11 @@ def sweep(
     with common.session(
         loaded, nvcc, limit, emulate=emulate, device=device, devices=devices, scheduler=scheduler
     ) as session:
+        if order is VariantOrder.modelled:
+            ordered = modelled_order.order(loaded, grid, session, size, prune=budget is not None)
+            for sentence in ordered.sentences:
+                print_message(sentence)
+            grid = service.require_candidates(ordered.grid)
         if tuning:
             outcome = tune.run(loaded, grid, tuning, session, settings)
         else:

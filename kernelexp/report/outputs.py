@@ -128,7 +128,7 @@ def types() -> dict[str, Any]:
         modelled,
         opportunities,
     )
-    from kernelexp.services import again, doctor, evaluation
+    from kernelexp.services import again, doctor, evaluation, validating
     from kernelexp.services.calibration import Calibrated
     from kernelexp.services.check import gates
     from kernelexp.services.execution import Executed

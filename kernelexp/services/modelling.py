@@ -15,7 +15,7 @@ from kernelexp.model.modelled import ModelledTime
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
 from kernelexp.project.problem import consult
-from kernelexp.system.process import isolated
+from kernelexp.system.process import isolated, processes
 from kernelexp.system.process.isolated import TimeLimit
 
 WORKER = "kernelexp.evidence.emulate.modelling_worker"
@@ -53,6 +53,21 @@ def look(
             continue
         found.append(Modelled(label=project.label(variant), arm=arm, time=time))
     return found, list(dict.fromkeys(faults))
+
+
+def each(
+    project: Project, variants: Sequence[Variant], session: Session, size: str
+) -> list[ModelledTime | KernelexpError]:
+    """The times of these variants in their order, or why there is none; side by side."""
+
+    def one(variant: Variant) -> ModelledTime | KernelexpError:
+        found, faults = look(project, [variant], session, size)
+        if faults:
+            return faults[0]
+        time = found[0].time
+        return UsageError(time.refused) if time.refused else time
+
+    return processes.parallel(one, variants)
 
 
 def _model(

@@ -131,6 +131,13 @@ def plan_space(
     return Grid(kernel=kernel, arch=default.arch, baseline=start, swept=swept, candidates=())
 
 
+def require_candidates(grid: Grid) -> Grid:
+    """The grid, if anything is left to compare."""
+    if not grid.candidates:
+        raise UsageError("the model puts every candidate far behind: sweep without --order.")
+    return grid
+
+
 def refusals(project: Project, grid: Grid, limits: Limits) -> dict[str, Verdict]:
     """The variants that the kernel's rules or the architecture forbid, before any build, by their
     swept axes; raises the fault of a problem.py that can't be asked."""
