@@ -9,8 +9,11 @@ import msgspec
 from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import jobs
+from kernelexp.evidence.measure.measured import SIZE
+from kernelexp.judge import modelled as judge
 from kernelexp.model.arm import Arm
 from kernelexp.model.errors import KernelexpError, UsageError
+from kernelexp.model.experiment import Experiment
 from kernelexp.model.modelled import ModelledTime
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
@@ -68,6 +71,21 @@ def each(
         return UsageError(time.refused) if time.refused else time
 
     return processes.parallel(one, variants)
+
+
+def compare(project: Project, experiment: Experiment, number: int, session: Session) -> str:
+    """What the model says of candidate `number`, counted from 1: a sentence."""
+    baseline, candidates = project.variants(experiment)
+    size = experiment.size or SIZE
+    try:
+        results = each(project, (baseline, candidates[number - 1]), session, size)
+    except UsageError as fault:
+        results = [fault]
+    for found in results:
+        if not isinstance(found, ModelledTime):
+            return f"Modelled: {found}"
+    before, after = (found for found in results if isinstance(found, ModelledTime))
+    return f"Modelled, not measured: {judge.change(before, after).sentence}."
 
 
 def _model(

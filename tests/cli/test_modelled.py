@@ -63,3 +63,35 @@ def test_modes_do_not_go_together(kx: Kx) -> None:
     result = kx("inspect", CONFLICTS, "--modelled", "--lines")
     assert result.exit_code == 2
     assert "--lines and --modelled do not go together" in result.stderr
+
+
+def test_a_sweep_in_modelled_order_begins_with_the_modelled_best(kx: Kx) -> None:
+    words = ("sweep", "transpose@sm_90a", "layout=*", "--order", "modelled")
+    result = kx(*words, "--no-gpu", "--no-record", "--json")
+    assert result.exit_code == 0
+    candidates = json.loads(result.stdout)["record"]["candidates"]
+    assert [each["arm"]["axes"]["layout"] for each in candidates] == ["swizzled", "plain"]
+    assert "which were off by" in " ".join(result.stderr.split())
+
+
+def test_a_budget_is_not_spent_on_what_is_modelled_far_behind(kx: Kx) -> None:
+    words = ("sweep", "transpose@sm_90a", "layout=*", "--order", "modelled", "--budget", "1m")
+    result = kx(*words, "--no-gpu", "--no-record", "--json")
+    record = json.loads(result.stdout)["record"]
+    assert len(record["candidates"]) == 1
+    assert "1 more was not timed" in record["hypothesis"]
+    assert "10% or more behind the best: layout=plain." in " ".join(result.stderr.split())
+
+
+def test_a_search_has_an_order_of_its_own(kx: Kx) -> None:
+    words = ("sweep", "transpose@sm_90a", "layout=*", "--order", "modelled")
+    result = kx(*words, "--strategy", "random")
+    assert result.exit_code == 2
+    assert "--order goes without --strategy" in " ".join(result.stderr.split())
+
+
+def test_an_explanation_says_what_the_model_makes_of_the_two(kx: Kx) -> None:
+    result = kx("explain", "T1", "--modelled", "--no-emulate")
+    words = " ".join(result.stdout.split())
+    assert "Modelled, not measured: " in words
+    assert "so far apart ranked right." in words

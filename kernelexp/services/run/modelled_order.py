@@ -74,7 +74,7 @@ def order(project: Project, grid: Grid, session: Session, size: str, *, prune: b
     behind = [variant for variant in grid.candidates if prune and is_behind(variant)]
     kept = sorted((each for each in grid.candidates if each not in behind), key=cycles)
     return OrderedGrid(
-        grid=msgspec.structs.replace(grid, candidates=tuple(kept)),
+        grid=msgspec.structs.replace(grid, candidates=tuple(kept), note=_note(len(behind))),
         pruned=tuple(behind),
         unmodelled={
             spell_point({axis: variant.axes[axis] for axis in grid.swept}): str(found)
@@ -82,3 +82,10 @@ def order(project: Project, grid: Grid, session: Session, size: str, *, prune: b
             if not isinstance(found, ModelledTime)
         },
     )
+
+
+def _note(behind: int) -> str:
+    if not behind:
+        return ""
+    what = "1 more was" if behind == 1 else f"{behind} more were"
+    return f" {what} not timed, modelled {BEHIND - 1:.0%} or more behind."

@@ -45,6 +45,8 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
     baseline: Variant
     swept: dict[str, tuple[AxisValue, ...]]
     candidates: tuple[Variant, ...]
+    note: str = ""
+    """What the record says of variants that were left out."""
 
     @property
     def name(self) -> str:
@@ -180,7 +182,7 @@ def run(
             }
             for candidate in grid.candidates
         ],
-        hypothesis=f"Which of {len(grid.candidates) + 1} variants is the fastest?",
+        hypothesis=f"Which of {len(grid.candidates) + 1} variants is the fastest?{grid.note}",
     )
     own = msgspec.structs.replace(
         project, experiments={grid.name: experiment}, places={grid.name: "the command line"}
