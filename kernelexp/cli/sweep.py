@@ -108,7 +108,7 @@ def sweep(
             "--objective",
             metavar="METRIC",
             rich_help_panel=WITH_STRATEGY,
-            help="What to improve: time_ms, or a built or emulated figure.",
+            help="What to improve: time_ms, modelled, or a built or emulated figure.",
         ),
     ] = "time_ms",
     order: Annotated[
@@ -182,7 +182,7 @@ def sweep(
         print_text(editing.to_yaml(service.experiment_of(loaded, record, experiment)))
         return
     tuning = strategy and SearchPlan(
-        strategy=Strategy(strategy), trials=trials, seed=seed, objective=objective
+        strategy=Strategy(strategy), trials=trials, seed=seed, objective=objective, size=size
     )
     if tuning:
         grid = service.plan_space(loaded, words[0], words[1:], baseline or (), every=True)

@@ -95,3 +95,15 @@ def test_an_explanation_says_what_the_model_makes_of_the_two(kx: Kx) -> None:
     words = " ".join(result.stdout.split())
     assert "Modelled, not measured: " in words
     assert "so far apart ranked right." in words
+
+
+def test_a_search_can_go_by_modelled_times(kx: Kx) -> None:
+    words = ("sweep", "transpose@sm_90a", "layout=*", "--strategy", "random", "--trials", "2")
+    result = kx(*words, "--objective", "modelled", "--no-record", "--json")
+    assert result.exit_code == 0, result.stderr
+    record = json.loads(result.stdout)["record"]
+    cycles = {"padded": record["tuning"]["baseline"]} | {
+        each["axes"]["layout"]: each["value"] for each in record["tuning"]["trials"]
+    }
+    assert cycles["plain"] > 1.5 * cycles["padded"]
+    assert not any("measured" in each["arm"] for each in record["candidates"])

@@ -10,6 +10,7 @@ from kernelexp.model.axes import spell_point
 from kernelexp.model.record import Record, Tuning
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, Heading, Span, paragraph
+from kernelexp.services.run import sweep
 from kernelexp.services.run.sweep import Grid, SweepResults
 
 
@@ -42,11 +43,20 @@ def summary(record: Record, examined: SweepResults, tuning: Tuning, label: str) 
 def best(record: Record, examined: SweepResults) -> tuple[str, metrics.Value | None, Any]:
     """The best arm of a search by a figure that is no time, that figure, and the baseline's."""
     metric = metrics.searchable(record.tuning.objective) if record.tuning else None
-    arms = dict(zip(record.names, record.arms, strict=True))
     name = examined.ranking[0]
     if metric is None:
         return name, None, None
-    return name, metric.read(arms[name]), metric.read(record.baseline)
+    return name, value_of(record, name), value_of(record, "baseline")
+
+
+def value_of(record: Record, name: str) -> metrics.Value | None:
+    """The figure that an arm was searched by."""
+    metric = metrics.searchable(record.tuning.objective) if record.tuning else None
+    if metric is None:
+        return None
+    if metric is metrics.MODELLED:
+        return sweep.objective(record).get(name)
+    return metric.read(dict(zip(record.names, record.arms, strict=True))[name])
 
 
 def metric_of(record: Record) -> metrics.Metric | None:

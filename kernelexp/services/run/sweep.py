@@ -234,6 +234,7 @@ def objective(record: Record) -> dict[str, float]:
     }
     metric = metrics.searchable(tuning.objective)
     base = metric.read(record.baseline) if metric else None
+    base = base if tuning.baseline is None else tuning.baseline
     if isinstance(base, int | float):
         values["baseline"] = float(base)
     return {name: sign * value for name, value in values.items()}
