@@ -35,9 +35,14 @@ class Modelled(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def look(
-    project: Project, variants: Sequence[Variant], session: Session, size: str
+    project: Project,
+    variants: Sequence[Variant],
+    session: Session,
+    size: str,
+    clock_mhz: float = 0,
 ) -> tuple[list[Modelled], list[KernelexpError]]:
-    """The variants that have a time or a reason for none, and the faults of the others."""
+    """The variants that have a time or a reason for none, and the faults of the others; at the
+    chip's highest clock unless another is named."""
     prepare.refuse_programs(variants, "a modelled time")
     for each in variants:
         if each.arch not in CHIPS:
@@ -50,7 +55,7 @@ def look(
     faults = list(prepared.faults.values())
     for variant, arm in prepared.named(variants):
         try:
-            time = _model(project, variant, arm, session, size)
+            time = _model(project, variant, arm, session, size, clock_mhz)
         except KernelexpError as fault:
             faults.append(fault)
             continue
@@ -89,7 +94,7 @@ def compare(project: Project, experiment: Experiment, number: int, session: Sess
 
 
 def _model(
-    project: Project, variant: Variant, arm: Arm, session: Session, size: str
+    project: Project, variant: Variant, arm: Arm, session: Session, size: str, clock_mhz: float
 ) -> ModelledTime:
     chip = CHIPS[variant.arch]
     if arm.build is None:
@@ -99,7 +104,7 @@ def _model(
         name="emulation", seconds=session.limits.emulation_s, of=project.label(variant)
     )
     problem = consult.limit(session.limits.problem_s)
-    job = jobs.modelling(project.root, arm, chip, size, problem, whole)
+    job = jobs.modelling(project.root, arm, chip, size, clock_mhz, problem, whole)
     where = f"variants/{arm.kernel}/problem.py"
     limits = (job.problem_limit, job.emulation_limit)
     return isolated.call(WORKER, job, ModelledTime, where, limits)

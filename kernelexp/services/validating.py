@@ -1,7 +1,7 @@
 """The model of time against a project's records: `calibrate --model --validate`.
 
 Each arm is built from the present sources; those whose code is no longer that of the record are
-left out. Cycles are compared at the clock that NVML showed during the run. A pair is two arms of
+left out. An arm is modelled at the clock that NVML showed during the runs that measured it. A pair is two arms of
 one run. Nothing is timed; no GPU is needed.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
@@ -86,9 +87,12 @@ def validate(project: Project, session: Session, chip: str = "H200") -> ModelVal
     """Models all that records of the chip measured; UsageError where there are none."""
     runs = {record.run: list(_measured(record)) for record in _records(project, chip)}
     wanted = {each.name: each for arms in runs.values() for each in arms}
+    clocks = defaultdict(list)
+    for each in itertools.chain.from_iterable(runs.values()):
+        clocks[each.name].append(each.clock_mhz)
     if not wanted:
         raise UsageError(f"no record of this project was measured on an {chip}.")
-    times, missing = _model(project, session, wanted)
+    times, missing = _model(project, session, wanted, clocks)
     known = [[each for each in arms if each.name in times] for arms in runs.values()]
     arms = [_arm(each, times[each.name]) for own in known for each in own]
     pairs = [
@@ -155,15 +159,18 @@ def _name(record: Record, arm: Arm) -> str:
 
 
 def _model(
-    project: Project, session: Session, wanted: Mapping[str, _Measured]
+    project: Project,
+    session: Session,
+    wanted: Mapping[str, _Measured],
+    clocks: Mapping[str, Sequence[float]],
 ) -> tuple[dict[str, ModelledTime], dict[str, str]]:
     def one(each: _Measured) -> ModelledTime | str:
-        arm = each.arm
+        arm, clock = each.arm, statistics.median(clocks[each.name])
         try:
             variant = project.variant(arm.kernel, arm.arch, arm.axes)
         except UsageError as fault:
             return str(fault)
-        found, faults = modelling.look(project, [variant], session, each.record.size)
+        found, faults = modelling.look(project, [variant], session, each.record.size, clock)
         if faults:
             return str(faults[0])
         if found[0].time.refused:
