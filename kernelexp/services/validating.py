@@ -1,8 +1,8 @@
 """The model of time against a project's records: `calibrate --model --validate`.
 
-Each arm is built from the present sources; those whose code is no longer that of the record are
-left out. An arm is modelled at the clock that NVML showed during the runs that measured it. A pair is two arms of
-one run. Nothing is timed; no GPU is needed.
+Each arm is built from the present sources, and modelled at the clock that NVML showed during the
+runs that measured it; those whose code is no longer that of the record are left out. A pair is two
+arms of one run. Nothing is timed; no GPU is needed.
 """
 
 from __future__ import annotations

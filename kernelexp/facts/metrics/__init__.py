@@ -20,9 +20,9 @@ from kernelexp.model.errors import suggest
 from kernelexp.model.text import quote
 
 __all__ = [
-    "BUILD_SUMMARY", "BY_PIPE", "CHANGES", "METRICS", "MODELLED", "Figure", "Kind", "Metric", "Value",
-    "figures", "find", "kind_of", "printed", "read", "searchable", "spell_printed", "summarize",
-    "unknown",
+    "BUILD_SUMMARY", "BY_PIPE", "CHANGES", "METRICS", "MODELLED", "Figure", "Kind", "Metric",
+    "Value", "figures", "find", "kind_of", "printed", "read", "searchable", "spell_printed",
+    "summarize", "unknown",
 ]  # fmt: skip
 
 CHANGES = ("change_percent", "change_low_percent", "change_high_percent")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kernelexp.facts import metrics
+from kernelexp.facts.modelled_errors import ERRORS
 from kernelexp.model.axes import spell_point
 from kernelexp.model.record import Record, Tuning
 from kernelexp.report.document import figures
@@ -27,6 +28,8 @@ def summary(record: Record, examined: SweepResults, tuning: Tuning, label: str) 
     """How the variants were chosen, and the best by a figure that is no time."""
     refused = sum(trial.value is None for trial in tuning.trials)
     by = "" if record.measurement else f" by {tuning.objective}"
+    if tuning.objective == metrics.MODELLED.name:
+        by = f" by modelled times (off by {ERRORS.mean:.0%} on {ERRORS.times} measured ones)"
     yield paragraph(
         f"{len(tuning.trials)} of {tuning.space:,} variants were tried{by}, {refused} of them "
         f"refused; proposed by {tuning.strategy} ({tuning.optimizer}, seed {tuning.seed}). "

@@ -104,8 +104,8 @@ def run(
     gpus = shared.gpus.of(grid.arch) if is_timed else Gpus()
     if is_timed and not gpus.devices:
         raise EnvironmentFault(
-            f"--strategy needs times, and {gpus.why_none} Without a GPU, search by modelled times with "
-            "--objective modelled, or by a built or emulated figure."
+            f"--strategy needs times, and {gpus.why_none} Without a GPU, name a built or emulated "
+            "figure with --objective, as in launch__registers_per_thread, or modelled."
         )
     return _Tuning(shared, grid, plan, metric, len(gpus.devices)).run()
 
