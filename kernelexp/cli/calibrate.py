@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -41,6 +42,14 @@ def calibrate(
             help="With --model: model what records measured, and compare. Needs no GPU.",
         ),
     ] = False,
+    experiment: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--experiment",
+            metavar="ID",
+            help="With --validate: only the records of this experiment. Repeatable.",
+        ),
+    ] = None,
     device: DeviceOption = None,
     margin: MarginOption = 1.0,
     json: JsonOption = False,
@@ -59,7 +68,7 @@ def calibrate(
     if model or validate:
         if not (model and validate) or inject:
             raise UsageError("--model goes with --validate, and not with --inject.")
-        _validate(project, nvcc, json)
+        _validate(project, experiment or (), nvcc, json)
         return
     from kernelexp.report.variants import calibration as report
     from kernelexp.services import calibration
@@ -72,11 +81,11 @@ def calibrate(
     output("calibrate", rates, report.render(rates), json)
 
 
-def _validate(project: Path, nvcc: str | None, json: bool) -> None:
+def _validate(project: Path, experiments: Sequence[str], nvcc: str | None, json: bool) -> None:
     from kernelexp.report.variants import validation as report
     from kernelexp.services import validating
 
     loaded = common.load(project)
     with common.session(loaded, nvcc, None) as session:
-        found = validating.validate(loaded, session)
+        found = validating.validate(loaded, session, experiments)
     output("model-validation", found, report.render(found), json)

@@ -83,15 +83,18 @@ class _Measured(msgspec.Struct, frozen=True, kw_only=True):
     clock_mhz: float
 
 
-def validate(project: Project, session: Session, chip: str = "H200") -> ModelValidation:
-    """Models all that records of the chip measured; UsageError where there are none."""
-    runs = {record.run: list(_measured(record)) for record in _records(project, chip)}
+def validate(
+    project: Project, session: Session, experiments: Sequence[str] = (), chip: str = "H200"
+) -> ModelValidation:
+    """Models all that records of the chip measured, of these experiments or of all; UsageError
+    where there are none."""
+    runs = {record.run: list(_measured(record)) for record in _records(project, chip, experiments)}
     wanted = {each.name: each for arms in runs.values() for each in arms}
     clocks = defaultdict(list)
     for each in itertools.chain.from_iterable(runs.values()):
         clocks[each.name].append(each.clock_mhz)
     if not wanted:
-        raise UsageError(f"no record of this project was measured on an {chip}.")
+        raise UsageError(f"no such record of this project was measured on an {chip}.")
     times, missing = _model(project, session, wanted, clocks)
     known = [[each for each in arms if each.name in times] for arms in runs.values()]
     arms = [_arm(each, times[each.name]) for own in known for each in own]
@@ -122,8 +125,10 @@ def validate(project: Project, session: Session, chip: str = "H200") -> ModelVal
     )
 
 
-def _records(project: Project, chip: str) -> Iterator[Record]:
+def _records(project: Project, chip: str, experiments: Sequence[str]) -> Iterator[Record]:
     for path in sorted((project.root / "logs" / "runs").glob("*/*.measured.json")):
+        if experiments and path.parent.name not in experiments:
+            continue
         record = records.read_file(path)
         if record.device.endswith(chip) and record.estimate and record.measurement:
             yield record

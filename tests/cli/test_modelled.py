@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from schemas import validate
 from support import Kx
 
 pytestmark = pytest.mark.xdist_group("transpose")
@@ -95,6 +96,24 @@ def test_an_explanation_says_what_the_model_makes_of_the_two(kx: Kx) -> None:
     words = " ".join(result.stdout.split())
     assert "Modelled, not measured: " in words
     assert "so far apart ranked right." in words
+
+
+def test_records_say_how_far_off_the_model_is(kx: Kx) -> None:
+    words = ("calibrate", "--model", "--validate", "--experiment", "T1")
+    found = kx(*words, "--json")
+    assert found.exit_code == 0, found.stderr
+    validate("model-validation", found.stdout)
+    (transpose, every) = json.loads(found.stdout)["families"]
+    assert transpose["times"] == every["times"] == 4
+    assert 0 < transpose["mean"] < 0.2
+    assert transpose["apart"]["10%"][0] == transpose["apart"]["10%"][1] == 2
+
+
+def test_only_records_validate_the_model(kx: Kx) -> None:
+    result = kx("calibrate", "--model", "--validate", "--experiment", "no such one")
+    assert result.exit_code == 2
+    assert "no such record of this project was measured" in " ".join(result.stderr.split())
+    assert kx("calibrate", "--model").exit_code == 2
 
 
 def test_a_search_can_go_by_modelled_times(kx: Kx) -> None:
