@@ -36,7 +36,7 @@ from kernelexp.services.evaluation import Evaluation
 from kernelexp.services.run import runner, runs
 from kernelexp.services.tasks import cascade
 from kernelexp.services.tasks.assessment import Assessment
-from kernelexp.system import toolchain
+from kernelexp.system import device, toolchain
 
 __all__ = [
     "assess",
@@ -67,12 +67,17 @@ def assess(
     largest: int = cascade.LARGEST,
     schedules: int = 2,
     limit_s: float = cascade.LIMIT_S,
+    gpu: bool = True,
     folder: Path | str = ".",
 ) -> Assessment:
-    """Judges a solution of somebody's problem, as `evaluate` does; `folder` has the cache."""
+    """Judges a solution of somebody's problem, as `evaluate` does; `folder` has the cache.
+
+    gpu: time it too if this machine has a GPU.
+    """
     root = Path(folder).resolve()
     tools = toolchain.find(None, root / build.CACHE)
-    wanted = cascade.Assignment(largest=largest, schedules=schedules, limit_s=limit_s)
+    card = device.find_if_any() if gpu else None
+    wanted = cascade.Assignment(largest=largest, schedules=schedules, limit_s=limit_s, gpu=card)
     return cascade.assess(Path(problem), Path(solution), tools, root, wanted)
 
 

@@ -28,7 +28,7 @@ from kernelexp.cli.options import (
     ProjectOption,
     SchedulerOption,
     SharedGpuOption,
-    SizeOption,
+    SizesOption,
     VerboseOption,
 )
 from kernelexp.model.errors import UsageError
@@ -121,6 +121,14 @@ def sweep(
     by: Annotated[
         str, typer.Option("--by", metavar="AXIS,AXIS", help="Also show a map of two axes.")
     ] = "",
+    dispatch: Annotated[
+        Path | None,
+        typer.Option(
+            "--dispatch",
+            metavar="FILE",
+            help="Write which variant is the best at which size: .hpp or .json.",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be compared; build nothing.")
     ] = False,
@@ -146,7 +154,7 @@ def sweep(
         ),
     ] = None,
     margin: MarginOption = 1.0,
-    size: SizeOption = "full",
+    size: SizesOption = "full",
     shared_gpu: SharedGpuOption = False,
     verbose: VerboseOption = False,
     json: JsonOption = False,
@@ -164,6 +172,7 @@ def sweep(
         kernelexp sweep transpose rows='*' layout=padded,swizzled --by rows,layout
     """
     from kernelexp.project import editing
+    from kernelexp.report.runs import dispatch as table
     from kernelexp.report.runs import sweep as report
     from kernelexp.report.runs import swept
     from kernelexp.report.runs import tuning as searches
@@ -173,6 +182,9 @@ def sweep(
     from kernelexp.services.run.search import Strategy
     from kernelexp.services.run.tune import SearchPlan
 
+    if dispatch:
+        table.require_format(dispatch)
+        common.require_folder(dispatch)
     if json and csv:
         raise UsageError("--json and --csv do not go together: choose one.")
     refuse_other_modes(ctx, *([WITH_STRATEGY] if strategy else []))
@@ -229,6 +241,9 @@ def sweep(
     if not no_record:
         common.refresh_log(loaded)
     _print(outcome, loaded.root, mapped, verbose, json, csv)
+    if dispatch:
+        table.write(outcome.record, dispatch)
+        print_message(f"wrote {dispatch}")
     raise typer.Exit(service.exit_code(outcome))
 
 

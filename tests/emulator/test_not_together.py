@@ -18,9 +18,11 @@ SOURCE = Path(__file__).parent / "kernels" / "divergence.cu"
 FOUND = {
     "neighbour": ("out-of-bounds", 32),
     "dynamic": ("out-of-bounds", 32),
+    "dead_frame": ("uninitialised-read", 32),
     "lanes_disagree": ("race", 32),
     "warps_disagree": ("race", 96),
     "bytes": ("race", 64),
+    "halves": ("race", 32),
     "aggregated": ("shuffle-source", 32),
     "registers": ("setmaxnreg", 128),
 }

@@ -20,7 +20,7 @@ from kernelexp.model.record import Record
 from kernelexp.model.text import printable
 from kernelexp.report.document import figures, heatmap, measurement
 from kernelexp.report.document.document import Block, Cell, Heading, Span, paragraph, status, table
-from kernelexp.report.runs import tuning
+from kernelexp.report.runs import sizes, tuning
 from kernelexp.services.run import sweep
 from kernelexp.services.run.sweep import Grid, SweepResults
 
@@ -77,6 +77,7 @@ def render(
     swept = sweep.swept_axes(record)
     if maps and (by or len(swept) == 2):
         yield from _map(record, *(by or swept))
+    yield from sizes.render(record)
     yield from measurement.render(record, verbose)
     if path:
         yield paragraph(f"Record: {path}", style="dim")

@@ -161,7 +161,8 @@ def run(
     settings: RunSettings,
 ) -> Concluded:
     """Builds, verifies and times the grid as one experiment, raced for the fastest; its record is
-    under the sweep's name. Raises what kept all of it from being examined or timed."""
+    under the sweep's name, that of the last size where several are timed. Raises what kept all of
+    it from being examined or timed."""
     measuring = settings.measuring
     if measuring is not None:
         measuring = msgspec.structs.replace(
@@ -187,7 +188,7 @@ def run(
     own = msgspec.structs.replace(
         project, experiments={grid.name: experiment}, places={grid.name: "the command line"}
     )
-    (outcome,) = runner.run(own, [grid.name], session, settings=settings)
+    *_, outcome = runner.run(own, [grid.name], session, settings=settings)
     if isinstance(outcome, Failed):
         raise outcome.error
     return outcome

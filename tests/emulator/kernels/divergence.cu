@@ -9,6 +9,21 @@
 
 extern "C" {
 
+__device__ __noinline__ unsigned *filled(unsigned *given, const unsigned *x) {
+  unsigned own[16];
+  unsigned *const a = PICK(given, own);
+  for (unsigned i = 0; i < 16; ++i) a[i] = x[i] + i;
+  unsigned *p = a + x[threadIdx.x] % 16;
+  asm volatile("" : "+l"(p)::"memory");
+  return p;
+}
+
+// A pointer to a variable of a function that has returned.
+__global__ void dead_frame(unsigned *out, unsigned *x) {
+  unsigned mine[16];
+  out[threadIdx.x] = *filled(mine, x);
+}
+
 // An index that leaves its array finds the next one.
 __global__ void neighbour(unsigned *out, unsigned *x) {
   __shared__ unsigned first[96], second[96];
@@ -80,5 +95,19 @@ __global__ void __launch_bounds__(128) registers(unsigned *out, unsigned *) {
   const unsigned t = threadIdx.x;
   if (PICK(true, t / 32 == 1)) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
   out[t] = t;
+}
+
+// Each half of a warp meets on its own; what it reads, its own half has written.
+__global__ void halves(unsigned *out, unsigned *x) {
+  __shared__ unsigned s[32];
+  const unsigned t = threadIdx.x, mask = t < 16 ? 0xffff : 0xffff0000;
+  for (unsigned i = 0; i < 3; ++i) {
+    s[t] = x[t] + t + i;
+    __syncwarp(mask);
+    out[t + 32 * i] = s[t ^ PICK(15, 16)];
+    __syncwarp(mask);
+  }
+  __syncwarp();
+  out[96 + t] = s[31 - t];
 }
 }

@@ -100,12 +100,17 @@ class Races:
             bad = bad & ~self.repeats.seen(self.clocks, units, warp, thread, writer)
         if bad.any():
             self._report("read", "wrote", units, bad, thread, writer, access.site)
-        elif self.clocks.unsure and self.space == "global":
+        elif self.is_formal:
             self._acquired(units, warp, thread, writer, access.site)
         if access.polls:
             self._note_poll(units, thread, access.site)
         else:
             self._note_read(warps, units, warp, thread, access.site)
+
+    @property
+    def is_formal(self) -> bool:
+        """Whether an order that was seen may not be one that was acquired."""
+        return self.clocks.unsure if self.space == "global" else self.clocks.narrow
 
     def _acquired(
         self, units: Array, warp: Array, thread: Array, writer: Array, site: Site

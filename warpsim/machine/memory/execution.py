@@ -27,6 +27,9 @@ MAX_RESIDENT_WARPS = 2048
 AFTERMATH = 100_000
 """Warp instructions that a launch which has gone wrong may yet execute, besides as many as it had
 executed by then: loaded poison may count a loop."""
+MOST_FAULTS = 256
+"""Accesses that a launch may do wrong before it is given up: each is looked at in Python, and lanes
+whose loops poison counts do as many as there are instructions."""
 GLOBAL_READERS = 2
 """Warps of any CTA whose reads of a word of global memory are told apart."""
 FEW_CLUSTERS = 2
@@ -86,6 +89,8 @@ class Execution:
         """Warp instructions so far."""
         self.last_step: int | None = None
         """When a launch that a GPU would have ended is given up; None: it would not."""
+        self._faults = 0
+        """Accesses that have done so."""
         self.announced: frozenset[tuple[int, int]] = frozenset()
         """Words of global memory that earlier waves released something at, as Flags has them."""
         self.cluster_size = math.prod(launch.cluster)
@@ -122,8 +127,9 @@ class Execution:
         """What to raise when lanes of an access have done what ends a launch on a GPU."""
         if self.last_step is None:
             self.last_step = AFTERMATH + 2 * self.steps
+        self._faults += 1
         self.findings.faulted = True
-        return Fatal() if self._first else BadLanes(lanes)
+        return Fatal() if self._first or self._faults > MOST_FAULTS else BadLanes(lanes)
 
     def _resident(self) -> int:
         registers = len(self.image.slots) * 128 * self.warps_per_cta
