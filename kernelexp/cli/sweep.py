@@ -34,7 +34,10 @@ from kernelexp.cli.options import (
 from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
+    from kernelexp.dossier.session import Session
+    from kernelexp.project import Project
     from kernelexp.services.run.runs import Concluded
+    from kernelexp.services.run.sweep import Grid
 
 
 WITH_STRATEGY = "With --strategy"
@@ -176,8 +179,8 @@ def sweep(
     from kernelexp.report.runs import sweep as report
     from kernelexp.report.runs import swept
     from kernelexp.report.runs import tuning as searches
-    from kernelexp.services.run import modelled_order, tune
     from kernelexp.services.run import sweep as service
+    from kernelexp.services.run import tune
     from kernelexp.services.run.runs import RunSettings
     from kernelexp.services.run.search import Strategy
     from kernelexp.services.run.tune import SearchPlan
@@ -187,6 +190,7 @@ def sweep(
         common.require_folder(dispatch)
     if json and csv:
         raise UsageError("--json and --csv do not go together: choose one.")
+    _refuse_order(order, strategy)
     refuse_other_modes(ctx, *([WITH_STRATEGY] if strategy else []))
     loaded = common.load(project)
     if experiment is not None:
@@ -201,8 +205,6 @@ def sweep(
         tune.metric_of(objective)
     else:
         grid = service.plan(loaded, words[0], words[1:], baseline or ())
-    if tuning and order is VariantOrder.modelled:
-        raise UsageError("--order goes without --strategy, which chooses what it tries next.")
     mapped = service.parse_map(list(grid.swept), by) if by else None
     if dry_run and tuning:
         planned = searches.planned(grid, trials, tuning.strategy.value)
@@ -229,14 +231,10 @@ def sweep(
     with common.session(
         loaded, nvcc, limit, emulate=emulate, device=device, devices=devices, scheduler=scheduler
     ) as session:
-        if order is VariantOrder.modelled:
-            ordered = modelled_order.order(loaded, grid, session, size, prune=budget is not None)
-            for sentence in ordered.sentences:
-                print_message(sentence)
-            grid = service.require_candidates(ordered.grid)
         if tuning:
             outcome = tune.run(loaded, grid, tuning, session, settings)
         else:
+            grid = _in_order(order, loaded, grid, session, size, budget)
             outcome = service.run(loaded, grid, session, settings)
     if not no_record:
         common.refresh_log(loaded)
@@ -245,6 +243,31 @@ def sweep(
         table.write(outcome.record, dispatch)
         print_message(f"wrote {dispatch}")
     raise typer.Exit(service.exit_code(outcome))
+
+
+def _refuse_order(order: VariantOrder, strategy: StrategyName | None) -> None:
+    if strategy and order is VariantOrder.modelled:
+        raise UsageError("--order goes without --strategy, which chooses what it tries next.")
+
+
+def _in_order(
+    order: VariantOrder,
+    loaded: Project,
+    grid: Grid,
+    session: Session,
+    size: str,
+    budget: str | None,
+) -> Grid:
+    """The grid in the order that was asked for, and what there is to say of it."""
+    from kernelexp.services.run import modelled_order
+    from kernelexp.services.run import sweep as service
+
+    if order is VariantOrder.grid:
+        return grid
+    ordered = modelled_order.order(loaded, grid, session, size, prune=budget is not None)
+    for sentence in ordered.sentences:
+        print_message(sentence)
+    return service.require_candidates(ordered.grid)
 
 
 def _print(
