@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kernelexp.services.adopt.copying import Omitted
     from kernelexp.services.adopt.draft import Answers
     from kernelexp.services.adopt.entry import KernelParameter
+    from kernelexp.services.adopt.launched import AdoptedLaunch
     from kernelexp.system.toolchain import Toolchain
 
 
@@ -119,6 +120,20 @@ def adopt(
             help="An output that is zero before each launch, as bins are. Repeatable.",
         ),
     ] = None,
+    output_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--output", metavar="NAME", help="An array that the kernel writes. Repeatable."
+        ),
+    ] = None,
+    tensor_map: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tensor-map",
+            metavar="NAME=TYPE:BOX:SWIZZLE",
+            help="A TMA descriptor: A=f16:64x128:128B, innermost first. Repeatable.",
+        ),
+    ] = None,
     flag: Annotated[
         list[str] | None,
         typer.Option("--flag", metavar="FLAG", help="Argument for nvcc: --flag=-DX=4. Repeatable."),
@@ -136,7 +151,7 @@ def adopt(
         typer.Option(
             "--axis",
             metavar="NAME=1,2",
-            help="Of a program's kernel: a #define, or block, is an axis. Repeatable.",
+            help="A #define, a constant, a template argument, or block, is an axis. Repeatable.",
         ),
     ] = None,
     nvcc: NvccOption = None,
@@ -156,8 +171,9 @@ def adopt(
         kernelexp adopt relu.cu --block 256 --grid N/256 --reference 'y=x.relu()'
         kernelexp adopt --from-program 'main.cu -- 1024' --kernel relu:3
     """
-    from kernelexp.services.adopt import adopted, draft
+    from kernelexp.services.adopt import adopted, draft, launch_axes
     from kernelexp.services.adopt.expressions import parse_expressions, parse_reference
+    from kernelexp.services.adopt.launched import AdoptedLaunch
 
     loaded = common.load(project)
     tools = common.tools(loaded, nvcc)
@@ -175,14 +191,17 @@ def adopt(
                 "--emulated": emulated,
                 "--workspace": workspace,
                 "--zero": zero,
+                "--output": output_,
+                "--tensor-map": tensor_map,
                 "--signature": signature,
             }
         )
         given = (reference or [], axis or [], flag or [])
         _adopt_launch(loaded, from_program, kernel, as_, *given, tools, nvcc)
         return
-    if as_ or axis:
-        raise UsageError("--as and --axis are for a kernel of --from-program.")
+    if as_:
+        raise UsageError("--as is for a kernel of --from-program: --kernel names this one.")
+    varied = [launch_axes.parse(each) for each in axis or []]
     if source is None:
         raise UsageError("name a source, PTX or a cubin, or a program with --from-program.")
     answers = draft.Answers(
@@ -197,10 +216,15 @@ def adopt(
         references={
             name: parse_reference(text) for name, text in parse_pairs(reference, "--reference")
         },
+        maps={
+            name: adopted.parse_map(name, text)
+            for name, text in parse_pairs(tensor_map, "--tensor-map")
+        },
     )
     flags = tuple(flag or ())
     compiled = _compile(loaded, source, tools, entry, kernel, arch, signature, flags)
     try:
+        compiled = adopted.told(compiled, output_ or (), answers)
         _tell(compiled, answers)
         if not answers.smem_bytes:
             answers = msgspec.structs.replace(answers, smem_bytes=compiled.dynamic_smem_bytes)
@@ -208,7 +232,10 @@ def adopt(
             from kernelexp.cli import questions
 
             answers = questions.complete(compiled, answers)
-        text = adopted.finish(loaded, compiled, answers, flags)
+        launch = AdoptedLaunch(compiled=compiled, answers=answers, flags=flags)
+        launch = _vary(launch, varied)
+        text = adopted.finish(loaded, compiled, launch.answers, launch.flags)
+        _add_experiments(loaded, launch)
     except BaseException:
         adopted.discard(compiled)
         raise
@@ -249,17 +276,47 @@ def _adopt_launch(
     launch = launched.adopt(loaded, asked, choice, name, tools, flags, _STDERR)
     try:
         _tell(launch.compiled, launch.answers)
-        for key, values in varied:
-            launch = launch_axes.add(launch, key, values)
+        launch = _vary(launch, varied)
         after = {key: file for key, file in launch.answers.after.items() if key not in wanted}
         answers = msgspec.structs.replace(launch.answers, references=wanted, after=after)
         problem = adopted.finish(loaded, launch.compiled, answers, launch.flags)
-        for name in launch_axes.experiments(common.load(loaded.root), launch):
-            typer.echo(f"added {name}: next: kernelexp run {name}")
+        _add_experiments(loaded, launch)
     except BaseException:
         adopted.discard(launch.compiled)
         raise
     _conclude(loaded, launch.compiled, problem, nvcc)
+
+
+def _vary(launch: AdoptedLaunch, axes: list[tuple[str, tuple[int, ...]]]) -> AdoptedLaunch:
+    """With these axes; shows what changed in the sources and in the launch."""
+    from kernelexp.services.adopt import launch_axes
+
+    for name, values in axes:
+        before = launch_axes.sources(launch.compiled)
+        launch = launch_axes.add(launch, name, values)
+        for line in launch_axes.changes(before, launch_axes.sources(launch.compiled)):
+            typer.echo(line)
+        axis = launch.answers.axes[name.lower()]
+        if launch.answers.grid and name.lower() not in " ".join(launch.answers.grid):
+            print_message(
+                f"note: the grid does not follow {name.lower()}: where a CTA's work depends on it, "
+                f"name it there, as in --grid 'n/{name}'"
+            )
+        typer.echo(
+            f"axis {name.lower()}: {', '.join(map(str, axis.values))}, {axis.default} by default; "
+            f"grid {', '.join(launch.answers.grid) or 'blank'}; "
+            f"block {', '.join(launch.answers.extents)}"
+        )
+    return launch
+
+
+def _add_experiments(loaded: Project, launch: AdoptedLaunch) -> None:
+    """One for each value of an axis that is not the one that the kernel has now."""
+    from kernelexp.services.adopt import launch_axes
+
+    if launch.answers.axes:
+        for name in launch_axes.experiments(common.load(loaded.root), launch):
+            typer.echo(f"added {name}: next: kernelexp run {name}")
 
 
 def _conclude(loaded: Project, compiled: Compiled, text: str, nvcc: str | None) -> None:
@@ -367,7 +424,7 @@ def _describe(parameter: KernelParameter) -> str:
     used = {(True, False): "read", (False, True): "written", (True, True): "read and written"}
     if parameter.ignored:
         role = "not used: 0 is passed"
-    elif parameter.is_pointer:
+    elif parameter.is_array:
         role = used.get((parameter.read, parameter.written), "not used")
     else:
         role = "scalar" if parameter.scalar else "structure"

@@ -191,7 +191,7 @@ def test_an_axis_is_a_number_of_the_source_that_block_and_grid_follow(
 @pytest.mark.parametrize(
     ("axis", "sentence"),
     [
-        ("WIDTH=4", "no line `#define WIDTH NUMBER`"),
+        ("SPAN=4", "no line `#define SPAN NUMBER`"),
         ("block", "should be as in BLOCK=128,256"),
         ("N=4", "a parameter of the kernel, or another axis, is n"),
     ],

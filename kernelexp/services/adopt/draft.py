@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
@@ -13,8 +14,8 @@ from kernelexp.project import scaffold
 from kernelexp.services.adopt import expressions, tolerance
 from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
 from kernelexp.services.adopt.expressions import of_size
-from warpsim.dtypes import INTEGERS, TORCH_NAMES
-from warpsim.launch import Dim3
+from warpsim.dtypes import INTEGERS, TORCH_NAMES, DType
+from warpsim.launch import Dim3, Element, Swizzle
 
 
 class DraftAxis(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,6 +24,15 @@ class DraftAxis(msgspec.Struct, frozen=True, kw_only=True):
     values: tuple[int, ...]
     default: int
     about: str
+
+
+class MapLayout(msgspec.Struct, frozen=True, kw_only=True):
+    """A tensor map over a whole array whose rows lie one behind the other."""
+
+    element: Element
+    box: tuple[int, ...]
+    """Innermost first."""
+    swizzle: Swizzle
 
 
 class Answers(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +65,8 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
     """Of arrays, by name: the file (kernelexp.model.stored) of what they hold before a launch."""
     after: dict[str, str] = {}
     """Of outputs, by name: the file of what they should hold after it."""
+    maps: dict[str, MapLayout] = {}
+    """Of tensor maps, by name."""
     raw: dict[str, bytes] = {}
     """Of structures whose members are not known, by name: their bytes."""
 
@@ -84,7 +96,7 @@ def problem(entry: KernelEntry, name: str, origin: str, answers: Answers) -> str
     own = _own_sizes(entry, answers)
     names = frozenset((*(size.name for size in sizes), *own))
     arguments = (
-        f"            {_argument(parameter, answers)},\n" for parameter in entry.parameters
+        f"            {_argument(parameter, answers, names)},\n" for parameter in entry.parameters
     )
     unknown = 'blank("the bytes of dynamic shared memory")' if entry.dynamic_smem else ""
     smem = answers.smem_bytes or unknown
@@ -128,7 +140,7 @@ def block(entry: KernelEntry, answers: Answers) -> Dim3 | None:
 
 def _outputs(entry: KernelEntry, answers: Answers) -> list[KernelParameter]:
     """What it writes and is not its own."""
-    written = (value for value in entry.values if value.is_pointer and value.written)
+    written = (value for value in entry.values if value.is_array and value.written)
     return [each for each in written if each.name not in answers.workspaces]
 
 
@@ -141,7 +153,7 @@ def read_and_written(entry: KernelEntry, answers: Answers) -> Iterator[str]:
         *expressions.names_in(answers.references.values()),
     }
     for value in entry.values:
-        if value.is_pointer and value.read and value.written and value.name not in said:
+        if value.is_array and value.read and value.written and value.name not in said:
             yield value.name
 
 
@@ -197,7 +209,17 @@ def _imports(body: str) -> str:
 
 
 _IMPORTED = (
-    *("Array", "Chunk", "Field", "Launch", "Pointer", "Scalar", "StructValue", "Tolerance"),
+    *(
+        "Array",
+        "Chunk",
+        "Field",
+        "Launch",
+        "Pointer",
+        "Scalar",
+        "StructValue",
+        "TensorMap",
+        "Tolerance",
+    ),
     *("blank", "read_array"),
 )
 
@@ -236,13 +258,13 @@ def is_size(parameter: KernelParameter) -> bool:
 
 def is_input(parameter: KernelParameter) -> bool:
     """Whether it is an array that the kernel reads: what is written as well is an output too."""
-    return parameter.is_pointer and (parameter.read or not parameter.written)
+    return parameter.is_array and (parameter.read or not parameter.written)
 
 
 def _check(entry: KernelEntry, answers: Answers) -> None:
     """UsageError for what no parameter has, and for parameters that launch() can't pass."""
-    pointers = [value.name for value in entry.values if value.is_pointer]
-    scalars = [value.name for value in entry.values if not value.is_pointer]
+    pointers = [value.name for value in entry.values if value.is_array]
+    scalars = [value.name for value in entry.values if not value.is_array]
     own = _own_sizes(entry, answers)
     sizes = [*(value.name for value in entry.values if is_size(value)), *own]
     outputs = [output.name for output in _outputs(entry, answers)]
@@ -260,8 +282,8 @@ def _check(entry: KernelEntry, answers: Answers) -> None:
                     f"{option}: {name!r} is no {what} of the kernel{suggest(name, known)}."
                 )
     names = [*(value.name for value in entry.values), *own]
-    for text in answers.references.values():
-        for name in sorted(expressions.free_names(text) - {*names, "torch"}):
+    for expression in answers.references.values():
+        for name in sorted(expressions.free_names(expression) - {*names, "torch"}):
             raise UsageError(
                 f"--reference: {name!r} is no parameter of the kernel{suggest(name, names)}; "
                 f"functions of PyTorch begin with torch, as in torch.{name}."
@@ -273,7 +295,11 @@ def _check(entry: KernelEntry, answers: Answers) -> None:
                 "bytes are for problem.py to say."
             )
     if not outputs:
-        raise UsageError(f"{entry.signature} writes no array, so nothing could be verified.")
+        arrays = ", ".join(pointers) or "none"
+        raise UsageError(
+            f"{entry.signature} writes no array, so nothing could be verified. If it does, say "
+            f"which with --output NAME; its arrays: {arrays}."
+        )
 
 
 def _value(parameter: KernelParameter, answers: Answers) -> str:
@@ -342,11 +368,24 @@ def _draw(parameter: KernelParameter, shape: str) -> str:
         return f'blank("random values for {parameter.name}{_of_type(parameter)}")'
     kind = TORCH_NAMES[parameter.dtype]
     if parameter.dtype in INTEGERS:
+        if parameter.packed and parameter.dtype != "bool":
+            return _every_bit(parameter.dtype, kind, shape)
         end = 2 if parameter.dtype == "bool" else 100
         values = f"torch.randint(0, {end}, {shape}, generator=generator, device=device)"
         return f"{values}.to(torch.{kind})"
     values = f"torch.randn({shape}, generator=generator, device=device)"
     return values if parameter.dtype == "f32" else f"{values}.to(torch.{kind})"
+
+
+def _every_bit(dtype: DType, kind: str, shape: str) -> str:
+    """All values that the type has: the kernel takes them apart."""
+    bits = int(dtype[1:])
+    drawn = f"{shape}, generator=generator, device=device"
+    if bits == 64:
+        every = f"torch.randint(-(2**63), 2**63 - 1, {drawn})"
+        return every if dtype == "s64" else f"{every}.view(torch.{kind})"
+    low, high = (0, f"2**{bits}") if dtype[0] == "u" else (f"-(2**{bits - 1})", f"2**{bits - 1}")
+    return f"torch.randint({low}, {high}, {drawn}).to(torch.{kind})"
 
 
 def _references(outputs: Sequence[KernelParameter], entry: KernelEntry, answers: Answers) -> str:
@@ -355,7 +394,7 @@ def _references(outputs: Sequence[KernelParameter], entry: KernelEntry, answers:
     used = expressions.names_in(filter(None, texts.values()))
     lines = ["    import torch\n\n"] if "torch" in used else []
     for each in entry.values:
-        if each.name in used and each.is_pointer:
+        if each.name in used and each.is_array:
             lines.append(f'    {each.name} = inputs["{each.name}"].double()\n')
         elif each.name in used:
             value = f'size["{each.name}"]' if is_size(each) else _value(each, answers)
@@ -374,10 +413,33 @@ def _references(outputs: Sequence[KernelParameter], entry: KernelEntry, answers:
     return "".join(lines)
 
 
-_DESCRIPTOR = 'blank("a kernelexp.TensorMap for {}")'
+def _tensor_map(parameter: KernelParameter, answers: Answers, names: frozenset[str]) -> str:
+    """What is known of a descriptor, and blanks for the rest."""
+    name, layout = parameter.name, answers.maps.get(parameter.name)
+    shape = strides = None
+    if name in answers.shapes and parameter.dtype:
+        extents = [of_size(each, names) for each in reversed(answers.shapes[name])]
+        shape = _tuple(extents)
+        size = int(re.sub(r"\D", "", parameter.dtype)) // 8
+        products = [" * ".join([*extents[: i + 1], str(size)]) for i in range(len(extents) - 1)]
+        strides = _tuple(products)
+    inside = {
+        "array": f'"{name}"',
+        "element": f'"{layout.element}"' if layout else 'blank("the type of its elements: f16")',
+        "shape": shape or 'blank("elements along each dimension, innermost first")',
+        "strides_bytes": strides or 'blank("bytes from one index to the next, after the first")',
+        "box": str(layout.box) if layout else 'blank("elements that one copy takes, likewise")',
+        "swizzle": f'"{layout.swizzle}"' if layout else 'blank("none, 32B, 64B or 128B")',
+    }
+    lines = "".join(f"                {key}={value},\n" for key, value in inside.items())
+    return f"TensorMap(\n{lines}            )"
 
 
-def _argument(parameter: KernelParameter, answers: Answers) -> str:
+def _tuple(texts: Sequence[str]) -> str:
+    return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"
+
+
+def _argument(parameter: KernelParameter, answers: Answers, names: frozenset[str]) -> str:
     if parameter.ignored:
         is_scalar = parameter.size in (1, 2, 4, 8)
         value = f'Scalar(type="u{8 * parameter.size}", value=0)'
@@ -387,7 +449,7 @@ def _argument(parameter: KernelParameter, answers: Answers) -> str:
     if parameter.members:
         indent = " " * 20
         inside = "".join(
-            f"{indent}Field(offset={member.offset}, value={_argument(member, answers)}),\n"
+            f"{indent}Field(offset={member.offset}, value={_argument(member, answers, names)}),\n"
             for member in parameter.members
         )
         return (
@@ -396,7 +458,7 @@ def _argument(parameter: KernelParameter, answers: Answers) -> str:
             f"                fields=(\n{inside}                ),\n            )"
         )
     if parameter.is_tensor_map:
-        return _DESCRIPTOR.format(parameter.name)
+        return _tensor_map(parameter, answers, names)
     if parameter.name in answers.raw:
         return f'StructValue(data=bytes.fromhex("{answers.raw[parameter.name].hex()}"))'
     if parameter.scalar is None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from kernelexp.model.errors import ConfigurationError
+from kernelexp.model.errors import ConfigurationError, UsageError, suggest
 from kernelexp.services.adopt import uses
 from kernelexp.services.adopt.uses import ParameterUses
 from warpsim.dtypes import SCALARS, DType, ScalarType
@@ -105,6 +105,18 @@ class KernelParameter(msgspec.Struct, frozen=True, kw_only=True):
         dtype = ELEMENTS.get(self.type)
         return next((each for each in SCALARS if each == dtype and not self.is_pointer), None)
 
+    packed: bool = False
+    """Whether the kernel takes its integers apart, and does not index with them."""
+    halves: DType | None = None
+    """What its values are computed with, where they are loaded as wider ones."""
+    element: DType | None = None
+    """Of the array behind a tensor map, as a person has said it."""
+
+    @property
+    def is_array(self) -> bool:
+        """Whether it is one, or describes one for TMA."""
+        return self.is_pointer or self.is_tensor_map
+
     @property
     def is_tensor_map(self) -> bool:
         return self.type.endswith("CUtensorMap") or self.type.endswith("CUtensorMap_st")
@@ -117,6 +129,10 @@ class KernelParameter(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def dtype(self) -> DType | None:
         """Of the array that it points to; None where its type has none."""
+        if self.is_tensor_map:
+            return self.element
+        if self.halves:
+            return self.halves
         match = _VECTOR.fullmatch(self.type)
         element = next(filter(None, match.groups())) if match else self.type
         return ELEMENTS.get(_OWN_NAMES.get(element, element))
@@ -147,6 +163,31 @@ class KernelEntry(msgspec.Struct, frozen=True, kw_only=True):
         )
         inside = itertools.chain.from_iterable(flat)
         return tuple(each for each in inside if not each.alias and not each.ignored)
+
+
+def told(entry: KernelEntry, outputs: Sequence[str], elements: Mapping[str, DType]) -> KernelEntry:
+    """With what a person says of arrays: which the kernel writes, and what a tensor map's has."""
+    arrays = [value for value in entry.values if value.is_array]
+    maps = [value.name for value in arrays if value.is_tensor_map]
+    for option, names, known, what in (
+        ("--output", outputs, [value.name for value in arrays], "array"),
+        ("--tensor-map", elements, maps, "tensor map"),
+    ):
+        for name in names:
+            if name not in known:
+                raise UsageError(
+                    f"{option}: {name!r} is no {what} of the kernel{suggest(name, known)}."
+                )
+
+    def one(each: KernelParameter) -> KernelParameter:
+        return msgspec.structs.replace(
+            each,
+            written=each.written or each.name in outputs,
+            element=elements.get(each.name, each.element),
+            members=tuple(map(one, each.members)),
+        )
+
+    return msgspec.structs.replace(entry, parameters=tuple(map(one, entry.parameters)))
 
 
 def read(
@@ -227,6 +268,8 @@ def _parameter(
         read=read,
         written=written,
         ignored=not text and not used.loaded_at(place, 0, variable.size),
+        packed=used.is_packed(place, 0),
+        halves=used.halves_at(place, 0, plain),
     )
 
 
@@ -249,6 +292,8 @@ def _members(
             read=used.read_at(place, each.offset),
             written=used.written_at(place, each.offset),
             offset=each.offset,
+            packed=used.is_packed(place, each.offset),
+            halves=used.halves_at(place, each.offset, bare(each.type)),
         )
 
 

@@ -1,14 +1,15 @@
-"""One more axis of a kernel that was taken from a program: its block, or a number in its source."""
+"""One more axis of a kernel that is brought in: its block, or a number in its source."""
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
-from kernelexp.model.errors import UsageError
+from kernelexp.model.errors import UsageError, join
 from kernelexp.project import Project, editing
 from kernelexp.services.adopt.adopted import Compiled
 from kernelexp.services.adopt.draft import Answers, DraftAxis
@@ -35,7 +36,8 @@ def add(launch: AdoptedLaunch, name: str, values: tuple[int, ...]) -> AdoptedLau
     where it is a size of the launch divided by that.
     """
     compiled, answers, flags = launch.compiled, launch.answers, launch.flags
-    assert answers.block is not None
+    if answers.block is None:
+        raise UsageError(f"--axis {name}: say the block that the kernel has now, with --block.")
     axis = name.lower()  # as axes are named; the macro keeps its own name
     if axis in answers.values or axis in answers.axes:
         raise UsageError(f"--axis {name}: a parameter of the kernel, or another axis, is {axis}.")
@@ -46,12 +48,12 @@ def add(launch: AdoptedLaunch, name: str, values: tuple[int, ...]) -> AdoptedLau
         default, about, flags = _defined(compiled, name, flags)
         follows = [extent == default > 1 for extent in answers.block]
     grid = [
-        _extent(answers, count, axis, default) if follow else count
-        for count, follow in zip(answers.grid, follows, strict=True)
+        _extent(answers, _renamed(count, name, axis), axis, default, follow)
+        for count, follow in zip(answers.grid, follows, strict=False)
     ]
     block = [
-        axis if follow else str(extent)
-        for extent, follow in zip(answers.block, follows, strict=True)
+        axis if follow else extent
+        for extent, follow in zip(answers.extents or map(str, answers.block), follows, strict=True)
     ]
     made = DraftAxis(values=tuple(sorted({default, *values})), default=default, about=about)
     answers = msgspec.structs.replace(
@@ -60,10 +62,18 @@ def add(launch: AdoptedLaunch, name: str, values: tuple[int, ...]) -> AdoptedLau
     return msgspec.structs.replace(launch, answers=answers, flags=flags)
 
 
-def _extent(answers: Answers, count: str, name: str, default: int) -> str:
+def _renamed(expression: str, name: str, axis: str) -> str:
+    """Where a person wrote the macro's own name."""
+    return re.sub(rf"\b{name}\b", axis, expression)
+
+
+def _extent(answers: Answers, count: str, name: str, default: int, follows: bool) -> str:
+    """A number of CTAs, or an expression, with the axis for the value that it has now."""
+    if not count.isdigit():
+        return re.sub(rf"(?<=/)\s*{default}\b", name, count)
     sizes = (key for key, value in answers.values.items() if type(value) is int)
     for key in sizes:
-        if -(-int(answers.values[key]) // default) == int(count):
+        if follows and -(-int(answers.values[key]) // default) == int(count):
             return f"{key}/{name}"
     return count
 
@@ -71,18 +81,23 @@ def _extent(answers: Answers, count: str, name: str, default: int) -> str:
 def _defined(
     compiled: Compiled, name: str, flags: tuple[str, ...]
 ) -> tuple[int, str, tuple[str, ...]]:
-    """The number that a macro is, which is the axis's from now on; where it was defined; the flags
+    """The number that a name is, which is the axis's from now on; where it is; the flags
     without it."""
-    line = re.compile(rf"^([ \t]*#[ \t]*define[ \t]+{name}[ \t]+)\(?([0-9]+)\)?[ \t]*(?=$|/)", re.M)
     macro = f"KX_{name.upper()}"
-    for path in sorted((compiled.folder / "origin").rglob("*")):
-        text = path.read_text("utf-8") if path.is_file() else ""
-        matches = line.findall(text)
+    files = sorted((compiled.folder / "origin").rglob("*"))
+    texts = {path: path.read_text("utf-8") for path in files if path.is_file()}
+    for pattern, what in _WRITTEN:
+        line = re.compile(pattern.replace("NAME", name), re.M)
+        matches = [(path, match) for path, text in texts.items() for match in line.finditer(text)]
         if len(matches) > 1:
-            raise UsageError(f"--axis: {path.name} defines {name} {len(matches)} times.")
-        if matches:
-            wholefile.write(path, line.sub(rf"\g<1>{macro} ", text).encode(), durable=False)
-            return int(matches[0][1]), f"#define {name} of {path.name}", flags
+            places = join(f"{p.name}:{_line(texts[p], match.start())}" for p, match in matches)
+            raise UsageError(f"--axis: {name} is a {what} in {len(matches)} places: {places}.")
+        for path, match in matches:
+            text = f"{texts[path][: match.end(1)]}{macro}{texts[path][match.end(2) :]}"
+            wholefile.write(path, text.encode(), durable=False)
+            return int(match[2]), f"{what} {name} of {path.name}", flags
+    if (default := _argument(compiled, name, macro, texts.values())) is not None:
+        return default, f"template argument {name}", flags
     for flag in flags:
         if re.fullmatch(rf"-D{name}=[0-9]+", flag):
             main = compiled.folder / compiled.source
@@ -91,9 +106,67 @@ def _defined(
             rest = tuple(each for each in flags if each != flag)
             return int(flag.partition("=")[2]), f"was {flag}", rest
     raise UsageError(
-        f"--axis: the kernel's sources have no line `#define {name} NUMBER`, and the program is "
-        f"compiled without -D{name}=NUMBER; --axis {BLOCK}=... is the kernel's block in x."
+        f"--axis: the kernel's sources have no line `#define {name} NUMBER`, no constant {name} "
+        f"that is a number and no template argument {name}, and it is compiled without "
+        f"-D{name}=NUMBER; --axis {BLOCK}=... is the kernel's block in x."
     )
+
+
+_WRITTEN = (
+    (r"^([ \t]*#[ \t]*define[ \t]+NAME[ \t]+\(?)([0-9]+)(?=\)?[ \t]*(?:$|/))", "#define"),
+    (r"^((?![ \t]*//)[^\n;=]*\bconst(?:expr)?\b[^\n;=]*\bNAME\s*=\s*)([0-9]+)(?=[uU]?\s*;)",
+     "constant"),
+)  # fmt: skip
+"""How a number is given a name, the text before it first."""
+
+
+def _line(text: str, place: int) -> int:
+    return text.count("\n", 0, place) + 1
+
+
+def _argument(compiled: Compiled, name: str, macro: str, texts: Iterable[str]) -> int | None:
+    """The number that a template parameter is, which is the axis's from now on, in the instance
+    that is compiled."""
+    head = re.compile(rf"template\s*<([^<>]*)>[^;{{}}]*?\b{compiled.name}\s*\(")
+    found = next((match for text in texts if (match := head.search(text))), None)
+    parameters = (
+        [re.findall(r"\w+", each.partition("=")[0]) for each in found[1].split(",")]
+        if (found)
+        else []
+    )
+    names = [words[-1] for words in parameters if words]
+    main = compiled.folder / compiled.source
+    text = main.read_text("utf-8")
+    instance = re.search(rf"(kx_instance = &[^<;]*\b{compiled.name}<)([^;]*)(>;)", text)
+    if name not in names or instance is None:
+        return None
+    arguments = [each.strip() for each in instance[2].split(",")]
+    place = names.index(name)
+    if place >= len(arguments) or not arguments[place].isdigit():
+        return None
+    default, arguments[place] = int(arguments[place]), macro
+    inside = ", ".join(arguments)
+    text = f"{text[: instance.end(1)]}{inside}{text[instance.start(3) :]}"
+    wholefile.write(main, text.encode(), durable=False)
+    return default
+
+
+def sources(compiled: Compiled) -> dict[str, str]:
+    """The texts of the kernel's folder by their paths in it, to show what an axis changed."""
+    files = (path for path in sorted(compiled.folder.rglob("*")) if path.is_file())
+    own = (path for path in files if path.suffix in _SOURCES)
+    return {path.relative_to(compiled.folder).as_posix(): path.read_text("utf-8") for path in own}
+
+
+_SOURCES = (".cu", ".cuh", ".h", ".hpp", ".hh", ".inl", ".inc", ".cc", ".cpp")
+
+
+def changes(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
+    """The lines of a diff."""
+    for name in after:
+        old, new = before.get(name, "").splitlines(), after[name].splitlines()
+        lines = difflib.unified_diff(old, new, name, name, lineterm="", n=0)
+        yield from (line for line in lines if not line.startswith("@@"))
 
 
 def experiments(project: Project, launch: AdoptedLaunch) -> Iterator[str]:
