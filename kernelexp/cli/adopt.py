@@ -199,12 +199,12 @@ def adopt(
                 "--zero": zero,
                 "--output": output_,
                 "--tensor-map": tensor_map,
-                "--flag": flag,
                 "--torch": torch,
                 "--signature": signature,
             }
         )
-        _adopt_launch(loaded, from_program, kernel, as_, reference or [], axis or [], tools, nvcc)
+        given = (reference or [], axis or [], flag or [])
+        _adopt_launch(loaded, from_program, kernel, as_, *given, tools, nvcc)
         return
     if as_:
         raise UsageError("--as is for a kernel of --from-program: --kernel names this one.")
@@ -263,6 +263,7 @@ def _adopt_launch(
     name: str,
     references: list[str],
     axes: list[str],
+    flags: list[str],
     tools: Toolchain,
     nvcc: str | None,
 ) -> None:
@@ -279,7 +280,7 @@ def _adopt_launch(
     varied = [launch_axes.parse(each) for each in axes]
     wanted = {key: parse_reference(each) for key, each in parse_pairs(references, "--reference")}
     # What the program prints is not what this command prints.
-    launch = launched.adopt(loaded, asked, choice, name, tools, output=_STDERR)
+    launch = launched.adopt(loaded, asked, choice, name, tools, flags, _STDERR)
     try:
         _tell(launch.compiled, launch.answers)
         launch = _vary(launch, varied)

@@ -112,6 +112,8 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     space: int
     """Variants in it, those that the kernel's rules refuse included."""
     trials: tuple[Trial, ...]
+    baseline: float | None = None
+    """The objective of the baseline, where that is no evidence of an arm: a modelled time."""
     ended: str
     """Why the search ended, as a sentence."""
 

@@ -42,6 +42,7 @@ VERSIONS = {
     "opportunities": 1,
     "lines": 1,
     "memory": 1,
+    "model-validation": 1,
     "modelled": 1,
     "inspect": 1,
     "verdict": 1,
@@ -127,7 +128,7 @@ def types() -> dict[str, Any]:
         modelled,
         opportunities,
     )
-    from kernelexp.services import again, doctor, evaluation
+    from kernelexp.services import again, doctor, evaluation, validating
     from kernelexp.services.calibration import Calibrated
     from kernelexp.services.check import gates
     from kernelexp.services.execution import Executed
@@ -163,6 +164,7 @@ def types() -> dict[str, Any]:
         "opportunities": opportunities.Offered,
         "lines": list[lines_values.CostedVariant],
         "memory": list[memory_picture.PicturedVariant],
+        "model-validation": validating.ModelValidation,
         "modelled": list[modelled.ModelledVariant],
         "inspect": inspected.Inspected,
         "verdict": again.Rejudged,

@@ -9,13 +9,16 @@ import msgspec
 from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import jobs
+from kernelexp.evidence.measure.measured import SIZE
+from kernelexp.judge import modelled as judge
 from kernelexp.model.arm import Arm
 from kernelexp.model.errors import KernelexpError, UsageError
+from kernelexp.model.experiment import Experiment
 from kernelexp.model.modelled import ModelledTime
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
 from kernelexp.project.problem import consult
-from kernelexp.system.process import isolated
+from kernelexp.system.process import isolated, processes
 from kernelexp.system.process.isolated import TimeLimit
 
 WORKER = "kernelexp.evidence.emulate.modelling_worker"
@@ -32,9 +35,14 @@ class Modelled(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def look(
-    project: Project, variants: Sequence[Variant], session: Session, size: str
+    project: Project,
+    variants: Sequence[Variant],
+    session: Session,
+    size: str,
+    clock_mhz: float = 0,
 ) -> tuple[list[Modelled], list[KernelexpError]]:
-    """The variants that have a time or a reason for none, and the faults of the others."""
+    """The variants that have a time or a reason for none, and the faults of the others; at the
+    chip's highest clock unless another is named."""
     prepare.refuse_programs(variants, "a modelled time")
     for each in variants:
         if each.arch not in CHIPS:
@@ -47,7 +55,7 @@ def look(
     faults = list(prepared.faults.values())
     for variant, arm in prepared.named(variants):
         try:
-            time = _model(project, variant, arm, session, size)
+            time = _model(project, variant, arm, session, size, clock_mhz)
         except KernelexpError as fault:
             faults.append(fault)
             continue
@@ -55,8 +63,38 @@ def look(
     return found, list(dict.fromkeys(faults))
 
 
+def each(
+    project: Project, variants: Sequence[Variant], session: Session, size: str
+) -> list[ModelledTime | KernelexpError]:
+    """The times of these variants in their order, or why there is none; side by side."""
+
+    def one(variant: Variant) -> ModelledTime | KernelexpError:
+        found, faults = look(project, [variant], session, size)
+        if faults:
+            return faults[0]
+        time = found[0].time
+        return UsageError(time.refused) if time.refused else time
+
+    return processes.parallel(one, variants)
+
+
+def compare(project: Project, experiment: Experiment, number: int, session: Session) -> str:
+    """What the model says of candidate `number`, counted from 1: a sentence."""
+    baseline, candidates = project.variants(experiment)
+    size = experiment.size or SIZE
+    try:
+        results = each(project, (baseline, candidates[number - 1]), session, size)
+    except UsageError as fault:
+        results = [fault]
+    for found in results:
+        if not isinstance(found, ModelledTime):
+            return f"Modelled: {found}"
+    before, after = (found for found in results if isinstance(found, ModelledTime))
+    return f"Modelled, not measured: {judge.change(before, after).sentence}."
+
+
 def _model(
-    project: Project, variant: Variant, arm: Arm, session: Session, size: str
+    project: Project, variant: Variant, arm: Arm, session: Session, size: str, clock_mhz: float
 ) -> ModelledTime:
     chip = CHIPS[variant.arch]
     if arm.build is None:
@@ -66,7 +104,7 @@ def _model(
         name="emulation", seconds=session.limits.emulation_s, of=project.label(variant)
     )
     problem = consult.limit(session.limits.problem_s)
-    job = jobs.modelling(project.root, arm, chip, size, problem, whole)
+    job = jobs.modelling(project.root, arm, chip, size, clock_mhz, problem, whole)
     where = f"variants/{arm.kernel}/problem.py"
     limits = (job.problem_limit, job.emulation_limit)
     return isolated.call(WORKER, job, ModelledTime, where, limits)

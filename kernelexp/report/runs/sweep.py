@@ -138,7 +138,7 @@ def _ranking(record: Record, examined: SweepResults) -> Block:
         cells: list[Cell] = [sweep.row_of(record, name), *values]
         if timed:
             cells += [figures.cell_of(arm), _ratio(effect.printed[0]) if effect else ""]
-        cells += [figures.value(metric.read(arm))] if metric else []
+        cells += [figures.value(tuning.value_of(record, name))] if metric else []
         cells += [
             figures.value(summary.get("registers") if arm.has_code else None),
             figures.value(summary.get("smem_bytes") if arm.has_code else None),
@@ -358,7 +358,8 @@ def mapped(record: Record) -> MappedSweep:
         values = {name: float(metrics.summarize(arm)["registers"]) for name, arm in built.items()}
     # Figures that reach 0 have no ratios.
     possible = values if min(values.values(), default=0.0) > 0.0 else {}
-    texts = {name: figures.value(metric.read(arms[name])) for name in possible}
+    own = {name: metric.read(arms[name]) for name in possible}
+    texts = {name: figures.value(possible[name] if x is None else x) for name, x in own.items()}
     what = metric.label[0].upper() + metric.label[1:]
     return MappedSweep(what=what, values=possible, texts=texts)
 

@@ -45,6 +45,8 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
     baseline: Variant
     swept: dict[str, tuple[AxisValue, ...]]
     candidates: tuple[Variant, ...]
+    note: str = ""
+    """What the record says of variants that were left out."""
 
     @property
     def name(self) -> str:
@@ -131,6 +133,13 @@ def plan_space(
     return Grid(kernel=kernel, arch=default.arch, baseline=start, swept=swept, candidates=())
 
 
+def require_candidates(grid: Grid) -> Grid:
+    """The grid, if anything is left to compare."""
+    if not grid.candidates:
+        raise UsageError("the model puts every candidate far behind: sweep without --order.")
+    return grid
+
+
 def refusals(project: Project, grid: Grid, limits: Limits) -> dict[str, Verdict]:
     """The variants that the kernel's rules or the architecture forbid, before any build, by their
     swept axes; raises the fault of a problem.py that can't be asked."""
@@ -174,7 +183,7 @@ def run(
             }
             for candidate in grid.candidates
         ],
-        hypothesis=f"Which of {len(grid.candidates) + 1} variants is the fastest?",
+        hypothesis=f"Which of {len(grid.candidates) + 1} variants is the fastest?{grid.note}",
     )
     own = msgspec.structs.replace(
         project, experiments={grid.name: experiment}, places={grid.name: "the command line"}
@@ -226,6 +235,7 @@ def objective(record: Record) -> dict[str, float]:
     }
     metric = metrics.searchable(tuning.objective)
     base = metric.read(record.baseline) if metric else None
+    base = base if tuning.baseline is None else tuning.baseline
     if isinstance(base, int | float):
         values["baseline"] = float(base)
     return {name: sign * value for name, value in values.items()}
