@@ -29,7 +29,7 @@ from kernelexp.system import toolchain
 from kernelexp.system.toolchain import Toolchain
 
 _WRONG = re.compile(
-    r"\bfail|mismatch|\berrors?\b(?!\s*(?:rate|bound|(?:=|:|is)\s*0))|incorrect|wrong", re.I
+    r"\bfail|mismatch|\berrors?\b(?!\s*(?:rate|bound|(?:=|:|is)\s*[0-9]))|incorrect|wrong", re.I
 )
 _RIGHT = re.compile(
     r"\bpass|success|correct|verified|\bok\b|non-matching.*: 0\b|error.*[:=]\s*0(\.0*)?\b", re.I

@@ -138,6 +138,12 @@ def adopt(
         list[str] | None,
         typer.Option("--flag", metavar="FLAG", help="Argument for nvcc: --flag=-DX=4. Repeatable."),
     ] = None,
+    torch: Annotated[
+        bool,
+        typer.Option(
+            "--torch", help="Compile with PyTorch's headers and flags, as an extension is."
+        ),
+    ] = False,
     signature: Annotated[
         str,
         typer.Option(
@@ -193,11 +199,12 @@ def adopt(
                 "--zero": zero,
                 "--output": output_,
                 "--tensor-map": tensor_map,
-                "--flag": flag,
+                "--torch": torch,
                 "--signature": signature,
             }
         )
-        _adopt_launch(loaded, from_program, kernel, as_, reference or [], axis or [], tools, nvcc)
+        given = (reference or [], axis or [], flag or [])
+        _adopt_launch(loaded, from_program, kernel, as_, *given, tools, nvcc)
         return
     if as_:
         raise UsageError("--as is for a kernel of --from-program: --kernel names this one.")
@@ -222,7 +229,7 @@ def adopt(
         },
     )
     flags = tuple(flag or ())
-    compiled = _compile(loaded, source, tools, entry, kernel, arch, signature, flags)
+    compiled = _compile(loaded, source, tools, entry, kernel, arch, signature, flags, torch)
     try:
         compiled = adopted.told(compiled, output_ or (), answers)
         _tell(compiled, answers)
@@ -256,6 +263,7 @@ def _adopt_launch(
     name: str,
     references: list[str],
     axes: list[str],
+    flags: list[str],
     tools: Toolchain,
     nvcc: str | None,
 ) -> None:
@@ -272,7 +280,7 @@ def _adopt_launch(
     varied = [launch_axes.parse(each) for each in axes]
     wanted = {key: parse_reference(each) for key, each in parse_pairs(references, "--reference")}
     # What the program prints is not what this command prints.
-    launch = launched.adopt(loaded, asked, choice, name, tools, output=_STDERR)
+    launch = launched.adopt(loaded, asked, choice, name, tools, flags, _STDERR)
     try:
         _tell(launch.compiled, launch.answers)
         launch = _vary(launch, varied)
@@ -342,6 +350,7 @@ def _compile(
     arch: str,
     signature: str,
     flags: tuple[str, ...],
+    torch: bool,
 ) -> Compiled:
     """Whatever compiler its source is for, or was compiled by."""
     from kernelexp.services.adopt import precompiled, service
@@ -353,7 +362,9 @@ def _compile(
     if signature:
         raise UsageError("--signature is for .ptx and .cubin: a source has its own.")
     chosen = service.choose(loaded, source, entry, kernel)
-    return service.compile_entry(loaded, chosen, arch or _usual_arch(loaded), tools, flags)
+    return service.compile_any(
+        loaded, chosen, arch or _usual_arch(loaded), tools, flags, torch=torch
+    )
 
 
 def _execute(root: Path, kernel: str, problem: str, nvcc: str | None) -> None:

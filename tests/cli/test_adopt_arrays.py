@@ -117,3 +117,51 @@ def test_what_is_not_said_of_a_tensor_map_is_blank(empty: Path, kx: Kx) -> None:
     assert result.exit_code == errors.OK, result.stderr
     for what in ("the shape of to", "elements that one copy takes", "none, 32B, 64B or 128B"):
         assert what in result.stdout
+
+
+def test_a_header_that_another_header_lacks_is_left_empty(empty: Path, kx: Kx) -> None:
+    folder = empty.parent / "library"
+    folder.mkdir()
+    (folder / "deep.h").write_text("#pragma once\n#include <absent/config.h>\n#define FACTOR 3\n")
+    (empty.parent / "grow.cu").write_text(
+        "#include <deep.h>\n__global__ void grow(float* y) { y[threadIdx.x] = FACTOR; }\n"
+    )
+    known = (
+        "--block",
+        "32",
+        "--grid",
+        "1",
+        "--shape",
+        "y=32",
+        "--reference",
+        "y=torch.full((32,), 3.0)",
+    )
+    words = ("--arch", "sm_90a", f"--flag=-I{folder}", *known)
+    result = kx("adopt", "../grow.cu", *words, cwd=empty)
+    assert result.exit_code == errors.OK, result.stderr
+    assert (empty / "variants/grow/origin/stubs/absent/config.h").is_file()
+
+
+def test_what_the_compiler_could_not_choose_among_is_shown(empty: Path, kx: Kx) -> None:
+    (empty.parent / "twice.cu").write_text(
+        "#include <cuda_fp16.h>\n__global__ void twice(half* x, float y) { x[0] = x[0] * y; }\n"
+    )
+    result = kx("adopt", "../twice.cu", "--arch", "sm_90a", cwd=empty)
+    assert result.exit_code == errors.BUILD
+    assert 'function "operator*(const __half &, const __half &)"' in " ".join(result.stderr.split())
+
+
+@pytest.mark.slow
+def test_a_source_with_types_of_pytorch_compiles_by_itself(empty: Path, kx: Kx) -> None:
+    (empty.parent / "grow.cu").write_text(
+        "#include <c10/util/Half.h>\n#include <ATen/cuda/CUDAContext.h>\n"
+        "__global__ void grow(const c10::Half* x, float* y, int n) {\n"
+        "    int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+        "    if (i < n) y[i] = C10_WARP_SIZE * static_cast<float>(x[i]);\n}\n"
+        "void host(at::Tensor x) { grow<<<1, 1>>>(x.data_ptr<c10::Half>(), nullptr, 0); }\n"
+    )
+    known = ("--block", "128", "--grid", "n/128", "--shape", "x=n", "--shape", "y=n")
+    words = ("--arch", "sm_90a", *known, "--value", "n=300", "--reference", "y=32*x")
+    result = kx("adopt", "../grow.cu", *words, cwd=empty)
+    assert result.exit_code == errors.OK, result.stderr
+    assert "y correct, all 300 elements" in " ".join(result.stdout.split())

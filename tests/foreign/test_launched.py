@@ -245,6 +245,15 @@ def test_a_build_of_its_own_says_what_the_kernel_is_compiled_with(project: Path,
     assert f"-DFACTOR=2.0f, -I{project.parent.resolve()}/headers, -std=c++17" in yaml
 
 
+def test_flags_that_a_built_program_does_not_tell_can_be_said(project: Path, kx: Kx) -> None:
+    words = ("adopt", "--from-program", BUILT, "--kernel", "scale", "--as", "flagged")
+    result = kx(*words, cwd=project)
+    assert result.exit_code == errors.BUILD
+    assert "macros with --flag=-DNAME=VALUE" in " ".join(result.stderr.split())
+    result = kx(*words, "--flag=-DFACTOR=2.0f", cwd=project)
+    assert result.exit_code == errors.OK, result.stderr
+
+
 def test_what_a_launch_says_is_no_option(kx: Kx) -> None:
     result = kx("adopt", "--from-program", BUILT, "--kernel", "scale", "--block", "32", cwd=ROOT)
     assert result.exit_code == errors.USAGE

@@ -42,6 +42,8 @@ class Compiled(msgspec.Struct, frozen=True, kw_only=True):
     entry: KernelEntry
     left: tuple[Omitted, ...] = ()
     """What the copy lacks of the source."""
+    flags: tuple[str, ...] = ()
+    """What its source needs beside those that a person has given."""
     dynamic_smem_bytes: int = 0
     """Of its launch, where the compiler that made it has written that down."""
 
@@ -72,7 +74,8 @@ def finish(project: Project, compiled: Compiled, answers: Answers, flags: Sequen
     """Writes problem.py and the kernel's entry in experiments.yaml; the text of problem.py."""
     text = draft.problem(compiled.entry, compiled.name, compiled.origin, answers)
     card = ARCHITECTURES[compiled.arch].card
-    entry = draft.kernel(compiled.title, compiled.source, compiled.arch, card, flags, answers.axes)
+    every = tuple(dict.fromkeys((*flags, *compiled.flags)))
+    entry = draft.kernel(compiled.title, compiled.source, compiled.arch, card, every, answers.axes)
     path = project.root / layout.FILE
     yaml = editing.insert(path.read_text("utf-8"), "kernels", {compiled.kernel: entry})
     write(compiled.folder, {"problem.py": text})

@@ -38,6 +38,8 @@ ELEMENTS: dict[str, DType] = {
     "__half": "f16",
     "half": "f16",
     "__nv_bfloat16": "bf16",
+    "c10::Half": "f16",
+    "c10::BFloat16": "bf16",
     "__nv_fp8_e4m3": "e4m3",
     "__nv_fp8_e5m2": "e5m2",
 }

@@ -77,11 +77,13 @@ def adopt(
     choice: LaunchChoice,
     name: str,
     tools: Toolchain,
+    extra: Sequence[str] = (),
     output: int | None = None,
 ) -> AdoptedLaunch:
     """Runs the program up to the launch and writes the kernel's folder, without problem.py.
 
-    output: where the program's standard output goes.
+    extra: flags that the kernel is compiled with besides those that are known; output: where the
+        program's standard output goes.
     Raises UsageError where a launch can't be had by itself, and BuildError.
     """
     _, arch = cards.describe(asked.device)
@@ -93,7 +95,7 @@ def adopt(
         )
     source = _source(asked, launch)
     chosen = service.choose(project, source, _instance(spelled), name)
-    flags = tuple(_device_flags(calls, [source, *_written(launch)]))
+    flags = (*_device_flags(calls, [source, *_written(launch)]), *extra)
     compiled = service.compile_entry(project, chosen, arch, tools, flags)
     with adopted.whole(compiled.folder):
         entry, arrays = _arrays(compiled.entry, launch)
