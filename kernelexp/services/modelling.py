@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -11,6 +12,7 @@ from kernelexp.dossier.session import Session
 from kernelexp.evidence import jobs
 from kernelexp.evidence.measure.measured import SIZE
 from kernelexp.judge import modelled as judge
+from kernelexp.logs import profiles
 from kernelexp.model.arm import Arm
 from kernelexp.model.errors import KernelexpError, UsageError
 from kernelexp.model.experiment import Experiment
@@ -18,6 +20,7 @@ from kernelexp.model.modelled import ModelledTime
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
 from kernelexp.project.problem import consult
+from kernelexp.services.lines.costs import Costs, add
 from kernelexp.system.process import isolated, processes
 from kernelexp.system.process.isolated import TimeLimit
 
@@ -26,12 +29,26 @@ CHIPS = {"sm_90a": "H200"}
 """The chip whose parameters are taken for an architecture."""
 
 
+class SampledLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A source line in a profile's source page."""
+
+    file: str
+    """Without its folder."""
+    line: int
+    part: float
+    """Of all samples."""
+    reason: str
+    """ncu's column with most of the stalled ones."""
+
+
 class Modelled(msgspec.Struct, frozen=True, kw_only=True):
     """A variant with its modelled time."""
 
     label: str
     arm: Arm
     time: ModelledTime
+    sampled: tuple[SampledLine, ...] = ()
+    """What ncu sampled, where there is a profile: not modelled, to compare with."""
 
 
 def look(
@@ -59,8 +76,26 @@ def look(
         except KernelexpError as fault:
             faults.append(fault)
             continue
-        found.append(Modelled(label=project.label(variant), arm=arm, time=time))
+        sampled = tuple(_sampled(project, variant))
+        found.append(Modelled(label=project.label(variant), arm=arm, time=time, sampled=sampled))
     return found, list(dict.fromkeys(faults))
+
+
+def _sampled(project: Project, variant: Variant) -> Iterator[SampledLine]:
+    """Lines of the latest profile of a variant that has a source page."""
+    known = profiles.of_variant(project.root, variant.kernel, variant.arch, variant.axes)
+    pages = (each.arm.profiled.instructions for each in known if each.arm.profiled)
+    lines: dict[tuple[str, int], list[Costs]] = {}
+    for instruction in next(filter(None, pages), ()):
+        place = Path(instruction.file).name, instruction.line
+        lines.setdefault(place, []).append(Costs(sass=1, profiled=instruction.figures))
+    costs = {place: add(own) for place, own in lines.items()}
+    total = sum(sum(cost.stalls.values()) for cost in costs.values())
+    for (file, line), cost in costs.items():
+        stalled = [reason for reason in cost.stalls if reason != "selected"]
+        if stalled and line:
+            part = sum(cost.stalls.values()) / total
+            yield SampledLine(file=file, line=line, part=part, reason=stalled[0])
 
 
 def each(

@@ -126,3 +126,13 @@ def test_a_search_can_go_by_modelled_times(kx: Kx) -> None:
     }
     assert cycles["plain"] > 1.5 * cycles["padded"]
     assert not any("measured" in each["arm"] for each in record["candidates"])
+
+
+def test_a_profile_stands_beside_what_is_modelled(kx: Kx) -> None:
+    result = kx("inspect", CONFLICTS, "--modelled", "--json")
+    (plain,) = json.loads(result.stdout)
+    assert 0.9 < sum(line["part"] for line in plain["sampled"]) <= 1
+    shown = kx("inspect", CONFLICTS, "--modelled", "--top", "3").stdout
+    assert "ncu's samples" in shown
+    without = kx("inspect", "transpose@sm_90a:layout=swizzled", "--modelled", "--top", "3").stdout
+    assert "ncu's samples" not in without
