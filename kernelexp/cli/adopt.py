@@ -134,6 +134,12 @@ def adopt(
             help="A TMA descriptor: A=f16:64x128:128B, innermost first. Repeatable.",
         ),
     ] = None,
+    dtype: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--dtype", metavar="NAME=TYPE", help="What an array has: w=u8, x=f16. Repeatable."
+        ),
+    ] = None,
     flag: Annotated[
         list[str] | None,
         typer.Option("--flag", metavar="FLAG", help="Argument for nvcc: --flag=-DX=4. Repeatable."),
@@ -199,6 +205,7 @@ def adopt(
                 "--zero": zero,
                 "--output": output_,
                 "--tensor-map": tensor_map,
+                "--dtype": dtype,
                 "--torch": torch,
                 "--signature": signature,
             }
@@ -228,10 +235,11 @@ def adopt(
             for name, text in parse_pairs(tensor_map, "--tensor-map")
         },
     )
+    dtypes = {name: adopted.parse_dtype(name, text) for name, text in parse_pairs(dtype, "--dtype")}
     flags = tuple(flag or ())
     compiled = _compile(loaded, source, tools, entry, kernel, arch, signature, flags, torch)
     try:
-        compiled = adopted.told(compiled, output_ or (), answers)
+        compiled = adopted.told(compiled, output_ or (), answers, dtypes)
         _tell(compiled, answers)
         if not answers.smem_bytes:
             answers = msgspec.structs.replace(answers, smem_bytes=compiled.dynamic_smem_bytes)

@@ -165,3 +165,18 @@ def test_a_source_with_types_of_pytorch_compiles_by_itself(empty: Path, kx: Kx) 
     result = kx("adopt", "../grow.cu", *words, cwd=empty)
     assert result.exit_code == errors.OK, result.stderr
     assert "y correct, all 300 elements" in " ".join(result.stdout.split())
+
+
+def test_the_type_of_an_array_of_the_source_s_own_structures_can_be_said(
+    empty: Path, kx: Kx
+) -> None:
+    (empty.parent / "pairs.cu").write_text(
+        "struct Pair { unsigned char bits; };\n"
+        "__global__ void low(const Pair* w, float* y) {\n"
+        "    y[threadIdx.x] = w[threadIdx.x].bits & 15;\n}\n"
+    )
+    known = ("--block", "64", "--grid", "1", "--shape", "w=64", "--shape", "y=64")
+    words = ("--arch", "sm_90a", *known, "--reference", "y=w.long() & 15")
+    result = kx("adopt", "../pairs.cu", *words, "--dtype", "w=u8", cwd=empty)
+    assert result.exit_code == errors.OK, result.stderr
+    assert "y correct, all 64 elements" in " ".join(result.stdout.split())

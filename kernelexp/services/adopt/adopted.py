@@ -12,7 +12,7 @@ from typing import cast, get_args
 import msgspec
 
 from kernelexp.facts.arch import ARCHITECTURES
-from kernelexp.model.errors import UsageError
+from kernelexp.model.errors import UsageError, suggest
 from kernelexp.model.names import is_name
 from kernelexp.project import Project, editing, layout
 from kernelexp.services.adopt import draft
@@ -21,7 +21,7 @@ from kernelexp.services.adopt.copying import Omitted
 from kernelexp.services.adopt.draft import Answers, MapLayout
 from kernelexp.services.adopt.entry import KernelEntry, three
 from kernelexp.system import wholefile
-from warpsim.dtypes import SCALARS, DType
+from warpsim.dtypes import SCALARS, TORCH_NAMES, DType, own_name
 from warpsim.launch import Dim3, Element, Swizzle
 
 
@@ -130,9 +130,22 @@ def parse_map(name: str, text: str) -> MapLayout:
 _ELEMENTS = tuple(each for each in get_args(Element) if each in SCALARS)
 
 
-def told(compiled: Compiled, outputs: Sequence[str], answers: Answers) -> Compiled:
+def parse_dtype(name: str, text: str) -> DType:
+    """f16 or torch.float16; UsageError where it is no type."""
+    dtype = own_name(text)
+    if dtype not in TORCH_NAMES:
+        raise UsageError(
+            f"--dtype {name}={text}: there is no such type{suggest(dtype, TORCH_NAMES)}."
+        )
+    return dtype
+
+
+def told(
+    compiled: Compiled, outputs: Sequence[str], answers: Answers, dtypes: Mapping[str, DType]
+) -> Compiled:
     """With what a person says of its arrays."""
-    elements = {name: cast(DType, layout.element) for name, layout in answers.maps.items()}
+    described = {name: cast(DType, layout.element) for name, layout in answers.maps.items()}
+    elements = described | dict(dtypes)
     entry = entries.told(compiled.entry, outputs, elements)
     return msgspec.structs.replace(compiled, entry=entry)
 

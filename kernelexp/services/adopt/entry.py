@@ -112,7 +112,7 @@ class KernelParameter(msgspec.Struct, frozen=True, kw_only=True):
     halves: DType | None = None
     """What its values are computed with, where they are loaded as wider ones."""
     element: DType | None = None
-    """Of the array behind a tensor map, as a person has said it."""
+    """Of the array that it points to or describes, as a person has said it."""
 
     @property
     def is_array(self) -> bool:
@@ -131,7 +131,7 @@ class KernelParameter(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def dtype(self) -> DType | None:
         """Of the array that it points to; None where its type has none."""
-        if self.is_tensor_map:
+        if self.element or self.is_tensor_map:
             return self.element
         if self.halves:
             return self.halves
@@ -170,10 +170,9 @@ class KernelEntry(msgspec.Struct, frozen=True, kw_only=True):
 def told(entry: KernelEntry, outputs: Sequence[str], elements: Mapping[str, DType]) -> KernelEntry:
     """With what a person says of arrays: which the kernel writes, and what a tensor map's has."""
     arrays = [value for value in entry.values if value.is_array]
-    maps = [value.name for value in arrays if value.is_tensor_map]
     for option, names, known, what in (
         ("--output", outputs, [value.name for value in arrays], "array"),
-        ("--tensor-map", elements, maps, "tensor map"),
+        ("--dtype", elements, [value.name for value in arrays], "array"),
     ):
         for name in names:
             if name not in known:
