@@ -136,3 +136,10 @@ def test_a_profile_stands_beside_what_is_modelled(kx: Kx) -> None:
     assert "ncu's samples" in shown
     without = kx("inspect", "transpose@sm_90a:layout=swizzled", "--modelled", "--top", "3").stdout
     assert "ncu's samples" not in without
+
+
+def test_an_architecture_without_parameters_has_no_modelled_order(kx: Kx) -> None:
+    words = ("sweep", "patch_embed_gemm@sm_100a", "stages=*", "--order", "modelled")
+    result = kx(*words, "--no-gpu", "--no-record")
+    assert result.exit_code == 2
+    assert "no time is modelled for sm_100a" in " ".join(result.stderr.split())

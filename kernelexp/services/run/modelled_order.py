@@ -11,6 +11,7 @@ from kernelexp.dossier.session import Session
 from kernelexp.facts.modelled_errors import ERRORS
 from kernelexp.judge import modelled as judge
 from kernelexp.model.axes import spell_point
+from kernelexp.model.errors import UsageError
 from kernelexp.model.modelled import ModelledTime
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
@@ -53,7 +54,10 @@ class OrderedGrid(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def order(project: Project, grid: Grid, session: Session, size: str, *, prune: bool) -> OrderedGrid:
-    """The candidates, the modelled fastest first; with `prune`, without those far behind."""
+    """The candidates, the modelled fastest first; with `prune`, without those far behind.
+
+    UsageError where none has a modelled time.
+    """
     variants = (grid.baseline, *grid.candidates)
     results = modelling.each(project, variants, session, size)
     times = {
@@ -61,11 +65,13 @@ def order(project: Project, grid: Grid, session: Session, size: str, *, prune: b
         for variant, found in zip(variants, results, strict=True)
         if isinstance(found, ModelledTime)
     }
-    best = min(times.values(), key=lambda time: time.cycles, default=None)
+    if not times:
+        raise UsageError(f"--order modelled: {results[0]}")
+    best = min(times.values(), key=lambda time: time.cycles)
 
     def is_behind(variant: Variant) -> bool:
         own = times.get(prepare.key(variant))
-        return bool(best and own and judge.change(best, own).low > BEHIND)
+        return bool(own and judge.change(best, own).low > BEHIND)
 
     def cycles(variant: Variant) -> float:
         own = times.get(prepare.key(variant))
