@@ -399,6 +399,53 @@ template <int COUNT> static void straights() {
   }
 }
 
+// One warpgroup multiplies until the other is done with its own instructions: what pipes have left.
+template <int OP, int N, int FP8, int REGS> __global__ void __launch_bounds__(256) mix(unsigned* out, int multiply, uint32_t y, uint32_t z) {
+  extern __shared__ __align__(1024) char buffer[]; __shared__ volatile int stop;
+  for (int i = threadIdx.x; i < 65536 / 4; i += blockDim.x) reinterpret_cast<uint32_t*>(buffer)[i] = 0;
+  if (!threadIdx.x) stop = 0;
+  asm volatile("fence.proxy.async;" ::: "memory"); __syncthreads();
+  if (threadIdx.x < 128) {
+    if (!multiply) return;
+    float c[N / 2] = {}; uint32_t ra = 0, base = (smem(buffer) + 1023) & ~1023u;
+    uint64_t a = uint64_t(base >> 4) | (1ull << 16) | (64ull << 32) | (1ull << 62), b = uint64_t((base + 16384) >> 4) | (1ull << 16) | (64ull << 32) | (1ull << 62);
+    unsigned start = tick(), count = 0, end = 0;
+    while (!stop) {
+      fence_();
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        if (REGS) { A32("f32.bf16.bf16", "k16", ", 0"); }
+        else if (N == 64) { W32("f32.bf16.bf16", "k16", ", 0, 0"); } else if (N == 128) { W64("f32.bf16.bf16", "k16", ", 0, 0"); } else { W128("f32.bf16.bf16", "k16", ", 0, 0"); }
+      }
+      commit_(); wait_<0>(); count += 8; end = tick();
+    }
+    float sum = 0; for (int i = 0; i < N / 2; ++i) sum += c[i]; if (sum == 1.5f) out[9] = 1;
+    if (!threadIdx.x) { out[1] = end - start; out[2] = count; }
+  } else {
+    uint32_t x[8]; double d[8]; for (int i = 0; i < 8; ++i) { x[i] = threadIdx.x + i + y; d[i] = x[i]; }
+    unsigned start = tick();
+    for (int r = 0; r < 200; ++r)
+#pragma unroll
+      for (int k = 0; k < 16; ++k)
+#pragma unroll
+        for (int i = 0; i < 8; ++i) op<OP>(x[i], d[i], y, z);
+    unsigned end = tick();
+    uint32_t sum = 0; for (int i = 0; i < 8; ++i) sum += x[i] + uint32_t(d[i]); if (sum == 0x12345679) out[9] = sum;
+    asm volatile("bar.sync 1, 128;" ::: "memory");
+    if (threadIdx.x == 128) { out[0] = end - start; stop = 1; }
+  }
+}
+template <int OP, int N, int FP8, int REGS> static void mixed(const char* of) {
+  for (int multiply = 0; multiply < 2; ++multiply) {
+    double v = cycles_of(mix<OP, N, FP8, REGS>, 1, 256, 66560, multiply, 3u, 5u);
+    unsigned r[3]; CHECK(cudaMemcpy(r, out, 12, cudaMemcpyDeviceToHost));
+    std::string name = std::string("mix_") + of + "_n" + std::to_string(N) + "_" + op_names[OP];
+    say(name + (multiply ? "_beside" : "_alone"), v / (200 * 128), "cycles per instruction of a warp");
+    if (multiply) say(name + "_wgmma", double(r[1]) / r[2], "cycles per wgmma, in groups of 8");
+  }
+}
+template <int OP> static void mixes() { mixed<OP, 64, 0, 0>("ss"); mixed<OP, 128, 0, 0>("ss"); mixed<OP, 256, 0, 0>("ss"); mixed<OP, 64, 0, 1>("rs"); }
+
 int main() {
   cudaDeviceProp prop; CHECK(cudaGetDeviceProperties(&prop, 0)); sms = prop.multiProcessorCount;
   CHECK(cudaDeviceGetAttribute(&clock_khz, cudaDevAttrClockRate, 0));
@@ -483,5 +530,6 @@ int main() {
   wgmmas<64, 0, 0>("bf16"); wgmmas<128, 0, 0>("bf16"); wgmmas<256, 0, 0>("bf16"); wgmmas<64, 1, 0>("e4m3"); wgmmas<128, 1, 0>("e4m3"); wgmmas<256, 1, 0>("e4m3"); wgmmas<64, 0, 1>("bf16rs");
   say("loop_turn", (cycles_of(loop, 1, 32, 0, 2000) - cycles_of(loop, 1, 32, 0, 1000)) / 1000, "cycles per turn, LOP3 IADD ISETP BRA");
   straights<128>(); straights<512>(); straights<1024>(); straights<2048>(); straights<4096>(); straights<8192>(); straights<16384>();
+  mixes<FFMA>(); mixes<FADD>(); mixes<MUFU>(); mixes<FMNMX>(); mixes<IMAD>(); mixes<PRMT>(); mixes<SHFL>();
   printf("{\"name\": \"done\", \"value\": 1, \"unit\": \"\"}\n");
 }

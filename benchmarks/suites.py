@@ -1,11 +1,13 @@
 """Runs the programs of a published suite on the emulator, and prints a table of all of them.
 
-    python benchmarks/suites.py SUITE FOLDER [--time S] [--only NAME ...] [--results FILE]
+    python benchmarks/suites.py SUITE FOLDER [--time S] [--smallest] [--only NAME ...]
+        [--results FILE] [--known] [--markdown]
 
 SUITE is hecbench, polybench or sanitizer, FOLDER a checkout of it; nothing is fetched, and it is
-built in that folder. A program that runs longer than --time is tried with smaller arguments; those
-that each was run with are in the table. `right` is what the program says of its own results. With
---results, what is known of a program is kept in a file (JSON lines) and not done again.
+built in that folder. A program that runs longer than --time is tried with smaller arguments or
+sizes; those that each was run with are in the table. `right` is what the program says of its own
+results. With --results, what is known of a program is kept in a file (JSON lines) and not done
+again.
 """
 
 from __future__ import annotations
@@ -15,8 +17,7 @@ import re
 import shlex
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -28,23 +29,33 @@ from kernelexp.system import toolchain
 from kernelexp.system.toolchain import Toolchain
 
 _WRONG = re.compile(
-    r"\bfail|mismatch|\berrors?\b(?!\s*(?:rate|bound|=\s*0|:\s*0))|incorrect|wrong", re.I
+    r"\bfail|mismatch|\berrors?\b(?!\s*(?:rate|bound|(?:=|:|is)\s*[0-9]))|incorrect|wrong", re.I
 )
 _RIGHT = re.compile(
     r"\bpass|success|correct|verified|\bok\b|non-matching.*: 0\b|error.*[:=]\s*0(\.0*)?\b", re.I
 )
+_NONE = re.compile(r"(?:non-matching|number of misses).*: 0\b", re.I)
 _RUN = re.compile(r"^run:.*\n(?:\t.*\n)*", re.M)
 _SIGKILL = -9
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """One way to build a program and to run it."""
+
+    folder: str
+    make: str
+    """Empty: as it was built before."""
+    argv: tuple[str, ...]
+    sizes: str = ""
+    """How its sizes differ from its authors'."""
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
     """One program of a suite."""
 
     name: str
-    folder: str
-    make: str
-    argv: tuple[str, ...]
-    """As its authors run it."""
+    attempts: tuple[Attempt, ...]
+    """The first as its authors run it, each later one quicker."""
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +65,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     outcome: str
     """right, wrong, silent (no verdict of its own), failed, long, refused, unbuilt."""
     argv: tuple[str, ...] = ()
+    sizes: str = ""
     findings: tuple[str, ...] = ()
     why: str = ""
     seconds: float = 0.0
@@ -67,12 +79,14 @@ def hecbench(root: Path) -> Iterator[Program]:
         if not makefile.is_file():
             continue
         name = folder.name.removesuffix("-cuda")
-        argv = _argv(makefile.read_text(errors="replace"))
+        argvs = list(smaller(_argv(makefile.read_text(errors="replace"))))
+        makes = ["make clean >/dev/null 2>&1; make ARCH=sm_90a", *([""] * (len(argvs) - 1))]
         yield Program(
             name=name,
-            folder=str(folder),
-            make="make clean >/dev/null 2>&1; make ARCH=sm_90a",
-            argv=argv,
+            attempts=tuple(
+                Attempt(folder=str(folder), make=make, argv=argv)
+                for make, argv in zip(makes, argvs, strict=True)
+            ),
         )
 
 
@@ -95,23 +109,47 @@ _RENAMED = "-DcudaThreadSynchronize=cudaDeviceSynchronize -DcudaThreadExit=cudaD
 def polybench(root: Path) -> Iterator[Program]:
     for makefile in sorted((root / "CUDA").glob("*/Makefile")):
         (source,) = makefile.parent.glob("*.cu")
+        make = f"nvcc -O2 -arch=sm_90a {_RENAMED} {source.name} -o main"
+        folders = {"": makefile.parent, **_reduced(makefile.parent)}
         yield Program(
             name=source.stem,
-            folder=str(makefile.parent),
-            make=f"nvcc -O2 -arch=sm_90a {_RENAMED} {source.name} -o main",
-            argv=("./main",),
+            attempts=tuple(
+                Attempt(folder=str(folder), make=make, argv=("./main",), sizes=sizes)
+                for sizes, folder in folders.items()
+            ),
         )
+
+
+_SIZE = re.compile(r"(#\s*define\s+(?:N[IJKLMXY]?|M|TMAX|TSTEPS)\s+)([0-9]+)")
+_LEAST = 32
+
+
+def _reduced(folder: Path) -> dict[str, Path]:
+    """Copies beside it, whose sizes are a part of its own."""
+    copies = {}
+    for factor in (4, 16):
+        copy = folder.with_name(f"{folder.name}-reduced-{factor}")
+        copy.mkdir(exist_ok=True)
+        for path in folder.glob("*.cu*"):
+            text = _SIZE.sub(
+                lambda match, by=factor: f"{match[1]}{_divided(int(match[2]), by)}",
+                path.read_text(errors="replace"),
+            )
+            (copy / path.name).write_text(text)
+        copies[f"sizes / {factor}"] = copy
+    return copies
+
+
+def _divided(size: int, factor: int) -> int:
+    return max(size // factor, min(size, _LEAST))
 
 
 def sanitizer(root: Path) -> Iterator[Program]:
     for folder in sorted(root.iterdir()):
         for source in sorted(folder.glob("*.cu")) if folder.is_dir() else []:
-            yield Program(
-                name=f"{folder.name}/{source.stem}",
-                folder=str(folder),
-                make=f"nvcc -G0 -arch=sm_90a {source.name} -o {source.stem}",
-                argv=(f"./{source.stem}",),
-            )
+            make = f"nvcc -arch=sm_90a {source.name} -o {source.stem}"
+            attempt = Attempt(folder=str(folder), make=make, argv=(f"./{source.stem}",))
+            yield Program(name=f"{folder.name}/{source.stem}", attempts=(attempt,))
 
 
 SUITES: dict[str, Callable[[Path], Iterator[Program]]] = {
@@ -140,30 +178,43 @@ def smaller(argv: Sequence[str]) -> Iterator[tuple[str, ...]]:
             yield (first, *less)
 
 
-def run(program: Program, tools: Toolchain, root: Path, limit_s: float) -> Row:
+def smallest(program: Program) -> Program:
+    """Its quickest attempt, and as its authors run it where that does not do: sizes may have to fit
+    each other."""
+    first, last = program.attempts[0], program.attempts[-1]
+    quick = msgspec.structs.replace(last, make=last.make or first.make)
+    again = () if quick == first else (msgspec.structs.replace(first, make=""),)
+    return msgspec.structs.replace(program, attempts=(quick, *again))
+
+
+def run(
+    program: Program, tools: Toolchain, root: Path, limit_s: float, on: Collection[str] = ("long",)
+) -> Row:
+    """The first attempt whose outcome is none of `on`, or the last."""
     row = Row(name=program.name, outcome="unbuilt")
-    make = program.make
-    for argv in smaller(program.argv):
+    for each in program.attempts:
         asked = Asked(
-            argv=argv, make=make, folder=Path(program.folder), timeout_s=limit_s, limit=10**12
+            argv=each.argv,
+            make=each.make,
+            folder=Path(each.folder),
+            timeout_s=limit_s,
+            limit=10**12,
         )
         with tempfile.TemporaryFile() as output:
-            begun = time.monotonic()
             try:
                 executed = execution.execute(asked, tools, root, output=output.fileno())
             except KernelexpError as error:
                 return Row(name=program.name, outcome="unbuilt", why=str(error)[-300:])
             output.seek(0)
             text = output.read().decode(errors="replace")
-        row = _row(program.name, argv, executed, text, time.monotonic() - begun)
-        if row.outcome != "long":
+        row = _row(program.name, each, executed, text)
+        if row.outcome not in on:
             return row
-        make = ""
     return row
 
 
-def _row(name: str, argv: Sequence[str], executed: Executed, text: str, seconds: float) -> Row:
-    why = executed.refused
+def _row(name: str, attempt: Attempt, executed: Executed, text: str) -> Row:
+    why, text = executed.refused, _NONE.sub("correct", text)
     if executed.refused:
         outcome = "refused"
     elif executed.returncode == _SIGKILL:
@@ -174,10 +225,13 @@ def _row(name: str, argv: Sequence[str], executed: Executed, text: str, seconds:
         outcome, why = ("wrong" if found else "failed"), f"exit {executed.returncode}: {line!r}"
     else:
         outcome = "right" if _RIGHT.search(text) else "silent"
+        if not executed.launches:
+            outcome, why = "failed", "it launched no kernel"
     return Row(
         name=name,
         outcome=outcome,
-        argv=tuple(argv),
+        argv=attempt.argv,
+        sizes=attempt.sizes,
         findings=tuple(
             f"{each.name} {each.kernel} {each.where}: {each.sentence}" for each in executed.findings
         ),
@@ -191,13 +245,31 @@ def _row(name: str, argv: Sequence[str], executed: Executed, text: str, seconds:
 def show(rows: Sequence[Row]) -> None:
     for row in rows:
         instructions = f"{row.thread_instructions / 1e6:,.1f} M"
+        how = f"{shlex.join(row.argv)}  {row.sizes}  {row.why[:200]!r}"
         print(
             f"{row.name:28} {row.outcome:8} {row.seconds:6.1f} s {instructions:>12} "
-            f"{len(row.findings):3} findings  {shlex.join(row.argv)}  {row.why[:200]!r}"
+            f"{len(row.findings):3} findings  {how}"
         )
+    print(_counts(rows))
+
+
+def _counts(rows: Sequence[Row]) -> str:
     outcomes = [row.outcome for row in rows]
     counts = ", ".join(f"{outcomes.count(each)} {each}" for each in sorted(set(outcomes)))
-    print(f"{len(rows)} programs: {counts}")
+    return f"{len(rows)} programs: {counts}"
+
+
+def show_markdown(rows: Sequence[Row]) -> None:
+    print("| program | run as | outcome | findings | launches | thread-instructions | time |")
+    print("|---|---|---|---|---:|---:|---:|")
+    for row in rows:
+        words = [*row.argv[1:], f"({row.sizes})"] if row.sizes else row.argv[1:]
+        findings = ", ".join(sorted({each.partition(" ")[0] for each in row.findings}))
+        print(
+            f"| {row.name} | {' '.join(words)} | {row.outcome} | {findings} | {row.launches:,} "
+            f"| {row.thread_instructions / 1e6:,.1f} M | {row.seconds:.1f} s |"
+        )
+    print(f"\n{_counts(rows)}")
 
 
 def main() -> None:
@@ -206,6 +278,9 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--time", type=float, default=120.0)
     parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--smallest", action="store_true", help="only at its smallest sizes")
+    parser.add_argument("--markdown", action="store_true", help="the table as Markdown")
+    parser.add_argument("--known", action="store_true", help="run nothing: show --results")
     parser.add_argument("--results", type=Path)
     options = parser.parse_args()
     root = Path.cwd()
@@ -216,16 +291,19 @@ def main() -> None:
         else []
     )
     rows = {row.name: row for row in (msgspec.json.decode(line, type=Row) for line in lines)}
-    for program in SUITES[options.suite](options.folder.resolve()):
+    programs = () if options.known else SUITES[options.suite](options.folder.resolve())
+    for program in programs:
         wanted = program.name in options.only if options.only else program.name not in rows
         if not wanted:
             continue
-        row = rows[program.name] = run(program, tools, root, options.time)
+        on = ("wrong", "failed") if options.smallest else ("long",)
+        tried = smallest(program) if options.smallest else program
+        row = rows[program.name] = run(tried, tools, root, options.time, on)
         print(f"{row.name}: {row.outcome} {row.why[:100]}", file=sys.stderr, flush=True)
         if options.results:
             with options.results.open("ab") as file:
                 file.write(msgspec.json.encode(row) + b"\n")
-    show([rows[name] for name in sorted(rows)])
+    (show_markdown if options.markdown else show)([rows[name] for name in sorted(rows)])
 
 
 if __name__ == "__main__":

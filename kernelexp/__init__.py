@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         Work,
         blank,
     )
+    from kernelexp.model.stored import read_array
     from warpsim.launch import Field, Launch, Pointer, Scalar, StructValue, TensorMap
 
 __version__ = "0.1.0"
@@ -42,6 +43,7 @@ __all__ = [
     "Work",
     "blank",
     "do_bench",
+    "read_array",
 ]
 _OF_LAUNCHES = frozenset(["Field", "Launch", "Pointer", "Scalar", "StructValue", "TensorMap"])
 
@@ -52,5 +54,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'kernelexp' has no attribute {name!r}")
     if name == "do_bench":
         return importlib.import_module("kernelexp.api.bench").do_bench
+    if name == "read_array":
+        return importlib.import_module("kernelexp.model.stored").read_array
     home = "warpsim.launch" if name in _OF_LAUNCHES else "kernelexp.model.problem"
     return getattr(importlib.import_module(home), name)

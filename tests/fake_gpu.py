@@ -29,6 +29,8 @@ turn = msgspec.json.decode((folder / "turn.json").read_bytes(), type=Turn)
 if job.process == KILLED_AT:
     os.kill(os.getpid(), signal.SIGKILL)
 
+size = job.job.size
+
 def ratio(name, grid, width=0, order="", **axes):
     return FORMULA
 

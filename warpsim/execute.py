@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -146,11 +146,17 @@ def run_on(
     schedule: Schedule | None = None,
     card: Residency | None = None,
     limit: int = 200_000_000,
+    watch: Callable[[Execution], None] | None = None,
 ) -> Result:
-    """Executes one launch on memory that outlives it."""
+    """Executes one launch on memory that outlives it.
+
+    watch: is given the launch before it begins, to see how far it is.
+    """
     started = time.perf_counter()
     schedule = schedule or Schedule()
     execution = Execution(program.image, launch, {}, frozenset(), schedule, world=world, card=card)
+    if watch:
+        watch(execution)
     return _execute(program, execution, schedule, limit, started)
 
 
@@ -165,13 +171,14 @@ def _execute(
             while begun < execution.grid_ctas and not hang:
                 machine = Machine(execution, begun)
                 begun += len(machine.ctas)
+                execution.ctas_begun = begun
                 scheduler = Scheduler(machine, program, limit)
                 try:
                     scheduler.run()
                 finally:
                     machine.end()
                     hang = scheduler.hang
-                    count.add(program, scheduler)
+                    count.add(scheduler.program, scheduler)
         except Fatal:
             given_up = True
     execution.world.write_back()

@@ -158,6 +158,14 @@ def scalar_to_bytes(scalar: Scalar) -> bytes:
     return struct.pack("<H", bits >> 16)
 
 
+def scalar_from_bytes(kind: ScalarType, data: bytes) -> bool | int | float:
+    """What scalar_to_bytes() made bytes of."""
+    if kind == "bf16":
+        kind, data = "f32", b"\0\0" + data
+    (value,) = struct.unpack(f"<{_FORMATS[kind]}", data)
+    return value
+
+
 def plain_name(symbol: str) -> str:
     """A function's own name: _ZN2kx4gemmILi64EEEvPKf is gemm, and transpose is itself."""
     name = symbol
@@ -171,6 +179,23 @@ def plain_name(symbol: str) -> str:
         if not nested:
             break  # what follows are the types of its parameters
     return name
+
+
+def full_name(symbol: str) -> str:
+    """A kernel as its source calls it, with its template arguments."""
+    import cxxfilt
+
+    try:
+        text = str(cxxfilt.demangle(symbol))
+    except cxxfilt.InvalidName:
+        return symbol
+    text = text.removeprefix("void ")
+    depth = 0
+    for at, letter in enumerate(text):
+        depth += (letter == "<") - (letter == ">")
+        if letter == "(" and depth == 0 and at and not text.startswith("(anonymous", at):
+            return text[:at]
+    return text
 
 
 def of_entries(launch: Launch, symbols: Iterable[str]) -> Launch:

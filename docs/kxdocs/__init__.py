@@ -24,6 +24,7 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "PTX instructions": emulator.ptx,
     "SASS opcodes": emulator.opcodes,
     "correct kernels": emulator.correct_kernels,
+    "reported faults": emulator.reported_faults,
 }
 _MARK = re.compile(r"^<!-- generated: (.+) -->$", re.MULTILINE)
 

@@ -27,3 +27,11 @@ def correct_kernels() -> str:
     from correct.page import page
 
     return str(page())
+
+
+def reported_faults() -> str:
+    """The table of tests/emulator/reported."""
+    sys.path.append(str(_SOURCES))
+    from reported.faults import page
+
+    return str(page())

@@ -28,14 +28,15 @@ from kernelexp.report.log import listing
 from kernelexp.report.log.listing import Listed, Shown
 from kernelexp.report.runs import ran
 from kernelexp.report.runs.ran import Ran
-from kernelexp.report.variants import explanation
+from kernelexp.report.variants import explanation, modelled
 from kernelexp.report.variants.explanation import Explained
-from kernelexp.services import evaluation
+from kernelexp.report.variants.modelled import ModelledVariant
+from kernelexp.services import evaluation, modelling
 from kernelexp.services.evaluation import Evaluation
 from kernelexp.services.run import runner, runs
 from kernelexp.services.tasks import cascade
 from kernelexp.services.tasks.assessment import Assessment
-from kernelexp.system import toolchain
+from kernelexp.system import device, toolchain
 
 __all__ = [
     "assess",
@@ -45,6 +46,7 @@ __all__ = [
     "explain",
     "list_project",
     "load",
+    "model",
     "record",
     "run",
     "show",
@@ -65,12 +67,17 @@ def assess(
     largest: int = cascade.LARGEST,
     schedules: int = 2,
     limit_s: float = cascade.LIMIT_S,
+    gpu: bool = True,
     folder: Path | str = ".",
 ) -> Assessment:
-    """Judges a solution of somebody's problem, as `evaluate` does; `folder` has the cache."""
+    """Judges a solution of somebody's problem, as `evaluate` does; `folder` has the cache.
+
+    gpu: time it too if this machine has a GPU.
+    """
     root = Path(folder).resolve()
     tools = toolchain.find(None, root / build.CACHE)
-    wanted = cascade.Assignment(largest=largest, schedules=schedules, limit_s=limit_s)
+    card = device.find_if_any() if gpu else None
+    wanted = cascade.Assignment(largest=largest, schedules=schedules, limit_s=limit_s, gpu=card)
     return cascade.assess(Path(problem), Path(solution), tools, root, wanted)
 
 
@@ -135,6 +142,24 @@ def emulate(
     if faults:
         raise faults[0]
     return found
+
+
+def model(
+    project: Project,
+    variants: Sequence[str],
+    *,
+    size: str = "full",
+    limits: Limits | None = None,
+) -> list[ModelledVariant]:
+    """Modelled times of variants, compared with the first's; nothing is measured.
+
+    Raises the first fault of those that could not be examined.
+    """
+    wanted = [parse_variant(project, text) for text in variants]
+    found, faults = modelling.look(project, wanted, _session(project, limits), size)
+    if faults:
+        raise faults[0]
+    return modelled.to_values(found, top=0)
 
 
 def evaluate(

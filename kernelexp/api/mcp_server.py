@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -100,6 +100,10 @@ def _tools(project: Callable[[], Project]) -> tuple[Callable[..., str], ...]:
         """Execute a variant on the CPU: is it right, what does it count; full: at full size."""
         return _answer("emulate", lambda: api.emulate(project(), [variant], full=full))
 
+    def model(variants: Sequence[str], size: str = "full") -> str:
+        """Model times of variants against the first's: a cheap filter."""
+        return _answer("modelled", lambda: api.model(project(), variants, size=size))
+
     def explain(experiment: str, candidate: int = 1) -> str:
         """Explain an experiment: differences, expectations, nearest limits of the chip."""
         return _answer("explain", lambda: api.explain(project(), experiment, candidate))
@@ -107,10 +111,10 @@ def _tools(project: Callable[[], Project]) -> tuple[Callable[..., str], ...]:
     def evaluate(variant: str, source: str, gpu: bool = True) -> str:
         """Evaluate a CUDA source instead of the variant's, treating it as hostile."""
         return _answer(
-            "evaluate", lambda: api.evaluate(project(), variant, source, gpu=gpu, hostile=True)
+            "time", lambda: api.evaluate(project(), variant, source, gpu=gpu, hostile=True)
         )
 
-    return list, show, run, emulate, explain, evaluate
+    return list, show, run, emulate, model, explain, evaluate
 
 
 def _refuse_name(name: str) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,18 +26,42 @@ if TYPE_CHECKING:
     from kernelexp.services.adopt.copying import Omitted
     from kernelexp.services.adopt.draft import Answers
     from kernelexp.services.adopt.entry import KernelParameter
+    from kernelexp.services.adopt.launched import AdoptedLaunch
     from kernelexp.system.toolchain import Toolchain
+
+
+_STDERR = 2
+_NUMBERED = re.compile(r"(?<!:):[0-9]+$")
 
 
 @app.command()
 def adopt(
-    source: Annotated[Path, typer.Argument(metavar="FILE", help="A CUDA source, PTX or a cubin.")],
+    source: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="A CUDA source, PTX or a cubin.")
+    ] = None,
+    from_program: Annotated[
+        str,
+        typer.Option(
+            "--from-program",
+            metavar="ARGS",
+            help="Take a launch of a program: ARGS are those of kernelexp exec.",
+        ),
+    ] = "",
     entry: Annotated[
         str,
         typer.Option("--entry", metavar="NAME", help="Which __global__ function: 'gemm<64, 64>'."),
     ] = "",
     kernel: Annotated[
-        str, typer.Option("--kernel", metavar="NAME", help="The kernel's name in the project.")
+        str,
+        typer.Option(
+            "--kernel",
+            metavar="NAME",
+            help="The kernel's name in the project; of a program's, NAME[:N]: its N-th launch.",
+        ),
+    ] = "",
+    as_: Annotated[
+        str,
+        typer.Option("--as", metavar="NAME", help="What a program's kernel is to be called."),
     ] = "",
     arch: Annotated[
         str, typer.Option("--arch", metavar="SM", help="Architecture, as in sm_90a.")
@@ -94,10 +120,36 @@ def adopt(
             help="An output that is zero before each launch, as bins are. Repeatable.",
         ),
     ] = None,
+    output_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--output", metavar="NAME", help="An array that the kernel writes. Repeatable."
+        ),
+    ] = None,
+    tensor_map: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tensor-map",
+            metavar="NAME=TYPE:BOX:SWIZZLE",
+            help="A TMA descriptor: A=f16:64x128:128B, innermost first. Repeatable.",
+        ),
+    ] = None,
+    dtype: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--dtype", metavar="NAME=TYPE", help="What an array has: w=u8, x=f16. Repeatable."
+        ),
+    ] = None,
     flag: Annotated[
         list[str] | None,
         typer.Option("--flag", metavar="FLAG", help="Argument for nvcc: --flag=-DX=4. Repeatable."),
     ] = None,
+    torch: Annotated[
+        bool,
+        typer.Option(
+            "--torch", help="Compile with PyTorch's headers and flags, as an extension is."
+        ),
+    ] = False,
     signature: Annotated[
         str,
         typer.Option(
@@ -106,6 +158,14 @@ def adopt(
             help="Parameters of a .ptx or .cubin: 'const float* x, float* y, int n'.",
         ),
     ] = "",
+    axis: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--axis",
+            metavar="NAME=1,2",
+            help="A #define, a constant, a template argument, or block, is an axis. Repeatable.",
+        ),
+    ] = None,
     nvcc: NvccOption = None,
     project: ProjectOption = HERE,
 ) -> None:
@@ -115,13 +175,49 @@ def adopt(
     parameters and these options, and the kernel is executed on the CPU once nothing is blank. On a
     terminal you are asked for what is missing. Other lines of experiments.yaml stay as they are.
 
+    With --from-program nothing is missing: the program is run on the CPU up to that launch, whose
+    arguments, arrays and results are kept.
+
     For example:
         kernelexp adopt gemm.cu --entry 'gemm<64>' --block 256
         kernelexp adopt relu.cu --block 256 --grid N/256 --reference 'y=x.relu()'
+        kernelexp adopt --from-program 'main.cu -- 1024' --kernel relu:3
     """
-    from kernelexp.services.adopt import adopted, draft
+    from kernelexp.services.adopt import adopted, draft, launch_axes
     from kernelexp.services.adopt.expressions import parse_expressions, parse_reference
+    from kernelexp.services.adopt.launched import AdoptedLaunch
 
+    loaded = common.load(project)
+    tools = common.tools(loaded, nvcc)
+    if from_program:
+        _refuse_known(
+            {
+                "FILE": source,
+                "--entry": entry,
+                "--arch": arch,
+                "--block": block,
+                "--grid": grid,
+                "--smem": smem,
+                "--shape": shape,
+                "--value": value,
+                "--emulated": emulated,
+                "--workspace": workspace,
+                "--zero": zero,
+                "--output": output_,
+                "--tensor-map": tensor_map,
+                "--dtype": dtype,
+                "--torch": torch,
+                "--signature": signature,
+            }
+        )
+        given = (reference or [], axis or [], flag or [])
+        _adopt_launch(loaded, from_program, kernel, as_, *given, tools, nvcc)
+        return
+    if as_:
+        raise UsageError("--as is for a kernel of --from-program: --kernel names this one.")
+    varied = [launch_axes.parse(each) for each in axis or []]
+    if source is None:
+        raise UsageError("name a source, PTX or a cubin, or a program with --from-program.")
     answers = draft.Answers(
         block=adopted.parse_block(block) if block else None,
         grid=parse_expressions(grid) if grid else (),
@@ -134,12 +230,16 @@ def adopt(
         references={
             name: parse_reference(text) for name, text in parse_pairs(reference, "--reference")
         },
+        maps={
+            name: adopted.parse_map(name, text)
+            for name, text in parse_pairs(tensor_map, "--tensor-map")
+        },
     )
-    loaded = common.load(project)
-    tools = common.tools(loaded, nvcc)
+    dtypes = {name: adopted.parse_dtype(name, text) for name, text in parse_pairs(dtype, "--dtype")}
     flags = tuple(flag or ())
-    compiled = _compile(loaded, source, tools, entry, kernel, arch, signature, flags)
+    compiled = _compile(loaded, source, tools, entry, kernel, arch, signature, flags, torch)
     try:
+        compiled = adopted.told(compiled, output_ or (), answers, dtypes)
         _tell(compiled, answers)
         if not answers.smem_bytes:
             answers = msgspec.structs.replace(answers, smem_bytes=compiled.dynamic_smem_bytes)
@@ -147,10 +247,97 @@ def adopt(
             from kernelexp.cli import questions
 
             answers = questions.complete(compiled, answers)
-        text = adopted.finish(loaded, compiled, answers, flags)
+        launch = AdoptedLaunch(compiled=compiled, answers=answers, flags=flags)
+        launch = _vary(launch, varied)
+        text = adopted.finish(loaded, compiled, launch.answers, launch.flags)
+        _add_experiments(loaded, launch)
     except BaseException:
         adopted.discard(compiled)
         raise
+    _conclude(loaded, compiled, text, nvcc)
+
+
+def _refuse_known(given: Mapping[str, object]) -> None:
+    """UsageError for what a launch says by itself."""
+    for name, value in given.items():
+        if value:
+            raise UsageError(f"--from-program: leave out {name}, which the launch says.")
+
+
+def _adopt_launch(
+    loaded: Project,
+    text: str,
+    kernel: str,
+    name: str,
+    references: list[str],
+    axes: list[str],
+    flags: list[str],
+    tools: Toolchain,
+    nvcc: str | None,
+) -> None:
+    from kernelexp.cli import exec as exec_
+    from kernelexp.services.adopt import adopted, launch_axes, launched
+    from kernelexp.services.adopt.expressions import parse_reference
+    from warpsim.runtime.capturing import LaunchChoice
+
+    plain, _, number = kernel.rpartition(":") if _NUMBERED.search(kernel) else (kernel, "", "1")
+    if not plain or number == "0":
+        raise UsageError("say which launch: --kernel NAME, or NAME:3 for its third.")
+    choice = LaunchChoice(kernel=plain, number=int(number))
+    asked = exec_.parse(text)
+    varied = [launch_axes.parse(each) for each in axes]
+    wanted = {key: parse_reference(each) for key, each in parse_pairs(references, "--reference")}
+    # What the program prints is not what this command prints.
+    launch = launched.adopt(loaded, asked, choice, name, tools, flags, _STDERR)
+    try:
+        _tell(launch.compiled, launch.answers)
+        launch = _vary(launch, varied)
+        after = {key: file for key, file in launch.answers.after.items() if key not in wanted}
+        answers = msgspec.structs.replace(launch.answers, references=wanted, after=after)
+        problem = adopted.finish(loaded, launch.compiled, answers, launch.flags)
+        _add_experiments(loaded, launch)
+    except BaseException:
+        adopted.discard(launch.compiled)
+        raise
+    _conclude(loaded, launch.compiled, problem, nvcc)
+
+
+def _vary(launch: AdoptedLaunch, axes: list[tuple[str, tuple[int, ...]]]) -> AdoptedLaunch:
+    """With these axes; shows what changed in the sources and in the launch."""
+    from kernelexp.services.adopt import launch_axes
+
+    for name, values in axes:
+        before = launch_axes.sources(launch.compiled)
+        launch = launch_axes.add(launch, name, values)
+        for line in launch_axes.changes(before, launch_axes.sources(launch.compiled)):
+            typer.echo(line)
+        axis = launch.answers.axes[name.lower()]
+        if launch.answers.grid and name.lower() not in " ".join(launch.answers.grid):
+            print_message(
+                f"note: the grid does not follow {name.lower()}: where a CTA's work depends on it, "
+                f"name it there, as in --grid 'n/{name}'"
+            )
+        typer.echo(
+            f"axis {name.lower()}: {', '.join(map(str, axis.values))}, {axis.default} by default; "
+            f"grid {', '.join(launch.answers.grid) or 'blank'}; "
+            f"block {', '.join(launch.answers.extents)}"
+        )
+    return launch
+
+
+def _add_experiments(loaded: Project, launch: AdoptedLaunch) -> None:
+    """One for each value of an axis that is not the one that the kernel has now."""
+    from kernelexp.services.adopt import launch_axes
+
+    if launch.answers.axes:
+        for name in launch_axes.experiments(common.load(loaded.root), launch):
+            typer.echo(f"added {name}: next: kernelexp run {name}")
+
+
+def _conclude(loaded: Project, compiled: Compiled, text: str, nvcc: str | None) -> None:
+    """Says what was written, and executes it once nothing is blank."""
+    from kernelexp.services.adopt import draft
+
     folder = f"variants/{compiled.kernel}"
     typer.echo(f"wrote {folder}/problem.py and {folder}/{compiled.source}")
     missing = list(draft.blanks(text))
@@ -171,6 +358,7 @@ def _compile(
     arch: str,
     signature: str,
     flags: tuple[str, ...],
+    torch: bool,
 ) -> Compiled:
     """Whatever compiler its source is for, or was compiled by."""
     from kernelexp.services.adopt import precompiled, service
@@ -182,7 +370,9 @@ def _compile(
     if signature:
         raise UsageError("--signature is for .ptx and .cubin: a source has its own.")
     chosen = service.choose(loaded, source, entry, kernel)
-    return service.compile_entry(loaded, chosen, arch or _usual_arch(loaded), tools, flags)
+    return service.compile_any(
+        loaded, chosen, arch or _usual_arch(loaded), tools, flags, torch=torch
+    )
 
 
 def _execute(root: Path, kernel: str, problem: str, nvcc: str | None) -> None:
@@ -252,7 +442,7 @@ def _describe(parameter: KernelParameter) -> str:
     used = {(True, False): "read", (False, True): "written", (True, True): "read and written"}
     if parameter.ignored:
         role = "not used: 0 is passed"
-    elif parameter.is_pointer:
+    elif parameter.is_array:
         role = used.get((parameter.read, parameter.written), "not used")
     else:
         role = "scalar" if parameter.scalar else "structure"

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.console import output, progress_bars
-from kernelexp.cli.options import DeviceOption, JsonOption, MarginOption, NvccOption
+from kernelexp.cli.options import (
+    HERE,
+    DeviceOption,
+    JsonOption,
+    MarginOption,
+    NvccOption,
+    ProjectOption,
+)
+from kernelexp.model.errors import UsageError
 
 
 @app.command()
@@ -21,19 +32,44 @@ def calibrate(
             help="Slow the kernel down by these percentages, and count how often that is detected.",
         ),
     ] = "",
+    model: Annotated[
+        bool, typer.Option("--model", help="Of modelled times, not of verdicts.")
+    ] = False,
+    validate: Annotated[
+        bool,
+        typer.Option(
+            "--validate",
+            help="With --model: model what records measured, and compare. Needs no GPU.",
+        ),
+    ] = False,
+    experiment: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--experiment",
+            metavar="ID",
+            help="With --validate: only the records of this experiment. Repeatable.",
+        ),
+    ] = None,
     device: DeviceOption = None,
     margin: MarginOption = 1.0,
     json: JsonOption = False,
     nvcc: NvccOption = None,
+    project: ProjectOption = HERE,
 ) -> None:
     """Measure this machine's rate of false verdicts, or the smallest slowdown that a run detects.
 
     A kernel is compared with itself, so every difference is false; with --inject, it is compared
-    with itself slowed down by known amounts.
+    with itself slowed down by known amounts. With --model --validate, modelled times are compared
+    with those of the project's records.
 
     For example:
         kernelexp calibrate --inject 0.5,1,2,5
     """
+    if model or validate:
+        if not (model and validate) or inject:
+            raise UsageError("--model goes with --validate, and not with --inject.")
+        _validate(project, experiment or (), nvcc, json)
+        return
     from kernelexp.report.variants import calibration as report
     from kernelexp.services import calibration
 
@@ -43,3 +79,13 @@ def calibrate(
         else:
             rates = calibration.against_itself(device, margin / 100, nvcc, bars)
     output("calibrate", rates, report.render(rates), json)
+
+
+def _validate(project: Path, experiments: Sequence[str], nvcc: str | None, json: bool) -> None:
+    from kernelexp.report.variants import validation as report
+    from kernelexp.services import validating
+
+    loaded = common.load(project)
+    with common.session(loaded, nvcc, None) as session:
+        found = validating.validate(loaded, session, experiments)
+    output("model-validation", found, report.render(found), json)

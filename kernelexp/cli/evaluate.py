@@ -42,6 +42,9 @@ def evaluate(
     limit: Annotated[
         str, typer.Option("--limit", metavar="TIME", help="Of each process, 10m by default.")
     ] = "10m",
+    gpu: Annotated[
+        bool, typer.Option("--gpu/--no-gpu", help="Time it if this machine has a GPU.")
+    ] = True,
     again: Annotated[
         bool, typer.Option("--again", help="Judge code again whose verdict is known.")
     ] = False,
@@ -57,7 +60,7 @@ def evaluate(
 
     The solution runs in a process without the reference, the clock and the verdict. Stages, the
     cheapest first, end at the first that fails: rules, build, code that is known, emulation, other
-    schedules. Nothing is timed yet.
+    schedules, and where there is a GPU the time beside the reference's, by another process's clock.
 
     For example:
         kernelexp evaluate level1/23_Softmax.py mine.py
@@ -65,12 +68,13 @@ def evaluate(
     """
     from kernelexp.report import assessments
     from kernelexp.services.tasks import cascade, tracing
-    from kernelexp.system import toolchain
+    from kernelexp.system import device, toolchain
 
     wanted = cascade.Assignment(
         largest=largest,
         schedules=schedules,
         limit_s=parse_seconds(limit, "--limit"),
+        gpu=device.find_if_any() if gpu else None,
         reuse=not again,
     )
     root = Path.cwd()

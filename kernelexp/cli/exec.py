@@ -6,10 +6,10 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from kernelexp.cli import common
 from kernelexp.cli.app import app
@@ -18,7 +18,7 @@ from kernelexp.cli.options import JsonOption, NvccOption
 from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from kernelexp.services.execution import Executed
+    from kernelexp.services.execution import Asked, Executed
 
 _SUFFIXES = (".cu", ".cpp", ".cc", ".cxx", ".c")
 
@@ -100,29 +100,48 @@ def exec_(
     from kernelexp.services import execution
     from kernelexp.system import toolchain
 
-    argv = context.meta[_BEHIND]
-    _check_sources(sources or [])
     for path in (junit, sarif):
         if path:
             common.require_folder(path)
-    if not sources and not argv:
-        raise UsageError("name sources to compile, or put -- before a program to run.")
-    asked = execution.Asked(
-        sources=tuple(sources or ()),
-        flags=tuple(shlex.split(flags)),
-        argv=tuple(argv),
-        make=make,
-        device=device,
-        kernels=tuple(kernel or ()),
-        launches=_ranges(launches),
-        limit=limit,
-    )
+    asked = _asked(context)
     root = Path.cwd()
     tools = toolchain.find(nvcc, root / ".kernelexp")
     # With --json, standard output is one document: the program's own goes to standard error.
     executed = execution.execute(asked, tools, root, output=sys.stderr.fileno() if json else None)
     _show(executed, junit, sarif, verbose, json)
     raise typer.Exit(execution.exit_code(executed))
+
+
+def parse(text: str) -> Asked:
+    """What `kernelexp exec TEXT` would run; UsageError where it is no such text."""
+    from typer.main import get_command
+
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"--from-program {text!r}: {error}.") from None
+    command = cast(TyperGroup, get_command(app)).commands["exec"]
+    return _asked(command.make_context("exec", words))
+
+
+def _asked(context: Any) -> Asked:
+    from kernelexp.services import execution
+
+    given, argv = context.params, context.meta[_BEHIND]
+    sources = [Path(each) for each in given["sources"] or []]
+    _check_sources(sources)
+    if not sources and not argv:
+        raise UsageError("name sources to compile, or put -- before a program to run.")
+    return execution.Asked(
+        sources=tuple(sources),
+        flags=tuple(shlex.split(given["flags"])),
+        argv=tuple(argv),
+        make=given["make"],
+        device=given["device"],
+        kernels=tuple(given["kernel"] or ()),
+        launches=_ranges(given["launches"]),
+        limit=given["limit"],
+    )
 
 
 def _show(

@@ -63,6 +63,14 @@ def explain(
             help="Override an axis. Repeatable.",
         ),
     ] = None,
+    modelled: Annotated[
+        bool,
+        typer.Option(
+            "--modelled",
+            rich_help_panel=WITH_EXPERIMENT,
+            help="Also say what the model of time makes of the two; no GPU is needed.",
+        ),
+    ] = False,
     emulate: EmulateOption = True,
     json: JsonOption = False,
     markdown: MarkdownOption = False,
@@ -93,7 +101,7 @@ def explain(
         require_candidate(name, loaded.experiment(name), candidate)
     with common.session(loaded, nvcc, limit, emulate=emulate) as session:
         if is_experiment:
-            _experiment(loaded, name, candidate, session, json, markdown)
+            _experiment(loaded, name, candidate, session, modelled, json, markdown)
         else:
             _variant(loaded, name, set_, session, json, markdown)
 
@@ -107,15 +115,23 @@ def _is_experiment(loaded: Project, name: str) -> bool:
 
 
 def _experiment(
-    loaded: Project, name: str, candidate: int, session: Session, json: bool, markdown: bool
+    loaded: Project,
+    name: str,
+    candidate: int,
+    session: Session,
+    modelled: bool,
+    json: bool,
+    markdown: bool,
 ) -> None:
     """Verdict, expectations, differences and limits."""
     from kernelexp.dossier import examine
     from kernelexp.report.variants import explanation as report
+    from kernelexp.services import modelling
 
     written = loaded.experiment(name)
     one, other, standing = examine.experiment(loaded, name, candidate, session)
-    explained = report.assemble(name, written, candidate, standing, one, other)
+    sentence = modelling.compare(loaded, written, candidate, session) if modelled else ""
+    explained = report.assemble(name, written, candidate, standing, one, other, sentence)
     output("explain", report.to_values(explained), report.render(explained), json, markdown)
 
 

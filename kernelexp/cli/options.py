@@ -129,11 +129,15 @@ ExperimentSizeOption = Annotated[
     typer.Option(
         "--size",
         metavar="NAME",
-        help="Which size of problem.py to time. Default: that of the experiment, or full.",
+        help="Sizes to time: small, or M=1024,2048. Default: those of the experiment, or full.",
     ),
 ]
 SizeOption = Annotated[
     str, typer.Option("--size", metavar="NAME", help="Which size of problem.py to time.")
+]
+SizesOption = Annotated[
+    str,
+    typer.Option("--size", metavar="NAMES", help="Sizes to time: small, or M=1024,2048."),
 ]
 
 

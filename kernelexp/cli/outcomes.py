@@ -25,12 +25,17 @@ def show(project: Project, outcomes: list[Outcome], verbose: bool, json: bool) -
     concluded = [outcome for outcome in outcomes if isinstance(outcome, Concluded)]
     common.warn(project.root, (skipped for one in concluded for skipped in one.unreadable))
     pages: list[Block] = []
+    summed_up = {size.run for one in concluded for size in one.record.sizes[:-1]}
     for outcome in concluded:
+        if outcome.record.run in summed_up and not verbose:
+            continue  # the page of the last size shows all
         if pages:
             pages.append(paragraph(""))
         path = outcome.path.relative_to(project.root).as_posix() if outcome.path else ""
         pages += page.render(outcome.record, outcome.earlier, path, verbose)
-    if len(outcomes) > 1:
+    if len(outcomes) - len(summed_up) > 1:
         failures = {one.experiment: str(one.error) for one in outcomes if isinstance(one, Failed)}
-        pages += page.summary([outcome.record for outcome in concluded], failures)
+        pages += page.summary(
+            [one.record for one in concluded if one.record.run not in summed_up], failures
+        )
     output("run", ran.to_values(outcomes), pages, json)

@@ -174,10 +174,10 @@ def _sweep(project: Project, name: str, by: str) -> Iterable[Chart]:
 
 def _run(project: Project, name: str) -> Iterable[Chart]:
     from kernelexp.logs import records
-    from kernelexp.report.charts import pairs
+    from kernelexp.report.charts import pairs, sizes
 
     record = records.read_file(records.find(project.root, name, measured=True))
-    charts = list(pairs.plots(record))
+    charts = [*sizes.plots(record), *pairs.plots(record)]
     if not charts:
         raise UsageError(f"the run {record.run} timed no pairs: name a measured one.")
     return charts

@@ -49,7 +49,7 @@ def _ask_arrays(parameters: Sequence[KernelParameter], answers: Answers) -> Answ
     shapes, references = dict(answers.shapes), dict(answers.references)
     workspaces, zeros = list(answers.workspaces), list(answers.zeros)
     for parameter in parameters:
-        if parameter.is_pointer and parameter.name not in shapes:
+        if parameter.is_array and parameter.name not in shapes:
             shape = _prompt(f"shape of {parameter.name}, as in M,K", parse_expressions)
             shapes.update({parameter.name: shape} if shape else {})
         if parameter.read and parameter.written and parameter.name not in (*workspaces, *zeros):
@@ -57,7 +57,7 @@ def _ask_arrays(parameters: Sequence[KernelParameter], answers: Answers) -> Answ
                 is_result = typer.confirm(f"is {parameter.name} a result?", default=True)
                 (zeros if is_result else workspaces).append(parameter.name)
         if (
-            parameter.is_pointer
+            parameter.is_array
             and parameter.written
             and parameter.name not in (*references, *workspaces)
         ):

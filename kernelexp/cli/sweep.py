@@ -28,13 +28,16 @@ from kernelexp.cli.options import (
     ProjectOption,
     SchedulerOption,
     SharedGpuOption,
-    SizeOption,
+    SizesOption,
     VerboseOption,
 )
 from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
+    from kernelexp.dossier.session import Session
+    from kernelexp.project import Project
     from kernelexp.services.run.runs import Concluded
+    from kernelexp.services.run.sweep import Grid
 
 
 WITH_STRATEGY = "With --strategy"
@@ -46,6 +49,13 @@ class StrategyName(StrEnum):
     tpe = "tpe"
     genetic = "genetic"
     random = "random"
+
+
+class VariantOrder(StrEnum):
+    """In which order variants are timed."""
+
+    grid = "grid"
+    modelled = "modelled"
 
 
 @app.command()
@@ -101,12 +111,27 @@ def sweep(
             "--objective",
             metavar="METRIC",
             rich_help_panel=WITH_STRATEGY,
-            help="What to improve: time_ms, or a built or emulated figure.",
+            help="What to improve: time_ms, modelled, or a built or emulated figure.",
         ),
     ] = "time_ms",
+    order: Annotated[
+        VariantOrder,
+        typer.Option(
+            "--order",
+            help="Race in this order; with --budget, what is modelled far behind is not timed.",
+        ),
+    ] = VariantOrder.grid,
     by: Annotated[
         str, typer.Option("--by", metavar="AXIS,AXIS", help="Also show a map of two axes.")
     ] = "",
+    dispatch: Annotated[
+        Path | None,
+        typer.Option(
+            "--dispatch",
+            metavar="FILE",
+            help="Write which variant is the best at which size: .hpp or .json.",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be compared; build nothing.")
     ] = False,
@@ -132,7 +157,7 @@ def sweep(
         ),
     ] = None,
     margin: MarginOption = 1.0,
-    size: SizeOption = "full",
+    size: SizesOption = "full",
     shared_gpu: SharedGpuOption = False,
     verbose: VerboseOption = False,
     json: JsonOption = False,
@@ -150,6 +175,7 @@ def sweep(
         kernelexp sweep transpose rows='*' layout=padded,swizzled --by rows,layout
     """
     from kernelexp.project import editing
+    from kernelexp.report.runs import dispatch as table
     from kernelexp.report.runs import sweep as report
     from kernelexp.report.runs import swept
     from kernelexp.report.runs import tuning as searches
@@ -159,8 +185,12 @@ def sweep(
     from kernelexp.services.run.search import Strategy
     from kernelexp.services.run.tune import SearchPlan
 
+    if dispatch:
+        table.require_format(dispatch)
+        common.require_folder(dispatch)
     if json and csv:
         raise UsageError("--json and --csv do not go together: choose one.")
+    _refuse_order(order, strategy)
     refuse_other_modes(ctx, *([WITH_STRATEGY] if strategy else []))
     loaded = common.load(project)
     if experiment is not None:
@@ -168,7 +198,7 @@ def sweep(
         print_text(editing.to_yaml(service.experiment_of(loaded, record, experiment)))
         return
     tuning = strategy and SearchPlan(
-        strategy=Strategy(strategy), trials=trials, seed=seed, objective=objective
+        strategy=Strategy(strategy), trials=trials, seed=seed, objective=objective, size=size
     )
     if tuning:
         grid = service.plan_space(loaded, words[0], words[1:], baseline or (), every=True)
@@ -204,11 +234,40 @@ def sweep(
         if tuning:
             outcome = tune.run(loaded, grid, tuning, session, settings)
         else:
+            grid = _in_order(order, loaded, grid, session, size, budget)
             outcome = service.run(loaded, grid, session, settings)
     if not no_record:
         common.refresh_log(loaded)
     _print(outcome, loaded.root, mapped, verbose, json, csv)
+    if dispatch:
+        table.write(outcome.record, dispatch)
+        print_message(f"wrote {dispatch}")
     raise typer.Exit(service.exit_code(outcome))
+
+
+def _refuse_order(order: VariantOrder, strategy: StrategyName | None) -> None:
+    if strategy and order is VariantOrder.modelled:
+        raise UsageError("--order goes without --strategy, which chooses what it tries next.")
+
+
+def _in_order(
+    order: VariantOrder,
+    loaded: Project,
+    grid: Grid,
+    session: Session,
+    size: str,
+    budget: str | None,
+) -> Grid:
+    """The grid in the order that was asked for, and what there is to say of it."""
+    from kernelexp.services.run import modelled_order
+    from kernelexp.services.run import sweep as service
+
+    if order is VariantOrder.grid:
+        return grid
+    ordered = modelled_order.order(loaded, grid, session, size, prune=budget is not None)
+    for sentence in ordered.sentences:
+        print_message(sentence)
+    return service.require_candidates(ordered.grid)
 
 
 def _print(

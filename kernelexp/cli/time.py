@@ -168,5 +168,5 @@ def _source(
     wanted = parse_variant(loaded, variant)
     text = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
     evaluated = evaluation.evaluate(loaded, wanted, text, session, settings, hostile=hostile)
-    output("evaluate", evaluated, page.render(evaluated.record, verbose=verbose), json)
+    output("time", evaluated, page.render(evaluated.record, verbose=verbose), json)
     raise typer.Exit(evaluation.exit_code(evaluated))

@@ -58,8 +58,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def verdict(self) -> Verdict | None:
-        """The record's verdict on this candidate, current or not."""
-        return self.candidate.verdict if self.candidate else None
+        """The record's verdict on this candidate, over all sizes of its run, current or not."""
+        return (self.candidate.over_sizes or self.candidate.verdict) if self.candidate else None
 
     @property
     def arm(self) -> Arm | None:
@@ -204,8 +204,9 @@ def _is_of_something_else(record: Record, experiment: Experiment, is_step: bool)
     """Whether --set changed its candidates; --size what was timed, of an experiment that names a
     size; or --size or --l2 a step, which other steps are compared with."""
     other_size = experiment.size and record.measurement and record.size != experiment.size
-    as_a_step = is_step and not experiment.size and unusual(record)
-    return bool(record.overrides or other_size or as_a_step)
+    as_a_step = is_step and not experiment.timed_sizes and unusual(record)
+    one_of_several = experiment.sizes and record.measurement and not record.sizes
+    return bool(record.overrides or other_size or as_a_step or one_of_several)
 
 
 def of_profiles(project: Project, name: str, tree: Tree) -> tuple[StandingProfile, ...]:

@@ -46,7 +46,13 @@ def emulation(
 
 
 def modelling(
-    root: Path, arm: Arm, chip: str, size: str, problem: TimeLimit, whole: TimeLimit
+    root: Path,
+    arm: Arm,
+    chip: str,
+    size: str,
+    clock_mhz: float,
+    problem: TimeLimit,
+    whole: TimeLimit,
 ) -> ModellingJob:
     """An arm that is built, to model its time at a size of its problem."""
     artefacts = build.artefacts(root, arm.identity)
@@ -65,6 +71,7 @@ def modelling(
         native=native.library(root),
         problem_limit=problem,
         emulation_limit=whole,
+        clock_mhz=clock_mhz,
     )
 
 

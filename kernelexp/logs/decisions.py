@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -67,7 +66,7 @@ def next_moment(root: Path) -> datetime:
 
 def new_name(moment: datetime) -> str:
     """A name that no other decision has, so that branches which both decided merge."""
-    return f"{moment:%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
+    return wholefile.name_at(moment)
 
 
 def write(root: Path, decision: Decision, files: wholefile.FilesTogether | None = None) -> Path:

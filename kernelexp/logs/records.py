@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -32,8 +31,7 @@ _decoder = msgspec.json.Decoder(Record)
 
 def new_run_name() -> str:
     """A name that sorts by time and that no other run has."""
-    moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    return f"{moment}-{secrets.token_hex(4)}"
+    return wholefile.name_at(datetime.now(UTC))
 
 
 def file_name(record: Record) -> str:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -52,7 +51,7 @@ _decoder = msgspec.json.Decoder(Recount)
 
 def write(root: Path, recount: Recount) -> Path:
     """Adds a recount to those of its run; a kill leaves none or a whole one."""
-    name = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}.json"
+    name = f"{wholefile.name_at(datetime.now(UTC))}.json"
     named = msgspec.to_builtins(recount, str_keys=True)  # the encoder orders no other keys
     text = msgspec.json.format(_encoder.encode(named), indent=1) + b"\n"
     return wholefile.write(root / FOLDER / recount.run / name, text)

@@ -9,12 +9,13 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from kernelexp.model import names
+from kernelexp.model import names, sizes
 from kernelexp.model.axes import AxisValue, Point, spell
 
 Line = Annotated[str, Meta(pattern=names.LINE)]
 Name = Annotated[str, Meta(pattern=names.NAME, max_length=100)]
 AxisName = Annotated[str, Meta(pattern=names.AXIS, max_length=100)]
+Parameter = Annotated[str, Meta(pattern=names.PARAMETER, max_length=100)]
 Token = Annotated[str, Meta(pattern=names.TOKEN, max_length=100)]
 Flag = Annotated[str, Meta(pattern=names.FLAG, max_length=1000)]
 FigureName = Annotated[str, Meta(pattern=names.FIGURE, max_length=300)]
@@ -217,6 +218,18 @@ class Experiment(Written, frozen=True, kw_only=True):
     size: Annotated[
         Line, Meta(description="The size of problem.py that is timed; full where none is named.")
     ] = ""
+    sizes: Annotated[
+        list[int | Line] | dict[Parameter, list[int]],
+        Meta(
+            description="Several sizes to time in one run, with a verdict on each and one over "
+            "all: names of problem.py or numbers, [small, full] or [1024, 4096], or all "
+            "combinations of its parameters, {M: [1024, 4096], N: [512]}."
+        ),
+    ] = []
+    weights: Annotated[
+        list[float],
+        Meta(description="How much each of the sizes counts in the verdict over all; else alike."),
+    ] = []
     expect: Annotated[
         dict[FigureName, str] | list[dict[FigureName, str]],
         Meta(
@@ -229,6 +242,11 @@ class Experiment(Written, frozen=True, kw_only=True):
     why: Annotated[str, Meta(description="Why it came out as it did: a person's words.")] = ""
     decision: Annotated[str, Meta(description="What the engineer did: a person's word.")] = ""
     notes: Annotated[str, Meta(description="The notes column of the history.")] = ""
+
+    @property
+    def timed_sizes(self) -> tuple[str, ...]:
+        """The names of what is timed; empty where the experiment names none."""
+        return sizes.spell(self.sizes) or ((self.size,) if self.size else ())
 
     @property
     def candidates(self) -> list[Point]:

@@ -12,6 +12,7 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$(?!\n)"
 AXIS = r"^[a-z][a-z0-9_]*$(?!\n)"
 # The compiler is started through a shell and starts others through one, so that what becomes an
 # argument has no character that means something to a shell.
+PARAMETER = r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)"
 TOKEN = (
     r"^((::)?[A-Za-z_][A-Za-z0-9_]*(::[A-Za-z_][A-Za-z0-9_]*)*"
     r"|-?[0-9][0-9A-Za-z_.]*([eEpP][+-][0-9]+)?)$(?!\n)"
@@ -34,6 +35,7 @@ SENTENCES = {
     LINE: "this is a single line",
     NAME: "a name is letters, digits, '.', '_' and '-', and begins with a letter or a digit",
     AXIS: "an axis is lower-case letters, digits and '_', since it becomes a macro",
+    PARAMETER: "a parameter of a size is named as in SIZES of problem.py",
     TOKEN: "an axis value is a number, true, false or a C++ identifier, which may have ::",
     FLAG: "an argument of nvcc is letters, digits and any of _ . , : = + / -",
     FIGURE: "a figure is named as in `kernelexp show --json` or as ncu names it",

@@ -37,6 +37,8 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether its instructions and its launch are the baseline's."""
     remarks: tuple[str, ...] = ()
     """Why being right says little, a sentence each."""
+    over_sizes: Verdict | None = None
+    """The verdict over all sizes of the run, in the record of the last of them."""
 
 
 class Git(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,6 +70,22 @@ class Heat(msgspec.Struct, frozen=True, kw_only=True):
     estimate: Estimate
 
 
+class SizeResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run came to at one of its sizes, which has a record of its own."""
+
+    run: str
+    size: str
+    parameters: dict[str, int]
+    weight: float
+    """What it counts in the verdict over all."""
+    baseline_us: float | None
+    effects: tuple[Effect, ...]
+    verdicts: dict[str, Verdict]
+
+    def effect(self, arm: str) -> Effect | None:
+        return next((effect for effect in self.effects if effect.arm == arm), None)
+
+
 class Trial(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A variant that an optimiser proposed, and what it was told."""
 
@@ -94,6 +112,8 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     space: int
     """Variants in it, those that the kernel's rules refuse included."""
     trials: tuple[Trial, ...]
+    baseline: float | None = None
+    """The objective of the baseline, where that is no evidence of an arm: a modelled time."""
     ended: str
     """Why the search ended, as a sentence."""
 
@@ -155,6 +175,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Every sample, so that the verdict can be reached again."""
     estimate: Estimate | None = None
     """What the samples say, so that the log need not work it out again."""
+    sizes: tuple[SizeResult, ...] = ()
+    """All sizes of the run, this last one too, where several were timed."""
     heats: tuple[Heat, ...] = ()
     """Measurements of part of the arms each; `measurement` is then the final, of the best."""
     tuning: Tuning | None = None

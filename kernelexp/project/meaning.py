@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -95,6 +96,7 @@ def _check_experiment(
 ) -> Iterator[Fault]:
     target = _find_target(experiment, kernels)
     yield from _check_expectations(entry, experiment)
+    yield from _check_sizes(entry, experiment)
     if isinstance(target, Target):
         yield from _check_points(entry, experiment, target)
     elif target[0] == "arch" or experiment.kernel not in section_of(main, "kernels"):
@@ -215,6 +217,27 @@ def _identical(entry: ProjectEntry) -> str:
         "this is identical to the baseline, which is the variant that was accepted last: write a "
         "baseline to start from."
     )
+
+
+def _check_sizes(entry: ProjectEntry, experiment: Experiment) -> Iterator[Fault]:
+    document, path = entry.document, entry.path
+    names, weights = experiment.timed_sizes, experiment.weights
+    if experiment.sizes and experiment.size:
+        yield document.fault((*path, "size"), "an experiment has a size or sizes, not both.")
+    if len(set(names)) < len(names):
+        yield document.fault((*path, "sizes"), "a size is listed twice.")
+    if len(names) > MAX_SIZES:
+        message = f"these are {len(names):,} sizes; {MAX_SIZES} are the most of one run."
+        yield document.fault((*path, "sizes"), message)
+    if weights and len(weights) != len(names):
+        message = f"this has {len(weights)} weights: write one for each size ({len(names)})."
+        yield document.fault((*path, "weights"), message)
+    if any(not 0.0 < weight < math.inf for weight in weights):
+        yield document.fault((*path, "weights"), "a weight is above 0.")
+
+
+MAX_SIZES = 100
+"""Sizes of one run, each of which is timed for half a minute at least."""
 
 
 def _check_expectations(entry: ProjectEntry, experiment: Experiment) -> Iterator[Fault]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kernelexp.report.document.document import Block, Heading, Span, Style, paragraph, status, table
-from kernelexp.services.tasks.assessment import Assessment, CaseAnswer
+from kernelexp.services.tasks.assessment import Assessment, CaseAnswer, CaseTime
 
 _STYLES: dict[str, Style] = {"failed": "broken", "passed": "good", "skipped": "dim"}
 
@@ -34,6 +34,17 @@ def render(assessed: Assessment, verbose: bool = False) -> Iterator[Block]:
             ((k.name, f"{k.launches:,}", f"{k.thread_instructions:,}") for k in assessed.kernels),
             numbers=(1, 2),
         )
+    if assessed.times:
+        yield table(
+            ("sizes", "us", "reference", "nothing", "times as fast", "interval", "floor"),
+            map(_times, assessed.times),
+            numbers=(1, 2, 3, 4, 6),
+        )
+        yield paragraph(
+            f"Microseconds of a call on {assessed.device}, host code included and what a call of "
+            "nothing takes subtracted.",
+            style="dim",
+        )
     yield paragraph(status(assessed.status), f": {assessed.sentence}")
     for each in assessed.feedback:
         where = f"{each.file}:{each.line}: " if each.line else ""
@@ -45,6 +56,18 @@ def render(assessed: Assessment, verbose: bool = False) -> Iterator[Block]:
 
 def _seconds(value: float) -> str:
     return f"{value:.1f}" if value >= 0.05 else ""
+
+
+def _times(time: CaseTime) -> tuple[str, ...]:
+    return (
+        time.name,
+        f"{time.time_us:,.2f}",
+        f"{time.reference_us:,.2f}",
+        f"{time.overhead_us:,.2f}",
+        f"{1 / time.ratio:.3f}",
+        f"{1 / time.high:.3f} to {1 / max(time.low, 1e-9):.3f}",
+        f"{time.floor_us:,.2f}" if time.floor_us else "",
+    )
 
 
 def _row(case: CaseAnswer) -> tuple[str, str, str]:

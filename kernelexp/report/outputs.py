@@ -19,7 +19,7 @@ VERSIONS = {
     "run": 1,
     "sweep": 1,
     "sweep-plan": 1,
-    "evaluate": 1,
+    "time": 1,
     "assessment": 1,
     "build": 1,
     "emulate": 1,
@@ -42,6 +42,7 @@ VERSIONS = {
     "opportunities": 1,
     "lines": 1,
     "memory": 1,
+    "model-validation": 1,
     "modelled": 1,
     "inspect": 1,
     "verdict": 1,
@@ -127,7 +128,7 @@ def types() -> dict[str, Any]:
         modelled,
         opportunities,
     )
-    from kernelexp.services import again, doctor, evaluation
+    from kernelexp.services import again, doctor, evaluation, validating
     from kernelexp.services.calibration import Calibrated
     from kernelexp.services.check import gates
     from kernelexp.services.execution import Executed
@@ -140,7 +141,7 @@ def types() -> dict[str, Any]:
         "run": list[ran.Ran],
         "sweep": swept.Swept,
         "sweep-plan": swept.PlannedSweep,
-        "evaluate": evaluation.Evaluation,
+        "time": evaluation.Evaluation,
         "assessment": Assessment,
         "build": dict[str, Arm],
         "emulate": list[Emulation],
@@ -163,6 +164,7 @@ def types() -> dict[str, Any]:
         "opportunities": opportunities.Offered,
         "lines": list[lines_values.CostedVariant],
         "memory": list[memory_picture.PicturedVariant],
+        "model-validation": validating.ModelValidation,
         "modelled": list[modelled.ModelledVariant],
         "inspect": inspected.Inspected,
         "verdict": again.Rejudged,

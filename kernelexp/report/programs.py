@@ -10,7 +10,8 @@ from xml.etree import ElementTree
 
 from kernelexp.model.text import printable
 from kernelexp.report.document.document import Block, Span, Style, paragraph, table
-from kernelexp.services.execution import Executed, Mistake, plain
+from kernelexp.services.execution import Executed, Mistake
+from warpsim.launch import full_name
 from warpsim.machine.core.findings import FORMAL, NAMES
 from warpsim.runtime.reports import MISTAKES, REMARKS
 
@@ -30,7 +31,7 @@ def render(executed: Executed, verbose: bool = False) -> Iterator[Block]:
             ("kernel", "launches", "thread-instructions", "seconds"),
             (
                 (
-                    plain(each.kernel),
+                    full_name(each.kernel),
                     f"{each.launches:,}",
                     f"{each.thread_instructions:,}",
                     f"{each.seconds:.2f}",
@@ -85,7 +86,7 @@ def _summary(executed: Executed, verbose: bool) -> str:
 def to_junit(executed: Executed) -> str:
     """A test suite: a case for each kernel, a failure for each finding in it, and one case for the
     program's own calls."""
-    kernels = [plain(each.kernel) for each in executed.kernels]
+    kernels = [full_name(each.kernel) for each in executed.kernels]
     names = [*dict.fromkeys(kernels), ""]
     suite = ElementTree.Element(
         "testsuite",

@@ -14,11 +14,15 @@ import msgspec
 
 from kernelexp.evidence import native
 from kernelexp.evidence.programs import cards, compiling, library, running, sites
+from kernelexp.evidence.programs.compiling import CompilerCall
+from kernelexp.evidence.programs.running import ProgramRun
 from kernelexp.evidence.programs.sites import CallSite
 from kernelexp.model import errors
-from kernelexp.model.errors import UsageError
+from kernelexp.model.errors import UsageError, join
 from kernelexp.system.process import processes
 from kernelexp.system.toolchain import Toolchain
+from warpsim.launch import full_name
+from warpsim.runtime.capturing import CapturedLaunch, LaunchChoice
 from warpsim.runtime.reports import MISTAKES, Caught, KernelTotals, Remark, Report
 from warpsim.runtime.server import Settings
 from warpsim.schedule import Schedule
@@ -116,29 +120,11 @@ def execute(asked: Asked, tools: Toolchain, root: Path, *, output: int | None = 
     output: the file that its standard output goes to; None: this process's own.
     Raises BuildError, UsageError.
     """
-    told, arch = cards.describe(asked.device)
+    settings, arch = _settings(asked)
     runtime = library.folder(root)
-    settings = Settings(
-        device=told,
-        arch=int(arch.removeprefix("sm_").rstrip("af")),
-        limit=asked.limit,
-        kernels=asked.kernels,
-        launches=asked.launches,
-        schedule=asked.schedule,
-    )
     with tempfile.TemporaryDirectory(prefix="kernelexp-") as place:
         argv = _built(asked, tools, runtime, arch, Path(place))
-        ran = running.run(
-            argv,
-            settings,
-            tools,
-            runtime,
-            native.library(root),
-            cwd=asked.folder,
-            environment=asked.environment,
-            timeout_s=asked.timeout_s,
-            output=output,
-        )
+        ran = _run(asked, argv, settings, tools, root, output)
         mistakes = tuple(each for report in ran.reports for each in _mistakes(report))
     refusals = [report.refused for report in ran.reports if report.refused]
     if refusals:
@@ -149,10 +135,86 @@ def execute(asked: Asked, tools: Toolchain, root: Path, *, output: int | None = 
         program=Path(argv[0]).name,
         returncode=ran.returncode,
         seconds=ran.seconds,
-        device=told["name"],
+        device=settings.device["name"],
         kernels=_added(ran.reports),
         mistakes=tuple(sorted(mistakes, key=_order)),
         refused=refused,
+    )
+
+
+def capture(
+    asked: Asked, choice: LaunchChoice, tools: Toolchain, root: Path, output: int | None = None
+) -> tuple[CapturedLaunch, tuple[CompilerCall, ...]]:
+    """Builds and runs a program up to a launch, which is kept with its memory; how the program was
+    compiled, as far as that is known.
+
+    Raises BuildError; UsageError where there is no such launch.
+    """
+    settings, arch = _settings(asked)
+    with tempfile.TemporaryDirectory(prefix="kernelexp-") as place:
+        argv = _built(asked, tools, library.folder(root), arch, Path(place))
+        settings = msgspec.structs.replace(settings, capture=choice)
+        ran = _run(asked, argv, settings, tools, root, output)
+        calls = compiling.calls(Path(place))
+    own = CompilerCall(folder=Path(), arguments=(*asked.flags, *map(str, asked.sources)))
+    for report in ran.reports:
+        if report.captured:
+            return report.captured, (*calls, own)
+    raise UsageError(_why_none(choice, ran, argv[0]))
+
+
+def _why_none(choice: LaunchChoice, ran: ProgramRun, program: str) -> str:
+    """Why a launch was not captured."""
+    for report in ran.reports:
+        if report.refused:
+            return report.refused.sentence
+    counts = {full_name(each.kernel): each.launches for each in _added(ran.reports)}
+    own = [
+        count
+        for each in _added(ran.reports)
+        if choice.names(each.kernel)
+        for count in [each.launches]
+    ]
+    if own:
+        return f"{choice.kernel} is launched {max(own):,} times, not {choice.number:,}."
+    launched = join(f"{name} ({count:,})" for name, count in sorted(counts.items()))
+    if counts:
+        return f"{Path(program).name} launches no {choice.kernel!r}, but {launched}."
+    return f"{Path(program).name} ended with exit code {ran.returncode} and launched no kernel."
+
+
+def _settings(asked: Asked) -> tuple[Settings, str]:
+    """How launches are executed, and the architecture that they are compiled for."""
+    told, arch = cards.describe(asked.device)
+    settings = Settings(
+        device=told,
+        arch=int(arch.removeprefix("sm_").rstrip("af")),
+        limit=asked.limit,
+        kernels=asked.kernels,
+        launches=asked.launches,
+        schedule=asked.schedule,
+    )
+    return settings, arch
+
+
+def _run(
+    asked: Asked,
+    argv: Sequence[str],
+    settings: Settings,
+    tools: Toolchain,
+    root: Path,
+    output: int | None,
+) -> ProgramRun:
+    return running.run(
+        argv,
+        settings,
+        tools,
+        library.folder(root),
+        native.library(root),
+        cwd=asked.folder,
+        environment=asked.environment,
+        timeout_s=asked.timeout_s,
+        output=output,
     )
 
 
@@ -253,7 +315,7 @@ def _of_kernel(caught: Caught, lines: Mapping[tuple[int, ...], CallSite], named:
         level="warning" if caught.formal else "finding",
         name="use-after-free" if freed else found.name,
         sentence=sentence,
-        kernel=plain(caught.kernel),
+        kernel=full_name(caught.kernel),
         file=own.file if own else "",
         line=own.line if own else 0,
         call=str(call) if call else "",
@@ -275,23 +337,6 @@ def _of_call(remark: Remark, lines: Mapping[tuple[int, ...], CallSite], named: _
     )
 
 
-def plain(symbol: str) -> str:
-    """A kernel as its source calls it, with its template arguments."""
-    import cxxfilt
-
-    try:
-        text = str(cxxfilt.demangle(symbol))
-    except cxxfilt.InvalidName:
-        return symbol
-    text = text.removeprefix("void ")
-    depth = 0
-    for at, letter in enumerate(text):
-        depth += (letter == "<") - (letter == ">")
-        if letter == "(" and depth == 0 and at and not text.startswith("(anonymous", at):
-            return text[:at]
-    return text
-
-
 def _named(report: Report, lines: Mapping[tuple[int, ...], CallSite], sentence: str) -> str:
     """A sentence with the program's own names of its allocations, and of its kernels."""
 
@@ -303,7 +348,7 @@ def _named(report: Report, lines: Mapping[tuple[int, ...], CallSite], sentence: 
             return str(site) if site else "a place that is not known"
         return _allocation(site, number)
 
-    return _TOKEN.sub(label, re.sub(r"\b_Z\w+", lambda match: plain(match[0]), sentence))
+    return _TOKEN.sub(label, re.sub(r"\b_Z\w+", lambda match: full_name(match[0]), sentence))
 
 
 def _allocation(site: CallSite | None, number: int) -> str:

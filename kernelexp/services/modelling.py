@@ -2,25 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import msgspec
 
 from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import jobs
+from kernelexp.evidence.measure.measured import SIZE
+from kernelexp.judge.statistics import modelled as judge
+from kernelexp.logs import profiles
 from kernelexp.model.arm import Arm
 from kernelexp.model.errors import KernelexpError, UsageError
+from kernelexp.model.experiment import Experiment
 from kernelexp.model.modelled import ModelledTime
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
 from kernelexp.project.problem import consult
-from kernelexp.system.process import isolated
+from kernelexp.services.lines.costs import Costs, add
+from kernelexp.system.process import isolated, processes
 from kernelexp.system.process.isolated import TimeLimit
 
 WORKER = "kernelexp.evidence.emulate.modelling_worker"
 CHIPS = {"sm_90a": "H200"}
 """The chip whose parameters are taken for an architecture."""
+
+
+class SampledLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A source line in a profile's source page."""
+
+    file: str
+    """Without its folder."""
+    line: int
+    part: float
+    """Of all samples."""
+    reason: str
+    """ncu's column with most of the stalled ones."""
 
 
 class Modelled(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,12 +47,19 @@ class Modelled(msgspec.Struct, frozen=True, kw_only=True):
     label: str
     arm: Arm
     time: ModelledTime
+    sampled: tuple[SampledLine, ...] = ()
+    """What ncu sampled, where there is a profile: not modelled, to compare with."""
 
 
 def look(
-    project: Project, variants: Sequence[Variant], session: Session, size: str
+    project: Project,
+    variants: Sequence[Variant],
+    session: Session,
+    size: str,
+    clock_mhz: float = 0,
 ) -> tuple[list[Modelled], list[KernelexpError]]:
-    """The variants that have a time or a reason for none, and the faults of the others."""
+    """The variants that have a time or a reason for none, and the faults of the others; at the
+    chip's highest clock unless another is named."""
     prepare.refuse_programs(variants, "a modelled time")
     for each in variants:
         if each.arch not in CHIPS:
@@ -47,16 +72,64 @@ def look(
     faults = list(prepared.faults.values())
     for variant, arm in prepared.named(variants):
         try:
-            time = _model(project, variant, arm, session, size)
+            time = _model(project, variant, arm, session, size, clock_mhz)
         except KernelexpError as fault:
             faults.append(fault)
             continue
-        found.append(Modelled(label=project.label(variant), arm=arm, time=time))
+        sampled = tuple(_sampled(project, variant))
+        found.append(Modelled(label=project.label(variant), arm=arm, time=time, sampled=sampled))
     return found, list(dict.fromkeys(faults))
 
 
+def _sampled(project: Project, variant: Variant) -> Iterator[SampledLine]:
+    """Lines of the latest profile of a variant that has a source page."""
+    known = profiles.of_variant(project.root, variant.kernel, variant.arch, variant.axes)
+    pages = (each.arm.profiled.instructions for each in known if each.arm.profiled)
+    lines: dict[tuple[str, int], list[Costs]] = {}
+    for instruction in next(filter(None, pages), ()):
+        place = Path(instruction.file).name, instruction.line
+        lines.setdefault(place, []).append(Costs(sass=1, profiled=instruction.figures))
+    costs = {place: add(own) for place, own in lines.items()}
+    total = sum(sum(cost.stalls.values()) for cost in costs.values())
+    for (file, line), cost in costs.items():
+        stalled = [reason for reason in cost.stalls if reason != "selected"]
+        if stalled and line:
+            part = sum(cost.stalls.values()) / total
+            yield SampledLine(file=file, line=line, part=part, reason=stalled[0])
+
+
+def each(
+    project: Project, variants: Sequence[Variant], session: Session, size: str
+) -> list[ModelledTime | KernelexpError]:
+    """The times of these variants in their order, or why there is none; side by side."""
+
+    def one(variant: Variant) -> ModelledTime | KernelexpError:
+        found, faults = look(project, [variant], session, size)
+        if faults:
+            return faults[0]
+        time = found[0].time
+        return UsageError(time.refused) if time.refused else time
+
+    return processes.parallel(one, variants)
+
+
+def compare(project: Project, experiment: Experiment, number: int, session: Session) -> str:
+    """What the model says of candidate `number`, counted from 1: a sentence."""
+    baseline, candidates = project.variants(experiment)
+    size = experiment.size or SIZE
+    try:
+        results = each(project, (baseline, candidates[number - 1]), session, size)
+    except UsageError as fault:
+        results = [fault]
+    for found in results:
+        if not isinstance(found, ModelledTime):
+            return f"Modelled: {found}"
+    before, after = (found for found in results if isinstance(found, ModelledTime))
+    return f"Modelled, not measured: {judge.change(before, after).sentence}."
+
+
 def _model(
-    project: Project, variant: Variant, arm: Arm, session: Session, size: str
+    project: Project, variant: Variant, arm: Arm, session: Session, size: str, clock_mhz: float
 ) -> ModelledTime:
     chip = CHIPS[variant.arch]
     if arm.build is None:
@@ -66,7 +139,7 @@ def _model(
         name="emulation", seconds=session.limits.emulation_s, of=project.label(variant)
     )
     problem = consult.limit(session.limits.problem_s)
-    job = jobs.modelling(project.root, arm, chip, size, problem, whole)
+    job = jobs.modelling(project.root, arm, chip, size, clock_mhz, problem, whole)
     where = f"variants/{arm.kernel}/problem.py"
     limits = (job.problem_limit, job.emulation_limit)
     return isolated.call(WORKER, job, ModelledTime, where, limits)

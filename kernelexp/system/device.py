@@ -74,6 +74,14 @@ def find(selector: str | None = None) -> Device:
     raise UsageError(f"there is no GPU {wanted!r} here: this machine has {known}.")
 
 
+def find_if_any() -> Device | None:
+    """The GPU to use; None where there is none."""
+    try:
+        return find()
+    except EnvironmentFault:
+        return None
+
+
 ALL = "all"
 
 

@@ -9,6 +9,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 
@@ -17,6 +18,15 @@ STALE_S = 3600.0
 
 FORMER = ".former"
 """Suffix of what undoing needs: a link to a file as it was, which may be of any age."""
+
+
+def name_at(moment: datetime) -> str:
+    """A name that no other file has, so that branches which both write merge.
+
+    Names sort by time to the microsecond: the second, as it reads, then 5 hexadecimal digits of
+    microseconds and 3 random ones.
+    """
+    return f"{moment:%Y%m%dT%H%M%SZ}-{moment.microsecond:05x}{secrets.randbits(12):03x}"
 
 
 def write(path: Path, data: bytes, *, durable: bool = True) -> Path:

@@ -155,7 +155,7 @@ def test_a_fault_of_several_variants_is_said_once(scale: Path, kx: Kx) -> None:
 def test_an_unknown_size_is_a_sentence(scale: Path, kx: Kx) -> None:
     result = kx("emulate", "scale", "--size", "huge", cwd=scale)
     assert result.exit_code == errors.USAGE
-    assert "has no size 'huge'; known: full, emulated." in result.stderr
+    assert "has no size 'huge'; known: full, emulated;" in result.stderr
 
 
 def test_the_b200_kernel_s_axes_are_emulated_by_name(kx: Kx) -> None:

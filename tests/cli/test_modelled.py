@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from schemas import validate
 from support import Kx
 
 pytestmark = pytest.mark.xdist_group("transpose")
@@ -63,3 +64,82 @@ def test_modes_do_not_go_together(kx: Kx) -> None:
     result = kx("inspect", CONFLICTS, "--modelled", "--lines")
     assert result.exit_code == 2
     assert "--lines and --modelled do not go together" in result.stderr
+
+
+def test_a_sweep_in_modelled_order_begins_with_the_modelled_best(kx: Kx) -> None:
+    words = ("sweep", "transpose@sm_90a", "layout=*", "--order", "modelled")
+    result = kx(*words, "--no-gpu", "--no-record", "--json")
+    assert result.exit_code == 0
+    candidates = json.loads(result.stdout)["record"]["candidates"]
+    assert [each["arm"]["axes"]["layout"] for each in candidates] == ["swizzled", "plain"]
+    assert "which were off by" in " ".join(result.stderr.split())
+
+
+def test_a_budget_is_not_spent_on_what_is_modelled_far_behind(kx: Kx) -> None:
+    words = ("sweep", "transpose@sm_90a", "layout=*", "--order", "modelled", "--budget", "1m")
+    result = kx(*words, "--no-gpu", "--no-record", "--json")
+    record = json.loads(result.stdout)["record"]
+    assert len(record["candidates"]) == 1
+    assert "1 more was not timed" in record["hypothesis"]
+    assert "10% or more behind the best: layout=plain." in " ".join(result.stderr.split())
+
+
+def test_a_search_has_an_order_of_its_own(kx: Kx) -> None:
+    words = ("sweep", "transpose@sm_90a", "layout=*", "--order", "modelled")
+    result = kx(*words, "--strategy", "random")
+    assert result.exit_code == 2
+    assert "--order goes without --strategy" in " ".join(result.stderr.split())
+
+
+def test_an_explanation_says_what_the_model_makes_of_the_two(kx: Kx) -> None:
+    result = kx("explain", "T1", "--modelled", "--no-emulate")
+    words = " ".join(result.stdout.split())
+    assert "Modelled, not measured: " in words
+    assert "so far apart ranked right." in words
+
+
+def test_records_say_how_far_off_the_model_is(kx: Kx) -> None:
+    words = ("calibrate", "--model", "--validate", "--experiment", "T1")
+    found = kx(*words, "--json")
+    assert found.exit_code == 0, found.stderr
+    validate("model-validation", found.stdout)
+    (transpose, every) = json.loads(found.stdout)["families"]
+    assert transpose["times"] == every["times"] == 4
+    assert 0 < transpose["mean"] < 0.2
+    assert transpose["apart"]["10%"][0] == transpose["apart"]["10%"][1] == 2
+
+
+def test_only_records_validate_the_model(kx: Kx) -> None:
+    result = kx("calibrate", "--model", "--validate", "--experiment", "no such one")
+    assert result.exit_code == 2
+    assert "no such record of this project was measured" in " ".join(result.stderr.split())
+    assert kx("calibrate", "--model").exit_code == 2
+
+
+def test_a_search_can_go_by_modelled_times(kx: Kx) -> None:
+    words = ("sweep", "transpose@sm_90a", "layout=*", "--strategy", "random", "--trials", "2")
+    result = kx(*words, "--objective", "modelled", "--no-record", "--json")
+    assert result.exit_code == 0, result.stderr
+    record = json.loads(result.stdout)["record"]
+    cycles = {"padded": record["tuning"]["baseline"]} | {
+        each["axes"]["layout"]: each["value"] for each in record["tuning"]["trials"]
+    }
+    assert cycles["plain"] > 1.5 * cycles["padded"]
+    assert not any("measured" in each["arm"] for each in record["candidates"])
+
+
+def test_a_profile_stands_beside_what_is_modelled(kx: Kx) -> None:
+    result = kx("inspect", CONFLICTS, "--modelled", "--json")
+    (plain,) = json.loads(result.stdout)
+    assert 0.9 < sum(line["part"] for line in plain["sampled"]) <= 1
+    shown = kx("inspect", CONFLICTS, "--modelled", "--top", "3").stdout
+    assert "ncu's samples" in shown
+    without = kx("inspect", "transpose@sm_90a:layout=swizzled", "--modelled", "--top", "3").stdout
+    assert "ncu's samples" not in without
+
+
+def test_an_architecture_without_parameters_has_no_modelled_order(kx: Kx) -> None:
+    words = ("sweep", "patch_embed_gemm@sm_100a", "stages=*", "--order", "modelled")
+    result = kx(*words, "--no-gpu", "--no-record")
+    assert result.exit_code == 2
+    assert "no time is modelled for sm_100a" in " ".join(result.stderr.split())

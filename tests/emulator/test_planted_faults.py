@@ -103,7 +103,7 @@ def test_a_wait_without_a_loop_goes_on_too_early():
     READY: bar.sync 0;
     setp.lt.u32 %p2, %t, 32;
     @%p2 bra WAITS;
-    st.shared.b32 [%r1+64], %t;
+    st.shared.b32 [%r1+64], 7;
     setp.ne.u32 %p3, %t, 32;
     @!%p3 mbarrier.arrive.shared::cta.b64 _, [%r1];
     bra OUT;

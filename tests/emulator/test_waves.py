@@ -58,6 +58,16 @@ def test_a_word_that_a_cta_of_an_earlier_wave_wrote_is_a_race(use: str) -> None:
     assert "a CTA of an earlier wave wrote it" in result.findings[0].sentence
 
 
+@pytest.mark.parametrize("use", ["st.global.b32 [%d1], %r0;", READ], ids=["overwritten", "read"])
+def test_a_wave_that_does_nothing_is_no_order_between_two_others(use: str) -> None:
+    idle = f"setp.ge.u32 %p0, %r0, {WAVE}; setp.lt.and.u32 %p0, %r0, {2 * WAVE}, %p0; @%p0 bra END;"
+    given = {name: np.zeros(3 * WAVE, np.uint32) for name in ("data", "flag", "out")}
+    text = ptx(WORD + idle + use + "\nEND:", list(given))
+    result = run(text, given, threads=THREADS, grid=2 * WAVE + 4)
+    assert found(result) == {"race"}
+    assert "a CTA of an earlier wave wrote it" in result.findings[0].sentence
+
+
 @pytest.mark.parametrize("where", ["%data", "%out"], ids=["overwritten", "elsewhere"])
 def test_a_word_that_a_cta_of_an_earlier_wave_read_may_not_change(where: str) -> None:
     given = arrays()

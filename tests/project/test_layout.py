@@ -80,7 +80,7 @@ def test_mistakes_of_all_files_are_reported_with_the_file_they_are_in(scale: Pat
     assert caught.value.faults[:3] == (
         "experiments/S3.yaml:5:13: candidate.width: axis 'width' has no value '3'; known: 1, 2, 4.",
         "experiments/S4.yaml:7:1: reason: unknown key; known: kernel, arch, title, baseline, "
-        "candidate, hypothesis, size, expect, changes, why, decision, notes.",
+        "candidate, hypothesis, size, sizes, weights, expect, changes, why, decision, notes.",
         "history/1-b.yaml:1:1: 'arch' is missing.",
     )
 

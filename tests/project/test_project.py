@@ -18,7 +18,8 @@ MISTAKES = {
         "    why: Not known yet.",
         "    reason: Not known yet.",
         "experiments.yaml:24:5: experiments.S1.reason: unknown key; known: kernel, arch, title, "
-        "baseline, candidate, hypothesis, size, expect, changes, why, decision, notes.",
+        "baseline, candidate, hypothesis, size, sizes, weights, expect, changes, why, decision, "
+        "notes.",
     ),
     "expectation of no figure": (
         "    why: Not known yet.",

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kernelexp.system import wholefile
 
@@ -61,3 +64,9 @@ def test_a_file_of_any_age_is_undone(tmp_path: Path) -> None:
         files.write(tmp_path / "next.yaml", b"after")
         raise OSError
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"old.yaml": "before"}
+
+
+@given(st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1)), st.integers(1, 10**7))
+def test_names_sort_by_time_within_a_second_too(moment: datetime, microseconds: int) -> None:
+    earlier = wholefile.name_at(moment)
+    assert earlier < wholefile.name_at(moment + timedelta(microseconds=microseconds))

@@ -312,10 +312,57 @@ bool find_races(const Memory& memory, const Access& access, const Lanes* all, Ch
   return allowed;
 }
 
+// Whether each lane stores behind the one before it, so that no two store to one word.
+bool are_ascending(const Access& access, const Lanes* all) {
+  int64_t end = 0;
+  for (int64_t row = 0; row < access.warps.rows; ++row) {
+    const bool ascending = all[row].every([&](int lane) {
+      if (all[row].offsets[lane] < end) return false;
+      end = all[row].offsets[lane] + access.size;
+      return true;
+    });
+    if (!ascending) return false;
+  }
+  return true;
+}
+
+// Whether the memory has what every lane gives when all have given; if not, it is as it was.
+template <class Changes, class Give>
+bool agree(Memory& memory, const Access& access, const Lanes* all, Changes changes, Give give) {
+  static std::vector<uint8_t> before;
+  before.resize(access.warps.rows * kLanes * access.size);
+  const auto at = [&](int64_t row, int lane) {
+    return before.data() + (row * kLanes + lane) * access.size;
+  };
+  const auto every_lane = [&](auto act) {
+    for (int64_t row = 0; row < access.warps.rows; ++row) {
+      const auto one = [&](int lane) {
+        return act(row, lane, memory.data + all[row].offsets[lane]);
+      };
+      if (!all[row].every(one)) return false;
+    }
+    return true;
+  };
+  every_lane([&](int64_t row, int lane, const uint8_t* from) {
+    std::memcpy(at(row, lane), from, access.size);
+    return true;
+  });
+  for (int64_t row = 0; row < access.warps.rows; ++row) give(row, all[row]);
+  if (every_lane([&](int64_t row, int lane, const uint8_t*) { return !changes(row, lane); })) {
+    return true;
+  }
+  every_lane([&](int64_t row, int lane, uint8_t* to) {
+    std::memcpy(to, at(row, lane), access.size);
+    return true;
+  });
+  return false;
+}
+
 // Stores what the lanes give: give(row, lanes), whatever may_write() says if it races in a way that
-// permits(lanes) accepts. False as for load.
-template <class Permits, class Give>
-bool store(Memory& memory, const Access& access, Permits permits, Give give) {
+// permits(lanes) accepts. False as for load, and if two lanes give a word different values, so that
+// changes(row, lane) holds when all is stored.
+template <class Permits, class Changes, class Give>
+bool store(Memory& memory, const Access& access, Permits permits, Changes changes, Give give) {
   const Lanes* all = all_lanes(access);
   if (!all) return false;
   bool allowed = true;
@@ -323,6 +370,7 @@ bool store(Memory& memory, const Access& access, Permits permits, Give give) {
     allowed = may_write(memory, access, row, all[row]);
   }
   if (!allowed && !permits(all)) return false;
+  if (!are_ascending(access, all) && !agree(memory, access, all, changes, give)) return false;
   std::memset(memory.cost, 0, sizeof memory.cost);
   const int units = units_of(memory, access.size), shift = __builtin_ctzll(memory.unit);
   for (int64_t row = 0; row < access.warps.rows; ++row) {
@@ -388,7 +436,14 @@ extern "C" int kx_store(Memory* memory, const Warps* warps, const Array* address
   const Rows from(values);
   const int64_t step = size > element ? values->strides[2] : 0;
   const auto permits = [](const Lanes*) { return false; };
-  return !store(*memory, access, permits, [&](int64_t row, const Lanes& lanes) {
+  const auto changes = [&](int64_t row, int lane) {
+    const uint8_t* to = memory->data + placed[row].offsets[lane];
+    for (int done = 0; done < size; done += element) {
+      if (std::memcmp(to + done, from.at(row, lane) + done / element * step, element)) return true;
+    }
+    return false;
+  };
+  return !store(*memory, access, permits, changes, [&](int64_t row, const Lanes& lanes) {
     for (int done = 0; done < size; done += element) {
       each_lane(lanes, element, [&](int lane, auto bytes) {
         const char* value = from.at(row, lane) + done / bytes * step;
@@ -659,7 +714,7 @@ bool st(const Call& call, const kx::Named&) {
     }
     return may_race(call) && find_races(*memory, access, all, changes, races);
   };
-  if (!store(*memory, access, permits, give)) return false;
+  if (!store(*memory, access, permits, changes, give)) return false;
   note_race(call, kx::Raced::kWrittenWrote, races.wrote);
   note_race(call, kx::Raced::kWrittenRead, races.read);
   if (call.handing.stores()) leave_unwritten(call, *memory, element, elements);

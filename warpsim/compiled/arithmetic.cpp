@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "double.hpp"
 #include "interpreter.hpp"
 #include "single.hpp"
 
@@ -214,10 +215,9 @@ struct Convert {
 
 // f32
 
-struct FromF32 {
+struct FromReal {
   template <class T>
-  static KX_INLINE T integral(u32 bits, bool truncates) {
-    const double value = kx::value_of(bits);
+  static KX_INLINE T integral(double value, bool truncates) {
     const double rounded = truncates ? std::trunc(value) : std::rint(value);
     constexpr double kLow = std::numeric_limits<T>::min(), kHigh = std::numeric_limits<T>::max();
     if (!(rounded == rounded)) return 0;
@@ -228,7 +228,7 @@ struct FromF32 {
 
 template <class T, bool kTruncates>
 struct ToInteger {
-  static KX_INLINE T of(u32 a) { return FromF32::integral<T>(a, kTruncates); }
+  static KX_INLINE T of(u32 a) { return FromReal::integral<T>(kx::value_of(a), kTruncates); }
 };
 
 FUNCTION(ToSingle, kx::bits_of(static_cast<float>(a)), T a)
@@ -269,6 +269,25 @@ struct Ordered {
     if (kFlush) a = kx::flushed(a), b = kx::flushed(b);
     const bool holds = F::of(kx::value_of(a), kx::value_of(b));
     return kx::is_nan(a) || kx::is_nan(b) ? kOfNan : holds;
+  }
+};
+
+template <class F, bool kOfNan>
+struct OrderedF64 {
+  static KX_INLINE bool of(u64 a, u64 b) {
+    const bool holds = F::of(kx::double_of(a), kx::double_of(b));
+    return kx::is_nan(a) || kx::is_nan(b) ? kOfNan : holds;
+  }
+};
+
+FUNCTION(ToDouble, kx::bits_of(static_cast<double>(a)), T a)
+FUNCTION(WidenF32, kx::bits_of(static_cast<double>(kx::value_of(a))), T a)
+FUNCTION(NarrowF64, kx::bits_of(static_cast<float>(kx::double_of(a))), T a)
+
+template <class T>
+struct TruncateF64 {
+  static KX_INLINE T of(u64 a) {
+    return kx::is_nan(a) ? T(0x80000000) : FromReal::integral<T>(kx::double_of(a), true);
   }
 };
 
@@ -514,6 +533,9 @@ constexpr kx::Named whole(const char* name, kx::Operation operation) {
 #define SET_REAL(name, F, of_nan) \
     of_lanes<Ordered<F, false, of_nan>, u8, u32, u32>("setp." name ".f32", set_predicates), \
     of_lanes<Ordered<F, true, of_nan>, u8, u32, u32>("setp." name ".ftz.f32", set_predicates)
+#define SET_F64(name, F, of_nan) \
+    of_lanes<OrderedF64<F, of_nan>, u8, u64, u64>("setp." name ".f64", set_predicates)
+#define TO_F64(from, T) of_lanes<ToDouble, u64, T>("cvt.rn.f64." from)
 
 const kx::Named kNamed[] = {
     BITS(UNARY, "mov", Move), UNARY("mov.pred", Move, u8),
@@ -552,6 +574,20 @@ const kx::Named kNamed[] = {
     SET_REAL("le", Le, false), SET_REAL("gt", Gt, false), SET_REAL("ge", Ge, false),
     SET_REAL("equ", Eq, true), SET_REAL("neu", Ne, true), SET_REAL("ltu", Lt, true),
     SET_REAL("leu", Le, true), SET_REAL("gtu", Gt, true), SET_REAL("geu", Ge, true),
+    SET_F64("eq", Eq, false), SET_F64("ne", Ne, false), SET_F64("lt", Lt, false),
+    SET_F64("le", Le, false), SET_F64("gt", Gt, false), SET_F64("ge", Ge, false),
+    SET_F64("equ", Eq, true), SET_F64("neu", Ne, true), SET_F64("ltu", Lt, true),
+    SET_F64("leu", Le, true), SET_F64("gtu", Gt, true), SET_F64("geu", Ge, true),
+    BINARY("add.f64", kx::AddF64, u64), BINARY("add.rn.f64", kx::AddF64, u64),
+    BINARY("sub.f64", kx::SubF64, u64), BINARY("sub.rn.f64", kx::SubF64, u64),
+    BINARY("mul.f64", kx::MulF64, u64), BINARY("mul.rn.f64", kx::MulF64, u64),
+    TERNARY("fma.rn.f64", kx::FmaF64, u64), BINARY("div.rn.f64", kx::DivF64, u64),
+    UNARY("rcp.rn.f64", kx::RcpF64, u64), UNARY("sqrt.rn.f64", kx::SqrtF64, u64),
+    UNARY("neg.f64", kx::NegF64, u64), UNARY("abs.f64", kx::AbsF64, u64),
+    of_lanes<WidenF32, u64, u32>("cvt.f64.f32"), of_lanes<NarrowF64, u32, u64>("cvt.rn.f32.f64"),
+    of_lanes<TruncateF64<u32>, u32, u64>("cvt.rzi.u32.f64"),
+    of_lanes<TruncateF64<s32>, s32, u64>("cvt.rzi.s32.f64"),
+    TO_F64("u32", u32), TO_F64("s32", s32), TO_F64("u64", u64), TO_F64("s64", s64),
     whole("pack.b64.b32", pack<u64, u32>), whole("pack.b32.b16", pack<u32, u16>),
     whole("pack.b64.b16", pack<u64, u16>), whole("pack.b16.b8", pack<u16, u8>),
     whole("pack.b32.b8", pack<u32, u8>),

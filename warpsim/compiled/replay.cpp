@@ -13,6 +13,7 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr int kBoards = 6;
+constexpr int kFirstShared = 0, kLastShared = 3;  // pipes whose operands are vector registers
 
 struct Board {
   double free = 0;
@@ -295,6 +296,12 @@ class Replay {
     return start;
   }
 
+  // A pipe takes longer while a wgmma reads and writes the sub-core's registers.
+  double beside(const Subcore& subcore, int pipe) const {
+    const bool shares = pipe >= kFirstShared && pipe <= kLastShared;
+    return shares && subcore.multiplying > now_ ? p_.beside_gmma : 0;
+  }
+
   void execute(Warp& warp, int number, const Instruction& ins, Sm& sm, Subcore& subcore) {
     double done = now_ + ins.latency, read = done;
     Reason reason = kShort;
@@ -306,14 +313,12 @@ class Replay {
         int pipe = ins.pipe;
         if (ins.second >= 0 && subcore.pipes[ins.second].free < subcore.pipes[pipe].free)
           pipe = ins.second;
-        subcore.pipes[pipe].take(now_, ins.interval);
+        subcore.pipes[pipe].take(now_, ins.interval + beside(subcore, pipe));
         break;
       }
       case Kind::kQueued: {
         const double passed = queue(subcore);
-        // Special functions take longer while a wgmma reads the sub-core's registers.
-        const bool beside = ins.pipe >= 0 && subcore.multiplying > now_;
-        const double interval = ins.interval * (beside ? p_.xu_beside_gmma : 1);
+        const double interval = ins.interval + beside(subcore, ins.pipe);
         const double start = ins.pipe < 0 ? passed : subcore.pipes[ins.pipe].take(passed, interval);
         if (ins.extra) sm.data.take(start, ins.extra);
         subcore.waiting.back() = start;
@@ -406,7 +411,7 @@ class Replay {
         break;
       }
       case Kind::kMatrixWait:
-        hold(warp, warp.groups, ins.extra, kGmma);
+        hold(warp, warp.groups, ins.extra, kBarrier);  // as ncu counts it on an H200
         break;
       case Kind::kExit:
         break;

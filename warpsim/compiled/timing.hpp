@@ -66,7 +66,7 @@ struct Parameters {
   double tma_interval, tma_rate, tma_latency;
   double barrier_latency, barrier_per_warp;
   double arrive_latency, test_latency, wake_latency;
-  double branch, turnover, launch_interval, gmma_tail, gmma_depth, xu_beside_gmma;
+  double branch, turnover, launch_interval, gmma_tail, gmma_depth, beside_gmma;
 };
 
 struct Array {

@@ -123,6 +123,10 @@ class DeviceMemory:
             self.freed.add(gone)
         return gone
 
+    def read(self, made: Object) -> bytes:
+        at = made.address - GLOBAL_BASE
+        return bytes(self.arena.data[at : at + made.size])
+
     def write(self, address: int, data: bytes, size: int, state: int) -> None:
         """The first contents of `size` bytes, zeros behind `data`."""
         at = address - GLOBAL_BASE
@@ -194,11 +198,15 @@ class World(GlobalLayout):
     def _fill(self, variable: Variable) -> None:
         made = self.variables[variable.name]
         state = CONSTANT if variable.space == "const" else WRITTEN
-        data = bytearray(variable.data.ljust(made.size, b"\0"))
+        self.device.write(made.address, self.first_content(variable), made.size, state)
+
+    def first_content(self, variable: Variable) -> bytes:
+        """What the module gives it."""
+        data = bytearray(variable.data.ljust(self.variables[variable.name].size, b"\0"))
         for pointed in variable.addresses:
             value = self.symbol(pointed.name) + pointed.addend
             data[pointed.offset : pointed.offset + 8] = value.to_bytes(8, "little")
-        self.device.write(made.address, bytes(data), made.size, state)
+        return bytes(data)
 
     def symbol(self, name: str) -> int:
         if name in self._functions:

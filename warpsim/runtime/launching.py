@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from warpsim import execute
 from warpsim.execute import Result
 from warpsim.launch import Dim3, Launch, Residency, StructValue
 from warpsim.machine.core.findings import Finding
+from warpsim.machine.memory.execution import Execution
 from warpsim.runtime.loading import Loaded
 from warpsim.runtime.protocol import Message
 from warpsim.schedule import Schedule
@@ -67,8 +70,9 @@ def run(
     card: Residency,
     limit: int,
     schedule: Schedule,
+    watch: Callable[[Execution], None] | None = None,
 ) -> Result:
-    """Executes a launch."""
+    """Executes a launch, which `watch` is given before it begins."""
     program = loaded.program(entry)
     cluster = request.cluster
     if program.image.cluster is not None and cluster == (1, 1, 1):
@@ -81,7 +85,9 @@ def run(
         dynamic_smem_bytes=request.shared,
         arguments=tuple(StructValue(size=len(each), data=each) for each in request.arguments),
     )
-    return execute.run_on(program, launch, loaded.world, schedule=schedule, card=card, limit=limit)
+    return execute.run_on(
+        program, launch, loaded.world, schedule=schedule, card=card, limit=limit, watch=watch
+    )
 
 
 def error_of(findings: tuple[Finding, ...]) -> int:

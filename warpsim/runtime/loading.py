@@ -43,6 +43,7 @@ class Loaded:
                 "it was linked from several files of device code (-rdc=true), whose PTX is not "
                 "linked: compile without -rdc=true, or all device code as one file."
             )
+        self.ptx = text
         self._syntax = parse(text)
         self._programs: dict[str, DecodedProgram] = {}
         self.arch = ptx[-1].arch
@@ -52,6 +53,13 @@ class Loaded:
         self.variables: list[Variable] = [
             each for each in self._syntax.variables if each.space in ("global", "const")
         ]
+
+    def changed(self) -> Iterable[str]:
+        """The variables that the program has given other values than their first."""
+        for each in self.variables:
+            made = self.world.variables[each.name]
+            if self.world.device.read(made) != self.world.first_content(each):
+                yield each.name
 
     def program(self, entry: str) -> DecodedProgram:
         """Of an entry; UsageError if there is none, or for what the emulator does not execute."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from warpsim.machine.core.findings import Finding
+from warpsim.runtime.capturing import CapturedLaunch
 
 MISTAKES: dict[str, str] = {
     "use-after-free": "device memory that was freed, used",
@@ -88,5 +89,6 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     sizes: dict[int, int] = {}
     """Bytes of them."""
     refused: Refusal | None = None
+    captured: CapturedLaunch | None = None
     ended: bool = False
     """Whether it came to its end: exit() or a return from main()."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import signal
-import sys
-import time
 from collections import Counter
 from collections.abc import Callable
 from types import FrameType
@@ -17,9 +16,11 @@ from warpsim.execute import Result
 from warpsim.launch import Residency
 from warpsim.machine.core.findings import Finding
 from warpsim.runtime import launching
+from warpsim.runtime.capturing import Captor, CapturedLaunch, LaunchChoice
 from warpsim.runtime.device import DeviceMemory, Object
 from warpsim.runtime.launching import Request
 from warpsim.runtime.loading import Extract, Loaded
+from warpsim.runtime.progress import Progress
 from warpsim.runtime.protocol import Channel, Gone, Kind, Message
 from warpsim.runtime.reports import Caught, KernelTotals, Refusal, Remark, Report
 from warpsim.schedule import Schedule
@@ -42,6 +43,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Parts of the names of those that are judged; none: all are."""
     launches: tuple[tuple[int, int], ...] = ()
     """Ranges of launches, by their numbers, that are judged; none: all are."""
+    capture: LaunchChoice | None = None
+    """The launch that is kept, after which the program is stopped."""
 
     @property
     def card(self) -> Residency:
@@ -85,6 +88,8 @@ class Server:
         self._remarks: dict[tuple[str, str, tuple[int, ...]], Remark] = {}
         self._launched: dict[str, KernelTotals] = {}
         self._refused: Refusal | None = None
+        self._captor = Captor(settings.capture) if settings.capture else None
+        self._captured: CapturedLaunch | None = None
         self._ended = False
         self._answers: dict[Kind, Callable[[Message], None]] = {
             Kind.HELLO: self._hello,
@@ -186,16 +191,24 @@ class Server:
     def _launch(self, message: Message) -> None:
         request = launching.read(message)
         loaded, entry = self._kernels[request.kernel]
-        with _progress(entry, request.launch):
+        progress = Progress(entry, request.launch)
+        execute = functools.partial(
+            launching.run,
+            loaded,
+            entry,
+            request,
+            self._settings.card,
+            self._settings.limit,
+            self._settings.schedule,
+            progress.watch,
+        )
+        with progress:
             try:
-                result = launching.run(
-                    loaded,
-                    entry,
-                    request,
-                    self._settings.card,
-                    self._settings.limit,
-                    self._settings.schedule,
-                )
+                if self._captor and self._captor.wants(entry):
+                    self._captured = self._captor.keep(loaded, entry, request, execute)
+                    self._channel.answer(f"launch {request.launch} was captured.", 0, "")
+                    return
+                result = execute()
             except UsageError as error:
                 self._refused = Refusal(
                     sentence=f"{entry}: {error}", launch=request.launch, frames=request.frames
@@ -273,6 +286,7 @@ class Server:
             freed=self._freed,
             sizes=self._sizes,
             refused=self._refused,
+            captured=self._captured,
             ended=self._ended,
         )
 
@@ -293,26 +307,3 @@ def _place(finding: Finding) -> str:
     """What findings of several launches have in common to be one."""
     own = finding.source.own() if finding.source else None
     return f"{own.file}:{own.line}" if own else f"{finding.line} {finding.cause}"
-
-
-PATIENCE_S = 10.0
-"""How long a launch runs before it is said that it does."""
-
-
-class _progress:
-    """Says now and then, on standard error, which launch is being executed."""
-
-    def __init__(self, entry: str, launch: int) -> None:
-        self._what = f"launch {launch} of {entry}"
-        self._begun = 0.0
-
-    def __enter__(self) -> None:
-        self._begun = time.monotonic()
-        signal.signal(signal.SIGALRM, self._say)
-        signal.setitimer(signal.ITIMER_REAL, PATIENCE_S, PATIENCE_S)
-
-    def __exit__(self, *_: object) -> None:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-
-    def _say(self, _number: int, _frame: FrameType | None) -> None:
-        print(f"exec: {self._what}, {time.monotonic() - self._begun:.0f} s", file=sys.stderr)

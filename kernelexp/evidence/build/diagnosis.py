@@ -109,7 +109,22 @@ def iter_errors(words: str) -> Iterator[Diagnostic]:
     for match in _IN_FILE.finditer(words):
         file, line, other_line, message = match.groups()
         if not (_NOT_THE_SOURCE.match(message) or _INTERNAL.search(match[0])):
-            yield Diagnostic(file=file, line=int(line or other_line), message=message.strip())
+            more = _candidates(words[match.end() :]) if message.rstrip().endswith(":") else ""
+            words_of = f"{message.strip()}{more}"
+            yield Diagnostic(file=file, line=int(line or other_line), message=words_of)
+
+
+def _candidates(rest: str) -> str:
+    """The indented lines below an error that ends in a colon: what the compiler could not choose
+    among, up to the line of the source that it repeats."""
+    found = []
+    for line in rest.lstrip("\n").splitlines():
+        text = line.strip()
+        if not line.startswith(" ") or not text or text.startswith("^"):
+            break
+        found.append(text)
+    listed = [text for text in found if "built-in operator" in text or "function " in text]
+    return f" {'; '.join(dict.fromkeys(listed))}" if listed else ""
 
 
 def quote(words: str) -> str:

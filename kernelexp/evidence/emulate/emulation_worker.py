@@ -223,8 +223,7 @@ class EmulationCase(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def prepare_case(problem: Problem, job: EmulationJob) -> EmulationCase:
-    require_size(job.kernel, problem.sizes, job.size)
-    size = problem.sizes[job.size]
+    size = require_size(job.kernel, problem.sizes, job.size)
     inputs, others = tensors.draw_inputs(problem, size, job.seed, "cpu")
     given = problem.arrange(others, job.axes)
     outputs = problem.outputs(size)

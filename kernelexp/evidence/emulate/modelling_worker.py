@@ -75,8 +75,7 @@ def _model(job: ModellingJob, watch: Watch) -> ModelledTime:
     chip = chips.find(job.chip)
     with watch.stage(job.problem_limit):
         problem = load(Path(job.root), job.kernel)
-        require_size(job.kernel, problem.sizes, job.size)
-        size = problem.sizes[job.size]
+        size = require_size(job.kernel, problem.sizes, job.size)
         chosen = _choose(job, problem, size, chip)
     if len(problem.launches(job.axes, size, job.exports)) > 1:
         raise NotModelled(f"{job.kernel}: only a single launch has a modelled time.")

@@ -15,7 +15,9 @@ from kernelexp.evidence.measure.measure import Progress, measure
 from kernelexp.judge.statistics import racing
 from kernelexp.judge.statistics.stats import ratios
 from kernelexp.judge.verdict import spell_interval
+from kernelexp.model import sizes
 from kernelexp.model.arm import Arm
+from kernelexp.model.experiment import Experiment
 from kernelexp.model.limits import Limits
 from kernelexp.model.measurement import Measurement, Options, TimedArm
 from kernelexp.model.progress import OnProgress, Step
@@ -35,7 +37,7 @@ class Measuring(msgspec.Struct, frozen=True, kw_only=True):
     options: Options = Options()
     margin: float = 0.01
     size: str = SIZE
-    """Empty: that of the experiment, which at() puts in."""
+    """Empty: that of the experiment, which at() puts in. Of several, over() makes one each."""
     budget_s: float | None = None
     """Instead of that of the options; None: 30 s, and 5 s for each candidate after the first."""
     goal: racing.Goal = "verdicts"
@@ -46,6 +48,11 @@ class Measuring(msgspec.Struct, frozen=True, kw_only=True):
     def at(self, size: str) -> Measuring:
         """At the size that an experiment names, where none is given; else at the full one."""
         return msgspec.structs.replace(self, size=self.size or size or SIZE)
+
+    def over(self, experiment: Experiment) -> tuple[Measuring, ...]:
+        """One for each size to time: those given here, else the experiment's, else the full one."""
+        names = sizes.split(self.size) or experiment.timed_sizes or (SIZE,)
+        return tuple(msgspec.structs.replace(self, size=name) for name in names)
 
     def of_arms(self, count: int) -> Options:
         """The options for so many arms, the baseline among them."""
@@ -89,6 +96,8 @@ class MeasurementTaken(msgspec.Struct, frozen=True, kw_only=True):
 
     measurement: Measurement
     flops: int
+    parameters: dict[str, int] = {}
+    """Of the size."""
     bytes: int = 0
     """Of one launch; 0 where the problem does not say."""
     journals: tuple[Path, ...] = ()
@@ -148,6 +157,7 @@ def take(
     journals = (journal,) if journal else ()
     return MeasurementTaken(
         measurement=taken,
+        parameters=answer.sizes[size],
         flops=work.flops if work else 0,
         bytes=work.bytes if work else 0,
         journals=journals,

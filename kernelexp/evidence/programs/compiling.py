@@ -7,6 +7,8 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from kernelexp.model.errors import BuildError
 from kernelexp.system.process import processes
 from kernelexp.system.toolchain import Toolchain
@@ -47,8 +49,22 @@ def compile_program(
     return done.stderr.strip()
 
 
+class CompilerCall(msgspec.Struct, frozen=True, kw_only=True):
+    """nvcc, as a program is compiled with it."""
+
+    folder: Path
+    arguments: tuple[str, ...]
+    """Sources among them."""
+
+    def compiles(self, source: Path) -> bool:
+        wanted = source.resolve()
+        return any((self.folder / each).resolve() == wanted for each in self.arguments)
+
+
+_CALLS = "calls"
 _WRAPPER = """#!/bin/sh
 # nvcc, as kernelexp exec has a build use it: linked with the emulator's CUDA runtime.
+printf '%s\\0' "$PWD" "$@" >> {calls}; printf '\\n' >> {calls}
 exec {nvcc} "$@" {flags}
 """
 
@@ -60,7 +76,8 @@ def build_environment(folder: Path, tools: Toolchain, library: Path) -> dict[str
     """
     flags = [each for each in link_flags(library, "") if not each.startswith("-arch")]
     wrapper = folder / "nvcc"
-    wrapper.write_text(_WRAPPER.format(nvcc=shlex.quote(tools.nvcc), flags=shlex.join(flags)))
+    words = {"nvcc": shlex.quote(tools.nvcc), "flags": shlex.join(flags)}
+    wrapper.write_text(_WRAPPER.format(calls=shlex.quote(str(folder / _CALLS)), **words))
     wrapper.chmod(0o755)
     return {
         "PATH": f"{folder}:{os.environ.get('PATH', '')}",
@@ -68,3 +85,11 @@ def build_environment(folder: Path, tools: Toolchain, library: Path) -> dict[str
         "NVCC": str(wrapper),
         "LD_LIBRARY_PATH": f"{library}:{os.environ.get('LD_LIBRARY_PATH', '')}",
     }
+
+
+def calls(folder: Path) -> tuple[CompilerCall, ...]:
+    """What a build called the nvcc of build_environment() with, in that order."""
+    path = folder / _CALLS
+    lines = path.read_text(errors="replace").split("\0\n") if path.is_file() else []
+    words = [line.split("\0") for line in lines if line]
+    return tuple(CompilerCall(folder=Path(at), arguments=tuple(rest)) for at, *rest in words)

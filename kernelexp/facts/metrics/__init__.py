@@ -20,9 +20,9 @@ from kernelexp.model.errors import suggest
 from kernelexp.model.text import quote
 
 __all__ = [
-    "BUILD_SUMMARY", "BY_PIPE", "CHANGES", "METRICS", "Figure", "Kind", "Metric", "Value",
-    "figures", "find", "kind_of", "printed", "read", "searchable", "spell_printed", "summarize",
-    "unknown",
+    "BUILD_SUMMARY", "BY_PIPE", "CHANGES", "METRICS", "MODELLED", "Figure", "Kind", "Metric",
+    "Value", "figures", "find", "kind_of", "printed", "read", "searchable", "spell_printed",
+    "summarize", "unknown",
 ]  # fmt: skip
 
 CHANGES = ("change_percent", "change_low_percent", "change_high_percent")
@@ -30,6 +30,16 @@ CHANGES = ("change_percent", "change_low_percent", "change_high_percent")
 
 # What ncu names has `__`, but for the counters of its source page.
 _NCU = re.compile(r".*__|memory_|instexecuted|thread_instexecuted|local_|group:")
+
+
+MODELLED = Metric(
+    name="modelled",
+    label="modelled cycles",
+    kind="modelled",
+    better="less",
+    read=lambda arm: None,
+)
+"""What a search without a GPU may go by; no arm has it, as it is no evidence of one."""
 
 
 def kind_of(name: str) -> Kind | None:
@@ -63,12 +73,14 @@ def find(name: str) -> Metric | None:
 def searchable(name: str) -> Metric | None:
     """The metric that a search goes by: as find(), and what an emulation of SASS counts under
     ncu's name."""
+    if name == MODELLED.name:
+        return MODELLED
     return find(name) or (families.of_counter(name) if kind_of(name) == "profiled" else None)
 
 
 def unknown(name: str) -> str:
     """A sentence where no figure has this name; else empty."""
-    if kind_of(name):
+    if name == MODELLED.name or kind_of(name):
         return ""
     return f"no figure is called {quote(name)}{suggest(name, METRICS)}, and ncu's names."
 

@@ -11,7 +11,7 @@ from kernelexp.facts import counters
 from kernelexp.facts.counters import Better
 from kernelexp.model.arm import Arm
 
-Kind: TypeAlias = Literal["built", "emulated", "measured", "profiled", "published"]
+Kind: TypeAlias = Literal["built", "emulated", "modelled", "measured", "profiled", "published"]
 Value: TypeAlias = int | float | str
 
 

@@ -7,6 +7,7 @@ import math
 import msgspec
 
 from kernelexp.facts.modelled_errors import ERRORS, Error
+from kernelexp.judge import modelled_pairs
 from kernelexp.model.modelled import ModelledTime
 
 
@@ -17,8 +18,7 @@ class ModelledChange(msgspec.Struct, frozen=True, kw_only=True):
     """Below 1: faster."""
     low: float
     high: float
-    """As far from the modelled ratio as nine of ten measured ones of the records are; of
-    experiments that the width was not taken from, 72% are (docs/modelled.md)."""
+    """As far from the modelled ratio as eight of ten measured ones of the records are."""
     decided: bool
     """The interval does not hold 1."""
     sentence: str
@@ -27,7 +27,7 @@ class ModelledChange(msgspec.Struct, frozen=True, kw_only=True):
 def change(before: ModelledTime, after: ModelledTime) -> ModelledChange:
     """`after` against `before`, which both have a time."""
     ratio = after.cycles / before.cycles
-    spread = math.exp(ERRORS.within)
+    spread = math.exp(modelled_pairs.reach(math.log(ratio), ERRORS.within))
     low, high = ratio / spread, ratio * spread
     decided = not low <= 1 <= high
     return ModelledChange(
@@ -35,24 +35,20 @@ def change(before: ModelledTime, after: ModelledTime) -> ModelledChange:
         low=low,
         high=high,
         decided=decided,
-        sentence=_sentence(ratio, low, high, decided),
+        sentence=_sentence(ratio, low, high),
     )
 
 
-def _sentence(ratio: float, low: float, high: float, decided: bool) -> str:
-    if not decided:
-        return f"too close for the model: {_percent(ratio)}, within ±{_spread():.0f}%"
+def _sentence(ratio: float, low: float, high: float) -> str:
+    if low <= 1 <= high:
+        return f"too close for the model: {_percent(low)} to {_percent(high)}"
     direction = "faster" if ratio < 1 else "slower"
     least, most = sorted((abs(1 - low), abs(1 - high)))
     return f"{100 * least:.0f} to {100 * most:.0f}% {direction}; {trust(ratio)}"
 
 
-def _spread() -> float:
-    return 100 * (math.exp(ERRORS.within) - 1)
-
-
 def _percent(ratio: float) -> str:
-    return f"{100 * (ratio - 1):+.1f}%"
+    return f"{100 * (ratio - 1):+.0f}%"
 
 
 def trust(ratio: float) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
+from kernelexp.model import sizes
 from kernelexp.model.axes import AxisValue
-from kernelexp.model.errors import ConfigurationError, UsageError
+from kernelexp.model.errors import ConfigurationError
 from kernelexp.model.problem import Budget, Work
 from kernelexp.project.problem import files
 from kernelexp.project.problem.reads import Used
@@ -107,10 +108,6 @@ def consult(
     return answer
 
 
-def require_size(kernel: str, sizes: Iterable[str], size: str) -> None:
-    """UsageError that lists the sizes of a kernel where `size` is none of them."""
-    known = list(sizes)
-    if size not in known:
-        raise UsageError(
-            f"variants/{kernel}/problem.py has no size {size!r}; known: {', '.join(known)}."
-        )
+def require_size(kernel: str, known: Mapping[str, Mapping[str, int]], size: str) -> dict[str, int]:
+    """The parameters of a size of a kernel, by its name or by what it sets of the full one."""
+    return sizes.resolve(f"variants/{kernel}/problem.py", known, size)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
 from kernelexp.model.errors import ConfigurationError
-from kernelexp.model.problem import Problem
+from kernelexp.model.problem import Problem, Size
 from kernelexp.project.problem import consult, loader, reads
 from kernelexp.project.problem.consult import Consulted, Facts, Point, ProblemQuestion
 from kernelexp.system.process import isolated
@@ -19,18 +20,20 @@ def answer(question: ProblemQuestion, watch: Watch) -> Consulted:
     """Everything that was asked."""
     with watch.stage(question.limit):
         problem = loader.load(Path(question.root), question.kernel)
-        for size in question.launches_of:
-            consult.require_size(question.kernel, problem.sizes, size)
-        works = {name: problem.work(size) for name, size in problem.sizes.items()}
+        sizes = {name: dict(size) for name, size in problem.sizes.items()} | {
+            size: consult.require_size(question.kernel, problem.sizes, size)
+            for size in question.launches_of
+        }
+        works = {name: problem.work(size) for name, size in sizes.items()}
         answered = Consulted(
             kernel=question.kernel,
-            sizes={name: dict(size) for name, size in problem.sizes.items()},
+            sizes=sizes,
             peers=problem.peer_names,
             work={name: work for name, work in works.items() if work},
             points=tuple(
                 _rules(problem, point)
                 if point.exports is None
-                else _try_launches(problem, point, point.exports, question)
+                else _try_launches(problem, point, point.exports, question, sizes)
                 for point in question.points
             ),
         )
@@ -48,14 +51,18 @@ def _rules(problem: Problem, point: Point) -> Facts:
 
 
 def _try_launches(
-    problem: Problem, point: Point, exports: dict[str, int], question: ProblemQuestion
+    problem: Problem,
+    point: Point,
+    exports: dict[str, int],
+    question: ProblemQuestion,
+    sizes: Mapping[str, Size],
 ) -> Facts:
     """A size may be beyond one variant, as heads of 128 columns are beyond room for 64."""
     launches: dict[str, tuple[Launch, ...]] = {}
     tiles: dict[str, int] = {}
     faults: dict[str, str] = {}
     for name in question.launches_of:
-        size = problem.sizes[name]
+        size = sizes[name]
         try:
             launches[name] = problem.launches(point.axes, size, exports)
             count = problem.tiles(point.axes, size, exports)

@@ -38,8 +38,13 @@ def _plot(plot: Plot) -> Iterator[Block]:
     for series in plot.series:
         if series.look == "line":
             yield paragraph(series.name, indent=2)
-    marks = [mark for each in plot.series if each.look == "points" for mark in each.marks]
-    yield _points(plot, marks)
+    shown = [each for each in plot.series if each.look == "points"]
+    if plot.x.ordered and len(shown) > 1:
+        for series in shown:
+            yield paragraph(series.name, indent=2)
+            yield _points(plot, series.marks)
+    else:
+        yield _points(plot, [mark for each in shown for mark in each.marks])
     for band in plot.bands:
         unit = "%" if plot.y.unit == "%" else f" {plot.y.unit}".rstrip()
         ends = f"{_figure(band.low)}{unit} to {_figure(band.high)}{unit}"

@@ -13,7 +13,7 @@ from kernelexp.model.axes import as_argument, spell, spell_point
 from kernelexp.model.record import Candidate, Record, own_axes
 from kernelexp.report.document import arms, figures, matrix, measurement
 from kernelexp.report.document.document import Block, Cell, Heading, Span, paragraph, status, table
-from kernelexp.report.runs import edited
+from kernelexp.report.runs import edited, sizes
 from kernelexp.report.variants import emulation, expectations
 
 _OPCODES_SHOWN = 5
@@ -43,6 +43,7 @@ def render(
     yield from measurement.render(record, verbose)
     yield from _earlier(record, earlier)
     yield from _verdicts(record)
+    yield from sizes.render(record)
     own = (sentence for candidate in record.candidates for sentence in candidate.remarks)
     for sentence in (*dict.fromkeys(own), *consistency.remarks(record)):
         yield paragraph(sentence, style="warn")

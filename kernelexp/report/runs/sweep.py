@@ -20,7 +20,7 @@ from kernelexp.model.record import Record
 from kernelexp.model.text import printable
 from kernelexp.report.document import figures, heatmap, measurement
 from kernelexp.report.document.document import Block, Cell, Heading, Span, paragraph, status, table
-from kernelexp.report.runs import tuning
+from kernelexp.report.runs import sizes, tuning
 from kernelexp.services.run import sweep
 from kernelexp.services.run.sweep import Grid, SweepResults
 
@@ -77,6 +77,7 @@ def render(
     swept = sweep.swept_axes(record)
     if maps and (by or len(swept) == 2):
         yield from _map(record, *(by or swept))
+    yield from sizes.render(record)
     yield from measurement.render(record, verbose)
     if path:
         yield paragraph(f"Record: {path}", style="dim")
@@ -137,7 +138,7 @@ def _ranking(record: Record, examined: SweepResults) -> Block:
         cells: list[Cell] = [sweep.row_of(record, name), *values]
         if timed:
             cells += [figures.cell_of(arm), _ratio(effect.printed[0]) if effect else ""]
-        cells += [figures.value(metric.read(arm))] if metric else []
+        cells += [figures.value(tuning.value_of(record, name))] if metric else []
         cells += [
             figures.value(summary.get("registers") if arm.has_code else None),
             figures.value(summary.get("smem_bytes") if arm.has_code else None),
@@ -357,7 +358,8 @@ def mapped(record: Record) -> MappedSweep:
         values = {name: float(metrics.summarize(arm)["registers"]) for name, arm in built.items()}
     # Figures that reach 0 have no ratios.
     possible = values if min(values.values(), default=0.0) > 0.0 else {}
-    texts = {name: figures.value(metric.read(arms[name])) for name in possible}
+    own = {name: metric.read(arms[name]) for name in possible}
+    texts = {name: figures.value(possible[name] if x is None else x) for name, x in own.items()}
     what = metric.label[0].upper() + metric.label[1:]
     return MappedSweep(what=what, values=possible, texts=texts)
 

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from kernelexp.facts import metrics
+from kernelexp.facts.modelled_errors import ERRORS
 from kernelexp.model.axes import spell_point
 from kernelexp.model.record import Record, Tuning
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, Heading, Span, paragraph
+from kernelexp.services.run import sweep
 from kernelexp.services.run.sweep import Grid, SweepResults
 
 
@@ -26,6 +28,8 @@ def summary(record: Record, examined: SweepResults, tuning: Tuning, label: str) 
     """How the variants were chosen, and the best by a figure that is no time."""
     refused = sum(trial.value is None for trial in tuning.trials)
     by = "" if record.measurement else f" by {tuning.objective}"
+    if tuning.objective == metrics.MODELLED.name:
+        by = f" by modelled times (off by {ERRORS.mean:.0%} on {ERRORS.times} measured ones)"
     yield paragraph(
         f"{len(tuning.trials)} of {tuning.space:,} variants were tried{by}, {refused} of them "
         f"refused; proposed by {tuning.strategy} ({tuning.optimizer}, seed {tuning.seed}). "
@@ -42,11 +46,20 @@ def summary(record: Record, examined: SweepResults, tuning: Tuning, label: str) 
 def best(record: Record, examined: SweepResults) -> tuple[str, metrics.Value | None, Any]:
     """The best arm of a search by a figure that is no time, that figure, and the baseline's."""
     metric = metrics.searchable(record.tuning.objective) if record.tuning else None
-    arms = dict(zip(record.names, record.arms, strict=True))
     name = examined.ranking[0]
     if metric is None:
         return name, None, None
-    return name, metric.read(arms[name]), metric.read(record.baseline)
+    return name, value_of(record, name), value_of(record, "baseline")
+
+
+def value_of(record: Record, name: str) -> metrics.Value | None:
+    """The figure that an arm was searched by."""
+    metric = metrics.searchable(record.tuning.objective) if record.tuning else None
+    if metric is None:
+        return None
+    if metric is metrics.MODELLED:
+        return sweep.objective(record).get(name)
+    return metric.read(dict(zip(record.names, record.arms, strict=True))[name])
 
 
 def metric_of(record: Record) -> metrics.Metric | None:

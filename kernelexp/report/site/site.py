@@ -22,7 +22,7 @@ from kernelexp.project.sections import NAMES, builtin
 from kernelexp.project.sections.evaluate import evaluate
 from kernelexp.project.sections.given import Run
 from kernelexp.report import export, outputs
-from kernelexp.report.charts import candidates, heat, history, pairs, roofline, stalls
+from kernelexp.report.charts import candidates, heat, history, pairs, roofline, sizes, stalls
 from kernelexp.report.charts.chart import Bars, Plot
 from kernelexp.report.log import listing, log
 from kernelexp.report.runs import page
@@ -210,7 +210,7 @@ class ProjectSite:
             "record": record,
             "edited": record.hypothesis.split() != hypothesis.split(),
             "document": list(page.render(record))[1:],
-            "plots": list(pairs.plots(record)),
+            "plots": [*sizes.plots(record), *pairs.plots(record)],
             "excerpts": excerpts,
             "memory": list(memory_picture.render(self._pictures(record), MEMORY_SHOWN)),
             "differences": [

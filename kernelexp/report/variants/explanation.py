@@ -53,6 +53,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     differing: CausedDifference
     uses: tuple[tuple[Use, ...], tuple[Use, ...]]
     questions: tuple[Question, ...]
+    modelled: str
+    """What the model of time says of the two, as a sentence; empty where it was not asked."""
 
 
 def assemble(
@@ -62,6 +64,7 @@ def assemble(
     standing: Standing,
     one: Dossier,
     other: Dossier,
+    modelled: str = "",
 ) -> Explanation:
     """What the evidence says of candidate `number`, counted from 1."""
     arms = one.case.arm, other.case.arm
@@ -76,6 +79,7 @@ def assemble(
         differing=differing(one.case, other.case, slowdown(*arms)),
         uses=uses_of_both(one.case, other.case),
         questions=tuple(questions(one.case, other.case, name)),
+        modelled=modelled,
     )
 
 
@@ -108,6 +112,7 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
     """Their runs."""
     warnings: tuple[str, ...]
     undecided: tuple[Question, ...]
+    modelled: str = ""
 
 
 def to_values(found: Explanation) -> Explained:
@@ -137,6 +142,7 @@ def to_values(found: Explanation) -> Explained:
         ),
         warnings=tuple(_warnings(found)),
         undecided=found.questions,
+        modelled=found.modelled,
     )
 
 
@@ -157,6 +163,8 @@ def render(found: Explanation) -> Iterator[Block]:
         return
     for sentence in conclusions(found):
         yield paragraph(sentence)
+    if found.modelled:
+        yield paragraph(found.modelled)
     yield from _differences(found.differing)
     yield from _limits(found)
     if found.questions:

@@ -12,7 +12,7 @@ from kernelexp.judge.statistics.modelled import ModelledChange
 from kernelexp.model.modelled import ModelledTime
 from kernelexp.report.document import code_places
 from kernelexp.report.document.document import Block, Cell, Heading, paragraph, table
-from kernelexp.services.modelling import Modelled
+from kernelexp.services.modelling import Modelled, SampledLine
 
 UNITS_SHOWN = 3
 REASONS_SHOWN = 4
@@ -25,6 +25,8 @@ class ModelledVariant(msgspec.Struct, frozen=True, kw_only=True):
     modelled: ModelledTime
     change: ModelledChange | None
     """Against the first variant."""
+    sampled: tuple[SampledLine, ...] = ()
+    """What ncu sampled of its lines, where there is a profile."""
     errors: ModelledErrors = ERRORS
 
 
@@ -35,6 +37,7 @@ def to_values(found: Sequence[Modelled], top: int) -> list[ModelledVariant]:
             variant=each.label,
             modelled=msgspec.structs.replace(each.time, lines=each.time.lines[: top or None]),
             change=_change(found[0], each),
+            sampled=each.sampled,
         )
         for each in found
     ]
@@ -97,14 +100,22 @@ def _of(each: Modelled, top: int) -> Iterator[Block]:
         + ", ".join(f"{name} {part:.0%}" for name, part in _largest(time.reasons, REASONS_SHOWN))
         + "."
     )
-    yield table(
-        ("line", "of warps' cycles", "most for"),
-        [
-            (code_places.place(line.source), f"{line.part:.1%}", line.reason)
-            for line in time.lines[: top or None]
-        ],
-        numbers=(1,),
-    )
+    header: tuple[str, ...] = ("line", "of warps' cycles", "most for")
+    rows = [
+        (code_places.place(line.source), f"{line.part:.1%}", line.reason)
+        for line in time.lines[: top or None]
+    ]
+    if each.sampled:
+        header = (*header, "ncu's samples")
+        yield table(header, [(*row, _of_ncu(each, row[0])) for row in rows], numbers=(1,))
+    else:
+        yield table(header, rows, numbers=(1,))
+
+
+def _of_ncu(each: Modelled, place: str) -> str:
+    """What a profile has of a line."""
+    own = (line for line in each.sampled if f"{line.file}:{line.line}" == place)
+    return next((f"{line.part:.1%} {line.reason}" for line in own), "")
 
 
 def _largest(parts: dict[str, float], count: int) -> list[tuple[str, float]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
@@ -26,6 +27,30 @@ class SourceCopy(msgspec.Struct, frozen=True, kw_only=True):
     texts: dict[str, str]
     origin: str
     """The path of the source as it was given."""
+
+
+def torch_flags(copy: SourceCopy) -> tuple[str, ...]:
+    """What PyTorch compiles an extension with; UsageError where it is not installed."""
+    spec = importlib.util.find_spec("torch")
+    folder = Path(spec.origin).parent / "include" if spec and spec.origin else None
+    if folder is None or not folder.is_dir():
+        raise UsageError(f"{copy.origin} needs PyTorch's headers: pip install torch.")
+    folders = (folder, folder / "torch/csrc/api/include")
+    return (*(f"-I{each}" for each in folders), *_TORCH)
+
+
+_TORCH = (
+    "-std=c++17",
+    "--expt-relaxed-constexpr",
+    *(f"-D__CUDA_NO_{each}__" for each in ("HALF_OPERATORS", "HALF_CONVERSIONS")),
+    *(f"-D__CUDA_NO_{each}__" for each in ("HALF2_OPERATORS", "BFLOAT16_CONVERSIONS")),
+)
+"""As torch.utils.cpp_extension does."""
+
+
+def includes_torch(copy: SourceCopy) -> bool:
+    """Whether one of its files includes a header of PyTorch's."""
+    return any(re.search(r"#\s*include\s*[<\"](?:c10|ATen|torch)/", x) for x in copy.texts.values())
 
 
 class Omitted(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,7 +135,7 @@ def compile_copy(
         for name in dict.fromkeys(error.file for error in errors):
             lines = {error.line: error for error in errors if error.file == name}
             if name not in texts:
-                beside = _as_included(texts, name)
+                beside = _as_included(texts, name) or _stubs(lines.values())
                 if not beside:
                     raise _refusal(copy, errors[0], left)
                 texts |= beside  # where the compiler finds it first, and the next errors are in it
@@ -131,6 +156,33 @@ def compile_copy(
     raise BuildError(
         f"{copy.origin} still does not compile after {ROUNDS} tries to leave host code out."
     )
+
+
+STUBS = "stubs"
+"""A folder of the copy that the compiler looks through: empty headers."""
+_ABSENT = re.compile(r"([\w./+-]+): No such file or directory")
+
+
+def _stubs(errors: Iterable[Diagnostic]) -> dict[str, str]:
+    """An empty header for each that a header elsewhere includes and nobody has, as those of a GPU
+    build of PyTorch beside a CPU build."""
+    found = (_ABSENT.fullmatch(error.message) for error in errors)
+    names = (match[1] for match in found if match)
+    return {
+        f"{STUBS}/{name}": "#pragma once\n"
+        + "".join(f"typedef void* {kind};\n" for kind in _OPAQUE.get(name, ()))
+        for name in names
+        if ".." not in name
+    }
+
+
+_OPAQUE = {
+    "cublas_v2.h": ("cublasHandle_t", "cublasStatus_t"),
+    "cublasLt.h": ("cublasLtHandle_t",),
+    "cusparse.h": ("cusparseHandle_t", "cusparseStatus_t"),
+    "cusolverDn.h": ("cusolverDnHandle_t", "cusolverStatus_t"),
+}
+"""Types of libraries that PyTorch's headers name and no kernel uses."""
 
 
 def _as_included(texts: Mapping[str, str], path: str) -> dict[str, str]:
@@ -188,8 +240,9 @@ def _nearby(copy: SourceCopy, include: str) -> str:
     wanted = include.strip('<">')
     source = Path(copy.origin).resolve()
     above = (folder for folder in source.parents if (folder / ".git").exists())
-    top = next(above, source.parents[min(2, len(source.parents) - 1)])
-    files = islice((path for path in top.rglob("*") if path.is_file()), LOOKED_THROUGH)
+    top = next(above, source.parents[2] if len(source.parents) > 4 else source.parent)
+    inside = (Path(folder) / name for folder, _, names in os.walk(top) for name in names)
+    files = islice(inside, LOOKED_THROUGH)
     found = (path for path in files if path.as_posix().endswith(f"/{wanted}"))
     nearest = min(found, key=lambda path: len(_between(source.parent, path)), default=None)
     return str(nearest).removesuffix(f"/{wanted}") if nearest else ""

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from kernelexp.model.errors import ConfigurationError
+from kernelexp.model.errors import ConfigurationError, UsageError, suggest
 from kernelexp.services.adopt import uses
 from kernelexp.services.adopt.uses import ParameterUses
 from warpsim.dtypes import SCALARS, DType, ScalarType
@@ -38,6 +38,8 @@ ELEMENTS: dict[str, DType] = {
     "__half": "f16",
     "half": "f16",
     "__nv_bfloat16": "bf16",
+    "c10::Half": "f16",
+    "c10::BFloat16": "bf16",
     "__nv_fp8_e4m3": "e4m3",
     "__nv_fp8_e5m2": "e5m2",
 }
@@ -96,12 +98,26 @@ class KernelParameter(msgspec.Struct, frozen=True, kw_only=True):
     """Those that the kernel uses, where it is a structure whose members are known."""
     ignored: bool = False
     """The kernel does not look at it, and nobody has named it."""
+    alias: str = ""
+    """The parameter before it that points to the same array."""
 
     @property
     def scalar(self) -> ScalarType | None:
         """None where it is a structure, or of a type that has no name here."""
         dtype = ELEMENTS.get(self.type)
         return next((each for each in SCALARS if each == dtype and not self.is_pointer), None)
+
+    packed: bool = False
+    """Whether the kernel takes its integers apart, and does not index with them."""
+    halves: DType | None = None
+    """What its values are computed with, where they are loaded as wider ones."""
+    element: DType | None = None
+    """Of the array that it points to or describes, as a person has said it."""
+
+    @property
+    def is_array(self) -> bool:
+        """Whether it is one, or describes one for TMA."""
+        return self.is_pointer or self.is_tensor_map
 
     @property
     def is_tensor_map(self) -> bool:
@@ -115,6 +131,10 @@ class KernelParameter(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def dtype(self) -> DType | None:
         """Of the array that it points to; None where its type has none."""
+        if self.element or self.is_tensor_map:
+            return self.element
+        if self.halves:
+            return self.halves
         match = _VECTOR.fullmatch(self.type)
         element = next(filter(None, match.groups())) if match else self.type
         return ELEMENTS.get(_OWN_NAMES.get(element, element))
@@ -143,7 +163,32 @@ class KernelEntry(msgspec.Struct, frozen=True, kw_only=True):
             for parameter in self.parameters
             if not parameter.ignored
         )
-        return tuple(itertools.chain.from_iterable(flat))
+        inside = itertools.chain.from_iterable(flat)
+        return tuple(each for each in inside if not each.alias and not each.ignored)
+
+
+def told(entry: KernelEntry, outputs: Sequence[str], elements: Mapping[str, DType]) -> KernelEntry:
+    """With what a person says of arrays: which the kernel writes, and what a tensor map's has."""
+    arrays = [value for value in entry.values if value.is_array]
+    for option, names, known, what in (
+        ("--output", outputs, [value.name for value in arrays], "array"),
+        ("--dtype", elements, [value.name for value in arrays], "array"),
+    ):
+        for name in names:
+            if name not in known:
+                raise UsageError(
+                    f"{option}: {name!r} is no {what} of the kernel{suggest(name, known)}."
+                )
+
+    def one(each: KernelParameter) -> KernelParameter:
+        return msgspec.structs.replace(
+            each,
+            written=each.written or each.name in outputs,
+            element=elements.get(each.name, each.element),
+            members=tuple(map(one, each.members)),
+        )
+
+    return msgspec.structs.replace(entry, parameters=tuple(map(one, entry.parameters)))
 
 
 def read(
@@ -224,6 +269,8 @@ def _parameter(
         read=read,
         written=written,
         ignored=not text and not used.loaded_at(place, 0, variable.size),
+        packed=used.is_packed(place, 0),
+        halves=used.halves_at(place, 0, plain),
     )
 
 
@@ -246,6 +293,8 @@ def _members(
             read=used.read_at(place, each.offset),
             written=used.written_at(place, each.offset),
             offset=each.offset,
+            packed=used.is_packed(place, each.offset),
+            halves=used.halves_at(place, each.offset, bare(each.type)),
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -10,7 +10,7 @@ import msgspec
 from kernelexp.evidence import build
 from kernelexp.evidence.build import Built, Diagnostic
 from kernelexp.facts.arch import ARCHITECTURES
-from kernelexp.model.errors import UsageError, join, suggest
+from kernelexp.model.errors import BuildError, UsageError, join, suggest
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
 from kernelexp.services.adopt import adopted, copying, draft, structures
@@ -68,8 +68,33 @@ def _names(found: Sequence[Declaration]) -> list[str]:
     )
 
 
+def compile_any(
+    project: Project,
+    chosen: Chosen,
+    arch: str,
+    tools: Toolchain,
+    flags: Sequence[str] = (),
+    *,
+    torch: bool = False,
+) -> Compiled:
+    """compile_entry(); with PyTorch's headers and flags where these are asked for, or where a
+    source that includes some does not compile without them."""
+    try:
+        own = copying.torch_flags(chosen.copy) if torch else ()
+        return compile_entry(project, chosen, arch, tools, flags, own)
+    except BuildError:
+        if torch or not copying.includes_torch(chosen.copy):
+            raise
+    return compile_entry(project, chosen, arch, tools, flags, copying.torch_flags(chosen.copy))
+
+
 def compile_entry(
-    project: Project, chosen: Chosen, arch: str, tools: Toolchain, flags: Sequence[str] = ()
+    project: Project,
+    chosen: Chosen,
+    arch: str,
+    tools: Toolchain,
+    flags: Sequence[str] = (),
+    more: Sequence[str] = (),
 ) -> Compiled:
     """Writes the kernel's folder, with the copy and the source that includes it, and compiles.
 
@@ -85,7 +110,7 @@ def compile_entry(
         arch=arch,
         source=f"variants/{chosen.kernel}/{chosen.kernel}.cu",
         axes={},
-        flags=tuple(flags),
+        flags=(*flags, *more),
     )
     text = draft.wrapper(
         chosen.template or plain, chosen.template, f"{ORIGIN}/{copy.main}", copy.origin
@@ -93,7 +118,11 @@ def compile_entry(
     builds: list[Built] = []
     with adopted.whole(folder):
         adopted.write(folder, {f"{chosen.kernel}.cu": text})
-        _, left = copying.compile_copy(copy, _attempt(project.root, folder, variant, tools, builds))
+        whole, left = copying.compile_copy(
+            copy, _attempt(project.root, folder, variant, tools, builds)
+        )
+        more = (*more, *_stub_flags(variant.kernel, whole.texts))
+        variant = msgspec.structs.replace(variant, flags=(*flags, *more))
         entry = _entry(project.root, variant, tools, builds[-1], chosen.declaration.parameters)
     return Compiled(
         kernel=chosen.kernel,
@@ -105,7 +134,15 @@ def compile_entry(
         folder=folder,
         entry=entry,
         left=(*others, *left),
+        flags=tuple(more),
     )
+
+
+def _stub_flags(kernel: str, texts: Iterable[str]) -> tuple[str, ...]:
+    """What makes the compiler find the empty headers of a copy, where it has some."""
+    folder = f"variants/{kernel}/{ORIGIN}/{copying.STUBS}"
+    has_some = any(name.startswith(f"{copying.STUBS}/") for name in texts)
+    return (f"-I{folder}",) if has_some else ()
 
 
 def _attempt(
@@ -116,7 +153,8 @@ def _attempt(
 
     def attempt(texts: Mapping[str, str]) -> tuple[Diagnostic, ...]:
         adopted.write(folder, {f"{ORIGIN}/{name}": text for name, text in texts.items()})
-        (one,) = build.build(root, [variant], tools)
+        flags = (*variant.flags, *_stub_flags(variant.kernel, texts))
+        (one,) = build.build(root, [msgspec.structs.replace(variant, flags=flags)], tools)
         if one.fault:
             raise one.fault
         builds.append(one)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -21,7 +21,13 @@ from warpsim.front.ptx.syntax import (
 
 _Place: TypeAlias = tuple[int, int]
 """A parameter by its number, and bytes from its beginning."""
-_ACCESSES = ("ld", "st", "atom", "red", "cp")
+_ACCESSES = {
+    **dict.fromkeys(("ld", "ldu", "wmma.load", "multimem.ld_reduce"), (True, False)),
+    **dict.fromkeys(("st", "wmma.store", "multimem.st"), (False, True)),
+    **dict.fromkeys(("atom", "red", "multimem.red"), (True, True)),
+}
+"""Whether an access reads what its address points to, and whether it writes it."""
+_LOADS = tuple(f"{name}." for name, (_, writes) in _ACCESSES.items() if not writes)
 _BITS = re.compile(r"\.[busf](8|16|32|64)$")
 
 
@@ -35,8 +41,23 @@ class ParameterUses(msgspec.Struct, frozen=True, kw_only=True):
     addressed: frozenset[int]
     """Parameters whose address is computed with: any of their bytes may be used."""
 
+    values: dict[_Place, frozenset[str]] = {}
+    """Of arrays whose values are taken apart: "bits" by masks and shifts, "f16" and "bf16" as such
+    numbers; "index" where they become part of an address."""
+
     def read_at(self, place: int, offset: int) -> bool:
         return (place, offset) in self.reads
+
+    def is_packed(self, place: int, offset: int) -> bool:
+        words = self.values.get((place, offset), frozenset())
+        return "bits" in words and "index" not in words
+
+    def halves_at(self, place: int, offset: int, declared: str) -> Literal["f16", "bf16"] | None:
+        """What an array that is declared as one of wider vectors has in truth."""
+        words = self.values.get((place, offset), frozenset())
+        if not re.fullmatch(r"(?:float|u?int)[24]", declared) or {"f16", "bf16"} <= words:
+            return None
+        return "f16" if "f16" in words else "bf16" if "bf16" in words else None
 
     def written_at(self, place: int, offset: int) -> bool:
         return (place, offset) in self.writes
@@ -60,23 +81,75 @@ def find(entry: Function) -> ParameterUses:
     reads: set[_Place] = set()
     writes: set[_Place] = set()
     for each in entry.instructions:
-        kind = each.opcode.partition(".")[0]
-        if kind not in _ACCESSES or each.opcode.startswith("ld.param"):
+        if each.opcode.startswith("ld.param"):
             continue
         operands = [one for one in each.operands if isinstance(one, Address)]
         found = [_union(origins, operand) for operand in operands]
-        if kind == "cp":
+        if each.opcode.startswith("cp."):
+            found = [
+                own | _described(operand, places, addresses)
+                for own, operand in zip(found, operands, strict=True)
+            ]
             writes |= set().union(*found[:1])
             reads |= set().union(*found[1:])
-        else:
-            reads |= set().union(*found) if kind != "st" else set()
-            writes |= set().union(*found) if kind != "ld" else set()
+            continue
+        does_read, does_write = _access(each.opcode)
+        reads |= set().union(*found) if does_read else set()
+        writes |= set().union(*found) if does_write else set()
     return ParameterUses(
         reads=frozenset(reads),
         writes=frozenset(writes),
         loads=frozenset((*place, size) for _, place, size in loaded),
         addressed=addressed,
+        values=_values(entry, origins),
     )
+
+
+_MOVES = ("mov.", "prmt.", "shr.", "shl.", "and.", "or.", "lop3.", "bfe.", "shf.")
+_BIT_WORK = ("shr.", "bfe.", "lop3.", "prmt.", "shf.", "dp4a.", "and.b32", "and.b64")
+_HALVES = re.compile(r"\.(b?f16)(?:x2)?$")
+
+
+def _values(entry: Function, origins: dict[str, set[_Place]]) -> dict[_Place, frozenset[str]]:
+    """What becomes of what is loaded from memory."""
+    fetched = [
+        (name, place, 0)
+        for each in entry.instructions
+        if each.opcode.startswith(_LOADS) and not each.opcode.startswith(("ld.param", "ld.shared"))
+        for operand in each.operands[1:2]
+        for place in _union(origins, operand)
+        for name in _registers(each.operands[0])
+    ]
+    moved = _origins(entry, fetched, _MOVES)
+    computed = _origins(entry, fetched)
+    found: dict[_Place, set[str]] = {}
+    for each in entry.instructions:
+        half = _HALVES.search(each.opcode)
+        word = half[1] if half else "bits" if each.opcode.startswith(_BIT_WORK) else ""
+        for operand in each.operands:
+            if isinstance(operand, Address):
+                for place in _union(computed, operand):
+                    found.setdefault(place, set()).add("index")
+        for operand in each.operands[1:] if word else ():
+            for place in _union(moved, operand):
+                found.setdefault(place, set()).add(word)
+    return {place: frozenset(words) for place, words in found.items()}
+
+
+def _access(opcode: str) -> tuple[bool, bool]:
+    """Whether it reads and whether it writes memory; `wmma` and `multimem` say so in their second
+    word."""
+    words = opcode.split(".")
+    name = ".".join(words[:2]) if words[0] in ("wmma", "multimem") else words[0]
+    return _ACCESSES.get(name, (False, False))
+
+
+def _described(
+    operand: Address, places: dict[str, int], addresses: dict[str, _Place]
+) -> set[_Place]:
+    """The tensor map among the parameters that a copy takes."""
+    place = _address(operand.base, places, addresses)
+    return {place} if place else set()
 
 
 def _addresses(entry: Function, places: dict[str, int]) -> tuple[dict[str, _Place], frozenset[int]]:
@@ -119,8 +192,12 @@ def _loaded(
             yield name, (base[0], first + index * size), size
 
 
-def _origins(entry: Function, loaded: Sequence[tuple[str, _Place, int]]) -> dict[str, set[_Place]]:
-    """The parameters that each register is computed from."""
+def _origins(
+    entry: Function,
+    loaded: Sequence[tuple[str, _Place, int]],
+    through: tuple[str, ...] = ("",),
+) -> dict[str, set[_Place]]:
+    """The parameters that each register is computed from, by instructions that begin so."""
     origins: dict[str, set[_Place]] = {}
     for name, place, _ in loaded:
         origins.setdefault(name, set()).add(place)
@@ -128,7 +205,9 @@ def _origins(entry: Function, loaded: Sequence[tuple[str, _Place, int]]) -> dict
     while changed:
         changed = False
         for instruction in entry.instructions:
-            if not instruction.operands or instruction.opcode.startswith(("ld.", "atom.")):
+            if not instruction.operands or instruction.opcode.startswith((*_LOADS, "atom.")):
+                continue
+            if not instruction.opcode.startswith(through):
                 continue
             if isinstance(instruction.operands[0], Address):
                 continue  # it writes to memory, and no register

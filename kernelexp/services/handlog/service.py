@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from kernelexp.model.errors import UsageError, suggest
 from kernelexp.model.names import is_name
 from kernelexp.model.record import Candidate, Record
 from kernelexp.project import Project, editing, layout, scaffold
-from kernelexp.services.handlog import reading, sections
+from kernelexp.services.handlog import reading, sections, tables
 from kernelexp.services.handlog.reading import Log, LoggedVariant, Read
 from kernelexp.system import wholefile
 
@@ -47,8 +47,13 @@ class ImportedLog(msgspec.Struct, frozen=True, kw_only=True):
     copy: Path
 
 
-def read(path: Path) -> tuple[str, Log, LogSubject]:
-    """The text of a log, what it says, and of what; UsageError where it has nothing."""
+def read(
+    path: Path, columns: Mapping[tables.Role, str] = {}, ask: tables.Asking | None = None
+) -> tuple[str, Log, LogSubject]:
+    """The text of a log, what it says, and of what; UsageError where it has nothing.
+
+    `columns` and `ask` say what the columns of a table are whose headings do not.
+    """
     try:
         if path.stat().st_size > MAX_BYTES:
             raise UsageError(f"{path} is larger than {MAX_BYTES >> 20} MiB.")
@@ -56,12 +61,19 @@ def read(path: Path) -> tuple[str, Log, LogSubject]:
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise UsageError(f"{path} can't be read: {why}.") from None
-    found = sections.read(text)
-    log = reading.read(found)
+    is_csv = path.suffix.lower() in (".csv", ".tsv")
+    found = tables.from_csv(text) if is_csv else sections.read(text)
+    log = reading.read([] if is_csv or columns else found)
+    if not (log.steps or log.experiments):
+        try:
+            rows, doubts = tables.read(found, columns, ask)
+        except UsageError as error:
+            raise UsageError(f"{path}: {error}") from None
+        log = msgspec.structs.replace(log, experiments=tuple(rows), doubts=tuple(doubts))
     if not (log.steps or log.experiments):
         raise UsageError(
             f"{path} has nothing that can be imported: no table of commits with times, no headings "
-            "like 'Experiment F1: title' with **Result:** under them, no table of variants."
+            "like 'Experiment F1: title' with **Result:** under them, no table."
         )
     names = [step.id for step in (*log.steps, *log.experiments)]
     if twice := next((name for name in names if names.count(name) > 1), None):
@@ -71,7 +83,8 @@ def read(path: Path) -> tuple[str, Log, LogSubject]:
 
 def _subject(text: str, found: list[sections.LogSection]) -> LogSubject:
     named, arch = _KERNEL.search(text), _ARCH.search(text)
-    first = next((each.text for each in found[0].texts if named and named[0] in each.text), "")
+    texts = found[0].texts if found else ()
+    first = next((each.text for each in texts if named and named[0] in each.text), "")
     rest = [line for line in first.splitlines() if line != (named[0] if named else "")]
     return LogSubject(
         kernel=named[1] if named else "",
@@ -81,13 +94,21 @@ def _subject(text: str, found: list[sections.LogSection]) -> LogSubject:
     )
 
 
-def write(project: Project, path: Path, kernel: str, arch: str, source: str) -> ImportedLog:
+def write(
+    project: Project,
+    path: Path,
+    kernel: str,
+    arch: str,
+    source: str,
+    columns: Mapping[tables.Role, str] = {},
+    ask: tables.Asking | None = None,
+) -> ImportedLog:
     """Writes the kernel, whose one axis has a value for each state that the log tells of, its
     steps and experiments with the records of what was published, and a copy of the log.
 
     UsageError where something of that name is there already: nothing is written then.
     """
-    text, log, subject = read(path)
+    text, log, subject = read(path, columns, ask)
     name, target = _placed(path, kernel or subject.kernel, arch or subject.arch)
     folder, copy = project.root / "variants" / name, project.root / COPIES / path.name
     entries = (*log.steps, *log.experiments)

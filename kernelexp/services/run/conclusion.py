@@ -11,17 +11,25 @@ import msgspec
 from kernelexp import __version__
 from kernelexp.evidence import build
 from kernelexp.facts import arch
-from kernelexp.judge import plausible, reproduction, verdict
+from kernelexp.judge import oversizes, plausible, reproduction, verdict
 from kernelexp.judge.statistics.stats import estimate
 from kernelexp.logs import record, records, sources
 from kernelexp.model.arm import Arm, EmulatedEvidence, Verdict
 from kernelexp.model.axes import Point
 from kernelexp.model.errors import ConfigurationError
 from kernelexp.model.experiment import Experiment
-from kernelexp.model.record import Candidate, Heat, Record, Tuning, measurement_of
+from kernelexp.model.record import Candidate, Heat, Record, SizeResult, Tuning, measurement_of
 from kernelexp.project.problem import files
 from kernelexp.services.run.runs import Concluded, Faults, RunContext
 from kernelexp.services.run.timing import Timed
+
+
+class Several(msgspec.Struct, frozen=True, kw_only=True):
+    """One size of a run of several: those before it, and how many there are."""
+
+    before: tuple[SizeResult, ...]
+    weight: float
+    count: int
 
 
 def conclude(
@@ -35,10 +43,14 @@ def conclude(
     overrides: Point | None = None,
     repeats: str = "",
     tuning: Tuning | None = None,
+    several: Several | None = None,
 ) -> Concluded:
     """The record of arms, the baseline first, with its verdicts; written if records are kept."""
     host_files = _unchanged(shared, experiment, name, timed)
     earlier, unreadable = records.read(shared.home, name)
+    if several:  # what this run has just timed is no earlier finding
+        own = {each.run for each in several.before}
+        earlier = [each for each in earlier if each.run not in own]
     if repeats:
         earlier = [each for each in earlier if each.run == repeats]
     made = msgspec.structs.replace(
@@ -50,6 +62,7 @@ def conclude(
         tuning=tuning,
     )
     made = _judge(record.complete(made), timed.why_not, earlier)
+    made = _over_sizes(made, timed, several) if several else made
     made, path = _keep(shared, made) if shared.settings.keep else (made, None)
     _remove_journals(timed)
     return Concluded(
@@ -158,6 +171,33 @@ def _judge(made: Record, why_not: str, earlier: Sequence[Record]) -> Record:
             )
         )
     return msgspec.structs.replace(made, candidates=tuple(judged))
+
+
+def _over_sizes(made: Record, timed: Timed, several: Several) -> Record:
+    """The record of the last size with what all came to; the others as they are."""
+    if several.count < 2 or len(several.before) + 1 < several.count:
+        return made
+    results = (*several.before, size_result(made, timed, several.weight))
+    candidates = tuple(
+        msgspec.structs.replace(candidate, over_sizes=oversizes.overall(results, name, made.margin))
+        for name, candidate in zip(made.names[1:], made.candidates, strict=True)
+    )
+    return msgspec.structs.replace(made, sizes=results, candidates=candidates)
+
+
+def size_result(made: Record, timed: Timed, weight: float) -> SizeResult:
+    """What a record came to, for the verdict over all sizes."""
+    own = made.estimate
+    base = own.shown("baseline") if own else None
+    return SizeResult(
+        run=made.run,
+        size=made.size,
+        parameters=timed.parameters,
+        weight=weight,
+        baseline_us=base.median_us if base else None,
+        effects=own.effects if own else (),
+        verdicts=dict(zip(made.names[1:], (each.verdict for each in made.candidates), strict=True)),
+    )
 
 
 def _decide(made: Record, name: str, candidate: Arm, why_not: str) -> Verdict:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -17,11 +18,13 @@ from kernelexp.model.axes import Point
 from kernelexp.model.errors import EnvironmentFault, KernelexpError
 from kernelexp.model.measurement import Gpus
 from kernelexp.model.progress import Joined
+from kernelexp.model.record import SizeResult
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
 from kernelexp.project.problem import files
 from kernelexp.services.run import conclusion, timing
 from kernelexp.services.run import repeat as repeating
+from kernelexp.services.run.conclusion import Several
 from kernelexp.services.run.runs import Concluded, Failed, Faults, Outcome, RunContext, RunSettings
 from kernelexp.system.process import processes
 
@@ -87,12 +90,11 @@ def share(
 def examine(shared: RunContext, variants: Sequence[Variant], names: Sequence[str] = ()) -> Prepared:
     """The variants built, and emulated if they are to be; those of experiments by their `names`."""
     project, session, measuring = shared.project, shared.session, shared.settings.measuring
-    sizes = set()
+    sizes: list[tuple[str, str]] = []
     if measuring:
         experiments = [project.experiment(name) for name in names]
-        sizes = {(each.kernel, measuring.at(each.size).size) for each in experiments} or {
-            (each.kernel, measuring.at("").size) for each in variants
-        }
+        sizes = [(each.kernel, one.size) for each in experiments for one in measuring.over(each)]
+        sizes = sizes or [(each.kernel, measuring.at("").size) for each in variants]
     prepared = prepare.built(project, variants, session, sizes)
     return prepare.emulated(project, prepared, session) if session.emulate else prepared
 
@@ -111,22 +113,27 @@ def _run(
     prepared = examine(shared, every, list(variants))
     progress = Joined(shared.session.on_progress)  # experiments may be measured at the same time
 
-    def one(name: str) -> Outcome:
+    def one(name: str) -> list[Outcome]:
         session = msgspec.structs.replace(shared.session, on_progress=progress.of(name))
         mine = msgspec.structs.replace(shared, session=session)
         point = overrides.get(name, {})
+        outcomes: list[Outcome] = []
         try:
-            return _run_one(mine, name, variants[name], prepared, point, repeats)
+            for outcome in _run_one(mine, name, variants[name], prepared, point, repeats):
+                outcomes.append(outcome)
         except KernelexpError as error:
-            return Failed(experiment=name, error=error)
+            outcomes.append(Failed(experiment=name, error=error))
         except OSError as error:
             fault = EnvironmentFault(f"{errors.explain(error)}.")
-            return Failed(experiment=name, error=fault)
+            outcomes.append(Failed(experiment=name, error=fault))
+        return outcomes
 
     cards = len(shared.gpus.devices)
     if min(cards, len(variants)) < 2:
-        return [one(name) for name in variants]
-    return processes.parallel(one, list(variants), workers=cards)
+        made = [one(name) for name in variants]
+    else:
+        made = processes.parallel(one, list(variants), workers=cards)
+    return list(itertools.chain.from_iterable(made))
 
 
 def _run_one(
@@ -136,15 +143,29 @@ def _run_one(
     prepared: Prepared,
     overrides: Point,
     repeats: str,
-) -> Concluded:
-    """One experiment; raises what kept its variants from being examined or timed."""
-    experiment = shared.project.experiments[name]
+) -> Iterator[Concluded]:
+    """One experiment, a record for each size; raises what kept it from being examined or timed."""
+    experiment, measuring = shared.project.experiments[name], shared.settings.measuring
     variants, faults = _examined(shared, variants, prepared)
     arms = [prepared.arm(variant) for variant in variants]
-    timed = timing.take(shared, arms, size=experiment.size)
-    return conclusion.conclude(
-        shared, name, experiment, arms, timed, faults, overrides=overrides, repeats=repeats
-    )
+    before: list[SizeResult] = []
+    settings = measuring.over(experiment) if measuring else (None,)
+    weights = experiment.weights if len(experiment.weights) == len(settings) else ()
+    for place, one in enumerate(settings):
+        mine = msgspec.structs.replace(
+            shared, settings=msgspec.structs.replace(shared.settings, measuring=one)
+        )
+        timed = timing.take(mine, arms)
+        weight = weights[place] if weights else 1.0
+        outcome = conclusion.conclude(
+            mine, name, experiment, arms, timed, faults,
+            overrides=overrides, repeats=repeats,
+            several=Several(before=tuple(before), weight=weight, count=len(settings)),
+        )  # fmt: skip
+        before.append(conclusion.size_result(outcome.record, timed, weight))
+        yield outcome
+        if timed.measurement is None:
+            return  # nothing can be timed at another size either
 
 
 def _examined(

@@ -46,6 +46,8 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
     baseline: Variant
     swept: dict[str, tuple[AxisValue, ...]]
     candidates: tuple[Variant, ...]
+    note: str = ""
+    """What the record says of variants that were left out."""
 
     @property
     def name(self) -> str:
@@ -132,6 +134,13 @@ def plan_space(
     return Grid(kernel=kernel, arch=default.arch, baseline=start, swept=swept, candidates=())
 
 
+def require_candidates(grid: Grid) -> Grid:
+    """The grid, if anything is left to compare."""
+    if not grid.candidates:
+        raise UsageError("the model puts every candidate far behind: sweep without --order.")
+    return grid
+
+
 def refusals(project: Project, grid: Grid, limits: Limits) -> dict[str, Verdict]:
     """The variants that the kernel's rules or the architecture forbid, before any build, by their
     swept axes; raises the fault of a problem.py that can't be asked."""
@@ -153,7 +162,8 @@ def run(
     settings: RunSettings,
 ) -> Concluded:
     """Builds, verifies and times the grid as one experiment, raced for the fastest; its record is
-    under the sweep's name. Raises what kept all of it from being examined or timed."""
+    under the sweep's name, that of the last size where several are timed. Raises what kept all of
+    it from being examined or timed."""
     measuring = settings.measuring
     if measuring is not None:
         measuring = msgspec.structs.replace(
@@ -174,12 +184,12 @@ def run(
             }
             for candidate in grid.candidates
         ],
-        hypothesis=f"Which of {len(grid.candidates) + 1} variants is the fastest?",
+        hypothesis=f"Which of {len(grid.candidates) + 1} variants is the fastest?{grid.note}",
     )
     own = msgspec.structs.replace(
         project, experiments={grid.name: experiment}, places={grid.name: "the command line"}
     )
-    (outcome,) = runner.run(own, [grid.name], session, settings=settings)
+    *_, outcome = runner.run(own, [grid.name], session, settings=settings)
     if isinstance(outcome, Failed):
         raise outcome.error
     return outcome
@@ -226,6 +236,7 @@ def objective(record: Record) -> dict[str, float]:
     }
     metric = metrics.searchable(tuning.objective)
     base = metric.read(record.baseline) if metric else None
+    base = base if tuning.baseline is None else tuning.baseline
     if isinstance(base, int | float):
         values["baseline"] = float(base)
     return {name: sign * value for name, value in values.items()}

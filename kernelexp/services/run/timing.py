@@ -24,6 +24,7 @@ class Timed(msgspec.Struct, frozen=True, kw_only=True):
     heats: tuple[Measurement, ...] = ()
     why_not: str = ""
     size: str = ""
+    parameters: dict[str, int] = {}
     flops: int = 0
     bytes: int = 0
     margin: float = 0.01
@@ -36,6 +37,7 @@ def as_timed(taken: MeasurementTaken, measuring: Measuring) -> Timed:
         measurement=taken.measurement,
         heats=taken.heats,
         size=measuring.size,
+        parameters=taken.parameters,
         flops=taken.flops,
         bytes=taken.bytes,
         margin=measuring.margin,

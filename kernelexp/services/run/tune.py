@@ -15,7 +15,7 @@ import msgspec
 from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
 from kernelexp.evidence.measure import heats
-from kernelexp.evidence.measure.measured import MeasurementTaken, Measuring
+from kernelexp.evidence.measure.measured import SIZE, MeasurementTaken, Measuring
 from kernelexp.facts import metrics
 from kernelexp.facts.metrics import Metric
 from kernelexp.judge import verdict
@@ -33,9 +33,11 @@ from kernelexp.model.errors import (
 )
 from kernelexp.model.experiment import Experiment
 from kernelexp.model.measurement import Gpus
+from kernelexp.model.modelled import ModelledTime
 from kernelexp.model.record import Trial, Tuning
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
+from kernelexp.services import modelling
 from kernelexp.services.run import conclusion, runner, timing
 from kernelexp.services.run.runs import Concluded, Faults, RunContext, RunSettings
 from kernelexp.services.run.search import Better, Search, Strategy
@@ -53,6 +55,8 @@ class SearchPlan(msgspec.Struct, frozen=True, kw_only=True):
     trials: int = 32
     seed: int = 0
     objective: str = TIME
+    size: str = SIZE
+    """That times are modelled at."""
 
 
 def metric_of(objective: str) -> Metric:
@@ -60,9 +64,12 @@ def metric_of(objective: str) -> Metric:
     if sentence := metrics.unknown(objective):
         raise UsageError(f"--objective: {sentence}")
     metric = metrics.searchable(objective)
-    if metric is None or not (metric.kind in ("built", "emulated") or objective == TIME):
+    if metric is None or not (
+        metric.kind in ("built", "emulated", "modelled") or objective == TIME
+    ):
         raise UsageError(
-            f"--objective {objective}: a search goes by {TIME} or by a built or emulated figure."
+            f"--objective {objective}: a search goes by {TIME} or by a built, emulated or "
+            "modelled figure."
         )
     if not metric.better:
         raise UsageError(
@@ -98,7 +105,7 @@ def run(
     if is_timed and not gpus.devices:
         raise EnvironmentFault(
             f"--strategy needs times, and {gpus.why_none} Without a GPU, name a built or emulated "
-            "figure with --objective, as in launch__registers_per_thread."
+            "figure with --objective, as in launch__registers_per_thread, or modelled."
         )
     return _Tuning(shared, grid, plan, metric, len(gpus.devices)).run()
 
@@ -119,6 +126,7 @@ class _Tuning:
         self._faults: dict[str, tuple[Variant, KernelexpError]] = {}
         self._trials: list[Trial] = []
         self._heats: list[MeasurementTaken] = []
+        self._modelled: dict[str, ModelledTime | KernelexpError] = {}
 
     def run(self) -> Concluded:
         self._begin()
@@ -165,8 +173,11 @@ class _Tuning:
             raise kind(f"the baseline is {refused.status}: {refused.sentence}")
         self._arms["baseline"], self._variants["baseline"] = arm, variant
         known = metrics.figures(arm, self._metric.kind)
-        value = 1.0 if self._cards else self._figure(arm)
-        if value is None or not (self._cards or self._plan.objective in known):
+        self._model(["baseline"])
+        value = 1.0 if self._cards else self._figure("baseline")
+        if isinstance(fault := self._modelled.get("baseline"), KernelexpError):
+            raise fault
+        if value is None or not (self._modelled or self._cards or self._plan.objective in known):
             raise UsageError(
                 f"--objective: the baseline has no {self._metric.kind} figure "
                 f"{self._plan.objective!r}{suggest(self._plan.objective, known)}."
@@ -190,6 +201,7 @@ class _Tuning:
                 name = f"candidate {len(self._arms)}"
                 self._arms[name], self._variants[name] = prepared.arm(variant), variant
             names.append(name)
+        self._model([name for name in names if name and not self._arms[name].refused])
         timed = self._time([name for name in names if name and not self._arms[name].refused])
         for point, name in zip(batch, names, strict=True):
             trial = self._judge(point, name, timed)
@@ -204,8 +216,10 @@ class _Tuning:
         if arm.refused:
             return Trial(axes=own, arm=name, why=arm.refused.sentence)
         if not self._cards:
-            value = self._figure(arm)
+            value = self._figure(name)
             why = "" if value is not None else f"it has no {self._plan.objective}."
+            if isinstance(fault := self._modelled.get(name), KernelexpError):
+                why = str(fault)
             return Trial(axes=own, arm=name, value=value, why=why)
         for taken in timed:
             effects = ratios(taken.measurement)[0]
@@ -218,8 +232,19 @@ class _Tuning:
                 return Trial(axes=own, arm=name, why=said.sentence)
         return Trial(axes=own, arm=name, why="it was not timed.")
 
-    def _figure(self, arm: Arm) -> float | None:
-        value = self._metric.read(arm)
+    def _model(self, names: Sequence[str]) -> None:
+        """Modelled times, where the search goes by them."""
+        if self._metric is metrics.MODELLED:
+            variants = [self._variants[name] for name in names]
+            shared = self._shared
+            found = modelling.each(shared.project, variants, shared.session, self._plan.size)
+            self._modelled.update(zip(names, found, strict=True))
+
+    def _figure(self, name: str) -> float | None:
+        time = self._modelled.get(name)
+        if isinstance(time, ModelledTime):
+            return time.cycles
+        value = self._metric.read(self._arms[name])
         return float(value) if isinstance(value, int | float) else None
 
     def _time(self, names: Sequence[str]) -> list[MeasurementTaken]:
@@ -259,6 +284,7 @@ class _Tuning:
             better=self._better,
             space=self._grid.size,
             trials=tuple(self._trials),
+            baseline=self._figure("baseline") if self._modelled else None,
             ended=ended,
         )
         arms = list(self._arms.values())

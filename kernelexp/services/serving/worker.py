@@ -18,6 +18,7 @@ from kernelexp.model.errors import KernelexpError
 from kernelexp.services.serving import job as jobs
 from kernelexp.services.serving.queue import LEASE_S, Leased, Queue
 from kernelexp.services.tasks import cascade
+from kernelexp.system import device
 from kernelexp.system.process import processes
 from kernelexp.system.process.interrupts import Interrupted
 from kernelexp.system.toolchain import Toolchain
@@ -31,6 +32,7 @@ class QueueWorker:
 
     def __init__(self, folder: Path, tools: Toolchain) -> None:
         self._folder, self._tools = folder, tools
+        self._gpu = device.find_if_any()
         self._queue = Queue(folder)
         self.name = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
 
@@ -67,7 +69,7 @@ class QueueWorker:
     def _evaluated(self, content: bytes) -> bytes:
         job = jobs.decode(content)
         wanted = cascade.Assignment(
-            largest=job.largest, schedules=job.schedules, limit_s=job.limit_s
+            largest=job.largest, schedules=job.schedules, limit_s=job.limit_s, gpu=self._gpu
         )
         with tempfile.TemporaryDirectory(prefix="kernelexp-") as place:
             problem, solution = jobs.unpack(job, Path(place))

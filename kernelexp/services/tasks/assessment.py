@@ -53,6 +53,36 @@ class LaunchedKernel(msgspec.Struct, frozen=True, kw_only=True):
     thread_instructions: int
 
 
+class TaskEffect(msgspec.Struct, frozen=True, kw_only=True):
+    """Below 1 is faster than the reference."""
+
+    ratio: float
+    low: float
+    high: float
+
+
+class CaseTime(msgspec.Struct, frozen=True, kw_only=True):
+    """One set of sizes, measured on a GPU by another process's clock."""
+
+    name: str
+    weight: float
+    time_us: float
+    """Of a call, host code and all; what a call of nothing takes is subtracted."""
+    reference_us: float
+    overhead_us: float
+    """What a call of nothing takes."""
+    ratio: float
+    """Time of the solution over that of the reference, with its interval."""
+    low: float
+    high: float
+    floor_us: float
+    """No call can take less; 0: not known."""
+    floor: str
+    """Its arithmetic, or why there is none."""
+    processes: int
+    calls: int
+
+
 class Assessment(msgspec.Struct, frozen=True, kw_only=True):
     """A solution of somebody's problem, judged."""
 
@@ -71,6 +101,11 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True):
     """None: the result is that of the libraries which the solution calls."""
     largest_absolute_error: float | None = None
     largest_relative_error: float | None = None
+    device: str = ""
+    """The GPU that times were taken on; empty: none were."""
+    times: tuple[CaseTime, ...] = ()
+    effect: TaskEffect | None = None
+    """Of all sizes by weight: time over the reference's."""
     not_checked: tuple[str, ...] = ()
     """What this run could not see, in sentences."""
 

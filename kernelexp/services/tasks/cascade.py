@@ -6,6 +6,7 @@ import hashlib
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +15,29 @@ import msgspec
 from kernelexp.model import errors
 from kernelexp.model.arm.verdict import Status
 from kernelexp.model.errors import EnvironmentFault, UsageError
-from kernelexp.services import execution
+from kernelexp.model.measurement import Device
 from kernelexp.services.execution import Executed
-from kernelexp.services.tasks import failing, formats, identity, jail, rules
+from kernelexp.services.tasks import failing, formats, identity, jail, rules, timed
 from kernelexp.services.tasks.assessment import (
     SHOWN,
     Assessment,
     AssessmentStage,
     CaseAnswer,
+    CaseTime,
     Feedback,
     LaunchedKernel,
     StageName,
+    TaskEffect,
 )
 from kernelexp.services.tasks.failing import TaskFailed
+from kernelexp.services.tasks.problem_process import ROUNDS
 from kernelexp.services.tasks.task import Task
+from kernelexp.services.tasks.timed import Bench
 from kernelexp.services.tasks.workplace import Workplace
+from kernelexp.system import device as devices
 from kernelexp.system import wholefile
 from kernelexp.system.toolchain import Toolchain
+from warpsim.launch import full_name
 from warpsim.schedule import Schedule, first_schedules
 
 LARGEST = 64
@@ -52,6 +59,8 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     """Of each process."""
     device: str = "small"
     """The card that the solution sees."""
+    gpu: Device | None = None
+    """Where it is timed; None: nowhere."""
     reuse: bool = True
     """Whether the verdict of the same machine code is taken from before."""
 
@@ -72,19 +81,28 @@ def assess(
         raise UsageError(f"there is no solution at {solution}.")
     task = formats.recognise(problem).read(problem, solution, wanted.largest)
     with tempfile.TemporaryDirectory(prefix="kernelexp-") as place:
-        return _Run(task, tools, root, wanted, Path(place)).through()
+        return _Run(task, (problem, solution), tools, root, wanted, Path(place)).through()
 
 
 class _Run:
     def __init__(
-        self, task: Task, tools: Toolchain, root: Path, wanted: Assignment, place: Path
+        self,
+        task: Task,
+        paths: tuple[Path, Path],
+        tools: Toolchain,
+        root: Path,
+        wanted: Assignment,
+        place: Path,
     ) -> None:
+        self._paths, self._place = paths, place
         self._task, self._tools, self._root, self._wanted = task, tools, root, wanted
         self._work = Workplace(task, tools, root, place, wanted.device, wanted.limit_s)
         self._stages: list[AssessmentStage] = []
         self._cases: tuple[CaseAnswer, ...] = ()
         self._errors: dict[str, Any] = {}
         self._kernels: tuple[LaunchedKernel, ...] = ()
+        self._times: tuple[CaseTime, ...] = ()
+        self._effect: TaskEffect | None = None
         self._key = ""
 
     def through(self) -> Assessment:
@@ -94,17 +112,13 @@ class _Run:
             self._stage("known", self._known)
             self._stage("emulate", lambda: self._emulate(Schedule()))
             self._stage("schedules", self._schedules)
+            self._skip_or_time()
         except TaskFailed as failed:
             return self._keep(self._failed(failed))
         except Known as known:
             return msgspec.structs.replace(
                 known.assessment, sha256=self._sha256(), stages=tuple(self._stages)
             )
-        sentence = "a machine without a GPU times nothing."
-        skipped = AssessmentStage(
-            name="time", outcome="skipped", reason="no_gpu", sentence=sentence
-        )
-        self._stages.append(skipped)
         return self._keep(self._passed())
 
     def _stage(self, name: StageName, step: Callable[[], None]) -> None:
@@ -166,7 +180,8 @@ class _Run:
 
     def _known(self) -> None:
         libraries = sorted((self._work.answers / "built").glob("*/*.so"))
-        self._key = identity.key(self._task, libraries, self._tools, self._work.own)
+        card = self._wanted.gpu.name if self._wanted.gpu else ""
+        self._key = identity.key(self._task, card, libraries, self._tools, self._work.own)
         path = self._root / ".kernelexp" / KNOWN / f"{self._key}.json"
         if self._wanted.reuse and path.is_file():
             raise Known(msgspec.json.decode(path.read_bytes(), type=Assessment))
@@ -176,7 +191,7 @@ class _Run:
         feedback = tuple(failing.of_kernels(executed))
         self._kernels = tuple(
             LaunchedKernel(
-                name=execution.plain(each.kernel),
+                name=full_name(each.kernel),
                 launches=each.launches,
                 thread_instructions=each.thread_instructions,
             )
@@ -223,6 +238,40 @@ class _Run:
         for schedule in first_schedules(self._wanted.schedules + 1)[1:]:
             self._emulate(schedule)
 
+    def _skip_or_time(self) -> None:
+        why = self._untimed()
+        if not why:
+            return self._stage("time", self._time)
+        reason, sentence = "no_gpu", f"{why}."
+        self._stages.append(
+            AssessmentStage(name="time", outcome="skipped", reason=reason, sentence=sentence)
+        )
+
+    def _untimed(self) -> str:
+        """Why nothing is timed; empty where it is."""
+        if self._wanted.gpu is None:
+            return "there is no GPU"
+        return "" if "+cpu" not in version("torch") else "torch was installed without CUDA"
+
+    def _time(self) -> None:
+        """At the sizes that the problem names, which the emulator may have seen smaller."""
+        gpu = self._wanted.gpu
+        assert gpu is not None
+        task = formats.named(self._task.format).read(*self._paths, 0)
+        place = self._place / "timed"
+        place.mkdir()
+        work = Workplace(task, self._tools, self._root, place, "", self._wanted.limit_s)
+        bench = Bench(device="cuda", card=gpu.name, arch=gpu.arch)
+        with devices.hold(gpu.uuid, name=gpu.name):
+            self._times, self._effect = timed.measure(work, task, bench, self._per_call())
+
+    def _per_call(self) -> float:
+        """Thread-instructions of a call, where they were counted at the sizes that are timed."""
+        cases = self._task.cases
+        if len(cases) > 1 or cases[0].reduced or self._task.timed:
+            return 0.0
+        return sum(each.thread_instructions for each in self._kernels) / ROUNDS
+
     # Results
 
     def _failed(self, failed: TaskFailed) -> Assessment:
@@ -230,11 +279,14 @@ class _Run:
 
     def _passed(self) -> Assessment:
         reduced = any(case.reduced for case in self._task.cases)
-        words = "at reduced sizes" if reduced else "at all sizes that were tried"
-        sentence = f"right {words}; not timed: there is no GPU."
+        words = "right " + ("at reduced sizes" if reduced else "at all sizes that were tried")
         if not self._kernels:
-            sentence = f"right {words}, without a kernel of its own; not timed: there is no GPU."
-        return self._assessment(Status.UNMEASURED, "no_gpu", sentence, ())
+            words += ", without a kernel of its own"
+        if self._effect is None:
+            why = self._untimed()
+            return self._assessment(Status.UNMEASURED, "no_gpu", f"{words}; not timed: {why}.", ())
+        status, reason, spelled = timed.conclude(self._effect)
+        return self._assessment(status, reason, f"{words}; {spelled}.", ())
 
     def _assessment(
         self, status: Status, reason: str, sentence: str, feedback: tuple[Feedback, ...]
@@ -253,6 +305,9 @@ class _Run:
             kernels=self._kernels,
             largest_absolute_error=self._errors.get("absolute"),
             largest_relative_error=self._errors.get("relative"),
+            device=self._wanted.gpu.name if self._times and self._wanted.gpu else "",
+            times=self._times,
+            effect=self._effect,
             not_checked=tuple(self._unseen()),
         )
 
@@ -260,7 +315,10 @@ class _Run:
         yield from self._task.not_checked
         if any(case.reduced for case in self._task.cases):
             yield "The problem's own sizes: they were reduced for the emulator."
-        yield "Times: nothing was measured."
+        if not self._times:
+            yield "Times: nothing was measured."
+        elif jail.can_confine() and not jail.can_confine_gpu():
+            yield "Files: on the GPU the solution's process was not confined."
         if not jail.can_confine():
             yield "Files: this kernel has no Landlock, and the solution's process was not confined."
 
@@ -288,6 +346,6 @@ def exit_code(assessed: Assessment) -> int:
     """0 only for what passed every stage that there was."""
     if assessed.reason == "not_executed":
         return errors.ENVIRONMENT
-    if assessed.status in (Status.UNMEASURED, Status.IMPROVED, Status.NEUTRAL):
+    if assessed.status in (Status.UNMEASURED, Status.IMPROVED, Status.NEUTRAL, Status.REJECTED):
         return errors.OK
     return errors.BUILD if assessed.status is Status.BUILD_FAILED else errors.WRONG_RESULT

@@ -35,6 +35,11 @@ def _told() -> dict[str, Any]:
     return told
 
 
+def on_gpu() -> bool:
+    """Whether what is compiled runs on a GPU, and not on the emulator."""
+    return bool(_told().get("gpu"))
+
+
 def runtime() -> ctypes.CDLL:
     """The CUDA runtime that this process uses."""
     return ctypes.CDLL("libcudart.so.13", mode=ctypes.RTLD_GLOBAL)

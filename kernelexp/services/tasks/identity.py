@@ -21,11 +21,11 @@ _LONG = 200
 LIMIT_S = 60.0
 
 
-def key(task: Task, libraries: Sequence[Path], tools: Toolchain, folder: Path) -> str:
-    """Of the problem, its sizes, the solution's machine code and its Python."""
-    digest = hashlib.sha256(repr((task.format, task.name, task.cases, task.options)).encode())
+def key(task: Task, card: str, libraries: Sequence[Path], tools: Toolchain, folder: Path) -> str:
+    """Of the problem, its sizes, the card, the solution's machine code and its Python."""
+    digest = hashlib.sha256(repr((task.format, task.name, task.cases, task.options, card)).encode())
     digest.update(repr(sorted(task.files.items())).encode())
-    for source in sorted(Path(__file__).parent.glob("*.py")):  # another judge, another verdict
+    for source in sorted(Path(__file__).parent.rglob("*.py")):  # another judge, another verdict
         digest.update(source.read_bytes())
     for part in sorted(hashlib.sha256(p).digest() for p in _code(libraries, tools, folder)):
         digest.update(part)

@@ -36,7 +36,7 @@ def main() -> None:
         if what == "run":
             _answer(call, len(task.cases), given, answers)
     except BaseException as error:
-        told = _explained(error)
+        told = explained(error)
     _tell(answers, told)
 
 
@@ -64,13 +64,13 @@ def _answer(call: Call, cases: int, given: Path, answers: Path) -> None:
         arguments: Any = None
         for turn in range(ROUNDS):
             name = f"{index}-{turn}"
-            arguments = _refreshed(arguments, wire.read(given / name))
+            arguments = refreshed(arguments, wire.read(given / name))
             answer = call(dict(arguments))
             extensions.runtime().cudaDeviceSynchronize()
             wire.write(answers / name, answer)
 
 
-def _refreshed(old: Any, new: Any) -> Any:
+def refreshed(old: Any, new: Any) -> Any:
     """The new contents at the old addresses, as far as the shapes are the same."""
     import torch
 
@@ -78,13 +78,13 @@ def _refreshed(old: Any, new: Any) -> Any:
         same = old.shape == new.shape and old.dtype == new.dtype
         return old.copy_(new) if same and not old.requires_grad else new
     if isinstance(old, dict) and isinstance(new, dict) and old.keys() == new.keys():
-        return {name: _refreshed(old[name], value) for name, value in new.items()}
+        return {name: refreshed(old[name], value) for name, value in new.items()}
     if isinstance(old, list | tuple) and type(old) is type(new) and len(old) == len(new):
-        return type(new)(_refreshed(one, other) for one, other in zip(old, new, strict=True))
+        return type(new)(refreshed(one, other) for one, other in zip(old, new, strict=True))
     return new
 
 
-def _explained(error: BaseException) -> dict[str, Any]:
+def explained(error: BaseException) -> dict[str, Any]:
     if isinstance(error, BuildError):
         return {"error": "build", "sentence": str(error), "lines": []}
     sentence = (

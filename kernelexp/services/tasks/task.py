@@ -46,6 +46,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     files: dict[str, str]
     """Of the problem."""
     cases: tuple[TaskCase, ...]
+    timed: tuple[TaskCase, ...] = ()
+    """Those that times are taken of; none: the cases."""
     solution: Solution
     options: dict[str, Any] = {}
     """Of the format's own."""
@@ -90,6 +92,9 @@ class TaskFormat(Protocol):
 
     def open_solution(self, task: Task, folder: Path, prepared: Values) -> Call:
         """In the solution's process; its files lie in the folder."""
+
+    def open_reference(self, task: Task, folder: Path, prepared: Values) -> Call:
+        """What a solution is timed against, in a process of its own."""
 
 
 def shrink(value: int, largest: int) -> int:

@@ -11,8 +11,9 @@ from typing import Any
 
 from kernelexp.model.arm.verdict import Status
 from kernelexp.model.errors import UsageError
-from kernelexp.services.tasks import flashinfer, formats
-from kernelexp.services.tasks.assessment import Assessment, CaseAnswer
+from kernelexp.services.tasks import formats
+from kernelexp.services.tasks.assessment import Assessment, CaseAnswer, CaseTime
+from kernelexp.services.tasks.formats import flashinfer
 from kernelexp.system import wholefile
 
 _STATUS = {
@@ -36,9 +37,31 @@ def write(path: Path, problem: Path, solution: Path, assessed: Assessment) -> No
             "workload": case.parameters["own"],
             "solution": assessed.solution,
         }
-        evaluation = _evaluation(assessed, answers.get(case.name))
+        timed = next((time for time in assessed.times if time.name == case.name), None)
+        evaluation = (
+            _passed(assessed, timed) if timed else _evaluation(assessed, answers.get(case.name))
+        )
         lines.append(json.dumps({**trace, **({"evaluation": evaluation} if evaluation else {})}))
     wholefile.write(path.resolve(), ("\n".join(lines) + "\n").encode(), durable=False)
+
+
+def _passed(assessed: Assessment, time: CaseTime) -> dict[str, Any]:
+    return {
+        **_described(assessed, "PASSED", assessed.device),
+        "correctness": _errors(assessed),
+        "performance": {
+            "latency_ms": time.time_us / 1000,
+            "reference_latency_ms": time.reference_us / 1000,
+            "speedup_factor": 1 / time.ratio,
+        },
+    }
+
+
+def _errors(assessed: Assessment) -> dict[str, float]:
+    return {
+        "max_relative_error": assessed.largest_relative_error or 0.0,
+        "max_absolute_error": assessed.largest_absolute_error or 0.0,
+    }
 
 
 def _evaluation(assessed: Assessment, answer: CaseAnswer | None) -> dict[str, Any] | None:
@@ -48,22 +71,21 @@ def _evaluation(assessed: Assessment, answer: CaseAnswer | None) -> dict[str, An
     if answer is not None and not answer.right:
         status = _of_sentence(answer.sentence)
         if status == "INCORRECT_NUMERICAL":
-            told["correctness"] = {
-                "max_relative_error": assessed.largest_relative_error or 0.0,
-                "max_absolute_error": assessed.largest_absolute_error or 0.0,
-            }
+            told["correctness"] = _errors(assessed)
     elif answer is not None:
         return None
     if status is None:
         return None
+    return {**_described(assessed, status, f"emulated on {platform.machine()}"), **told}
+
+
+def _described(assessed: Assessment, status: str, hardware: str) -> dict[str, Any]:
     libraries = {"torch": version("torch"), "kernelexp": version("kernelexp")}
-    hardware = f"emulated on {platform.machine()}"
     return {
         "status": status,
         "environment": {"hardware": hardware, "libs": libraries},
         "timestamp": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "log": assessed.sentence,
-        **told,
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,47 @@ def write(path: Path, value: Any) -> None:
     path.with_suffix(".json").write_text(json.dumps(tree))
 
 
-def read(path: Path) -> Any:
+def read(path: Path, device: str = "cpu") -> Any:
     """What write() wrote; ValueError where that is not what the files hold."""
     content = bytearray(path.with_suffix(".bin").read_bytes())
     if len(content) > LONGEST:
         raise ValueError("the tensors are too large")
-    return _decoded(json.loads(path.with_suffix(".json").read_text()), content)
+    return _decoded(json.loads(path.with_suffix(".json").read_text()), content, device)
+
+
+def tensors(value: Any) -> Iterator[Any]:
+    """Those within a value, in their order."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, dict | list | tuple):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from tensors(item)
+
+
+def copied(value: Any) -> Any:
+    """The same values in other memory."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return value.clone()
+    if isinstance(value, dict):
+        return {name: copied(item) for name, item in value.items()}
+    return type(value)(map(copied, value)) if isinstance(value, list | tuple) else value
+
+
+def digest(value: Any) -> int:
+    """Of all tensors' bytes, on their device; whoever has it has the answer."""
+    return sum(int(total) for total in [_sum(each) for each in tensors(value) if each.numel()])
+
+
+def _sum(tensor: Any) -> Any:
+    import torch
+
+    plain = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
+    whole = plain if plain.numel() % 4 else plain.view(torch.int32)
+    return whole.sum(dtype=torch.int64)
 
 
 def _encoded(value: Any, file: Any) -> Any:
@@ -64,21 +100,21 @@ def _store(tensor: Any, file: Any) -> dict[str, Any]:
     }
 
 
-def _decoded(tree: Any, content: bytearray) -> Any:
+def _decoded(tree: Any, content: bytearray, device: str) -> Any:
     if isinstance(tree, list):
-        return [_decoded(item, content) for item in tree]
+        return [_decoded(item, content, device) for item in tree]
     if not isinstance(tree, dict):
         return tree
     (kind, inner), *rest = tree.items()
     if rest:
         raise ValueError("more than one kind of value")
     if kind == TENSOR:
-        return _restore(inner, content)
+        return _restore(inner, content).to(device)
     if kind == TUPLE:
-        return tuple(_decoded(item, content) for item in inner)
+        return tuple(_decoded(item, content, device) for item in inner)
     if kind == NUMBER:
         return float.fromhex(inner)
-    return {key: _decoded(item, content) for key, item in inner}
+    return {key: _decoded(item, content, device) for key, item in inner}
 
 
 def _restore(told: dict[str, Any], content: bytearray) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import shutil
 import sys
@@ -62,10 +63,10 @@ class Workplace:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text)
 
-    def problem(self, what: str, other: Path) -> dict[str, Any]:
+    def problem(self, what: str, other: Path, order: Any = None) -> dict[str, Any]:
         done = processes.run_forked(
             "kernelexp.services.tasks.problem_process",
-            stdin=json.dumps([what, str(self.own), str(other)]),
+            stdin=json.dumps([what, str(self.own), str(other), msgspec.to_builtins(order)]),
             timeout_s=self._limit_s,
         )
         result = self.own / f"{what}.json"
@@ -111,6 +112,31 @@ class Workplace:
             "CUDA_VISIBLE_DEVICES": "0",
             "PYTHONDONTWRITEBYTECODE": "1",
         }
+
+    def around(self, hostile: bool, gpu_arch: str) -> tuple[list[str], dict[str, str]]:
+        """What a process that is timed is started with: what confines it, and its environment."""
+        made = self.answers / "built"
+        made.mkdir(exist_ok=True)
+        flags = [f"-arch={gpu_arch}", "-std=c++20", "-Xcompiler=-fPIC", "-w", "-cudart=shared"]
+        told = {"nvcc": [self._tools.nvcc, *flags], "folder": str(made), "gpu": True}
+        environment = {
+            extensions.VARIABLE: json.dumps(told),
+            "TORCH_EXTENSIONS_DIR": str(made),
+            "TORCH_CUDA_ARCH_LIST": re.sub(r"^sm_(\d+)(\d)", r"\1.\2", gpu_arch),
+            "CUDA_HOME": str(Path(self._tools.nvcc).resolve().parent.parent),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+        if not hostile:
+            return [], environment
+        environment["TMPDIR"] = environment["HOME"] = str(self.answers)
+        confines = jail.can_confine_gpu() if gpu_arch else jail.can_confine()
+        if not confines:
+            return [], environment
+        environment["PYTHONPATH"] = str(jail.packages(self.given))
+        output = [self.answers / name for name in ("printed", "errors")]
+        limit = 10 * self._limit_s
+        wrap = jail.command([], [self.given], self.answers, output, limit, gpu=bool(gpu_arch))
+        return wrap, environment
 
     def told(self) -> dict[str, Any]:
         """What the solution's process says of its end; nothing, where that makes no sense."""

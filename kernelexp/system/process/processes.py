@@ -318,7 +318,7 @@ def stop_all() -> None:
         watchdog.kill(_running.mark, frozenset(child.pid for child in children))
 
 
-def _stop(cancelled: threading.Event) -> None:
+def stop(cancelled: threading.Event) -> None:
     """The same for the threads of one parallel(), which start nothing any more."""
     cancelled.set()
     with _running.lock:
@@ -383,7 +383,7 @@ class _Parallel:
             while len(self._results) < len(self._items):
                 self._take_event()
         except BaseException:
-            _stop(self._cancelled)
+            stop(self._cancelled)
             deadline = time.monotonic() + JOIN_S
             for thread in threads:
                 if thread.ident:

@@ -46,6 +46,14 @@ __global__ void whole_grid(int* out) {
 static const int N = 100;
 static float host[N];
 
+static void ask_for_all() {
+  size_t available, all;
+  void* never = nullptr;
+  cudaMemGetInfo(&available, &all);
+  cudaMalloc(&never, available + 1);
+  printf("%zu %s\n", all, cudaGetErrorName(cudaGetLastError()));
+}
+
 static void run_in_graph(float* data) {
   cudaStream_t stream;
   cudaGraph_t graph;
@@ -81,6 +89,7 @@ int main(int, char** words) {
   if (is("wrong-kind")) cudaMemcpy(host, data, sizeof(host), cudaMemcpyHostToDevice);
   if (is("too-many-threads")) fill<<<1, 2048>>>(data, N);
   if (is("graph")) run_in_graph(data);
+  if (is("memory")) ask_for_all();
   if (is("printf")) say<<<1, 2>>>();
   if (is("cooperative")) {
     int* counts;

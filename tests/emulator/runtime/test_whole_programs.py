@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
 from collections.abc import Callable
@@ -103,6 +104,15 @@ def test_a_graph_launches_its_kernel_each_time(run: Exec) -> None:
     assert output == f"{199 * 2**3} 71 65\n"
     launches = {each.kernel: each.launches for each in executed.kernels}
     assert next(count for name, count in launches.items() if "add" in name) == 3
+
+
+def test_a_card_has_no_more_memory_than_the_machine_can_give(run: Exec) -> None:
+    executed, output = run("memory")
+    total, error = output.splitlines()[0].split()
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE")
+    assert 0 < int(total) <= machine // 2
+    assert error == "cudaErrorMemoryAllocation"
+    assert executed.findings == ()
 
 
 def test_printf_of_a_kernel_comes_before_what_the_host_prints_later(run: Exec) -> None:

@@ -469,7 +469,7 @@ def test_memory_that_runs_out_is_the_machines_fault(scale: Path) -> None:
 def test_an_unknown_size_is_refused_without_a_gpu(cold: Path, kx: Kx) -> None:
     result = kx("run", "S1", "--size", "nosuch", "--no-record", cwd=cold)
     assert result.exit_code == errors.USAGE
-    assert f"{NAME} has no size 'nosuch'; known: full, emulated." in result.stderr
+    assert f"{NAME} has no size 'nosuch'; known: full, emulated;" in result.stderr
     assert not (cold / ".kernelexp/build").exists()
 
 

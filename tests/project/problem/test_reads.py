@@ -10,7 +10,7 @@ from support import Kx, all_records
 from kernelexp.model import errors
 
 SHARED = """import sys
-sys.path.insert(0, str(__import__("pathlib").Path(__file__).parents[2]))
+sys.path.insert(0, str(__import__("pathlib").Path(__file__).parents[1]))
 from kernelexp.launch import"""
 
 

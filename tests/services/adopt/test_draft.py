@@ -116,8 +116,8 @@ def test_a_structure_and_a_tensor_map_are_blank() -> None:
     )
     what = [words for _, words in draft.blanks(text)]
     assert "Params p: 24 bytes, a ctypes.Structure or a NumPy record" in what
-    assert "a kernelexp.TensorMap for map" in what
-    assert "Launch, Pointer, StructValue" in text
+    assert "elements that one copy takes, likewise" in what
+    assert "Launch, Pointer, StructValue, TensorMap" in text
 
 
 def test_the_members_of_a_structure_are_its_fields_and_are_named_like_parameters() -> None:

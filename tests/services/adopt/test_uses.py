@@ -83,3 +83,53 @@ def test_an_address_that_is_computed_with_may_be_of_any_member() -> None:
     )
     assert all(found.loaded_at(1, at, 8) for at in (0, 8, 32))
     assert not found.loaded_at(0, 0, 8)
+
+
+def test_fragments_of_wmma_are_loaded_from_memory_and_stored_to_it() -> None:
+    fragment = "{%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8}"
+    sums = "{%f1, %f2, %f3, %f4, %f5, %f6, %f7, %f8}"
+    found = used(
+        "ld.param.u64 %rd1, [k_param_0]",
+        "ld.param.u64 %rd2, [k_param_1+16]",
+        f"wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {fragment}, [%rd1], %r9",
+        f"wmma.store.d.sync.aligned.row.m16n16k16.global.f32 [%rd2], {sums}, %r9",
+    )
+    assert (found.read_at(0, 0), found.written_at(0, 0)) == (True, False)
+    assert (found.read_at(1, 16), found.written_at(1, 16)) == (False, True)
+
+
+def test_integers_that_are_shifted_are_packed_and_those_that_index_are_not() -> None:
+    found = used(
+        "ld.param.u64 %rd1, [k_param_0]",
+        "ld.param.u64 %rd2, [k_param_1+8]",
+        "ld.global.u32 %r1, [%rd1]",
+        "shr.u32 %r2, %r1, 4",
+        "ld.global.u32 %r3, [%rd2]",
+        "shr.u32 %r4, %r3, 4",
+        "mul.wide.u32 %rd3, %r4, 4",
+        "add.s64 %rd4, %rd1, %rd3",
+        "st.global.u32 [%rd4], %r2",
+    )
+    assert found.is_packed(0, 0)
+    assert not found.is_packed(1, 8)
+
+
+def test_halves_that_are_loaded_as_wider_words_are_told_by_what_computes_with_them() -> None:
+    found = used(
+        "ld.param.u64 %rd1, [k_param_0]",
+        "ld.global.v4.b32 {%r1, %r2, %r3, %r4}, [%rd1]",
+        "mul.rn.f16x2 %r5, %r1, %r2",
+    )
+    assert found.halves_at(0, 0, "float4") == "f16"
+    assert found.halves_at(0, 0, "float") is None
+
+
+def test_a_sum_in_float_that_is_rounded_to_half_does_not_make_its_terms_halves() -> None:
+    found = used(
+        "ld.param.u64 %rd1, [k_param_0]",
+        "ld.global.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1]",
+        "add.f32 %f5, %f1, %f2",
+        "cvt.rn.f16.f32 %r1, %f5",
+        "add.f16 %r2, %r1, %r1",
+    )
+    assert found.halves_at(0, 0, "float4") is None

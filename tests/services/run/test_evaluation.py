@@ -47,7 +47,7 @@ def test_a_wrong_text_is_incorrect_and_leaves_nothing_behind(scale: Path, kx: Kx
     words = ("--source", str(scale.parent / "wrong.cu"), "--no-gpu", "--hostile", "--json")
     result = kx("time", "--peers", VARIANT, *words, cwd=scale)
     assert result.exit_code == errors.WRONG_RESULT
-    found = validate("evaluate", result.stdout)
+    found = validate("time", result.stdout)
     assert found["verdict"]["status"] == "INCORRECT"
     assert found["record"]["candidates"][0]["arm"]["emulated"]["arrays"][0]["wrong"] > 0
     assert "refused" not in found["record"]["baseline"]
@@ -111,7 +111,7 @@ def test_a_hostile_text_includes_nothing_from_outside(
     secret.write_text("swordfish_is_the_password")
     found = hostile(scale, text.replace("{secret}", str(secret)) + "\n" + text_of(scale))
     assert found.verdict.status is Status.BUILD_FAILED
-    assert b"swordfish" not in api.encode("evaluate", found)
+    assert b"swordfish" not in api.encode("time", found)
 
 
 @pytest.mark.slow
@@ -120,7 +120,7 @@ def test_a_link_in_the_project_leads_a_hostile_text_nowhere(scale: Path, tmp_pat
     (scale / "harmless").symlink_to(tmp_path)
     found = hostile(scale, '#include "../../harmless/secret.txt"\n' + text_of(scale))
     assert found.verdict.status is Status.BUILD_FAILED
-    assert b"swordfish" not in api.encode("evaluate", found)
+    assert b"swordfish" not in api.encode("time", found)
 
 
 @pytest.mark.slow
@@ -213,7 +213,7 @@ def test_a_line_that_names_another_file_shows_nothing_of_it(scale: Path, tmp_pat
     )
     found = hostile(scale, text)
     assert found.verdict.status is Status.BUILD_FAILED
-    assert b"swordfish" not in api.encode("evaluate", found)
+    assert b"swordfish" not in api.encode("time", found)
 
 
 @pytest.mark.slow

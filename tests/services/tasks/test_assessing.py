@@ -20,13 +20,14 @@ from kernelexp.system.toolchain import Toolchain
 pytestmark = pytest.mark.xdist_group("tasks")  # One process starts torch.
 
 TASKS = ROOT / "tests/projects/tasks"
+LEETGPU = ROOT / "docs/examples/tasks"
 SOLVE = (TASKS / "leetgpu/solve.cu").read_text()
 Assess = Callable[..., Assessment]
 
 
 @pytest.fixture
 def assess(tools: Toolchain, tmp_path: Path) -> Assess:
-    def of_text(name: str, solution: str, text: str, **wanted: object) -> Assessment:
+    def of_text(name: str | Path, solution: str, text: str, **wanted: object) -> Assessment:
         path = tmp_path / solution
         path.write_text(text)
         asked = Assignment(**{"schedules": 0, "largest": 32, **wanted})  # type: ignore[arg-type]
@@ -40,7 +41,7 @@ def outcomes(assessed: Assessment) -> dict[str, str]:
 
 
 def test_a_cu_file_of_leetgpu_is_compiled_executed_and_compared(assess: Assess) -> None:
-    assessed = assess("leetgpu", "solve.cu", SOLVE, schedules=1)
+    assessed = assess(LEETGPU, "solve.cu", SOLVE, schedules=1)
     assert assessed.status is Status.UNMEASURED, assessed.sentence
     assert list(outcomes(assessed)) == ["rules", "build", "known", "emulate", "schedules", "time"]
     assert [kernel.name for kernel in assessed.kernels] == ["scale"]
@@ -48,21 +49,21 @@ def test_a_cu_file_of_leetgpu_is_compiled_executed_and_compared(assess: Assess) 
 
 
 def test_a_wrong_result_is_said_with_elements(assess: Assess) -> None:
-    assessed = assess("leetgpu", "solve.cu", SOLVE.replace("x[i] * factor", "x[i] + factor"))
+    assessed = assess(LEETGPU, "solve.cu", SOLVE.replace("x[i] * factor", "x[i] + factor"))
     assert (assessed.status, assessed.reason) == (Status.INCORRECT, "wrong_result")
     assert "elements of [0].y are wrong: [0] is " in assessed.sentence
     assert assessed.score == 0.0
 
 
 def test_an_access_beyond_the_end_is_said_by_line(assess: Assess) -> None:
-    assessed = assess("leetgpu", "solve.cu", SOLVE.replace("if (i < n) ", ""))
+    assessed = assess(LEETGPU, "solve.cu", SOLVE.replace("if (i < n) ", ""))
     assert assessed.status is Status.CRASHED
     assert (assessed.feedback[0].name, assessed.feedback[0].line) == ("out-of-bounds", 5)
     assert outcomes(assessed)["emulate"] == "failed"
 
 
 def test_a_source_that_does_not_compile_is_said_by_line(assess: Assess) -> None:
-    assessed = assess("leetgpu", "solve.cu", SOLVE.replace("x[i] *", "z[i] *"))
+    assessed = assess(LEETGPU, "solve.cu", SOLVE.replace("x[i] *", "z[i] *"))
     assert assessed.status is Status.BUILD_FAILED
     assert 'identifier "z" is undefined' in assessed.feedback[0].sentence
     assert assessed.feedback[0].line == 5
@@ -70,9 +71,9 @@ def test_a_source_that_does_not_compile_is_said_by_line(assess: Assess) -> None:
 
 
 def test_the_same_machine_code_is_judged_once(assess: Assess) -> None:
-    first = assess("leetgpu", "solve.cu", SOLVE)
+    first = assess(LEETGPU, "solve.cu", SOLVE)
     renamed = assess(
-        "leetgpu",
+        LEETGPU,
         "other.cu",
         "// faster\n"
         + SOLVE.replace("size_t i", "size_t at")

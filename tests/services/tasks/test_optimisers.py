@@ -12,7 +12,7 @@ from support import ROOT
 pytestmark = pytest.mark.xdist_group("tasks")
 
 EXAMPLES = ROOT / "docs/examples/optimisers"
-TASKS = ROOT / "tests/projects/tasks"
+LEETGPU = ROOT / "docs/examples/tasks"
 
 
 def imported(name: str) -> ModuleType:
@@ -33,12 +33,12 @@ def test_verl_gets_its_reward(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     text = (
-        (TASKS / "leetgpu/solve.cu").read_text().replace(*change)
+        (ROOT / "tests/projects/tasks/leetgpu/solve.cu").read_text().replace(*change)
         if change[0]
-        else (TASKS / "leetgpu/solve.cu").read_text()
+        else (ROOT / "tests/projects/tasks/leetgpu/solve.cu").read_text()
     )
     answer = f"Here it is:\n```cuda\n{text}```\n"
-    score = imported("verl_reward").compute_score("leetgpu", answer, str(TASKS / "leetgpu"))
+    score = imported("verl_reward").compute_score("leetgpu", answer, str(LEETGPU))
     assert score == pytest.approx(reward)
 
 

@@ -13,10 +13,11 @@ from kernelexp.model.errors import ConfigurationError, UsageError
 from kernelexp.services.tasks import formats
 
 TASKS = ROOT / "tests/projects/tasks"
+EXAMPLE = "../../../docs/examples/tasks"
 PROBLEMS = {
     "kernelbench": ("kernelbench/problem.py", "kernelbench/solution.py"),
     "gpumode": ("gpumode", "gpumode/submission.py"),
-    "leetgpu": ("leetgpu", "leetgpu/solve.cu"),
+    "leetgpu": (EXAMPLE, "leetgpu/solve.cu"),
     "flashinfer": ("flashinfer", "flashinfer/solution.json"),
 }
 

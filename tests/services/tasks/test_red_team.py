@@ -18,7 +18,7 @@ from kernelexp.system.toolchain import Toolchain
 pytestmark = pytest.mark.xdist_group("tasks")
 
 FOLDER = ROOT / "tests/projects/tasks/gpumode"
-HARNESS = Path(kernelexp.__file__).parent / "services/tasks/compare.py"
+HARNESS = Path(kernelexp.__file__).parent / "services/tasks/formats/compare.py"
 HEAD = "import os, sys, torch\n\n"
 HONEST = "torch.cumsum(data[0], dim=1)"
 

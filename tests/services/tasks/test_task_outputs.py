@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from kernelexp.services.tasks.compare import Errors, disagreement
+from kernelexp.services.tasks.formats.compare import Errors, disagreement
 
 X = torch.tensor([1.0, 2.0, 3.0])
 

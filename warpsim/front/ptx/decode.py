@@ -31,6 +31,11 @@ from warpsim.machine.wave.runtime import HEAP_BYTES
 _POLLS = re.compile(
     r"atom\.|nanosleep|mbarrier\.test_wait|ld\.(.*\.)?(volatile|relaxed|acquire|c[vg])\b"
 )
+# By what threads meet in memory: a warp may be stopped before it, and after it.
+_STOPS = re.compile(
+    r"(atom|red)\.|nanosleep|fence\.(sc|acq_rel|acquire|release)|membar"
+    r"|(ld|st)\.(.*\.)?(volatile|relaxed|acquire|release)\b"
+)
 
 
 def decode(module: PtxModule, name: str) -> DecodedProgram:
@@ -51,7 +56,8 @@ def decode(module: PtxModule, name: str) -> DecodedProgram:
         elif isinstance(entry, Effect) and entry.sync:
             cuts.add(number)
     blocks = _blocks(decoder, operations, sorted(cut for cut in cuts if cut < len(operations)))
-    return DecodedProgram(_image(module, decoder), decoder.sites, blocks, decoder.uses())
+    stops = frozenset(site.number for site in decoder.sites if _STOPS.match(site.opcode))
+    return DecodedProgram(_image(module, decoder), decoder.sites, blocks, decoder.uses(), stops)
 
 
 def _image(module: PtxModule, decoder: PtxDecoder) -> Image:

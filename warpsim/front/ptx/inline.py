@@ -22,6 +22,8 @@ from warpsim.front.ptx.syntax import (
 )
 from warpsim.machine.core.site import UnsupportedInstruction
 
+# A return that gives up variables of the function: it goes on behind it.
+LEAVE = "ret.frame"
 # Calls replaced in one kernel before it is refused.
 MAX_CALLS = 1000
 # Functions that the driver brings, by the opcode that a call of them becomes.
@@ -103,6 +105,9 @@ def _put_in_place(
     arguments: list[str],
 ) -> Function:
     body = _body(callee, results, arguments, mark)
+    frame = tuple(Symbol(v.name + mark) for v in callee.variables if v.space == "local")
+    if frame and body[-1].opcode == "bra" and body[-1].guard is None:
+        body[-1] = msgspec.structs.replace(body[-1], opcode=LEAVE, operands=frame)
     caller = _with_body(caller, at, body)
     labels = caller.labels | {k + mark: v + at for k, v in callee.labels.items()}
     labels[_end(mark)] = at + len(body)

@@ -37,6 +37,9 @@ _WHOLE = frozenset(
 """Opcodes at which lanes wait, act as one, or part for where registers say: those that a guard
 leaves out go around."""
 
+_MEETINGS = frozenset("ATOM ATOMG ATOMS RED REDG REDAS MEMBAR NANOSLEEP".split())
+"""By which threads meet in memory, besides strong loads and stores."""
+
 
 def decode(
     content: bytes, listing: str, name: str, sources: Mapping[int, Source] | None = None
@@ -73,7 +76,8 @@ def decode_apart(
     results = [_build(decoder, number) for number in range(decoder.length())]
     first = {number for number, ins in enumerate(decoder.code) if ins.base in apart}
     blocks = _blocks(decoder, results, first)
-    return DecodedProgram(_image(entry, decoder), decoder.sites, blocks), decoder
+    stops = frozenset(ins.number for ins in decoder.code if _may_stop(ins))
+    return DecodedProgram(_image(entry, decoder), decoder.sites, blocks, stops=stops), decoder
 
 
 def _only_runtime(ins: MachineInstruction, entry: CubinEntry) -> None:
@@ -141,6 +145,11 @@ def _image(entry: CubinEntry, decoder: SassDecoder) -> Image:
 
 def _may_poll(ins: MachineInstruction) -> bool:
     return ins.base in ("ATOM", "ATOMG") or (ins.base in ("LD", "LDG") and "STRONG" in ins.opcode)
+
+
+def _may_stop(ins: MachineInstruction) -> bool:
+    """Whether threads meet in memory by it."""
+    return ins.base in _MEETINGS or "STRONG" in ins.modifiers
 
 
 def _reads(ins: MachineInstruction, decoder: SassDecoder, name: str) -> bool:

@@ -72,10 +72,12 @@ class RaceReports:
 
     def missing_acquire(self, offset: int, place: int, site: Site) -> None:
         """A read of what a flag has announced that nobody acquired."""
+        why = "with no acquire and no fence between: an old value may still lie in the cache."
+        if self._clocks.narrow:
+            why = "and another CTA's arrival there released it in the scope of its own CTA only."
         self._residents.report(
             "missing-acquire",
-            f"{self.name(offset, site.element)} is read after a flag was seen, with no acquire "
-            "and no fence between: an old value may still lie in the first-level cache.",
+            f"{self.name(offset, site.element)} is read after a flag was seen, {why}",
             site,
             place,
         )

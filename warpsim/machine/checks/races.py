@@ -13,7 +13,7 @@ from warpsim.machine.checks.race_reports import RaceReports, first_of
 from warpsim.machine.checks.repeats import Repeats
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.core.asynchronous import Issuer
-from warpsim.machine.core.clocks import SLOTS, TIME, Clocks
+from warpsim.machine.core.clocks import SLOTS, THREAD, TIME, Clocks
 from warpsim.machine.core.site import Site
 from warpsim.machine.core.warps import Warps
 from warpsim.machine.counts.access import AccessKind
@@ -100,12 +100,17 @@ class Races:
             bad = bad & ~self.repeats.seen(self.clocks, units, warp, thread, writer)
         if bad.any():
             self._report("read", "wrote", units, bad, thread, writer, access.site)
-        elif self.clocks.unsure and self.space == "global":
+        elif self.is_formal:
             self._acquired(units, warp, thread, writer, access.site)
         if access.polls:
             self._note_poll(units, thread, access.site)
         else:
             self._note_read(warps, units, warp, thread, access.site)
+
+    @property
+    def is_formal(self) -> bool:
+        """Whether an order that was seen may not be one that was acquired."""
+        return self.clocks.unsure if self.space == "global" else self.clocks.narrow
 
     def _acquired(
         self, units: Array, warp: Array, thread: Array, writer: Array, site: Site
@@ -138,6 +143,27 @@ class Races:
                     self._report("written", before, units, bad, thread, epochs, access.site)
             units, thread = self._repeat(units, warp, thread, written, changed, access.site)
         self._note_write(units, thread, access.site)
+        self._disagree(warps, offsets, values, access, m)
+
+    def _disagree(
+        self, warps: Warps, offsets: Array, values: Array, access: AccessKind, m: Mask
+    ) -> None:
+        """A race of lanes that store different values to one word by one instruction."""
+        units, _, thread = self._flat(warps, offsets, access.size, m)
+        units = units.reshape(thread.size, -1)
+        thread = np.broadcast_to(thread.reshape(-1, 1), units.shape)
+        epochs = self.history.written[units]
+        if ((epochs & THREAD) == thread).all():
+            return
+        given = np.ascontiguousarray(values if m is True else values[m])
+        parts = given.view(np.uint8).reshape(*units.shape, -1)
+        _, same = np.unique(units, return_inverse=True)
+        same = same.reshape(units.shape)
+        last = np.zeros((int(same.max()) + 1, parts.shape[2]), np.uint8)
+        last[same] = parts
+        bad = (last[same] != parts).any(axis=-1) & ((epochs & THREAD) != thread)
+        if bad.any():
+            self._report("written", "wrote", units, bad, thread, epochs, access.site)
 
     def _repeat(
         self, units: Array, warp: Array, thread: Array, written: Array, changed: Array, site: Site

@@ -11,6 +11,24 @@ import numpy as np
 from warpsim.machine.core.arrays import Array
 from warpsim.machine.core.clocks import Clocks
 
+_NONE = np.zeros(0, np.int64)
+
+
+class _Repeated:
+    """The stores of one value to one unit: that which changed it, and those that repeated it."""
+
+    __slots__ = ("changed", "epochs", "known")
+
+    def __init__(self, changed: int) -> None:
+        self.changed = changed
+        self.epochs: set[int] = set()
+        self.known = _NONE
+
+    def array(self) -> Array:
+        if len(self.known) != len(self.epochs):
+            self.known = np.fromiter(self.epochs, np.int64, len(self.epochs))
+        return self.known
+
 
 class Repeats:
     """Epochs (see Clocks) of such stores, by unit of memory."""
@@ -19,8 +37,7 @@ class Repeats:
         self._units = units
         self._noted: Array = np.zeros(0, bool)
         """Which units have any; empty while none has."""
-        self._epochs: dict[int, tuple[int, set[int]]] = {}
-        """(epoch of the store that changed the value, epochs of those that repeated it)."""
+        self._epochs: dict[int, _Repeated] = {}
 
     def __bool__(self) -> bool:
         return bool(self._epochs)
@@ -30,12 +47,14 @@ class Repeats:
         if not len(self._noted):
             self._noted = np.zeros(self._units, bool)
         self._noted[unit] = True
-        first, epochs = self._epochs.get(unit, (0, set()))
-        self._epochs[unit] = (changed, ({epoch} if first != changed else epochs | {epoch}))
+        repeated = self._epochs.get(unit)
+        if repeated is None or repeated.changed != changed:
+            repeated = self._epochs[unit] = _Repeated(changed)
+        repeated.epochs.add(epoch)
 
     def _of(self, unit: int, changed: int) -> Array:
-        first, epochs = self._epochs.get(unit, (0, set()))
-        return np.array(sorted(epochs) if first == changed else [], np.int64)
+        repeated = self._epochs.get(unit)
+        return repeated.array() if repeated and repeated.changed == changed else _NONE
 
     def seen(self, clocks: Clocks, units: Array, warp: Array, thread: Array, last: Array) -> Array:
         """Which accesses one of the repeating stores is ordered before."""

@@ -45,7 +45,7 @@ def issue_store(
     touches: tuple[int, int],
     read: Callable[[], Array],
     write: Callable[[Array], None],
-) -> None:
+) -> list[Pending]:
     """Issues a store of the open bulk group of its thread: first it reads, later it writes."""
     data: list[Array] = []
     site, order = issuer.site, object()
@@ -63,8 +63,7 @@ def issue_store(
     reading = Pending(what, take, site, order, (touches,), outgoing=True)
     writing = Pending(f"a store to {to}", give, site, order)
     machine.state(BulkGroups).add(issuer.thread, reading, writing)
-    machine.engines.issue(reading)
-    machine.engines.issue(writing)
+    return [machine.engines.issue(operation) for operation in (reading, writing)]
 
 
 def commit(machine: Machine, thread: int) -> None:

@@ -73,19 +73,20 @@ def issue_load(
     size: int,
     what: str,
     arrive: Callable[[Landing], None],
-) -> None:
-    """Issues a load whose bytes arrive in `size` bytes of each place."""
+) -> list[Pending]:
+    """Issues a load whose bytes arrive in `size` bytes of each place; what is in flight then."""
+    issued = []
     for place in places:
         base = machine.arena_offset(place.cta, place.low)
-        machine.engines.issue(
-            Pending(
-                what,
-                functools.partial(arrive, place),
-                issuer.site,
-                touches=((base, base + size),),
-                signals=(machine.arena_offset(place.barrier_cta, place.barrier),),
-            )
+        operation = Pending(
+            what,
+            functools.partial(arrive, place),
+            issuer.site,
+            touches=((base, base + size),),
+            signals=(machine.arena_offset(place.barrier_cta, place.barrier),),
         )
+        issued.append(machine.engines.issue(operation))
+    return issued
 
 
 class Reduction(NamedTuple):

@@ -72,7 +72,8 @@ def load(
         land(machine, issuer, place, tma.padded(data, tensor), form, len(data))
 
     what = f"the load of the box at {start} of {tensor.array}"
-    issue_load(machine, issuer, places, footprint, what, arrive)
+    issued = issue_load(machine, issuer, places, footprint, what, arrive)
+    tensor_maps.use(machine, tensor_map, issued)
 
 
 def store(
@@ -102,7 +103,8 @@ def store(
 
     read = functools.partial(fetch_shared, machine, issuer, cta, low, size, form, agent, wanted)
     write = functools.partial(_write_box, machine, issuer, placed, start, operation)
-    issue_store(machine, issuer, tensor.array, (base, base + footprint), read, write)
+    issued = issue_store(machine, issuer, tensor.array, (base, base + footprint), read, write)
+    tensor_maps.use(machine, tensor_map, issued)
 
 
 def _in_bytes(

@@ -6,13 +6,25 @@ import numpy as np
 
 from warpsim.launch import TENSOR_MAP_BYTES
 from warpsim.machine.copies.copying import refused
-from warpsim.machine.core.asynchronous import Issuer
+from warpsim.machine.core.asynchronous import Issuer, Pending
 from warpsim.machine.memory.arena import WRITTEN, Arena
 from warpsim.machine.memory.layout import GLOBAL_BASE, PARAM_WINDOW, WINDOW, WINDOW_BITS
 from warpsim.machine.memory.tensor_map_image import PlacedMap, change
 from warpsim.machine.wave.machine import Machine
 
 ALIGN = 64
+
+
+class MapUses(dict[int, list[Pending]]):
+    """By the generic address of a map in global memory: copies that may still read it."""
+
+
+def use(machine: Machine, address: int, operations: list[Pending]) -> None:
+    """Copies have been issued by the map at a generic address."""
+    if address >> WINDOW_BITS != PARAM_WINDOW >> WINDOW_BITS:
+        uses = machine.state(MapUses)
+        in_flight = [operation for operation in uses.get(address, ()) if not operation.done]
+        uses[address] = [*in_flight, *operations]
 
 
 def find(machine: Machine, issuer: Issuer, address: int) -> PlacedMap:
@@ -81,5 +93,14 @@ def publish(machine: Machine, issuer: Issuer, to: int, source: int) -> None:
     ):
         sentence = f"a tensor map is copied to {to:#x}, which is outside every object."
         raise refused(machine, issuer, "out-of-bounds", sentence)
+    for operation in machine.state(MapUses).get(to, ()):
+        if not operation.done:
+            machine.report(
+                "overwritten-in-use",
+                f"the tensor map at {to:#x} is overwritten while {operation.describe()} may still "
+                "read it: nothing has waited for that copy.",
+                issuer.site,
+                issuer.place,
+            )
     world.data[at : at + TENSOR_MAP_BYTES] = arena.data[first : first + TENSOR_MAP_BYTES]
     world.state[at : at + TENSOR_MAP_BYTES] = WRITTEN

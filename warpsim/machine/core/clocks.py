@@ -44,6 +44,33 @@ class ProxyFences:
         self.seen = np.zeros((warps, agents), np.int64)
 
 
+class PartialMeetings:
+    """Which lanes of a warp have met: kept once a __syncwarp() has left some out."""
+
+    def __init__(self, warps: int) -> None:
+        self._last = np.full(warps, -1)
+        """When each warp last met in part: its diagonal, unless it has met as a whole since."""
+        self._whole = np.zeros(warps, np.int64)
+        """When it had last met as a whole by then."""
+        self._met = np.zeros((warps, 32, 32), np.int64)
+        """Up to when each lane has seen what each other lane did."""
+
+    def meet(self, warp: int, lanes: Array, diagonal: int, now: int) -> None:
+        """Lanes of a warp meet; `lanes` are their numbers."""
+        if diagonal != self._last[warp]:
+            self._whole[warp] = diagonal
+        met = self._met[warp]
+        met[lanes] = met[lanes].max(axis=0)
+        met[np.ix_(lanes, lanes)] = self._last[warp] = now
+
+    def unordered(self, warps: Array, threads: Array, epochs: Array, diagonal: Array) -> Array:
+        """Which earlier accesses are those of lanes of the own warp that have not met these."""
+        thread, time = epochs & THREAD, epochs >> TIME
+        own = (thread >> 5 == warps) & (thread != threads) & (threads >= 0)
+        whole = np.where(diagonal == self._last[warps], self._whole[warps], diagonal)
+        return own & (whole < time) & (self._met[warps, threads & 31, thread & 31] < time)
+
+
 class Clocks:
     """Vector clocks of `warps` warps.
 
@@ -66,6 +93,10 @@ class Clocks:
         """By warp; a row has every agent twice, the second time what was also acquired formally."""
         self.unsure = False
         """Whether any warp has seen a flag and acquired nothing."""
+        self.partial: PartialMeetings | None = None
+        """None until lanes of a warp meet without the others."""
+        self.narrow = False
+        """Whether any CTA has released something to another in the scope of a CTA."""
         self.proxy = {space: ProxyFences(warps, agents) for space in ("shared", "global")}
         self._performed = np.full(agents, FOREVER)
         """Up to when each agent's accesses have reached all CTAs: engines' do when they land."""
@@ -107,6 +138,13 @@ class Clocks:
         self.seen[warp, warp :: self.agents] = self.now
         self.now += 1
 
+    def converge_part(self, warp: int, lanes: Array) -> None:
+        """These lanes of a warp have met: for engines and other warps it counts as a whole."""
+        if self.partial is None:
+            self.partial = PartialMeetings(self.warps)
+        self.partial.meet(warp, lanes, int(self.seen[warp, warp]), self.now)
+        self.converge(warp)
+
     def _own(self, warp: int) -> Array:
         """What a warp has seen, and what it has done."""
         row: Array = self.seen[warp].copy()
@@ -123,6 +161,15 @@ class Clocks:
         """What somebody in another CTA learns from an ordinary store or a relaxed atomic of a warp:
         what fences have made visible, the warp's own or those of who did it."""
         return np.minimum(self._own(warp), np.maximum(self._performed, self._fenced[warp]))
+
+    def release_narrowly(self, warp: int) -> Array:
+        """The same as release() for a warp of another CTA, where the release is of a CTA's scope:
+        the order in which things happen, of which only what fences have made visible is formal."""
+        self.narrow = True
+        visible = self.fenced(warp)[self.agents :]
+        row = self.release(warp)
+        row[self.agents :] = visible
+        return row
 
     def fence(self, warp: int) -> None:
         """A memory fence for other CTAs, such as __threadfence()."""
@@ -204,7 +251,10 @@ class Clocks:
         if not epochs.any():
             return _NONE
         thread = epochs & THREAD
-        return (self.seen[warps, thread >> 5] < epochs >> TIME) & (thread != threads)
+        bad: Array = (self.seen[warps, thread >> 5] < epochs >> TIME) & (thread != threads)
+        if self.partial is not None:
+            bad |= self.partial.unordered(warps, threads, epochs, self.seen[warps, warps])
+        return bad
 
     def not_acquired(self, warps: Array, threads: Array, epochs: Array) -> Array:
         """Which earlier accesses are ordered before these threads' by flags alone, that were seen

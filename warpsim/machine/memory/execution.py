@@ -27,6 +27,9 @@ MAX_RESIDENT_WARPS = 2048
 AFTERMATH = 100_000
 """Warp instructions that a launch which has gone wrong may yet execute, besides as many as it had
 executed by then: loaded poison may count a loop."""
+MOST_FAULTS = 256
+"""Accesses that a launch may do wrong before it is given up: each is looked at in Python, and lanes
+whose loops poison counts do as many as there are instructions."""
 GLOBAL_READERS = 2
 """Warps of any CTA whose reads of a word of global memory are told apart."""
 FEW_CLUSTERS = 2
@@ -69,6 +72,8 @@ class Execution:
         """Whether asynchronous effects land as late as they may."""
         self.shuffle = schedule.seed != 0
         """Whether everything that the hardware leaves open is decided by chance."""
+        self.chance_of_stop = schedule.chance_of_stop
+        """Before an instruction by which threads meet in memory."""
         self.sites: Sequence[Site] = ()
         """Of the program that is executed, by number."""
         self.findings = Findings()
@@ -79,10 +84,13 @@ class Execution:
         self.contended = False
         """Whether flags or atomics have met in an order that nothing decides."""
         self.printed: list[Printed] = []
+        self.ctas_begun = 0
         self.steps = 0
         """Warp instructions so far."""
         self.last_step: int | None = None
         """When a launch that a GPU would have ended is given up; None: it would not."""
+        self._faults = 0
+        """Accesses that have done so."""
         self.announced: frozenset[tuple[int, int]] = frozenset()
         """Words of global memory that earlier waves released something at, as Flags has them."""
         self.cluster_size = math.prod(launch.cluster)
@@ -91,7 +99,10 @@ class Execution:
         self.grid_ctas = math.prod(launch.grid)
         """CTAs that are launched: without the clusters that were cancelled, the last ones."""
         self.layout = SharedLayout(
-            image.variables, launch.dynamic_smem_bytes, image.uses_reserved_shared
+            image.variables,
+            launch.dynamic_smem_bytes,
+            image.uses_reserved_shared,
+            apart=image.strict,
         )
         self.local = LocalLayout(image.variables)
         self.world = world or GlobalLayout(
@@ -116,14 +127,15 @@ class Execution:
         """What to raise when lanes of an access have done what ends a launch on a GPU."""
         if self.last_step is None:
             self.last_step = AFTERMATH + 2 * self.steps
+        self._faults += 1
         self.findings.faulted = True
-        return Fatal() if self._first else BadLanes(lanes)
+        return Fatal() if self._first or self._faults > MOST_FAULTS else BadLanes(lanes)
 
     def _resident(self) -> int:
         registers = len(self.image.slots) * 128 * self.warps_per_cta
         most = MAX_RESIDENT_WARPS // self.warps_per_cta
         if self._card is not None and self.image.polls:
-            most = self._card.holds(self.warps_per_cta, self.layout.end)
+            most = self._card.holds(self.warps_per_cta, self.layout.packed)
         most = min(most, REGISTER_FILE_BYTES // max(1, registers))
         clusters = max(1, most // self.cluster_size)
         if self.image.cancels_launches:

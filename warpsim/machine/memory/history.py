@@ -13,8 +13,8 @@ SITES = (1 << SITE_BITS) - 1 << THREAD_BITS
 """Of an epoch: the instruction."""
 PAGE = 12
 """Units of a page, as a power of two: what nobody touched needs no looking at."""
-WROTE, READ = 1, 2
-"""Bits of a page."""
+WROTE, READ, EARLIER = 1, 2, 4
+"""Bits of a page: written and read in this wave, written in one before."""
 
 
 class History:
@@ -60,7 +60,10 @@ class History:
         return self.read[columns.reshape(-1, *[1] * units.ndim), units]
 
     def end_wave(self, epoch: int) -> None:
-        """What was written and read so far was written and read at `epoch`."""
+        """What was written and read so far was written and read at `epoch`.
+
+        It is the same one for all waves: what earlier ones touched needs no looking at again.
+        """
         for place in self._touched(WROTE):
             units, relaxed = self.written[place], self.relaxed[place]
             free = (relaxed == units) & (units != 0)
@@ -74,6 +77,9 @@ class History:
             for column, last in ((self.earlier, ordinary), (self.polls, polls)):
                 reads[column] = np.where(last != 0, epoch | last & SITES, 0)
         self.used = np.array([self.earlier, self.polls])
+        written = self.pages & WROTE != 0
+        self.pages &= EARLIER
+        self.pages[written] = EARLIER
 
     def _touched(self, how: int) -> Iterator[slice]:
         """The units of each run of pages that were."""
@@ -92,4 +98,4 @@ class History:
     def untouched(self, first: int, end: int) -> bool:
         """Whether nobody wrote to the bytes [first, end)."""
         low, high = first // self.unit >> PAGE, (end - 1) // self.unit >> PAGE
-        return not (self.pages[low : high + 1] & WROTE).any()
+        return not (self.pages[low : high + 1] & (WROTE | EARLIER)).any()

@@ -38,6 +38,9 @@ OFFSET_MASK = (1 << RANK_SHIFT) - 1
 
 # Between arrays: an access this far past an array's end is still found.
 GUARD_BYTES = 4096
+SHARED_GUARD = 1024
+DESCRIBABLE = 256 << 10
+"""Addresses that a matrix descriptor has room for."""
 WORKSPACE_BYTES = 8
 # No array begins inside a sector or a line, as none does that cudaMalloc gave.
 ALIGNMENT = 1024
@@ -84,17 +87,27 @@ def _beside(offset: int, objects: Mapping[str, tuple[int, int]]) -> str:
 
 
 class SharedLayout:
-    """Static variables after the reserved kilobyte, then the dynamic array."""
+    """Static variables after the reserved kilobyte, then the dynamic array.
+
+    apart: with guards between, so that an index which leaves one variable does not find another.
+    Their addresses modulo the guard stay as they are: no bank conflict and no swizzle changes.
+    """
 
     def __init__(
-        self, variables: Sequence[Variable], dynamic_bytes: int, uses_reserved: bool = False
+        self,
+        variables: Sequence[Variable],
+        dynamic_bytes: int,
+        uses_reserved: bool = False,
+        *,
+        apart: bool = False,
     ) -> None:
         self._first = RESERVED_FOR_KERNELS if uses_reserved else SHARED_RESERVED
         shared = [v for v in variables if v.space == "shared"]
         end = SHARED_RESERVED
         self.symbols: dict[str, int] = {}
         self._sizes = {v.name: v.size or dynamic_bytes for v in shared}
-        for variable in (v for v in shared if v.size):
+        static = [v for v in shared if v.size]
+        for variable in static:
             end = _up(end, variable.align)
             self.symbols[variable.name] = end
             end += variable.size
@@ -103,8 +116,24 @@ class SharedLayout:
         for variable in dynamic:
             self.symbols[variable.name] = padded
         self.static_bytes = padded - SHARED_RESERVED
-        self.end = padded + dynamic_bytes if dynamic or dynamic_bytes else end
+        self.packed = padded + dynamic_bytes if dynamic or dynamic_bytes else end
+        """Where it ends on the card."""
+        guards = SHARED_GUARD * len(static)
+        apart = apart and self.packed + guards <= DESCRIBABLE
+        if apart:
+            for number, variable in enumerate(static):
+                self.symbols[variable.name] += SHARED_GUARD * number
+            for variable in dynamic:
+                self.symbols[variable.name] += guards
+        self.end = self.packed + guards * apart
+        self._gaps = [self._gap(v, padded + guards) for v in static] if apart else []
         self.stride = _up(self.end + 1024, 1024)
+
+    def _gap(self, variable: Variable, dynamic: int) -> tuple[int, int]:
+        """What lies between a static variable and the next: offset and bytes."""
+        first = self.symbols[variable.name] + variable.size
+        following = min((x for x in self.symbols.values() if x >= first), default=dynamic)
+        return first, max(0, min(following, self.end) - first)
 
     def name_at(self, low: int) -> str:
         """The variable at an offset in a CTA's shared memory."""
@@ -128,6 +157,8 @@ class SharedLayout:
 
     def allocate(self, arena: Arena, base: int) -> None:
         arena.allocate(base + SHARED_RESERVED, self.end - SHARED_RESERVED, UNWRITTEN)
+        for first, size in self._gaps:
+            arena.state[base + first : base + first + size] = OUTSIDE
         # The barriers of cooperative groups lie in it, and nobody initialises them.
         reserved = slice(base + self._first, base + SHARED_RESERVED)
         arena.state[reserved], arena.data[reserved] = WRITTEN, 0

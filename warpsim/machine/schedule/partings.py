@@ -14,10 +14,12 @@ from warpsim.machine.sync.gates import Fragment, Meeting
 
 
 class Partings:
-    """The open meetings of all warps; `put` makes a fragment ready to run."""
+    """The open meetings of all warps; `put` makes a fragment ready to run, `apart` decides whether
+    lanes that come to a meeting go on without the others, as the hardware may."""
 
-    def __init__(self, put: Callable[[Fragment], None]) -> None:
+    def __init__(self, put: Callable[[Fragment], None], apart: Callable[[], bool]) -> None:
         self._put = put
+        self._apart = apart
         self._open: dict[Meeting, tuple[int, tuple[Meeting, ...]]] = {}
         """(warp, the meeting and those around it) of meetings at which lanes wait."""
 
@@ -63,7 +65,10 @@ class Partings:
             if fragment.meetings and fragment.meetings[-1].pc == pc:
                 fragment.meetings[-1].arrived |= fragment.mask
                 self._open[fragment.meetings[-1]] = fragment.warp, fragment.meetings
-                self._complete(fragment.warp, fragment.meetings)
+                if self._apart():
+                    self._let_go(fragment.warp, fragment.meetings)
+                else:
+                    self._complete(fragment.warp, fragment.meetings)
             else:
                 self._put(fragment)
         return True

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -72,6 +72,8 @@ class BasicBlock:
     """Where lanes that part at this block's end meet again."""
     joins: bool = False
     """Whether some block's lanes meet here."""
+    stop: bool = False
+    """Whether a warp may be stopped before it, for others to go on."""
 
     def add(self, number: int, op: Op) -> None:
         """Appends an instruction, in its compiled form too if it has one."""
@@ -79,6 +81,35 @@ class BasicBlock:
         self.ops.append(op.op if isinstance(op, Formed) else op)
         self.numbers.append(number)
         self.forms.append(form)
+
+    def cut(self, stops: Collection[int]) -> list[BasicBlock]:
+        """The block in pieces: each of these instructions begins one."""
+        inside = range(self.first, self.last)
+        if self.gate is not None or not any(number in stops for number in inside):
+            return [self]
+        ordered = [number for number in inside if number == self.first or number in stops]
+        pieces = [
+            self._piece(first, last, first in stops)
+            for first, last in zip(ordered, [*ordered[1:], self.last], strict=True)
+        ]
+        pieces[0] = replace(
+            pieces[0],
+            sync=self.sync,
+            anywhere=self.anywhere,
+            exclusive=self.exclusive,
+            joins=self.joins,
+        )
+        pieces[-1] = replace(pieces[-1], weight=self.weight, end=self.end, join=self.join)
+        return pieces
+
+    def _piece(self, first: int, last: int, stop: bool) -> BasicBlock:
+        piece = BasicBlock(first, last, loads=self.loads, stop=stop)
+        for number, op, form in zip(self.numbers, self.ops, self.forms, strict=True):
+            if first <= number < last:
+                piece.ops.append(op)
+                piece.numbers.append(number)
+                piece.forms.append(form)
+        return piece
 
 
 class CompiledBlock:
@@ -163,13 +194,29 @@ class DecodedProgram:
         sites: list[Site],
         blocks: dict[int, BasicBlock],
         uses: list[SlotUses] | None = None,
+        stops: frozenset[int] = frozenset(),
     ) -> None:
+        """stops: instructions by which threads meet in memory: strong accesses, atomics, fences."""
         self.image = image
         self.sites = sites
         self.blocks = blocks
         self.uses = uses or []
         """What each instruction does with registers; none: not known."""
+        self.asks_who_is_active = any(site.opcode.startswith("activemask") for site in sites)
+        """By __activemask(). SASS says itself where lanes meet."""
+        self._stops = stops
+        self._stopping: DecodedProgram | None = None
         self._code: dict[int, CompiledBlock] = {}
+
+    def stopping(self) -> DecodedProgram:
+        """The same with a block for each instruction before which warps may be stopped."""
+        if not self._stops:
+            return self
+        if self._stopping is None:
+            pieces = [piece for block in self.blocks.values() for piece in block.cut(self._stops)]
+            blocks = {piece.first: piece for piece in pieces}
+            self._stopping = DecodedProgram(self.image, self.sites, blocks, self.uses)
+        return self._stopping
 
     def code(self, first: int) -> CompiledBlock:
         """The block that begins there for compiled code, which has to be loaded."""

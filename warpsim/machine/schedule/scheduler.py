@@ -17,6 +17,8 @@ from warpsim.machine.schedule.interpreter import Interpreter
 from warpsim.machine.schedule.parking import Parking
 from warpsim.machine.schedule.partings import Partings
 from warpsim.machine.schedule.program import POLL, QUANTUM, BasicBlock, Branch, DecodedProgram
+from warpsim.machine.schedule.stops import Stops
+from warpsim.machine.sync import register_pool
 from warpsim.machine.sync.gates import Fragment
 from warpsim.machine.wave.machine import Machine
 
@@ -32,7 +34,7 @@ class Scheduler:
     def __init__(self, machine: Machine, program: DecodedProgram, limit: int) -> None:
         self.machine = machine
         self.execution = machine.execution
-        self.program = program
+        self.program = program = program.stopping() if machine.execution.shuffle else program
         self.blocks = program.blocks
         self.end = len(program.sites)
         self.chance = machine.execution.chance
@@ -60,7 +62,8 @@ class Scheduler:
         machine.execution.sites = program.sites
         self.interpreter = Interpreter(machine, program) if compiled.is_loaded() else None
         self._execute = self._python if self.interpreter is None else self._compiled
-        self.partings = Partings(self._put)
+        self.stops = Stops(self.chance, machine.execution.chance_of_stop)
+        self.partings = Partings(self._put, self._keeps_apart)
         self.gathering = Gathering(machine, program, self.partings, self.parking, self._put)
 
     def run(self) -> None:
@@ -140,6 +143,9 @@ class Scheduler:
                 return
             block = blocks[pc]
             if batch.meets and block.joins and self.partings.meet(batch, pc):
+                self.spent[first] = turn, polls
+                return
+            if block.stop and self._stop(batch, pc):
                 self.spent[first] = turn, polls
                 return
             if block.sync is not None and self.gathering.hold(batch, block):
@@ -226,6 +232,18 @@ class Scheduler:
             # Whom it waits for may be a lane of its own warps, gone ahead to a meeting place.
             self.partings.give_up({fragment.warp for fragment in batch.fragments})
 
+    def _stop(self, batch: Batch, pc: int) -> bool:
+        """Whether warps of a batch are stopped before an instruction: the others go on apart."""
+        stopped = self.stops.draw(batch.fragments, pc)
+        if not stopped:
+            return False
+        for fragment in batch.fragments:
+            fragment.pc = pc
+            if fragment not in stopped:
+                self._put(fragment)
+        self.tired += stopped
+        return True
+
     def _next_turn(self) -> None:
         """Everybody who could run has had a turn."""
         tired, self.tired = self.tired, []
@@ -234,6 +252,8 @@ class Scheduler:
         self.spent = dict.fromkeys(polled, (QUANTUM - 2 * POLL, 0))
         for fragment in tired:
             self._put(fragment)
+        if self.stops.end_turn():
+            return
         polling, self.polling = self.polling, True
         if not polling or self.machine.engines.land_one():
             self.polled, self.states = 0, {}
@@ -288,7 +308,12 @@ class Scheduler:
                 cta = machine.cta_of(fragment.warp)
                 cta.live_warps -= 1
                 if cta.live_warps == 0:
+                    register_pool.end(machine, cta)
                     machine.end_cta(cta)
+
+    def _keeps_apart(self) -> bool:
+        """Whether lanes that could meet do not: where the program asks who is there."""
+        return self.shuffle and self.program.asks_who_is_active and self.chance.random() < 0.5
 
     # Waiting
 

@@ -9,6 +9,7 @@ import msgspec
 
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.core.site import Site
+from warpsim.machine.memory.layout import RANK_SHIFT
 from warpsim.machine.wave.machine import WarpSet
 from warpsim.machine.wave.mbarrier import Mbarrier
 
@@ -23,6 +24,10 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
     """Whether its number is of bytes, which one arrival is to wait for, and not of arrivals."""
     drops: bool = False
     releases: bool = True
+    narrow: bool = False
+    """Whether it says that it releases to its own CTA only."""
+    local: bool = False
+    """Whether its form names a barrier of the own CTA only."""
     completes: bool = True
     """Whether it may be the last of its phase."""
 
@@ -57,10 +62,14 @@ def arrive(
         barrier = mbarriers.find(place, at, site)
         if barrier is None:
             continue
+        remote = at >> RANK_SHIFT != warps.machine.cta_of(place).rank
+        if how.local and remote:
+            sentence = f"{site.opcode} names an mbarrier of another CTA: .shared::cluster may."
+            warps.machine.report("mbarrier-misuse", sentence, site, place)
         total = _sum(numbers[row], lanes)
         if note is not None:
             note(row, lanes, barrier)
-        seen = clocks.release(place)
+        seen = clocks.release_narrowly(place) if how.narrow and remote else clocks.release(place)
         if not how.releases:
             seen = clocks.engines_only(seen)
         count = len(lanes) if how.expects else total

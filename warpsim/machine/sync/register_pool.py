@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from warpsim.machine.core.site import Site
+from warpsim.machine.memory.residents import Cta
 from warpsim.machine.sync.gates import Fragment, WaitGate
 from warpsim.machine.wave.machine import Machine
 
 REGISTERS = 65_536
 """Of an SM."""
+WARPGROUP = 4
+"""Warps."""
 STEP = 8
 MOST_AT_LAUNCH = 255 // STEP * STEP
 
@@ -19,6 +23,8 @@ class Registers:
     def __init__(self) -> None:
         self.held: dict[int, int] = {}
         self.free: dict[int, int] = {}
+        self.executed: dict[int, list[Site]] = {}
+        """The setmaxnreg of each warp, by its place."""
 
     def of(self, machine: Machine, place: int) -> int:
         """What a warp has, per thread."""
@@ -32,6 +38,30 @@ def at_launch(machine: Machine) -> int:
         return image.max_registers // STEP * STEP
     share = REGISTERS // (32 * warps * image.min_ctas) // STEP * STEP
     return min(share, MOST_AT_LAUNCH)
+
+
+def end(machine: Machine, cta: Cta) -> None:
+    """A finding if of a warpgroup of a CTA that ends some warps have executed setmaxnreg and others
+    have not."""
+    executed = machine.state(Registers).executed
+    if not executed:
+        return
+    places = range(cta.place, machine.resident * machine.warps_per_cta, machine.resident)
+    done = [executed.pop(place, []) for place in places]
+    for first in range(0, len(done), WARPGROUP):
+        group = done[first : first + WARPGROUP]
+        longest = max(group, key=len)
+        short = [first + i for i, sites in enumerate(group) if len(sites) < len(longest)]
+        if short:
+            others = ", ".join(map(str, short))
+            plural = "s" * (len(short) > 1)
+            machine.report(
+                "setmaxnreg",
+                f"{longest[-1].opcode} executed here and not by warp{plural} {others} of the same "
+                "warpgroup: all of its warps have to.",
+                longest[-1],
+                places[first + group.index(longest)],
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +96,7 @@ class SetRegisters(WaitGate):
         held = state.of(machine, fragment.warp)
         state.free[cta] = state.free.get(cta, 0) + 32 * (held - self.count)
         state.held[fragment.warp] = self.count
+        state.executed.setdefault(fragment.warp, []).append(self.site)
         if self.result is not None:
             machine.value(self.result, fragment.warp)[...] = True
 

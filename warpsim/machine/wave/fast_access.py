@@ -66,7 +66,8 @@ class FastAccess:
     def withheld(self) -> tuple[bool, bool]:
         """Whether Python has to look at every load, and at every store."""
         races = self.races
-        return races.clocks.unsure and races.space == "global", bool(races.repeats)
+        parted = races.clocks.partial is not None
+        return parted or races.is_formal, parted or bool(races.repeats)
 
     def prepare(self, warps: Warps) -> int:
         """Lets a set of warps access the memory; the address of its layout. Sets live as the

@@ -9,6 +9,7 @@ import numpy as np
 from warpsim.machine.core.arrays import Array, Mask, first_true
 from warpsim.machine.core.findings import Fatal
 from warpsim.machine.core.site import Site
+from warpsim.machine.memory.arena import POISON_BYTE, UNWRITTEN, Arena
 from warpsim.machine.wave.machine import Machine, WarpSet
 
 DEEPEST = 1000
@@ -83,6 +84,12 @@ def copy(R: list[Array], m: Mask, warps: WarpSet, to: int, source: int, size: in
     for row, _, lane in warps.each_lane(m):
         here, there = (_span(R, warps, row, lane, slot, size) for slot in (to, source))
         arena.data[here], arena.state[here] = arena.data[there], arena.state[there]
+
+
+def forget(local: Arena, first: Array, size: int) -> None:
+    """`size` bytes from each of these offsets on are those of a call that has returned."""
+    places = first.reshape(-1, 1) + np.arange(size)
+    local.state[places], local.data[places] = UNWRITTEN, POISON_BYTE
 
 
 def push(R: list[Array], m: Mask, warps: WarpSet, number: int, kept: Kept, site: Site) -> None:

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
 
 namespace warpsim {
 namespace {
@@ -61,6 +62,14 @@ const Allocation* holding(const std::map<uint64_t, Allocation>& among, uint64_t 
   return address < before.end() ? &before : nullptr;
 }
 
+// Of this machine, or of the control group that the process is in.
+uint64_t host_memory() {
+  const uint64_t all = uint64_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  std::ifstream file("/sys/fs/cgroup/memory.max");
+  uint64_t allowed = 0;
+  return file >> allowed && allowed ? std::min(all, allowed) : all;
+}
+
 }  // namespace
 
 Files make_memory() {
@@ -71,7 +80,9 @@ Files make_memory() {
   return files;
 }
 
-void limit_memory(uint64_t bytes) { total = std::min(bytes, kSpace - kFirst); }
+void limit_memory(uint64_t bytes) {
+  total = std::min({bytes, kSpace - kFirst, host_memory() / 2});  // half: each byte has a state
+}
 uint64_t memory_total() { return total; }
 uint64_t memory_free() { return total - used; }
 

@@ -51,6 +51,8 @@ def arrive(d: PtxDecoder) -> Op:
         expects="expect_tx" in parts,
         drops="arrive_drop" in parts,
         releases="relaxed" not in parts,
+        narrow={"release", "cta"} <= set(parts),
+        local=not {"shared", "shared::cta"}.isdisjoint(parts),
         completes="noComplete" not in parts,
     )
 

@@ -3,15 +3,35 @@
 from __future__ import annotations
 
 from warpsim.front.ptx.decoder import PtxDecoder
+from warpsim.front.ptx.inline import LEAVE
 from warpsim.front.ptx.registry import builder
+from warpsim.front.ptx.syntax import Symbol
 from warpsim.machine.core.arrays import Array, Mask
-from warpsim.machine.wave import runtime
+from warpsim.machine.wave import frames, runtime
 from warpsim.machine.wave.machine import Op, WarpSet
 
 
 def _places(d: PtxDecoder) -> list[int]:
     """Slots of the addresses of the call's results and parameters in local memory."""
     return [d.source(operand, "u64") for operand in d.operands]
+
+
+@builder(LEAVE)
+def leave(d: PtxDecoder) -> Op:
+    """What the function's variables held is gone."""
+    sizes = {variable.name: variable.size for variable in d.function.variables}
+    spans = [
+        (d.source(operand, "u64"), sizes[operand.name])
+        for operand in d.operands
+        if isinstance(operand, Symbol)
+    ]
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        first = warps.local if m is True else warps.local[m]
+        for slot, size in spans:
+            frames.forget(warps.machine.local, first + int(R[slot][0, 0]), size)
+
+    return op
 
 
 @builder("builtin.vprintf")

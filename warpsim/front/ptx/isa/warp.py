@@ -16,7 +16,7 @@ from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.core.forms import CompiledForm, Formed
 from warpsim.machine.core.marks import LANE, LOADED, Origin
 from warpsim.machine.core.site import Site
-from warpsim.machine.core.warps import pack
+from warpsim.machine.core.warps import ALL, lanes_of, pack
 from warpsim.machine.wave.machine import Op, WarpSet, each_warp
 
 LANES = np.arange(32, dtype=np.int64)
@@ -256,5 +256,17 @@ def redux_float(d: PtxDecoder) -> Op:
 @builder("bar.warp.sync", sync=True)
 def bar_warp(d: PtxDecoder) -> Op:
     """Synchronises the lanes and makes their memory accesses visible to each other."""
-    members_of(d, d.operands[0])
-    return each_warp(lambda machine, warp: machine.clocks.converge(warp))
+    members, operand = members_of(d, d.operands[0]), d.operands[0]
+    if isinstance(operand, Immediate) and operand.value & ALL == ALL:
+        return each_warp(lambda machine, warp: machine.clocks.converge(warp))
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        clocks, exited, active = warps.machine.clocks, warps.machine.exited, warps.active(m)
+        for row, warp in enumerate(warps.warps.tolist()):
+            for mask in set(R[members][row][active[row]].tolist()):
+                if mask | exited[warp] == ALL:
+                    clocks.converge(warp)
+                else:
+                    clocks.converge_part(warp, np.array(lanes_of(mask)))
+
+    return op

@@ -1,11 +1,14 @@
-"""The formats that there are; a new one is a module of this package and a name here."""
+"""Problems and solutions as other projects write them.
+
+A new format is a module here, which imports `task` and `extensions` of the room, and a name below.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from kernelexp.model.errors import UsageError
-from kernelexp.services.tasks import flashinfer, gpumode, kernelbench, leetgpu
+from kernelexp.services.tasks.formats import flashinfer, gpumode, kernelbench, leetgpu
 from kernelexp.services.tasks.task import TaskFormat
 
 FORMATS: tuple[TaskFormat, ...] = (gpumode, leetgpu, kernelbench, flashinfer)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelexp.model.errors import ConfigurationError
-from kernelexp.services.tasks import compare, importing
+from kernelexp.services.tasks.formats import compare, importing
 from kernelexp.services.tasks.task import (
     Call,
     Solution,
@@ -22,7 +22,7 @@ from kernelexp.services.tasks.task import (
 NAME = "gpumode"
 FILE, REFERENCE, SUBMISSION, ENTRY = "task.yml", "reference.py", "submission.py", "custom_kernel"
 _SUBMITTED = "@SUBMISSION@"
-_SEED, _DATA = "seed", "data"
+_SEED, _DATA, _KERNEL = "seed", "data", "ref_kernel"
 
 
 def recognises(path: Path) -> bool:
@@ -35,20 +35,16 @@ def read(path: Path, solution: Path, largest: int) -> Task:
     folder = path if path.is_dir() else path.parent
     told = _yaml(folder / FILE)
     files = _files(folder, told)
-    tests = [test for test in told.get("tests") or [] if isinstance(test, dict)]
-    if not tests:
+    cases, timed = (_cases(told.get(name), largest) for name in ("tests", "benchmarks"))
+    if not cases:
         raise ConfigurationError(f"{folder / FILE} has no tests: a list of sizes is needed.")
-    cases: dict[str, TaskCase] = {}
-    for test in tests:
-        case = shrink_all({k: v for k, v in test.items() if k != _SEED}, largest)
-        if case.name not in cases or cases[case.name].reduced:
-            cases[case.name] = case
     beside = {name: text for name, text in files.items() if name not in (REFERENCE, "eval.py")}
     return Task(
         format=NAME,
         name=folder.resolve().name,
         files=files,
-        cases=tuple(cases.values()),
+        cases=cases,
+        timed=timed,
         solution=Solution(
             name=solution.stem,
             files={**beside, SUBMISSION: solution.read_text()},
@@ -56,6 +52,15 @@ def read(path: Path, solution: Path, largest: int) -> Task:
             entry=ENTRY,
         ),
     )
+
+
+def _cases(told: Any, largest: int) -> tuple[TaskCase, ...]:
+    cases: dict[str, TaskCase] = {}
+    for test in (test for test in told or [] if isinstance(test, dict)):
+        case = shrink_all({k: v for k, v in test.items() if k != _SEED}, largest)
+        if case.name not in cases or cases[case.name].reduced:
+            cases[case.name] = case
+    return tuple(cases.values())
 
 
 def _yaml(path: Path) -> dict[str, Any]:
@@ -119,3 +124,8 @@ def open_problem(task: Task, folder: Path) -> TaskProblem:
 def open_solution(task: Task, folder: Path, prepared: Values) -> Call:
     entry = getattr(importing.module(folder / SUBMISSION, (ENTRY,)), ENTRY)
     return lambda arguments: entry(arguments[_DATA])
+
+
+def open_reference(task: Task, folder: Path, prepared: Values) -> Call:
+    kernel = importing.module(folder / REFERENCE, (_KERNEL,)).ref_kernel
+    return lambda arguments: kernel(arguments[_DATA])

@@ -33,7 +33,11 @@ def of_source(source: Path, entry: str, signature: list[Parameter]) -> Callable[
     function.restype = None
 
     def call(**given: Any) -> None:
-        _call(function, runtime, [(given[name], kind) for name, kind, _ in signature])
+        arguments = [(given[name], kind) for name, kind, _ in signature]
+        if extensions.on_gpu():  # where tensors lie already
+            function(*(_passed(value, kind) for value, kind in arguments))
+        else:
+            _call(function, runtime, arguments)
 
     return call
 
@@ -46,12 +50,18 @@ def _call(function: Any, runtime: Any, arguments: list[tuple[Any, str]]) -> None
             copies.append((value, _upload(runtime, value)))
             passed.append(copies[-1][1])
         else:
-            passed.append(getattr(ctypes, kind, ctypes.c_size_t)(value))
+            passed.append(_passed(value, kind))
     function(*passed)
     _require(runtime, runtime.cudaDeviceSynchronize())
     for tensor, address in copies:
         _download(runtime, tensor, address)
         runtime.cudaFree(address)
+
+
+def _passed(value: Any, kind: str) -> Any:
+    if kind == _POINTER:
+        return ctypes.c_void_p(value.data_ptr())
+    return getattr(ctypes, kind, ctypes.c_size_t)(value)
 
 
 def _upload(runtime: Any, tensor: Any) -> ctypes.c_void_p:

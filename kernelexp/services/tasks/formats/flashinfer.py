@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from kernelexp.model.errors import ConfigurationError
-from kernelexp.services.tasks import compare, importing
+from kernelexp.services.tasks import wire
+from kernelexp.services.tasks.formats import compare, importing
 from kernelexp.services.tasks.task import (
     Call,
     Solution,
@@ -192,7 +193,12 @@ def _empty(definition: dict[str, Any], arguments: Values) -> Values:
         name: torch.empty(
             [axes[axis] for axis in told["shape"]],
             dtype=getattr(torch, told["dtype"]),
-            device="cuda",
+            device=next(wire.tensors(arguments)).device,
         )
         for name, told in definition["outputs"].items()
     }
+
+
+def open_reference(task: Task, folder: Path, prepared: Values) -> Call:
+    run = importing.module(folder / FILE, ("run",)).run
+    return lambda arguments: run(**arguments)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelexp.model.errors import ConfigurationError
-from kernelexp.services.tasks import compare, importing
+from kernelexp.services.tasks.formats import compare, importing
 from kernelexp.services.tasks.task import (
     Call,
     Solution,
@@ -153,12 +153,20 @@ def open_problem(task: Task, folder: Path) -> TaskProblem:
 
 
 def open_solution(task: Task, folder: Path, prepared: Values) -> Call:
+    return _open(folder / task.solution.main, ENTRY, prepared)
+
+
+def open_reference(task: Task, folder: Path, prepared: Values) -> Call:
+    return _open(folder / FILE, "Model", prepared)
+
+
+def _open(path: Path, entry: str, prepared: Values) -> Call:
     """Its weights are drawn with the reference's seed, and copied where they have its names."""
     import torch
 
-    module = importing.module(folder / task.solution.main, (ENTRY,))
+    module = importing.module(path, (entry,))
     torch.manual_seed(prepared["seed"])
-    model = getattr(module, ENTRY)(*prepared["initial"]).eval()
+    model = getattr(module, entry)(*prepared["initial"]).eval()
     own, given = model.state_dict(), prepared[_WEIGHTS]
     if {k: v.shape for k, v in own.items()} == {k: v.shape for k, v in given.items()}:
         model.load_state_dict(given)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelexp.model.errors import ConfigurationError
-from kernelexp.services.tasks import compare, importing, solving
+from kernelexp.services.tasks.formats import compare, importing, solving
 from kernelexp.services.tasks.task import Call, Solution, Task, TaskCase, TaskProblem, Values
 
 NAME = "leetgpu"
@@ -18,6 +18,7 @@ FILE, ENTRY = "challenge.py", "solve"
 ELEMENTS = 1 << 14
 """Of the largest tensor: a test with more of them is left to a GPU."""
 _KINDS = {"example": "generate_example_test", "functional": "generate_functional_test"}
+_TIMED = {"performance": "generate_performance_test"}
 
 
 def recognises(path: Path) -> bool:
@@ -33,12 +34,16 @@ def read(path: Path, solution: Path, largest: int) -> Task:
     file = path / FILE if path.is_dir() else path
     if solution.suffix not in (".cu", ".py"):
         raise ConfigurationError(f"{solution} should be a .cu or a .py file with solve().")
-    cases = tuple(TaskCase(name=kind, parameters={"kind": kind}) for kind in _KINDS)
+    cases, timed = (
+        tuple(TaskCase(name=kind, parameters={"kind": kind}) for kind in kinds)
+        for kinds in (_KINDS, _TIMED)
+    )
     return Task(
         format=NAME,
         name=file.resolve().parent.name,
         files={FILE: file.read_text()},
         cases=cases,
+        timed=timed,
         solution=Solution(
             name=solution.stem,
             files={solution.name: solution.read_text()},
@@ -128,7 +133,7 @@ class _Opened:
         import torch
 
         torch.manual_seed(seed)
-        tests = getattr(self._challenge, _KINDS[case.parameters["kind"]])()
+        tests = getattr(self._challenge, {**_KINDS, **_TIMED}[case.parameters["kind"]])()
         tests = tests if isinstance(tests, list) else [tests]
         made = [{name: _materialise(value) for name, value in test.items()} for test in tests]
         small = [test for test in made if not self._elements or _largest(test) <= self._elements]
@@ -167,6 +172,18 @@ def open_solution(task: Task, folder: Path, prepared: Values) -> Call:
     def call(arguments: Values) -> Any:
         for test in arguments["tests"]:
             solve(**test)
+        return arguments["tests"]
+
+    return call
+
+
+def open_reference(task: Task, folder: Path, prepared: Values) -> Call:
+    _provide_base()
+    challenge = importing.module(folder / FILE, ("Challenge",)).Challenge()
+
+    def call(arguments: Values) -> Any:
+        for test in arguments["tests"]:
+            challenge.reference_impl(**test)
         return arguments["tests"]
 
     return call

@@ -1,0 +1,65 @@
+"""What candidates change at each size of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kernelexp.judge import oversizes
+from kernelexp.model.axes import spell_point
+from kernelexp.model.record import Record, SizeResult, own_axes
+from kernelexp.report.charts.chart import Band, ChartAxis, Mark, Plot, Series
+from kernelexp.report.document import figures
+
+_MOST = 4
+"""Candidates that are told apart in one chart."""
+
+
+def ordered(record: Record) -> list[SizeResult]:
+    """The sizes by the one parameter in which they differ, else as they were listed."""
+    parameter = oversizes.varied(record.sizes) if record.sizes else ""
+    if not parameter:
+        return list(record.sizes)
+    return sorted(record.sizes, key=lambda each: each.parameters[parameter])
+
+
+def plots(record: Record) -> Iterator[Plot]:
+    """The change at each size; nothing where one size was timed. Of many candidates, those that are
+    the best somewhere."""
+    results = ordered(record)
+    names = list(record.names[1:])
+    if len(names) > _MOST:
+        names = list(dict.fromkeys(map(oversizes.best, results)))[:_MOST]
+    arms = dict(zip(record.names, record.arms, strict=True))
+    series = []
+    for name in names:
+        marks = tuple(
+            Mark(
+                x=place,
+                y=100 * (effect.ratio - 1),
+                low=100 * (effect.low - 1),
+                high=100 * (effect.high - 1),
+                label=f"{each.size}, {figures.effect(effect)}",
+            )
+            for place, each in enumerate(results)
+            if (effect := each.effect(name)) is not None
+        )
+        title = spell_point(own_axes(record.baseline, arms[name]))
+        series += [Series(name=title, marks=marks)] if marks else []
+    if series and results:
+        compared = f"change of {figures.compared(record.arms)}"
+        yield Plot(
+            title=f"{record.experiment}: {compared} to the baseline, by size",
+            x=ChartAxis(
+                label="size", categories=tuple(each.size for each in results), ordered=True
+            ),
+            y=ChartAxis(label=compared, unit="%"),
+            series=tuple(series),
+            bands=(
+                Band(
+                    name=f"margin ±{100 * record.margin:g}%",
+                    low=-100 * record.margin,
+                    high=100 * record.margin,
+                ),
+            ),
+            note="A bar is the interval.",
+        )

@@ -1,0 +1,123 @@
+"""What a run of several sizes came to: at each, over all, and where the best arm changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kernelexp.judge import oversizes
+from kernelexp.judge.oversizes import Crossover
+from kernelexp.model.axes import spell_point
+from kernelexp.model.measurement import BASELINE
+from kernelexp.model.names import is_sweep
+from kernelexp.model.record import Record, SizeResult, own_axes
+from kernelexp.report.charts import sizes as chart
+from kernelexp.report.charts import text
+from kernelexp.report.document import figures
+from kernelexp.report.document.document import Block, Cell, Span, paragraph, status, table
+
+_SIDE_BY_SIDE = 4
+
+
+def render(record: Record) -> Iterator[Block]:
+    """Nothing where one size was timed."""
+    results = chart.ordered(record)
+    if not results:
+        return
+    yield paragraph(Span("By size", "strong"))
+    few = len(record.candidates) <= _SIDE_BY_SIDE and not is_sweep(record.experiment)
+    yield _every(record, results) if few else _best(record, results)
+    yield from text.render(list(chart.plots(record)))
+    crossed = list(oversizes.crossovers(record.sizes))
+    for each in crossed:
+        yield paragraph(Span("Crossover: ", "strong"), _crossover(record, each))
+    if not crossed:
+        winner = _spell(record, oversizes.best(results[0]))
+        yield paragraph(f"No crossover: {winner} is the best at every size.")
+    if few:
+        yield from _overall(record)
+
+
+def _every(record: Record, results: list[SizeResult]) -> Block:
+    """A row per size and candidate, then what all sizes come to."""
+    weighted = len({each.weight for each in results}) > 1
+    rows: list[list[Cell]] = []
+    for each in results:
+        for name in record.names[1:]:
+            first = name == record.names[1]
+            effect = each.effect(name)
+            cells = [_time(each.baseline_us), _time(_scaled(each, name))]
+            weight = [f"{each.weight:g}" if first else ""] if weighted else []
+            rows.append(
+                [
+                    each.size if first else "",
+                    *weight,
+                    _spell(record, name),
+                    *cells,
+                    figures.ratio(effect) if effect else figures.NONE,
+                    status(each.verdicts[name].status),
+                ]
+            )
+    for name, candidate in zip(record.names[1:], record.candidates, strict=True):
+        effect = oversizes.weighted(results, name)
+        decided = candidate.over_sizes or candidate.verdict
+        change = figures.ratio(effect) if effect else figures.NONE
+        blank = [""] if weighted else []
+        rows.append(
+            [Span("all", "strong"), *blank, _spell(record, name), "", "", change,
+             status(decided.status)]
+        )  # fmt: skip
+    header = ("size", *(["weight"] if weighted else []), "candidate", "baseline ms", "ms", "change")
+    last = len(header)
+    return table(
+        (*header, "verdict"), rows, numbers=(last - 3, last - 2, last - 1), unwrapped=(0, last)
+    )
+
+
+def _best(record: Record, results: list[SizeResult]) -> Block:
+    """A row per size: which of many variants is the best there."""
+    rows: list[list[Cell]] = []
+    for each in results:
+        name = oversizes.best(each)
+        effect = each.effect(name)
+        change = figures.effect(effect) if effect else "the baseline"
+        rows.append([each.size, _spell(record, name), _time(_scaled(each, name)), change])
+    return table(("size", "best", "ms", "change"), rows, numbers=(2,), unwrapped=(0,))
+
+
+def _overall(record: Record) -> Iterator[Block]:
+    for name, candidate in zip(record.names[1:], record.candidates, strict=True):
+        decided = candidate.over_sizes
+        if decided is not None:
+            yield paragraph(
+                Span("Over all sizes: ", "strong"),
+                f"{_spell(record, name)}: " if len(record.candidates) > 1 else "",
+                status(decided.status),
+                f" ({decided.reason}). {decided.sentence}",
+            )
+
+
+def _crossover(record: Record, each: Crossover) -> str:
+    where = f"between {each.after} and {each.before}"
+    if each.at is not None:
+        where += f", at about {each.parameter}={round(each.at):,}"
+    return (
+        f"{where}: {_spell(record, each.was)} is the best before, {_spell(record, each.now)} after."
+    )
+
+
+def _spell(record: Record, name: str) -> str:
+    if name == BASELINE:
+        return BASELINE
+    arms = dict(zip(record.names, record.arms, strict=True))
+    return spell_point(own_axes(record.baseline, arms[name]))
+
+
+def _scaled(result: SizeResult, name: str) -> float | None:
+    effect = result.effect(name)
+    if name == BASELINE or effect is None or result.baseline_us is None:
+        return result.baseline_us if name == BASELINE else None
+    return result.baseline_us * effect.ratio
+
+
+def _time(time_us: float | None) -> str:
+    return figures.NONE if time_us is None else figures.time_ms(time_us / 1000)

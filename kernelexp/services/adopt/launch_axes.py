@@ -1,0 +1,196 @@
+"""One more axis of a kernel that is brought in: its block, or a number in its source."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from kernelexp.model.errors import UsageError, join
+from kernelexp.project import Project, editing
+from kernelexp.services.adopt.adopted import Compiled
+from kernelexp.services.adopt.draft import Answers, DraftAxis
+from kernelexp.services.adopt.launched import AdoptedLaunch
+from kernelexp.system import wholefile
+
+BLOCK = "block"
+"""The axis that is the extent of the block in x."""
+
+
+def parse(text: str) -> tuple[str, tuple[int, ...]]:
+    """BLOCK=128,256 as a name and numbers; UsageError where it is none."""
+    name, equals, values = text.partition("=")
+    words = values.split(",")
+    if not name.isidentifier() or not equals or not all(map(str.isdigit, words)):
+        raise UsageError(f"--axis {text!r} should be as in BLOCK=128,256 or block=128,256.")
+    return name, tuple(map(int, words))
+
+
+def add(launch: AdoptedLaunch, name: str, values: tuple[int, ...]) -> AdoptedLaunch:
+    """The launch with an axis, which its source, block and grid follow.
+
+    The block follows in the extents that are the axis's value as the program has it; the grid,
+    where it is a size of the launch divided by that.
+    """
+    compiled, answers, flags = launch.compiled, launch.answers, launch.flags
+    if answers.block is None:
+        raise UsageError(f"--axis {name}: say the block that the kernel has now, with --block.")
+    axis = name.lower()  # as axes are named; the macro keeps its own name
+    if axis in answers.values or axis in answers.axes:
+        raise UsageError(f"--axis {name}: a parameter of the kernel, or another axis, is {axis}.")
+    if name == BLOCK:
+        default, about = answers.block[0], "threads of a CTA in x"
+        follows = [True, False, False]
+    else:
+        default, about, flags = _defined(compiled, name, flags)
+        follows = [extent == default > 1 for extent in answers.block]
+    grid = [
+        _extent(answers, _renamed(count, name, axis), axis, default, follow)
+        for count, follow in zip(answers.grid, follows, strict=False)
+    ]
+    block = [
+        axis if follow else extent
+        for extent, follow in zip(answers.extents or map(str, answers.block), follows, strict=True)
+    ]
+    made = DraftAxis(values=tuple(sorted({default, *values})), default=default, about=about)
+    answers = msgspec.structs.replace(
+        answers, axes=answers.axes | {axis: made}, grid=tuple(grid), extents=tuple(block)
+    )
+    return msgspec.structs.replace(launch, answers=answers, flags=flags)
+
+
+def _renamed(expression: str, name: str, axis: str) -> str:
+    """Where a person wrote the macro's own name."""
+    return re.sub(rf"\b{name}\b", axis, expression)
+
+
+def _extent(answers: Answers, count: str, name: str, default: int, follows: bool) -> str:
+    """A number of CTAs, or an expression, with the axis for the value that it has now."""
+    if not count.isdigit():
+        return re.sub(rf"(?<=/)\s*{default}\b", name, count)
+    sizes = (key for key, value in answers.values.items() if type(value) is int)
+    for key in sizes:
+        if follows and -(-int(answers.values[key]) // default) == int(count):
+            return f"{key}/{name}"
+    return count
+
+
+def _defined(
+    compiled: Compiled, name: str, flags: tuple[str, ...]
+) -> tuple[int, str, tuple[str, ...]]:
+    """The number that a name is, which is the axis's from now on; where it is; the flags
+    without it."""
+    macro = f"KX_{name.upper()}"
+    files = sorted((compiled.folder / "origin").rglob("*"))
+    texts = {path: path.read_text("utf-8") for path in files if path.is_file()}
+    for pattern, what in _WRITTEN:
+        line = re.compile(pattern.replace("NAME", name), re.M)
+        matches = [(path, match) for path, text in texts.items() for match in line.finditer(text)]
+        if len(matches) > 1:
+            places = join(f"{p.name}:{_line(texts[p], match.start())}" for p, match in matches)
+            raise UsageError(f"--axis: {name} is a {what} in {len(matches)} places: {places}.")
+        for path, match in matches:
+            text = f"{texts[path][: match.end(1)]}{macro}{texts[path][match.end(2) :]}"
+            wholefile.write(path, text.encode(), durable=False)
+            return int(match[2]), f"{what} {name} of {path.name}", flags
+    if (default := _argument(compiled, name, macro, texts.values())) is not None:
+        return default, f"template argument {name}", flags
+    for flag in flags:
+        if re.fullmatch(rf"-D{name}=[0-9]+", flag):
+            main = compiled.folder / compiled.source
+            text = f"#define {name} {macro}\n{main.read_text('utf-8')}"
+            wholefile.write(main, text.encode(), durable=False)
+            rest = tuple(each for each in flags if each != flag)
+            return int(flag.partition("=")[2]), f"was {flag}", rest
+    raise UsageError(
+        f"--axis: the kernel's sources have no line `#define {name} NUMBER`, no constant {name} "
+        f"that is a number and no template argument {name}, and it is compiled without "
+        f"-D{name}=NUMBER; --axis {BLOCK}=... is the kernel's block in x."
+    )
+
+
+_WRITTEN = (
+    (r"^([ \t]*#[ \t]*define[ \t]+NAME[ \t]+\(?)([0-9]+)(?=\)?[ \t]*(?:$|/))", "#define"),
+    (r"^((?![ \t]*//)[^\n;=]*\bconst(?:expr)?\b[^\n;=]*\bNAME\s*=\s*)([0-9]+)(?=[uU]?\s*;)",
+     "constant"),
+)  # fmt: skip
+"""How a number is given a name, the text before it first."""
+
+
+def _line(text: str, place: int) -> int:
+    return text.count("\n", 0, place) + 1
+
+
+def _argument(compiled: Compiled, name: str, macro: str, texts: Iterable[str]) -> int | None:
+    """The number that a template parameter is, which is the axis's from now on, in the instance
+    that is compiled."""
+    head = re.compile(rf"template\s*<([^<>]*)>[^;{{}}]*?\b{compiled.name}\s*\(")
+    found = next((match for text in texts if (match := head.search(text))), None)
+    parameters = (
+        [re.findall(r"\w+", each.partition("=")[0]) for each in found[1].split(",")]
+        if (found)
+        else []
+    )
+    names = [words[-1] for words in parameters if words]
+    main = compiled.folder / compiled.source
+    text = main.read_text("utf-8")
+    instance = re.search(rf"(kx_instance = &[^<;]*\b{compiled.name}<)([^;]*)(>;)", text)
+    if name not in names or instance is None:
+        return None
+    arguments = [each.strip() for each in instance[2].split(",")]
+    place = names.index(name)
+    if place >= len(arguments) or not arguments[place].isdigit():
+        return None
+    default, arguments[place] = int(arguments[place]), macro
+    inside = ", ".join(arguments)
+    text = f"{text[: instance.end(1)]}{inside}{text[instance.start(3) :]}"
+    wholefile.write(main, text.encode(), durable=False)
+    return default
+
+
+def sources(compiled: Compiled) -> dict[str, str]:
+    """The texts of the kernel's folder by their paths in it, to show what an axis changed."""
+    files = (path for path in sorted(compiled.folder.rglob("*")) if path.is_file())
+    own = (path for path in files if path.suffix in _SOURCES)
+    return {path.relative_to(compiled.folder).as_posix(): path.read_text("utf-8") for path in own}
+
+
+_SOURCES = (".cu", ".cuh", ".h", ".hpp", ".hh", ".inl", ".inc", ".cc", ".cpp")
+
+
+def changes(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
+    """The lines of a diff."""
+    for name in after:
+        old, new = before.get(name, "").splitlines(), after[name].splitlines()
+        lines = difflib.unified_diff(old, new, name, name, lineterm="", n=0)
+        yield from (line for line in lines if not line.startswith("@@"))
+
+
+def experiments(project: Project, launch: AdoptedLaunch) -> Iterator[str]:
+    """Adds an experiment for each value that the program does not use; their ids."""
+    kernel, arch = launch.compiled.kernel, launch.compiled.arch
+    for name, axis in launch.answers.axes.items():
+        for value in axis.values:
+            if value == axis.default:
+                continue
+            identity = editing.next_id(project, kernel, arch)
+            experiment = {
+                "kernel": kernel,
+                "arch": arch,
+                "title": f"{name} {value}, not {axis.default}",
+                "baseline": {},
+                "candidate": {name: value},
+                "hypothesis": f"{name}={value} is faster than the program's {name}={axis.default}.",
+            }
+            editing.add(project, identity, experiment)
+            project = _reloaded(project)
+            yield identity
+
+
+def _reloaded(project: Project) -> Project:
+    from kernelexp.project import load
+
+    return load(Path(project.root))

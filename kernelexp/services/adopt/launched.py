@@ -1,0 +1,353 @@
+"""A launch of a program becomes a kernel, with the memory that it was given and what it wrote."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelexp.evidence.programs import cards
+from kernelexp.evidence.programs.compiling import CompilerCall
+from kernelexp.model import stored
+from kernelexp.model.errors import UsageError, join
+from kernelexp.project import Project
+from kernelexp.services import execution
+from kernelexp.services.adopt import adopted, copying, service
+from kernelexp.services.adopt.adopted import Compiled
+from kernelexp.services.adopt.draft import Answers
+from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
+from kernelexp.services.execution import Asked
+from kernelexp.system.toolchain import Toolchain
+from warpsim import execute, modules
+from warpsim.dtypes import DType
+from warpsim.launch import (
+    Field,
+    Launch,
+    Pointer,
+    StructValue,
+    full_name,
+    plain_name,
+    scalar_from_bytes,
+)
+from warpsim.runtime.capturing import CapturedLaunch, LaunchChoice, Region
+
+Bytes = NDArray[np.uint8]
+_FILE = re.compile(r'^\s*\.file\s+\d+\s+"([^"]+)"', re.M)
+_BYTES: dict[DType, int] = {
+    **dict.fromkeys(("bool", "u8", "s8", "e4m3", "e5m2"), 1),
+    **dict.fromkeys(("u16", "s16", "f16", "bf16"), 2),
+    **dict.fromkeys(("u32", "s32", "f32"), 4),
+    **dict.fromkeys(("u64", "s64", "f64"), 8),
+}
+_NOWHERE = "unsigned char"
+"""The type of what points to elements that have no type of their own here: its bytes."""
+_POISON = 0xFF
+"""What memory that nobody wrote reads as."""
+
+
+class LaunchedArray(msgspec.Struct, frozen=True, kw_only=True):
+    """What a parameter points to."""
+
+    name: str
+    address: int
+    size: int
+    """In bytes, whole elements."""
+    before: bytes
+    after: bytes
+    read: bool
+    written: bool
+
+
+class AdoptedLaunch(msgspec.Struct, frozen=True, kw_only=True):
+    """A kernel that is compiled in its place, and all that a person would be asked for it."""
+
+    compiled: Compiled
+    answers: Answers
+    flags: tuple[str, ...]
+
+
+def adopt(
+    project: Project,
+    asked: Asked,
+    choice: LaunchChoice,
+    name: str,
+    tools: Toolchain,
+    extra: Sequence[str] = (),
+    output: int | None = None,
+) -> AdoptedLaunch:
+    """Runs the program up to the launch and writes the kernel's folder, without problem.py.
+
+    extra: flags that the kernel is compiled with besides those that are known; output: where the
+        program's standard output goes.
+    Raises UsageError where a launch can't be had by itself, and BuildError.
+    """
+    _, arch = cards.describe(asked.device)
+    launch, calls = execution.capture(asked, choice, tools, project.root, output)
+    spelled = full_name(launch.symbol)
+    if not launch.finished:
+        raise UsageError(
+            f"launch {launch.launch}, of {spelled}, does not come to its end: see kernelexp exec."
+        )
+    source = _source(asked, launch)
+    chosen = service.choose(project, source, _instance(spelled), name)
+    flags = (*_device_flags(calls, [source, *_written(launch)]), *extra)
+    compiled = service.compile_entry(project, chosen, arch, tools, flags)
+    with adopted.whole(compiled.folder):
+        entry, arrays = _arrays(compiled.entry, launch)
+        before, after = _contents(entry, launch, arrays, asked.limit)
+        folder = compiled.folder
+        answers = Answers(
+            block=launch.block,
+            grid=tuple(map(str, launch.grid)),
+            cluster=launch.cluster,
+            smem_bytes=launch.dynamic_smem_bytes,
+            shapes={each.name: (str(_count(entry, each)),) for each in arrays},
+            values=dict(_values(entry, launch)),
+            before={key: stored.store(folder, content) for key, content in before.items()},
+            after={key: stored.store(folder, content) for key, content in after.items()},
+            raw=dict(_raw(entry, launch)),
+        )
+    title = f"{spelled} of {Path(compiled.origin).name}, launch {launch.launch}"
+    compiled = msgspec.structs.replace(compiled, entry=entry, title=title)
+    return AdoptedLaunch(compiled=compiled, answers=answers, flags=flags)
+
+
+def _instance(spelled: str) -> str:
+    """A kernel as a source outside of its namespace names it."""
+    return spelled.replace("(anonymous namespace)::", "")
+
+
+def _source(asked: Asked, launch: CapturedLaunch) -> Path:
+    """The file that has the kernel, or includes it."""
+    plain = plain_name(launch.symbol)
+    # A source before a header: that may need what is included before it.
+    for path in (*asked.sources, *sorted(_written(launch), key=lambda each: each.suffix != ".cu")):
+        if any(each.kernel == plain for each in copying.kernels(copying.read(path))):
+            return path
+    raise UsageError(f"none of the program's sources has {full_name(launch.symbol)}.")
+
+
+_WITH_VALUE = ("-D", "-U", "-I", "-std", "--std", "-include", "-isystem")
+_OF_DEVICE = (
+    *(*_WITH_VALUE, "-use_fast_math", "--use_fast_math", "-fmad", "--fmad"),
+    *("-expt", "--expt", "-extended-lambda", "--extended-lambda"),
+)
+
+
+def _written(launch: CapturedLaunch) -> list[Path]:
+    """The files that the kernel's module was made from."""
+    named = (Path(each) for each in _FILE.findall(launch.ptx))
+    return [each for each in named if each.is_file()]
+
+
+def _device_flags(calls: Sequence[CompilerCall], sources: Sequence[Path]) -> Iterator[str]:
+    """What device code was compiled with that is made of these files: macros, folders of headers,
+    the language."""
+    call = next((each for each in calls if any(map(each.compiles, sources))), None)
+    words = list(_joined(call.arguments)) if call else []
+    for word in words:
+        if word.startswith(("-I", "-isystem")) and call:
+            yield f"-I{(call.folder / word.removeprefix('-isystem').removeprefix('-I')).resolve()}"
+        elif word.startswith(_OF_DEVICE):
+            yield word
+    if not any("std=" in each for each in words):
+        yield "-std=c++17"
+
+
+def _joined(arguments: Sequence[str]) -> Iterator[str]:
+    """Flags with their values, which may be words of their own."""
+    rest = iter(arguments)
+    for word in rest:
+        if word in _WITH_VALUE:
+            yield f"{word}{'=' * word.endswith('std')}{next(rest, '')}"
+        else:
+            yield word
+
+
+# ---- What the parameters were
+
+
+def _arrays(
+    entry: KernelEntry, launch: CapturedLaunch
+) -> tuple[KernelEntry, tuple[LaunchedArray, ...]]:
+    """The entry with what is known of its pointers now, and the arrays that these point to."""
+    names: dict[int, str] = {}
+    parameters = []
+    for each, data in zip(entry.parameters, launch.arguments, strict=True):
+        members = tuple(_pointed(member, data, launch, names) for member in each.members)
+        whole = each if each.members else _pointed(each, data, launch, names)
+        parameters.append(msgspec.structs.replace(whole, members=members))
+    entry = msgspec.structs.replace(entry, parameters=tuple(parameters))
+    arrays = [_array(entry, address, names, launch) for address in names]
+    known = {each.name: each for each in arrays}
+    parameters = [_with_uses(each, known) for each in entry.parameters]
+    return msgspec.structs.replace(entry, parameters=tuple(parameters)), tuple(arrays)
+
+
+def _pointed(
+    parameter: KernelParameter, data: bytes, launch: CapturedLaunch, names: dict[int, str]
+) -> KernelParameter:
+    """A pointer to nothing is not used; one to the same place as another is its alias."""
+    if not parameter.is_pointer or parameter.ignored:
+        return parameter
+    address = int.from_bytes(data[parameter.offset : parameter.offset + 8], "little")
+    if _region(launch, address) is None:
+        return msgspec.structs.replace(parameter, ignored=True)
+    first = names.setdefault(address, parameter.name)
+    kind = parameter.type if parameter.dtype else _NOWHERE
+    alias = first if first != parameter.name else ""
+    return msgspec.structs.replace(parameter, type=kind, alias=alias)
+
+
+def _region(launch: CapturedLaunch, address: int) -> Region | None:
+    return next((each for each in launch.regions if each.address <= address < each.end), None)
+
+
+def _array(
+    entry: KernelEntry, address: int, names: dict[int, str], launch: CapturedLaunch
+) -> LaunchedArray:
+    """From an address to the next that is passed, or to the end of its allocation."""
+    region = _region(launch, address)
+    assert region is not None
+    same = [each for each in _all(entry) if names[address] in (each.name, each.alias)]
+    end = min([region.end, *(each for each in names if address < each)])
+    size = (end - address) // _element(same[0]) * _element(same[0])
+    inside = slice(address - region.address, address - region.address + size)
+    before, after = region.before[inside], region.after[inside]
+    return LaunchedArray(
+        name=names[address],
+        address=address,
+        size=size,
+        before=before,
+        after=after,
+        read=any(each.read for each in same),
+        written=any(each.written for each in same) or before != after,
+    )
+
+
+def _all(entry: KernelEntry) -> Iterator[KernelParameter]:
+    """Parameters and members, aliases too."""
+    for each in entry.parameters:
+        yield from each.members or (each,)
+
+
+def _element(parameter: KernelParameter) -> int:
+    return _BYTES[parameter.dtype or "u8"]
+
+
+def _count(entry: KernelEntry, array: LaunchedArray) -> int:
+    (parameter,) = (each for each in entry.values if each.name == array.name)
+    return array.size // _element(parameter)
+
+
+def _with_uses(parameter: KernelParameter, known: dict[str, LaunchedArray]) -> KernelParameter:
+    members = tuple(_with_uses(each, known) for each in parameter.members)
+    array = known.get(parameter.name) if parameter.is_pointer else None
+    if array is None:
+        return msgspec.structs.replace(parameter, members=members)
+    return msgspec.structs.replace(parameter, read=array.read, written=array.written)
+
+
+def _values(entry: KernelEntry, launch: CapturedLaunch) -> Iterator[tuple[str, bool | int | float]]:
+    for each, data in zip(entry.parameters, launch.arguments, strict=True):
+        for value in each.members or (each,):
+            if value.scalar and not value.ignored:
+                content = data[value.offset : value.offset + value.size]
+                yield value.name, scalar_from_bytes(value.scalar, content)
+
+
+def _raw(entry: KernelEntry, launch: CapturedLaunch) -> Iterator[tuple[str, bytes]]:
+    """Structures of which only the bytes are known, none of which may be an address."""
+    for each, data in zip(entry.parameters, launch.arguments, strict=True):
+        if each.members or not (each.is_structure or each.is_tensor_map):
+            continue
+        words = struct.iter_unpack("<Q", data[: len(data) // 8 * 8])
+        if each.is_tensor_map or any(_region(launch, word) for (word,) in words):
+            raise UsageError(
+                f"{each.name} ({each.type}) has addresses in it, at places that are not known: "
+                "a launch with it can't be had by itself."
+            )
+        yield each.name, data
+
+
+# ---- What it read and wrote
+
+
+def _contents(
+    entry: KernelEntry, launch: CapturedLaunch, arrays: Sequence[LaunchedArray], limit: int
+) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    """What arrays hold before the launch, where that matters, and outputs after it.
+
+    It is launched again on these arrays alone, those that it only writes empty: then it is known
+    which bytes it writes, and that nothing else is needed.
+    """
+    held = {each.name: np.frombuffer(each.before, np.uint8).copy() for each in arrays}
+    empty = [each.name for each in arrays if each.written and not each.read]
+    for name in empty:
+        held[name][:] = _POISON
+    again = Launch(
+        entry=launch.symbol,
+        grid=launch.grid,
+        block=launch.block,
+        cluster=launch.cluster,
+        dynamic_smem_bytes=launch.dynamic_smem_bytes,
+        arguments=tuple(_arguments(entry, launch)),
+    )
+    execute.run(modules.load(launch.ptx), again, held, unwritten=empty, limit=limit)
+    before: dict[str, bytes] = {}
+    after: dict[str, bytes] = {}
+    for each in arrays:
+        if each.written:
+            start = _needed(each, held[each.name], launch)
+            before |= {each.name: start} if start else {}
+            after[each.name] = each.after
+        else:
+            before[each.name] = each.before
+    return before, after
+
+
+def _needed(array: LaunchedArray, again: Bytes, launch: CapturedLaunch) -> bytes:
+    """What an output has to hold before the launch; empty where the launch writes all of it.
+
+    UsageError where it does not become what it became in the program.
+    """
+    was = np.frombuffer(array.before, np.uint8)
+    became = np.frombuffer(array.after, np.uint8)
+    differs = again != became
+    kept = differs & (again == _POISON) & (was == became)
+    if array.read:
+        kept[:] = False
+    if (differs & ~kept).any():
+        raise UsageError(_more_than_arguments(array, launch))
+    if array.read:
+        return array.before
+    return np.where(kept, was, np.uint8(_POISON)).tobytes() if kept.any() else b""
+
+
+def _more_than_arguments(array: LaunchedArray, launch: CapturedLaunch) -> str:
+    variables = [plain_name(each) for each in launch.changed]
+    why = (
+        f"the program sets {join(variables)}, which no experiment does"
+        if variables
+        else "it uses memory that its arguments do not point to"
+    )
+    return (
+        f"launch {launch.launch}, of {full_name(launch.symbol)}, can't be had by itself: {why}, "
+        f"and {array.name} becomes something else without it."
+    )
+
+
+def _arguments(entry: KernelEntry, launch: CapturedLaunch) -> Iterator[StructValue]:
+    """The arguments as they were, with the addresses of arrays where these lie now."""
+    for each, data in zip(entry.parameters, launch.arguments, strict=True):
+        fields = tuple(
+            Field(offset=value.offset, value=Pointer(array=value.alias or value.name))
+            for value in each.members or (each,)
+            if value.is_pointer and not value.ignored
+        )
+        yield StructValue(data=data, fields=fields)

@@ -1,0 +1,184 @@
+"""A table of any shape, of a markdown file or CSV, as experiments: a row is tried against the last
+row that was kept."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Literal, TypeAlias, get_args
+
+from kernelexp.model.arm import PublishedResult
+from kernelexp.model.errors import UsageError, join, suggest
+from kernelexp.model.names import is_name
+from kernelexp.services.handlog import figures
+from kernelexp.services.handlog.figures import NOTHING
+from kernelexp.services.handlog.reading import BEFORE, LoggedVariant, Read
+from kernelexp.services.handlog.sections import LogSection, LogTable
+
+Role: TypeAlias = Literal["id", "title", "time", "tflops", "registers", "verdict", "date", "commit"]
+ROLES: tuple[Role, ...] = get_args(Role)
+Asking: TypeAlias = Callable[[Role, Sequence[str]], str | None]
+"""Which of the columns has this role; None: none has."""
+_HEADINGS: dict[Role, str] = {
+    "id": r"#|no\.?|nr\.?|id|run|step|trial|exp(eriment)?",
+    "title": r"change.*|what.*|title|descr.*|optimi.*|idea|tried|variant|version|name|kernel",
+    "time": r"(time|latency|duration|runtime|median|mean)?\s*[\[(]?(ms|[uμµ]s|ns|s)?[\])]?",
+    "tflops": r"tflop.*",
+    "registers": r"reg.*",
+    "verdict": r"verdict|status|result|outcome|decision|kept\??|accepted\??",
+    "date": r"date|day|when",
+    "commit": r"commit|hash|revision|sha",
+}
+_UNIT = re.compile(r"\b(ms|[uμµ]s|ns|s)\b", re.IGNORECASE)
+_DROPPED = re.compile(
+    r"\b(reject|revert|slower|worse|regress|drop|discard|abandon|fail|no\b|neutral|wrong)", re.I
+)
+
+
+def from_csv(text: str) -> list[LogSection]:
+    """A file with a header line; its separator is what that line has most of."""
+    first = text.partition("\n")[0]
+    separator = max(",;\t|", key=first.count)
+    rows = [row for row in csv.reader(io.StringIO(text), delimiter=separator) if any(row)]
+    if len(rows) < 2:
+        return []
+    header = tuple(cell.strip() for cell in rows[0])
+    body = tuple(
+        tuple(cell.strip() for cell in [*row, *[""] * len(header)][: len(header)])
+        for row in rows[1:]
+    )
+    table = LogTable(header=header, rows=body)
+    return [LogSection(title="", level=0, line=1, texts=(), tables=(table,), other=())]
+
+
+def parse_columns(texts: Sequence[str]) -> dict[Role, str]:
+    """time=HEADING of the command line."""
+    found: dict[Role, str] = {}
+    for text in texts:
+        role, equals, heading = text.partition("=")
+        if role not in ROLES or not equals:
+            raise UsageError(
+                f"--column {text!r} should be ROLE=HEADING, as in time=ms{suggest(role, ROLES)}; "
+                f"the roles are {join(ROLES)}."
+            )
+        found[role] = heading
+    return found
+
+
+def read(
+    sections: Sequence[LogSection], named: Mapping[Role, str], ask: Asking | None
+) -> tuple[list[Read], list[str]]:
+    """The rows of the first table that has times or rates, and doubts about single rows; UsageError
+    with the headings where it is not known which column has them."""
+    tables = [(table, section) for section in sections for table in section.tables]
+    every = [head for table, _ in tables for head in table.header]
+    for role, heading in named.items():
+        if not _has(every, heading):
+            raise UsageError(
+                f"--column {role}={heading}: there is no such column{suggest(heading, every)}."
+            )
+    tables = [each for each in tables if all(_has(each[0].header, x) for x in named.values())]
+    for table, section in tables:
+        columns = _columns(table, named)
+        if "time" in columns or "tflops" in columns:
+            doubts: list[str] = []
+            return list(_rows(table, columns, section.line, doubts)), doubts
+    for table, section in tables:
+        asked = ask and ask("time", table.header)
+        if asked:
+            doubts = []
+            columns = _columns(table, {**named, "time": asked})
+            return list(_rows(table, columns, section.line, doubts)), doubts
+    if tables:
+        headings = join([head for head in tables[0][0].header if head])
+        raise UsageError(
+            "it is not clear which column of its table has the time: say it with --column "
+            f"time=HEADING; there are {headings}."
+        )
+    return [], []
+
+
+def _has(headings: Sequence[str], heading: str) -> bool:
+    return heading.strip().lower() in (each.strip().lower() for each in headings)
+
+
+def _columns(table: LogTable, named: Mapping[Role, str]) -> dict[Role, int]:
+    """By what is said, then by headings; a heading has one role."""
+    heads = [head.strip().lower() for head in table.header]
+    found: dict[Role, int] = {}
+    for role, heading in named.items():
+        found[role] = heads.index(heading.strip().lower())
+    for role, pattern in _HEADINGS.items():
+        for place, head in enumerate(heads):
+            if role not in found and place not in found.values() and head:
+                if re.fullmatch(pattern, head, re.IGNORECASE):
+                    found[role] = place
+    return found
+
+
+def _rows(
+    table: LogTable, columns: Mapping[Role, int], line: int, doubts: list[str]
+) -> Iterator[Read]:
+    before = LoggedVariant(state=BEFORE, figures=NOTHING)
+    taken: set[str] = set()
+    for number, row in enumerate(table.rows, 1):
+        cells = {role: row[place] for role, place in columns.items()}
+        result = _figures(table, cells, columns)
+        if result == NOTHING:
+            doubts.append(f"line {line}: row {number} has no figure: {' | '.join(row)}")
+        name = _name(cells.get("id", ""), number, taken)
+        taken.add(name)
+        tried = LoggedVariant(
+            state=name, figures=result, verdict=figures.judge(before.figures, result)
+        )
+        word = cells.get("verdict", "")
+        yield Read(
+            id=name,
+            title=cells.get("title") or name,
+            baseline=before,
+            candidates=(tried,),
+            decision=word,
+            notes="; ".join(_others(table, row, columns)),
+            date=date if re.fullmatch(r"\d{4}-\d\d-\d\d", date := cells.get("date", "")) else "",
+            commit=cells.get("commit", ""),
+            line=line,
+        )
+        if not _DROPPED.search(word) and result != NOTHING:
+            before = LoggedVariant(state=name, figures=result)
+
+
+def _name(text: str, number: int, taken: set[str]) -> str:
+    """An id that is an axis's value too; `row3` for what can't be one."""
+    plain = re.sub(r"\W+", "_", text.strip("`# "), flags=re.ASCII).strip("_")
+    name = f"row{plain}" if plain[:1].isdigit() else plain or f"row{number}"
+    return name if is_name(name) and name not in taken else f"{name or 'row'}_{number}"
+
+
+def _figures(
+    table: LogTable, cells: Mapping[Role, str], columns: Mapping[Role, int]
+) -> PublishedResult:
+    ms = upper = rate = None
+    about = other = False
+    if "time" in cells:
+        unit = _UNIT.search(table.header[columns["time"]])
+        ms, upper, about = figures.cell(cells["time"], unit[1].lower() if unit else "ms")
+    if "tflops" in cells:
+        rate, _, other = figures.cell(cells["tflops"], "")
+    registers = figures.cell(cells["registers"], "")[0] if "registers" in cells else None
+    return PublishedResult(
+        time_ms=ms,
+        time_ms_to=upper,
+        tflops=rate,
+        registers=int(registers) if registers is not None else None,
+        approximate=about or other,
+    )
+
+
+def _others(table: LogTable, row: Sequence[str], columns: Mapping[Role, int]) -> Iterator[str]:
+    """What has no field of its own, by its heading; a date or commit that is none, as written."""
+    fields = {place for role, place in columns.items() if role not in ("date", "id")}
+    for place, cell in enumerate(row):
+        if place not in fields and cell:
+            yield f"{table.header[place] or 'column ' + str(place + 1)}: {cell}"

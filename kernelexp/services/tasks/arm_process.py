@@ -1,0 +1,144 @@
+"""A process that is timed from outside: it has a solution, the reference or nothing, and no clock.
+
+Per turn it is handed inputs that nobody has seen before, at the addresses of the last ones. `go`
+starts the clock of the other process; what ends it is a message with a digest of the whole answer,
+which nothing has that is lazy, unfinished or on a stream that nobody waited for. Then the process
+is asked for the answer itself, or is not.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kernelexp.services.tasks import formats, wire
+from kernelexp.services.tasks.solution_process import explained, refreshed
+from kernelexp.services.tasks.task import Call, Task
+
+FLUSHED = 512 << 20
+"""Bytes that are written before each turn: more than any L2 holds."""
+
+
+class ArmOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """How such a process is started."""
+
+    arm: str
+    """solution, reference, nothing."""
+    folder: str
+    """The files of its side, and what it is prepared with."""
+    like: str
+    """An answer in zeros, for the arm that does nothing."""
+    device: str
+
+
+def main() -> None:
+    """Arguments: the socket's number, and an ArmOrder as JSON."""
+    link = socket.socket(fileno=int(sys.argv[1]))
+    order = msgspec.json.decode(sys.argv[2], type=ArmOrder)
+    os.chdir(order.folder)
+    try:
+        device = _Device(order.device)  # before the solution can replace what it is made of
+        with device.default():
+            call = _opened(order)
+        send(link, "opened")
+        _serve(link, call, device, order.arm == "nothing")
+    except EOFError:
+        pass
+    except BaseException as error:
+        send(link, "failed", json.dumps(explained(error)))
+    os._exit(0)
+
+
+def send(link: socket.socket, *words: str) -> None:
+    link.sendall((" ".join(words) + "\n").encode())
+
+
+def receive(link: socket.socket, *, spin: bool = False) -> str:
+    """A line; EOFError where the other side is gone. To spin takes a core and 2 us less latency."""
+    content = b""
+    while not content.endswith(b"\n"):
+        try:
+            part = link.recv(1 << 16, socket.MSG_DONTWAIT if spin else 0)
+        except BlockingIOError:
+            continue
+        if not part:
+            raise EOFError
+        content += part
+    return content.decode().rstrip("\n")
+
+
+def _opened(order: ArmOrder) -> Call:
+    folder = Path(order.folder)
+    task = msgspec.json.decode((folder / "task.json").read_bytes(), type=Task)
+    prepared = wire.read(folder / "prepared", order.device)
+    form = formats.named(task.format)
+    if order.arm == "nothing":
+        answer = wire.read(Path(order.like), order.device)
+        return lambda _: answer
+    if order.arm == "reference":
+        return form.open_reference(task, folder, prepared)
+    return form.open_solution(task, folder, prepared)
+
+
+def _serve(link: socket.socket, call: Call, device: _Device, idle: bool) -> None:
+    arguments: Any = None
+    while True:
+        path = receive(link)
+        arguments = refreshed(arguments, wire.read(Path(path), device.name))
+        device.flush()
+        if idle:  # its answer lies in L2, as one does that was just written
+            wire.digest(call({}))
+        device.synchronize()
+        send(link, "ready")
+        receive(link, spin=True)
+        answer = call(dict(arguments))
+        send(link, "done", str(wire.digest(answer)))
+        if keep := receive(link):
+            wire.write(Path(keep), answer)
+        send(link, "over")
+
+
+class _Device:
+    """What a turn needs of the GPU, kept from before any solution's code has run."""
+
+    def __init__(self, name: str) -> None:
+        import torch
+
+        self.name = name
+        self.synchronize: Callable[[], object] = lambda: None
+        self._flush: Callable[[], object] = lambda: None
+        if name != "cuda":
+            torch.set_num_threads(1)
+            return
+        torch.cuda.init()
+        buffer = torch.empty(FLUSHED, dtype=torch.uint8, device=name)
+        driver = ctypes.CDLL("libcuda.so.1")
+        address, size = ctypes.c_void_p(buffer.data_ptr()), ctypes.c_size_t(FLUSHED)
+        self._kept = buffer
+
+        def flush() -> None:
+            driver.cuCtxResetPersistingL2Cache()
+            driver.cuMemsetD8_v2(address, ctypes.c_ubyte(1), size)
+
+        self._flush, self.synchronize = flush, driver.cuCtxSynchronize
+
+    def flush(self) -> None:
+        self._flush()
+
+    def default(self) -> Any:
+        """While a model is made, its weights lie there."""
+        import torch
+
+        return torch.device(self.name)
+
+
+if __name__ == "__main__":
+    main()

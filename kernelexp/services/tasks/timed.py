@@ -1,0 +1,310 @@
+"""A solution timed beside the reference and beside nothing, by a clock that none of them has.
+
+Each process of an arm answers several rows; a row has all arms in a random order, then in its
+reverse, with inputs that are used once. What nothing takes (messages, the digest) is subtracted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import random
+import secrets
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from kernelexp.facts import chips
+from kernelexp.judge.statistics import stats
+from kernelexp.model.arm.verdict import Status
+from kernelexp.model.errors import EnvironmentFault
+from kernelexp.model.measurement import Block, DeviceState, Row, Worker
+from kernelexp.services.tasks import floor, turns
+from kernelexp.services.tasks.arm_process import ArmOrder
+from kernelexp.services.tasks.assessment import CaseTime, TaskEffect
+from kernelexp.services.tasks.failing import TaskFailed
+from kernelexp.services.tasks.problem_process import Drawn, TimedOrder
+from kernelexp.services.tasks.task import Task
+from kernelexp.services.tasks.turns import SOLUTION, TimedArmProcess, Turn
+from kernelexp.services.tasks.workplace import Workplace
+
+REFERENCE, NOTHING = "reference", "nothing"
+ARMS = (REFERENCE, SOLUTION, NOTHING)
+PROCESSES = 4
+FEWEST_ROWS, ROWS = 2, 8
+"""Per process."""
+WARM = 2
+"""Calls that are not counted."""
+ALONE = 3
+"""Calls of the reference when the solution's process has ended."""
+BYTES = 4 << 30
+"""Of all sets of a case, unless the fewest rows have more."""
+RISK = 0.05
+LEAST_US = 0.1
+EARLY = 0.5
+"""Of a call's time that a process may use before the clock more than nothing does."""
+SLOWED = 1.25
+"""How much slower the reference may be beside the solution than without it."""
+_NO_STATE = DeviceState(sm_clock_mhz=0, memory_clock_mhz=0, power_w=0.0, temperature_c=0)
+
+
+class Bench(msgspec.Struct, frozen=True, kw_only=True):
+    """Where it is timed."""
+
+    device: str
+    """For torch: cuda; cpu times the same arms without a GPU."""
+    card: str = ""
+    """The GPU's name; empty: none, and no floor."""
+    arch: str = ""
+    """What the GPU's code is compiled for."""
+    processes: int = PROCESSES
+    rows: int = ROWS
+    limit_s: float = 120.0
+    """Of a call."""
+
+
+class Taken(msgspec.Struct, kw_only=True):
+    """What a process of each arm took."""
+
+    rows: list[list[tuple[str, Turn]]] = []
+    alone: list[Turn] = []
+    """Of the reference, when the solution's process had ended."""
+
+    def turns(self, arm: str) -> list[Turn]:
+        return [turn for row in self.rows for name, turn in row if name == arm]
+
+    def overhead_s(self) -> float:
+        return statistics.median(turn.call_s for turn in self.turns(NOTHING))
+
+
+def measure(
+    work: Workplace, task: Task, bench: Bench, thread_instructions: float
+) -> tuple[tuple[CaseTime, ...], TaskEffect]:
+    """Of each set of sizes and of all; TaskFailed for what is wrong, or can't be.
+
+    thread_instructions: of a call, where the emulator counted it at the sizes that are timed; or 0.
+    """
+    cases = task.timed or task.cases
+    times = tuple(
+        _Case(work, task, bench, index).time(thread_instructions) for index in range(len(cases))
+    )
+    whole = sum(each.weight for each in times)
+
+    def mean(values: Iterator[float]) -> float:
+        logs = (each.weight * math.log(max(v, 1e-9)) for each, v in zip(times, values, strict=True))
+        return math.exp(sum(logs) / whole)
+
+    return times, TaskEffect(
+        ratio=mean(each.ratio for each in times),
+        low=mean(each.low for each in times),
+        high=mean(each.high for each in times),
+    )
+
+
+def conclude(effect: TaskEffect) -> tuple[Status, str, str]:
+    """The verdict, for machines why, and words."""
+    fast, slow = effect.high < 1, effect.low > 1
+    times = f"{1 / effect.ratio:.3g} times as fast as the reference"
+    interval = f"({1 / effect.high:.3g} to {1 / max(effect.low, 1e-9):.3g})"
+    if fast or slow:
+        status = Status.IMPROVED if fast else Status.REJECTED
+        return status, "faster" if fast else "slower", f"{times} {interval}"
+    return Status.NEUTRAL, "no_difference", f"{times} {interval}: no difference is shown"
+
+
+class _Case:
+    def __init__(self, work: Workplace, task: Task, bench: Bench, index: int) -> None:
+        self._work, self._task, self._bench, self._index = work, task, bench, index
+        self._case = (task.timed or task.cases)[index]
+        self._random = random.SystemRandom()
+        self._next = 0
+        self._digests: dict[int, int] = {}
+        self._checked: list[int] = []
+
+    def time(self, thread_instructions: float) -> CaseTime:
+        drawn = self._draw()
+        self._checked = drawn.checked
+        each_process = drawn.sets // self._bench.processes
+        rows = (each_process - WARM - ALONE) // 2
+        taken = [self._take(rows) for _ in range(self._bench.processes)]
+        self._check()
+        if self._bench.device != "cpu":  # whose cores the arms take from each other
+            require_honest(taken)
+        return self._made(taken, drawn.needed, thread_instructions)
+
+    def _draw(self) -> Drawn:
+        least, most = (
+            self._bench.processes * (WARM + 2 * rows + ALONE)
+            for rows in (FEWEST_ROWS, self._bench.rows)
+        )
+        order = TimedOrder(
+            device=self._bench.device,
+            case=self._index,
+            seeds=[secrets.randbelow(1 << 31) for _ in range(most)],
+            fewest=least,
+            bytes=BYTES,
+        )
+        drawn = self._work.problem("draw", self._work.given, order)
+        if "fault" in drawn:
+            raise EnvironmentFault(f"{self._case.name} can't be timed: {drawn['fault']}")
+        return msgspec.convert(drawn, Drawn)
+
+    # Calls
+
+    def _take(self, rows: int) -> Taken:
+        taken = Taken(rows=[], alone=[])
+        with contextlib.ExitStack() as others:
+            arms = {name: others.enter_context(self._opened(name)) for name in (REFERENCE, NOTHING)}
+            with self._opened(SOLUTION) as solution:
+                arms[SOLUTION] = solution
+                for arm in arms.values():
+                    arm.wait_until_open()
+                for _ in range(WARM):
+                    self._row(arms, ARMS)
+                for _ in range(rows):
+                    way = self._random.sample(ARMS, len(ARMS))
+                    taken.rows.append([*self._row(arms, way), *self._row(arms, way[::-1])])
+            del arms[SOLUTION]  # its process has ended
+            for _ in range(ALONE):
+                taken.alone.append(dict(self._row(arms, [REFERENCE, NOTHING]))[REFERENCE])
+        return taken
+
+    def _row(
+        self, arms: Mapping[str, TimedArmProcess], order: Sequence[str]
+    ) -> list[tuple[str, Turn]]:
+        """One call of each arm with the next set."""
+        place, self._next = self._next, self._next + 1
+        inputs = turns.hand_over(self._work.own, self._work.given, place)
+        row = []
+        for name in order:
+            keep = f"set-{place}" if name == SOLUTION and place in self._checked else ""
+            turn = arms[name].turn(inputs, keep=keep)
+            if keep:
+                self._digests[place] = turn.digest
+            row.append((name, turn))
+        for suffix in (".json", ".bin"):
+            inputs.with_suffix(suffix).unlink()
+            if place not in self._checked:
+                (self._work.own / f"set-{place}{suffix}").unlink()
+        return row
+
+    def _opened(self, name: str) -> contextlib.AbstractContextManager[TimedArmProcess]:
+        work = self._work
+        folder = work.own if name == REFERENCE else work.given
+        order = ArmOrder(
+            arm=name, folder=str(folder), like=str(work.own / "like"), device=self._bench.device
+        )
+        wrap, environment = work.around(name == SOLUTION, self._bench.arch)
+        return turns.opened(order, wrap, work.answers, environment, self._bench.limit_s)
+
+    # Results
+
+    def _check(self) -> None:
+        order = TimedOrder(
+            device=self._bench.device, case=self._index, checked=sorted(self._digests)
+        )
+        judged = self._work.problem("check", self._work.answers, order)
+        if "fault" in judged:
+            raise TaskFailed(Status.INCORRECT, "check_failed", str(judged["fault"]))
+        where = f"on the GPU, {self._case.name}: "
+        for place in map(str, order.checked):
+            if judged["sentences"][place]:
+                raise TaskFailed(
+                    Status.INCORRECT, "wrong_result", where + judged["sentences"][place]
+                )
+            if judged["digests"][place] != self._digests[int(place)]:
+                words = "the answer is another one than when its end was reported."
+                raise TaskFailed(Status.INVALID, "unfinished", where + words)
+
+    def _made(
+        self, taken: Sequence[Taken], needed: floor.Moved, thread_instructions: float
+    ) -> CaseTime:
+        workers = [_worker(number, each) for number, each in enumerate(taken)]
+        effect = stats.clustered(workers, 1, 0, SOLUTION, RISK)
+        assert effect is not None
+        time_us, reference_us = (_median_us(taken, arm) for arm in (SOLUTION, REFERENCE))
+        chip = chips.find(self._bench.card) if self._bench.card else None
+        least, words = 0.0, f"none: the limits of {self._bench.card or 'a CPU'} are not known"
+        if chip is not None:
+            least, words = floor.least_us(chip, needed, thread_instructions)
+        if time_us < least:
+            sentence = f"{time_us:.3g} us is less than a call can take: {words}."
+            raise TaskFailed(Status.INVALID, "below_floor", f"{self._case.name}: {sentence}")
+        return CaseTime(
+            name=self._case.name,
+            weight=self._case.weight,
+            time_us=time_us,
+            reference_us=reference_us,
+            overhead_us=1e6 * statistics.median(each.overhead_s() for each in taken),
+            ratio=effect.ratio,
+            low=effect.low,
+            high=effect.high,
+            floor_us=least,
+            floor=words,
+            processes=len(taken),
+            calls=sum(len(each.turns(SOLUTION)) for each in taken),
+        )
+
+
+def _net_us(turn: Turn, overhead_s: float) -> float:
+    return max(LEAST_US, 1e6 * (turn.call_s - overhead_s))
+
+
+def _median_us(taken: Sequence[Taken], arm: str) -> float:
+    return statistics.fmean(
+        statistics.median(_net_us(turn, each.overhead_s()) for turn in each.turns(arm))
+        for each in taken
+    )
+
+
+def _worker(number: int, taken: Taken) -> Worker:
+    """As measurements of kernels have it: the reference is arm 0, the solution arm 1."""
+    overhead = taken.overhead_s()
+    rows = []
+    for row in taken.rows:
+        timed = [(ARMS.index(name), _net_us(turn, overhead)) for name, turn in row]
+        timed = [(index, us) for index, us in timed if index < 2]
+        order, times = zip(*timed, strict=True)
+        rows.append(Row(order=order, times_us=times))
+    return Worker(
+        process=number,
+        seed=0,
+        load_order=(0, 1),
+        launches_per_sample=1,
+        sets=1,
+        warm_up_s=0.0,
+        drift=0.0,
+        blocks=(Block(before=_NO_STATE, after=_NO_STATE, rows=tuple(rows)),),
+        checks=(),
+    )
+
+
+def require_honest(taken: Sequence[Taken]) -> None:
+    """TaskFailed where the clock was cheated in a way that answers don't show.
+
+    The quickest tenth of what is suspected against the slowest of what it is compared with: a busy
+    machine does not convict.
+    """
+    overhead = statistics.median(each.overhead_s() for each in taken)
+    beside = _tenth([t.call_s for each in taken for t in each.turns(REFERENCE)]) - overhead
+    used = _tenth([t.ready_s for each in taken for t in each.turns(SOLUTION)])
+    idle = max(t.ready_s for each in taken for t in each.turns(NOTHING))
+    if used - idle > EARLY * beside:
+        words = (
+            f"before the clock it uses {1e3 * (used - idle):.3g} ms more than a process that does "
+            f"nothing; a call of the reference takes {1e3 * beside:.3g} ms."
+        )
+        raise TaskFailed(Status.INVALID, "early", words)
+    alone = max(t.call_s for each in taken for t in each.alone) - overhead
+    noise = max(t.call_s for each in taken for t in each.turns(NOTHING)) - overhead
+    if beside > SLOWED * max(alone, 0.0) + noise:
+        words = (
+            f"the reference takes {1e3 * beside:.3g} ms or more beside the solution, and "
+            f"{1e3 * alone:.3g} ms at most when its process has ended."
+        )
+        raise TaskFailed(Status.INVALID, "slows_others", words)
+
+
+def _tenth(values: Sequence[float]) -> float:
+    return sorted(values)[len(values) // 10]

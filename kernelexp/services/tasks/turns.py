@@ -1,0 +1,159 @@
+"""An arm that is timed: its process, and the clock, which is this one's."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from kernelexp.model.arm.verdict import Status
+from kernelexp.model.errors import EnvironmentFault, KernelexpError
+from kernelexp.services.tasks import failing
+from kernelexp.services.tasks.arm_process import ArmOrder, receive, send
+from kernelexp.services.tasks.failing import TaskFailed
+from kernelexp.system.process import processes
+
+SOLUTION = "solution"
+POLL_S = 0.5
+
+
+class Turn(msgspec.Struct, frozen=True, kw_only=True):
+    """One call."""
+
+    ready_s: float
+    """From when its inputs were named to when it had them, before the clock."""
+    call_s: float
+    digest: int
+
+
+class TimedArmProcess:
+    """Its answers are files in a folder; what it was asked for is in `kept`."""
+
+    def __init__(self, name: str, link: socket.socket, answers: Path, limit_s: float) -> None:
+        self.name, self._link, self._answers = name, link, answers
+        self._limit_s = limit_s
+
+    def wait_until_open(self) -> None:
+        """Its libraries are loaded, its solution is imported."""
+        self._hear()
+
+    def turn(self, inputs: Path, *, keep: str = "") -> Turn:
+        """One call with the inputs of a file, which it has not seen before."""
+        begun = time.perf_counter()
+        send(self._link, str(inputs))
+        self._hear()
+        ready = time.perf_counter()
+        send(self._link, "go")
+        words = self._hear(spin=True)
+        done = time.perf_counter()
+        send(self._link, str(self._answers / keep) if keep else "")
+        self._hear()
+        digest = int(words[1]) if len(words) == 2 and words[1].lstrip("-").isdigit() else 0
+        return Turn(ready_s=ready - begun, call_s=done - ready, digest=digest)
+
+    def _hear(self, *, spin: bool = False) -> list[str]:
+        deadline = time.perf_counter() + self._limit_s
+        while True:
+            self._link.settimeout(POLL_S)
+            try:
+                line = _spun(self._link, deadline) if spin else receive(self._link)
+            except TimeoutError:
+                if time.perf_counter() > deadline:
+                    words = f"a call had not ended after {self._limit_s:g} s."
+                    self._fail(Status.TIMED_OUT, "limit", words)
+                continue
+            except (EOFError, OSError):
+                self._fail(Status.CRASHED, "ended", f"its process ended{self._last_words()}.")
+            word, _, rest = line.partition(" ")
+            if word == "failed":
+                raise self._raised(rest)
+            return [word, *rest.split()]
+
+    def _fail(self, status: Status, reason: str, words: str) -> None:
+        if self.name != SOLUTION:
+            raise EnvironmentFault(f"the {self.name} can't be timed: {words}")
+        raise TaskFailed(status, reason, f"on the GPU: {words}")
+
+    def _last_words(self) -> str:
+        path = self._answers / "errors"
+        words = path.read_text(errors="replace").strip() if path.is_file() else ""
+        return f": {words.splitlines()[-1][:300]}" if words else " in the middle of a call"
+
+    def _raised(self, told: str) -> Exception:
+        try:
+            content = json.loads(told)
+        except ValueError:
+            content = {}
+        if self.name != SOLUTION:
+            return EnvironmentFault(f"the {self.name} can't be timed: {content.get('sentence')}")
+        if content.get("error") == "build":
+            words = str(content["sentence"])[:2000]
+            return TaskFailed(Status.BUILD_FAILED, "compile", words)
+        return failing.raised(content)
+
+
+def _spun(link: socket.socket, deadline: float) -> str:
+    link.setblocking(False)
+    content = b""
+    while not content.endswith(b"\n"):
+        try:
+            part = link.recv(1 << 16)
+        except BlockingIOError:
+            if time.perf_counter() > deadline:
+                raise TimeoutError from None
+            continue
+        if not part:
+            raise EOFError
+        content += part
+    return content.decode(errors="replace").rstrip("\n")
+
+
+@contextlib.contextmanager
+def opened(
+    order: ArmOrder,
+    wrap: Sequence[str],
+    answers: Path,
+    environment: Mapping[str, str],
+    limit_s: float,
+) -> Iterator[TimedArmProcess]:
+    """The process of an arm, ended with all that it started; `wrap` confines it."""
+    here, there = socket.socketpair()
+    number = there.fileno()
+    argv = [*wrap, sys.executable, "-P", "-m", "kernelexp.services.tasks.arm_process", str(number)]
+    argv.append(msgspec.json.encode(order).decode())
+    ended, cancelled = threading.Event(), processes.own_cancellation()
+    own = threading.Event()
+
+    def run() -> None:
+        processes.share_cancellation(own)
+        with contextlib.suppress(KernelexpError, KeyboardInterrupt):
+            processes.run(argv, env=environment, timeout_s=60 * limit_s, link=there)
+        ended.set()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield TimedArmProcess(order.arm, here, answers, limit_s)
+    finally:
+        here.close()
+        thread.join(5)
+        if not cancelled.is_set() and not ended.is_set():
+            processes.stop(own)
+            thread.join(5)
+
+
+def hand_over(own: Path, given: Path, place: int) -> Path:
+    """A set of inputs put where the arms can read it, under a name that says nothing."""
+    name = secrets.token_hex(8)
+    for suffix in (".json", ".bin"):
+        os.link(own / f"set-{place}{suffix}", given / f"{name}{suffix}")
+    return given / name

@@ -1,0 +1,238 @@
+"""The model of time against a project's records: `calibrate --model --validate`.
+
+Each arm is built from the present sources, and modelled at the clock that NVML showed during the
+runs that measured it; those whose code is no longer that of the record are left out. A pair is two
+arms of one run. Nothing is timed; no GPU is needed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from kernelexp.dossier.session import Session
+from kernelexp.facts.modelled_errors import ModelledErrors
+from kernelexp.judge import modelled_pairs as judge
+from kernelexp.judge.modelled_pairs import LeftOut, ModelledPair
+from kernelexp.logs import records
+from kernelexp.model.arm import Arm
+from kernelexp.model.errors import UsageError
+from kernelexp.model.modelled import ModelledTime
+from kernelexp.model.record import Record
+from kernelexp.project import Project
+from kernelexp.services import modelling
+from kernelexp.system.process import processes
+
+WORST = 10
+
+
+class ModelledArm(msgspec.Struct, frozen=True, kw_only=True):
+    """An arm of a run, measured and modelled."""
+
+    experiment: str
+    kernel: str
+    name: str
+    """Kernel, size, axes and bytes of code."""
+    measured_us: float
+    modelled_us: float
+    """At the clock of the run."""
+
+    @property
+    def error(self) -> float:
+        return self.modelled_us / self.measured_us - 1
+
+
+class ModelledFamily(msgspec.Struct, frozen=True, kw_only=True):
+    """How far off the model is for a kernel, or for all."""
+
+    kernel: str
+    times: int
+    mean: float
+    bias: float
+    apart: dict[str, tuple[int, int, int]]
+    """By how far apart pairs were measured: their count, how many the model and the busiest unit
+    alone rank right."""
+
+
+class ModelValidation(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that the records say of the model."""
+
+    chip: str
+    families: tuple[ModelledFamily, ...]
+    errors: ModelledErrors
+    """Of all pairs: what intervals are made of."""
+    left_out: LeftOut
+    regrets: tuple[float, ...]
+    """Of each run of three arms or more, the smallest first."""
+    worst: tuple[ModelledPair, ...]
+    """In the wrong order, those farthest apart first."""
+    missing: dict[str, str]
+    """Arms without a modelled time, and why."""
+
+
+class _Measured(msgspec.Struct, frozen=True, kw_only=True):
+    record: Record
+    arm: Arm
+    name: str
+    microseconds: float
+    clock_mhz: float
+
+
+def validate(
+    project: Project, session: Session, experiments: Sequence[str] = (), chip: str = "H200"
+) -> ModelValidation:
+    """Models all that records of the chip measured, of these experiments or of all; UsageError
+    where there are none."""
+    runs = {record.run: list(_measured(record)) for record in _records(project, chip, experiments)}
+    wanted = {each.name: each for arms in runs.values() for each in arms}
+    clocks = defaultdict(list)
+    for each in itertools.chain.from_iterable(runs.values()):
+        clocks[each.name].append(each.clock_mhz)
+    if not wanted:
+        raise UsageError(f"no such record of this project was measured on an {chip}.")
+    times, missing = _model(project, session, wanted, clocks)
+    known = [[each for each in arms if each.name in times] for arms in runs.values()]
+    arms = [_arm(each, times[each.name]) for own in known for each in own]
+    pairs = [
+        _pair(first, second, times)
+        for own in known
+        for first, second in itertools.combinations(own, 2)
+    ]
+    if not pairs:
+        raise UsageError("no run has two arms with a modelled time.")
+    kernels = (*dict.fromkeys(arm.kernel for arm in arms), "")
+    families = tuple(_family(kernel, arms, pairs) for kernel in kernels)
+    wrong = [pair for pair in pairs if not pair.is_right]
+    return ModelValidation(
+        chip=chip,
+        families=families,
+        errors=ModelledErrors(
+            device=next(iter(wanted.values())).record.device,
+            times=len(arms),
+            mean=families[-1].mean,
+            within=judge.within(pairs),
+            by_distance=judge.by_distance(pairs),
+        ),
+        left_out=judge.leave_one_out(pairs),
+        regrets=judge.regrets(pairs),
+        worst=tuple(sorted(wrong, key=lambda pair: -abs(pair.measured))[:WORST]),
+        missing=missing,
+    )
+
+
+def _records(project: Project, chip: str, experiments: Sequence[str]) -> Iterator[Record]:
+    for path in sorted((project.root / "logs" / "runs").glob("*/*.measured.json")):
+        if experiments and path.parent.name not in experiments:
+            continue
+        record = records.read_file(path)
+        if record.device.endswith(chip) and record.estimate and record.measurement:
+            yield record
+
+
+def _measured(record: Record) -> Iterator[_Measured]:
+    assert record.estimate
+    assert record.measurement
+    medians = {each.arm: each.median_us for each in record.estimate.times}
+    clocks = [
+        state.sm_clock_mhz
+        for worker in record.measurement.workers
+        for block in worker.blocks
+        for state in (block.before, block.after)
+        if state is not None and state.sm_clock_mhz
+    ]
+    arms = (record.baseline, *(candidate.arm for candidate in record.candidates))
+    for name, arm in zip(record.names, arms, strict=False):
+        if name in medians and clocks:
+            yield _Measured(
+                record=record,
+                arm=arm,
+                name=_name(record, arm),
+                microseconds=medians[name],
+                clock_mhz=statistics.median(clocks),
+            )
+
+
+def _name(record: Record, arm: Arm) -> str:
+    axes = " ".join(f"{name}={value}" for name, value in sorted(arm.axes.items()))
+    code = arm.build.resources.sass_bytes if arm.build else 0
+    return f"{arm.kernel} {record.size} {axes} ({code} bytes)"
+
+
+def _model(
+    project: Project,
+    session: Session,
+    wanted: Mapping[str, _Measured],
+    clocks: Mapping[str, Sequence[float]],
+) -> tuple[dict[str, ModelledTime], dict[str, str]]:
+    def one(each: _Measured) -> ModelledTime | str:
+        arm, clock = each.arm, statistics.median(clocks[each.name])
+        try:
+            variant = project.variant(arm.kernel, arm.arch, arm.axes)
+        except UsageError as fault:
+            return str(fault)
+        found, faults = modelling.look(project, [variant], session, each.record.size, clock)
+        if faults:
+            return str(faults[0])
+        if found[0].time.refused:
+            return found[0].time.refused
+        return found[0].time if _same_code(arm, found[0].arm) else "its code has changed since."
+
+    results = dict(zip(wanted, processes.parallel(one, list(wanted.values())), strict=True))
+    times = {name: each for name, each in results.items() if not isinstance(each, str)}
+    return times, {name: each for name, each in results.items() if isinstance(each, str)}
+
+
+def _same_code(then: Arm, now: Arm) -> bool:
+    return bool(then.build and now.build and then.build.resources == now.build.resources)
+
+
+def _arm(each: _Measured, time: ModelledTime) -> ModelledArm:
+    return ModelledArm(
+        experiment=each.record.experiment,
+        kernel=each.record.kernel,
+        name=each.name,
+        measured_us=each.microseconds,
+        modelled_us=time.cycles / each.clock_mhz,
+    )
+
+
+def _pair(first: _Measured, second: _Measured, times: Mapping[str, ModelledTime]) -> ModelledPair:
+    one, other = times[first.name], times[second.name]
+    return ModelledPair(
+        experiment=first.record.experiment,
+        run=first.record.run,
+        kernel=first.record.kernel,
+        arms=(first.name, second.name),
+        modelled=math.log(one.cycles / other.cycles),
+        floor=math.log(_floor(one) / _floor(other)),
+        measured=math.log(first.microseconds / second.microseconds),
+    )
+
+
+def _floor(time: ModelledTime) -> float:
+    """Cycles of the busiest unit."""
+    return time.cycles * max(time.units.values())
+
+
+def _family(
+    kernel: str, arms: Sequence[ModelledArm], pairs: Sequence[ModelledPair]
+) -> ModelledFamily:
+    errors = [arm.error for arm in arms if kernel in ("", arm.kernel)]
+    own = [pair for pair in pairs if kernel in ("", pair.kernel)]
+    apart = {}
+    for distance in (0.05, 0.1):
+        far = [pair for pair in own if judge.is_apart(pair, distance)]
+        floors = sum(pair.floor * pair.measured > 0 for pair in far)
+        apart[f"{distance:.0%}"] = (len(far), sum(pair.is_right for pair in far), floors)
+    return ModelledFamily(
+        kernel=kernel or "all",
+        times=len(errors),
+        mean=statistics.mean(map(abs, errors)),
+        bias=statistics.mean(errors),
+        apart=apart,
+    )

@@ -1,0 +1,147 @@
+"""Several sizes in one run: a verdict on each, one over all, and where the best variant changes.
+
+The GPU is made up, the processes are real.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from fake_gpu import FakeGpu
+from support import Kx, edit
+
+from kernelexp.logs import records
+from kernelexp.model import errors
+from kernelexp.model.arm import Status
+from kernelexp.model.record import Record
+
+GROWS = "{1: 1.0, 2: 0.98, 4: 1.1 if size['count'] < 2000 else 0.9}[width] * size['count'] / 1000"
+
+
+@pytest.fixture(autouse=True)
+def gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
+    made = FakeGpu(tmp_path / "locks", monkeypatch)
+    made.takes(GROWS)
+    return made
+
+
+def write(root: Path, lines: str) -> None:
+    title = "    title: Four floats per thread\n"
+    edit(root, title, f"{title}    {lines}\n")
+
+
+def measured(root: Path) -> list[Record]:
+    return [records.read_file(each) for each in sorted((root / "logs/runs/S1").glob("*measured*"))]
+
+
+def test_each_size_has_a_record_and_the_last_has_the_verdict_over_all(scale: Path, kx: Kx) -> None:
+    write(scale, "sizes: [1024, 4096, 16384]")
+    result = kx("run", "S1", cwd=scale)
+    assert result.exit_code == errors.OK, result.stderr
+    made = measured(scale)
+    assert [each.size for each in made] == ["1024", "4096", "16384"]
+    statuses = [each.candidates[0].verdict.status for each in made]
+    assert statuses == [Status.REJECTED, Status.IMPROVED, Status.IMPROVED]
+    assert [len(each.sizes) for each in made] == [0, 0, 3]
+    assert made[-1].sizes[0].parameters == {"count": 1024}
+    over_all = made[-1].candidates[0].over_sizes
+    assert over_all is not None
+    assert over_all.status is Status.IMPROVED
+    assert "It is slower at 1024." in over_all.sentence
+
+
+def test_the_page_has_a_row_for_each_size_and_names_the_crossover(scale: Path, kx: Kx) -> None:
+    page = " ".join(kx("run", "S1", "--size", "count=1024,4096", cwd=scale).stdout.split())
+    assert "count=1024" in page
+    assert "Crossover: between count=1024 and count=4096, at about count=1,968" in page
+    assert "Over all sizes: NEUTRAL" in page
+    assert page.count("Verdict: ") == 1
+
+
+def test_weights_decide_over_all(scale: Path, kx: Kx) -> None:
+    write(scale, "sizes: {count: [1024, 4096]}\n    weights: [9, 1]")
+    kx("run", "S1", cwd=scale)
+    over_all = measured(scale)[-1].candidates[0].over_sizes
+    assert over_all is not None
+    assert over_all.status is Status.REJECTED
+
+
+def test_the_experiment_stands_by_the_verdict_over_all(scale: Path, kx: Kx) -> None:
+    write(scale, "sizes: [4096, 1024]\n    weights: [9, 1]")
+    kx("run", "S1", cwd=scale)
+    assert measured(scale)[-1].candidates[0].verdict.status is Status.REJECTED
+    (row,) = [line for line in kx("log", cwd=scale).stdout.splitlines() if "| S1 " in line]
+    assert "IMPROVED" in row
+
+
+def test_one_size_of_several_does_not_speak_for_the_experiment(scale: Path, kx: Kx) -> None:
+    write(scale, "sizes: [1024, 4096]")
+    kx("run", "S1", "--size", "4096", cwd=scale)
+    (row,) = [line for line in kx("log", cwd=scale).stdout.splitlines() if "| S1 " in line]
+    assert "not run" in row
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ("sizes: [1024, 1024]", "a size is listed twice"),
+        ("sizes: [1024]\n    size: full", "a size or sizes, not both"),
+        ("sizes: [1024, 4096]\n    weights: [1]", "write one for each size (2)"),
+        ("sizes: [1024]\n    weights: [0]", "a weight is above 0"),
+    ],
+)
+def test_a_mistake_in_sizes_is_a_sentence_with_its_line(
+    scale: Path, kx: Kx, lines: str, words: str
+) -> None:
+    write(scale, lines)
+    result = kx("run", "S1", cwd=scale)
+    assert result.exit_code == errors.USAGE
+    assert "experiments.yaml:" in result.stderr
+    assert words in " ".join(result.stderr.split())
+
+
+def test_a_parameter_that_the_problem_lacks_is_named_with_those_it_has(scale: Path, kx: Kx) -> None:
+    result = kx("run", "S1", "--size", "M=1024,2048", cwd=scale)
+    assert result.exit_code == errors.USAGE
+    said = " ".join(result.stderr.split())
+    assert "has no size 'M=1024'; known: full, emulated; or set its parameters (count)" in said
+
+
+def test_a_size_can_be_emulated_by_what_it_sets(scale: Path, kx: Kx) -> None:
+    result = kx("emulate", "scale", "--size", "count=2048", cwd=scale)
+    assert result.exit_code == errors.OK, result.stderr
+    assert "2,048 elements" in " ".join(result.stdout.split())
+
+
+SWEEP = ("sweep", "scale", "width=1,2,4", "--size", "count=1024,4096,16384")
+
+
+def test_a_sweep_writes_a_table_that_a_program_compiles(scale: Path, kx: Kx) -> None:
+    result = kx(*SWEEP, "--dispatch", "table.hpp", cwd=scale)
+    assert result.exit_code == errors.OK, result.stderr
+    page = " ".join(result.stdout.split())
+    assert "count=1024 width=2" in page
+    assert "count=4096 width=4" in page
+    main = "constexpr long long width(long long n) { return scale_sm_90a::choose(n).width; }"
+    checks = "static_assert(width(1) == 2 && width(1024) == 2 && width(4096) == 4);"
+    (scale / "main.cpp").write_text(f'#include "table.hpp"\n{main}\n{checks}\n')
+    command = ["g++", "-std=c++17", "-Wall", "-Werror", "-fsyntax-only", "main.cpp"]
+    compiled = subprocess.run(command, cwd=scale, capture_output=True, text=True, check=False)
+    assert compiled.returncode == 0, compiled.stderr
+
+
+def test_a_table_in_json_has_the_axes_of_each_size(scale: Path, kx: Kx) -> None:
+    kx(*SWEEP, "--dispatch", "table.json", cwd=scale)
+    table = json.loads((scale / "table.json").read_text())
+    assert [each["axes"]["width"] for each in table["choices"]] == [2, 4, 4]
+    assert [each["parameters"]["count"] for each in table["choices"]] == [1024, 4096, 16384]
+    assert table["choices"][1]["change"] == pytest.approx(-0.1, abs=0.005)
+
+
+def test_a_table_of_one_size_is_refused(scale: Path, kx: Kx) -> None:
+    result = kx("sweep", "scale", "width=1,2", "--dispatch", "table.json", cwd=scale)
+    assert result.exit_code == errors.USAGE
+    assert "needs several sizes" in result.stderr

@@ -1,0 +1,103 @@
+"""kernelexp import: tables of any shape, of markdown and CSV."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support import Kx
+
+from kernelexp import project
+from kernelexp.logs import records
+from kernelexp.model import errors
+from kernelexp.model.arm import Status
+from kernelexp.model.record import Record
+
+TABLE = """# Softmax notes
+
+| # | change | ms | verdict | who |
+|---|--------|----|---------|-----|
+| 1 | first version | 2.10 | base | me |
+| 2 | float4 loads | 1.40 | kept | me |
+| 3 | unroll by 8 | 1.55 | rejected | you |
+| 4 | online max | 1.20 | kept | |
+| 5 | idea only | | not tried | |
+"""
+CSV = "step;what;latency (us);registers\na;first;2100;40\nb;wider;1400;48\n"
+KERNEL = ("--kernel", "softmax", "--arch", "sm_90a")
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Path:
+    (tmp_path / "experiments.yaml").write_text("version: 1\nkernels: {}\n")
+    (tmp_path / "notes.md").write_text(TABLE)
+    (tmp_path / "notes.csv").write_text(CSV)
+    return tmp_path
+
+
+def published(root: Path, name: str) -> Record:
+    (record,), _ = records.read(root, name)
+    return record
+
+
+def test_rows_are_compared_with_the_last_one_that_was_kept(fresh: Path, kx: Kx) -> None:
+    result = kx("import", "notes.md", *KERNEL, cwd=fresh)
+    assert result.exit_code == errors.OK, result.stderr
+    assert "imported 0 steps and 5 experiments of softmax" in result.stdout
+    times = {
+        name: (
+            record.baseline.published and record.baseline.published.time_ms,
+            record.candidates[0].verdict.status,
+        )
+        for name in ("row2", "row3", "row4")
+        for record in [published(fresh, name)]
+    }
+    assert times == {
+        "row2": (2.1, Status.IMPROVED),
+        "row3": (1.4, Status.REJECTED),
+        "row4": (1.4, Status.IMPROVED),
+    }
+
+
+def test_nothing_of_a_row_is_lost(fresh: Path, kx: Kx) -> None:
+    result = kx("import", "notes.md", *KERNEL, cwd=fresh)
+    entry = project.load(fresh).experiment("row3")
+    assert (entry.title, entry.decision) == ("unroll by 8", "rejected")
+    assert "who: you" in entry.notes
+    assert "row 5 has no figure: 5 | idea only | | not tried" in " ".join(result.stdout.split())
+    assert project.load(fresh).experiment("row5").title == "idea only"
+    assert (fresh / "logs/imported/notes.md").read_text() == TABLE
+
+
+def test_csv_has_its_separator_and_its_unit(fresh: Path, kx: Kx) -> None:
+    result = kx("import", "notes.csv", *KERNEL, cwd=fresh)
+    assert result.exit_code == errors.OK, result.stderr
+    own = published(fresh, "b").candidates[0].arm.published
+    assert own is not None
+    assert (own.time_ms, own.registers) == (1.4, 48)
+
+
+def test_a_column_that_is_not_known_is_named_on_the_command_line(fresh: Path, kx: Kx) -> None:
+    (fresh / "notes.md").write_text(TABLE.replace("| ms |", "| speed |"))
+    result = kx("import", "notes.md", *KERNEL, cwd=fresh)
+    assert result.exit_code == errors.USAGE
+    said = " ".join(result.stderr.split())
+    assert "--column time=HEADING; there are #, change, speed, verdict, who." in said
+    result = kx("import", "notes.md", *KERNEL, "--column", "time=speed", cwd=fresh)
+    assert result.exit_code == errors.OK, result.stderr
+    assert published(fresh, "row2").candidates[0].verdict.status is Status.IMPROVED
+
+
+@pytest.mark.parametrize(
+    ("column", "sentence"),
+    [
+        ("tme=ms", "did you mean 'time'"),
+        ("time=mss", "there is no such column; did you mean 'ms'"),
+    ],
+)
+def test_a_mistake_in_a_column_is_a_sentence(
+    fresh: Path, kx: Kx, column: str, sentence: str
+) -> None:
+    result = kx("import", "notes.md", *KERNEL, "--column", column, cwd=fresh)
+    assert result.exit_code == errors.USAGE
+    assert sentence in " ".join(result.stderr.split())

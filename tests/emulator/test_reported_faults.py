@@ -1,0 +1,66 @@
+"""Faults that public projects had, in small kernels: found in the wrong form, and only there."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+from correct.hopper import MAP
+from correct.page import SOURCES as DRIVER
+from harness import compile_cu
+from reported.faults import FAULTS, NOTHING, RESULT, SOURCES, TARGETS, Fault, faults
+
+import warpsim
+from warpsim.launch import Launch, Pointer
+
+WORDS = 4096
+EVERY = [pytest.param(area, fault, id=fault.name) for area, fault in faults()]
+
+
+@functools.cache
+def module(area: str, wrong: bool) -> warpsim.Module:
+    defines = ["WRONG"] if wrong else []
+    source = SOURCES / f"{area}.cu"
+    target, include = TARGETS[area], [SOURCES, DRIVER]
+    return warpsim.load(compile_cu(source, target=target, include=include, defines=defines))
+
+
+def compared(
+    area: str, fault: Fault, *, wrong: bool
+) -> tuple[warpsim.ScheduleComparison, np.ndarray]:
+    """What several schedules show, and the result of the first."""
+    arrays = {name: np.zeros(WORDS, np.uint32) for name in ("out", "in", "scratch")}
+    arrays["in"][:] = np.random.default_rng(0).integers(0, 2**32, WORDS, dtype=np.uint32)
+    launch = Launch(
+        entry=fault.name,
+        grid=(fault.ctas, 1, 1),
+        block=(fault.threads, 1, 1),
+        cluster=(fault.cluster, 1, 1),
+        arguments=(*(Pointer(array=name) for name in arrays), *([MAP] * fault.takes_map)),
+    )
+    comparison = warpsim.compare(module(area, wrong), [launch], arrays, limit=100_000)
+    return comparison, arrays["out"]
+
+
+@pytest.mark.parametrize(("area", "fault"), EVERY)
+def test_the_right_form_is_not_accused(area: str, fault: Fault) -> None:
+    comparison, _ = compared(area, fault, wrong=False)
+    assert (comparison.findings, comparison.warnings) == ((), ())
+    assert (comparison.differing, comparison.varying) == ((), ())
+
+
+@pytest.mark.parametrize(("area", "fault"), EVERY)
+def test_the_fault_is_found_as_the_table_says(area: str, fault: Fault) -> None:
+    comparison, result = compared(area, fault, wrong=True)
+    names = {finding.name for finding in (*comparison.findings, *comparison.warnings)}
+    if fault.finding == RESULT:
+        _, right = compared(area, fault, wrong=False)
+        assert "out" in comparison.differing or (result != right).any()
+    else:
+        assert names == set() if fault.finding == NOTHING else fault.finding in names
+
+
+def test_every_kernel_of_the_sources_is_in_the_table() -> None:
+    for area, rows in FAULTS.items():
+        assert set(module(area, wrong=False).entries) == {fault.name for fault in rows}

@@ -1,0 +1,54 @@
+"""What measured pairs say of the model of time."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from kernelexp.judge import modelled_pairs as judge
+from kernelexp.judge.modelled_pairs import ModelledPair
+
+
+def pair(measured: float, modelled: float, experiment: str = "A", arms=("x", "y")) -> ModelledPair:
+    return ModelledPair(
+        experiment=experiment,
+        run=f"run of {experiment}",
+        kernel="k",
+        arms=arms,
+        modelled=math.log(modelled),
+        floor=0.0,
+        measured=math.log(measured),
+    )
+
+
+def test_a_sweep_of_many_pairs_weighs_as_much_as_one_experiment():
+    many = [pair(2.0, 2.0, "sweep")] * 100
+    others = [pair(2.0, 1.0, name) for name in ("A", "B")]
+    assert judge.within(many) == 0
+    assert judge.within(many + others, 0.5) == pytest.approx(math.log(2) / judge.OFFSET)
+
+
+def test_an_interval_widens_with_the_modelled_distance():
+    assert judge.reach(math.log(2), 0.3) > judge.reach(math.log(1.1), 0.3)
+    assert judge.reach(math.log(0.5), 0.3) == pytest.approx(judge.reach(math.log(2), 0.3))
+
+
+def test_an_experiment_is_judged_by_the_others_only():
+    exact = [pair(1.5, 1.5, name) for name in ("A", "B", "C", "D", "E")]
+    wrong = pair(1.5, 0.5, "F")
+    left = judge.leave_one_out([*exact, wrong])
+    assert (left.pairs, left.inside, left.decided, left.right) == (6, 5, 6, 5)
+
+
+def test_the_regret_of_a_run_is_what_the_modelled_best_takes_beyond_the_fastest():
+    three = [
+        pair(1.0, 2.0, arms=("a", "b")),
+        pair(1.25, 1.5, arms=("a", "c")),
+        pair(1.25, 0.75, arms=("b", "c")),
+    ]
+    assert judge.regrets(three) == (pytest.approx(0.25),)  # b is modelled best, c is fastest
+
+
+def test_two_arms_have_no_regret():
+    assert judge.regrets([pair(1.5, 0.5)]) == ()

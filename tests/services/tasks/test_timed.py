@@ -1,0 +1,153 @@
+"""Solutions timed by another process's clock; here on the CPU, where nothing is said of speed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import timing_cheats
+from timing_cheats import HONEST, NO_GAIN, STALE
+
+from kernelexp.facts import chips
+from kernelexp.model.arm.verdict import Status
+from kernelexp.services.tasks import floor, formats, timed
+from kernelexp.services.tasks.assessment import CaseTime, TaskEffect
+from kernelexp.services.tasks.failing import TaskFailed
+from kernelexp.services.tasks.floor import Moved
+from kernelexp.services.tasks.timed import Bench, Taken
+from kernelexp.services.tasks.turns import Turn
+from kernelexp.services.tasks.workplace import Workplace
+from kernelexp.system.toolchain import Toolchain
+
+pytestmark = pytest.mark.xdist_group("tasks")
+CPU = Bench(device="cpu", processes=2, rows=2)
+
+
+def measure(
+    solution: tuple[str, str],
+    tools: Toolchain,
+    folder: Path,
+    bench: Bench = CPU,
+    instructions: float = 0.0,
+) -> tuple[CaseTime, ...]:
+    paths = timing_cheats.write(folder, solution, 64, 64)
+    task = formats.named("kernelbench").read(*paths, 0)
+    place = folder / "place"
+    place.mkdir()
+    work = Workplace(task, tools, folder, place, "", 60)
+    return timed.measure(work, task, bench, instructions)[0]
+
+
+def test_each_call_has_inputs_of_its_own_and_answers_are_compared(
+    tools: Toolchain, tmp_path: Path
+) -> None:
+    (time,) = measure(HONEST, tools, tmp_path)
+    assert (time.processes, time.calls) == (2, 8)
+    assert time.low <= time.ratio <= time.high
+    assert "limits of a CPU are not known" in time.floor
+
+
+@pytest.mark.parametrize("name", [next(iter(STALE))])
+def test_what_is_kept_across_calls_is_wrong(name: str, tools: Toolchain, tmp_path: Path) -> None:
+    with pytest.raises(TaskFailed, match="elements of the result are wrong") as failed:
+        measure(STALE[name], tools, tmp_path)
+    assert failed.value.status is Status.INCORRECT
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(STALE)[1:])
+def test_other_work_that_is_left_out_is_wrong(name: str, tools: Toolchain, tmp_path: Path) -> None:
+    with pytest.raises(TaskFailed) as failed:
+        measure(STALE[name], tools, tmp_path)
+    assert failed.value.status in (Status.INCORRECT, Status.CRASHED)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NO_GAIN)
+def test_a_clock_of_another_process_is_not_fooled(
+    name: str, tools: Toolchain, tmp_path: Path
+) -> None:
+    try:
+        (time,) = measure(NO_GAIN[name], tools, tmp_path)
+    except TaskFailed:
+        return
+    assert time.time_us >= timed.LEAST_US
+
+
+@pytest.mark.slow
+def test_an_answer_that_changes_after_its_end_was_reported_is_invalid(
+    tools: Toolchain, tmp_path: Path
+) -> None:
+    liar = (
+        "import kernelexp.services.tasks.wire as w\nvars(w)['digest'] = lambda _: 1\n",
+        "return torch.softmax(x, 1)",
+    )
+    with pytest.raises(TaskFailed, match="another one than when its end was reported"):
+        measure(liar, tools, tmp_path)
+
+
+def test_what_is_quicker_than_the_card_allows_is_invalid_with_its_arithmetic(
+    tools: Toolchain, tmp_path: Path
+) -> None:
+    bench = Bench(device="cpu", card="NVIDIA H200", processes=2, rows=2)
+    with pytest.raises(TaskFailed, match=r"less than a call can take: .* x 132 SMs x") as failed:
+        measure(HONEST, tools, tmp_path, bench, instructions=1e18)
+    assert (failed.value.status, failed.value.reason) == (Status.INVALID, "below_floor")
+
+
+def test_bytes_of_a_floor_are_inputs_that_matter_and_what_exceeds_l2() -> None:
+    chip = chips.CHIPS["H200"]
+    least, words = floor.least_us(chip, Moved(read=480e6, written=chip.l2_size.value), 0)
+    assert least == pytest.approx(480e6 / chip.dram.value * 1e6)
+    assert "4.8 TB/s" in words
+
+
+def test_a_floor_has_only_the_inputs_that_the_answer_depends_on() -> None:
+    torch = pytest.importorskip("torch")
+    arguments = {"used": torch.randn(1024), "unused": torch.randn(4096), "n": 3}
+    needed = floor.moved(lambda given: given["used"] * 2, arguments, 1)
+    assert needed.written == 4096
+    assert 0.7 * 4096 < needed.read <= 4096
+
+
+def test_a_share_is_what_so_many_hits_leave_no_doubt_of() -> None:
+    assert floor.least_share(0, 24) == pytest.approx(0, abs=1e-9)
+    assert floor.least_share(24, 24) == pytest.approx(floor.RISK ** (1 / 24))
+
+
+def taken(ready: float = 1e-3, beside: float = 1e-3, alone: float = 1e-3) -> Taken:
+    """Twenty rows: the solution's time before the clock, the reference's in it."""
+
+    def turn(ready_s: float, call_s: float) -> Turn:
+        return Turn(ready_s=ready_s, call_s=call_s, digest=0)
+
+    row = [
+        ("reference", turn(1e-3, beside)),
+        ("solution", turn(ready, 1e-4)),
+        ("nothing", turn(1e-3, 1e-5)),
+    ]
+    return Taken(rows=[row] * 20, alone=[turn(1e-3, alone)] * 3)
+
+
+def test_work_before_the_clock_is_seen_by_how_long_it_takes() -> None:
+    timed.require_honest([taken()])
+    with pytest.raises(TaskFailed, match="before the clock it uses 1 ms more"):
+        timed.require_honest([taken(ready=2e-3)])
+
+
+def test_a_reference_that_is_slower_beside_the_solution_is_seen() -> None:
+    with pytest.raises(TaskFailed, match=r"2\.99 ms or more beside the solution"):
+        timed.require_honest([taken(beside=3e-3)])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "status"),
+    [
+        (0.5, 0.9, Status.IMPROVED),
+        (0.9, 1.1, Status.NEUTRAL),
+        (1.1, 1.3, Status.REJECTED),
+    ],
+)
+def test_a_verdict_takes_the_whole_interval(low: float, high: float, status: Status) -> None:
+    effect = TaskEffect(ratio=(low + high) / 2, low=low, high=high)
+    assert timed.conclude(effect)[0] is status

@@ -1,0 +1,89 @@
+"""The same on a GPU, where a cheat would show as a gain: KX_GPU=1."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+import timing_cheats
+from support import ROOT, Kx
+from timing_cheats import HONEST, NO_GAIN, ON_GPU, SLOWER, STALE
+
+from kernelexp.model.arm.verdict import Status
+from kernelexp.services.tasks import formats, timed
+from kernelexp.services.tasks.assessment import CaseTime, TaskEffect
+from kernelexp.services.tasks.failing import TaskFailed
+from kernelexp.services.tasks.timed import Bench
+from kernelexp.services.tasks.workplace import Workplace
+from kernelexp.system import device
+from kernelexp.system.toolchain import Toolchain
+
+pytestmark = pytest.mark.skipif(
+    os.environ.get("KX_GPU") != "1", reason="times on a GPU: set KX_GPU=1 where one is"
+)
+PROCESSES = 3
+
+
+def measure(
+    solution: tuple[str, str], tools: Toolchain, folder: Path, rows: int = 4096
+) -> tuple[tuple[CaseTime, ...], TaskEffect]:
+    paths = timing_cheats.write(folder, solution, rows, 4096)
+    task = formats.named("kernelbench").read(*paths, 0)
+    place = folder / "place"
+    place.mkdir()
+    card = device.find()
+    bench = Bench(device="cuda", card=card.name, arch=card.arch, processes=PROCESSES)
+    times, effect = timed.measure(Workplace(task, tools, folder, place, "", 60), task, bench, 0)
+    print(json.dumps([times[0].time_us, times[0].reference_us, effect.low, effect.high]))
+    return times, effect
+
+
+def test_the_reference_against_itself_is_no_difference(tools: Toolchain, tmp_path: Path) -> None:
+    (time,), effect = measure(HONEST, tools, tmp_path)
+    assert 0.9 < effect.ratio < 1.1
+    assert 0 < time.floor_us < time.time_us
+
+
+def test_three_passes_are_slower_than_one(tools: Toolchain, tmp_path: Path) -> None:
+    _, effect = measure(SLOWER, tools, tmp_path)
+    assert timed.conclude(effect)[0] is Status.REJECTED
+
+
+@pytest.mark.parametrize("name", STALE)
+def test_work_that_is_left_out_is_wrong(name: str, tools: Toolchain, tmp_path: Path) -> None:
+    with pytest.raises(TaskFailed) as failed:
+        measure(STALE[name], tools, tmp_path)
+    print(failed.value)
+    assert failed.value.status in (Status.INCORRECT, Status.CRASHED)
+
+
+@pytest.mark.parametrize("name", [*NO_GAIN, *ON_GPU])
+def test_no_cheat_gains_anything(name: str, tools: Toolchain, tmp_path: Path) -> None:
+    try:
+        _, effect = measure({**NO_GAIN, **ON_GPU}[name], tools, tmp_path)
+    except TaskFailed as failed:
+        print(failed)
+        return
+    assert effect.ratio > 0.9 or timed.conclude(effect)[0] is not Status.IMPROVED
+
+
+@pytest.mark.parametrize(
+    ("problem", "solution"),
+    [
+        ("tests/projects/tasks/kernelbench/problem.py", "kernelbench/solution.py"),
+        ("docs/examples/tasks", "leetgpu/solve.cu"),
+        ("tests/projects/tasks/gpumode", "gpumode/submission.py"),
+    ],
+)
+def test_a_solution_goes_through_all_stages(
+    problem: str, solution: str, kx: Kx, tmp_path: Path
+) -> None:
+    given = (str(ROOT / problem), str(ROOT / "tests/projects/tasks" / solution))
+    result = kx("evaluate", *given, "--schedules", "1", "--json", cwd=tmp_path)
+    told = json.loads(result.stdout)
+    print(told["sentence"], told["times"], told["not_checked"])
+    assert told["stages"][-1]["name"] == "time"
+    assert told["stages"][-1]["outcome"] == "passed", told["sentence"]
+    assert told["device"]

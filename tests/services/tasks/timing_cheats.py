@@ -1,0 +1,119 @@
+"""Solutions of a softmax that try to look faster than they are; each is a body of forward(x)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+PROBLEM = """
+import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.softmax(x, 1)
+
+
+ROWS, COLUMNS = {rows}, {columns}
+
+
+def get_inputs():
+    return [torch.randn(ROWS, COLUMNS)]
+
+
+def get_init_inputs():
+    return []
+"""
+SOLUTION = """
+import ctypes, sys, threading, time
+import torch
+
+KEPT = {{}}
+{top}
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        {body}
+"""
+HONEST = ("", "return torch.softmax(x, 1)")
+SLOWER = ("", "return torch.softmax(torch.log_softmax(torch.log_softmax(x, 1), 1), 1)")
+STALE = {
+    "results kept across calls": ("", "return KEPT.setdefault(0, torch.softmax(x, 1))"),
+    "inputs recognised by their address": (
+        "",
+        "return KEPT.setdefault(x.data_ptr(), torch.softmax(x, 1))",
+    ),
+    "only the first call does the work": (
+        "",
+        "if KEPT: return torch.empty_like(x)\n        KEPT[0] = 1\n"
+        "        return torch.softmax(x, 1)",
+    ),
+    "a result that is said to be another type's": (
+        "class Lazy(torch.Tensor):\n"
+        "    __torch_function__ = classmethod(lambda *_, **__: torch.zeros(()))\n",
+        "return torch.zeros_like(x).as_subclass(Lazy)",
+    ),
+}
+"""Wrong where every call has inputs of its own."""
+NO_GAIN = {
+    "timers replaced": (
+        "vars(time)['perf_counter'] = vars(time)['monotonic'] = lambda: 0.0\n"
+        "vars(torch.cuda)['synchronize'] = lambda *_: None\n"
+        "vars(torch.cuda)['Event'] = type('Event', (), {'elapsed_time': lambda *_: 0.0})\n",
+        "return torch.softmax(x, 1)",
+    ),
+    "results kept by content": (
+        "",
+        "return KEPT.setdefault(float(x.sum()), torch.softmax(x, 1))",
+    ),
+    "a result that is computed when it is read": (
+        "class Lazy(torch.Tensor):\n"
+        "    @classmethod\n"
+        "    def __torch_function__(cls, f, types, args=(), kwargs=None):\n"
+        "        plain = [torch.softmax(a.as_subclass(torch.Tensor), 1)\n"
+        "                 if isinstance(a, Lazy) else a for a in args]\n"
+        "        return f(*plain, **(kwargs or {}))\n",
+        "return x.as_subclass(Lazy)",
+    ),
+}
+"""Right, and no faster for it."""
+ON_GPU = {
+    "a stream that nobody waits for": (
+        "",
+        "s = KEPT.setdefault('s', torch.cuda.Stream())\n"
+        "        with torch.cuda.stream(s): return torch.softmax(x, 1)",
+    ),
+    "inputs that stay in L2": (
+        "d = ctypes.CDLL('libcuda.so.1')\n"
+        "torch.cuda.init(); torch.zeros(1, device='cuda')\n"
+        "assert d.cuCtxSetLimit(6, ctypes.c_size_t(32 << 20)) == 0\n",
+        "return torch.softmax(x, 1)",
+    ),
+    "a thread that keeps the GPU busy for the others": (
+        "def busy():\n"
+        "    a = torch.randn(4096, 4096, device='cuda')\n"
+        "    while True:\n"
+        "        for _ in range(8): a = torch.softmax(a @ a, 1)\n"
+        "        torch.cuda.synchronize()\n"
+        "threading.Thread(target=busy, daemon=True).start()\n",
+        "return torch.softmax(x, 1)",
+    ),
+    "a thread that works before the clock": (
+        "def early():\n"
+        "    while True:\n"
+        "        x = KEPT.get('x')\n"
+        "        if x is not None:\n"
+        "            KEPT['y'] = (float(x.sum()), torch.softmax(x, 1))\n"
+        "threading.Thread(target=early, daemon=True).start()\n",
+        "KEPT['x'] = x\n"
+        "        key, y = KEPT.get('y', (None, None))\n"
+        "        return y if key == float(x.sum()) else torch.softmax(x, 1)",
+    ),
+}
+"""Where a card is needed to try."""
+
+
+def write(folder: Path, solution: tuple[str, str], rows: int, columns: int) -> tuple[Path, Path]:
+    problem, path = folder / "softmax.py", folder / "solution.py"
+    problem.write_text(PROBLEM.format(rows=rows, columns=columns))
+    path.write_text(SOLUTION.format(top=solution[0], body=solution[1]))
+    return problem, path
