@@ -25,7 +25,15 @@ for _ in range(int(sys.argv[4])):
     ("writers", "each"), [(2, 20), pytest.param(16, 100, marks=pytest.mark.slow)]
 )
 def test_no_record_of_writers_at_once_is_lost(tmp_path: Path, writers: int, each: int) -> None:
-    argv = [sys.executable, "-c", WRITER, str(tmp_path), str(ROOT), str(ROOT / "tests/logs"), str(each)]
+    argv = [
+        sys.executable,
+        "-c",
+        WRITER,
+        str(tmp_path),
+        str(ROOT),
+        str(ROOT / "tests/logs"),
+        str(each),
+    ]
     pipe = subprocess.PIPE
     processes = [subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True) for _ in range(writers)]
     for process in processes:
