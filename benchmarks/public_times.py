@@ -38,11 +38,14 @@ from warpsim.launch import Argument, Launch, Pointer, Scalar, TensorMap
 from warpsim.machine.core.arrays import Array
 from warpsim.timing import chips, model
 from warpsim.timing.errors import NotModelled
+from warpsim.timing.recording import record
 from warpsim.timing.replay import REASONS, UNITS
 
 ROOT = Path(__file__).parents[1]
 ARCH = "sm_90a"
 CACHE = ROOT / ".kernelexp"
+LIMIT = 200_000_000
+"""Warp instructions that are executed at most."""
 _SCALARS = {"i": "s32", "u": "u32", "U": "u64", "f": "f32", "d": "f64"}
 
 
@@ -156,7 +159,8 @@ def _model(folder: Path, public: PublicLaunch) -> dict[str, Any]:
     used = resources.read(cubin, listing, "", public.symbol, footprint)
     resident = occupancy.compute(arch.find(ARCH), used).ctas_per_sm
     placement = model.place(launch, resident, chip)
-    recording = model.follow(cubin.read_bytes(), listing, launch, arrays, placement)
+    code = cubin.read_bytes()
+    recording = record(code, listing, launch, arrays, placement.followed, limit=LIMIT)
     sizes = {name: content.nbytes for name, content in arrays.items()}
     whole = model.WholeLaunch(placement=placement, array_bytes=sizes)
     sample = model.Sample(recording=recording, placement=placement)
@@ -166,7 +170,8 @@ def _model(folder: Path, public: PublicLaunch) -> dict[str, Any]:
     busy = replayed.busy.max(axis=0) / max(replayed.ends)
     return {
         "cycles": modelled.cycles,
-        "launch_us": chip["launch"] / 1e3,
+        "us": 1e6 * modelled.seconds,
+        "mhz": modelled.clock_hz / 1e6,
         "reasons": dict(zip(REASONS, map(float, reasons), strict=True)),
         "units": dict(zip(UNITS, map(float, busy), strict=True)),
         "warp_instructions": recording.warp_instructions,
