@@ -3,25 +3,25 @@
     python benchmarks/public_times.py model FOLDER [PART OF A NAME ...]
     python benchmarks/public_times.py compare FOLDER
 
-FOLDER has launches.json, a list of launches: name, family, cubin, symbol, grid, block, smem, and args,
-each "LETTER:KINDBYTES:COUNT" (an array; what it holds follows from its letter), "LETTER=VALUE" (i, u:
-32 bits; U: 64; f, d: floating point) or "tmap=ARRAY|SHAPE|STRIDES|BOX". The code is in FOLDER/cubin.
-`model` writes modelled.jsonl there; `compare` reads it and times.jsonl, which has a line for each
-launch that was timed: name, us, mhz.
+FOLDER has launches.json, a list of launches: name, family, cubin, symbol, grid, block, smem, and
+args, each "LETTER:KINDBYTES:COUNT" (an array; what it holds follows from its letter),
+"LETTER=VALUE" (i, u: 32 bits; U: 64; f, d: floating point) or "tmap=ARRAY|SHAPE|STRIDES|BOX". The
+code is in FOLDER/cubin. `model` writes modelled.jsonl there; `compare` reads it and times.jsonl,
+which has a line for each launch that was timed: name, us.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import math
 import multiprocessing
-import re
 import statistics
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -192,5 +192,50 @@ def model_all(folder: Path, parts: Sequence[str]) -> None:
             print(found["name"], found.get("refused") or f"{found['cycles']:,.0f}", flush=True)
 
 
+def compare(folder: Path) -> None:
+    """Prints errors and rank correlations by family, and the launches that are farthest off."""
+    measured = {each["name"]: each["us"] for each in _lines(folder / "times.jsonl") if "us" in each}
+    modelled = {each["name"]: each for each in _lines(folder / "modelled.jsonl")}
+    families = defaultdict(list)
+    for name, each in modelled.items():
+        if name in measured and "us" in each:
+            families[each["family"]].append((measured[name], each["us"]))
+    print("| family | launches | mean error | bias | Kendall tau |\n|---|---|---|---|---|")
+    for family, own in families.items():
+        print(_row(family, own), "" if len(own) < 2 else f"{_tau(own):.2f}", "|")
+    print(_row("all", [pair for own in families.values() for pair in own]), " |")
+    errors = {
+        x: modelled[x]["us"] / measured[x] - 1 for x in measured if "us" in modelled.get(x, {})
+    }
+    for name in sorted(errors, key=lambda x: -abs(math.log1p(errors[x])))[:FAR]:
+        print(f"{name}: {measured[name]:.1f} us, {modelled[name]['us']:.1f} modelled")
+    for name, each in modelled.items():
+        if "refused" in each:
+            print(f"{name}: {each['refused']}")
+
+
+FAR = 15
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    return map(json.loads, filter(lambda line: line.startswith("{"), path.open()))
+
+
+def _row(family: str, own: Sequence[tuple[float, float]]) -> str:
+    errors = [after / before - 1 for before, after in own]
+    mean = statistics.mean(map(abs, errors))
+    return f"| {family} | {len(own)} | {mean:.1%} | {statistics.mean(errors):+.1%} |"
+
+
+def _tau(own: Sequence[tuple[float, float]]) -> float:
+    """Of Kendall: pairs in the right order less those in the wrong one, of all pairs."""
+    pairs = list(itertools.combinations(own, 2))
+    signs = [math.copysign(1, (a[0] - b[0]) * (a[1] - b[1])) for a, b in pairs if a[1] != b[1]]
+    return sum(signs) / len(pairs)
+
+
 if __name__ == "__main__":
-    model_all(Path(sys.argv[2]), sys.argv[3:])
+    if sys.argv[1] == "compare":
+        compare(Path(sys.argv[2]))
+    else:
+        model_all(Path(sys.argv[2]), sys.argv[3:])
