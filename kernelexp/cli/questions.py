@@ -14,33 +14,40 @@ from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
     from kernelexp.services.adopt.adopted import Compiled
-    from kernelexp.services.adopt.draft import Answers
-    from kernelexp.services.adopt.entry import KernelParameter
+    from kernelexp.services.adopt.answers import Answers, LaunchShape
+    from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
 
 T = TypeVar("T")
 
 
 def complete(compiled: Compiled, answers: Answers) -> Answers:
     """The answers, completed by a person at the terminal; an empty one leaves a blank."""
-    from kernelexp.services.adopt import adopted, draft
+    from kernelexp.services.adopt import jobs
+
+    parameters, numbers = jobs.values(compiled.entries), dict(answers.values)
+    for parameter in parameters:
+        if parameter.scalar and parameter.name not in numbers:
+            number = _prompt(f"value of {parameter.type} {parameter.name}", parse_number)
+            numbers.update({parameter.name: number} if number is not None else {})
+    answers = _ask_arrays(parameters, answers)
+    pairs = zip(compiled.entries, answers.launches, strict=True)
+    shapes = tuple(_ask_shape(entry, shape, len(compiled.entries) > 1) for entry, shape in pairs)
+    return msgspec.structs.replace(answers, values=numbers, launches=shapes)
+
+
+def _ask_shape(entry: KernelEntry, shape: LaunchShape, named: bool) -> LaunchShape:
+    from kernelexp.services.adopt import drafted_launch, notation
     from kernelexp.services.adopt.expressions import parse_expressions
 
-    values, grid, smem_bytes = dict(answers.values), answers.grid, answers.smem_bytes
-    threads = draft.block(compiled.entry, answers)
+    whose = f"{entry.name}: " if named else ""
+    threads, grid, smem_bytes = drafted_launch.block(entry, shape), shape.grid, shape.smem_bytes
     if threads is None:
-        threads = _prompt("threads of a CTA, as in 256 or 16,16", adopted.parse_block)
-    for parameter in compiled.entry.values:
-        if parameter.scalar and parameter.name not in values:
-            value = _prompt(f"value of {parameter.type} {parameter.name}", parse_number)
-            values.update({parameter.name: value} if value is not None else {})
-    answers = _ask_arrays(compiled.entry.values, answers)
-    if compiled.entry.dynamic_smem and not smem_bytes:
-        smem_bytes = _prompt("bytes of dynamic shared memory", parse_whole) or 0
+        threads = _prompt(f"{whose}threads of a CTA, as in 256 or 16,16", notation.parse_block)
+    if entry.dynamic_smem and not smem_bytes:
+        smem_bytes = _prompt(f"{whose}bytes of dynamic shared memory", parse_whole) or 0
     if not grid:
-        grid = _prompt("CTAs of the grid, as in N/64,M/64", parse_expressions) or ()
-    return msgspec.structs.replace(
-        answers, block=threads, values=values, grid=grid, smem_bytes=smem_bytes
-    )
+        grid = _prompt(f"{whose}CTAs of the grid, as in N/64,M/64", parse_expressions) or ()
+    return msgspec.structs.replace(shape, block=threads, grid=grid, smem_bytes=smem_bytes)
 
 
 def _ask_arrays(parameters: Sequence[KernelParameter], answers: Answers) -> Answers:
@@ -59,7 +66,7 @@ def _ask_arrays(parameters: Sequence[KernelParameter], answers: Answers) -> Answ
         if (
             parameter.is_array
             and parameter.written
-            and parameter.name not in (*references, *workspaces)
+            and parameter.name not in (*references, *workspaces, *answers.between)
         ):
             expected = _prompt(f"what {parameter.name} should be, as in A @ B", parse_reference)
             references.update({parameter.name: expected} if expected else {})

@@ -19,8 +19,9 @@ from kernelexp.project import Project
 from kernelexp.services import execution
 from kernelexp.services.adopt import adopted, copying, service
 from kernelexp.services.adopt.adopted import Compiled
-from kernelexp.services.adopt.draft import Answers
+from kernelexp.services.adopt.answers import Answers, LaunchShape
 from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
+from kernelexp.services.adopt.notation import WantedLaunch
 from kernelexp.services.execution import Asked
 from kernelexp.system.toolchain import Toolchain
 from warpsim import execute, modules
@@ -94,18 +95,23 @@ def adopt(
             f"launch {launch.launch}, of {spelled}, does not come to its end: see kernelexp exec."
         )
     source = _source(asked, launch)
-    chosen = service.choose(project, source, _instance(spelled), name)
+    wanted = WantedLaunch(entry=_instance(spelled))
+    chosen = service.choose(project, source, [wanted], name)
     flags = (*_device_flags(calls, [source, *_written(launch)]), *extra)
     compiled = service.compile_entry(project, chosen, arch, tools, flags)
     with adopted.whole(compiled.folder):
-        entry, arrays = _arrays(compiled.entry, launch)
+        (entry,) = compiled.entries
+        entry, arrays = _arrays(entry, launch)
         before, after = _contents(entry, launch, arrays, asked.limit)
         folder = compiled.folder
-        answers = Answers(
+        shape = LaunchShape(
             block=launch.block,
             grid=tuple(map(str, launch.grid)),
             cluster=launch.cluster,
             smem_bytes=launch.dynamic_smem_bytes,
+        )
+        answers = Answers(
+            launches=(shape,),
             shapes={each.name: (str(_count(entry, each)),) for each in arrays},
             values=dict(_values(entry, launch)),
             before={key: stored.store(folder, content) for key, content in before.items()},
@@ -113,7 +119,7 @@ def adopt(
             raw=dict(_raw(entry, launch)),
         )
     title = f"{spelled} of {Path(compiled.origin).name}, launch {launch.launch}"
-    compiled = msgspec.structs.replace(compiled, entry=entry, title=title)
+    compiled = msgspec.structs.replace(compiled, entries=(entry,), title=title)
     return AdoptedLaunch(compiled=compiled, answers=answers, flags=flags)
 
 
