@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Sequence
 
@@ -10,6 +9,7 @@ from kernelexp.services.adopt.answers import Answers, LaunchShape, is_size
 from kernelexp.services.adopt.drafted_arrays import value
 from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
 from kernelexp.services.adopt.expressions import of_size
+from warpsim.dtypes import SIZES
 from warpsim.launch import Dim3
 
 
@@ -130,7 +130,7 @@ def _tensor_map(parameter: KernelParameter, answers: Answers, names: frozenset[s
     if name in answers.shapes and parameter.dtype:
         extents = [of_size(each, names) for each in reversed(answers.shapes[name])]
         shape = _tuple(extents)
-        size = int(re.sub(r"\D", "", parameter.dtype)) // 8
+        size = SIZES[parameter.dtype]
         products = [" * ".join([*extents[: i + 1], str(size)]) for i in range(len(extents) - 1)]
         strides = _tuple(products)
     inside = {

@@ -25,7 +25,7 @@ from kernelexp.services.adopt.notation import WantedLaunch
 from kernelexp.services.execution import Asked
 from kernelexp.system.toolchain import Toolchain
 from warpsim import execute, modules
-from warpsim.dtypes import DType
+from warpsim.dtypes import SIZES
 from warpsim.launch import (
     Field,
     Launch,
@@ -39,12 +39,6 @@ from warpsim.runtime.capturing import CapturedLaunch, LaunchChoice, Region
 
 Bytes = NDArray[np.uint8]
 _FILE = re.compile(r'^\s*\.file\s+\d+\s+"([^"]+)"', re.M)
-_BYTES: dict[DType, int] = {
-    **dict.fromkeys(("bool", "u8", "s8", "e4m3", "e5m2"), 1),
-    **dict.fromkeys(("u16", "s16", "f16", "bf16"), 2),
-    **dict.fromkeys(("u32", "s32", "f32"), 4),
-    **dict.fromkeys(("u64", "s64", "f64"), 8),
-}
 _NOWHERE = "unsigned char"
 """The type of what points to elements that have no type of their own here: its bytes."""
 _POISON = 0xFF
@@ -243,7 +237,7 @@ def _all(entry: KernelEntry) -> Iterator[KernelParameter]:
 
 
 def _element(parameter: KernelParameter) -> int:
-    return _BYTES[parameter.dtype or "u8"]
+    return SIZES[parameter.dtype or "u8"]
 
 
 def _count(entry: KernelEntry, array: LaunchedArray) -> int:
