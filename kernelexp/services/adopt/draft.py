@@ -10,7 +10,7 @@ import msgspec
 
 from kernelexp.project import scaffold
 from kernelexp.services.adopt import answers as answering
-from kernelexp.services.adopt import drafted_arrays, drafted_launch, jobs, tolerance
+from kernelexp.services.adopt import drafted_arrays, drafted_launch, drafted_work, jobs, tolerance
 from kernelexp.services.adopt.answers import Answers, DraftAxis, is_size
 from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
 
@@ -49,6 +49,7 @@ def problem(entries: Sequence[KernelEntry], origin: str, answers: Answers) -> st
         "REFERENCE": drafted_arrays.references(outputs, values, own, answers),
         "TOLERANCE": tolerance.guess(outputs, given, answers.shapes, names),
         "TILES": drafted_launch.tiles(answers, names),
+        "WORK": drafted_work.work(outputs, given, answers, names),
         "LAUNCH": textwrap.indent(launches, "    ").strip(),
     }
     body = scaffold.fill((scaffold.TEMPLATES / "kernel/problem.txt").read_text("utf-8"), texts)
@@ -75,7 +76,7 @@ def _imports(body: str) -> str:
 
 _IMPORTED = (
     *("Array", "Chunk", "Field", "Launch", "Pointer", "Scalar", "StructValue", "TensorMap"),
-    *("Tolerance", "blank", "read_array"),
+    *("Tolerance", "Work", "blank", "read_array"),
 )
 
 
