@@ -75,8 +75,9 @@ def adopt(
         ),
     ] = "",
     smem: Annotated[
-        int, typer.Option("--smem", min=0, metavar="BYTES", help="Dynamic shared memory.")
-    ] = 0,
+        str,
+        typer.Option("--smem", metavar="BYTES", help="Dynamic shared memory: 4096 or 4*N*64."),
+    ] = "",
     shape: Annotated[
         list[str] | None,
         typer.Option("--shape", metavar="NAME=M,K", help="The shape of an array. Repeatable."),
@@ -130,7 +131,8 @@ def adopt(
         typer.Option(
             "--tensor-map",
             metavar="NAME=TYPE:BOX:SWIZZLE",
-            help="A TMA descriptor: A=f16:64x128:128B, innermost first. Repeatable.",
+            help="A TMA descriptor: A=f16:64x128:128B, innermost first; then globalDim and "
+            "globalStrides if need be: :K,M:2*K. Repeatable.",
         ),
     ] = None,
     dtype: Annotated[
@@ -222,7 +224,7 @@ def adopt(
     usual = answers.LaunchShape(
         block=notation.parse_block(block) if block else None,
         grid=parse_expressions(grid) if grid else (),
-        smem_bytes=smem,
+        smem=notation.parse_smem(smem) if smem else "",
     )
     known = answers.Answers(
         launches=tuple(answers.completed(each.shape, usual) for each in wanted),

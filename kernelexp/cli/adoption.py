@@ -13,6 +13,7 @@ from kernelexp.cli import common
 from kernelexp.cli.console import print_message
 from kernelexp.cli.emulate import execute
 from kernelexp.model.errors import WRONG_RESULT
+from warpsim.dtypes import INTEGERS
 
 if TYPE_CHECKING:
     from kernelexp.project import Project
@@ -40,6 +41,12 @@ def tell(compiled: Compiled, answers: Answers) -> None:
             f"before every launch; if it starts as zero, say --zero {name} where it is a result, "
             f"--workspace {name} where it is the kernel's own memory"
         )
+    for each in jobs.values(compiled.entries):
+        if each.mixed and each.packed and each.dtype in INTEGERS:
+            print_message(
+                f"note: {each.name} has halves among its bits: random bits make some of them "
+                "infinite, which hides errors; draw them in inputs() as the format has them"
+            )
     for name in answers.between:
         print_message(
             f"note: {name} is written by one launch and read by a later one: it is the job's own "

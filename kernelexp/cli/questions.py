@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from kernelexp.cli.console import print_message
-from kernelexp.cli.parameters import parse_number, parse_whole
+from kernelexp.cli.parameters import parse_number
 from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,14 +40,14 @@ def _ask_shape(entry: KernelEntry, shape: LaunchShape, named: bool) -> LaunchSha
     from kernelexp.services.adopt.expressions import parse_expressions
 
     whose = f"{entry.name}: " if named else ""
-    threads, grid, smem_bytes = drafted_launch.block(entry, shape), shape.grid, shape.smem_bytes
+    threads, grid, smem = drafted_launch.block(entry, shape), shape.grid, shape.smem
     if threads is None:
         threads = _prompt(f"{whose}threads of a CTA, as in 256 or 16,16", notation.parse_block)
-    if entry.dynamic_smem and not smem_bytes:
-        smem_bytes = _prompt(f"{whose}bytes of dynamic shared memory", parse_whole) or 0
+    if entry.dynamic_smem and not smem:
+        smem = _prompt(f"{whose}bytes of dynamic shared memory", notation.parse_smem) or ""
     if not grid:
         grid = _prompt(f"{whose}CTAs of the grid, as in N/64,M/64", parse_expressions) or ()
-    return msgspec.structs.replace(shape, block=threads, grid=grid, smem_bytes=smem_bytes)
+    return msgspec.structs.replace(shape, block=threads, grid=grid, smem=smem)
 
 
 def _ask_arrays(parameters: Sequence[KernelParameter], answers: Answers) -> Answers:

@@ -20,6 +20,7 @@ from kernelexp.services.adopt import entry as entries
 from kernelexp.services.adopt.answers import Answers, LaunchShape, MapLayout
 from kernelexp.services.adopt.copying import Omitted
 from kernelexp.services.adopt.entry import KernelEntry
+from kernelexp.services.adopt.expressions import parse_expressions
 from kernelexp.system import wholefile
 from warpsim.dtypes import SCALARS, TORCH_NAMES, DType, own_name
 from warpsim.launch import Element, Swizzle
@@ -88,25 +89,34 @@ def discard(compiled: Compiled) -> None:
 
 
 def parse_map(name: str, text: str) -> MapLayout:
-    """f16:64x128:128B as a layout; UsageError where it is none."""
-    element, _, rest = text.partition(":")
-    box, _, swizzle = rest.partition(":")
-    extents = box.split("x")
-    known = get_args(Swizzle)
+    """f16:64x128:128B as a layout, or with globalDim and globalStrides behind it,
+    f16:64x128:128B:K,M:2*K; UsageError where it is none."""
+    element, box, swizzle, extents, strides = [*text.split(":"), "", "", "", ""][:5]
+    known, numbers = get_args(Swizzle), box.split("x")
     if (
-        element not in _ELEMENTS
-        or not all(map(str.isdigit, extents))
+        text.count(":") > 4
+        or element not in _ELEMENTS
+        or not all(map(str.isdigit, numbers))
         or (swizzle or "none") not in known
     ):
         raise UsageError(
             f"--tensor-map {name}={text}: say TYPE:BOX:SWIZZLE, as in f16:64x128:128B; the swizzle "
             f"is one of {', '.join(known)}."
         )
-    return MapLayout(
+    layout = MapLayout(
         element=cast(Element, element),
-        box=tuple(map(int, extents)),
+        box=tuple(map(int, numbers)),
         swizzle=cast(Swizzle, swizzle or "none"),
+        extents=parse_expressions(extents) if extents else (),
+        strides=parse_expressions(strides) if strides else (),
     )
+    rank = len(layout.box)
+    if extents and (len(layout.extents), len(layout.strides)) != (rank, rank - 1):
+        raise UsageError(
+            f"--tensor-map {name}={text}: a box of {rank} dimensions has as many extents, and "
+            f"strides of {rank - 1}, in bytes: {element}:{box}:{swizzle or 'none'}:K,M:2*K."
+        )
+    return layout
 
 
 _ELEMENTS = tuple(each for each in get_args(Element) if each in SCALARS)
@@ -137,7 +147,7 @@ def described(
                 )
     every = tuple(entries.described(each, outputs, elements) for each in compiled.entries)
     inner = jobs.between(every, answers, outputs)
-    noted = LaunchShape(smem_bytes=compiled.dynamic_smem_bytes)
+    noted = LaunchShape(smem=str(compiled.dynamic_smem_bytes or ""))
     shapes = tuple(answering.completed(each, noted) for each in answers.launches)
     return (
         msgspec.structs.replace(compiled, entries=every),

@@ -21,12 +21,17 @@ class DraftAxis(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MapLayout(msgspec.Struct, frozen=True, kw_only=True):
-    """A tensor map over a whole array whose rows lie one behind the other."""
+    """A tensor map, as cuTensorMapEncodeTiled is told of it: over a whole array whose rows lie one
+    behind the other, where nothing else is said."""
 
     element: Element
     box: tuple[int, ...]
     """Innermost first."""
     swizzle: Swizzle
+    extents: tuple[str, ...] = ()
+    """Elements along each dimension, innermost first, in the notation of a grid."""
+    strides: tuple[str, ...] = ()
+    """Bytes from one index to the next, from the second dimension on, likewise."""
 
 
 class LaunchShape(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,8 +41,8 @@ class LaunchShape(msgspec.Struct, frozen=True, kw_only=True):
     grid: tuple[str, ...] = ()
     """Expressions in the names of integers: parameters, and others that have a value. A quotient
     is rounded up."""
-    smem_bytes: int = 0
-    """Dynamic shared memory."""
+    smem: str = ""
+    """Bytes of dynamic shared memory, in the same notation."""
     cluster: Dim3 = (1, 1, 1)
     extents: tuple[str, ...] = ()
     """Of the block, in the same notation as the grid: where these depend on an axis."""
@@ -85,7 +90,7 @@ def completed(shape: LaunchShape, usual: LaunchShape) -> LaunchShape:
         usual,
         block=shape.block or usual.block,
         grid=shape.grid or usual.grid,
-        smem_bytes=shape.smem_bytes or usual.smem_bytes,
+        smem=shape.smem or usual.smem,
     )
 
 
@@ -126,9 +131,10 @@ def own_sizes(
     """Names with a value that are no parameters, but occur in a grid, in a shape or in what is
     passed: sizes that the kernel learns from its grid, or has as constants."""
     known = {each.name for each in values}
-    grids = (extent for launch in answers.launches for extent in launch.grid)
+    grids = (text for each in answers.launches for text in (*each.grid, each.smem) if text)
     shapes = (extent for shape in answers.shapes.values() for extent in shape)
-    used = expressions.names_in((*grids, *shapes, *passed))
+    maps = (text for each in answers.maps.values() for text in (*each.extents, *each.strides))
+    used = expressions.names_in((*grids, *shapes, *maps, *passed))
     return [
         name
         for name, value in answers.values.items()

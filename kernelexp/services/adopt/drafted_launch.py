@@ -49,7 +49,7 @@ def tiles(answers: Answers, names: frozenset[str]) -> str:
 
 def _launch(entry: KernelEntry, shape: LaunchShape, answers: Answers, names: frozenset[str]) -> str:
     unknown = 'blank("the bytes of dynamic shared memory")' if entry.dynamic_smem else ""
-    smem = shape.smem_bytes or unknown
+    smem = _extent(shape.smem, answers, names) if shape.smem else unknown
     threads = _extents(shape, answers, names) or str(
         block(entry, shape) or 'blank("the threads of a CTA, as (x, y, z)")'
     )
@@ -127,7 +127,12 @@ def _tensor_map(parameter: KernelParameter, answers: Answers, names: frozenset[s
     """What is known of a descriptor, and blanks for the rest."""
     name, layout = parameter.name, answers.maps.get(parameter.name)
     shape = strides = None
-    if name in answers.shapes and parameter.dtype:
+    if layout and layout.extents:
+        shape, strides = (
+            _tuple([of_size(each, names) for each in texts])
+            for texts in (layout.extents, layout.strides)
+        )
+    elif name in answers.shapes and parameter.dtype:
         extents = [of_size(each, names) for each in reversed(answers.shapes[name])]
         shape = _tuple(extents)
         size = SIZES[parameter.dtype]

@@ -111,6 +111,8 @@ class KernelParameter(msgspec.Struct, frozen=True, kw_only=True):
 
     packed: bool = False
     """Whether the kernel takes its integers apart, and does not index with them."""
+    mixed: bool = False
+    """Whether some of its bits are halves as they lie there, and others something else."""
     halves: DType | None = None
     """What its values are computed with, where they are loaded as wider ones."""
     element: DType | None = None
@@ -226,13 +228,13 @@ def read(
 
 
 def _uses_dynamic_smem(ptx: str, symbol: str) -> bool:
-    """Whether the entry, or any function where there are some, names an array without a size."""
+    """Whether the entry, or a function that it may call, names an array without a size."""
     names = re.findall(r"\.extern\s+\.shared[^;]*?([\w$]+)\s*\[\s*\]", ptx)
-    bodies = re.split(r"(?=\.entry\s)", ptx)
-    if any(re.search(r"\.func\b", body) for body in bodies):
-        return bool(names)
-    own = next((body for body in bodies if re.match(rf"\.entry\s+{re.escape(symbol)}\W", body)), "")
-    return any(re.search(rf"\b{re.escape(name)}\b", own) for name in names)
+    ptx = re.sub(r"\.extern\s+\.shared[^;]*;", "", ptx)
+    bodies = re.split(r"(?=^[^\n]*\.(?:entry|func)\b)", ptx, flags=re.M)
+    own = re.compile(rf"\.entry\s+{re.escape(symbol)}(?![\w$])|\.func\b")
+    called = [body for body in bodies if own.search(body.partition("(")[0])]
+    return any(re.search(rf"(?<![\w$]){re.escape(x)}(?![\w$])", y) for x in names for y in called)
 
 
 def three(extents: Sequence[int]) -> Dim3:
@@ -281,6 +283,7 @@ def _parameter(
         written=written,
         ignored=not text and not used.loaded_at(place, 0, variable.size),
         packed=used.is_packed(place, 0),
+        mixed=used.is_mixed(place, 0),
         halves=used.halves_at(place, 0, plain),
     )
 
@@ -305,6 +308,7 @@ def _members(
             written=used.written_at(place, each.offset),
             offset=each.offset,
             packed=used.is_packed(place, each.offset),
+            mixed=used.is_mixed(place, each.offset),
             halves=used.halves_at(place, each.offset, bare(each.type)),
         )
 

@@ -102,7 +102,7 @@ def adopt(
             block=launch.block,
             grid=tuple(map(str, launch.grid)),
             cluster=launch.cluster,
-            smem_bytes=launch.dynamic_smem_bytes,
+            smem=str(launch.dynamic_smem_bytes or ""),
         )
         answers = Answers(
             launches=(shape,),

@@ -10,7 +10,8 @@ import msgspec
 from kernelexp.model.errors import UsageError
 from kernelexp.services.adopt import expressions
 from kernelexp.services.adopt.answers import LaunchShape
-from kernelexp.services.adopt.entry import python_name, three
+from kernelexp.services.adopt.entry import ELEMENTS, bare, python_name, three
+from warpsim.dtypes import SIZES
 from warpsim.launch import Dim3
 
 THREADS_PER_CTA, THREADS_IN_Z = 1024, 64
@@ -74,16 +75,27 @@ def _shape(text: str, inside: str) -> LaunchShape:
         raise UsageError(
             f"--entry {text!r}: a launch has a grid and a block, as in <<<n/256, 256>>>."
         )
-    smem = parts[2] if len(parts) > 2 else "0"
-    if not smem.isdigit():
-        raise UsageError(
-            f"--entry {text!r}: {smem!r} should be the bytes of dynamic shared memory."
-        )
     return LaunchShape(
         grid=expressions.parse_expressions(parts[0]),
         block=parse_block(parts[1], "--entry: the block"),
-        smem_bytes=int(smem),
+        smem=parse_smem(parts[2]) if len(parts) > 2 else "",
     )
+
+
+def parse_smem(text: str) -> str:
+    """Bytes: a number, or an expression of sizes, as in 2*k*sizeof(float)."""
+    (only,) = expressions.parse_expressions(_SIZEOF.sub(_size, text))
+    return "" if only == "0" else only
+
+
+_SIZEOF = re.compile(r"sizeof\s*\(([\w ]+)\)")
+
+
+def _size(match: re.Match[str]) -> str:
+    dtype = ELEMENTS.get(bare(match[1]))
+    if dtype is None:
+        raise UsageError(f"{match[0]}: write the bytes of {match[1]} as a number.")
+    return str(SIZES[dtype])
 
 
 def _extents(text: str) -> str:

@@ -24,7 +24,7 @@ def drafted(*parameters: KernelParameter, dynamic_smem: bool = False, **answers:
     entry = KernelEntry(
         symbol="k", signature="k", parameters=parameters, threads=32, dynamic_smem=dynamic_smem
     )
-    shape = {key: answers.pop(key) for key in ("block", "grid", "smem_bytes") if key in answers}
+    shape = {key: answers.pop(key) for key in ("block", "grid", "smem") if key in answers}
     known = Answers(launches=(LaunchShape(**shape),), **answers)
     return draft.problem([entry], "k.cu", known)
 
@@ -103,7 +103,7 @@ def test_scalars_of_one_and_two_bytes_are_drafted() -> None:
 def test_dynamic_shared_memory_of_unknown_size_is_blank() -> None:
     y = pointer("y", "float", written=True)
     assert "dynamic_smem_bytes" not in drafted(y)
-    assert "dynamic_smem_bytes=64," in drafted(y, dynamic_smem=True, smem_bytes=64)
+    assert "dynamic_smem_bytes=64," in drafted(y, dynamic_smem=True, smem="64")
     blanks = [words for _, words in draft.blanks(drafted(y, dynamic_smem=True))]
     assert "the bytes of dynamic shared memory" in blanks
 

@@ -7,6 +7,7 @@ import pytest
 
 from kernelexp.model.errors import UsageError
 from kernelexp.services.adopt import draft, jobs, notation
+from kernelexp.services.adopt import entry as reading
 from kernelexp.services.adopt.answers import Answers, LaunchShape
 from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
 
@@ -80,8 +81,15 @@ def test_a_launch_is_written_as_in_cuda() -> None:
         "ns::scan<int, 64><<<dim3(n / 64, m), (16, 16), 1024>>>(y, nullptr, 2*n);"
     )
     assert (wanted.entry, wanted.plain) == ("ns::scan<int, 64>", "scan")
-    assert wanted.shape == LaunchShape(grid=("n / 64", "m"), block=(16, 16, 1), smem_bytes=1024)
+    assert wanted.shape == LaunchShape(grid=("n / 64", "m"), block=(16, 16, 1), smem="1024")
     assert wanted.arguments == ("y", "0", "2*n")
+
+
+def test_shared_memory_may_follow_a_size() -> None:
+    wanted = notation.parse("scan<<<1, 32, 2 * k * sizeof(float)>>>")
+    assert wanted.shape.smem == "2 * k * 4"
+    text = draft.problem([TOTAL], "k.cu", Answers(launches=(wanted.shape,), values={"k": 3}))
+    assert 'dynamic_smem_bytes=2 * size["k"] * 4,' in text
 
 
 @pytest.mark.parametrize("text", ["gemm", "gemm<(Kind)1, sizeof(int)>", "gemm<A<int>>"])
@@ -100,7 +108,7 @@ def test_arguments_may_be_given_without_a_shape() -> None:
         ("scan<<<1, 32", "has no >>>"),
         ("scan<<<1>>>(x)", "a launch has a grid and a block"),
         ("scan<<<1, 2000>>>(x)", "a CTA has 1,024 at most"),
-        ("scan<<<1, 32, n>>>(x)", "should be the bytes of dynamic shared memory"),
+        ("scan<<<1, 32, sizeof(Tile)>>>(x)", "write the bytes of Tile as a number"),
         ("scan<<<1, 32>>> x", "should be as in"),
     ],
 )
@@ -119,3 +127,26 @@ def test_two_instances_of_a_template_are_told_apart_by_their_symbols() -> None:
 def test_a_number_that_is_passed_is_no_parameter_of_the_job() -> None:
     assert [each.name for each in jobs.called(PARTS, ("", "", "512")).values] == ["x", "sums"]
     assert msgspec.structs.replace(whole("n"), passed="512").passed == "512"
+
+
+def test_dynamic_shared_memory_is_of_the_entries_that_name_it() -> None:
+    ptx = """.version 8.0
+.target sm_90
+.address_size 64
+.func helper
+()
+;
+.extern .shared .align 16 .b8 pool[];
+.visible .entry uses()
+{
+    .reg .b32 %r<2>;
+    mov.u32 %r1, pool;
+    ret;
+}
+.visible .entry other()
+{
+    ret;
+}
+"""
+    assert reading.read(ptx, (), "uses").dynamic_smem
+    assert not reading.read(ptx, (), "other").dynamic_smem
