@@ -4,6 +4,8 @@ emulation."""
 from __future__ import annotations
 
 import shlex
+import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,7 +32,7 @@ def tell(compiled: Compiled, answers: Answers) -> None:
     from kernelexp.services.adopt import jobs
 
     for entry in dict.fromkeys(compiled.entries):
-        typer.echo(f"entry: {entry.signature}")
+        _print_wrapped(f"entry: {entry.signature}")
         for parameter in entry.parameters:
             typer.echo(f"  {_describe(parameter)}")
             for member in parameter.members:
@@ -52,13 +54,37 @@ def tell(compiled: Compiled, answers: Answers) -> None:
             f"note: {name} is written by one launch and read by a later one: it is the job's own "
             f"and compared with nothing; if it is a result too, say --output {name}"
         )
-    for file in dict.fromkeys(omitted.file for omitted in compiled.left):
-        parts = [
-            f"#include {omitted.include}" if omitted.include else _spell_lines(omitted)
-            for omitted in compiled.left
-            if omitted.file == file
-        ]
-        typer.echo(f"left out of the copy of {file}, lines: {', '.join(parts)}")
+    _tell_omitted(compiled)
+
+
+def _tell_omitted(compiled: Compiled) -> None:
+    files = list(dict.fromkeys(omitted.file for omitted in compiled.left))
+    for file in files[:_FILES]:
+        omitted = [each for each in compiled.left if each.file == file]
+        includes = [f"#include {each.include}" for each in omitted if each.include]
+        lines = [each for each in omitted if not each.include]
+        parts = [*_spell_lines(_copied(compiled, file), lines), *includes]
+        _print_wrapped(f"left out of the copy of {file}, lines: {', '.join(parts)}")
+    if more := files[_FILES:]:
+        _print_wrapped(f"left out of the copies of {len(more)} more files: host code, kernels")
+
+
+_FILES = 3
+"""Of how many it is said what was left out."""
+
+
+def _copied(compiled: Compiled, file: str) -> list[str]:
+    path = compiled.folder / "origin" / file
+    return path.read_text("utf-8").splitlines() if path.is_file() else []
+
+
+def _print_wrapped(text: str) -> None:
+    """Within 80 columns, words such as paths and types whole."""
+    indent = text[: len(text) - len(text.lstrip())] + "  "
+    lines = textwrap.wrap(
+        text, 80, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    typer.echo("\n".join(lines))
 
 
 def _describe(parameter: KernelParameter) -> str:
@@ -76,10 +102,15 @@ def _describe(parameter: KernelParameter) -> str:
     return f"{parameter.name}: {kind}, {parameter.size} bytes, {role}"
 
 
-def _spell_lines(left: Omitted) -> str:
-    if left.first_line == left.last_line:
-        return str(left.first_line)
-    return f"{left.first_line}-{left.last_line}"
+def _spell_lines(text: Sequence[str], left: Sequence[Omitted]) -> list[str]:
+    """Ranges of lines; two with nothing but empty lines between them are one."""
+    ranges: list[tuple[int, int]] = []
+    for each in sorted(left, key=lambda each: each.first_line):
+        first, last = each.first_line, each.last_line
+        if ranges and not "".join(text[ranges[-1][1] : first - 1]).strip():
+            first = ranges.pop()[0]
+        ranges.append((first, last))
+    return [str(first) if first == last else f"{first}-{last}" for first, last in ranges]
 
 
 def vary(launch: AdoptedLaunch, axes: list[tuple[str, tuple[int, ...]]]) -> AdoptedLaunch:
