@@ -157,7 +157,7 @@ BLOCKS = (
     FaultyPair(
         "a_bin_too_few",
         "an index of one bin past the last",
-        lambda x: counted(32, 32)([*x[:7], *x[8:]] and [b for t, b in enumerate(x[:64]) if t != 7]),
+        lambda x: counted(63, 32)([*x[:7], *x[8:64]]),
     ),
     FaultyPair(
         "counters_of_bytes",
