@@ -13,7 +13,7 @@ from warpsim.machine.checks.race_reports import RaceReports, first_of
 from warpsim.machine.checks.repeats import Repeats
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.core.asynchronous import Issuer
-from warpsim.machine.core.clocks import SLOTS, THREAD, TIME, Clocks
+from warpsim.machine.core.clocks import SLOTS, THREAD, Clocks
 from warpsim.machine.core.site import Site
 from warpsim.machine.core.warps import Warps
 from warpsim.machine.counts.access import AccessKind
@@ -75,26 +75,21 @@ class Races:
     def _note_read(
         self, warps: Warps, units: Array, warp: Array, thread: Array, site: Site
     ) -> None:
-        history, epochs = self.history, self.clocks.epoch(thread, site.number)
-        columns = self.columns(warps)
-        history.note_read(units)
-        if len(columns) == 1:
-            history.read[columns[0]][units] = epochs
-        else:
-            history.read[self._column[warp], units] = epochs
+        epochs, columns = self.clocks.epoch(thread, site.number), self.columns(warps)
+        one = len(columns) == 1
+        column = columns[0] if one else np.broadcast_to(self._column[warp], units.shape)
+        self.history.note_read(column, units, epochs)
 
     def _note_poll(self, units: Array, thread: Array, site: Site) -> None:
-        self.history.note_read(units)
         self.history.use([self.history.polls])
         self.history.read[self.history.polls][units] = self.clocks.epoch(thread, site.number)
 
     def _note_write(self, units: Array, thread: Array, site: Site) -> None:
-        self.history.note(units)
-        self.history.written[units] = self.clocks.epoch(thread, site.number)
+        self.history.note(units, self.clocks.epoch(thread, site.number))
 
     def read(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
         units, warp, thread = self._flat(warps, offsets, access.size, m)
-        writer = self.history.written[units]
+        writer = self.history.writers(units)
         bad = self.clocks.unordered(warp, thread, writer)
         if bad.any() and self.repeats:
             bad = bad & ~self.repeats.seen(self.clocks, units, warp, thread, writer)
@@ -128,7 +123,7 @@ class Races:
         if access.relaxed:
             self._relaxed(units, warp, thread, access.site)
             return
-        written = self.history.written[units]
+        written = self.history.writers(units)
         conflicts = [
             (before, epochs, bad)
             for before, epochs in (("wrote", written), ("read", self.history.readers(units)))
@@ -174,7 +169,8 @@ class Races:
         again = np.broadcast_to(again, units.shape)
         for unit, who in zip(units[again].tolist(), thread[again].tolist(), strict=True):
             epoch = int(self.clocks.epoch(who, site.number))
-            self.repeats.note(unit, int(self.history.written[unit]), epoch)
+            changed_at = int(self.history.writers(np.asarray(unit)))
+            self.repeats.note(unit, changed_at, epoch)
         late = self.repeats.unordered(self.clocks, units, warp, thread, written) & changed
         if late.any():
             epochs = np.broadcast_to(written, units.shape)
@@ -191,7 +187,7 @@ class Races:
 
     def _contend(self, units: Array, warp: Array, thread: Array) -> Array:
         """What relaxed accesses meet: the writes that nothing orders before them."""
-        bad = self.clocks.unordered(warp, thread, self.history.written[units])
+        bad = self.clocks.unordered(warp, thread, self.history.writers(units))
         if bad.any():
             self.residents.execution.contended = True
         return bad
@@ -216,7 +212,7 @@ class Races:
         written = self.history.written[units]
         bad = bad & (written != self.history.relaxed[units])
         if bad.any():
-            self._report(now, "wrote", units, bad, thread, written, site)
+            self._report(now, "wrote", units, bad, thread, self.history.known(written), site)
 
     def _changed(self, offsets: Array, values: Array, access: AccessKind, m: Mask) -> Array:
         """Which active lanes change anything: the same value from two warps harms nobody."""
@@ -241,10 +237,6 @@ class Races:
         """A race of an access by a thread with the one to that unit at an epoch."""
         self.reports.race(now, before, unit * self.history.unit, thread, epoch, site)
 
-    def end_wave(self) -> None:
-        """What was written and read so far, CTAs of an earlier wave did, for the next one."""
-        self.history.end_wave(1 << TIME | self.clocks.earlier << 5)
-
     # Asynchronous engines
 
     def engine_read(self, units: Array | slice, issuer: Issuer, agent: int) -> None:
@@ -252,7 +244,7 @@ class Races:
         clocks, history = self.clocks, self.history
         units, epoch = _listed(units), clocks.epoch(agent << 5, issuer.site.number)
         history.use([history.engines])
-        writer = history.written[units]
+        writer = history.writers(units)
         bad = clocks.unseen(issuer.seen, issuer.thread, writer)
         if bad.any():
             self._report_engine("race", units, bad, writer, issuer, agent)
@@ -261,8 +253,7 @@ class Races:
             bad = clocks.unfenced(self.space, issuer.seen, fenced, issuer.thread, writer)
             if bad.any():
                 self._report_engine("missing-proxy-fence", units, bad, writer, issuer, agent)
-        history.note_read(units)
-        history.read[history.engines][units] = epoch
+        history.note_read(history.engines, units, epoch)
 
     def _reader(self, issuer: Issuer) -> tuple[Any, ...]:
         """What compiled code compares an engine's reads with."""
@@ -290,14 +281,12 @@ class Races:
         )
         if declined:
             return None
-        for end in (0, width - 1):
-            self.history.note_read((offsets + (base + end)) // self.history.unit)
         return data
 
     def engine_write(self, units: Array | slice, issuer: Issuer, agent: int) -> None:
         """A copy writes: its issuer must have seen the last uses of what it overwrites."""
         clocks, history, units = self.clocks, self.history, _listed(units)
-        for epochs in (history.written[units], history.readers(units)):
+        for epochs in (history.writers(units), history.readers(units)):
             bad = clocks.unseen(issuer.seen, issuer.thread, epochs)
             if bad.any():
                 self._report_engine("overwritten-in-use", units, bad, epochs, issuer, agent)
@@ -354,7 +343,7 @@ class Races:
 
     def matrix_read(self, warps: Warps, offsets: Array, site: Site) -> None:
         units, warp, thread = self._matrix(warps, offsets)
-        writer = self.history.written[units]
+        writer = self.history.writers(units)
         # Every lane's part goes through other lanes: its own stores are others' to it.
         bad = self.clocks.unordered(warp, np.full(1, -1), writer)
         if bad.any():
@@ -364,7 +353,7 @@ class Races:
     def matrix_write(self, warps: Warps, offsets: Array, site: Site) -> None:
         units, warp, thread = self._matrix(warps, offsets)
         for before, epochs in (
-            ("wrote", self.history.written[units]),
+            ("wrote", self.history.writers(units)),
             ("read", self.history.readers(units)),
         ):
             bad = self.clocks.unordered(warp, np.full(1, -1), epochs)

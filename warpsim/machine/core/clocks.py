@@ -76,9 +76,10 @@ class Clocks:
 
     checked: whether order is to be checked at all; if not, everybody has seen and fenced everything
         from the beginning.
+    now: the first time, after all times of earlier waves.
     """
 
-    def __init__(self, warps: int, *, checked: bool = True) -> None:
+    def __init__(self, warps: int, *, checked: bool = True, now: int = 1) -> None:
         self.warps = warps
         self.tensor_memory = warps
         self.copy = 2 * warps
@@ -109,7 +110,7 @@ class Clocks:
         """What each warp had seen at its last tcgen05.fence::after_thread_sync."""
         self.fenced_before = np.zeros(warps, np.int64)
         """When each warp last made a tcgen05.fence::before_thread_sync."""
-        self.now = 1
+        self.now = now
         if not checked:
             known = [self.seen, self._fenced, self.fenced_init, self.fenced_after]
             known += [self.fenced_before]

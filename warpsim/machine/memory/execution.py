@@ -111,7 +111,9 @@ class Execution:
         if before:
             self.world.take_over(before)
         self.history = History(len(self.world.arena.data), image.global_unit, GLOBAL_READERS)
-        """Who wrote to global memory, and read from it in this wave."""
+        """Who wrote to global memory, and read from it."""
+        self.now = 1
+        """When the next wave begins, as Clocks have it."""
         self.parameters = Parameters(image, launch, self.world)
         self.resident = self._resident()
         """CTAs that are resident at once, whole clusters."""
