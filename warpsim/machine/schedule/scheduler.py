@@ -322,6 +322,8 @@ class Scheduler:
         gate = block.gate
         assert gate is not None
         machine = self.machine
+        if gate.pass_together(machine, batch.set, batch.fragments):
+            return True
         parked: list[Fragment] = []
         passed: list[Fragment] = []
         for fragment in batch.fragments:
