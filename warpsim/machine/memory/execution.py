@@ -24,6 +24,8 @@ from warpsim.schedule import Schedule
 # Resident warps at once: bounds the register file (about 128 bytes per register and warp).
 REGISTER_FILE_BYTES = 512 << 20
 MAX_RESIDENT_WARPS = 2048
+RESIDENT_WARPS = 256
+"""The same where CTAs can't wait for each other: registers and clocks of more fit no cache."""
 AFTERMATH = 100_000
 """Warp instructions that a launch which has gone wrong may yet execute, besides as many as it had
 executed by then: loaded poison may count a loop."""
@@ -135,7 +137,8 @@ class Execution:
 
     def _resident(self) -> int:
         registers = len(self.image.slots) * 128 * self.warps_per_cta
-        most = MAX_RESIDENT_WARPS // self.warps_per_cta
+        warps = MAX_RESIDENT_WARPS if self.image.polls else RESIDENT_WARPS
+        most = warps // self.warps_per_cta
         if self._card is not None and self.image.polls:
             most = self._card.holds(self.warps_per_cta, self.layout.packed)
         most = min(most, REGISTER_FILE_BYTES // max(1, registers))

@@ -82,6 +82,7 @@ class CtaBarrier(WaitGate):
     waits: bool
     vote: Vote | None
     joins_all = True
+    gathers = True
 
     def _barrier(self, machine: Machine, fragment: Fragment) -> Barrier:
         cta = machine.cta_of(fragment.warp).place

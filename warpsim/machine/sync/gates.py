@@ -65,6 +65,10 @@ class WaitGate:
     joins_all: ClassVar[bool] = False
     """Whether it is a barrier."""
 
+    gathers: ClassVar[bool] = False
+    """Whether warps that come are kept until all who can have come: as one set they may pass
+    together."""
+
     unites: ClassVar[bool] = False
     """Whether fragments of a warp that it lets go at once go on as one."""
 
