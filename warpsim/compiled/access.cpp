@@ -316,18 +316,44 @@ bool find_races(const Memory& memory, const Access& access, const Lanes* all, Ch
   return allowed;
 }
 
-// Whether each lane stores behind the one before it, so that no two store to one word.
-bool are_ascending(const Access& access, const Lanes* all) {
-  int64_t end = 0;
-  for (int64_t row = 0; row < access.warps.rows; ++row) {
-    const bool ascending = all[row].every([&](int lane) {
-      if (all[row].offsets[lane] < end) return false;
-      end = all[row].offsets[lane] + access.size;
-      return true;
-    });
-    if (!ascending) return false;
+// With whom lanes of a store share a word: nobody, lanes of their own warp, or others'.
+enum class Shared { kNone, kWithin, kBeyond };
+
+// Notes who stores to each word, if each has it for itself; if not, nothing has changed.
+Shared claim(const Memory& memory, const Access& access, const Lanes* all) {
+  static std::vector<int64_t> before;
+  const int units = units_of(memory, access.size), shift = __builtin_ctzll(memory.unit);
+  before.resize(access.warps.rows * kLanes * units);
+  int64_t* kept = before.data();
+  const auto every_lane = [&](auto act) {
+    for (int64_t row = 0; row < access.warps.rows; ++row) {
+      const Lanes& lanes = all[row];
+      lanes.every([&](int lane) {
+        act(memory.written + (lanes.offsets[lane] >> shift), access.epoch(row, lane));
+        return true;
+      });
+    }
+  };
+  every_lane([&](int64_t* written, int64_t epoch) {
+    for (int unit = 0; unit < units; ++unit) {
+      *kept++ = written[unit];
+      written[unit] = epoch;
+    }
+  });
+  bool shared = false, beyond = false;
+  every_lane([&](const int64_t* written, int64_t epoch) {
+    shared |= *written != epoch;
+    beyond |= (*written ^ epoch) >> 5 != 0;
+  });
+  if (!shared) return Shared::kNone;
+  for (int64_t row = access.warps.rows - 1; row >= 0; --row) {
+    for (int lane = kLanes - 1; lane >= 0; --lane) {
+      if (!all[row].has(lane)) continue;
+      kept -= units;
+      std::copy_n(kept, units, memory.written + (all[row].offsets[lane] >> shift));
+    }
   }
-  return true;
+  return beyond ? Shared::kBeyond : Shared::kWithin;
 }
 
 // Whether the memory has what every lane gives when all have given; if not, it is as it was.
@@ -363,8 +389,8 @@ bool agree(Memory& memory, const Access& access, const Lanes* all, Changes chang
 }
 
 // Stores what the lanes give: give(row, lanes), whatever may_write() says if it races in a way that
-// permits(lanes) accepts. False as for load, and if two lanes give a word different values, so that
-// changes(row, lane) holds when all is stored.
+// permits(lanes) accepts. False as for load, and if two lanes of a warp give a word different values,
+// so that changes(row, lane) holds when all is stored, or lanes of two warps give it any.
 template <class Permits, class Changes, class Give>
 bool store(Memory& memory, const Access& access, Permits permits, Changes changes, Give give) {
   const Lanes* all = all_lanes(access);
@@ -374,13 +400,15 @@ bool store(Memory& memory, const Access& access, Permits permits, Changes change
     allowed = may_write(memory, access, row, all[row]);
   }
   if (!allowed && !permits(all)) return false;
-  if (!are_ascending(access, all) && !agree(memory, access, all, changes, give)) return false;
+  const Shared shared = claim(memory, access, all);
+  if (shared == Shared::kBeyond) return false;
+  if (shared == Shared::kWithin && !agree(memory, access, all, changes, give)) return false;
   std::memset(memory.cost, 0, sizeof memory.cost);
   const int units = units_of(memory, access.size), shift = __builtin_ctzll(memory.unit);
   for (int64_t row = 0; row < access.warps.rows; ++row) {
     all[row].every([&](int lane) {
       const int64_t first = all[row].offsets[lane] >> shift;
-      for (int unit = 0; unit < units; ++unit) {
+      for (int unit = 0; shared != Shared::kNone && unit < units; ++unit) {
         memory.written[first + unit] = access.epoch(row, lane);
       }
       memory.touch(first, units);

@@ -143,7 +143,8 @@ class Races:
     def _disagree(
         self, warps: Warps, offsets: Array, values: Array, access: AccessKind, m: Mask
     ) -> None:
-        """A race of lanes that store different values to one word by one instruction."""
+        """A race of lanes that store different values to one word by one instruction; the same
+        value of several warps is a repeat."""
         units, _, thread = self._flat(warps, offsets, access.size, m)
         units = units.reshape(thread.size, -1)
         thread = np.broadcast_to(thread.reshape(-1, 1), units.shape)
@@ -159,6 +160,8 @@ class Races:
         bad = (last[same] != parts).any(axis=-1) & ((epochs & THREAD) != thread)
         if bad.any():
             self._report("written", "wrote", units, bad, thread, epochs, access.site)
+        again = ~bad & ((epochs & THREAD) >> 5 != thread >> 5)
+        self._note_repeats(units[again], thread[again], access.site)
 
     def _repeat(
         self, units: Array, warp: Array, thread: Array, written: Array, changed: Array, site: Site
@@ -167,15 +170,18 @@ class Races:
         changed, warp, thread = (np.broadcast_to(x, units.shape) for x in (changed, warp, thread))
         again = self.clocks.unordered(warp, thread, written) & ~changed
         again = np.broadcast_to(again, units.shape)
-        for unit, who in zip(units[again].tolist(), thread[again].tolist(), strict=True):
-            epoch = int(self.clocks.epoch(who, site.number))
-            changed_at = int(self.history.writers(np.asarray(unit)))
-            self.repeats.note(unit, changed_at, epoch)
+        self._note_repeats(units[again], thread[again], site)
         late = self.repeats.unordered(self.clocks, units, warp, thread, written) & changed
         if late.any():
             epochs = np.broadcast_to(written, units.shape)
             self._report("written", "wrote", units, late, thread, epochs, site)
         return units[~again], thread[~again]
+
+    def _note_repeats(self, units: Array, thread: Array, site: Site) -> None:
+        """These threads have stored what is there already."""
+        changed = self.history.writers(units).tolist()
+        for unit, who, at in zip(units.tolist(), thread.tolist(), changed, strict=True):
+            self.repeats.note(unit, at, int(self.clocks.epoch(who, site.number)))
 
     def observe(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
         """A volatile or relaxed load: it may meet stores of its kind, but no ordinary one."""
@@ -370,6 +376,12 @@ class Unchecked(Races):
 
     def read(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
         """Not a finding."""
+
+    def _note_repeats(self, units: Array, thread: Array, site: Site) -> None:
+        """These threads have stored what is there already."""
+        changed = self.history.writers(units).tolist()
+        for unit, who, at in zip(units.tolist(), thread.tolist(), changed, strict=True):
+            self.repeats.note(unit, at, int(self.clocks.epoch(who, site.number)))
 
     def observe(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
         self.residents.execution.contended = True
