@@ -82,7 +82,6 @@ class CtaBarrier(WaitGate):
     waits: bool
     vote: Vote | None
     joins_all = True
-    gathers = True
 
     def _barrier(self, machine: Machine, fragment: Fragment) -> Barrier:
         cta = machine.cta_of(fragment.warp).place
@@ -116,6 +115,12 @@ class CtaBarrier(WaitGate):
         self._complete(machine, fragment, barrier)
         return not self.waits or super().enter(machine, fragment)
 
+    def gathers(self, machine: Machine, fragment: Fragment) -> bool:
+        # Of a barrier for some warps of a CTA, others may come to it by mistake: who comes first
+        # then tells.
+        every = 32 * machine.cta_of(fragment.warp).live_warps
+        return self.waits and self.vote is None and self._wanted(machine, fragment) == every
+
     def pass_together(
         self, machine: Machine, warps: WarpSet, fragments: Sequence[Fragment]
     ) -> bool:
@@ -131,7 +136,7 @@ class CtaBarrier(WaitGate):
         barriers = [state.setdefault((cta, number), Barrier()) for cta in ctas.tolist()]
         if any(barrier.arrived for barrier in barriers):
             return False
-        if not count and any(32 * known[cta].live_warps != size for cta in ctas.tolist()):
+        if any(32 * known[cta].live_warps != size for cta in ctas.tolist()):
             return False
         for barrier in barriers:
             barrier.threads, barrier.reduces = count or 32 * machine.warps_per_cta, False

@@ -65,16 +65,17 @@ class WaitGate:
     joins_all: ClassVar[bool] = False
     """Whether it is a barrier."""
 
-    gathers: ClassVar[bool] = False
-    """Whether warps that come are kept until all who can have come: as one set they may pass
-    together."""
-
     unites: ClassVar[bool] = False
     """Whether fragments of a warp that it lets go at once go on as one."""
 
     def parts(self, machine: Machine, fragment: Fragment) -> Sequence[Fragment]:
         """The fragment, or fragments of its lanes where not all of them wait for the same."""
         return (fragment,)
+
+    def gathers(self, machine: Machine, fragment: Fragment) -> bool:
+        """Whether warps that come are kept until nobody is ready who could come too: as one set
+        they may pass together."""
+        return False
 
     def pass_together(
         self, machine: Machine, warps: WarpSet, fragments: Sequence[Fragment]
