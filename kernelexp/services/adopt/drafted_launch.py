@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from kernelexp.services.adopt.answers import Answers, LaunchShape, is_size
 from kernelexp.services.adopt.drafted_arrays import value
 from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
-from kernelexp.services.adopt.expressions import of_size
+from kernelexp.services.adopt.expressions import names_in, of_size
 from warpsim.dtypes import SIZES
 from warpsim.launch import Dim3
 
@@ -31,9 +31,13 @@ def block(entry: KernelEntry, shape: LaunchShape) -> Dim3 | None:
 
 
 def tiles(answers: Answers, names: frozenset[str]) -> str:
-    """tiles(), by which counts of the small size are scaled: a tile for each CTA of the grid."""
+    """tiles(), by which counts of the small size are scaled: a tile for each CTA of the grid.
+
+    Nothing where a CTA has more to do at full size, as far as the sizes tell: the counts would be
+    taken for those of another loop.
+    """
     grid = answers.launches[0].grid
-    if not grid:
+    if not grid or not _alike(answers, names):
         return ""
     extents = [_extent(each, answers, names) for each in grid]
     factors = [each for each in extents if each != "1"]
@@ -44,6 +48,21 @@ def tiles(answers: Answers, names: frozenset[str]) -> str:
         "def tiles(axes, size):\n"
         f"    # One for each CTA{first}; more where a CTA has several pieces of the work in turn.\n"
         f"    return {' * '.join(factors) or '1'}\n\n\n"
+    )
+
+
+def _alike(answers: Answers, names: frozenset[str]) -> bool:
+    """Whether each size that is not the grid's is the same at both sizes, or as one of the grid's
+    is, as a stride may be."""
+    pairs = {
+        x: (answers.values.get(x), answers.emulated.get(x, answers.values.get(x))) for x in names
+    }
+    of_grid = names_in(answers.launches[0].grid)
+    follows = {pairs[name] for name in of_grid & pairs.keys()}
+    return all(
+        full is not None and (full == small or (full, small) in follows)
+        for name, (full, small) in pairs.items()
+        if name not in of_grid
     )
 
 

@@ -211,3 +211,20 @@ def test_tiles_are_the_ctas_of_the_grid_until_somebody_says_else() -> None:
     assert callable(names["tiles"])
     assert names["tiles"]({}, {"n": 256}) == 512
     assert "def tiles" not in drafted(*given, shapes={"y": ("n",)})
+
+
+@pytest.mark.parametrize(
+    ("emulated", "has_tiles"),
+    [({"n": 100}, True), ({"n": 100, "ld": 100}, True), ({"n": 100, "k": 32}, False)],
+)
+def test_there_are_no_tiles_where_a_cta_has_more_to_do_at_full_size(
+    emulated: dict[str, int], has_tiles: bool
+) -> None:
+    text = drafted(
+        pointer("y", "float", written=True),
+        *(value(name, "int", 4) for name in ("n", "k", "ld")),
+        grid=("n / 32",),
+        values={"n": 4096, "k": 512, "ld": 4096 if "ld" in emulated else 64},
+        emulated=emulated,
+    )
+    assert ("def tiles" in text) is has_tiles
