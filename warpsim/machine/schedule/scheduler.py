@@ -328,6 +328,8 @@ class Scheduler:
         """Comes to a gate; True if the whole batch may go on."""
         gate = block.gate
         assert gate is not None
+        if self.shuffle and self.chance.random() < 0.5:
+            return self._enter(batch, block)
         if gate.pass_together(self.machine, batch.set, batch.fragments):
             return True
         if not gate.gathers(self.machine, batch.fragments[0]):

@@ -116,10 +116,8 @@ class CtaBarrier(WaitGate):
         return not self.waits or super().enter(machine, fragment)
 
     def gathers(self, machine: Machine, fragment: Fragment) -> bool:
-        # Of a barrier for some warps of a CTA, others may come to it by mistake: who comes first
-        # then tells.
-        every = 32 * machine.cta_of(fragment.warp).live_warps
-        return self.waits and self.vote is None and self._wanted(machine, fragment) == every
+        # To a barrier with a count warps may come by mistake, or arrive only: who comes first tells.
+        return self.waits and self.vote is None and not scalar(machine, self.count, fragment)
 
     def pass_together(
         self, machine: Machine, warps: WarpSet, fragments: Sequence[Fragment]
@@ -129,7 +127,7 @@ class CtaBarrier(WaitGate):
         number, count = (_uniform(warps.R[slot]) for slot in (self.number, self.count))
         ctas, size = warps.by_cta[:, 0] % machine.resident, 32 * warps.by_cta.shape[1]
         state, known = machine.state(CtaBarriers), machine.ctas
-        if number is None or number >= BARRIERS or count not in (0, size):
+        if number is None or number >= BARRIERS or count != 0:
             return False
         if any(f.mask | machine.exited[f.warp] != ALL for f in fragments):
             return False
@@ -139,7 +137,7 @@ class CtaBarrier(WaitGate):
         if any(32 * known[cta].live_warps != size for cta in ctas.tolist()):
             return False
         for barrier in barriers:
-            barrier.threads, barrier.reduces = count or 32 * machine.warps_per_cta, False
+            barrier.threads, barrier.reduces = 32 * machine.warps_per_cta, False
             barrier.advance()
         machine.clocks.meet(warps.by_cta)
         return True
