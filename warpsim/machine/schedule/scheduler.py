@@ -328,12 +328,12 @@ class Scheduler:
         """Comes to a gate; True if the whole batch may go on."""
         gate = block.gate
         assert gate is not None
+        if not gate.gathers(self.machine, batch.fragments[0]):
+            return self._enter(batch, block)
         if self.shuffle and self.chance.random() < 0.5:
             return self._enter(batch, block)
         if gate.pass_together(self.machine, batch.set, batch.fragments):
             return True
-        if not gate.gathers(self.machine, batch.fragments[0]):
-            return self._enter(batch, block)
         self.kept.setdefault(block.first, []).extend(batch.fragments)
         return False
 

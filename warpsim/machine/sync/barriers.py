@@ -116,7 +116,7 @@ class CtaBarrier(WaitGate):
         return not self.waits or super().enter(machine, fragment)
 
     def gathers(self, machine: Machine, fragment: Fragment) -> bool:
-        # To a barrier with a count warps may come by mistake, or arrive only: who comes first tells.
+        # To one with a count warps may come by mistake, or arrive only: who comes first tells.
         return self.waits and self.vote is None and not scalar(machine, self.count, fragment)
 
     def pass_together(
