@@ -50,7 +50,6 @@ def modelling(
     arm: Arm,
     chip: str,
     size: str,
-    clock_mhz: float,
     problem: TimeLimit,
     whole: TimeLimit,
 ) -> ModellingJob:
@@ -71,7 +70,6 @@ def modelling(
         native=native.library(root),
         problem_limit=problem,
         emulation_limit=whole,
-        clock_mhz=clock_mhz,
     )
 
 

@@ -51,8 +51,6 @@ class ModellingJob(msgspec.Struct, frozen=True, kw_only=True):
     """Path of the compiled part of the emulator."""
     problem_limit: TimeLimit
     emulation_limit: TimeLimit
-    clock_mhz: float = 0
-    """0: the chip's highest."""
 
 
 def model(job: ModellingJob, watch: Watch) -> ModelledTime:
@@ -95,7 +93,7 @@ def _model(job: ModellingJob, watch: Watch) -> ModelledTime:
         array_bytes=_array_bytes(chosen, sizes),
         tiles=chosen.whole.tiles_per_cta if chosen.loops else 1,
     )
-    modelled = model.model(samples, launch, chip, 1e6 * job.clock_mhz)
+    modelled = model.model(samples, launch, chip)
     return _time(job, chosen, samples, modelled)
 
 
@@ -150,6 +148,7 @@ def _array_bytes(chosen: Followed, sizes: Sequence[Mapping[str, int]]) -> dict[s
 def _time(
     job: ModellingJob, chosen: Followed, samples: Sequence[Sample], launch: ModelledLaunch
 ) -> ModelledTime:
+    from warpsim.timing import chips
     from warpsim.timing.replay import REASONS, UNITS
 
     replayed = launch.replayed
@@ -161,6 +160,8 @@ def _time(
         size=job.size,
         cycles=launch.cycles,
         clock_mhz=launch.clock_hz / 1e6,
+        highest_mhz=chips.find(job.chip).clock_hz / 1e6,
+        tensor_duty=launch.tensor_duty,
         microseconds=1e6 * launch.seconds,
         units={name: min(1.0, float(x)) for name, x in zip(UNITS, busy, strict=True)},
         reasons={
