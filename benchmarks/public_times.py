@@ -3,12 +3,11 @@
     python benchmarks/public_times.py model FOLDER [PART OF A NAME ...]
     python benchmarks/public_times.py compare FOLDER
 
-FOLDER has launches.json, a list of launches: name, family, cubin, symbol, grid, block, smem, and args,
-each "LETTER:KINDBYTES:COUNT" (an array; what it holds follows from its letter), "LETTER=VALUE" (i, u:
-32 bits; U: 64; f, d: floating point) or "tmap=ARRAY|SHAPE|STRIDES|BOX". The code is in FOLDER/cubin.
-`model` writes modelled.jsonl there; `compare` reads it and times.jsonl, which has a line for each
-launch that was timed: name, us, mhz.
-"""
+FOLDER has launches.json, a list of launches: name, family, cubin, symbol, grid, block, smem, and
+args, each "LETTER:KINDBYTES:COUNT" (an array; what it holds follows from its letter),
+"LETTER=VALUE" (i, u: 32 bits; U: 64; f, d: floating point) or "tmap=ARRAY|SHAPE|STRIDES|BOX". The
+code is in FOLDER/cubin. `model` writes modelled.jsonl there; `compare` reads it and times.jsonl,
+which has a line for each launch that was timed: name, us, mhz. """
 
 from __future__ import annotations
 
@@ -16,12 +15,9 @@ import functools
 import json
 import math
 import multiprocessing
-import re
-import statistics
 import subprocess
 import sys
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
