@@ -118,6 +118,15 @@ def inspect(
             help="Show each line's SASS, with its pipes and stalls.",
         ),
     ] = False,
+    page: Annotated[
+        str,
+        typer.Option(
+            "--page",
+            metavar="FILE",
+            rich_help_panel=WITH_LINES,
+            help="Write the source beside the SASS and PTX of each variant, as a web page.",
+        ),
+    ] = "",
     role: Annotated[
         str | None,
         typer.Option(
@@ -192,6 +201,7 @@ def inspect(
         kernelexp inspect F3 --build
         kernelexp inspect transpose@sm_90a:layout=plain --lines --by conflicts
         kernelexp inspect transpose@sm_90a:layout=plain --memory
+        kernelexp inspect T1 --lines --page T1.html
         kernelexp inspect T1 --modelled
     """
     refuse_two_forms(json, markdown)
@@ -258,6 +268,7 @@ def inspect(
             sass=sass,
             size=size or "emulated",
             isa=isa,
+            page=page,
             json=json,
             markdown=markdown,
         )
