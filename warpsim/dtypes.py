@@ -30,6 +30,14 @@ TORCH_NAMES: dict[DType, str] = {
 }
 INTEGERS: tuple[Integer, ...] = ("bool", "u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64")
 SCALARS: tuple[ScalarType, ...] = (*INTEGERS, "f16", "bf16", "f32", "f64")
+SIZES: dict[DType, int] = {
+    **dict.fromkeys(("bool", "u8", "s8", "e4m3", "e5m2"), 1),
+    **dict.fromkeys(("u16", "s16", "f16", "bf16"), 2),
+    **dict.fromkeys(("u32", "s32", "f32"), 4),
+    **dict.fromkeys(("u64", "s64", "f64", "c64"), 8),
+    "c128": 16,
+}
+"""In bytes."""
 _OWN_NAMES = {name: own for own, name in TORCH_NAMES.items()}
 
 

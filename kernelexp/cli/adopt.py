@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import re
-import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 
-from kernelexp.cli import common
+from kernelexp.cli import adoption, common
 from kernelexp.cli.app import app
-from kernelexp.cli.console import print_message
-from kernelexp.cli.emulate import execute
 from kernelexp.cli.options import HERE, NvccOption, ProjectOption
 from kernelexp.cli.parameters import parse_number, parse_pairs, parse_whole
-from kernelexp.model.errors import WRONG_RESULT, UsageError
+from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
     from kernelexp.project import Project
     from kernelexp.services.adopt.adopted import Compiled
-    from kernelexp.services.adopt.copying import Omitted
-    from kernelexp.services.adopt.draft import Answers
-    from kernelexp.services.adopt.entry import KernelParameter
-    from kernelexp.services.adopt.launched import AdoptedLaunch
+    from kernelexp.services.adopt.notation import WantedLaunch
     from kernelexp.system.toolchain import Toolchain
 
 
@@ -48,9 +42,14 @@ def adopt(
         ),
     ] = "",
     entry: Annotated[
-        str,
-        typer.Option("--entry", metavar="NAME", help="Which __global__ function: 'gemm<64, 64>'."),
-    ] = "",
+        list[str] | None,
+        typer.Option(
+            "--entry",
+            metavar="NAME",
+            help="Which __global__ function: 'gemm<64, 64>'. Repeatable: launched in order, each "
+            "as 'scan<<<n/512, 256>>>(x, y, n)'.",
+        ),
+    ] = None,
     kernel: Annotated[
         str,
         typer.Option(
@@ -76,8 +75,9 @@ def adopt(
         ),
     ] = "",
     smem: Annotated[
-        int, typer.Option("--smem", min=0, metavar="BYTES", help="Dynamic shared memory.")
-    ] = 0,
+        str,
+        typer.Option("--smem", metavar="BYTES", help="Dynamic shared memory: 4096 or 4*N*64."),
+    ] = "",
     shape: Annotated[
         list[str] | None,
         typer.Option("--shape", metavar="NAME=M,K", help="The shape of an array. Repeatable."),
@@ -131,7 +131,8 @@ def adopt(
         typer.Option(
             "--tensor-map",
             metavar="NAME=TYPE:BOX:SWIZZLE",
-            help="A TMA descriptor: A=f16:64x128:128B, innermost first. Repeatable.",
+            help="A TMA descriptor: A=f16:64x128:128B, innermost first; then globalDim and "
+            "globalStrides if need be: :K,M:2*K. Repeatable.",
         ),
     ] = None,
     dtype: Annotated[
@@ -181,9 +182,10 @@ def adopt(
     For example:
         kernelexp adopt gemm.cu --entry 'gemm<64>' --block 256
         kernelexp adopt relu.cu --block 256 --grid N/256 --reference 'y=x.relu()'
+        kernelexp adopt sum.cu --entry 'parts(x, sums)' --entry 'total(sums, y)'
         kernelexp adopt --from-program 'main.cu -- 1024' --kernel relu:3
     """
-    from kernelexp.services.adopt import adopted, draft, launch_axes
+    from kernelexp.services.adopt import adopted, answers, launch_axes, notation
     from kernelexp.services.adopt.expressions import parse_expressions, parse_reference
     from kernelexp.services.adopt.launched import AdoptedLaunch
 
@@ -218,10 +220,14 @@ def adopt(
     varied = [launch_axes.parse(each) for each in axis or []]
     if source is None:
         raise UsageError("name a source, PTX or a cubin, or a program with --from-program.")
-    answers = draft.Answers(
-        block=adopted.parse_block(block) if block else None,
+    wanted = [notation.parse(text) for text in entry or [""]]
+    usual = answers.LaunchShape(
+        block=notation.parse_block(block) if block else None,
         grid=parse_expressions(grid) if grid else (),
-        smem_bytes=smem,
+        smem=notation.parse_smem(smem) if smem else "",
+    )
+    known = answers.Answers(
+        launches=tuple(answers.completed(each.shape, usual) for each in wanted),
         shapes={name: parse_expressions(text) for name, text in parse_pairs(shape, "--shape")},
         workspaces=tuple(workspace or ()),
         zeros=tuple(zero or ()),
@@ -237,24 +243,22 @@ def adopt(
     )
     dtypes = {name: adopted.parse_dtype(name, text) for name, text in parse_pairs(dtype, "--dtype")}
     flags = tuple(flag or ())
-    compiled = _compile(loaded, source, tools, entry, kernel, arch, signature, flags, torch)
+    compiled = _compile(loaded, source, tools, wanted, kernel, arch, signature, flags, torch)
     try:
-        compiled = adopted.told(compiled, output_ or (), answers, dtypes)
-        _tell(compiled, answers)
-        if not answers.smem_bytes:
-            answers = msgspec.structs.replace(answers, smem_bytes=compiled.dynamic_smem_bytes)
+        compiled, known = adopted.described(compiled, output_ or (), known, dtypes)
+        adoption.tell(compiled, known)
         if sys.stdin.isatty():
             from kernelexp.cli import questions
 
-            answers = questions.complete(compiled, answers)
-        launch = AdoptedLaunch(compiled=compiled, answers=answers, flags=flags)
-        launch = _vary(launch, varied)
+            known = questions.complete(compiled, known)
+        launch = AdoptedLaunch(compiled=compiled, answers=known, flags=flags)
+        launch = adoption.vary(launch, varied)
         text = adopted.finish(loaded, compiled, launch.answers, launch.flags)
-        _add_experiments(loaded, launch)
+        adoption.add_experiments(loaded, launch)
     except BaseException:
         adopted.discard(compiled)
         raise
-    _conclude(loaded, compiled, text, nvcc)
+    adoption.conclude(loaded, compiled, text, nvcc)
 
 
 def _refuse_known(given: Mapping[str, object]) -> None:
@@ -290,70 +294,23 @@ def _adopt_launch(
     # What the program prints is not what this command prints.
     launch = launched.adopt(loaded, asked, choice, name, tools, flags, _STDERR)
     try:
-        _tell(launch.compiled, launch.answers)
-        launch = _vary(launch, varied)
+        adoption.tell(launch.compiled, launch.answers)
+        launch = adoption.vary(launch, varied)
         after = {key: file for key, file in launch.answers.after.items() if key not in wanted}
-        answers = msgspec.structs.replace(launch.answers, references=wanted, after=after)
-        problem = adopted.finish(loaded, launch.compiled, answers, launch.flags)
-        _add_experiments(loaded, launch)
+        known = msgspec.structs.replace(launch.answers, references=wanted, after=after)
+        problem = adopted.finish(loaded, launch.compiled, known, launch.flags)
+        adoption.add_experiments(loaded, launch)
     except BaseException:
         adopted.discard(launch.compiled)
         raise
-    _conclude(loaded, launch.compiled, problem, nvcc)
-
-
-def _vary(launch: AdoptedLaunch, axes: list[tuple[str, tuple[int, ...]]]) -> AdoptedLaunch:
-    """With these axes; shows what changed in the sources and in the launch."""
-    from kernelexp.services.adopt import launch_axes
-
-    for name, values in axes:
-        before = launch_axes.sources(launch.compiled)
-        launch = launch_axes.add(launch, name, values)
-        for line in launch_axes.changes(before, launch_axes.sources(launch.compiled)):
-            typer.echo(line)
-        axis = launch.answers.axes[name.lower()]
-        if launch.answers.grid and name.lower() not in " ".join(launch.answers.grid):
-            print_message(
-                f"note: the grid does not follow {name.lower()}: where a CTA's work depends on it, "
-                f"name it there, as in --grid 'n/{name}'"
-            )
-        typer.echo(
-            f"axis {name.lower()}: {', '.join(map(str, axis.values))}, {axis.default} by default; "
-            f"grid {', '.join(launch.answers.grid) or 'blank'}; "
-            f"block {', '.join(launch.answers.extents)}"
-        )
-    return launch
-
-
-def _add_experiments(loaded: Project, launch: AdoptedLaunch) -> None:
-    """One for each value of an axis that is not the one that the kernel has now."""
-    from kernelexp.services.adopt import launch_axes
-
-    if launch.answers.axes:
-        for name in launch_axes.experiments(common.load(loaded.root), launch):
-            typer.echo(f"added {name}: next: kernelexp run {name}")
-
-
-def _conclude(loaded: Project, compiled: Compiled, text: str, nvcc: str | None) -> None:
-    """Says what was written, and executes it once nothing is blank."""
-    from kernelexp.services.adopt import draft
-
-    folder = f"variants/{compiled.kernel}"
-    typer.echo(f"wrote {folder}/problem.py and {folder}/{compiled.source}")
-    missing = list(draft.blanks(text))
-    for line, what in missing:
-        typer.echo(f"blank: {folder}/problem.py:{line}: {what}")
-    if missing:
-        typer.echo(f"next: fill the blanks, then kernelexp emulate {shlex.quote(compiled.kernel)}")
-    else:
-        _execute(loaded.root, compiled.kernel, text, nvcc)
+    adoption.conclude(loaded, launch.compiled, problem, nvcc)
 
 
 def _compile(
     loaded: Project,
     source: Path,
     tools: Toolchain,
-    entry: str,
+    wanted: Sequence[WantedLaunch],
     kernel: str,
     arch: str,
     signature: str,
@@ -365,92 +322,16 @@ def _compile(
 
     if source.suffix in precompiled.SUFFIXES:
         binary = precompiled.read(source)
-        symbol = precompiled.choose(binary, entry)
-        return precompiled.adopt(loaded, binary, symbol, kernel, arch, signature, tools, flags)
+        return precompiled.adopt(loaded, binary, wanted, kernel, arch, signature, tools, flags)
     if signature:
         raise UsageError("--signature is for .ptx and .cubin: a source has its own.")
-    chosen = service.choose(loaded, source, entry, kernel)
+    chosen = service.choose(loaded, source, wanted, kernel)
     return service.compile_any(
         loaded, chosen, arch or _usual_arch(loaded), tools, flags, torch=torch
     )
-
-
-def _execute(root: Path, kernel: str, problem: str, nvcc: str | None) -> None:
-    """Emulates it; with a note where it is wrong, since its tolerance is a guess."""
-    try:
-        execute([kernel], root, nvcc)
-    except typer.Exit as end:
-        if end.exit_code == WRONG_RESULT and _is_only_inexact(root, kernel, nvcc):
-            lines = problem.splitlines()
-            line = next(i for i, text in enumerate(lines, 1) if "return Tolerance(" in text)
-            print_message(
-                "note: if the values are almost right, say how much they may differ, at "
-                f"variants/{kernel}/problem.py:{line}, where the tolerance is a guess; then "
-                f"kernelexp emulate {shlex.quote(kernel)}"
-            )
-        raise
-
-
-def _is_only_inexact(root: Path, kernel: str, nvcc: str | None) -> bool:
-    """Whether the launch came to its end with wrong values and no other fault, by the emulation
-    that was just kept."""
-    from kernelexp.dossier import emulations
-    from kernelexp.evidence.emulate.emulated import EmulationOptions
-    from kernelexp.project import parse_variant
-
-    loaded = common.load(root)
-    wanted = [parse_variant(loaded, kernel)]
-    with common.session(loaded, nvcc) as session:
-        kept, _ = emulations.emulate(loaded, wanted, session, EmulationOptions(), full=False)
-    evidence = kept[0].arm.emulated if kept else None
-    return bool(evidence and evidence.finished and any(x.wrong for x in evidence.arrays))
 
 
 def _usual_arch(loaded: Project) -> str:
     """The architecture that the project's kernels are for, or the first of several."""
     targets = (arch for kernel in loaded.kernels.values() for arch in kernel.targets)
     return next(targets, "sm_90a")
-
-
-def _tell(compiled: Compiled, answers: Answers) -> None:
-    """What was found and what was left out."""
-    from kernelexp.services.adopt import draft
-
-    entry = compiled.entry
-    typer.echo(f"entry: {entry.signature}")
-    for parameter in entry.parameters:
-        typer.echo(f"  {_describe(parameter)}")
-        for member in parameter.members:
-            typer.echo(f"    {_describe(member)}")
-    for name in draft.read_and_written(entry, answers):
-        print_message(
-            f"note: {name} is read and written: it is an input and an output, and holds the input "
-            f"before every launch; if it starts as zero, say --zero {name} where it is a result, "
-            f"--workspace {name} where it is the kernel's own memory"
-        )
-    for file in dict.fromkeys(omitted.file for omitted in compiled.left):
-        parts = [
-            f"#include {omitted.include}" if omitted.include else _spell_lines(omitted)
-            for omitted in compiled.left
-            if omitted.file == file
-        ]
-        typer.echo(f"left out of the copy of {file}, lines: {', '.join(parts)}")
-
-
-def _describe(parameter: KernelParameter) -> str:
-    """x: float*, 8 bytes, read"""
-    used = {(True, False): "read", (False, True): "written", (True, True): "read and written"}
-    if parameter.ignored:
-        role = "not used: 0 is passed"
-    elif parameter.is_array:
-        role = used.get((parameter.read, parameter.written), "not used")
-    else:
-        role = "scalar" if parameter.scalar else "structure"
-    kind = f"{parameter.type or '?'}{'*' * parameter.is_pointer}"
-    return f"{parameter.name}: {kind}, {parameter.size} bytes, {role}"
-
-
-def _spell_lines(left: Omitted) -> str:
-    if left.first_line == left.last_line:
-        return str(left.first_line)
-    return f"{left.first_line}-{left.last_line}"

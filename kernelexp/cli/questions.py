@@ -2,55 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 import typer
 
 from kernelexp.cli.console import print_message
-from kernelexp.cli.parameters import parse_number, parse_whole
+from kernelexp.cli.parameters import parse_number
 from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
     from kernelexp.services.adopt.adopted import Compiled
-    from kernelexp.services.adopt.draft import Answers
-    from kernelexp.services.adopt.entry import KernelParameter
+    from kernelexp.services.adopt.answers import Answers, LaunchShape
+    from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
 
 T = TypeVar("T")
 
 
 def complete(compiled: Compiled, answers: Answers) -> Answers:
     """The answers, completed by a person at the terminal; an empty one leaves a blank."""
-    from kernelexp.services.adopt import adopted, draft
-    from kernelexp.services.adopt.expressions import parse_expressions
+    from kernelexp.services.adopt import jobs
+    from kernelexp.services.adopt.answers import is_size
 
-    values, grid, smem_bytes = dict(answers.values), answers.grid, answers.smem_bytes
-    threads = draft.block(compiled.entry, answers)
+    pairs = list(zip(compiled.entries, answers.launches, strict=True))
+    shapes = [_ask_block(entry, shape, len(pairs) > 1) for entry, shape in pairs]
+    parameters, numbers = jobs.values(compiled.entries), dict(answers.values)
+    for parameter in parameters:
+        if parameter.scalar and parameter.name not in numbers:
+            number = _prompt(f"value of {parameter.type} {parameter.name}", parse_number)
+            numbers.update({parameter.name: number} if number is not None else {})
+    sizes = {each.name for each in parameters if is_size(each)}
+    own = numbers.keys() - {each.name for each in parameters}
+    parse = functools.partial(_parse_extents, sizes | own)
+    answers = _ask_arrays(parameters, answers, parse)
+    shapes = [
+        _ask_grid(entry, shape, len(pairs) > 1, parse)
+        for (entry, _), shape in zip(pairs, shapes, strict=True)
+    ]
+    return msgspec.structs.replace(answers, values=numbers, launches=tuple(shapes))
+
+
+def _parse_extents(names: Collection[str], text: str) -> tuple[str, ...]:
+    """UsageError, which asks again, also for a name that is no size."""
+    from kernelexp.services.adopt.expressions import of_size, parse_expressions
+
+    parts = parse_expressions(text)
+    for part in parts:
+        of_size(part, names)
+    return parts
+
+
+def _ask_block(entry: KernelEntry, shape: LaunchShape, named: bool) -> LaunchShape:
+    from kernelexp.services.adopt import drafted_launch, notation
+
+    threads = drafted_launch.block(entry, shape)
     if threads is None:
-        threads = _prompt("threads of a CTA, as in 256 or 16,16", adopted.parse_block)
-    for parameter in compiled.entry.values:
-        if parameter.scalar and parameter.name not in values:
-            value = _prompt(f"value of {parameter.type} {parameter.name}", parse_number)
-            values.update({parameter.name: value} if value is not None else {})
-    answers = _ask_arrays(compiled.entry.values, answers)
-    if compiled.entry.dynamic_smem and not smem_bytes:
-        smem_bytes = _prompt("bytes of dynamic shared memory", parse_whole) or 0
+        question = f"{_whose(entry, named)}threads of a CTA, as in 256 or 16,16"
+        threads = _prompt(question, notation.parse_block)
+    return msgspec.structs.replace(shape, block=threads)
+
+
+def _ask_grid(
+    entry: KernelEntry, shape: LaunchShape, named: bool, parse: Callable[[str], tuple[str, ...]]
+) -> LaunchShape:
+    from kernelexp.services.adopt import notation
+
+    whose, grid, smem = _whose(entry, named), shape.grid, shape.smem
+    if entry.dynamic_smem and not smem:
+        smem = _prompt(f"{whose}bytes of dynamic shared memory", notation.parse_smem) or ""
     if not grid:
-        grid = _prompt("CTAs of the grid, as in N/64,M/64", parse_expressions) or ()
-    return msgspec.structs.replace(
-        answers, block=threads, values=values, grid=grid, smem_bytes=smem_bytes
-    )
+        grid = _prompt(f"{whose}CTAs of the grid, as in N/64,M/64", parse) or ()
+    return msgspec.structs.replace(shape, grid=grid, smem=smem)
 
 
-def _ask_arrays(parameters: Sequence[KernelParameter], answers: Answers) -> Answers:
-    from kernelexp.services.adopt.expressions import parse_expressions, parse_reference
+def _whose(entry: KernelEntry, named: bool) -> str:
+    return f"{entry.name}: " if named else ""
+
+
+def _ask_arrays(
+    parameters: Sequence[KernelParameter],
+    answers: Answers,
+    parse: Callable[[str], tuple[str, ...]],
+) -> Answers:
+    from kernelexp.services.adopt.expressions import parse_reference
 
     shapes, references = dict(answers.shapes), dict(answers.references)
     workspaces, zeros = list(answers.workspaces), list(answers.zeros)
     for parameter in parameters:
         if parameter.is_array and parameter.name not in shapes:
-            shape = _prompt(f"shape of {parameter.name}, as in M,K", parse_expressions)
+            shape = _prompt(f"shape of {parameter.name}, as in M,K", parse)
             shapes.update({parameter.name: shape} if shape else {})
         if parameter.read and parameter.written and parameter.name not in (*workspaces, *zeros):
             if typer.confirm(f"is {parameter.name} zero before each launch?", default=False):
@@ -59,7 +101,7 @@ def _ask_arrays(parameters: Sequence[KernelParameter], answers: Answers) -> Answ
         if (
             parameter.is_array
             and parameter.written
-            and parameter.name not in (*references, *workspaces)
+            and parameter.name not in (*references, *workspaces, *answers.between)
         ):
             expected = _prompt(f"what {parameter.name} should be, as in A @ B", parse_reference)
             references.update({parameter.name: expected} if expected else {})

@@ -52,8 +52,10 @@ def modelling(
     size: str,
     problem: TimeLimit,
     whole: TimeLimit,
+    trace: str = "",
 ) -> ModellingJob:
-    """An arm that is built, to model its time at a size of its problem."""
+    """An arm that is built, to model its time at a size of its problem; `trace` is where the time
+    line of its first CTA is written."""
     artefacts = build.artefacts(root, arm.identity)
     occupancy = arm.build.occupancy if arm.build else None
     return ModellingJob(
@@ -70,6 +72,7 @@ def modelling(
         native=native.library(root),
         problem_limit=problem,
         emulation_limit=whole,
+        trace=trace,
     )
 
 

@@ -13,6 +13,7 @@ without a conflict. Whatever other files are in the two folders does not matter.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -67,6 +68,12 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
 
     def kernel(self, name: str) -> Kernel:
         """The kernel `name`; UsageError with the nearest name if there is none."""
+        if name not in self.kernels and re.fullmatch(r"\w+=\S+", name):
+            only = next(iter(self.kernels)) if len(self.kernels) == 1 else "KERNEL"
+            raise UsageError(
+                f"{quote(name)} is no kernel: the axes of a variant follow its kernel after a "
+                f"colon, as in {only}:{name}."
+            )
         if name not in self.kernels:
             raise UsageError(f"there is no kernel {quote(name)}{suggest(name, self.kernels)}.")
         return self.kernels[name]

@@ -56,6 +56,7 @@ def look(
     variants: Sequence[Variant],
     session: Session,
     size: str,
+    trace: str = "",
 ) -> tuple[list[Modelled], list[KernelexpError]]:
     """The variants that have a time or a reason for none, and the faults of the others."""
     prepare.refuse_programs(variants, "a modelled time")
@@ -70,7 +71,7 @@ def look(
     faults = list(prepared.faults.values())
     for variant, arm in prepared.named(variants):
         try:
-            time = _model(project, variant, arm, session, size)
+            time = _model(project, variant, arm, session, size, trace)
         except KernelexpError as fault:
             faults.append(fault)
             continue
@@ -127,7 +128,7 @@ def compare(project: Project, experiment: Experiment, number: int, session: Sess
 
 
 def _model(
-    project: Project, variant: Variant, arm: Arm, session: Session, size: str
+    project: Project, variant: Variant, arm: Arm, session: Session, size: str, trace: str = ""
 ) -> ModelledTime:
     chip = CHIPS[variant.arch]
     if arm.build is None:
@@ -137,7 +138,7 @@ def _model(
         name="emulation", seconds=session.limits.emulation_s, of=project.label(variant)
     )
     problem = consult.limit(session.limits.problem_s)
-    job = jobs.modelling(project.root, arm, chip, size, problem, whole)
+    job = jobs.modelling(project.root, arm, chip, size, problem, whole, trace)
     where = f"variants/{arm.kernel}/problem.py"
     limits = (job.problem_limit, job.emulation_limit)
     return isolated.call(WORKER, job, ModelledTime, where, limits)

@@ -180,3 +180,19 @@ def test_the_type_of_an_array_of_the_source_s_own_structures_can_be_said(
     result = kx("adopt", "../pairs.cu", *words, "--dtype", "w=u8", cwd=empty)
     assert result.exit_code == errors.OK, result.stderr
     assert "y correct, all 64 elements" in " ".join(result.stdout.split())
+
+
+def test_a_tensor_map_may_have_dimensions_of_its_own(empty: Path, kx: Kx) -> None:
+    known = (
+        *("--arch", "sm_90a", "--block", "32", "--grid", "N/32", "--shape", "to=2,4*N"),
+        *("--value", "N=64", "--value", "value=3", "--value", "rows=8"),
+        *("--reference", "to=(value + torch.arange(8)[:, None]).expand(8, N).reshape(2, -1)"),
+    )
+    words = (*known, "--tensor-map", "to=s32:32x8:none:N,rows:4*N")
+    result = kx("adopt", "../fill.cu", *words, cwd=empty)
+    assert result.exit_code == errors.OK, result.stderr
+    assert "to correct, all 512 elements" in " ".join(result.stdout.split())
+    words = (*known, "--kernel", "other", "--tensor-map", "to=s32:32x8:none:N:4*N")
+    result = kx("adopt", "../fill.cu", *words, cwd=empty)
+    assert result.exit_code == errors.USAGE
+    assert "a box of 2 dimensions has as many extents" in " ".join(result.stderr.split())

@@ -270,3 +270,9 @@ def test_each_counter_is_shown_once_unless_verbose(scale: Path, kx: Kx) -> None:
     assert "ptx__" not in usual
     assert "--verbose shows what was counted on PTX too." in usual
     assert "ptx__inst_executed" in kx("emulate", "scale@sm_90a:width=4", "-v", cwd=scale).stdout
+
+
+def test_an_axis_in_place_of_a_kernel_is_told_where_it_goes(scale: Path, kx: Kx) -> None:
+    result = kx("emulate", "scale", "order=forward", cwd=scale)
+    assert result.exit_code == errors.USAGE
+    assert "as in scale:order=forward." in " ".join(result.stderr.split())

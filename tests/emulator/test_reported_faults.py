@@ -9,7 +9,16 @@ import pytest
 from correct.hopper import MAP
 from correct.page import SOURCES as DRIVER
 from harness import compile_cu
-from reported.faults import FAULTS, NOTHING, RESULT, SOURCES, TARGETS, Fault, faults
+from reported.faults import (
+    FAULTS,
+    NOTHING,
+    RESULT,
+    SOURCES,
+    TARGETS,
+    Fault,
+    faults,
+    on_a_card,
+)
 
 import warpsim
 from warpsim.launch import Launch, Pointer
@@ -64,3 +73,10 @@ def test_the_fault_is_found_as_the_table_says(area: str, fault: Fault) -> None:
 def test_every_kernel_of_the_sources_is_in_the_table() -> None:
     for area, rows in FAULTS.items():
         assert set(module(area, wrong=False).entries) == {fault.name for fault in rows}
+
+
+def test_every_kernel_for_hopper_was_run_on_a_card_in_both_forms_under_each_tool() -> None:
+    runs = {(name, form): [run["tool"] for run in runs] for name, form, runs in on_a_card()}
+    assert runs.keys() == {(f.name, form) for f in FAULTS["hopper"] for form in ("right", "wrong")}
+    tools = ["none", "racecheck", "synccheck", "memcheck", "initcheck"]
+    assert all(run == tools for run in runs.values())

@@ -129,16 +129,17 @@ bool is_writable(uint8_t state) {
 
 // Earlier accesses, as a warp has seen them.
 struct Order {
+  const Memory& memory;
   const int64_t* seen;
   int64_t last = 0;  // an epoch that is ordered before what the warp does: there are few
 
   Order(const Memory& memory, const Access& access, int64_t row)
-      : seen(memory.seen + access.warps.places[row] * memory.agents) {}
+      : memory(memory), seen(memory.seen + access.warps.places[row] * memory.agents) {}
 
   bool is_before(int64_t epoch, int64_t thread) {
     if (epoch == last) return true;
-    const int64_t other = epoch & kThread;
-    if (seen[other >> 5] < epoch >> kTime) return other == thread;
+    const int64_t known = memory.known(epoch), other = known & kThread;
+    if (seen[other >> 5] < known >> kTime) return other == thread;
     last = epoch;
     return true;
   }
@@ -223,7 +224,7 @@ bool find_flaws(const Memory& memory, const Access& access, int64_t row, const L
       }
     }
     for (int64_t unit = first; unit < first + units; ++unit) {
-      const int64_t epoch = memory.written[unit];
+      const int64_t epoch = memory.known(memory.written[unit]);
       if (epoch && !coherent) return false;
       const int64_t thread = access.thread(row, lane);
       if (unordered(seen, epoch, thread)) flaws.racing.note(thread, unit, epoch);
@@ -262,8 +263,8 @@ bool load(Memory& memory, const Access& access, bool pairs, bool coherent, uint3
     int64_t* column = memory.read + access.warps.columns[row] * memory.units;
     all[row].every([&](int lane) {
       const int64_t first = all[row].offsets[lane] >> shift;
-      for (int unit = 0; unit < units; ++unit) column[first + unit] = access.epoch(row, lane);
-      memory.touch(first, units, kx::kRead);
+      const int64_t epoch = access.epoch(row, lane);
+      for (int unit = 0; unit < units; ++unit) memory.note_read(column, first + unit, epoch);
       return true;
     });
     take(row, all[row]);
@@ -289,7 +290,8 @@ bool find_races(const Memory& memory, const Access& access, const Lanes* all, Ch
       const bool allowed = all[row].every([&](int lane) {
         const int64_t first = unit_at(memory, all[row].offsets[lane]);
         for (int64_t unit = first; unit < first + units; ++unit) {
-          if (!unordered(seen, epochs[unit], access.thread(row, lane))) continue;
+          const int64_t epoch = memory.known(epochs[unit]);
+          if (!unordered(seen, epoch, access.thread(row, lane))) continue;
           if (!of(row, lane, unit)) return false;
         }
         return true;
@@ -299,31 +301,59 @@ bool find_races(const Memory& memory, const Access& access, const Lanes* all, Ch
     return true;
   };
   const bool allowed = every_race(memory.written, [&](int64_t row, int lane, int64_t unit) {
-    races.wrote.note(access.thread(row, lane), unit, memory.written[unit]);
+    races.wrote.note(access.thread(row, lane), unit, memory.known(memory.written[unit]));
     return changes(row, lane);
   });
   for (int64_t i = 0; allowed && i < memory.used_count; ++i) {
     const int64_t* read = memory.read + memory.used[i] * memory.units;
     every_race(read, [&](int64_t row, int lane, int64_t unit) {
-      if (changes(row, lane)) races.read.note(access.thread(row, lane), unit, read[unit]);
+      if (changes(row, lane)) {
+        races.read.note(access.thread(row, lane), unit, memory.known(read[unit]));
+      }
       return !races.read.any();
     });
   }
   return allowed;
 }
 
-// Whether each lane stores behind the one before it, so that no two store to one word.
-bool are_ascending(const Access& access, const Lanes* all) {
-  int64_t end = 0;
-  for (int64_t row = 0; row < access.warps.rows; ++row) {
-    const bool ascending = all[row].every([&](int lane) {
-      if (all[row].offsets[lane] < end) return false;
-      end = all[row].offsets[lane] + access.size;
-      return true;
-    });
-    if (!ascending) return false;
+// With whom lanes of a store share a word: nobody, lanes of their own warp, or others'.
+enum class Shared { kNone, kWithin, kBeyond };
+
+// Notes who stores to each word, if each has it for itself; if not, nothing has changed.
+Shared claim(const Memory& memory, const Access& access, const Lanes* all) {
+  static std::vector<int64_t> before;
+  const int units = units_of(memory, access.size), shift = __builtin_ctzll(memory.unit);
+  before.resize(access.warps.rows * kLanes * units);
+  int64_t* kept = before.data();
+  const auto every_lane = [&](auto act) {
+    for (int64_t row = 0; row < access.warps.rows; ++row) {
+      const Lanes& lanes = all[row];
+      lanes.every([&](int lane) {
+        act(memory.written + (lanes.offsets[lane] >> shift), access.epoch(row, lane));
+        return true;
+      });
+    }
+  };
+  every_lane([&](int64_t* written, int64_t epoch) {
+    for (int unit = 0; unit < units; ++unit) {
+      *kept++ = written[unit];
+      written[unit] = epoch;
+    }
+  });
+  bool shared = false, beyond = false;
+  every_lane([&](const int64_t* written, int64_t epoch) {
+    shared |= *written != epoch;
+    beyond |= (*written ^ epoch) >> 5 != 0;
+  });
+  if (!shared) return Shared::kNone;
+  for (int64_t row = access.warps.rows - 1; row >= 0; --row) {
+    for (int lane = kLanes - 1; lane >= 0; --lane) {
+      if (!all[row].has(lane)) continue;
+      kept -= units;
+      std::copy_n(kept, units, memory.written + (all[row].offsets[lane] >> shift));
+    }
   }
-  return true;
+  return beyond ? Shared::kBeyond : Shared::kWithin;
 }
 
 // Whether the memory has what every lane gives when all have given; if not, it is as it was.
@@ -359,8 +389,8 @@ bool agree(Memory& memory, const Access& access, const Lanes* all, Changes chang
 }
 
 // Stores what the lanes give: give(row, lanes), whatever may_write() says if it races in a way that
-// permits(lanes) accepts. False as for load, and if two lanes give a word different values, so that
-// changes(row, lane) holds when all is stored.
+// permits(lanes) accepts. False as for load, and if two lanes of a warp give a word different values,
+// so that changes(row, lane) holds when all is stored, or lanes of two warps give it any.
 template <class Permits, class Changes, class Give>
 bool store(Memory& memory, const Access& access, Permits permits, Changes changes, Give give) {
   const Lanes* all = all_lanes(access);
@@ -370,16 +400,18 @@ bool store(Memory& memory, const Access& access, Permits permits, Changes change
     allowed = may_write(memory, access, row, all[row]);
   }
   if (!allowed && !permits(all)) return false;
-  if (!are_ascending(access, all) && !agree(memory, access, all, changes, give)) return false;
+  const Shared shared = claim(memory, access, all);
+  if (shared == Shared::kBeyond) return false;
+  if (shared == Shared::kWithin && !agree(memory, access, all, changes, give)) return false;
   std::memset(memory.cost, 0, sizeof memory.cost);
   const int units = units_of(memory, access.size), shift = __builtin_ctzll(memory.unit);
   for (int64_t row = 0; row < access.warps.rows; ++row) {
     all[row].every([&](int lane) {
       const int64_t first = all[row].offsets[lane] >> shift;
-      for (int unit = 0; unit < units; ++unit) {
+      for (int unit = 0; shared != Shared::kNone && unit < units; ++unit) {
         memory.written[first + unit] = access.epoch(row, lane);
       }
-      memory.touch(first, units, kx::kWrote);
+      memory.touch(first, units);
       return true;
     });
     with_bytes(access.size, [&](auto bytes) {
@@ -470,9 +502,10 @@ bool may_move(const Memory& memory, const Access& access, int64_t row, const Lan
     if (!stores && !is_written<16>(memory.state + offset)) return false;
     for (int unit = 0; unit < units; ++unit) {
       const int64_t at = unit_at(memory, offset) + unit;
-      if (unordered(seen, memory.written[at], -1)) return false;
+      if (unordered(seen, memory.known(memory.written[at]), -1)) return false;
       for (int64_t i = 0; stores && i < memory.used_count; ++i) {
-        if (unordered(seen, memory.read[memory.used[i] * memory.units + at], -1)) return false;
+        const int64_t epoch = memory.read[memory.used[i] * memory.units + at];
+        if (unordered(seen, memory.known(epoch), -1)) return false;
       }
     }
   }
@@ -509,10 +542,15 @@ bool move_matrices(Memory& memory, const Access& access, int matrices, bool tran
     for (int line = 0; line < access.lanes; ++line) {
       const int64_t first = unit_at(memory, lanes.offsets[line]);
       for (int unit = 0; unit < units; ++unit) {
-        history[first + unit] = access.epoch(row, lane_of(line, unit, units));
+        const int64_t epoch = access.epoch(row, lane_of(line, unit, units));
+        if (stores) {
+          history[first + unit] = epoch;
+        } else {
+          memory.note_read(history, first + unit, epoch);
+        }
       }
-      memory.touch(first, units, stores ? kx::kWrote : kx::kRead);
       if (!stores) continue;
+      memory.touch(first, units);
       std::memset(memory.state + lanes.offsets[line], kWritten, access.size);
     }
     for (int matrix = 0; matrix < matrices; ++matrix) {

@@ -45,7 +45,7 @@ bool may_access(const Memory& memory, const int64_t* epochs, const Array* chunks
     const int64_t* first = epochs + unit_at(memory, at);
     for (int64_t unit = 0; unit < units; ++unit) {
       if (first[unit] == last) continue;
-      if (!allowed(first[unit])) return false;
+      if (!allowed(memory.known(first[unit]))) return false;
       last = first[unit];
     }
     return true;
@@ -82,8 +82,9 @@ extern "C" int kx_read_chunks(const Memory* memory, const Array* chunks, int64_t
     }
     std::memcpy(to->data + kChunk * i, memory->data + at, kChunk);
     if (!now) continue;
-    std::fill_n(read + unit_at(*memory, at), units, now);
-    memory->touch(unit_at(*memory, at), units, kx::kRead);
+    for (int64_t unit = 0; unit < units; ++unit) {
+      memory->note_read(read, unit_at(*memory, at) + unit, now);
+    }
   }
   return 0;
 }
@@ -108,7 +109,7 @@ extern "C" int kx_write_chunks(const Memory* memory, const Array* chunks, int64_
     std::memcpy(memory->data + at, from->data + kChunk * i, kChunk);
     std::memset(memory->state + at, kx::kWritten, kChunk);
     std::fill_n(memory->written + unit_at(*memory, at), units, now);
-    memory->touch(unit_at(*memory, at), units, kx::kWrote);
+    memory->touch(unit_at(*memory, at), units);
     return true;
   });
   return 0;

@@ -22,14 +22,21 @@ struct Memory {
   int64_t units;    // of the history
   int64_t unit;     // bytes
   int64_t engines;  // their column of `read`
+  int64_t earlier;  // the same of what CTAs of earlier waves have read
   int64_t agents;   // columns of seen
+  int64_t first;    // epoch of this wave
+  int64_t before;   // what those of earlier waves count as, but for their instruction
   int64_t is_global;
   // Of the last access, as Cost in access.py: wavefronts, ideal ones, sectors, ideal ones, tags,
   // conflicts, sectors of the L1, requests.
   int64_t cost[kCosts];
 
-  // Notes that units are written or read: what history.py looks at when a wave ends.
-  void touch(int64_t first, int64_t count, uint8_t how) const;
+  // Notes that units are written.
+  void touch(int64_t unit, int64_t count) const;
+  // An epoch, or what it counts as if it is of an earlier wave.
+  int64_t known(int64_t epoch) const;
+  // Notes a read in a column; what an earlier wave has read there stays known.
+  void note_read(int64_t* column, int64_t unit, int64_t epoch) const;
 };
 
 constexpr int kThreadBits = 20;
@@ -37,12 +44,24 @@ constexpr int64_t kThread = (1 << kThreadBits) - 1;
 constexpr int kSiteBits = 16;
 constexpr int kTime = kThreadBits + kSiteBits;  // the lowest bit of an epoch's time: see clocks.py
 constexpr int kPage = 12;
-constexpr uint8_t kWrote = 1, kRead = 2;
 constexpr uint8_t kOutside = 0, kUnwritten = 1, kWritten = 2, kConstant = 6, kBarrier = 10;
 
-inline void Memory::touch(int64_t first, int64_t count, uint8_t how) const {
-  pages[first >> kPage] |= how;
-  pages[(first + count - 1) >> kPage] |= how;
+inline void Memory::touch(int64_t unit, int64_t count) const {
+  pages[unit >> kPage] = pages[(unit + count - 1) >> kPage] = 1;
+}
+
+inline int64_t Memory::known(int64_t epoch) const {
+  constexpr int64_t kSites = ((1ll << kSiteBits) - 1) << kThreadBits;
+  return epoch >= first || !epoch ? epoch : before | (epoch & kSites);
+}
+
+inline void Memory::note_read(int64_t* column, int64_t unit, int64_t epoch) const {
+  const int64_t old = column[unit];
+  if (old < first && old) {
+    int64_t& kept = read[earlier * units + unit];
+    kept = std::max(kept, old);
+  }
+  column[unit] = epoch;
 }
 
 // Of the history: units are powers of two.

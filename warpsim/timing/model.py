@@ -93,13 +93,16 @@ def follow(
     return record(cubin, listing, launch, arrays, placement.followed)
 
 
-def model(samples: Sequence[Sample], whole: WholeLaunch, chip: TimedChip) -> ModelledLaunch:
-    """The time of a launch.
+def model(
+    samples: Sequence[Sample], whole: WholeLaunch, chip: TimedChip, traced: int = 0
+) -> ModelledLaunch:
+    """The time of a launch; `traced` instructions of the last sample's first CTA are listed.
 
     From one sample that does as many tiles per CTA as the launch, or from two that do fewer: what
     a tile adds is the same from there on.
     """
-    replays = [_replay(sample, whole, chip, chip.clock_hz) for sample in samples]
+    replays = [_replay(sample, whole, chip, chip.clock_hz) for sample in samples[:-1]]
+    replays.append(_replay(samples[-1], whole, chip, chip.clock_hz, traced))
     cycles = last = _cycles(samples, replays, whole)
     busy = [_tensor_cycles(*each, whole) for each in zip(samples, replays, strict=True)]
     duty = min(1.0, _extrapolate(samples, busy, whole) / cycles)
@@ -140,7 +143,9 @@ def _extrapolate(samples: Sequence[Sample], figures: Sequence[float], whole: Who
     return figures[-1] + per_tile * (whole.tiles - last.tiles)
 
 
-def _replay(sample: Sample, whole: WholeLaunch, chip: TimedChip, clock_hz: float) -> Replayed:
+def _replay(
+    sample: Sample, whole: WholeLaunch, chip: TimedChip, clock_hz: float, traced: int = 0
+) -> Replayed:
     """Once with every byte from DRAM, to see what is asked for; then with what L2 gives again."""
     recording, placement = sample.recording, sample.placement
     sms = min(chip.sms, whole.placement.ctas)
@@ -154,7 +159,7 @@ def _replay(sample: Sample, whole: WholeLaunch, chip: TimedChip, clock_hz: float
     for _ in range(TURNS):
         busy = (share.dram_busy + _dram_busy(replayed)) / 2
         share = msgspec.structs.replace(share, dram_busy=busy)
-        replayed = replay.replay(recording, chip, clock_hz, sm_of, placement.slots, share)
+        replayed = replay.replay(recording, chip, clock_hz, sm_of, placement.slots, share, traced)
     return replayed
 
 

@@ -248,12 +248,12 @@ class _Recording(Scheduler):
         for row, place in enumerate(places.tolist()):
             footprint.after(recorder, batch, row, place, self._signals.get(place, ()))
 
-    def _enter(self, batch: Batch, block: BasicBlock) -> bool:
+    def _arrive(self, batch: Batch, block: BasicBlock) -> bool:
         places = np.ascontiguousarray(batch.set.warps, np.int64)
         self.recorder.block(places, block.first)
         for fragment in batch.fragments:
             self._gate(fragment, block)
-        return super()._enter(batch, block)
+        return super()._arrive(batch, block)
 
     def _gate(self, fragment: Fragment, block: BasicBlock) -> None:
         """The tokens that a fragment signals and waits for."""

@@ -98,17 +98,23 @@ def _leaves_room(case: Case, share: bottleneck.GridShare) -> bool:
 
 
 def _small_grid(case: Case, share: bottleneck.GridShare, figures: dict[str, float]) -> Opportunity:
-    idle = 1 - share.ctas / share.sms
+    idle = max(0.0, 1 - share.ctas / share.sms)
     build = case.arm.build
     limit = build.occupancy.warps_limit if build else 0
     words = f"{share.ctas:,} CTAs for {share.sms} SMs: {share.waves:.2g} waves"
     if share.ctas < share.sms:
         words += f", {share.sms - share.ctas} SMs without work"
-    words += f", {share.warps_per_sm} of {limit} warps on the others"
+    words += f", {share.warps_per_sm} of {limit} warps on {'the others' if idle else 'each'}"
     near = bounds.nearest(bounds.uses(case))
-    percent, reckoning = 100 * idle, f"1 - {share.ctas:,} CTAs / {share.sms} SMs"
+    percent: float | None = 100 * idle
+    reckoning = f"1 - {share.ctas:,} CTAs / {share.sms} SMs"
+    if not idle:
+        percent, reckoning = (
+            None,
+            "every SM has work: what more warps would hide needs a measurement",
+        )
     if near and near.percent is not None and near.percent < bounds.NEAR:
-        percent = max(percent, min(100 * (1 - share.waves), 100 - near.percent))
+        percent = max(100 * idle, min(100 * (1 - share.waves), 100 - near.percent))
         reckoning = (
             f"the smaller of 1 - {share.waves:.2g} waves and 100% - {near.percent:.1f}% use of "
             f"{near.resource}, if the work can be split into more CTAs"

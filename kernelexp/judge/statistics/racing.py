@@ -43,6 +43,12 @@ class Interval(msgspec.Struct, frozen=True, kw_only=True):
     high: float
     processes: int
 
+    def turned(self) -> Interval:
+        """The ratio of the second arm's time to that of the first."""
+        return Interval(
+            center=-self.center, low=-self.high, high=-self.low, processes=self.processes
+        )
+
 
 class Race(msgspec.Struct, frozen=True, kw_only=True):
     """How the arms that are still timed stand to the fastest of them."""

@@ -81,6 +81,11 @@ def _table(block: Table) -> RichTable:
     widths = _words(block)
     for column, width in zip(table.columns, widths, strict=True):
         column.min_width = width
+    if any(_longest(block, index) > width for index, width in enumerate(widths)):
+        # rich takes from the widest columns what is missing, and then cuts the table.
+        widths = _shared(block)
+        for column, width in zip(table.columns, widths, strict=True):
+            column.width = width
     for row in block.rows:
         table.add_row(*(_folded(cell, width) for cell, width in zip(row, widths, strict=False)))
     return table
@@ -104,15 +109,34 @@ def _words(block: Table) -> list[int]:
     return widths
 
 
+def _shared(block: Table) -> list[int]:
+    """Widths that fill 80 columns, of a table with words that are broken anyway: the narrow columns
+    have what they need."""
+    widths = [_longest_line(block, index) for index in range(len(block.header))]
+    fixed = {*block.numbers, *block.unwrapped}
+    free = sorted((i for i in range(len(widths)) if i not in fixed), key=lambda i: widths[i])
+    left = _WIDTH - 2 - _GAP * (len(widths) - 1) - sum(widths[i] for i in fixed if i < len(widths))
+    for place, index in enumerate(free):
+        widths[index] = max(1, min(widths[index], left // (len(free) - place)))
+        left -= widths[index]
+    return widths
+
+
 def _longest(block: Table, index: int) -> int:
     """The longest word of a column, or its longest line where it is not wrapped."""
-    texts = [
-        text_of(cell)
-        for cell in (block.header[index], *(row[index] for row in block.rows if index < len(row)))
-    ]
     if index in block.numbers or index in block.unwrapped:
-        return max(len(line) for text in texts for line in text.split("\n"))
-    return max((len(word) for text in texts for word in text.split()), default=1)
+        return _longest_line(block, index)
+    words = (len(word) for text in _texts(block, index) for word in text.split())
+    return max(words, default=1)
+
+
+def _longest_line(block: Table, index: int) -> int:
+    return max(len(line) for text in _texts(block, index) for line in text.split("\n"))
+
+
+def _texts(block: Table, index: int) -> list[str]:
+    rows = (row[index] for row in block.rows if index < len(row))
+    return [text_of(cell) for cell in (block.header[index], *rows)]
 
 
 def _broken(word: str, width: int) -> str:

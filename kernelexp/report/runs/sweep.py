@@ -231,11 +231,10 @@ def _race(record: Record, examined: SweepResults) -> Iterator[Block]:
             f", or within {margin} of the {best}, which may be row {rows}{more} (99%).",
         )
     else:
-        nearest = min(race.behind, key=lambda name: race.behind[name].low)
-        least = 100 * math.expm1(race.behind[nearest].low)
-        yield paragraph(
-            first, f" (99%). {_label(record, nearest)} is at least {least:.2f}% {worse}."
-        )
+        least = 100 * math.expm1(min(behind.low for behind in race.behind.values()))
+        (name, *more_names) = race.behind
+        whose = "every other" if more_names else _label(record, name)
+        yield paragraph(first, f" (99%); {whose} is at least {least:.2f}% {worse}.")
 
 
 def _axes(axes: Sequence[AxisFinding], compared: str, margin: float) -> Block:

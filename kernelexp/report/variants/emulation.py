@@ -92,8 +92,9 @@ def _right(arms: Sequence[Arm]) -> str:
     names = " and ".join(array.name for array in first.arrays)
     elements = sum(array.elements for array in first.arrays)
     worst = max(array.worst for each in evidence for array in each.arrays)
+    every = f"all {elements:,} elements" if elements > 1 else "its one element"
     return (
-        f"{names} correct, all {elements:,} elements under {_schedules(first)}; "
+        f"{names} correct, {every} under {_schedules(first)}; "
         f"largest error {100 * worst:.0f}% of the tolerance"
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,14 +14,16 @@ from kernelexp.facts.arch import ARCHITECTURES
 from kernelexp.model.errors import UsageError, suggest
 from kernelexp.model.names import is_name
 from kernelexp.project import Project, editing, layout
-from kernelexp.services.adopt import draft
+from kernelexp.services.adopt import answers as answering
+from kernelexp.services.adopt import draft, jobs
 from kernelexp.services.adopt import entry as entries
+from kernelexp.services.adopt.answers import Answers, LaunchShape, MapLayout
 from kernelexp.services.adopt.copying import Omitted
-from kernelexp.services.adopt.draft import Answers, MapLayout
-from kernelexp.services.adopt.entry import KernelEntry, three
+from kernelexp.services.adopt.entry import KernelEntry
+from kernelexp.services.adopt.expressions import parse_expressions
 from kernelexp.system import wholefile
 from warpsim.dtypes import SCALARS, TORCH_NAMES, DType, own_name
-from warpsim.launch import Dim3, Element, Swizzle
+from warpsim.launch import Element, Swizzle
 
 
 class Compiled(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,8 +31,6 @@ class Compiled(msgspec.Struct, frozen=True, kw_only=True):
 
     kernel: str
     """The name that it has in the project."""
-    name: str
-    """The entry's own, as launch() names it."""
     title: str
     source: str
     """What a variant is built from, in the folder."""
@@ -39,7 +38,8 @@ class Compiled(msgspec.Struct, frozen=True, kw_only=True):
     """The file that it came from, as it was given."""
     arch: str
     folder: Path
-    entry: KernelEntry
+    entries: tuple[KernelEntry, ...]
+    """In the order of their launches; an entry that is launched twice is there twice."""
     left: tuple[Omitted, ...] = ()
     """What the copy lacks of the source."""
     flags: tuple[str, ...] = ()
@@ -72,7 +72,7 @@ def whole(folder: Path) -> Iterator[None]:
 
 def finish(project: Project, compiled: Compiled, answers: Answers, flags: Sequence[str]) -> str:
     """Writes problem.py and the kernel's entry in experiments.yaml; the text of problem.py."""
-    text = draft.problem(compiled.entry, compiled.name, compiled.origin, answers)
+    text = draft.problem(compiled.entries, compiled.origin, answers)
     card = ARCHITECTURES[compiled.arch].card
     every = tuple(dict.fromkeys((*flags, *compiled.flags)))
     entry = draft.kernel(compiled.title, compiled.source, compiled.arch, card, every, answers.axes)
@@ -88,43 +88,35 @@ def discard(compiled: Compiled) -> None:
     shutil.rmtree(compiled.folder, ignore_errors=True)
 
 
-THREADS_PER_CTA, THREADS_IN_Z = 1024, 64
-"""Of all architectures."""
-
-
-def parse_block(text: str) -> Dim3:
-    """256 or 16,16 as three extents; UsageError where it is none."""
-    if not re.fullmatch(r"[1-9][0-9]*(,[1-9][0-9]*){0,2}", text.replace(" ", "")):
-        raise UsageError(f"--block {text!r} should be threads in x, y and z, as in 256 or 16,16.")
-    x, y, z = three([*map(int, text.split(","))])
-    if x * y * z > THREADS_PER_CTA or z > THREADS_IN_Z:
-        raise UsageError(
-            f"--block {text}: {x * y * z:,} threads; a CTA has {THREADS_PER_CTA:,} at most, and "
-            f"{THREADS_IN_Z} in z."
-        )
-    return x, y, z
-
-
 def parse_map(name: str, text: str) -> MapLayout:
-    """f16:64x128:128B as a layout; UsageError where it is none."""
-    element, _, rest = text.partition(":")
-    box, _, swizzle = rest.partition(":")
-    extents = box.split("x")
-    known = get_args(Swizzle)
+    """f16:64x128:128B as a layout, or with globalDim and globalStrides behind it,
+    f16:64x128:128B:K,M:2*K; UsageError where it is none."""
+    element, box, swizzle, extents, strides = [*text.split(":"), "", "", "", ""][:5]
+    known, numbers = get_args(Swizzle), box.split("x")
     if (
-        element not in _ELEMENTS
-        or not all(map(str.isdigit, extents))
+        text.count(":") > 4
+        or element not in _ELEMENTS
+        or not all(map(str.isdigit, numbers))
         or (swizzle or "none") not in known
     ):
         raise UsageError(
             f"--tensor-map {name}={text}: say TYPE:BOX:SWIZZLE, as in f16:64x128:128B; the swizzle "
             f"is one of {', '.join(known)}."
         )
-    return MapLayout(
+    layout = MapLayout(
         element=cast(Element, element),
-        box=tuple(map(int, extents)),
+        box=tuple(map(int, numbers)),
         swizzle=cast(Swizzle, swizzle or "none"),
+        extents=parse_expressions(extents) if extents else (),
+        strides=parse_expressions(strides) if strides else (),
     )
+    rank = len(layout.box)
+    if extents and (len(layout.extents), len(layout.strides)) != (rank, rank - 1):
+        raise UsageError(
+            f"--tensor-map {name}={text}: a box of {rank} dimensions has as many extents, and "
+            f"strides of {rank - 1}, in bytes: {element}:{box}:{swizzle or 'none'}:K,M:2*K."
+        )
+    return layout
 
 
 _ELEMENTS = tuple(each for each in get_args(Element) if each in SCALARS)
@@ -140,14 +132,27 @@ def parse_dtype(name: str, text: str) -> DType:
     return dtype
 
 
-def told(
+def described(
     compiled: Compiled, outputs: Sequence[str], answers: Answers, dtypes: Mapping[str, DType]
-) -> Compiled:
-    """With what a person says of its arrays."""
-    described = {name: cast(DType, layout.element) for name, layout in answers.maps.items()}
-    elements = described | dict(dtypes)
-    entry = entries.told(compiled.entry, outputs, elements)
-    return msgspec.structs.replace(compiled, entry=entry)
+) -> tuple[Compiled, Answers]:
+    """With what a person says of its arrays, and with those that are between its launches."""
+    maps = {name: cast(DType, layout.element) for name, layout in answers.maps.items()}
+    elements = maps | dict(dtypes)
+    known = [value.name for value in jobs.values(compiled.entries) if value.is_array]
+    for option, names in (("--output", outputs), ("--dtype", elements)):
+        for name in names:
+            if name not in known:
+                raise UsageError(
+                    f"{option}: {name!r} is no array of the kernel{suggest(name, known)}."
+                )
+    every = tuple(entries.described(each, outputs, elements) for each in compiled.entries)
+    inner = jobs.between(every, answers, outputs)
+    noted = LaunchShape(smem=str(compiled.dynamic_smem_bytes or ""))
+    shapes = tuple(answering.completed(each, noted) for each in answers.launches)
+    return (
+        msgspec.structs.replace(compiled, entries=every),
+        msgspec.structs.replace(answers, between=tuple(inner), launches=shapes),
+    )
 
 
 def write(folder: Path, texts: Mapping[str, str]) -> None:

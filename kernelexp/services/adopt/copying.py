@@ -101,7 +101,7 @@ def kernels(copy: SourceCopy) -> list[Declaration]:
     return [each for each in found if each.kernel]
 
 
-def only(copy: SourceCopy, kernel: str) -> tuple[SourceCopy, list[Omitted]]:
+def only(copy: SourceCopy, kernels: frozenset[str]) -> tuple[SourceCopy, list[Omitted]]:
     """Without other kernels and what launches any."""
     left: list[Omitted] = []
     texts = {}
@@ -109,7 +109,7 @@ def only(copy: SourceCopy, kernel: str) -> tuple[SourceCopy, list[Omitted]]:
         out = [
             each
             for each in declarations.read(text)
-            if (each.kernel and each.kernel != kernel)
+            if (each.kernel and each.kernel not in kernels)
             or (not each.is_for_device and "<<<" in text[each.first : each.end])
         ]
         texts[name] = declarations.blank(text, out)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from kernelexp.model.errors import ConfigurationError, UsageError, suggest
+from kernelexp.model.errors import ConfigurationError
 from kernelexp.services.adopt import uses
 from kernelexp.services.adopt.uses import ParameterUses
 from warpsim.dtypes import SCALARS, DType, ScalarType
@@ -100,6 +100,8 @@ class KernelParameter(msgspec.Struct, frozen=True, kw_only=True):
     """The kernel does not look at it, and nobody has named it."""
     alias: str = ""
     """The parameter before it that points to the same array."""
+    passed: str = ""
+    """The number that a launch passes, or the expression of sizes, where that has been said."""
 
     @property
     def scalar(self) -> ScalarType | None:
@@ -109,6 +111,8 @@ class KernelParameter(msgspec.Struct, frozen=True, kw_only=True):
 
     packed: bool = False
     """Whether the kernel takes its integers apart, and does not index with them."""
+    mixed: bool = False
+    """Whether some of its bits are halves as they lie there, and others something else."""
     halves: DType | None = None
     """What its values are computed with, where they are loaded as wider ones."""
     element: DType | None = None
@@ -144,6 +148,8 @@ class KernelEntry(msgspec.Struct, frozen=True, kw_only=True):
     """An entry of a PTX file, or of a cubin."""
 
     symbol: str
+    name: str = ""
+    """As launch() names it; empty: by its symbol."""
     signature: str
     """Demangled."""
     parameters: tuple[KernelParameter, ...]
@@ -151,6 +157,8 @@ class KernelEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The most that it was compiled for in a CTA; 0 where it does not say."""
     block: Dim3 | None = None
     """The only one that it was compiled for."""
+    cluster: Dim3 = (1, 1, 1)
+    """The one that it was compiled for."""
     dynamic_smem: bool
     """Whether it has an array in shared memory whose size the launch gives."""
 
@@ -164,21 +172,15 @@ class KernelEntry(msgspec.Struct, frozen=True, kw_only=True):
             if not parameter.ignored
         )
         inside = itertools.chain.from_iterable(flat)
-        return tuple(each for each in inside if not each.alias and not each.ignored)
+        return tuple(
+            each for each in inside if not each.alias and not each.ignored and not each.passed
+        )
 
 
-def told(entry: KernelEntry, outputs: Sequence[str], elements: Mapping[str, DType]) -> KernelEntry:
-    """With what a person says of arrays: which the kernel writes, and what a tensor map's has."""
-    arrays = [value for value in entry.values if value.is_array]
-    for option, names, known, what in (
-        ("--output", outputs, [value.name for value in arrays], "array"),
-        ("--dtype", elements, [value.name for value in arrays], "array"),
-    ):
-        for name in names:
-            if name not in known:
-                raise UsageError(
-                    f"{option}: {name!r} is no {what} of the kernel{suggest(name, known)}."
-                )
+def described(
+    entry: KernelEntry, outputs: Sequence[str], elements: Mapping[str, DType]
+) -> KernelEntry:
+    """With what a person says of arrays: which the kernel writes, and what they have."""
 
     def one(each: KernelParameter) -> KernelParameter:
         return msgspec.structs.replace(
@@ -220,13 +222,24 @@ def read(
         parameters=tuple(parameters),
         threads=math.prod(limit),
         block=three(exact) if exact else None,
-        dynamic_smem=re.search(r"\.extern\s+\.shared", ptx) is not None,
+        cluster=three(entry.directives.get("reqnctapercluster", ())),
+        dynamic_smem=_uses_dynamic_smem(ptx, entry.name),
     )
+
+
+def _uses_dynamic_smem(ptx: str, symbol: str) -> bool:
+    """Whether the entry, or a function that it may call, names an array without a size."""
+    names = re.findall(r"\.extern\s+\.shared[^;]*?([\w$]+)\s*\[\s*\]", ptx)
+    ptx = re.sub(r"\.extern\s+\.shared[^;]*;", "", ptx)
+    bodies = re.split(r"(?=^[^\n]*\.(?:entry|func)\b)", ptx, flags=re.M)
+    own = re.compile(rf"\.entry\s+{re.escape(symbol)}(?![\w$])|\.func\b")
+    called = [body for body in bodies if own.search(body.partition("(")[0])]
+    return any(re.search(rf"(?<![\w$]){re.escape(x)}(?![\w$])", y) for x in names for y in called)
 
 
 def three(extents: Sequence[int]) -> Dim3:
     """Extents in x, y, z; those that are not given are 1."""
-    x, y, z = [*extents, 1, 1][:3]
+    x, y, z = [*extents, 1, 1, 1][:3]
     return x, y, z
 
 
@@ -270,6 +283,7 @@ def _parameter(
         written=written,
         ignored=not text and not used.loaded_at(place, 0, variable.size),
         packed=used.is_packed(place, 0),
+        mixed=used.is_mixed(place, 0),
         halves=used.halves_at(place, 0, plain),
     )
 
@@ -294,6 +308,7 @@ def _members(
             written=used.written_at(place, each.offset),
             offset=each.offset,
             packed=used.is_packed(place, each.offset),
+            mixed=used.is_mixed(place, each.offset),
             halves=used.halves_at(place, each.offset, bare(each.type)),
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -12,7 +12,7 @@ import msgspec
 from kernelexp.model.errors import UsageError, join
 from kernelexp.project import Project, editing
 from kernelexp.services.adopt.adopted import Compiled
-from kernelexp.services.adopt.draft import Answers, DraftAxis
+from kernelexp.services.adopt.answers import Answers, DraftAxis, LaunchShape
 from kernelexp.services.adopt.launched import AdoptedLaunch
 from kernelexp.system import wholefile
 
@@ -36,30 +36,38 @@ def add(launch: AdoptedLaunch, name: str, values: tuple[int, ...]) -> AdoptedLau
     where it is a size of the launch divided by that.
     """
     compiled, answers, flags = launch.compiled, launch.answers, launch.flags
-    if answers.block is None:
+    if any(each.block is None for each in answers.launches):
         raise UsageError(f"--axis {name}: say the block that the kernel has now, with --block.")
     axis = name.lower()  # as axes are named; the macro keeps its own name
     if axis in answers.values or axis in answers.axes:
         raise UsageError(f"--axis {name}: a parameter of the kernel, or another axis, is {axis}.")
     if name == BLOCK:
-        default, about = answers.block[0], "threads of a CTA in x"
-        follows = [True, False, False]
+        default, about = (answers.launches[0].block or (0,))[0], "threads of a CTA in x"
     else:
         default, about, flags = _defined(compiled, name, flags)
-        follows = [extent == default > 1 for extent in answers.block]
+    made = DraftAxis(values=tuple(sorted({default, *values})), default=default, about=about)
+    shapes = tuple(_follow(each, answers, name, default) for each in answers.launches)
+    answers = msgspec.structs.replace(answers, axes=answers.axes | {axis: made}, launches=shapes)
+    return msgspec.structs.replace(launch, answers=answers, flags=flags)
+
+
+def _follow(shape: LaunchShape, answers: Answers, name: str, default: int) -> LaunchShape:
+    """A launch's shape with the axis in its block and its grid."""
+    axis, block = name.lower(), shape.block or (1, 1, 1)
+    follows = (
+        [block[0] == default, False, False]
+        if name == BLOCK
+        else [extent == default > 1 for extent in block]
+    )
     grid = [
         _extent(answers, _renamed(count, name, axis), axis, default, follow)
-        for count, follow in zip(answers.grid, follows, strict=False)
+        for count, follow in zip(shape.grid, follows, strict=False)
     ]
-    block = [
+    extents = [
         axis if follow else extent
-        for extent, follow in zip(answers.extents or map(str, answers.block), follows, strict=True)
+        for extent, follow in zip(shape.extents or map(str, block), follows, strict=True)
     ]
-    made = DraftAxis(values=tuple(sorted({default, *values})), default=default, about=about)
-    answers = msgspec.structs.replace(
-        answers, axes=answers.axes | {axis: made}, grid=tuple(grid), extents=tuple(block)
-    )
-    return msgspec.structs.replace(launch, answers=answers, flags=flags)
+    return msgspec.structs.replace(shape, grid=tuple(grid), extents=tuple(extents))
 
 
 def _renamed(expression: str, name: str, axis: str) -> str:
@@ -96,7 +104,7 @@ def _defined(
             text = f"{texts[path][: match.end(1)]}{macro}{texts[path][match.end(2) :]}"
             wholefile.write(path, text.encode(), durable=False)
             return int(match[2]), f"{what} {name} of {path.name}", flags
-    if (default := _argument(compiled, name, macro, texts.values())) is not None:
+    if (default := _argument(compiled, name, macro, [*texts.values()])) is not None:
         return default, f"template argument {name}", flags
     for flag in flags:
         if re.fullmatch(rf"-D{name}=[0-9]+", flag):
@@ -124,31 +132,35 @@ def _line(text: str, place: int) -> int:
     return text.count("\n", 0, place) + 1
 
 
-def _argument(compiled: Compiled, name: str, macro: str, texts: Iterable[str]) -> int | None:
-    """The number that a template parameter is, which is the axis's from now on, in the instance
-    that is compiled."""
-    head = re.compile(rf"template\s*<([^<>]*)>[^;{{}}]*?\b{compiled.name}\s*\(")
-    found = next((match for text in texts if (match := head.search(text))), None)
-    parameters = (
-        [re.findall(r"\w+", each.partition("=")[0]) for each in found[1].split(",")]
-        if (found)
-        else []
-    )
-    names = [words[-1] for words in parameters if words]
+def _argument(compiled: Compiled, name: str, macro: str, texts: Sequence[str]) -> int | None:
+    """The number that a template parameter is, which is the axis's from now on, in the instances
+    that are compiled."""
     main = compiled.folder / compiled.source
     text = main.read_text("utf-8")
-    instance = re.search(rf"(kx_instance = &[^<;]*\b{compiled.name}<)([^;]*)(>;)", text)
-    if name not in names or instance is None:
-        return None
-    arguments = [each.strip() for each in instance[2].split(",")]
-    place = names.index(name)
-    if place >= len(arguments) or not arguments[place].isdigit():
-        return None
-    default, arguments[place] = int(arguments[place]), macro
-    inside = ", ".join(arguments)
-    text = f"{text[: instance.end(1)]}{inside}{text[instance.start(3) :]}"
-    wholefile.write(main, text.encode(), durable=False)
-    return default
+    for kernel in dict.fromkeys(each.name for each in compiled.entries):
+        instances = list(re.finditer(rf"(kx_instance\d* = &[^<;]*\b{kernel}<)([^;]*)(>;)", text))
+        place = _place(kernel, name, texts)
+        if place is None or len(instances) != 1:
+            continue
+        (instance,) = instances
+        arguments = [each.strip() for each in instance[2].split(",")]
+        if place < len(arguments) and arguments[place].isdigit():
+            default, arguments[place] = int(arguments[place]), macro
+            inside = ", ".join(arguments)
+            text = f"{text[: instance.end(1)]}{inside}{text[instance.start(3) :]}"
+            wholefile.write(main, text.encode(), durable=False)
+            return default
+    return None
+
+
+def _place(kernel: str, name: str, texts: Sequence[str]) -> int | None:
+    """Which of a kernel's template parameters has this name."""
+    head = re.compile(rf"template\s*<([^<>]*)>[^;{{}}]*?\b{kernel}\s*\(")
+    match = next(filter(None, map(head.search, texts)), None)
+    written = match[1].split(",") if match else []
+    words = [re.findall(r"\w+", each.partition("=")[0]) for each in written]
+    names = [each[-1] for each in words if each]
+    return names.index(name) if name in names else None
 
 
 def sources(compiled: Compiled) -> dict[str, str]:

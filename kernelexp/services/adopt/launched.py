@@ -19,12 +19,13 @@ from kernelexp.project import Project
 from kernelexp.services import execution
 from kernelexp.services.adopt import adopted, copying, service
 from kernelexp.services.adopt.adopted import Compiled
-from kernelexp.services.adopt.draft import Answers
+from kernelexp.services.adopt.answers import Answers, LaunchShape
 from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
+from kernelexp.services.adopt.notation import WantedLaunch
 from kernelexp.services.execution import Asked
 from kernelexp.system.toolchain import Toolchain
 from warpsim import execute, modules
-from warpsim.dtypes import DType
+from warpsim.dtypes import SIZES
 from warpsim.launch import (
     Field,
     Launch,
@@ -38,12 +39,6 @@ from warpsim.runtime.capturing import CapturedLaunch, LaunchChoice, Region
 
 Bytes = NDArray[np.uint8]
 _FILE = re.compile(r'^\s*\.file\s+\d+\s+"([^"]+)"', re.M)
-_BYTES: dict[DType, int] = {
-    **dict.fromkeys(("bool", "u8", "s8", "e4m3", "e5m2"), 1),
-    **dict.fromkeys(("u16", "s16", "f16", "bf16"), 2),
-    **dict.fromkeys(("u32", "s32", "f32"), 4),
-    **dict.fromkeys(("u64", "s64", "f64"), 8),
-}
 _NOWHERE = "unsigned char"
 """The type of what points to elements that have no type of their own here: its bytes."""
 _POISON = 0xFF
@@ -94,18 +89,23 @@ def adopt(
             f"launch {launch.launch}, of {spelled}, does not come to its end: see kernelexp exec."
         )
     source = _source(asked, launch)
-    chosen = service.choose(project, source, _instance(spelled), name)
+    wanted = WantedLaunch(entry=_instance(spelled))
+    chosen = service.choose(project, source, [wanted], name)
     flags = (*_device_flags(calls, [source, *_written(launch)]), *extra)
     compiled = service.compile_entry(project, chosen, arch, tools, flags)
     with adopted.whole(compiled.folder):
-        entry, arrays = _arrays(compiled.entry, launch)
+        (entry,) = compiled.entries
+        entry, arrays = _arrays(entry, launch)
         before, after = _contents(entry, launch, arrays, asked.limit)
         folder = compiled.folder
-        answers = Answers(
+        shape = LaunchShape(
             block=launch.block,
             grid=tuple(map(str, launch.grid)),
             cluster=launch.cluster,
-            smem_bytes=launch.dynamic_smem_bytes,
+            smem=str(launch.dynamic_smem_bytes or ""),
+        )
+        answers = Answers(
+            launches=(shape,),
             shapes={each.name: (str(_count(entry, each)),) for each in arrays},
             values=dict(_values(entry, launch)),
             before={key: stored.store(folder, content) for key, content in before.items()},
@@ -113,7 +113,7 @@ def adopt(
             raw=dict(_raw(entry, launch)),
         )
     title = f"{spelled} of {Path(compiled.origin).name}, launch {launch.launch}"
-    compiled = msgspec.structs.replace(compiled, entry=entry, title=title)
+    compiled = msgspec.structs.replace(compiled, entries=(entry,), title=title)
     return AdoptedLaunch(compiled=compiled, answers=answers, flags=flags)
 
 
@@ -237,7 +237,7 @@ def _all(entry: KernelEntry) -> Iterator[KernelParameter]:
 
 
 def _element(parameter: KernelParameter) -> int:
-    return _BYTES[parameter.dtype or "u8"]
+    return SIZES[parameter.dtype or "u8"]
 
 
 def _count(entry: KernelEntry, array: LaunchedArray) -> int:

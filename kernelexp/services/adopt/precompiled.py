@@ -18,10 +18,11 @@ from kernelexp.model.errors import BuildError, UsageError, join, suggest
 from kernelexp.model.experiment import form_of
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
-from kernelexp.services.adopt import adopted, declarations, triton
-from kernelexp.services.adopt import entry as entries
+from kernelexp.services.adopt import adopted, declarations, jobs, triton
+from kernelexp.services.adopt import entry as reading
 from kernelexp.services.adopt.adopted import Compiled
 from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
+from kernelexp.services.adopt.notation import WantedLaunch
 from kernelexp.system.toolchain import Toolchain
 from warpsim.launch import plain_name
 
@@ -86,7 +87,7 @@ def choose(found: File, text: str) -> str:
 def adopt(
     project: Project,
     found: File,
-    symbol: str,
+    wanted: Sequence[WantedLaunch],
     kernel: str,
     arch: str,
     signature: str,
@@ -98,8 +99,9 @@ def adopt(
     BuildError where ptxas refuses it, UsageError for a signature that it can't have.
     """
     arch = _arch(found, arch)
-    plain = plain_name(symbol)
-    name = adopted.name_kernel(project, kernel or plain)
+    symbols = [choose(found, each.entry) for each in wanted]
+    plain = list(map(plain_name, symbols))
+    name = adopted.name_kernel(project, kernel or plain[0])
     written = _parse(signature)
     beside = triton.read(found.path)
     source = f"{name}{found.path.suffix}"
@@ -115,20 +117,23 @@ def adopt(
             raise built.fault
         if not built.ok:
             raise _refusal(found.path, built.log)
-        entry = _entry(found, symbol, written or beside.parameters)
-    if beside.threads and entry.block is None:
-        entry = msgspec.structs.replace(entry, block=(beside.threads, 1, 1))
+        entries = [_entry(found, symbol, written or beside.parameters) for symbol in symbols]
+    if beside.threads and entries[0].block is None:
+        entries = [msgspec.structs.replace(x, block=(beside.threads, 1, 1)) for x in entries]
     return Compiled(
         kernel=name,
-        name=plain,
-        title=f"{plain} of {found.path.name}",
+        title=f"{', '.join(dict.fromkeys(plain))} of {found.path.name}",
         source=source,
         origin=str(found.path),
         arch=arch,
         folder=folder,
-        entry=entry,
+        entries=tuple(map(_called, entries, plain, wanted)),
         dynamic_smem_bytes=beside.dynamic_smem_bytes,
     )
+
+
+def _called(entry: KernelEntry, name: str, wanted: WantedLaunch) -> KernelEntry:
+    return jobs.called(msgspec.structs.replace(entry, name=name), wanted.arguments)
 
 
 def _refusal(path: Path, log: str) -> BuildError:
@@ -163,7 +168,7 @@ def _parse(signature: str) -> tuple[str, ...]:
 
 def _entry(found: File, symbol: str, written: Sequence[str]) -> KernelEntry:
     if ptx := _ptx(found, symbol):
-        entry = entries.read(ptx, written, symbol)
+        entry = reading.read(ptx, written, symbol)
     else:
         entry = _entry_of_cubin(found.content, symbol, written)
     have = len(entry.parameters)
@@ -189,11 +194,11 @@ def _entry_of_cubin(content: bytes, symbol: str, written: Sequence[str]) -> Kern
     from warpsim.front.sass import cubin
 
     said = cubin.read(content, symbol)
-    types, names = entries.types_and_names(symbol, written)
+    types, names = reading.types_and_names(symbol, written)
     parameters = [
         KernelParameter(
             name=names[place] if place < len(names) else f"p{place}",
-            type=entries.bare(types[place]) if place < len(types) else "",
+            type=reading.bare(types[place]) if place < len(types) else "",
             size=each.size,
             align=min(each.size, 8),
             is_pointer=place < len(types) and "*" in types[place],
@@ -205,7 +210,7 @@ def _entry_of_cubin(content: bytes, symbol: str, written: Sequence[str]) -> Kern
     ]
     return KernelEntry(
         symbol=symbol,
-        signature=entries.demangle(symbol),
+        signature=reading.demangle(symbol),
         parameters=tuple(parameters),
         threads=said.max_threads or 0,
         block=said.block,

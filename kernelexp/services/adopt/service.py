@@ -1,4 +1,4 @@
-"""Brings an entry of a foreign CUDA source into a project as a kernel of its own."""
+"""Brings entries of a foreign CUDA source into a project as a kernel of its own."""
 
 from __future__ import annotations
 
@@ -13,37 +13,52 @@ from kernelexp.facts.arch import ARCHITECTURES
 from kernelexp.model.errors import BuildError, UsageError, join, suggest
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
-from kernelexp.services.adopt import adopted, copying, draft, structures
+from kernelexp.services.adopt import adopted, copying, draft, jobs, structures
 from kernelexp.services.adopt import entry as entries
 from kernelexp.services.adopt.adopted import Compiled
 from kernelexp.services.adopt.copying import SourceCopy
 from kernelexp.services.adopt.declarations import Declaration
 from kernelexp.services.adopt.entry import KernelEntry
+from kernelexp.services.adopt.notation import WantedLaunch
 from kernelexp.system.toolchain import Toolchain
+from warpsim.launch import plain_name
 
 ORIGIN = "origin"
 """The folder of the copy, in the kernel's own."""
 
 
-class Chosen(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry of a source that is to become a kernel."""
+class ChosenEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One launch of a kernel of a source."""
 
-    copy: SourceCopy
     declaration: Declaration
     template: str
-    """The instance to compile, such as gemm<64>; empty where the entry is no template."""
+    """The instance to compile, such as gemm<64>; empty where the kernel is no template."""
+    arguments: tuple[str, ...]
+    """What is passed, as far as that has been said."""
+
+
+class Chosen(msgspec.Struct, frozen=True, kw_only=True):
+    """Entries of a source that are to become a kernel."""
+
+    copy: SourceCopy
+    entries: tuple[ChosenEntry, ...]
     kernel: str
-    """The name that it gets in the project."""
+    """The name that they get in the project."""
 
 
-def choose(project: Project, source: Path, text: str, kernel: str) -> Chosen:
-    """The entry `text` of a source, or its only one; UsageError lists those that there are."""
+def choose(project: Project, source: Path, wanted: Sequence[WantedLaunch], kernel: str) -> Chosen:
+    """The entries of a source, or its only one; UsageError lists those that there are."""
     copy = copying.read(source)
     declarations = copying.kernels(copy)
     if not declarations:
         raise UsageError(f"{source} has no __global__ function.")
-    plain, bracket, _ = text.partition("<")
-    plain = plain.strip().rpartition("::")[2]
+    entries = tuple(_choose(source, declarations, each) for each in wanted)
+    name = adopted.name_kernel(project, kernel or entries[0].declaration.kernel)
+    return Chosen(copy=copy, entries=entries, kernel=name)
+
+
+def _choose(source: Path, declarations: Sequence[Declaration], wanted: WantedLaunch) -> ChosenEntry:
+    text, plain = wanted.entry, wanted.plain
     named = [each for each in declarations if each.kernel == plain] if text else declarations
     if not named:
         raise UsageError(f"{source} has no kernel {text!r}{suggest(plain, _names(declarations))}.")
@@ -52,14 +67,13 @@ def choose(project: Project, source: Path, text: str, kernel: str) -> Chosen:
             f"{source} has several kernels: say which with --entry: {join(_names(declarations))}."
         )
     declaration = named[0]
-    if declaration.template and not bracket:
+    if declaration.template and "<" not in text:
         raise UsageError(
             f"{declaration.kernel} is a template: name its arguments, as in "
             f"--entry '{declaration.kernel}<...>'."
         )
-    name = adopted.name_kernel(project, kernel or declaration.kernel)
     template = text if declaration.template else ""
-    return Chosen(copy=copy, declaration=declaration, template=template, kernel=name)
+    return ChosenEntry(declaration=declaration, template=template, arguments=wanted.arguments)
 
 
 def _names(found: Sequence[Declaration]) -> list[str]:
@@ -103,8 +117,12 @@ def compile_entry(
     if arch not in ARCHITECTURES:
         raise UsageError(f"there is no architecture {arch!r}{suggest(arch, ARCHITECTURES)}.")
     folder = project.root / "variants" / chosen.kernel
-    plain = chosen.declaration.kernel
-    copy, others = copying.only(chosen.copy, plain)
+    names = ", ".join(
+        dict.fromkeys(each.template or each.declaration.kernel for each in chosen.entries)
+    )
+    copy, others = copying.only(
+        chosen.copy, frozenset(each.declaration.kernel for each in chosen.entries)
+    )
     variant = Variant(
         kernel=chosen.kernel,
         arch=arch,
@@ -112,9 +130,8 @@ def compile_entry(
         axes={},
         flags=(*flags, *more),
     )
-    text = draft.wrapper(
-        chosen.template or plain, chosen.template, f"{ORIGIN}/{copy.main}", copy.origin
-    )
+    templates = [each.template for each in chosen.entries if each.template]
+    text = draft.wrapper(names, templates, f"{ORIGIN}/{copy.main}", copy.origin)
     builds: list[Built] = []
     with adopted.whole(folder):
         adopted.write(folder, {f"{chosen.kernel}.cu": text})
@@ -123,16 +140,15 @@ def compile_entry(
         )
         more = (*more, *_stub_flags(variant.kernel, whole.texts))
         variant = msgspec.structs.replace(variant, flags=(*flags, *more))
-        entry = _entry(project.root, variant, tools, builds[-1], chosen.declaration.parameters)
+        entries = _entries(project.root, variant, tools, builds[-1], chosen.entries)
     return Compiled(
         kernel=chosen.kernel,
-        name=plain,
-        title=f"{chosen.template or plain} of {Path(copy.origin).name}",
+        title=f"{names} of {Path(copy.origin).name}",
         source=f"{chosen.kernel}.cu",
         origin=copy.origin,
         arch=arch,
         folder=folder,
-        entry=entry,
+        entries=entries,
         left=(*others, *left),
         flags=tuple(more),
     )
@@ -168,14 +184,28 @@ def _attempt(
     return attempt
 
 
-def _entry(
-    root: Path, variant: Variant, tools: Toolchain, built: Built, written: Sequence[str]
-) -> KernelEntry:
+def _entries(
+    root: Path,
+    variant: Variant,
+    tools: Toolchain,
+    built: Built,
+    chosen: Sequence[ChosenEntry],
+) -> tuple[KernelEntry, ...]:
     artefacts = build.artefacts(root, built.identity)
     assert artefacts.ptx is not None  # of a source there always is one
     ptx = artefacts.ptx.read_text("utf-8", "replace")
-    entry = entries.read(ptx, written)
-    if not any(parameter.is_structure for parameter in entry.parameters):
-        return entry
-    members = structures.members(root, variant, tools, entry.symbol)
-    return entries.read(ptx, written, members=members)
+    symbols = [jobs.symbol(ptx, each.declaration.kernel, each.template) for each in chosen]
+    plain = {symbol: plain_name(symbol) for symbol in symbols}
+
+    def read(symbol: str, each: ChosenEntry) -> KernelEntry:
+        written = each.declaration.parameters
+        entry = entries.read(ptx, written, symbol)
+        if any(parameter.is_structure for parameter in entry.parameters):
+            members = structures.members(root, variant, tools, symbol)
+            entry = entries.read(ptx, written, symbol, members)
+        # An instance of a template beside another of it is no plain name's only one.
+        is_only = list(plain.values()).count(plain[symbol]) == 1
+        named = msgspec.structs.replace(entry, name=plain[symbol] if is_only else symbol)
+        return jobs.called(named, each.arguments)
+
+    return tuple(map(read, symbols, chosen))

@@ -43,7 +43,8 @@ class ParameterUses(msgspec.Struct, frozen=True, kw_only=True):
 
     values: dict[_Place, frozenset[str]] = {}
     """Of arrays whose values are taken apart: "bits" by masks and shifts, "f16" and "bf16" as such
-    numbers; "index" where they become part of an address."""
+    numbers, "half" where they are so without any work on their bits; "index" where they become part
+    of an address."""
 
     def read_at(self, place: int, offset: int) -> bool:
         return (place, offset) in self.reads
@@ -51,6 +52,11 @@ class ParameterUses(msgspec.Struct, frozen=True, kw_only=True):
     def is_packed(self, place: int, offset: int) -> bool:
         words = self.values.get((place, offset), frozenset())
         return "bits" in words and "index" not in words
+
+    def is_mixed(self, place: int, offset: int) -> bool:
+        """Whether an array holds halves beside other bits, as blocks of a quantised format do."""
+        words = self.values.get((place, offset), frozenset())
+        return {"bits", "half"} <= words
 
     def halves_at(self, place: int, offset: int, declared: str) -> Literal["f16", "bf16"] | None:
         """What an array that is declared as one of wider vectors has in truth."""
@@ -105,7 +111,7 @@ def find(entry: Function) -> ParameterUses:
     )
 
 
-_MOVES = ("mov.", "prmt.", "shr.", "shl.", "and.", "or.", "lop3.", "bfe.", "shf.")
+_MOVES = ("mov.", "cvt.u", "cvt.s", "prmt.", "shr.", "shl.", "and.", "or.", "lop3.", "bfe.", "shf.")
 _BIT_WORK = ("shr.", "bfe.", "lop3.", "prmt.", "shf.", "dp4a.", "and.b32", "and.b64")
 _HALVES = re.compile(r"\.(b?f16)(?:x2)?$")
 
@@ -121,6 +127,7 @@ def _values(entry: Function, origins: dict[str, set[_Place]]) -> dict[_Place, fr
         for name in _registers(each.operands[0])
     ]
     moved = _origins(entry, fetched, _MOVES)
+    plain = _origins(entry, fetched, ("mov.",))
     computed = _origins(entry, fetched)
     found: dict[_Place, set[str]] = {}
     for each in entry.instructions:
@@ -133,6 +140,8 @@ def _values(entry: Function, origins: dict[str, set[_Place]]) -> dict[_Place, fr
         for operand in each.operands[1:] if word else ():
             for place in _union(moved, operand):
                 found.setdefault(place, set()).add(word)
+            for place in _union(plain, operand) if half else ():
+                found.setdefault(place, set()).add("half")
     return {place: frozenset(words) for place, words in found.items()}
 
 

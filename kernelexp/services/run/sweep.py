@@ -249,7 +249,7 @@ def examine(record: Record) -> SweepResults:
     race = racing.result(timed, record.margin) if timed and len(timed.workers) > 1 else None
     values = objective(record) or _ratios(arms)
     # Pairs of variants that were timed side by side: heats tear them apart.
-    axes = _axes(record, arms) if race and not record.heats else ()
+    axes = _axes(record, arms, race) if race and not record.heats else ()
     costs = {
         name: Cost(time=values.get(name), resources=_resources(arm))
         for name, arm in arms.items()
@@ -278,13 +278,15 @@ def _resources(arm: Arm) -> tuple[int, ...]:
     return summary["registers"], summary["smem_bytes"]
 
 
-def _axes(record: Record, arms: Mapping[str, Arm]) -> tuple[plateaus.AxisFinding, ...]:
+def _axes(
+    record: Record, arms: Mapping[str, Arm], race: racing.RaceResult
+) -> tuple[plateaus.AxisFinding, ...]:
     timed = record.measurement
     if timed is None:
         return ()
     points: dict[str, Point] = {name: arm.axes for name, arm in arms.items() if arm.measured}
     risk = (1.0 - LEVEL) * share_of_look(len(timed.looks), timed.options.race)
-    return plateaus.findings(racing.scores(timed), points, risk, record.margin)
+    return plateaus.findings(racing.scores(timed), points, risk, record.margin, race)
 
 
 def row_of(record: Record, name: str) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 SOURCES = Path(__file__).parent
 TARGETS = {"hopper": "sm_90a", "blackwell": "sm_100a"}
@@ -286,13 +288,57 @@ def _report(name: str) -> str:
     return f"[{short} #{number}](https://github.com/{repository}/issues/{number})"
 
 
+def on_a_card() -> Iterator[tuple[str, str, list[dict[str, Any]]]]:
+    """(kernel, "right" or "wrong", its runs: first without a tool, then by tool) on an H200."""
+    lines = (SOURCES / "h200.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    for (name, form), runs in itertools.groupby(rows, lambda row: (row["name"], row["form"])):
+        yield name, form, list(runs)
+
+
+def _result(plain: str, right: str) -> str:
+    if plain == right:
+        return "right"
+    kind, _, _ = plain.partition(" ")
+    return {"result": "wrong", "error": "error"}.get(kind, kind)
+
+
+def _tools(runs: list[dict[str, Any]]) -> list[str]:
+    return [run["tool"] for run in runs[1:] if run["count"]]
+
+
 def page() -> str:
     """The table as markdown."""
-    lines = ["| fault | reported | found as |", "|---|---|---|"]
-    for _, fault in faults():
+    seen = {(name, form): runs for name, form, runs in on_a_card()}
+    lines = ["| fault | reported | found as | result on an H200 | compute-sanitizer |"]
+    lines.append("|---|---|---|---|---|")
+    for area, fault in faults():
         shown = fault.finding if fault.finding in (RESULT, NOTHING) else f"`{fault.finding}`"
         reports = ", ".join(_report(name) for name in fault.reports)
-        lines.append(f"| {fault.sentence} | {reports} | {shown} |")
+        result = tools = "not run"
+        if area == "hopper":
+            right, wrong = (seen[fault.name, form] for form in ("right", "wrong"))
+            result = _result(wrong[0]["printed"], right[0]["printed"])
+            tools = ", ".join(_tools(wrong)) or "nothing"
+            tools += " (also of the right form)" if _tools(right) else ""
+        lines.append(f"| {fault.sentence} | {reports} | {shown} | {result} | {tools} |")
     found = sum(fault.finding != NOTHING for _, fault in faults())
     lines += ["", f"{found} of {sum(1 for _ in faults())} are found; no right form is accused."]
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, "", _of_tools(seen), ""])
+
+
+def _of_tools(seen: dict[tuple[str, str], list[dict[str, Any]]]) -> str:
+    """A sentence on what each tool reported."""
+    names = {name for name, _ in seen}
+    told = {name for name in names if _tools(seen[name, "wrong"])}
+    accused = {name for name in names if _tools(seen[name, "right"])}
+    counts = ", ".join(
+        f"{tool} in {sum(tool in _tools(seen[name, 'wrong']) for name in names)}"
+        for tool in ("racecheck", "synccheck", "memcheck", "initcheck")
+    )
+    shows = sum(seen[n, "wrong"][0]["printed"] != seen[n, "right"][0]["printed"] for n in names)
+    return (
+        f"Of the {len(names)} for sm_90a, compute-sanitizer reports something in {len(told)} wrong "
+        f"forms ({counts}), and accuses {len(accused)} right form. Run once with no tool, "
+        f"{shows} wrong forms show a wrong result, an error or a hang on the card."
+    )

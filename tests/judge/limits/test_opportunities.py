@@ -189,6 +189,13 @@ def test_a_grid_that_leaves_sms_idle_is_found() -> None:
     assert found.percent == pytest.approx(50)
 
 
+def test_a_grid_with_work_for_each_sm_has_no_share_of_time_that_it_loses() -> None:
+    case = msgspec.structs.replace(with_arm(transpose(ctas=512), measured=None), tiles=512)
+    found = only(filling.grid, case)
+    assert found.issue == "512 CTAs for 132 SMs: 0.48 waves, 32 of 64 warps on each"
+    assert found.percent is None
+
+
 def test_a_last_wave_that_is_not_full_is_found_where_it_matters() -> None:
     found = only(filling.grid, transpose(ctas=132 * 8 + 1))
     assert found.issue.startswith("1.00 waves of 1,056 CTAs")

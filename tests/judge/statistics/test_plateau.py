@@ -134,6 +134,23 @@ def test_variants_that_left_early_still_count_in_the_processes_that_timed_them()
     assert seen["vec"].is_idle
 
 
+def test_two_values_of_a_single_axis_differ_by_what_the_race_says() -> None:
+    points = {name: {"version": name} for name in ("baseline", "v1", "v2", "v3")}
+    steps = {"baseline": 0.0, "v1": -1.0, "v2": -1.15, "v3": -0.5}
+    rng = random.Random(5)
+    taken = [{name: step + rng.gauss(0.0, 0.002) for name, step in steps.items()} for _ in range(3)]
+    behind = {name: racing.between(taken, name, "v2", RISK) for name in points if name != "v2"}
+    raced = racing.RaceResult(leader="v2", contenders=("v2",), is_decided=True, behind=behind)
+    (axis,) = plateau.findings(taken, points, RISK, MARGIN, raced)
+    shown = {effect.after: effect.change for effect in axis.shown() if effect.before == "v2"}
+    assert shown == behind
+    between_others = next(
+        effect for effect in axis.effects if {effect.before, effect.after} == {"v1", "v3"}
+    )
+    (without_race,) = plateau.findings(taken, points, RISK, MARGIN)
+    assert between_others in without_race.effects
+
+
 def test_a_plateau_names_what_all_variants_share() -> None:
     taken = processes()
     flat = plateau.plateau(

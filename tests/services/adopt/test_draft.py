@@ -7,7 +7,7 @@ import pytest
 
 from kernelexp.model.errors import UsageError
 from kernelexp.services.adopt import draft
-from kernelexp.services.adopt.draft import Answers
+from kernelexp.services.adopt.answers import Answers, LaunchShape, read_and_written
 from kernelexp.services.adopt.entry import KernelEntry, KernelParameter, types_and_names
 from kernelexp.services.adopt.expressions import parse_reference
 
@@ -24,7 +24,9 @@ def drafted(*parameters: KernelParameter, dynamic_smem: bool = False, **answers:
     entry = KernelEntry(
         symbol="k", signature="k", parameters=parameters, threads=32, dynamic_smem=dynamic_smem
     )
-    return draft.problem(entry, "k", "k.cu", Answers(**answers))
+    shape = {key: answers.pop(key) for key in ("block", "grid", "smem") if key in answers}
+    known = Answers(launches=(LaunchShape(**shape),), **answers)
+    return draft.problem([entry], "k.cu", known)
 
 
 def test_an_array_that_is_read_and_written_is_an_input_and_an_output() -> None:
@@ -77,10 +79,7 @@ def test_what_an_array_starts_as_is_asked_until_it_is_said(
     answers: Answers, names: list[str]
 ) -> None:
     arrays = pointer("x", "int", read=True), pointer("bins", "int", read=True, written=True)
-    entry = KernelEntry(
-        symbol="k", signature="k", parameters=arrays, threads=32, dynamic_smem=False
-    )
-    assert list(draft.read_and_written(entry, answers)) == names
+    assert list(read_and_written(arrays, answers)) == names
 
 
 def test_a_reference_has_no_other_names_than_parameters_and_torch() -> None:
@@ -104,7 +103,7 @@ def test_scalars_of_one_and_two_bytes_are_drafted() -> None:
 def test_dynamic_shared_memory_of_unknown_size_is_blank() -> None:
     y = pointer("y", "float", written=True)
     assert "dynamic_smem_bytes" not in drafted(y)
-    assert "dynamic_smem_bytes=64," in drafted(y, dynamic_smem=True, smem_bytes=64)
+    assert "dynamic_smem_bytes=64," in drafted(y, dynamic_smem=True, smem="64")
     blanks = [words for _, words in draft.blanks(drafted(y, dynamic_smem=True))]
     assert "the bytes of dynamic shared memory" in blanks
 
@@ -145,7 +144,7 @@ def test_the_block_is_as_said_or_as_the_entry_was_compiled_for() -> None:
     assert "block=(32, 1, 1)," in drafted(y)
     assert "block=(96, 1, 1)," in drafted(y, block=(96, 1, 1))
     entry = KernelEntry(symbol="k", signature="k", parameters=(y,), threads=0, dynamic_smem=False)
-    assert 'block=blank("the threads of a CTA' in draft.problem(entry, "k", "k.cu", Answers())
+    assert 'block=blank("the threads of a CTA' in draft.problem([entry], "k.cu", Answers())
 
 
 def test_the_tolerance_of_a_sum_grows_with_what_is_summed_over() -> None:
@@ -212,3 +211,20 @@ def test_tiles_are_the_ctas_of_the_grid_until_somebody_says_else() -> None:
     assert callable(names["tiles"])
     assert names["tiles"]({}, {"n": 256}) == 512
     assert "def tiles" not in drafted(*given, shapes={"y": ("n",)})
+
+
+@pytest.mark.parametrize(
+    ("emulated", "has_tiles"),
+    [({"n": 100}, True), ({"n": 100, "ld": 100}, True), ({"n": 100, "k": 32}, False)],
+)
+def test_there_are_no_tiles_where_a_cta_has_more_to_do_at_full_size(
+    emulated: dict[str, int], has_tiles: bool
+) -> None:
+    text = drafted(
+        pointer("y", "float", written=True),
+        *(value(name, "int", 4) for name in ("n", "k", "ld")),
+        grid=("n / 32",),
+        values={"n": 4096, "k": 512, "ld": 4096 if "ld" in emulated else 64},
+        emulated=emulated,
+    )
+    assert ("def tiles" in text) is has_tiles

@@ -14,6 +14,7 @@ ENTRY = """.version 8.0
 	.reg .b64 %rd<20>;
 	.reg .b32 %r<20>;
 	.reg .f32 %f<9>;
+	.reg .b16 %rs<9>;
 {}
 	ret;
 }}
@@ -133,3 +134,21 @@ def test_a_sum_in_float_that_is_rounded_to_half_does_not_make_its_terms_halves()
         "add.f16 %r2, %r1, %r1",
     )
     assert found.halves_at(0, 0, "float4") is None
+
+
+BLOCK = (
+    "ld.param.u64 %rd1, [k_param_0]",
+    "ld.global.u16 %rs1, [%rd1]",
+    "cvt.f32.f16 %f1, %rs1",
+    "ld.global.u8 %rs2, [%rd1+2]",
+    "cvt.u32.u16 %r1, %rs2",
+    "shr.u32 %r2, %r1, 4",
+)
+
+
+def test_bytes_of_a_block_that_begins_with_a_half_are_mixed_and_packed() -> None:
+    found = used(*BLOCK)
+    assert found.is_packed(0, 0)
+    assert found.is_mixed(0, 0)
+    assert not used(*BLOCK[:3]).is_mixed(0, 0)
+    assert not used(BLOCK[0], *BLOCK[3:]).is_mixed(0, 0)

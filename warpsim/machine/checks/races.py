@@ -13,7 +13,7 @@ from warpsim.machine.checks.race_reports import RaceReports, first_of
 from warpsim.machine.checks.repeats import Repeats
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.core.asynchronous import Issuer
-from warpsim.machine.core.clocks import SLOTS, THREAD, TIME, Clocks
+from warpsim.machine.core.clocks import SITE, SLOTS, THREAD, THREAD_BITS, TIME, Clocks
 from warpsim.machine.core.site import Site
 from warpsim.machine.core.warps import Warps
 from warpsim.machine.counts.access import AccessKind
@@ -51,6 +51,8 @@ class Races:
         places = np.arange(residents.resident * residents.warps_per_cta)
         self._column = places // residents.resident % history.columns
         self.repeats = Repeats(len(history.written))
+        self._narrow: set[int] = set()
+        """Numbers of instructions whose relaxed accesses are of the scope of a CTA."""
         self._columns: dict[int, Array] = {}
         """Of the readers in each set of warps, by its identity: sets live as the machine does."""
 
@@ -75,26 +77,21 @@ class Races:
     def _note_read(
         self, warps: Warps, units: Array, warp: Array, thread: Array, site: Site
     ) -> None:
-        history, epochs = self.history, self.clocks.epoch(thread, site.number)
-        columns = self.columns(warps)
-        history.note_read(units)
-        if len(columns) == 1:
-            history.read[columns[0]][units] = epochs
-        else:
-            history.read[self._column[warp], units] = epochs
+        epochs, columns = self.clocks.epoch(thread, site.number), self.columns(warps)
+        one = len(columns) == 1
+        column = columns[0] if one else np.broadcast_to(self._column[warp], units.shape)
+        self.history.note_read(column, units, epochs)
 
     def _note_poll(self, units: Array, thread: Array, site: Site) -> None:
-        self.history.note_read(units)
         self.history.use([self.history.polls])
         self.history.read[self.history.polls][units] = self.clocks.epoch(thread, site.number)
 
     def _note_write(self, units: Array, thread: Array, site: Site) -> None:
-        self.history.note(units)
-        self.history.written[units] = self.clocks.epoch(thread, site.number)
+        self.history.note(units, self.clocks.epoch(thread, site.number))
 
     def read(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
         units, warp, thread = self._flat(warps, offsets, access.size, m)
-        writer = self.history.written[units]
+        writer = self.history.writers(units)
         bad = self.clocks.unordered(warp, thread, writer)
         if bad.any() and self.repeats:
             bad = bad & ~self.repeats.seen(self.clocks, units, warp, thread, writer)
@@ -126,9 +123,9 @@ class Races:
     ) -> None:
         units, warp, thread = self._flat(warps, offsets, access.size, m)
         if access.relaxed:
-            self._relaxed(units, warp, thread, access.site)
+            self._relaxed(units, warp, thread, access)
             return
-        written = self.history.written[units]
+        written = self.history.writers(units)
         conflicts = [
             (before, epochs, bad)
             for before, epochs in (("wrote", written), ("read", self.history.readers(units)))
@@ -148,7 +145,8 @@ class Races:
     def _disagree(
         self, warps: Warps, offsets: Array, values: Array, access: AccessKind, m: Mask
     ) -> None:
-        """A race of lanes that store different values to one word by one instruction."""
+        """A race of lanes that store different values to one word by one instruction; the same
+        value of several warps is a repeat."""
         units, _, thread = self._flat(warps, offsets, access.size, m)
         units = units.reshape(thread.size, -1)
         thread = np.broadcast_to(thread.reshape(-1, 1), units.shape)
@@ -164,6 +162,8 @@ class Races:
         bad = (last[same] != parts).any(axis=-1) & ((epochs & THREAD) != thread)
         if bad.any():
             self._report("written", "wrote", units, bad, thread, epochs, access.site)
+        again = ~bad & ((epochs & THREAD) >> 5 != thread >> 5)
+        self._note_repeats(units[again], thread[again], access.site)
 
     def _repeat(
         self, units: Array, warp: Array, thread: Array, written: Array, changed: Array, site: Site
@@ -172,14 +172,18 @@ class Races:
         changed, warp, thread = (np.broadcast_to(x, units.shape) for x in (changed, warp, thread))
         again = self.clocks.unordered(warp, thread, written) & ~changed
         again = np.broadcast_to(again, units.shape)
-        for unit, who in zip(units[again].tolist(), thread[again].tolist(), strict=True):
-            epoch = int(self.clocks.epoch(who, site.number))
-            self.repeats.note(unit, int(self.history.written[unit]), epoch)
+        self._note_repeats(units[again], thread[again], site)
         late = self.repeats.unordered(self.clocks, units, warp, thread, written) & changed
         if late.any():
             epochs = np.broadcast_to(written, units.shape)
             self._report("written", "wrote", units, late, thread, epochs, site)
         return units[~again], thread[~again]
+
+    def _note_repeats(self, units: Array, thread: Array, site: Site) -> None:
+        """These threads have stored what is there already."""
+        changed = self.history.writers(units).tolist()
+        for unit, who, at in zip(units.tolist(), thread.tolist(), changed, strict=True):
+            self.repeats.note(unit, at, int(self.clocks.epoch(who, site.number)))
 
     def observe(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
         """A volatile or relaxed load: it may meet stores of its kind, but no ordinary one."""
@@ -187,21 +191,23 @@ class Races:
         bad = self._contend(units, warp, thread)
         if bad.any():
             self._meets_ordinary("read", units, bad, thread, access.site)
+        self._meets_narrow("read", units, bad, thread, access)
         self._note_poll(units, thread, access.site)
 
     def _contend(self, units: Array, warp: Array, thread: Array) -> Array:
         """What relaxed accesses meet: the writes that nothing orders before them."""
-        bad = self.clocks.unordered(warp, thread, self.history.written[units])
+        bad = self.clocks.unordered(warp, thread, self.history.writers(units))
         if bad.any():
             self.residents.execution.contended = True
         return bad
 
-    def _relaxed(self, units: Array, warp: Array, thread: Array, site: Site) -> None:
+    def _relaxed(self, units: Array, warp: Array, thread: Array, access: AccessKind) -> None:
         """A volatile or relaxed store, or an atomic: it may meet others of its kind, and loads that
         poll it, but no ordinary access."""
-        history, bad = self.history, self._contend(units, warp, thread)
+        history, bad, site = self.history, self._contend(units, warp, thread), access.site
         if bad.any():
             self._meets_ordinary("written", units, bad, thread, site)
+        self._meets_narrow("written", units, bad, thread, access)
         readers = history.readers(units, ordinary=True)
         bad = self.clocks.unordered(warp, thread, readers)
         if bad.any():
@@ -216,7 +222,26 @@ class Races:
         written = self.history.written[units]
         bad = bad & (written != self.history.relaxed[units])
         if bad.any():
-            self._report(now, "wrote", units, bad, thread, written, site)
+            self._report(now, "wrote", units, bad, thread, self.history.known(written), site)
+
+    def _meets_narrow(
+        self, now: str, units: Array, bad: Array, thread: Array, access: AccessKind
+    ) -> None:
+        """A finding where `bad` writes are another CTA's, and this access or they are of the scope
+        of a CTA."""
+        if access.narrow:
+            self._narrow.add(access.site.number)
+        if not self._narrow or not bad.any():
+            return
+        epochs = self.history.writers(units)
+        others = (epochs & THREAD) >> 5
+        among = others < self.clocks.warps
+        ctas = np.where(among, others, 0) % self.residents.resident
+        bad = bad & among & (ctas != (thread >> 5) % self.residents.resident)
+        if not access.narrow:
+            bad = bad & np.isin((epochs >> THREAD_BITS & SITE) - 1, list(self._narrow))
+        if bad.any():
+            self._report(now, "wrote", units, bad, thread, epochs, access.site)
 
     def _changed(self, offsets: Array, values: Array, access: AccessKind, m: Mask) -> Array:
         """Which active lanes change anything: the same value from two warps harms nobody."""
@@ -241,10 +266,6 @@ class Races:
         """A race of an access by a thread with the one to that unit at an epoch."""
         self.reports.race(now, before, unit * self.history.unit, thread, epoch, site)
 
-    def end_wave(self) -> None:
-        """What was written and read so far, CTAs of an earlier wave did, for the next one."""
-        self.history.end_wave(1 << TIME | self.clocks.earlier << 5)
-
     # Asynchronous engines
 
     def engine_read(self, units: Array | slice, issuer: Issuer, agent: int) -> None:
@@ -252,7 +273,7 @@ class Races:
         clocks, history = self.clocks, self.history
         units, epoch = _listed(units), clocks.epoch(agent << 5, issuer.site.number)
         history.use([history.engines])
-        writer = history.written[units]
+        writer = history.writers(units)
         bad = clocks.unseen(issuer.seen, issuer.thread, writer)
         if bad.any():
             self._report_engine("race", units, bad, writer, issuer, agent)
@@ -261,8 +282,7 @@ class Races:
             bad = clocks.unfenced(self.space, issuer.seen, fenced, issuer.thread, writer)
             if bad.any():
                 self._report_engine("missing-proxy-fence", units, bad, writer, issuer, agent)
-        history.note_read(units)
-        history.read[history.engines][units] = epoch
+        history.note_read(history.engines, units, epoch)
 
     def _reader(self, issuer: Issuer) -> tuple[Any, ...]:
         """What compiled code compares an engine's reads with."""
@@ -290,14 +310,12 @@ class Races:
         )
         if declined:
             return None
-        for end in (0, width - 1):
-            self.history.note_read((offsets + (base + end)) // self.history.unit)
         return data
 
     def engine_write(self, units: Array | slice, issuer: Issuer, agent: int) -> None:
         """A copy writes: its issuer must have seen the last uses of what it overwrites."""
         clocks, history, units = self.clocks, self.history, _listed(units)
-        for epochs in (history.written[units], history.readers(units)):
+        for epochs in (history.writers(units), history.readers(units)):
             bad = clocks.unseen(issuer.seen, issuer.thread, epochs)
             if bad.any():
                 self._report_engine("overwritten-in-use", units, bad, epochs, issuer, agent)
@@ -324,6 +342,20 @@ class Races:
     def output_agent(self, issuer: Issuer) -> int:
         """As which a bulk store of a thread writes."""
         return self.clocks.output + issuer.place % SLOTS
+
+    def meanwhile(
+        self, warps: Warps, offsets: Array, access: AccessKind, m: Mask, begun: int
+    ) -> None:
+        """A copy by threads lands: nobody may have used what it overwrites since it was begun. The
+        first word of each lane's piece stands for all of it."""
+        units, _, thread = self._flat(warps, offsets, self.history.unit, m)
+        for before, epochs in (
+            ("wrote", self.history.writers(units)),
+            ("read", self.history.readers(units)),
+        ):
+            bad = (epochs >> TIME >= begun) & (epochs & THREAD < self.clocks.warps << 5)
+            if bad.any():
+                self._report("written", before, units, bad, thread, epochs, access.site)
 
     def stale(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
         """A load through the non-coherent cache: nothing may have been written in this launch."""
@@ -354,7 +386,7 @@ class Races:
 
     def matrix_read(self, warps: Warps, offsets: Array, site: Site) -> None:
         units, warp, thread = self._matrix(warps, offsets)
-        writer = self.history.written[units]
+        writer = self.history.writers(units)
         # Every lane's part goes through other lanes: its own stores are others' to it.
         bad = self.clocks.unordered(warp, np.full(1, -1), writer)
         if bad.any():
@@ -364,7 +396,7 @@ class Races:
     def matrix_write(self, warps: Warps, offsets: Array, site: Site) -> None:
         units, warp, thread = self._matrix(warps, offsets)
         for before, epochs in (
-            ("wrote", self.history.written[units]),
+            ("wrote", self.history.writers(units)),
             ("read", self.history.readers(units)),
         ):
             bad = self.clocks.unordered(warp, np.full(1, -1), epochs)
@@ -381,6 +413,12 @@ class Unchecked(Races):
 
     def read(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
         """Not a finding."""
+
+    def _note_repeats(self, units: Array, thread: Array, site: Site) -> None:
+        """These threads have stored what is there already."""
+        changed = self.history.writers(units).tolist()
+        for unit, who, at in zip(units.tolist(), thread.tolist(), changed, strict=True):
+            self.repeats.note(unit, at, int(self.clocks.epoch(who, site.number)))
 
     def observe(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
         self.residents.execution.contended = True

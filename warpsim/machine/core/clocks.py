@@ -12,8 +12,11 @@ earlier ones.
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 
+from warpsim import compiled
 from warpsim.machine.core.arrays import Array, Mask
 
 SLOTS = 32
@@ -22,6 +25,7 @@ FOREVER = 1 << 42
 THREAD_BITS = 20
 THREAD = (1 << THREAD_BITS) - 1
 SITE_BITS = 16
+SITE = (1 << SITE_BITS) - 1
 LONGEST = 1 << 63 - THREAD_BITS - SITE_BITS
 """Times that an epoch has room for."""
 TIME = THREAD_BITS + SITE_BITS
@@ -30,6 +34,7 @@ TIME = THREAD_BITS + SITE_BITS
 _NONE = np.zeros(1, bool)
 
 
+_MEET = (*[ctypes.py_object] * 3, ctypes.c_int64)
 FENCES = 8
 """Proxy fences of a thread whose times are kept: a writer may be that many stages ahead."""
 
@@ -76,9 +81,10 @@ class Clocks:
 
     checked: whether order is to be checked at all; if not, everybody has seen and fenced everything
         from the beginning.
+    now: the first time, after all times of earlier waves.
     """
 
-    def __init__(self, warps: int, *, checked: bool = True) -> None:
+    def __init__(self, warps: int, *, checked: bool = True, now: int = 1) -> None:
         self.warps = warps
         self.tensor_memory = warps
         self.copy = 2 * warps
@@ -91,6 +97,8 @@ class Clocks:
         agents = 2 * self.agents
         self.seen = np.zeros((warps, agents), np.int64)
         """By warp; a row has every agent twice, the second time what was also acquired formally."""
+        self.wide = np.zeros(warps, bool)
+        """Which warps may have seen what warps of other CTAs did."""
         self.unsure = False
         """Whether any warp has seen a flag and acquired nothing."""
         self.partial: PartialMeetings | None = None
@@ -109,7 +117,7 @@ class Clocks:
         """What each warp had seen at its last tcgen05.fence::after_thread_sync."""
         self.fenced_before = np.zeros(warps, np.int64)
         """When each warp last made a tcgen05.fence::before_thread_sync."""
-        self.now = 1
+        self.now = now
         if not checked:
             known = [self.seen, self._fenced, self.fenced_init, self.fenced_after]
             known += [self.fenced_before]
@@ -191,8 +199,25 @@ class Clocks:
         else:
             self.fenced_after[warp] = self.seen[warp]
 
-    def acquire(self, warp: int, row: Array, *, sure: bool = True) -> None:
-        """sure: not just by having seen a flag."""
+    def meet(self, groups: Array) -> None:
+        """The warps of each group, [groups, warps of one CTA], have met at a barrier: each has seen
+        what the others have done and seen. As long as none has heard from other CTAs, that is
+        little of a row of all agents."""
+        if compiled.is_loaded():
+            compiled.function("kx_meet", *_MEET)(self.seen, self.wide, groups, self.now)
+        else:
+            for group in groups:
+                row = self.seen[group].max(axis=0)
+                for own in (group, self.agents + group):
+                    row[own] = np.maximum(row[own], self.now)
+                    row[self.warps + own] = np.maximum(row[self.warps + own], self.now)
+                self.seen[group] = row
+                self.wide[group] = self.wide[group].any()
+        self.now += 1
+
+    def acquire(self, warp: int, row: Array, *, sure: bool = True, wide: bool = True) -> None:
+        """sure: not just by having seen a flag; wide: what warps of other CTAs did may be in it."""
+        self.wide[warp] |= wide
         if sure:
             np.maximum(self.seen[warp], row, out=self.seen[warp])
             return

@@ -54,7 +54,8 @@ class MemoryLayout(ctypes.Structure):
 
     _fields_ = (
         *_pointers("data", "state", "written", "read", "pages", "seen", "used"),
-        *_integers("used_count", "size", "units", "unit", "engines", "agents", "is_global"),
+        *_integers("used_count", "size", "units", "unit", "engines", "earlier", "agents"),
+        *_integers("first", "before", "is_global"),
         ("cost", ctypes.c_int64 * COSTS),
     )
 

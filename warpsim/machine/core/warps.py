@@ -48,6 +48,16 @@ class Warps:
         threads: Array = self.warps[:, None] * 32 + np.arange(32)
         return threads.astype(np.int32)
 
+    @functools.cached_property
+    def by_cta(self) -> Array | None:
+        """The places of its warps by CTA, [CTAs, warps of each]; None if some have more than
+        others."""
+        ctas, counts = np.unique(self.ctas, return_counts=True)
+        if (counts != counts[0]).any():
+            return None
+        order = np.argsort(self.ctas, kind="stable")
+        return np.ascontiguousarray(self.warps[order].reshape(len(ctas), -1), np.int64)
+
     def active(self, m: Mask) -> Array:
         """The mask as bool [n, 32]."""
         return np.ones((self.count, 32), bool) if m is True else m

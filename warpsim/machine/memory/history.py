@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from warpsim.machine.core.arrays import Array, sparse_zeros
-from warpsim.machine.core.clocks import SITE_BITS, THREAD_BITS
+from warpsim.machine.core.clocks import SITE_BITS, THREAD_BITS, TIME
 
 SITES = (1 << SITE_BITS) - 1 << THREAD_BITS
 """Of an epoch: the instruction."""
 PAGE = 12
-"""Units of a page, as a power of two: what nobody touched needs no looking at."""
-WROTE, READ, EARLIER = 1, 2, 4
-"""Bits of a page: written and read in this wave, written in one before."""
+"""Units of a page, as a power of two: what nobody wrote to needs no looking at."""
 
 
 class History:
     """Epochs (see Clocks) of units of 1, 2 or 4 bytes.
 
-    Readers are kept by column: readers in one column hide each other's earlier reads.
+    Readers are kept by column: readers in one column hide each other's earlier reads. Epochs of
+    earlier waves stay as they are, and are told from others by their time: to write them anew at
+    the end of a wave, for all that was touched, took most of the time of a launch of many waves.
     """
 
     def __init__(self, size: int, unit: int, columns: int) -> None:
@@ -33,15 +31,20 @@ class History:
         self.columns = columns
         """For the reads of warps."""
         self.earlier, self.engines = columns, columns + 1
-        """For those of CTAs of earlier waves, and of engines."""
+        """For what CTAs of earlier waves have read and others have read since, and for the reads of
+        engines."""
         self.polls = columns + 2
         """For volatile and relaxed reads, which may meet writes of their kind."""
         self.read = sparse_zeros((columns + 3, units), np.int64)
         """By column."""
         self.used = np.zeros(0, np.int64)
         """Columns with any reader."""
-        self.pages = np.zeros((units >> PAGE) + 1, np.uint8)
-        """What was done to each."""
+        self.pages = np.zeros((units >> PAGE) + 1, bool)
+        """Which were written."""
+        self.first = 0
+        """The first epoch of this wave."""
+        self.before = 0
+        """What those of earlier waves count as, but for their instruction."""
 
     def units_of(self, offsets: Array, size: int) -> Array:
         if size <= self.unit:
@@ -54,48 +57,45 @@ class History:
         if any(column not in known for column in columns):
             self.used = np.array(sorted({*known, *columns}), np.int64)
 
+    def begin_wave(self, now: int, earlier: int) -> None:
+        """Whatever was done so far, CTAs of an earlier wave did, which are an agent."""
+        self.first, self.before = now << TIME, 1 << TIME | earlier << 5
+        self.use([self.earlier])
+
+    def known(self, epochs: Array) -> Array:
+        """Epochs, with those of earlier waves as their agent's."""
+        if not self.first:
+            return epochs
+        old = (epochs < self.first) & (epochs != 0)
+        return np.where(old, self.before | epochs & SITES, epochs) if old.any() else epochs
+
+    def writers(self, units: Array) -> Array:
+        """Epochs of the last writes to units."""
+        return self.known(self.written[units])
+
     def readers(self, units: Array, *, ordinary: bool = False) -> Array:
         """Epochs of the reads of units, by column first; ordinary: without polls."""
         columns = self.used[self.used != self.polls] if ordinary else self.used
-        return self.read[columns.reshape(-1, *[1] * units.ndim), units]
+        return self.known(self.read[columns.reshape(-1, *[1] * units.ndim), units])
 
-    def end_wave(self, epoch: int) -> None:
-        """What was written and read so far was written and read at `epoch`.
-
-        It is the same one for all waves: what earlier ones touched needs no looking at again.
-        """
-        for place in self._touched(WROTE):
-            units, relaxed = self.written[place], self.relaxed[place]
-            free = (relaxed == units) & (units != 0)
-            relaxed[...] = np.where(free, epoch | units & SITES, 0)
-            units[units != 0] = epoch | units[units != 0] & SITES
-        for place in self._touched(READ):
-            reads = self.read[:, place]
-            ordinary = reads[self.used[self.used != self.polls]].max(axis=0, initial=0)
-            polls = reads[self.polls].copy()
-            reads[self.used] = 0
-            for column, last in ((self.earlier, ordinary), (self.polls, polls)):
-                reads[column] = np.where(last != 0, epoch | last & SITES, 0)
-        self.used = np.array([self.earlier, self.polls])
-        written = self.pages & WROTE != 0
-        self.pages &= EARLIER
-        self.pages[written] = EARLIER
-
-    def _touched(self, how: int) -> Iterator[slice]:
-        """The units of each run of pages that were."""
-        pages = np.flatnonzero(self.pages & how)
-        for run in np.split(pages, np.flatnonzero(np.diff(pages) > 1) + 1) if len(pages) else []:
-            yield slice(int(run[0]) << PAGE, (int(run[-1]) + 1) << PAGE)
-
-    def note(self, units: Array) -> None:
+    def note(self, units: Array, epochs: Array) -> None:
         """Somebody writes to these."""
-        self.pages[units >> PAGE] |= WROTE
+        self.pages[units >> PAGE] = True
+        self.written[units] = epochs
 
-    def note_read(self, units: Array) -> None:
-        """Somebody reads these."""
-        self.pages[units >> PAGE] |= READ
+    def note_read(self, column: int | Array, units: Array, epochs: Array) -> None:
+        """Somebody reads these; what an earlier wave has read there stays known."""
+        if self.first:
+            self._keep(column, units)
+        self.read[column, units] = epochs
+
+    def _keep(self, column: int | Array, units: Array) -> None:
+        before = self.read[column, units]
+        old = (before < self.first) & (before != 0)
+        if old.any():
+            np.maximum.at(self.read[self.earlier], units[old], before[old])
 
     def untouched(self, first: int, end: int) -> bool:
         """Whether nobody wrote to the bytes [first, end)."""
         low, high = first // self.unit >> PAGE, (end - 1) // self.unit >> PAGE
-        return not (self.pages[low : high + 1] & (WROTE | EARLIER)).any()
+        return not self.pages[low : high + 1].any()

@@ -81,11 +81,6 @@ class Residents:
         self.execution.grid_ctas -= self.cluster_size
         return self._cta(self.execution.grid_ctas, 0).index
 
-    @property
-    def is_last(self) -> bool:
-        """Whether no wave follows."""
-        return self._end >= self.execution.grid_ctas
-
     def warp_place(self, cta: int, warp: int) -> int:
         return warp * self.resident + cta
 

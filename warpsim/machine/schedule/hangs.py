@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import msgspec
+import numpy as np
 
 from warpsim.machine.core.site import Site
 from warpsim.machine.core.warps import ALL
@@ -152,7 +153,7 @@ class HangTable:
             self._held.add((fragment.warp, held[0] >> 5))
             who = machine.thread_name(held[0], fragment.warp)
             return f"{what}; {who} set it at {held[1].where()}{self._now(held[0])}"
-        epoch = int(races.history.written[polled.offset // races.history.unit])
+        epoch = int(races.history.writers(np.asarray(polled.offset // races.history.unit)))
         if epoch == 0:
             return f"{what}; nobody has written it in this launch"
         return f"{what}; last written by {races.reports.writer(epoch, polled.site)}"

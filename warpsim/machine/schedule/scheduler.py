@@ -52,6 +52,8 @@ class Scheduler:
         self.spent: dict[int, tuple[int, int]] = {}
         """How much of this turn a warp has used up, and in how many polls: lanes that part and meet
         go on where they stopped."""
+        self.kept: dict[int, list[Fragment]] = {}
+        """Those that have come to a gate that gathers, until nobody is ready."""
         self.polling = True
         """Whether all of these polled memory."""
         self.polled = 0
@@ -74,13 +76,15 @@ class Scheduler:
             if self.ready:
                 for batch in self._pick():
                     self._run(batch)
+            elif self.kept:
+                self._enter_kept()
             elif self._wake():
                 continue
             elif self.tired:
                 self._next_turn()
             elif self.machine.engines.land_one():
                 continue
-            elif self.partings.give_up() or self.gathering.give_up():
+            elif self._give_up():
                 continue
             elif self.parking.fragments:
                 self._hang("no warp can go on")
@@ -89,6 +93,11 @@ class Scheduler:
                 # A warp that got lost would pass for one that ended.
                 assert all(self.exited[place] == ALL for place in self.exited)
                 return
+
+    def _give_up(self) -> bool:
+        """Lets go who waits for lanes that will not come; whether anybody did."""
+        self.gathering.note_passed()
+        return self.partings.give_up() or self.gathering.give_up()
 
     def _start(self) -> None:
         for place, absent in self.exited.items():
@@ -119,6 +128,9 @@ class Scheduler:
             for fragment in fragments[keep:]:
                 self._put(fragment)
             del fragments[keep:]
+        return self._batches(fragments)
+
+    def _batches(self, fragments: list[Fragment]) -> list[Batch]:
         if len(fragments) > 1:
             fragments.sort(key=_warp)
         return [self._batch(run) for run in runs(merge(fragments), self.machine.resident)]
@@ -158,7 +170,7 @@ class Scheduler:
             warps.ran.add(pc)
             execution.steps += (block.last - block.first) * warps.count
             if block.gate is not None:
-                if not self._enter(batch, block):
+                if not self._arrive(batch, block):
                     return
                 pc = block.last
                 continue
@@ -317,11 +329,37 @@ class Scheduler:
 
     # Waiting
 
-    def _enter(self, batch: Batch, block: BasicBlock) -> bool:
-        """Arrives at a gate; True if the whole batch may go on."""
+    def _arrive(self, batch: Batch, block: BasicBlock) -> bool:
+        """Comes to a gate; True if the whole batch may go on."""
         gate = block.gate
         assert gate is not None
-        machine = self.machine
+        if not gate.gathers(self.machine, batch.fragments[0]):
+            return self._enter(batch, block)
+        if self.shuffle and self.chance.random() < 0.5:
+            return self._enter(batch, block)
+        if gate.pass_together(self.machine, batch.set, batch.fragments):
+            return True
+        self.kept.setdefault(block.first, []).extend(batch.fragments)
+        return False
+
+    def _enter_kept(self) -> None:
+        """Those who were kept at gates enter them."""
+        kept, self.kept = self.kept, {}
+        for pc, fragments in kept.items():
+            block = self.blocks[pc]
+            for batch in self._batches(fragments):
+                gate = block.gate
+                assert gate is not None
+                together = gate.pass_together(self.machine, batch.set, batch.fragments)
+                if together or self._enter(batch, block):
+                    for fragment in batch.fragments:
+                        fragment.pc = block.last
+                        self._put(fragment)
+
+    def _enter(self, batch: Batch, block: BasicBlock) -> bool:
+        """Enters a gate; True if the whole batch may go on."""
+        gate, machine = block.gate, self.machine
+        assert gate is not None
         parked: list[Fragment] = []
         passed: list[Fragment] = []
         for fragment in batch.fragments:

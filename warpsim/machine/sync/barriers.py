@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -11,7 +11,7 @@ import numpy as np
 from warpsim.machine.core.arrays import Array
 from warpsim.machine.core.warps import ALL, lanes_of
 from warpsim.machine.sync.gates import Fragment, WaitGate, scalar
-from warpsim.machine.wave.machine import Machine
+from warpsim.machine.wave.machine import Machine, WarpSet
 
 BARRIERS = 16
 """Of a CTA."""
@@ -115,6 +115,33 @@ class CtaBarrier(WaitGate):
         self._complete(machine, fragment, barrier)
         return not self.waits or super().enter(machine, fragment)
 
+    def gathers(self, machine: Machine, fragment: Fragment) -> bool:
+        # To one with a count warps may come by mistake, or arrive only: who comes first tells.
+        return self.waits and self.vote is None and not scalar(machine, self.count, fragment)
+
+    def pass_together(
+        self, machine: Machine, warps: WarpSet, fragments: Sequence[Fragment]
+    ) -> bool:
+        if self.vote is not None or not self.waits or warps.by_cta is None:
+            return False
+        number, count = (_uniform(warps.R[slot]) for slot in (self.number, self.count))
+        ctas, size = warps.by_cta[:, 0] % machine.resident, 32 * warps.by_cta.shape[1]
+        state, known = machine.state(CtaBarriers), machine.ctas
+        if number is None or number >= BARRIERS or count != 0:
+            return False
+        if any(f.mask | machine.exited[f.warp] != ALL for f in fragments):
+            return False
+        barriers = [state.setdefault((cta, number), Barrier()) for cta in ctas.tolist()]
+        if any(barrier.arrived for barrier in barriers):
+            return False
+        if any(32 * known[cta].live_warps != size for cta in ctas.tolist()):
+            return False
+        for barrier in barriers:
+            barrier.threads, barrier.reduces = 32 * machine.warps_per_cta, False
+            barrier.advance()
+        machine.clocks.meet(warps.by_cta)
+        return True
+
     def _check(self, machine: Machine, fragment: Fragment, barrier: Barrier) -> None:
         number, count = (scalar(machine, slot, fragment) for slot in (self.number, self.count))
         if number >= BARRIERS or count % 32:
@@ -159,7 +186,9 @@ class CtaBarrier(WaitGate):
         barrier = self._barrier(machine, fragment)
         row = barrier.released.get(fragment.generation)
         if row is not None:
-            machine.clocks.acquire(fragment.warp, row)
+            place, clocks = machine.cta_of(fragment.warp).place, machine.clocks
+            wide = bool(clocks.wide[place :: machine.resident].any())
+            clocks.acquire(fragment.warp, row, wide=wide)
         if self.vote is None:
             return
         votes = barrier.results[fragment.generation]
@@ -181,6 +210,12 @@ class CtaBarrier(WaitGate):
     def missing(self, machine: Machine, fragment: Fragment) -> dict[int, int]:
         barrier = self._barrier(machine, fragment)
         return _absent(machine, barrier, machine.warps_of(machine.cta_of(fragment.warp).place))
+
+
+def _uniform(values: Array) -> int | None:
+    """The value of all lanes; None if they differ."""
+    first = values[0, 0]
+    return int(first) if (values == first).all() else None
 
 
 def _absent(machine: Machine, barrier: Barrier, places: Iterable[int]) -> dict[int, int]:

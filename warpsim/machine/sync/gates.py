@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple
 from warpsim.machine.core.arrays import Array
 from warpsim.machine.core.asynchronous import Pending
 from warpsim.machine.core.site import Site
-from warpsim.machine.wave.machine import Machine
+from warpsim.machine.wave.machine import Machine, WarpSet
 from warpsim.machine.wave.mbarrier import Mbarrier
 
 ANYTHING = object()
@@ -71,6 +71,18 @@ class WaitGate:
     def parts(self, machine: Machine, fragment: Fragment) -> Sequence[Fragment]:
         """The fragment, or fragments of its lanes where not all of them wait for the same."""
         return (fragment,)
+
+    def gathers(self, machine: Machine, fragment: Fragment) -> bool:
+        """Whether warps that come are kept until nobody is ready who could come too: as one set
+        they may pass together."""
+        return False
+
+    def pass_together(
+        self, machine: Machine, warps: WarpSet, fragments: Sequence[Fragment]
+    ) -> bool:
+        """Lets a whole set of warps through at once that wait for each other only; if not, nothing
+        has happened."""
+        return False
 
     def enter(self, machine: Machine, fragment: Fragment) -> bool:
         """What happens on arrival; whether the fragment goes on at once."""

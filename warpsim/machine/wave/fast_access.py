@@ -45,7 +45,8 @@ class FastAccess:
         self._memory = MemoryLayout(
             *(array.ctypes.data for array in (*arrays, self._used)),
             *(len(self._used), len(arena.data), len(history.written), history.unit),
-            *(history.engines, seen.shape[1], races.space == "global"),
+            *(history.engines, history.earlier, seen.shape[1]),
+            *(history.first, history.before, races.space == "global"),
         )
         self._address = ctypes.addressof(self._memory)
         self._sets: dict[int, tuple[int, Any]] = {}

@@ -98,7 +98,7 @@ class Machine(Residents):
         self._kind = Races if execution.image.strict else Unchecked
         warps, local = execution.warps, execution.local.size
         self.shared = Arena(self.resident * self.shared_stride)
-        self.clocks = Clocks(warps, checked=execution.image.strict)
+        self.clocks = Clocks(warps, checked=execution.image.strict, now=execution.now)
         self.local = Arena(warps * 32 * local)
         self.local.state[SCRATCH_BYTES:][: warps * 32 * local] = np.tile(
             execution.local.states, warps * 32
@@ -153,6 +153,8 @@ class Machine(Residents):
 
     def _global_races(self) -> Races:
         world, history = self.world, self.execution.history
+        if self.clocks.now > 1:
+            history.begin_wave(self.clocks.now, self.clocks.earlier)
         return self._kind(
             self, self.clocks, world.arena, history, "global", world.name_at, world.object_at
         )
@@ -235,8 +237,7 @@ class Machine(Residents):
         """The wave has ended: what it leaves to the next one of the launch."""
         self.undefined.finish(self.world.arena.state)
         self.execution.announced = self.flags.announced()
-        if not self.is_last:
-            self.world_races.end_wave()
+        self.execution.now = self.clocks.now + 1
 
     def end_cta(self, cta: Cta) -> None:
         """All warps of a CTA have exited: what it leaves behind."""

@@ -1,0 +1,192 @@
+"""What adopting a kernel prints: its parameters, what an axis changed, what is blank; and its first
+emulation."""
+
+from __future__ import annotations
+
+import shlex
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from kernelexp.cli import common
+from kernelexp.cli.console import print_message
+from kernelexp.cli.emulate import execute
+from kernelexp.model.errors import WRONG_RESULT
+from warpsim.dtypes import INTEGERS
+
+if TYPE_CHECKING:
+    from kernelexp.project import Project
+    from kernelexp.services.adopt.adopted import Compiled
+    from kernelexp.services.adopt.answers import Answers
+    from kernelexp.services.adopt.copying import Omitted
+    from kernelexp.services.adopt.entry import KernelParameter
+    from kernelexp.services.adopt.launched import AdoptedLaunch
+
+
+def tell(compiled: Compiled, answers: Answers) -> None:
+    """What was found and what was left out."""
+    from kernelexp.services.adopt import answers as answering
+    from kernelexp.services.adopt import jobs
+
+    for entry in dict.fromkeys(compiled.entries):
+        _print_wrapped(f"entry: {entry.signature}")
+        for parameter in entry.parameters:
+            typer.echo(f"  {_describe(parameter)}")
+            for member in parameter.members:
+                typer.echo(f"    {_describe(member)}")
+    for name in answering.read_and_written(jobs.values(compiled.entries), answers):
+        print_message(
+            f"note: {name} is read and written: it is an input and an output, and holds the input "
+            f"before every launch; if it starts as zero, say --zero {name} where it is a result, "
+            f"--workspace {name} where it is the kernel's own memory"
+        )
+    for each in jobs.values(compiled.entries):
+        if each.mixed and each.packed and each.dtype in INTEGERS:
+            print_message(
+                f"note: {each.name} has halves among its bits: random bits make some of them "
+                "infinite, which hides errors; draw them in inputs() as the format has them"
+            )
+    for name in answers.between:
+        print_message(
+            f"note: {name} is written by one launch and read by a later one: it is the job's own "
+            f"and compared with nothing; if it is a result too, say --output {name}"
+        )
+    _tell_omitted(compiled)
+
+
+def _tell_omitted(compiled: Compiled) -> None:
+    files = list(dict.fromkeys(omitted.file for omitted in compiled.left))
+    for file in files[:_FILES]:
+        omitted = [each for each in compiled.left if each.file == file]
+        includes = [f"#include {each.include}" for each in omitted if each.include]
+        lines = [each for each in omitted if not each.include]
+        parts = [*_spell_lines(_copied(compiled, file), lines), *includes]
+        _print_wrapped(f"left out of the copy of {file}, lines: {', '.join(parts)}")
+    if more := files[_FILES:]:
+        _print_wrapped(f"left out of the copies of {len(more)} more files: host code, kernels")
+
+
+_FILES = 3
+"""Of how many it is said what was left out."""
+
+
+def _copied(compiled: Compiled, file: str) -> list[str]:
+    path = compiled.folder / "origin" / file
+    return path.read_text("utf-8").splitlines() if path.is_file() else []
+
+
+def _print_wrapped(text: str) -> None:
+    """Within 80 columns, words such as paths and types whole."""
+    indent = text[: len(text) - len(text.lstrip())] + "  "
+    lines = textwrap.wrap(
+        text, 80, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    typer.echo("\n".join(lines))
+
+
+def _describe(parameter: KernelParameter) -> str:
+    """x: float*, 8 bytes, read"""
+    used = {(True, False): "read", (False, True): "written", (True, True): "read and written"}
+    if parameter.ignored:
+        role = "not used: 0 is passed"
+    elif parameter.passed:
+        role = f"scalar, {parameter.passed} is passed"
+    elif parameter.is_array:
+        role = used.get((parameter.read, parameter.written), "not used")
+    else:
+        role = "scalar" if parameter.scalar else "structure"
+    kind = f"{parameter.type or '?'}{'*' * parameter.is_pointer}"
+    return f"{parameter.name}: {kind}, {parameter.size} bytes, {role}"
+
+
+def _spell_lines(text: Sequence[str], left: Sequence[Omitted]) -> list[str]:
+    """Ranges of lines; two with nothing but empty lines between them are one."""
+    ranges: list[tuple[int, int]] = []
+    for each in sorted(left, key=lambda each: each.first_line):
+        first, last = each.first_line, each.last_line
+        if ranges and not "".join(text[ranges[-1][1] : first - 1]).strip():
+            first = ranges.pop()[0]
+        ranges.append((first, last))
+    return [str(first) if first == last else f"{first}-{last}" for first, last in ranges]
+
+
+def vary(launch: AdoptedLaunch, axes: list[tuple[str, tuple[int, ...]]]) -> AdoptedLaunch:
+    """With these axes; shows what changed in the sources and in the launch."""
+    from kernelexp.services.adopt import launch_axes
+
+    for name, values in axes:
+        before = launch_axes.sources(launch.compiled)
+        launch = launch_axes.add(launch, name, values)
+        for line in launch_axes.changes(before, launch_axes.sources(launch.compiled)):
+            typer.echo(line)
+        axis, shapes = launch.answers.axes[name.lower()], launch.answers.launches
+        grids = [",".join(each.grid) or "blank" for each in shapes]
+        if any(each.grid for each in shapes) and name.lower() not in " ".join(grids):
+            print_message(
+                f"note: the grid does not follow {name.lower()}: where a CTA's work depends on it, "
+                f"name it there, as in --grid 'n/{name}'"
+            )
+        blocks = [",".join(each.extents) for each in shapes]
+        typer.echo(
+            f"axis {name.lower()}: {', '.join(map(str, axis.values))}, {axis.default} by default; "
+            f"grid {'; '.join(grids)}; block {'; '.join(blocks)}"
+        )
+    return launch
+
+
+def add_experiments(loaded: Project, launch: AdoptedLaunch) -> None:
+    """One for each value of an axis that is not the one that the kernel has now."""
+    from kernelexp.services.adopt import launch_axes
+
+    if launch.answers.axes:
+        for name in launch_axes.experiments(common.load(loaded.root), launch):
+            typer.echo(f"added {name}: next: kernelexp run {name}")
+
+
+def conclude(loaded: Project, compiled: Compiled, text: str, nvcc: str | None) -> None:
+    """Says what was written, and executes it once nothing is blank."""
+    from kernelexp.services.adopt import draft
+
+    folder = f"variants/{compiled.kernel}"
+    typer.echo(f"wrote {folder}/problem.py and {folder}/{compiled.source}")
+    missing = list(draft.blanks(text))
+    for line, what in missing:
+        typer.echo(f"blank: {folder}/problem.py:{line}: {what}")
+    if missing:
+        typer.echo(f"next: fill the blanks, then kernelexp emulate {shlex.quote(compiled.kernel)}")
+    else:
+        _execute(loaded.root, compiled.kernel, text, nvcc)
+
+
+def _execute(root: Path, kernel: str, problem: str, nvcc: str | None) -> None:
+    """Emulates it; with a note where it is wrong, since its tolerance is a guess."""
+    try:
+        execute([kernel], root, nvcc)
+    except typer.Exit as end:
+        if end.exit_code == WRONG_RESULT and _is_only_inexact(root, kernel, nvcc):
+            lines = problem.splitlines()
+            line = next(i for i, text in enumerate(lines, 1) if "return Tolerance(" in text)
+            print_message(
+                "note: if the values are almost right, say how much they may differ, at "
+                f"variants/{kernel}/problem.py:{line}, where the tolerance is a guess; then "
+                f"kernelexp emulate {shlex.quote(kernel)}"
+            )
+        raise
+
+
+def _is_only_inexact(root: Path, kernel: str, nvcc: str | None) -> bool:
+    """Whether the launch came to its end with wrong values and no other fault, by the emulation
+    that was just kept."""
+    from kernelexp.dossier import emulations
+    from kernelexp.evidence.emulate.emulated import EmulationOptions
+    from kernelexp.project import parse_variant
+
+    loaded = common.load(root)
+    wanted = [parse_variant(loaded, kernel)]
+    with common.session(loaded, nvcc) as session:
+        kept, _ = emulations.emulate(loaded, wanted, session, EmulationOptions(), full=False)
+    evidence = kept[0].arm.emulated if kept else None
+    return bool(evidence and evidence.finished and any(x.wrong for x in evidence.arrays))

@@ -1,0 +1,187 @@
+"""What a compiled kernel does not tell, as far as a person or a program has said it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from kernelexp.model.errors import UsageError, suggest
+from kernelexp.services.adopt import expressions
+from kernelexp.services.adopt.entry import KernelParameter
+from warpsim.launch import Dim3, Element, Swizzle
+
+
+class DraftAxis(msgspec.Struct, frozen=True, kw_only=True):
+    """An axis that a kernel gets with its draft."""
+
+    values: tuple[int, ...]
+    default: int
+    about: str
+
+
+class MapLayout(msgspec.Struct, frozen=True, kw_only=True):
+    """A tensor map, as cuTensorMapEncodeTiled is told of it: over a whole array whose rows lie one
+    behind the other, where nothing else is said."""
+
+    element: Element
+    box: tuple[int, ...]
+    """Innermost first."""
+    swizzle: Swizzle
+    extents: tuple[str, ...] = ()
+    """Elements along each dimension, innermost first, in the notation of a grid."""
+    strides: tuple[str, ...] = ()
+    """Bytes from one index to the next, from the second dimension on, likewise."""
+
+
+class LaunchShape(msgspec.Struct, frozen=True, kw_only=True):
+    """Of one launch."""
+
+    block: Dim3 | None = None
+    grid: tuple[str, ...] = ()
+    """Expressions in the names of integers: parameters, and others that have a value. A quotient
+    is rounded up."""
+    smem: str = ""
+    """Bytes of dynamic shared memory, in the same notation."""
+    cluster: Dim3 = (1, 1, 1)
+    extents: tuple[str, ...] = ()
+    """Of the block, in the same notation as the grid: where these depend on an axis."""
+
+
+class Answers(msgspec.Struct, frozen=True, kw_only=True):
+    """Of a job: one launch, or several that share their arrays."""
+
+    launches: tuple[LaunchShape, ...] = (LaunchShape(),)
+    """In the order of the entries."""
+    shapes: dict[str, tuple[str, ...]] = {}
+    """Of arrays, by name, in the notation of a grid."""
+    workspaces: tuple[str, ...] = ()
+    """Arrays that are the kernel's own: all zero before a launch, and no result."""
+    between: tuple[str, ...] = ()
+    """Arrays that a launch writes for a later one: no result either, and not zero."""
+    zeros: tuple[str, ...] = ()
+    """Outputs that are all zero before a launch."""
+    values: dict[str, int | float] = {}
+    """Of scalars, and of sizes that are no parameters, by name."""
+    emulated: dict[str, int] = {}
+    """Of those that are sizes, the values on the CPU where they differ."""
+    references: dict[str, str] = {}
+    """Of outputs, by name: torch expressions in the names of inputs (in float64) and scalars."""
+    axes: dict[str, DraftAxis] = {}
+    """By name, which may occur in the grid."""
+    before: dict[str, str] = {}
+    """Of arrays, by name: the file (kernelexp.model.stored) of what they hold before a launch."""
+    after: dict[str, str] = {}
+    """Of outputs, by name: the file of what they should hold after it."""
+    maps: dict[str, MapLayout] = {}
+    """Of tensor maps, by name."""
+    raw: dict[str, bytes] = {}
+    """Of structures whose members are not known, by name: their bytes."""
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """Arrays that are neither given nor compared."""
+        return (*self.workspaces, *self.between)
+
+
+def completed(shape: LaunchShape, usual: LaunchShape) -> LaunchShape:
+    """A launch's own shape, and the usual one where it does not say."""
+    return msgspec.structs.replace(
+        usual,
+        block=shape.block or usual.block,
+        grid=shape.grid or usual.grid,
+        smem=shape.smem or usual.smem,
+    )
+
+
+def is_size(parameter: KernelParameter) -> bool:
+    """Whether it is an integer: a size of the problem, as far as anybody can tell."""
+    return parameter.scalar is not None and parameter.scalar[0] in "us"
+
+
+def outputs(values: Sequence[KernelParameter], answers: Answers) -> list[KernelParameter]:
+    """The arrays that are written and are not the kernel's own."""
+    written = (value for value in values if value.is_array and value.written)
+    return [each for each in written if each.name not in answers.own]
+
+
+def inputs(values: Sequence[KernelParameter], answers: Answers) -> list[KernelParameter]:
+    """The arrays that are read: what is written as well is an output too."""
+    own_start = (*answers.own, *answers.zeros)
+    return [
+        value
+        for value in values
+        if value.name in answers.before
+        or (value.is_array and (value.read or not value.written) and value.name not in own_start)
+    ]
+
+
+def read_and_written(values: Sequence[KernelParameter], answers: Answers) -> Iterator[str]:
+    """Names of arrays that are read and written, unless it is said what they start as."""
+    named = expressions.names_in(answers.references.values())
+    known = {*answers.own, *answers.zeros, *answers.before, *named}
+    for value in values:
+        if value.is_array and value.read and value.written and value.name not in known:
+            yield value.name
+
+
+def own_sizes(
+    values: Sequence[KernelParameter], passed: Sequence[str], answers: Answers
+) -> list[str]:
+    """Names with a value that are no parameters, but occur in a grid, in a shape or in what is
+    passed: sizes that the kernel learns from its grid, or has as constants."""
+    known = {each.name for each in values}
+    grids = (text for each in answers.launches for text in (*each.grid, each.smem) if text)
+    shapes = (extent for shape in answers.shapes.values() for extent in shape)
+    maps = (text for each in answers.maps.values() for text in (*each.extents, *each.strides))
+    used = expressions.names_in((*grids, *shapes, *maps, *passed))
+    return [
+        name
+        for name, value in answers.values.items()
+        if name in used - known and isinstance(value, int)
+    ]
+
+
+def check(
+    signature: str, values: Sequence[KernelParameter], own: Sequence[str], answers: Answers
+) -> None:
+    """UsageError for what no parameter has, and for parameters that launch() can't pass."""
+    pointers = [value.name for value in values if value.is_array]
+    scalars = [value.name for value in values if not value.is_array]
+    sizes = [*(value.name for value in values if is_size(value)), *own]
+    results = [output.name for output in outputs(values, answers)]
+    for option, names, known, what in (
+        ("--shape", answers.shapes, pointers, "pointer"),
+        ("--workspace", answers.workspaces, pointers, "pointer"),
+        ("--zero", answers.zeros, results, "output"),
+        ("--value", answers.values, [*scalars, *own], "scalar"),
+        ("--emulated", answers.emulated, sizes, "integer"),
+        ("--reference", answers.references, results, "output"),
+    ):
+        for name in names:
+            if name not in known:
+                raise UsageError(
+                    f"{option}: {name!r} is no {what} of the kernel{suggest(name, known)}."
+                )
+    _check_references(answers, [*(value.name for value in values), *own])
+    for value in values:
+        if value.is_structure and value.name in answers.values:
+            raise UsageError(
+                f"--value: {value.name} is a structure of {value.size} bytes ({value.type}): its "
+                "bytes are for problem.py to say."
+            )
+    if not results:
+        arrays = ", ".join(pointers) or "none"
+        raise UsageError(
+            f"{signature} writes no array, so nothing could be verified. If it does, say "
+            f"which with --output NAME; its arrays: {arrays}."
+        )
+
+
+def _check_references(answers: Answers, names: Sequence[str]) -> None:
+    for expression in answers.references.values():
+        for name in sorted(expressions.free_names(expression) - {*names, "torch"}):
+            raise UsageError(
+                f"--reference: {name!r} is no parameter of the kernel{suggest(name, names)}; "
+                f"functions of PyTorch begin with torch, as in torch.{name}."
+            )

@@ -1,0 +1,139 @@
+"""Arrays in a drafted problem.py: their shapes, random inputs, and what they should become."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from kernelexp.services.adopt import expressions
+from kernelexp.services.adopt.answers import Answers, is_size
+from kernelexp.services.adopt.entry import KernelParameter
+from kernelexp.services.adopt.expressions import of_size
+from warpsim.dtypes import INTEGERS, TORCH_NAMES, DType
+
+
+def array(parameter: KernelParameter, answers: Answers, names: frozenset[str], zero: bool) -> str:
+    """A line of outputs() or of workspaces()."""
+    start = ", zero=True" if zero else ""
+    extents, kind = shape(parameter, answers, names), dtype(parameter)
+    return f'        "{parameter.name}": Array(shape={extents}, dtype={kind}{start}),\n'
+
+
+def workspaces(values: Sequence[KernelParameter], answers: Answers, names: frozenset[str]) -> str:
+    own = [value for value in values if value.name in answers.own]
+    if not own:
+        return ""
+    lines = "".join(
+        array(each, answers, names, zero=each.name in answers.workspaces) for each in own
+    )
+    return f"def workspaces(axes, size):\n    return {{\n{lines}    }}\n\n\n"
+
+
+def inputs(given: Sequence[KernelParameter], answers: Answers, names: frozenset[str]) -> str:
+    """The body of inputs()."""
+    if not given:
+        return "    return {}\n"
+    drawn = (
+        f'        "{parameter.name}": {_start(parameter, answers, names)},\n' for parameter in given
+    )
+    generated = any(parameter.name not in answers.before for parameter in given)
+    generator = (
+        "    import torch\n\n    generator = torch.Generator(device).manual_seed(seed)\n"
+        if generated
+        else ""
+    )
+    return f"{generator}    return {{\n{''.join(drawn)}    }}\n"
+
+
+def references(
+    outputs: Sequence[KernelParameter],
+    values: Sequence[KernelParameter],
+    own: Sequence[str],
+    answers: Answers,
+) -> str:
+    """The body of reference()."""
+    texts = {output.name: answers.references.get(output.name) for output in outputs}
+    used = expressions.names_in(filter(None, texts.values()))
+    lines = ["    import torch\n\n"] if "torch" in used else []
+    for each in values:
+        if each.name in used and each.is_array:
+            lines.append(f'    {each.name} = inputs["{each.name}"].double()\n')
+        elif each.name in used:
+            size = f'size["{each.name}"]' if is_size(each) else value(each, answers)
+            lines.append(f"    {each.name} = {size}\n")
+    lines += [f'    {name} = size["{name}"]\n' for name in own if name in used]
+    for output in outputs:
+        name, text = output.name, texts[output.name]
+        if name in answers.after:
+            file = _stored(output, answers.after, shape(output, answers, frozenset()))
+            lines.append(f"    {name} = {file}\n")
+            text = name if output.dtype in ("s64", "u64") else f"{name}.double()"
+        right = text or f'blank("what the kernel should write to {name}, in float64")'
+        lines.append(f'    yield Chunk(array="{name}", first=0, values={right})\n')
+    return "".join(lines)
+
+
+def value(parameter: KernelParameter, answers: Answers) -> str:
+    """Of a scalar."""
+    if parameter.name in answers.values:
+        known = answers.values[parameter.name]
+        if not math.isfinite(known):
+            return f'float("{known}")'
+        return repr(bool(known) if parameter.scalar == "bool" else known)
+    return f'blank("the value of {parameter.type} {parameter.name}")'
+
+
+def shape(parameter: KernelParameter, answers: Answers, names: frozenset[str]) -> str:
+    if parameter.name not in answers.shapes:
+        return f'blank("the shape of {parameter.name}, a tuple")'
+    extents = [of_size(extent, names) for extent in answers.shapes[parameter.name]]
+    return f"({', '.join(extents)}{',' if len(extents) == 1 else ''})"
+
+
+def dtype(parameter: KernelParameter) -> str:
+    if parameter.dtype is None:
+        return f'blank("the dtype of {parameter.name}{_of_type(parameter)}")'
+    return f'"{parameter.dtype}"'
+
+
+def _of_type(parameter: KernelParameter) -> str:
+    return f", which is of type {parameter.type}" if parameter.type else ", whose type is unknown"
+
+
+def _start(parameter: KernelParameter, answers: Answers, names: frozenset[str]) -> str:
+    extents = shape(parameter, answers, names)
+    if parameter.name in answers.before:
+        return _stored(parameter, answers.before, extents, ", device")
+    return _draw(parameter, extents)
+
+
+def _stored(
+    parameter: KernelParameter, files: Mapping[str, str], extents: str, device: str = ""
+) -> str:
+    file = files[parameter.name]
+    return f'read_array(__file__, "{file}", {dtype(parameter)}, {extents}{device})'
+
+
+def _draw(parameter: KernelParameter, extents: str) -> str:
+    if parameter.dtype is None:
+        return f'blank("random values for {parameter.name}{_of_type(parameter)}")'
+    kind = TORCH_NAMES[parameter.dtype]
+    if parameter.dtype in INTEGERS:
+        if parameter.packed and parameter.dtype != "bool":
+            return _every_bit(parameter.dtype, kind, extents)
+        end = 2 if parameter.dtype == "bool" else 100
+        drawn = f"torch.randint(0, {end}, {extents}, generator=generator, device=device)"
+        return f"{drawn}.to(torch.{kind})"
+    drawn = f"torch.randn({extents}, generator=generator, device=device)"
+    return drawn if parameter.dtype == "f32" else f"{drawn}.to(torch.{kind})"
+
+
+def _every_bit(dtype: DType, kind: str, extents: str) -> str:
+    """All values that the type has: the kernel takes them apart."""
+    bits = int(dtype[1:])
+    drawn = f"{extents}, generator=generator, device=device"
+    if bits == 64:
+        every = f"torch.randint(-(2**63), 2**63 - 1, {drawn})"
+        return every if dtype == "s64" else f"{every}.view(torch.{kind})"
+    low, high = (0, f"2**{bits}") if dtype[0] == "u" else (f"-(2**{bits - 1})", f"2**{bits - 1}")
+    return f"torch.randint({low}, {high}, {drawn}).to(torch.{kind})"

@@ -1,0 +1,173 @@
+"""Launches in a drafted problem.py: grid, block and arguments."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from kernelexp.services.adopt.answers import Answers, LaunchShape, is_size
+from kernelexp.services.adopt.drafted_arrays import value
+from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
+from kernelexp.services.adopt.expressions import names_in, of_size
+from warpsim.dtypes import SIZES
+from warpsim.launch import Dim3
+
+
+def launches(entries: Sequence[KernelEntry], answers: Answers, names: frozenset[str]) -> str:
+    """What launch() returns: one, or a list of several."""
+    shapes = answers.launches
+    texts = [
+        _launch(entry, shape, answers, names) for entry, shape in zip(entries, shapes, strict=True)
+    ]
+    if len(texts) == 1:
+        return texts[0]
+    every = "".join(f"{textwrap.indent(each, '    ')},\n" for each in texts)
+    return f"[\n{every}]"
+
+
+def block(entry: KernelEntry, shape: LaunchShape) -> Dim3 | None:
+    """As said, or the only one that it was compiled for, or else the largest."""
+    return shape.block or entry.block or ((entry.threads, 1, 1) if entry.threads else None)
+
+
+def tiles(answers: Answers, names: frozenset[str]) -> str:
+    """tiles(), by which counts of the small size are scaled: a tile for each CTA of the grid.
+
+    Nothing where a CTA has more to do at full size, as far as the sizes tell: the counts would be
+    taken for those of another loop.
+    """
+    grid = answers.launches[0].grid
+    if not grid or not _alike(answers, names):
+        return ""
+    extents = [_extent(each, answers, names) for each in grid]
+    factors = [each for each in extents if each != "1"]
+    if len(factors) > 1:
+        factors = [each if each.isalnum() else f"({each})" for each in factors]
+    first = " of the first launch" * (len(answers.launches) > 1)
+    return (
+        "def tiles(axes, size):\n"
+        f"    # One for each CTA{first}; more where a CTA has several pieces of the work in turn.\n"
+        f"    return {' * '.join(factors) or '1'}\n\n\n"
+    )
+
+
+def _alike(answers: Answers, names: frozenset[str]) -> bool:
+    """Whether each size that is not the grid's is the same at both sizes, or as one of the grid's
+    is, as a stride may be."""
+    pairs = {
+        x: (answers.values.get(x), answers.emulated.get(x, answers.values.get(x))) for x in names
+    }
+    of_grid = names_in(answers.launches[0].grid)
+    follows = {pairs[name] for name in of_grid & pairs.keys()}
+    return all(
+        full is not None and (full == small or (full, small) in follows)
+        for name, (full, small) in pairs.items()
+        if name not in of_grid
+    )
+
+
+def _launch(entry: KernelEntry, shape: LaunchShape, answers: Answers, names: frozenset[str]) -> str:
+    unknown = 'blank("the bytes of dynamic shared memory")' if entry.dynamic_smem else ""
+    smem = _extent(shape.smem, answers, names) if shape.smem else unknown
+    threads = _extents(shape, answers, names) or str(
+        block(entry, shape) or 'blank("the threads of a CTA, as (x, y, z)")'
+    )
+    cluster = max(shape.cluster, entry.cluster)
+    lines = [
+        f'    entry="{entry.name or entry.symbol}",\n',
+        f"    grid={_grid(shape, answers, names)},\n",
+        f"    block={threads},\n",
+        f"    cluster={cluster},\n" * (cluster != (1, 1, 1)),
+        f"    dynamic_smem_bytes={smem},\n" if smem else "",
+        "    arguments=(\n",
+        *(f"        {_argument(each, answers, names)},\n" for each in entry.parameters),
+        "    ),\n",
+    ]
+    return f"Launch(\n{''.join(lines)})"
+
+
+def _grid(shape: LaunchShape, answers: Answers, names: frozenset[str]) -> str:
+    if not shape.grid:
+        return 'blank("how many CTAs, as (x, y, z)")'
+    extents = [_extent(each, answers, names) for each in shape.grid]
+    return f"({', '.join([*extents, '1', '1'][:3])})"
+
+
+def _extents(shape: LaunchShape, answers: Answers, names: frozenset[str]) -> str:
+    """Of the block, where an axis has a say in them."""
+    extents = [_extent(each, answers, names) for each in shape.extents]
+    return f"({', '.join(extents)})" if extents else ""
+
+
+def _extent(expression: str, answers: Answers, names: frozenset[str]) -> str:
+    text = of_size(expression, names | answers.axes.keys())
+    for name in answers.axes:
+        text = text.replace(f'size["{name}"]', f'axes["{name}"]')
+    return text
+
+
+def _argument(parameter: KernelParameter, answers: Answers, names: frozenset[str]) -> str:
+    if parameter.ignored:
+        is_scalar = parameter.size in (1, 2, 4, 8)
+        zero = f'Scalar(type="u{8 * parameter.size}", value=0)'
+        return zero if is_scalar else f"StructValue(size={parameter.size})"
+    if parameter.passed:
+        number = of_size(parameter.passed, names)
+        return f'Scalar(type="{parameter.scalar}", value={number})'
+    if parameter.is_pointer:
+        return f'Pointer(array="{parameter.alias or parameter.name}")'
+    if parameter.members:
+        return _structure(parameter, answers, names)
+    if parameter.is_tensor_map:
+        return _tensor_map(parameter, answers, names)
+    if parameter.name in answers.raw:
+        return f'StructValue(data=bytes.fromhex("{answers.raw[parameter.name].hex()}"))'
+    if parameter.scalar is None:
+        what = f"{parameter.size} bytes, a ctypes.Structure or a NumPy record"
+        return f'StructValue(data=blank("{parameter.type or "?"} {parameter.name}: {what}"))'
+    number = f'size["{parameter.name}"]' if is_size(parameter) else value(parameter, answers)
+    return f'Scalar(type="{parameter.scalar}", value={number})'
+
+
+def _structure(parameter: KernelParameter, answers: Answers, names: frozenset[str]) -> str:
+    indent = " " * 16
+    inside = "".join(
+        f"{indent}Field(offset={member.offset}, value={_argument(member, answers, names)}),\n"
+        for member in parameter.members
+    )
+    return (
+        f"StructValue(  # {parameter.type} {parameter.name}\n"
+        f"            size={parameter.size},\n"
+        f"            fields=(\n{inside}            ),\n        )"
+    )
+
+
+def _tensor_map(parameter: KernelParameter, answers: Answers, names: frozenset[str]) -> str:
+    """What is known of a descriptor, and blanks for the rest."""
+    name, layout = parameter.name, answers.maps.get(parameter.name)
+    shape = strides = None
+    if layout and layout.extents:
+        shape, strides = (
+            _tuple([of_size(each, names) for each in texts])
+            for texts in (layout.extents, layout.strides)
+        )
+    elif name in answers.shapes and parameter.dtype:
+        extents = [of_size(each, names) for each in reversed(answers.shapes[name])]
+        shape = _tuple(extents)
+        size = SIZES[parameter.dtype]
+        products = [" * ".join([*extents[: i + 1], str(size)]) for i in range(len(extents) - 1)]
+        strides = _tuple(products)
+    inside = {
+        "array": f'"{name}"',
+        "element": f'"{layout.element}"' if layout else 'blank("the type of its elements: f16")',
+        "shape": shape or 'blank("elements along each dimension, innermost first")',
+        "strides_bytes": strides or 'blank("bytes from one index to the next, after the first")',
+        "box": str(layout.box) if layout else 'blank("elements that one copy takes, likewise")',
+        "swizzle": f'"{layout.swizzle}"' if layout else 'blank("none, 32B, 64B or 128B")',
+    }
+    lines = "".join(f"            {key}={value},\n" for key, value in inside.items())
+    return f"TensorMap(\n{lines}        )"
+
+
+def _tuple(texts: Sequence[str]) -> str:
+    return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"

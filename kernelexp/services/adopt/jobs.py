@@ -1,0 +1,113 @@
+"""Several entries that are launched in order, on arrays that they share by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from kernelexp.model.errors import UsageError, join
+from kernelexp.services.adopt.answers import Answers
+from kernelexp.services.adopt.entry import KernelEntry, KernelParameter, demangle
+from warpsim.launch import full_name, plain_name
+
+
+def values(entries: Sequence[KernelEntry]) -> tuple[KernelParameter, ...]:
+    """The arrays and scalars of all entries, each once: an array is read where the first entry
+    that uses it reads it, and written where any does."""
+    every: dict[str, KernelParameter] = {}
+    for entry in entries:
+        for value in entry.values:
+            before = every.get(value.name)
+            every[value.name] = _merged(before, value) if before else value
+    return tuple(every.values())
+
+
+def _merged(before: KernelParameter, value: KernelParameter) -> KernelParameter:
+    is_used = before.read or before.written
+    typed = before if before.dtype or not value.dtype else value
+    return msgspec.structs.replace(
+        typed,
+        read=before.read if is_used else value.read,
+        written=before.written or value.written,
+        packed=before.packed or value.packed,
+        halves=before.halves or value.halves,
+        element=before.element or value.element,
+    )
+
+
+def passed(entries: Sequence[KernelEntry]) -> list[str]:
+    """The expressions that launches pass for scalars."""
+    every = (value for entry in entries for value in _flat(entry.parameters))
+    return [value.passed for value in every if value.passed]
+
+
+def _flat(parameters: Sequence[KernelParameter]) -> Iterator[KernelParameter]:
+    for each in parameters:
+        yield from each.members or (each,)
+
+
+def between(entries: Sequence[KernelEntry], answers: Answers, kept: Sequence[str]) -> list[str]:
+    """Arrays that a launch writes before any has read them, and that the last one that uses them
+    only reads: what the launches pass to each other. Those that a person calls results are not."""
+    results = {*answers.references, *answers.workspaces, *answers.zeros, *kept}
+    return [
+        value.name
+        for value in values(entries)
+        if value.is_array and value.written and not value.read and value.name not in results
+        and _last(entries, value.name).read and not _last(entries, value.name).written
+    ]  # fmt: skip
+
+
+def _last(entries: Sequence[KernelEntry], name: str) -> KernelParameter:
+    uses = [value for entry in entries for value in entry.values if value.name == name]
+    return next((each for each in reversed(uses) if each.read or each.written), uses[-1])
+
+
+def called(entry: KernelEntry, arguments: Sequence[str]) -> KernelEntry:
+    """The entry with its parameters under the names that a launch passes; UsageError for what
+    can't be passed."""
+    if not arguments:
+        return entry
+    if len(arguments) != len(entry.parameters):
+        parameters = ", ".join(each.name for each in entry.parameters)
+        raise UsageError(
+            f"--entry: {entry.name} has {len(entry.parameters)} parameters ({parameters}), and "
+            f"{len(arguments)} arguments are passed."
+        )
+    pairs = zip(entry.parameters, arguments, strict=True)
+    return msgspec.structs.replace(
+        entry, parameters=tuple(_called(entry, each, text) for each, text in pairs)
+    )
+
+
+def _called(entry: KernelEntry, parameter: KernelParameter, text: str) -> KernelParameter:
+    if not text or text == parameter.name:
+        return parameter
+    if text.isidentifier():
+        return msgspec.structs.replace(parameter, name=text)
+    if parameter.scalar:
+        return msgspec.structs.replace(parameter, passed=text)
+    if text == "0" and parameter.is_pointer:
+        return msgspec.structs.replace(parameter, ignored=True)
+    what = "an array" if parameter.is_array else "a structure"
+    raise UsageError(
+        f"--entry: {entry.name}: {parameter.name} is {what}: pass it by a name, not {text!r}."
+    )
+
+
+def symbol(ptx: str, plain: str, template: str) -> str:
+    """Of the entry that a source calls so; UsageError where several are."""
+    symbols: list[str] = re.findall(r"\.entry\s+([\w$.]+)", ptx)
+    named = [each for each in symbols if plain_name(each) == plain]
+    if len(named) > 1 and template:
+        named = [each for each in named if _squeezed(full_name(each)) == _squeezed(template)]
+    if len(named) != 1:
+        known = join(map(demangle, (each for each in symbols if plain_name(each) == plain)))
+        raise UsageError(f"--entry {template or plain!r}: write it as the compiler does: {known}.")
+    return named[0]
+
+
+def _squeezed(text: str) -> str:
+    return re.sub(r"\s", "", text)

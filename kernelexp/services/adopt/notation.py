@@ -1,0 +1,144 @@
+"""A launch as CUDA writes it: scan<64><<<n / 512, 256>>>(x, y, sums, n), of which only the name is
+needed."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from kernelexp.model.errors import UsageError
+from kernelexp.services.adopt import expressions
+from kernelexp.services.adopt.answers import LaunchShape
+from kernelexp.services.adopt.entry import ELEMENTS, bare, python_name, three
+from warpsim.dtypes import SIZES
+from warpsim.launch import Dim3
+
+THREADS_PER_CTA, THREADS_IN_Z = 1024, 64
+"""Of all architectures."""
+_NULL = ("nullptr", "NULL")
+
+
+class WantedLaunch(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person wants launched, and how far they have said how."""
+
+    entry: str = ""
+    """The kernel, with its template arguments; empty for the only one."""
+    shape: LaunchShape = LaunchShape()
+    arguments: tuple[str, ...] = ()
+    """Names of arrays and scalars of the job, or numbers and expressions of its sizes; an empty one
+    is the parameter's own name."""
+
+    @property
+    def plain(self) -> str:
+        """The name without namespaces and template arguments."""
+        return self.entry.partition("<")[0].strip().rpartition("::")[2]
+
+
+def parse(text: str) -> WantedLaunch:
+    """UsageError where it is none."""
+    head, opened, rest = text.partition("<<<")
+    shape, arguments = LaunchShape(), ""
+    if opened:
+        inside, closed, rest = rest.partition(">>>")
+        if not closed:
+            raise UsageError(f"--entry {text!r}: the launch's <<< has no >>>.")
+        shape = _shape(text, inside)
+        arguments = rest.strip()
+    elif head.rstrip().endswith(")"):
+        place = _opening(head.rstrip())
+        head, arguments = head[:place], head[place:].strip()
+    if arguments and not re.fullmatch(r"\(.*\);?", arguments, re.S):
+        raise UsageError(f"--entry {text!r} should be as in 'scan<64><<<n/256, 256>>>(x, y, n)'.")
+    return WantedLaunch(
+        entry=head.strip(), shape=shape, arguments=_arguments(text, arguments.strip("; ")[1:-1])
+    )
+
+
+def parse_block(text: str, option: str = "--block") -> Dim3:
+    """256 or 16,16 as three extents; UsageError where it is none."""
+    if not re.fullmatch(r"[1-9][0-9]*(,[1-9][0-9]*){0,2}", text.replace(" ", "")):
+        raise UsageError(f"{option} {text!r} should be threads in x, y and z, as in 256 or 16,16.")
+    x, y, z = three([*map(int, text.split(","))])
+    if x * y * z > THREADS_PER_CTA or z > THREADS_IN_Z:
+        raise UsageError(
+            f"{option} {text}: {x * y * z:,} threads; a CTA has {THREADS_PER_CTA:,} at most, and "
+            f"{THREADS_IN_Z} in z."
+        )
+    return x, y, z
+
+
+def _shape(text: str, inside: str) -> LaunchShape:
+    """Of `n/256, dim3(16, 16), 1024`; a stream says nothing."""
+    parts = [_extents(each) for each in split(inside)]
+    if len(parts) < 2:
+        raise UsageError(
+            f"--entry {text!r}: a launch has a grid and a block, as in <<<n/256, 256>>>."
+        )
+    return LaunchShape(
+        grid=expressions.parse_expressions(parts[0]),
+        block=parse_block(parts[1], "--entry: the block"),
+        smem=parse_smem(parts[2]) if len(parts) > 2 else "",
+    )
+
+
+def parse_smem(text: str) -> str:
+    """Bytes: a number, or an expression of sizes, as in 2*k*sizeof(float)."""
+    (only,) = expressions.parse_expressions(_SIZEOF.sub(_size, text))
+    return "" if only == "0" else only
+
+
+_SIZEOF = re.compile(r"sizeof\s*\(([\w ]+)\)")
+
+
+def _size(match: re.Match[str]) -> str:
+    dtype = ELEMENTS.get(bare(match[1]))
+    if dtype is None:
+        raise UsageError(f"{match[0]}: write the bytes of {match[1]} as a number.")
+    return str(SIZES[dtype])
+
+
+def _extents(text: str) -> str:
+    """`dim3(16, 16)` and `(16, 16)` as 16, 16; an expression stays as it is."""
+    stripped = text.strip().removeprefix("dim3").strip()
+    whole = stripped.startswith("(") and _opening(stripped) == 0
+    return stripped[1:-1] if whole else stripped
+
+
+def _arguments(text: str, inside: str) -> tuple[str, ...]:
+    return tuple(_argument(text, each.strip()) for each in split(inside)) if inside else ()
+
+
+def _argument(text: str, argument: str) -> str:
+    if argument in ("", "_"):
+        return ""
+    if argument in _NULL:
+        return "0"
+    if argument.isidentifier():
+        return python_name(argument)
+    if re.fullmatch(r"-?[\d.]+(e-?\d+)?f?", argument):
+        return argument.rstrip("f")
+    (only,) = expressions.parse_expressions(argument)
+    return only
+
+
+def split(text: str) -> list[str]:
+    """The parts between commas that no bracket encloses."""
+    parts, level = [""], 0
+    for letter in text:
+        level += (letter in "([{") - (letter in ")]}")
+        if letter == "," and level == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts
+
+
+def _opening(text: str) -> int:
+    """Where the parenthesis begins that the last character of a text closes."""
+    level = 0
+    for place in reversed(range(len(text))):
+        level += (text[place] == ")") - (text[place] == "(")
+        if level == 0:
+            return place
+    return 0

@@ -1,0 +1,74 @@
+"""kernelexp adopt with several --entry: launches in order, on arrays that they share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support import Kx
+
+from kernelexp.model import errors
+
+SOURCE = """__global__ void parts(const float* in, float* sums, int n) {
+    __shared__ float tile[128];
+    int i = blockIdx.x * 128 + threadIdx.x;
+    tile[threadIdx.x] = i < n ? in[i] : 0;
+    __syncthreads();
+    for (int step = 64; step; step /= 2) {
+        if (threadIdx.x < step) tile[threadIdx.x] += tile[threadIdx.x + step];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) sums[blockIdx.x] = tile[0];
+}
+__global__ void clear(float* y) { *y = 0; }
+__global__ void total(const float* parts, float* y, int count) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < count) atomicAdd(y, parts[i]);
+}
+__global__ void other(float* y) { *y = 1; }
+int main() { other<<<1, 1>>>(nullptr); }
+"""
+JOB = (
+    *("--entry", "parts<<<n/128, 128>>>(x, sums, n)", "--entry", "clear<<<1, 1>>>(y)"),
+    *("--entry", "total<<<n/16384, 128>>>(sums, y, n/128)", "--arch", "sm_90a"),
+    *("--shape", "x=n", "--shape", "sums=n/128", "--shape", "y=1", "--value", "n=1000"),
+)
+
+
+@pytest.fixture
+def empty(tmp_path: Path, hashed: Path, kx: Kx) -> Path:
+    kx("init", str(tmp_path / "own"), "--empty", cwd=tmp_path)
+    (tmp_path / "sum.cu").write_text(SOURCE)
+    return tmp_path / "own"
+
+
+def adopt(kx: Kx, root: Path, *words: str) -> tuple[int, str]:
+    result = kx("adopt", "../sum.cu", *JOB, *words, cwd=root)
+    return result.exit_code, " ".join(f"{result.stdout} {result.stderr}".split())
+
+
+def test_a_job_of_several_launches_is_right_at_once(empty: Path, kx: Kx) -> None:
+    code, text = adopt(kx, empty, "--reference", "y=x.sum().reshape(1)")
+    assert code == errors.OK, text
+    assert "note: sums is written by one launch and read by a later one" in text
+    assert "y correct, its one element" in text
+    assert "__global__ void other" not in (empty / "variants/parts/origin/sum.cu").read_text()
+
+
+def test_a_launch_that_is_left_out_is_missed(empty: Path, kx: Kx) -> None:
+    words = [*JOB[:2], *JOB[4:], "--output", "sums", "--reference", "y=x.sum().reshape(1)"]
+    padded = "torch.nn.functional.pad(x, (0, 24)).reshape(-1, 128).sum(1)"
+    result = kx("adopt", "../sum.cu", *words, "--reference", f"sums={padded}", cwd=empty)
+    assert result.exit_code == errors.WRONG_RESULT
+    text = " ".join(result.stdout.split())
+    assert "element of y is wrong" in text
+    assert "of sums" not in text
+
+
+def test_arguments_that_no_entry_has_leave_nothing(empty: Path, kx: Kx) -> None:
+    result = kx("adopt", "../sum.cu", "--arch", "sm_90a", "--entry", "parts(x, sums)", cwd=empty)
+    assert result.exit_code == errors.USAGE
+    assert "parts has 3 parameters (in_, sums, n), and 2 arguments" in " ".join(
+        result.stderr.split()
+    )
+    assert not (empty / "variants/parts").exists()

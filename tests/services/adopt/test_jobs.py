@@ -1,0 +1,152 @@
+"""Several launches of one job: what they share, and how they are written."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from kernelexp.model.errors import UsageError
+from kernelexp.services.adopt import draft, jobs, notation
+from kernelexp.services.adopt import entry as reading
+from kernelexp.services.adopt.answers import Answers, LaunchShape
+from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
+
+
+def array(name: str, **use: bool) -> KernelParameter:
+    return KernelParameter(name=name, type="float", size=8, align=8, is_pointer=True, **use)
+
+
+def whole(name: str) -> KernelParameter:
+    return KernelParameter(name=name, type="int", size=4, align=4, is_pointer=False)
+
+
+def entry(name: str, *parameters: KernelParameter) -> KernelEntry:
+    return KernelEntry(
+        symbol=name,
+        name=name,
+        signature=name,
+        parameters=parameters,
+        threads=32,
+        dynamic_smem=False,
+    )
+
+
+PARTS = entry("parts", array("x", read=True), array("sums", written=True), whole("n"))
+TOTAL = entry("total", array("sums", read=True), array("y", written=True), whole("count"))
+
+
+def test_an_array_between_launches_is_neither_given_nor_compared() -> None:
+    assert jobs.between([PARTS, TOTAL], Answers(), ()) == ["sums"]
+    assert jobs.between([PARTS, TOTAL], Answers(), ("sums",)) == []
+    assert jobs.between([PARTS, TOTAL], Answers(references={"sums": "x"}), ()) == []
+    assert jobs.between([PARTS], Answers(), ()) == []
+
+
+def test_what_a_later_launch_changes_in_place_is_a_result() -> None:
+    again = entry("again", array("sums", read=True, written=True))
+    assert jobs.between([PARTS, again], Answers(), ()) == []
+    (sums,) = (each for each in jobs.values([PARTS, again]) if each.name == "sums")
+    assert sums.written
+    assert not sums.read
+
+
+def test_a_job_is_drafted_as_a_list_of_launches() -> None:
+    total = jobs.called(TOTAL, ("sums", "y", "n/512"))
+    shapes = (LaunchShape(grid=("n/512",)), LaunchShape(grid=("1",), block=(64, 1, 1)))
+    answers = Answers(launches=shapes, between=("sums",), values={"n": 4096})
+    text = draft.problem([PARTS, total], "sum.cu", answers)
+    names: dict[str, object] = {}
+    exec(text.partition('"""\n\n')[2], names)
+    launch = names["launch"]
+    assert callable(launch)
+    first, second = launch({}, {"n": 1000})
+    assert (first.entry, first.grid, first.block) == ("parts", (2, 1, 1), (32, 1, 1))
+    assert (second.entry, second.grid, second.block) == ("total", (1, 1, 1), (64, 1, 1))
+    assert second.arguments[2].value == 2
+    assert '"sums": Array(' in text
+    assert 'Chunk(array="sums"' not in text
+
+
+def test_arguments_rename_parameters_and_are_as_many() -> None:
+    renamed = jobs.called(TOTAL, ("parts", "", "n"))
+    assert [each.name for each in renamed.parameters] == ["parts", "y", "n"]
+    with pytest.raises(UsageError, match=r"total has 3 parameters \(sums, y, count\), and 1 arg"):
+        jobs.called(TOTAL, ("sums",))
+    with pytest.raises(UsageError, match="sums is an array: pass it by a name, not 'n \\+ 1'"):
+        jobs.called(TOTAL, ("n + 1", "y", "n"))
+
+
+def test_a_launch_is_written_as_in_cuda() -> None:
+    wanted = notation.parse(
+        "ns::scan<int, 64><<<dim3(n / 64, m), (16, 16), 1024>>>(y, nullptr, 2*n);"
+    )
+    assert (wanted.entry, wanted.plain) == ("ns::scan<int, 64>", "scan")
+    assert wanted.shape == LaunchShape(grid=("n / 64", "m"), block=(16, 16, 1), smem="1024")
+    assert wanted.arguments == ("y", "0", "2*n")
+
+
+def test_shared_memory_may_follow_a_size() -> None:
+    wanted = notation.parse("scan<<<1, 32, 2 * k * sizeof(float)>>>")
+    assert wanted.shape.smem == "2 * k * 4"
+    text = draft.problem([TOTAL], "k.cu", Answers(launches=(wanted.shape,), values={"k": 3}))
+    assert 'dynamic_smem_bytes=2 * size["k"] * 4,' in text
+
+
+@pytest.mark.parametrize("text", ["gemm", "gemm<(Kind)1, sizeof(int)>", "gemm<A<int>>"])
+def test_a_name_alone_is_a_launch_of_which_nothing_else_is_known(text: str) -> None:
+    assert notation.parse(text) == notation.WantedLaunch(entry=text)
+
+
+def test_arguments_may_be_given_without_a_shape() -> None:
+    wanted = notation.parse("gemm<64>(a, b, _)")
+    assert wanted == notation.WantedLaunch(entry="gemm<64>", arguments=("a", "b", ""))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("scan<<<1, 32", "has no >>>"),
+        ("scan<<<1>>>(x)", "a launch has a grid and a block"),
+        ("scan<<<1, 2000>>>(x)", "a CTA has 1,024 at most"),
+        ("scan<<<1, 32, sizeof(Tile)>>>(x)", "write the bytes of Tile as a number"),
+        ("scan<<<1, 32>>> x", "should be as in"),
+    ],
+)
+def test_what_is_no_launch_is_a_sentence(text: str, sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        notation.parse(text)
+
+
+def test_two_instances_of_a_template_are_told_apart_by_their_symbols() -> None:
+    ptx = ".entry _Z3sumILi32EEvPf(\n.entry _Z3sumILi64EEvPf(\n"
+    assert jobs.symbol(ptx, "sum", "sum< 64 >") == "_Z3sumILi64EEvPf"
+    with pytest.raises(UsageError, match=r"write it as the compiler does: void sum<32>.*sum<64>"):
+        jobs.symbol(ptx, "sum", "sum<FULL>")
+
+
+def test_a_number_that_is_passed_is_no_parameter_of_the_job() -> None:
+    assert [each.name for each in jobs.called(PARTS, ("", "", "512")).values] == ["x", "sums"]
+    assert msgspec.structs.replace(whole("n"), passed="512").passed == "512"
+
+
+def test_dynamic_shared_memory_is_of_the_entries_that_name_it() -> None:
+    ptx = """.version 8.0
+.target sm_90
+.address_size 64
+.func helper
+()
+;
+.extern .shared .align 16 .b8 pool[];
+.visible .entry uses()
+{
+    .reg .b32 %r<2>;
+    mov.u32 %r1, pool;
+    ret;
+}
+.visible .entry other()
+{
+    ret;
+}
+"""
+    assert reading.read(ptx, (), "uses").dynamic_smem
+    assert not reading.read(ptx, (), "other").dynamic_smem
