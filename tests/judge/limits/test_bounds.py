@@ -169,6 +169,18 @@ def test_a_grid_that_leaves_sms_idle_is_named_first() -> None:
     )
 
 
+def test_below_every_limit_few_warps_are_named_where_no_profile_says_what_they_wait_for() -> None:
+    slow = transpose(ctas=140)
+    measured = msgspec.structs.replace(slow.arm.measured, time_us=1e5)
+    slow = with_arm(slow, measured=measured)
+    assert (
+        "it waits for latency, with at most 16 of 64 warps on an SM to hide it (140 CTAs of 8 "
+        in (bottleneck.conclude(slow, bounds.uses(slow)))
+    )
+    many = msgspec.structs.replace(slow, ctas=10**5)
+    assert "warps on an SM" not in bottleneck.conclude(many, bounds.uses(many))
+
+
 def test_power_that_holds_the_clock_is_said() -> None:
     capped = gemm(power_capped=True)
     assert "Power holds its clock at 1,635 of 1,980 MHz" in bottleneck.conclude(
