@@ -40,6 +40,7 @@ WITHOUT_OTHERS = "Without --build, --lines, --memory or --modelled"
 WITHOUT_BUILD = "Without --build"
 WITH_BUILD = "With --build"
 WITH_LINES = "With --lines"
+WITH_MODELLED = "With --modelled"
 WITH_SIZE = "With --lines, --memory or --modelled"
 
 
@@ -125,6 +126,15 @@ def inspect(
             metavar="FILE",
             rich_help_panel=WITH_LINES,
             help="Write the source beside the SASS and PTX of each variant, as a web page.",
+        ),
+    ] = "",
+    trace: Annotated[
+        str,
+        typer.Option(
+            "--trace",
+            metavar="FILE",
+            rich_help_panel=WITH_MODELLED,
+            help="Write a time line of the first CTA's warps, as a trace for Perfetto.",
         ),
     ] = "",
     role: Annotated[
@@ -234,7 +244,11 @@ def inspect(
             markdown=markdown,
         )
         return
-    own = {as_lines: (WITH_LINES, WITH_SIZE), as_memory or as_modelled: (WITH_SIZE,)}.get(True)
+    own = {
+        as_lines: (WITH_LINES, WITH_SIZE),
+        as_memory: (WITH_SIZE,),
+        as_modelled: (WITH_MODELLED, WITH_SIZE),
+    }.get(True)
     refuse_other_modes(ctx, WITHOUT_BUILD, *(own or (WITHOUT_OTHERS,)))
     if not variants:
         raise UsageError("name the variants to look at (kernelexp show lists kernels and axes).")
@@ -283,6 +297,7 @@ def inspect(
             limit,
             top=top,
             size=size or "full",
+            trace=trace,
             json=json,
             markdown=markdown,
         )
