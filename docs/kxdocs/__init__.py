@@ -25,6 +25,7 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "SASS opcodes": emulator.opcodes,
     "correct kernels": emulator.correct_kernels,
     "reported faults": emulator.reported_faults,
+    "pairs": emulator.pairs,
 }
 _MARK = re.compile(r"^<!-- generated: (.+) -->$", re.MULTILINE)
 

@@ -29,6 +29,14 @@ def correct_kernels() -> str:
     return str(page())
 
 
+def pairs() -> str:
+    """What became of tests/emulator/pairs."""
+    sys.path.append(str(_SOURCES))
+    from pairs.pairs import page
+
+    return str(page())
+
+
 def reported_faults() -> str:
     """The table of tests/emulator/reported."""
     sys.path.append(str(_SOURCES))

@@ -40,6 +40,7 @@ WITHOUT_OTHERS = "Without --build, --lines, --memory or --modelled"
 WITHOUT_BUILD = "Without --build"
 WITH_BUILD = "With --build"
 WITH_LINES = "With --lines"
+WITH_MODELLED = "With --modelled"
 WITH_SIZE = "With --lines, --memory or --modelled"
 
 
@@ -118,6 +119,24 @@ def inspect(
             help="Show each line's SASS, with its pipes and stalls.",
         ),
     ] = False,
+    page: Annotated[
+        str,
+        typer.Option(
+            "--page",
+            metavar="FILE",
+            rich_help_panel=WITH_LINES,
+            help="Write the source beside the SASS and PTX of each variant, as a web page.",
+        ),
+    ] = "",
+    trace: Annotated[
+        str,
+        typer.Option(
+            "--trace",
+            metavar="FILE",
+            rich_help_panel=WITH_MODELLED,
+            help="Write a time line of the first CTA's warps, as a trace for Perfetto.",
+        ),
+    ] = "",
     role: Annotated[
         str | None,
         typer.Option(
@@ -192,6 +211,7 @@ def inspect(
         kernelexp inspect F3 --build
         kernelexp inspect transpose@sm_90a:layout=plain --lines --by conflicts
         kernelexp inspect transpose@sm_90a:layout=plain --memory
+        kernelexp inspect T1 --lines --page T1.html
         kernelexp inspect T1 --modelled
     """
     refuse_two_forms(json, markdown)
@@ -224,7 +244,11 @@ def inspect(
             markdown=markdown,
         )
         return
-    own = {as_lines: (WITH_LINES, WITH_SIZE), as_memory or as_modelled: (WITH_SIZE,)}.get(True)
+    own = {
+        as_lines: (WITH_LINES, WITH_SIZE),
+        as_memory: (WITH_SIZE,),
+        as_modelled: (WITH_MODELLED, WITH_SIZE),
+    }.get(True)
     refuse_other_modes(ctx, WITHOUT_BUILD, *(own or (WITHOUT_OTHERS,)))
     if not variants:
         raise UsageError("name the variants to look at (kernelexp show lists kernels and axes).")
@@ -258,6 +282,7 @@ def inspect(
             sass=sass,
             size=size or "emulated",
             isa=isa,
+            page=page,
             json=json,
             markdown=markdown,
         )
@@ -272,6 +297,7 @@ def inspect(
             limit,
             top=top,
             size=size or "full",
+            trace=trace,
             json=json,
             markdown=markdown,
         )

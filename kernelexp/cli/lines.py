@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -10,10 +11,12 @@ import typer
 from kernelexp.cli import common
 from kernelexp.cli.arguments import parse_isas
 from kernelexp.cli.console import output, print_message
+from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
     from kernelexp.model.variant import Variant
     from kernelexp.project import Project
+    from kernelexp.services.lines.service import Lines
 
 
 def show(
@@ -28,6 +31,7 @@ def show(
     sass: bool,
     size: str,
     isa: str,
+    page: str,
     json: bool,
     markdown: bool,
 ) -> None:
@@ -41,7 +45,24 @@ def show(
         costs, faults = service.look(loaded, wanted, session, size=size, isas=parse_isas(isa))
     for fault in faults:
         print_message(f"error: {fault}")
+    if page:
+        _write(page, loaded, costs)
     values = lines_values.to_values(costs, by, top, role, sass) if json else None
     document = report.render(costs, by, top, role, sass, markdown=markdown)
     output("lines", values, document, json, markdown)
     raise typer.Exit(emulations.exit_code([cost.arm for cost in costs], faults))
+
+
+def _write(page: str, loaded: Project, costs: Sequence[Lines]) -> None:
+    from kernelexp.report.site import listing
+    from kernelexp.system import wholefile
+
+    listings = [listing.listed(loaded.root, cost) for cost in costs if cost.pieces]
+    if not listings:
+        return
+    title = " and ".join(cost.lines.label for cost in listings)
+    try:
+        wholefile.write(Path(page), listing.page(listings, title))
+    except OSError as error:
+        raise UsageError(f"--page {page} can't be written: {error.strerror}.") from None
+    print_message(f"wrote {page}")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from kernelexp.cli import common
 from kernelexp.cli.console import output, print_message
-from kernelexp.model.errors import OK
+from kernelexp.model.errors import OK, UsageError
 
 if TYPE_CHECKING:
     from kernelexp.model.variant import Variant
@@ -24,6 +25,7 @@ def show(
     *,
     top: int,
     size: str,
+    trace: str,
     json: bool,
     markdown: bool,
 ) -> None:
@@ -31,10 +33,15 @@ def show(
     from kernelexp.report.variants import modelled as report
     from kernelexp.services import modelling
 
+    if trace and len(wanted) > 1:
+        raise UsageError(f"--trace is of one variant, and these are {len(wanted)}: name one.")
+    path = str(Path(trace).absolute()) if trace else ""
     with common.session(loaded, nvcc, limit) as session:
-        found, faults = modelling.look(loaded, wanted, session, size)
+        found, faults = modelling.look(loaded, wanted, session, size, path)
     for fault in faults:
         print_message(f"error: {fault}")
+    if trace and found and not found[0].time.refused:
+        print_message(f"wrote {trace}: open it at https://ui.perfetto.dev")
     if found:
         values = report.to_values(found, top) if json else None
         output("modelled", values, report.render(found, top), json, markdown)

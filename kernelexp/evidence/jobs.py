@@ -50,11 +50,12 @@ def modelling(
     arm: Arm,
     chip: str,
     size: str,
-    clock_mhz: float,
     problem: TimeLimit,
     whole: TimeLimit,
+    trace: str = "",
 ) -> ModellingJob:
-    """An arm that is built, to model its time at a size of its problem."""
+    """An arm that is built, to model its time at a size of its problem; `trace` is where the time
+    line of its first CTA is written."""
     artefacts = build.artefacts(root, arm.identity)
     occupancy = arm.build.occupancy if arm.build else None
     return ModellingJob(
@@ -71,7 +72,7 @@ def modelling(
         native=native.library(root),
         problem_limit=problem,
         emulation_limit=whole,
-        clock_mhz=clock_mhz,
+        trace=trace,
     )
 
 

@@ -23,9 +23,13 @@ class ModelledTime(msgspec.Struct, frozen=True, kw_only=True):
     chip: str
     size: str
     cycles: float = 0
-    """Of the SMs' clock, from the start of the first CTA to the end of the last."""
+    """Of the SMs' highest clock, from the start of the first CTA to the end of the last."""
+    highest_mhz: float = 0
+    """The chip's highest clock."""
     clock_mhz: float = 0
-    """That `microseconds` are at: the chip's highest."""
+    """That `microseconds` are at: what the power limit leaves of the highest."""
+    tensor_duty: float = 0
+    """Part of the time in which the tensor cores are busy, which decides that."""
     microseconds: float = 0
     units: dict[str, float] = {}
     """Part of the time in which each unit of an SM, or its share of L2 and DRAM, is busy."""

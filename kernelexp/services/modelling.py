@@ -56,10 +56,9 @@ def look(
     variants: Sequence[Variant],
     session: Session,
     size: str,
-    clock_mhz: float = 0,
+    trace: str = "",
 ) -> tuple[list[Modelled], list[KernelexpError]]:
-    """The variants that have a time or a reason for none, and the faults of the others; at the
-    chip's highest clock unless another is named."""
+    """The variants that have a time or a reason for none, and the faults of the others."""
     prepare.refuse_programs(variants, "a modelled time")
     for each in variants:
         if each.arch not in CHIPS:
@@ -72,7 +71,7 @@ def look(
     faults = list(prepared.faults.values())
     for variant, arm in prepared.named(variants):
         try:
-            time = _model(project, variant, arm, session, size, clock_mhz)
+            time = _model(project, variant, arm, session, size, trace)
         except KernelexpError as fault:
             faults.append(fault)
             continue
@@ -129,7 +128,7 @@ def compare(project: Project, experiment: Experiment, number: int, session: Sess
 
 
 def _model(
-    project: Project, variant: Variant, arm: Arm, session: Session, size: str, clock_mhz: float
+    project: Project, variant: Variant, arm: Arm, session: Session, size: str, trace: str = ""
 ) -> ModelledTime:
     chip = CHIPS[variant.arch]
     if arm.build is None:
@@ -139,7 +138,7 @@ def _model(
         name="emulation", seconds=session.limits.emulation_s, of=project.label(variant)
     )
     problem = consult.limit(session.limits.problem_s)
-    job = jobs.modelling(project.root, arm, chip, size, clock_mhz, problem, whole)
+    job = jobs.modelling(project.root, arm, chip, size, problem, whole, trace)
     where = f"variants/{arm.kernel}/problem.py"
     limits = (job.problem_limit, job.emulation_limit)
     return isolated.call(WORKER, job, ModelledTime, where, limits)

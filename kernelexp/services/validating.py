@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
@@ -80,7 +79,6 @@ class _Measured(msgspec.Struct, frozen=True, kw_only=True):
     arm: Arm
     name: str
     microseconds: float
-    clock_mhz: float
 
 
 def validate(
@@ -90,12 +88,9 @@ def validate(
     where there are none."""
     runs = {record.run: list(_measured(record)) for record in _records(project, chip, experiments)}
     wanted = {each.name: each for arms in runs.values() for each in arms}
-    clocks = defaultdict(list)
-    for each in itertools.chain.from_iterable(runs.values()):
-        clocks[each.name].append(each.clock_mhz)
     if not wanted:
         raise UsageError(f"no such record of this project was measured on an {chip}.")
-    times, missing = _model(project, session, wanted, clocks)
+    times, missing = _model(project, session, wanted)
     known = [[each for each in arms if each.name in times] for arms in runs.values()]
     arms = [_arm(each, times[each.name]) for own in known for each in own]
     pairs = [
@@ -136,24 +131,15 @@ def _records(project: Project, chip: str, experiments: Sequence[str]) -> Iterato
 
 def _measured(record: Record) -> Iterator[_Measured]:
     assert record.estimate
-    assert record.measurement
     medians = {each.arm: each.median_us for each in record.estimate.times}
-    clocks = [
-        state.sm_clock_mhz
-        for worker in record.measurement.workers
-        for block in worker.blocks
-        for state in (block.before, block.after)
-        if state is not None and state.sm_clock_mhz
-    ]
     arms = (record.baseline, *(candidate.arm for candidate in record.candidates))
     for name, arm in zip(record.names, arms, strict=False):
-        if name in medians and clocks:
+        if name in medians:
             yield _Measured(
                 record=record,
                 arm=arm,
                 name=_name(record, arm),
                 microseconds=medians[name],
-                clock_mhz=statistics.median(clocks),
             )
 
 
@@ -167,15 +153,14 @@ def _model(
     project: Project,
     session: Session,
     wanted: Mapping[str, _Measured],
-    clocks: Mapping[str, Sequence[float]],
 ) -> tuple[dict[str, ModelledTime], dict[str, str]]:
     def one(each: _Measured) -> ModelledTime | str:
-        arm, clock = each.arm, statistics.median(clocks[each.name])
+        arm = each.arm
         try:
             variant = project.variant(arm.kernel, arm.arch, arm.axes)
         except UsageError as fault:
             return str(fault)
-        found, faults = modelling.look(project, [variant], session, each.record.size, clock)
+        found, faults = modelling.look(project, [variant], session, each.record.size)
         if faults:
             return str(faults[0])
         if found[0].time.refused:
@@ -197,7 +182,7 @@ def _arm(each: _Measured, time: ModelledTime) -> ModelledArm:
         kernel=each.record.kernel,
         name=each.name,
         measured_us=each.microseconds,
-        modelled_us=time.cycles / each.clock_mhz,
+        modelled_us=time.microseconds,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from schemas import validate
@@ -143,3 +144,33 @@ def test_an_architecture_without_parameters_has_no_modelled_order(kx: Kx) -> Non
     result = kx(*words, "--no-gpu", "--no-record")
     assert result.exit_code == 2
     assert "no time is modelled for sm_100a" in " ".join(result.stderr.split())
+
+
+def test_a_trace_has_a_track_per_warp_whose_blocks_follow_one_another(
+    kx: Kx, tmp_path: Path
+) -> None:
+    file = tmp_path / "trace.json"
+    result = kx("inspect", CONFLICTS, "--modelled", "--trace", str(file))
+    assert result.exit_code == 0, result.stderr
+    trace = json.loads(file.read_text())
+    assert trace["otherData"]["evidence"] == "modelled, not measured"
+    names = [each["args"]["name"] for each in trace["traceEvents"] if each["name"] == "thread_name"]
+    assert names == [f"warp {warp}" for warp in range(8)]
+    for warp in range(8):
+        own = [each for each in trace["traceEvents"] if each["ph"] == "X" and each["tid"] == warp]
+        lines = [each for each in own if each["cat"] == "line"]
+        ends = [each["ts"] + each["dur"] for each in lines]
+        assert all(
+            end == pytest.approx(later["ts"], abs=2e-6)
+            for end, later in zip(ends, lines[1:], strict=False)
+        )
+        waits = [each for each in own if each["cat"] == "wait"]
+        assert {"mio_throttle", "barrier"} <= {each["name"] for each in waits}
+        assert all(wait["ts"] + wait["dur"] <= max(ends) for wait in waits)
+        assert sum(each["args"]["instructions"] for each in lines) > 70
+
+
+def test_a_trace_is_of_one_variant(kx: Kx, tmp_path: Path) -> None:
+    result = kx("inspect", "T1", "--modelled", "--trace", str(tmp_path / "trace.json"))
+    assert result.exit_code == 2
+    assert "--trace is of one variant" in result.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import unquote, urldefrag
@@ -21,7 +23,7 @@ from kernelexp import project
 from kernelexp.cli import completion
 from kernelexp.logs import records
 from kernelexp.model import errors
-from kernelexp.report.site import site
+from kernelexp.report.site import folder, site
 from kernelexp.report.site.texts import Texts
 
 pytestmark = pytest.mark.xdist_group("site")
@@ -333,6 +335,20 @@ def test_reports_at_the_same_time_are_written_one_after_the_other(kx: Kx, trap: 
     found = (path for path in (trap / "new/pages").rglob("*") if path.is_file())
     names = {path.relative_to(trap / "new/pages").as_posix() for path in found}
     assert names == {*listed, "kernelexp-report.json"}
+
+
+def test_a_report_that_is_being_written_is_no_folder_of_others(tmp_path: Path) -> None:
+    handle = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    (tmp_path / "index.html").touch()  # its list of files is still to come
+    answers: list[set[str]] = []
+    asking = threading.Thread(target=lambda: answers.append(folder.former(tmp_path, False)))
+    asking.start()
+    asking.join(0.3)
+    (tmp_path / folder.MANIFEST).write_text('{"files": ["index.html"]}')
+    os.close(handle)
+    asking.join(60)
+    assert answers == [{"index.html"}]
 
 
 def test_a_folder_with_a_log_of_its_own_is_no_report(kx: Kx, trap: Path) -> None:

@@ -259,6 +259,25 @@ def test_a_phone_shows_the_verdict_of_a_row_without_scrolling(
         chromium.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
+def test_a_line_of_source_shows_its_instructions_in_every_listing(
+    chromium: webdriver.Chrome, scale: Path, kx: Kx
+) -> None:
+    kx("inspect", "scale", "--lines", "--page", "listing.html", cwd=scale)
+    show(chromium, scale / "listing.html")
+    assert not chromium.find_element(By.ID, "code1").is_displayed()
+    chromium.find_element(By.CSS_SELECTOR, "input[value=code1]").click()
+    assert chromium.find_element(By.ID, "code1").is_displayed()
+    identity = chromium.find_element(By.CSS_SELECTOR, "#code0 tr[id]").get_attribute("data-at")
+    chromium.find_element(By.ID, f"L{identity}").click()
+    for pane in chromium.find_elements(By.CSS_SELECTOR, ".pane"):
+        marked = pane.find_elements(By.CSS_SELECTOR, "tr.on")
+        assert {row.get_attribute("data-at") for row in marked} == {identity}
+    heats = chromium.find_element(By.CSS_SELECTOR, "th.heated").text
+    chromium.find_elements(By.CSS_SELECTOR, "#heat option")[-1].click()
+    assert chromium.find_element(By.CSS_SELECTOR, "th.heated").text != heats
+    assert not chromium.get_log("browser")
+
+
 def test_hostile_words_are_shown_and_do_nothing(chromium: webdriver.Chrome, tmp_path: Path) -> None:
     out = build(hostile(tmp_path), tmp_path / "out")
     for path in sorted(out.rglob("*.html")):

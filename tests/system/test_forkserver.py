@@ -106,16 +106,31 @@ def test_past_its_limit_it_is_killed_with_what_it_started(tmp_path: Path) -> Non
     wait_until(lambda: not any(is_alive(pid) for pid in pids))
 
 
-def test_a_server_that_was_killed_is_started_again_and_takes_its_workers_along() -> None:
-    pid = int(forked("print(os.getppid())").stdout)
-    thread = threading.Thread(target=lambda: ended.append(forked("import time; time.sleep(1000)")))
+def test_a_server_that_was_killed_is_started_again_and_takes_its_workers_along(
+    tmp_path: Path,
+) -> None:
+    pid, begun = int(forked("print(os.getppid())").stdout), tmp_path / "begun"
+    code = f"import time; open({str(begun)!r}, 'x'); time.sleep(1000)"
     ended: list[Completed] = []
+    thread = threading.Thread(target=lambda: ended.append(forked(code)))
     thread.start()
-    wait_until(lambda: bool(Path(f"/proc/{pid}/task/{pid}/children").read_text()))
+    wait_until(begun.exists)
     os.kill(pid, signal.SIGKILL)
     thread.join(30)
     assert [done.returncode for done in ended] == [-signal.SIGKILL]
     assert int(forked("print(os.getppid())").stdout) != pid
+
+
+def test_a_server_that_is_killed_before_it_forks_is_started_and_asked_again() -> None:
+    server = int(forked("print(os.getppid())").stdout)
+    ended: list[Completed] = []
+    thread = threading.Thread(target=lambda: ended.append(forked("print('in time')")))
+    os.kill(server, signal.SIGSTOP)
+    thread.start()
+    wait_until(lambda: children(os.getpid(), "attach.py"))
+    os.kill(server, signal.SIGKILL)
+    thread.join(30)
+    assert [(done.returncode, done.stdout) for done in ended] == [(0, "in time\n")]
 
 
 def test_the_end_of_a_worker_and_of_what_stands_for_it_in_one_moment_is_no_fault() -> None:

@@ -67,12 +67,22 @@ struct Job {
   double limit;
 };
 
+// An instruction that a warp of the traced CTA issued at `at`, and what it had waited for longest
+// since the one before.
+struct Traced {
+  int32_t warp, instruction, reason, unused;
+  double since, at;
+};
+
 struct Outcome {
   double* ends;          // cycles, by CTA
   int64_t* reasons;      // [instructions][kReasons], in cycles of warps
   double* busy;          // [sms][kUnits]
   double* requested;     // bytes that L2 was asked for, by array; then those written
   double* prefetched;    // by array
+  Traced* traced;        // of the first CTA, or null
+  int64_t traced_limit;
+  int64_t* traced_count;
 };
 
 enum Unit { kIssue, kFma, kLite, kAlu, kXu, kTensor, kUniform, kFp64, kControl, kData, kL2Reads,
@@ -240,8 +250,17 @@ class Replay {
         why = warp.boards[board].reason;
       }
     reasons[why] += ready - own;
-    reasons[warp.throttle] += std::max(0.0, now_ - std::max(ready, warp.before + 1));
+    const double throttled = std::max(0.0, now_ - std::max(ready, warp.before + 1));
+    reasons[warp.throttle] += throttled;
     reasons[kSelected] += 1;
+    if (out_.traced && warp.cta == 0 && *out_.traced_count < out_.traced_limit) {
+      const double held = own - warp.before - 1;
+      const Reason longest = held >= ready - own && held >= throttled ? warp.held
+                             : ready - own >= throttled               ? why
+                                                                      : warp.throttle;
+      out_.traced[(*out_.traced_count)++] = {int32_t(&warp - warps_.data()), warp.at,
+                                             int32_t(longest), 0, warp.before, now_};
+    }
     warp.before = now_;
     warp.held = kWait;
   }

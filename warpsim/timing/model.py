@@ -56,12 +56,15 @@ class ModelledLaunch(msgspec.Struct, frozen=True, kw_only=True):
     """What the model says of a launch."""
 
     cycles: float
-    """Of the SMs' clock, without the time that a launch takes to begin."""
+    """At the chip's highest clock, without the time that a launch takes to begin."""
+    tensor_duty: float
+    """Part of these in which the tensor cores are busy."""
     clock_hz: float
+    """What the power limit leaves of the highest clock, at that duty."""
     seconds: float
     """At that clock, from the beginning of the launch to its end."""
     replayed: Replayed
-    """Of the largest sample."""
+    """Of the largest sample, at the highest clock."""
 
 
 def place(launch: Launch, resident: int, chip: TimedChip, waves: int = WAVES) -> CtaPlacement:
@@ -91,29 +94,58 @@ def follow(
 
 
 def model(
-    samples: Sequence[Sample], whole: WholeLaunch, chip: TimedChip, clock_hz: float = 0.0
+    samples: Sequence[Sample], whole: WholeLaunch, chip: TimedChip, traced: int = 0
 ) -> ModelledLaunch:
-    """The time of a launch; at the chip's highest clock unless another is named.
+    """The time of a launch; `traced` instructions of the last sample's first CTA are listed.
 
     From one sample that does as many tiles per CTA as the launch, or from two that do fewer: what
     a tile adds is the same from there on.
     """
-    clock_hz = clock_hz or chip.clock_hz
-    replays = [_replay(sample, whole, chip, clock_hz) for sample in samples]
-    cycles = [
+    replays = [_replay(sample, whole, chip, chip.clock_hz) for sample in samples[:-1]]
+    replays.append(_replay(samples[-1], whole, chip, chip.clock_hz, traced))
+    cycles = last = _cycles(samples, replays, whole)
+    busy = [_tensor_cycles(*each, whole) for each in zip(samples, replays, strict=True)]
+    duty = min(1.0, _extrapolate(samples, busy, whole) / cycles)
+    clock_hz = chip.clock_hz - chip["throttling"] * max(0.0, duty - chip["free_duty"])
+    if clock_hz < chip.clock_hz:
+        last = _cycles(samples, [_replay(x, whole, chip, clock_hz) for x in samples], whole)
+    return ModelledLaunch(
+        cycles=cycles,
+        tensor_duty=duty,
+        clock_hz=clock_hz,
+        seconds=last / clock_hz + chip["launch"] / 1e9,
+        replayed=replays[-1],
+    )
+
+
+def _cycles(samples: Sequence[Sample], replays: Sequence[Replayed], whole: WholeLaunch) -> float:
+    ends = [
         _whole(replayed, whole.placement if sample.tiles == whole.tiles else sample.placement)
         for sample, replayed in zip(samples, replays, strict=True)
     ]
-    total = cycles[-1]
-    if samples[-1].tiles != whole.tiles:
-        first, last = samples[0], samples[-1]
-        per_tile = (cycles[-1] - cycles[0]) / (last.tiles - first.tiles)
-        total += per_tile * (whole.tiles - last.tiles)
-    seconds = total / clock_hz + chip["launch"] / 1e9
-    return ModelledLaunch(cycles=total, clock_hz=clock_hz, seconds=seconds, replayed=replays[-1])
+    return _extrapolate(samples, ends, whole)
 
 
-def _replay(sample: Sample, whole: WholeLaunch, chip: TimedChip, clock_hz: float) -> Replayed:
+def _tensor_cycles(sample: Sample, replayed: Replayed, whole: WholeLaunch) -> float:
+    """In which the tensor cores of the busiest SM are busy, in all of its CTAs."""
+    placement = whole.placement if sample.tiles == whole.tiles else sample.placement
+    followed = len(replayed.ends) / placement.cluster
+    busy = replayed.busy[:, replay.UNITS.index("tensor")].max()
+    return float(busy * placement.per_sm / followed)
+
+
+def _extrapolate(samples: Sequence[Sample], figures: Sequence[float], whole: WholeLaunch) -> float:
+    """What the samples have of something, for as many tiles as the launch does."""
+    first, last = samples[0], samples[-1]
+    if last.tiles == whole.tiles:
+        return figures[-1]
+    per_tile = (figures[-1] - figures[0]) / (last.tiles - first.tiles)
+    return figures[-1] + per_tile * (whole.tiles - last.tiles)
+
+
+def _replay(
+    sample: Sample, whole: WholeLaunch, chip: TimedChip, clock_hz: float, traced: int = 0
+) -> Replayed:
     """Once with every byte from DRAM, to see what is asked for; then with what L2 gives again."""
     recording, placement = sample.recording, sample.placement
     sms = min(chip.sms, whole.placement.ctas)
@@ -127,7 +159,7 @@ def _replay(sample: Sample, whole: WholeLaunch, chip: TimedChip, clock_hz: float
     for _ in range(TURNS):
         busy = (share.dram_busy + _dram_busy(replayed)) / 2
         share = msgspec.structs.replace(share, dram_busy=busy)
-        replayed = replay.replay(recording, chip, clock_hz, sm_of, placement.slots, share)
+        replayed = replay.replay(recording, chip, clock_hz, sm_of, placement.slots, share, traced)
     return replayed
 
 

@@ -66,6 +66,8 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes that it was to prefetch, by array."""
     written: float
     """Bytes that it was given."""
+    traced: Array
+    """What the warps of the first CTA issued, of TRACED; empty unless it was traced."""
 
 
 class _Job(ctypes.Structure):
@@ -86,8 +88,23 @@ class _Job(ctypes.Structure):
 
 class _Outcome(ctypes.Structure):
     _fields_ = [
-        (name, ctypes.c_void_p) for name in ("ends", "reasons", "busy", "requested", "prefetched")
+        *(
+            (name, ctypes.c_void_p)
+            for name in ("ends", "reasons", "busy", "requested", "prefetched", "traced")
+        ),
+        ("traced_limit", ctypes.c_int64),
+        ("traced_count", ctypes.c_void_p),
     ]
+
+
+TRACED = np.dtype(
+    [
+        *((name, np.int32) for name in ("warp", "instruction", "reason", "unused")),
+        *((name, np.float64) for name in ("since", "at")),
+    ]
+)
+"""An instruction that issued at cycle `at`: its warp, its number in the recording's code, the
+number in REASONS of what the warp waited for longest since the one before, at `since`."""
 
 
 _ARRAY = np.dtype(
@@ -105,8 +122,12 @@ def replay(
     sm_of: Sequence[int],
     slots: int,
     share: Share,
+    traced: int = 0,
 ) -> Replayed:
-    """Cycles of the recorded CTAs, of which `slots` are resident on an SM at once."""
+    """Cycles of the recorded CTAs, of which `slots` are resident on an SM at once.
+
+    traced: how many instructions of the first CTA to list.
+    """
     code = opcodes.table(recording.code, recording.blocks, recording.sm, chip)
     last_of = np.zeros(len(code) + 1, np.int32)
     for first, block in recording.blocks.items():
@@ -148,7 +169,13 @@ def replay(
         slots,
         LIMIT,
     )
-    outcome = _Outcome(*(x.ctypes.data for x in (ends, reasons, busy, requested, prefetched)))
+    trace, count = np.zeros(traced, TRACED), np.zeros(1, np.int64)
+    outcome = _Outcome(
+        *(x.ctypes.data for x in (ends, reasons, busy, requested, prefetched)),
+        trace.ctypes.data if traced else None,
+        traced,
+        count.ctypes.data,
+    )
     call = compiled.function("kx_replay", ctypes.c_void_p, ctypes.c_void_p)
     ended = call(ctypes.addressof(job), ctypes.addressof(outcome))
     if ended:
@@ -161,6 +188,7 @@ def replay(
         requested=tuple(requested[:-1].tolist()),
         prefetched=tuple(prefetched.tolist()),
         written=float(requested[-1]),
+        traced=trace[: int(count[0])],
     )
 
 

@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from kernelexp.evidence.code import sass_lines
-from kernelexp.evidence.emulate import followed
+from kernelexp.evidence.code.sass_lines import SassInstruction
+from kernelexp.evidence.emulate import followed, timeline
 from kernelexp.evidence.emulate.emulation_worker import PRELOAD, SEED, as_numpy
 from kernelexp.evidence.emulate.followed import Followed, Load
 from kernelexp.evidence.measure import tensors
-from kernelexp.model.axes import AxisValue
+from kernelexp.model.axes import AxisValue, spell_point
 from kernelexp.model.modelled import ModelledLine, ModelledTime
 from kernelexp.model.problem import Problem, Size
 from kernelexp.project.problem.consult import require_size
 from kernelexp.project.problem.loader import load
+from kernelexp.system import wholefile
 from kernelexp.system.process import isolated
 from kernelexp.system.process.isolated import TimeLimit, Watch
 from warpsim.launch import Launch, of_entries
@@ -51,8 +53,8 @@ class ModellingJob(msgspec.Struct, frozen=True, kw_only=True):
     """Path of the compiled part of the emulator."""
     problem_limit: TimeLimit
     emulation_limit: TimeLimit
-    clock_mhz: float = 0
-    """0: the chip's highest."""
+    trace: str = ""
+    """Where a time line of the first CTA is written; empty: nowhere."""
 
 
 def model(job: ModellingJob, watch: Watch) -> ModelledTime:
@@ -95,7 +97,9 @@ def _model(job: ModellingJob, watch: Watch) -> ModelledTime:
         array_bytes=_array_bytes(chosen, sizes),
         tiles=chosen.whole.tiles_per_cta if chosen.loops else 1,
     )
-    modelled = model.model(samples, launch, chip, 1e6 * job.clock_mhz)
+    modelled = model.model(samples, launch, chip, timeline.INSTRUCTIONS if job.trace else 0)
+    if job.trace:
+        _write_trace(job, samples[-1].recording, modelled)
     return _time(job, chosen, samples, modelled)
 
 
@@ -150,6 +154,7 @@ def _array_bytes(chosen: Followed, sizes: Sequence[Mapping[str, int]]) -> dict[s
 def _time(
     job: ModellingJob, chosen: Followed, samples: Sequence[Sample], launch: ModelledLaunch
 ) -> ModelledTime:
+    from warpsim.timing import chips
     from warpsim.timing.replay import REASONS, UNITS
 
     replayed = launch.replayed
@@ -161,6 +166,8 @@ def _time(
         size=job.size,
         cycles=launch.cycles,
         clock_mhz=launch.clock_hz / 1e6,
+        highest_mhz=chips.find(job.chip).clock_hz / 1e6,
+        tensor_duty=launch.tensor_duty,
         microseconds=1e6 * launch.seconds,
         units={name: min(1.0, float(x)) for name, x in zip(UNITS, busy, strict=True)},
         reasons={
@@ -177,12 +184,24 @@ def _spell(size: Size) -> str:
     return ", ".join(f"{key}={value}" for key, value in size.items())
 
 
+def _code(job: ModellingJob) -> tuple[SassInstruction, ...]:
+    listing = Path(job.listing).read_text("utf-8", "replace")
+    return sass_lines.read(Path(job.cubin), listing, job.entries[0])
+
+
+def _write_trace(job: ModellingJob, recording: Recording, modelled: ModelledLaunch) -> None:
+    code = _code(job)
+    sources = {x.offset: x.source.relative_to(job.root) if x.source else None for x in code}
+    texts = {instruction.offset: instruction.text for instruction in code}
+    label = f"{job.kernel} {spell_point(job.axes)}"
+    text = timeline.trace(label, recording, modelled.replayed, modelled.clock_hz, sources, texts)
+    wholefile.write(Path(job.trace), text.encode())
+
+
 def _lines(job: ModellingJob, recording: Recording, reasons: Any) -> Iterator[ModelledLine]:
     from warpsim.timing.replay import REASONS
 
-    listing = Path(job.listing).read_text("utf-8", "replace")
-    code = sass_lines.read(Path(job.cubin), listing, job.entries[0])
-    sources = {each.offset: each.source for each in code}
+    sources = {instruction.offset: instruction.source for instruction in _code(job)}
     lines: dict[Any, Any] = defaultdict(lambda: [0] * len(REASONS))
     for number, instruction in enumerate(recording.code):
         source = sources.get(instruction.address)

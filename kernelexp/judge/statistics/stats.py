@@ -245,13 +245,19 @@ def median_error(values: Sequence[float]) -> float:
 
 
 def _peers(measurement: Measurement) -> Iterator[Effect]:
-    """Each peer's ratio: from the rows of all arms, or as early records have it."""
+    """Each peer's ratio: from the rows of all arms, or as early records have it.
+
+    At LEVEL whole: what ends a measurement is no peer's ratio, so no look spends any of its risk.
+    """
     base = measurement.position("baseline")
     peers = [i for i, arm in enumerate(measurement.arms) if arm.role == "peer"]
     if base is None:
         return
     for index in peers:
-        if effect := _ratio(measurement, index, base, 1.0 - LEVEL):
+        name = measurement.arms[index].name
+        if effect := clustered(
+            measurement.workers, index, base, name, 1.0 - LEVEL, measurement.version
+        ):
             yield effect
     apart = [row for worker in measurement.workers for row in worker.peer_rows]
     for index in peers:

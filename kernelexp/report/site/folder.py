@@ -26,7 +26,8 @@ class _Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def former(folder: Path, force: bool) -> set[str]:
-    """The files that an earlier report wrote into the folder.
+    """The files that an earlier report wrote into the folder; one that is being written is waited
+    for, since its list of files comes with them.
 
     Raises UsageError where the folder holds something but no report, unless `force`.
     """
@@ -34,6 +35,11 @@ def former(folder: Path, force: bool) -> set[str]:
         return set()
     if not folder.is_dir():
         raise UsageError(f"{folder} is not a folder: name another one with --out.")
+    with _locked(folder, fcntl.LOCK_SH):
+        return _former(folder, force)
+
+
+def _former(folder: Path, force: bool) -> set[str]:
     try:
         manifest = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=_Manifest)
     except (FileNotFoundError, msgspec.DecodeError):
@@ -55,7 +61,7 @@ def write(site: ProjectSite, folder: Path, force: bool = False) -> int:
     """
     former(folder, force)
     with _alone(folder), wholefile.FilesTogether() as files:
-        return _write(site, folder, force, former(folder, force), files)
+        return _write(site, folder, force, _former(folder, force), files)
 
 
 @contextlib.contextmanager
@@ -63,16 +69,23 @@ def _alone(folder: Path) -> Iterator[None]:
     """Makes the folder; no other report is written into it until the block ends."""
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
-    handle = os.open(folder, os.O_RDONLY)
     try:
-        with contextlib.suppress(OSError):  # a file system without locks
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
+        with _locked(folder, fcntl.LOCK_EX):
+            yield
     except BaseException:
         with contextlib.suppress(OSError):  # another report has written into it since
             for path in made:
                 path.rmdir()
         raise
+
+
+@contextlib.contextmanager
+def _locked(folder: Path, kind: int) -> Iterator[None]:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(handle, kind)
+        yield
     finally:
         os.close(handle)
 

@@ -25,12 +25,13 @@ from kernelexp.report.document import figures
 from kernelexp.report.document.document import Cell, text_of
 from kernelexp.report.site import svg
 
+_SCRIPTS = (("index.html", "script.js"), ("listing.html", "listing.js"))
 _CODE = re.compile(r"`([^`\n]+)`")
 
 
 def render(template: str, live: bool, **values: Any) -> bytes:
     """A page; `live` adds the script that shows what runs, and the page again when it is newer."""
-    scripts = [_asset("script.js")] if template == "index.html" else []
+    scripts = [_asset(script) for page, script in _SCRIPTS if page == template]
     scripts += [_asset("live.js")] if live else []
     page = _environment().get_template(template)
     text = page.render(

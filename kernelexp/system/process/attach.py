@@ -14,6 +14,9 @@ import signal
 import socket
 import sys
 
+NOT_BEGUN = signal.SIGSTKFLT
+"""By which this process ends where the server was killed before it forked: nothing else uses it."""
+
 
 def main() -> None:
     """Exits with the worker's exit code; by SIGKILL where the server was killed with it."""
@@ -23,19 +26,32 @@ def main() -> None:
     try:
         socket.send_fds(link, [b"."], [0, 1, 2])
         link.sendall(json.dumps(request).encode() + b"\0")
-        pid = int(answers.readline() or 0)
+        begun = answers.readline()
     except OSError:
-        pid = 0
-    if not pid:  # the server did not start: this says why
-        os.execv(
-            sys.executable, [sys.executable, "-c", "import kernelexp.system.process.forkserver"]
+        begun = b""
+    if not begun:
+        # The server can't be imported, which this says; or it was killed before it forked.
+        program = (
+            "import os\n"
+            "import kernelexp.system.process.forkserver\n"
+            f"os.kill(os.getpid(), {int(NOT_BEGUN)})"
         )
-    if not (answer := answers.readline()):
-        os.killpg(pid, signal.SIGKILL)
+        os.execv(sys.executable, [sys.executable, "-c", program])
+    pid = int(answers.readline() or 0)
+    answer = answers.readline()
+    if pid and not answer:
+        _kill(pid)
     code = int(answer or -signal.SIGKILL)
     if code < 0:
         _die(-code)
     os._exit(code)
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
 
 
 def _folder() -> str:

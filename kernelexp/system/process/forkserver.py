@@ -73,6 +73,8 @@ class _Server:
             return
         module = _import(request["module"])
         gc.freeze()  # what is imported stays: collections in workers need not go through it
+        with contextlib.suppress(OSError):
+            link.sendall(b"forks\n")  # from here on it is not asked again
         pid = os.fork()
         if pid == 0:
             self._become(request, standard, module)

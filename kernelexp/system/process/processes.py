@@ -196,14 +196,24 @@ def run_forked(module: str, *, stdin: str, timeout_s: float) -> Completed:
     """Runs the `main` of a module in a process of its own, as run() does, without its imports.
 
     What the module names in PRELOAD is imported once, by a server that lives as long as this
-    process does.
+    process does. Where that is killed before it has begun the worker, it is asked again.
     """
-    try:
-        link = forkserver.connection(_start_watchdog())
-    except OSError as error:
-        raise EnvironmentFault(f"{sys.executable} can't be started: {error.strerror}.") from None
-    argv = [sys.executable, "-I", "-S", attach.__file__, str(link.fileno()), module]
-    return run(argv, timeout_s=timeout_s, stdin=stdin, link=link)
+    for _ in range(_ATTEMPTS):
+        try:
+            link = forkserver.connection(_start_watchdog())
+        except OSError as error:
+            why = f"{sys.executable} can't be started: {error.strerror}."
+            raise EnvironmentFault(why) from None
+        argv = [sys.executable, "-I", "-S", attach.__file__, str(link.fileno()), module]
+        done = run(argv, timeout_s=timeout_s, stdin=stdin, link=link)
+        if done.returncode != -attach.NOT_BEGUN:
+            return done
+    raise EnvironmentFault(
+        "the process that starts workers is killed again and again: is there enough memory?"
+    )
+
+
+_ATTEMPTS = 5
 
 
 def preload(module: str) -> None:

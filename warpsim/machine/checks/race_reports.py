@@ -8,7 +8,7 @@ import numpy as np
 
 from warpsim.machine.core.arrays import Array, first_true
 from warpsim.machine.core.asynchronous import Issuer
-from warpsim.machine.core.clocks import SITE_BITS, THREAD, THREAD_BITS, Clocks
+from warpsim.machine.core.clocks import SITE, THREAD, THREAD_BITS, Clocks
 from warpsim.machine.core.site import Site
 from warpsim.machine.memory.residents import Residents
 
@@ -22,7 +22,6 @@ _ENGINES = {
     ),
     "overwritten-in-use": ("overwritten by a copy", "used", _UNORDERED),
 }
-_SITE = (1 << SITE_BITS) - 1
 
 
 class RaceReports:
@@ -98,7 +97,7 @@ class RaceReports:
 
     def _at(self, epoch: int, site: Site) -> str:
         """` at k.cu:7, PTX line 12`: where the access of an epoch stands, if that is known."""
-        number = (epoch >> THREAD_BITS & _SITE) - 1
+        number = (epoch >> THREAD_BITS & SITE) - 1
         sites = self._residents.execution.sites
         if not 0 <= number < len(sites):
             return ""

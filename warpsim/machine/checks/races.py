@@ -13,7 +13,7 @@ from warpsim.machine.checks.race_reports import RaceReports, first_of
 from warpsim.machine.checks.repeats import Repeats
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.core.asynchronous import Issuer
-from warpsim.machine.core.clocks import SLOTS, THREAD, Clocks
+from warpsim.machine.core.clocks import SITE, SLOTS, THREAD, THREAD_BITS, TIME, Clocks
 from warpsim.machine.core.site import Site
 from warpsim.machine.core.warps import Warps
 from warpsim.machine.counts.access import AccessKind
@@ -51,6 +51,8 @@ class Races:
         places = np.arange(residents.resident * residents.warps_per_cta)
         self._column = places // residents.resident % history.columns
         self.repeats = Repeats(len(history.written))
+        self._narrow: set[int] = set()
+        """Numbers of instructions whose relaxed accesses are of the scope of a CTA."""
         self._columns: dict[int, Array] = {}
         """Of the readers in each set of warps, by its identity: sets live as the machine does."""
 
@@ -121,7 +123,7 @@ class Races:
     ) -> None:
         units, warp, thread = self._flat(warps, offsets, access.size, m)
         if access.relaxed:
-            self._relaxed(units, warp, thread, access.site)
+            self._relaxed(units, warp, thread, access)
             return
         written = self.history.writers(units)
         conflicts = [
@@ -189,6 +191,7 @@ class Races:
         bad = self._contend(units, warp, thread)
         if bad.any():
             self._meets_ordinary("read", units, bad, thread, access.site)
+        self._meets_narrow("read", units, bad, thread, access)
         self._note_poll(units, thread, access.site)
 
     def _contend(self, units: Array, warp: Array, thread: Array) -> Array:
@@ -198,12 +201,13 @@ class Races:
             self.residents.execution.contended = True
         return bad
 
-    def _relaxed(self, units: Array, warp: Array, thread: Array, site: Site) -> None:
+    def _relaxed(self, units: Array, warp: Array, thread: Array, access: AccessKind) -> None:
         """A volatile or relaxed store, or an atomic: it may meet others of its kind, and loads that
         poll it, but no ordinary access."""
-        history, bad = self.history, self._contend(units, warp, thread)
+        history, bad, site = self.history, self._contend(units, warp, thread), access.site
         if bad.any():
             self._meets_ordinary("written", units, bad, thread, site)
+        self._meets_narrow("written", units, bad, thread, access)
         readers = history.readers(units, ordinary=True)
         bad = self.clocks.unordered(warp, thread, readers)
         if bad.any():
@@ -219,6 +223,25 @@ class Races:
         bad = bad & (written != self.history.relaxed[units])
         if bad.any():
             self._report(now, "wrote", units, bad, thread, self.history.known(written), site)
+
+    def _meets_narrow(
+        self, now: str, units: Array, bad: Array, thread: Array, access: AccessKind
+    ) -> None:
+        """A finding where `bad` writes are another CTA's, and this access or they are of the scope
+        of a CTA."""
+        if access.narrow:
+            self._narrow.add(access.site.number)
+        if not self._narrow or not bad.any():
+            return
+        epochs = self.history.writers(units)
+        others = (epochs & THREAD) >> 5
+        among = others < self.clocks.warps
+        ctas = np.where(among, others, 0) % self.residents.resident
+        bad = bad & among & (ctas != (thread >> 5) % self.residents.resident)
+        if not access.narrow:
+            bad = bad & np.isin((epochs >> THREAD_BITS & SITE) - 1, list(self._narrow))
+        if bad.any():
+            self._report(now, "wrote", units, bad, thread, epochs, access.site)
 
     def _changed(self, offsets: Array, values: Array, access: AccessKind, m: Mask) -> Array:
         """Which active lanes change anything: the same value from two warps harms nobody."""
@@ -319,6 +342,20 @@ class Races:
     def output_agent(self, issuer: Issuer) -> int:
         """As which a bulk store of a thread writes."""
         return self.clocks.output + issuer.place % SLOTS
+
+    def meanwhile(
+        self, warps: Warps, offsets: Array, access: AccessKind, m: Mask, begun: int
+    ) -> None:
+        """A copy by threads lands: nobody may have used what it overwrites since it was begun. The
+        first word of each lane's piece stands for all of it."""
+        units, _, thread = self._flat(warps, offsets, self.history.unit, m)
+        for before, epochs in (
+            ("wrote", self.history.writers(units)),
+            ("read", self.history.readers(units)),
+        ):
+            bad = (epochs >> TIME >= begun) & (epochs & THREAD < self.clocks.warps << 5)
+            if bad.any():
+                self._report("written", before, units, bad, thread, epochs, access.site)
 
     def stale(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
         """A load through the non-coherent cache: nothing may have been written in this launch."""

@@ -58,7 +58,10 @@ class LaneCopy:
             found = machine.global_space.within(warps, source, self.read, mask)
             mask = np.zeros(wanted.shape, bool) if found is None else found[1]
 
+        begun = machine.clocks.tick()
+
         def land() -> None:
+            machine.races.meanwhile(warps, offsets, write, m, begun)
             values = self._loaded(warps, source, kept, mask)
             machine.clocks.tick()
             if shared.fast and shared.fast.store(warps, to, values, write, m):

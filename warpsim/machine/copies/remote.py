@@ -101,6 +101,6 @@ def _signalling(
             signalled.append((barrier, issuer))
         act(offsets, written)
         for barrier, issuer in signalled:
-            machine.mbarriers.landed(barrier, access.size, issuer)
+            machine.mbarriers.stored(barrier, access.size, issuer)
 
     machine.engines.issue(Pending("a store to another CTA", land, site))

@@ -25,6 +25,7 @@ FOREVER = 1 << 42
 THREAD_BITS = 20
 THREAD = (1 << THREAD_BITS) - 1
 SITE_BITS = 16
+SITE = (1 << SITE_BITS) - 1
 LONGEST = 1 << 63 - THREAD_BITS - SITE_BITS
 """Times that an epoch has room for."""
 TIME = THREAD_BITS + SITE_BITS

@@ -48,7 +48,7 @@ FORMAL: dict[str, str] = {
     "missing-wgmma-fence": "registers of a wgmma written since the last wgmma.fence",
     "missing-acquire": "memory read after a flag was seen, with no acquire and no fence between",
     "exit-with-pending-store": "a CTA ended while a bulk store had yet to read its shared memory",
-    "missing-inval": "an mbarrier initialised again without mbarrier.inval",
+    "missing-inval": "an mbarrier initialised again, or overwritten, without mbarrier.inval",
     "missing-init-fence": "an mbarrier used by an engine or another CTA without "
     "fence.mbarrier_init since its init",
 }

@@ -36,6 +36,8 @@ class AccessKind:
     store: bool
     relaxed: bool = False
     """volatile, relaxed, atomic: an access that is no data race with others of its kind."""
+    narrow: bool = False
+    """One of those, of the scope of a CTA: it may meet others of its own CTA only."""
     polls: bool = False
     """An ordinary load past the first-level cache: it may poll what others store as a flag."""
     pairs: bool = True

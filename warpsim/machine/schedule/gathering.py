@@ -28,10 +28,12 @@ class Gathering:
         put: Callable[[Fragment], None],
     ) -> None:
         self._machine = machine
-        self._blocks = program.blocks
+        self._blocks, self._sites = program.blocks, program.sites
         self._partings = partings
         self._parking = parking
         self._put = put
+        self._passed: dict[Fragment, int] = {}
+        """Lanes that went past a fragment, from where its branch ends."""
         self.arrivals: dict[int, int] = {}
         """How often an instruction has let more lanes of a warp in than those that came first."""
 
@@ -85,12 +87,16 @@ class Gathering:
 
     def _missing(self, fragment: Fragment, block: BasicBlock, R: list[Array], row: int) -> int:
         here = fragment.mask | self._machine.exited[fragment.warp]
+        return self._members(fragment, block, R, row) & ~here
+
+    def _members(self, fragment: Fragment, block: BasicBlock, R: list[Array], row: int) -> int:
+        """The lanes that an instruction needs."""
         if block.sync == -1:
-            return ALL & ~here
+            return ALL
         assert block.sync is not None
         # Groups of lanes may execute it together with a mask each.
         members = R[block.sync][row][expand([fragment.mask])[0]]
-        return int(np.bitwise_or.reduce(members)) & ~here
+        return int(np.bitwise_or.reduce(members))
 
     def reunite(self) -> bool:
         """Lets fragments of a warp go on that together make up the lanes of an instruction."""
@@ -113,11 +119,36 @@ class Gathering:
         if self._missing(whole, self._blocks[pc], self._machine.registers.arrays, warp):
             return False
         self.arrivals[pc] = self.arrivals.get(pc, 0) + len(fragments) - 1
+        self._check_passed(whole, fragments)
         for fragment in fragments:
             self._parking.remove(fragment)
             self._partings.leave(warp, fragment.mask, fragment.meetings, len(outer))
         self._put(whole)
         return True
+
+    def note_passed(self) -> None:
+        """Lanes that wait where a branch ends are about to go on without those that gather in it:
+        on hardware they would not."""
+        for fragment in self._parking.gathering:
+            for meeting in fragment.meetings:
+                lanes = self._passed.get(fragment, 0) | meeting.arrived
+                self._passed[fragment] = lanes & ~fragment.mask
+
+    def _check_passed(self, whole: Fragment, fragments: list[Fragment]) -> None:
+        """A finding if lanes that an instruction needs have gone past it, and exited since."""
+        gone = 0
+        for fragment in fragments:
+            gone |= self._passed.pop(fragment, 0)
+        rows, block = self._machine.registers.arrays, self._blocks[whole.pc]
+        gone &= self._machine.exited[whole.warp] & ~whole.mask
+        gone &= self._members(whole, block, rows, whole.warp)
+        if not gone:
+            return
+        site = self._sites[whole.pc]
+        sentence = f"{site.opcode} executed by lanes {whole.mask:#010x} only"
+        name = "divergent-aligned" if block.gate is not None else "member-mask"
+        sentence += f": lanes {gone:#010x} took another way."
+        self._machine.report(name, sentence, site, whole.warp)
 
     def _apart(self, fragments: list[Fragment]) -> bool:
         """At different instructions that count as one: each fragment goes on where it is."""

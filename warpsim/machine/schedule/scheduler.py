@@ -84,7 +84,7 @@ class Scheduler:
                 self._next_turn()
             elif self.machine.engines.land_one():
                 continue
-            elif self.partings.give_up() or self.gathering.give_up():
+            elif self._give_up():
                 continue
             elif self.parking.fragments:
                 self._hang("no warp can go on")
@@ -93,6 +93,11 @@ class Scheduler:
                 # A warp that got lost would pass for one that ended.
                 assert all(self.exited[place] == ALL for place in self.exited)
                 return
+
+    def _give_up(self) -> bool:
+        """Lets go who waits for lanes that will not come; whether anybody did."""
+        self.gathering.note_passed()
+        return self.partings.give_up() or self.gathering.give_up()
 
     def _start(self) -> None:
         self.ready[0] = [Fragment(place, ALL & ~mask, 0) for place, mask in self.exited.items()]

@@ -184,9 +184,8 @@ class Mbarriers:
             return None
         ordered = self._after_init(barrier, place, site)
         self.neighbours.use(place, cta, site)
-        if cta != self.residents.cta_of(place).place:
-            self.signalled(barrier, site)
-        elif ordered and not barrier.overwritten:
+        own = cta == self.residents.cta_of(place).place
+        if own and ordered and not barrier.overwritten:
             self._known[place, address] = barrier
         return barrier
 
@@ -219,7 +218,7 @@ class Mbarriers:
         return False
 
     def signalled(self, barrier: Mbarrier, site: Site) -> None:
-        """A warning if an engine or another CTA uses a barrier whose init was not fenced."""
+        """A warning if an engine uses a barrier whose init was not fenced."""
         if barrier.fenced:
             return
         (time, warp), clocks = barrier.made, self.clocks
@@ -246,6 +245,9 @@ class Mbarriers:
                 barrier.overwritten = site.where()
                 if barrier.busy():
                     self._misused(f"overwritten in use: {barrier.describe()}.", site, barrier.cta)
+                else:
+                    sentence = f"overwritten without mbarrier.inval: {barrier.describe()}."
+                    self._report("missing-inval", sentence, barrier, site)
 
     def find_in(self, cta: int, low: int, site: Site) -> Mbarrier | None:
         """The mbarrier at an offset in a resident CTA; a finding if there is none."""
@@ -333,6 +335,11 @@ class Mbarriers:
         """A copy's bytes have arrived: who waits for the barrier has seen them."""
         if barrier is not None:
             self.signalled(barrier, issuer.site)
+            self.stored(barrier, size, issuer)
+
+    def stored(self, barrier: Mbarrier | None, size: int, issuer: Issuer) -> None:
+        """The same of what a thread of another CTA stores, which is no engine."""
+        if barrier is not None:
             row = self.clocks.landed(barrier.agent, issuer.seen)
             self.complete(barrier, size, row, issuer.site)
 

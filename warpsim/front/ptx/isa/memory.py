@@ -82,6 +82,7 @@ class PtxAccessForm:
             self.elements,
             store=store,
             relaxed=relaxed,
+            narrow=self.narrow,
             polls=polls,
             coherent=coherent,
             used=self.used,

@@ -1,0 +1,187 @@
+"""Models the times of launches of public kernels, and compares them with those of a card.
+
+    python benchmarks/public_times.py model FOLDER [PART OF A NAME ...]
+    python benchmarks/public_times.py compare FOLDER
+
+FOLDER has launches.json, a list of launches: name, family, cubin, symbol, grid, block, smem, and
+args, each "LETTER:KINDBYTES:COUNT" (an array; what it holds follows from its letter),
+"LETTER=VALUE" (i, u: 32 bits; U: 64; f, d: floating point) or "tmap=ARRAY|SHAPE|STRIDES|BOX". The
+code is in FOLDER/cubin. `model` writes modelled.jsonl there; `compare` reads it and times.jsonl,
+which has a line for each launch that was timed: name, us, mhz. """
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import multiprocessing
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+import warpsim as emulator
+from kernelexp.evidence import native
+from kernelexp.evidence.code import occupancy, resources
+from kernelexp.evidence.code.resources import Footprint
+from kernelexp.facts import arch
+from kernelexp.system import toolchain
+from warpsim.launch import Argument, Launch, Pointer, Scalar, TensorMap
+from warpsim.machine.core.arrays import Array
+from warpsim.timing import chips, model
+from warpsim.timing.errors import NotModelled
+from warpsim.timing.replay import REASONS, UNITS
+
+ROOT = Path(__file__).parents[1]
+ARCH = "sm_90a"
+CACHE = ROOT / ".kernelexp"
+_SCALARS = {"i": "s32", "u": "u32", "U": "u64", "f": "f32", "d": "f64"}
+
+
+class PublicLaunch(msgspec.Struct, frozen=True, kw_only=True):
+    """A launch of a kernel that others wrote."""
+
+    name: str
+    family: str
+    cubin: str
+    symbol: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    smem: int
+    args: tuple[str, ...]
+
+
+def hashed(count: int, seed: int) -> Array:
+    """The words of an array, as the program that timed the launches made them."""
+    x = np.arange(count, dtype=np.uint32) * np.uint32(2654435761) + np.uint32(seed * 40503)
+    x ^= x >> np.uint32(16)
+    x *= np.uint32(0x85EBCA6B)
+    x ^= x >> np.uint32(13)
+    x *= np.uint32(0xC2B2AE35)
+    return x ^ (x >> np.uint32(16))
+
+
+def array(spec: str) -> Array:
+    """ "a:f4:1024" and the like."""
+    letter, kind, count = spec.split(":")
+    kind, *bounds = kind.split(",")
+    size = int(kind[1])
+    if kind[0] == "z":
+        return np.zeros(int(count) * size, np.uint8)
+    words = hashed(int(count), ord(letter))
+    if kind[0] == "w":
+        return words
+    if kind[0] == "i":
+        low, high = map(int, bounds)
+        values = low + (words % np.uint32(high - low)).astype(np.int32)
+        return values.astype(np.uint8 if size == 1 else np.int32)
+    part = words >> np.uint32(8)
+    real = part / np.float32(2**24) if kind[0] == "p" else part / np.float32(2**23) - np.float32(1)
+    real = real.astype(np.float32)
+    if kind[0] == "b":
+        return (real.view(np.uint32) >> 16).astype(np.uint16)
+    return real.astype({2: np.float16, 4: np.float32, 8: np.float64}[size])
+
+
+def arguments(specs: Sequence[str]) -> tuple[tuple[Argument, ...], dict[str, Array]]:
+    """Arguments of a launch, and its arrays by their letters."""
+    found: list[Argument] = []
+    arrays: dict[str, Array] = {}
+    for spec in specs:
+        if spec.startswith("tmap="):
+            content, shape, strides, box = spec[5:].split("|")
+            arrays[spec[5]] = array(content)
+            sizes = [tuple(map(int, each.split(","))) for each in (shape, strides, box)]
+            found.append(
+                TensorMap(
+                    array=spec[5],
+                    element="bf16",
+                    shape=sizes[0],
+                    strides_bytes=sizes[1],
+                    box=sizes[2],
+                    swizzle="128B",
+                )
+            )
+        elif spec[1] == "=":
+            kind = _SCALARS[spec[0]]
+            value = float(spec[2:]) if kind[0] == "f" else int(spec[2:])
+            found.append(Scalar(type=kind, value=value))  # type: ignore[arg-type]
+        else:
+            arrays[spec[0]] = array(spec)
+            found.append(Pointer(array=spec[0]))
+    return tuple(found), arrays
+
+
+def model_one(folder: Path, public: PublicLaunch) -> dict[str, Any]:
+    """What the model says of a launch."""
+    head = {"name": public.name, "family": public.family}
+    try:
+        return head | _model(folder, public)
+    except (NotModelled, *emulator.REFUSALS) as fault:
+        return head | {"refused": str(fault)}
+
+
+def _model(folder: Path, public: PublicLaunch) -> dict[str, Any]:
+    emulator.load_compiled(Path(native.library(ROOT)))
+    chip = chips.find("H200")
+    cubin = folder / "cubin" / public.cubin
+    argv = [
+        toolchain.find(None, CACHE).cuobjdump,
+        "-sass",
+        "-res-usage",
+        "-fun",
+        public.symbol,
+        str(cubin),
+    ]
+    listing = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+    given, arrays = arguments(public.args)
+    launch = Launch(
+        entry=public.symbol,
+        grid=public.grid,
+        block=public.block,
+        dynamic_smem_bytes=public.smem,
+        arguments=given,
+    )
+    footprint = Footprint(
+        threads=math.prod(public.block), dynamic_smem_bytes=public.smem, cluster=1
+    )
+    used = resources.read(cubin, listing, "", public.symbol, footprint)
+    resident = occupancy.compute(arch.find(ARCH), used).ctas_per_sm
+    placement = model.place(launch, resident, chip)
+    recording = model.follow(cubin.read_bytes(), listing, launch, arrays, placement)
+    sizes = {name: content.nbytes for name, content in arrays.items()}
+    whole = model.WholeLaunch(placement=placement, array_bytes=sizes)
+    sample = model.Sample(recording=recording, placement=placement)
+    modelled = model.model([sample], whole, chip)
+    replayed = modelled.replayed
+    reasons = replayed.reasons.sum(axis=0) / replayed.reasons.sum()
+    busy = replayed.busy.max(axis=0) / max(replayed.ends)
+    return {
+        "cycles": modelled.cycles,
+        "launch_us": chip["launch"] / 1e3,
+        "reasons": dict(zip(REASONS, map(float, reasons), strict=True)),
+        "units": dict(zip(UNITS, map(float, busy), strict=True)),
+        "warp_instructions": recording.warp_instructions,
+    }
+
+
+def model_all(folder: Path, parts: Sequence[str]) -> None:
+    """Writes modelled.jsonl: all launches whose names have one of the parts, or all."""
+    launches = msgspec.json.decode((folder / "launches.json").read_bytes(), type=list[PublicLaunch])
+    wanted = [each for each in launches if not parts or any(part in each.name for part in parts)]
+    native.library(ROOT)
+    with (
+        multiprocessing.Pool(2, maxtasksperchild=8) as pool,
+        (folder / "modelled.jsonl").open("w") as file,
+    ):
+        for found in pool.imap(functools.partial(model_one, folder), wanted):
+            print(json.dumps(found), file=file, flush=True)
+            print(found["name"], found.get("refused") or f"{found['cycles']:,.0f}", flush=True)
+
+
+if __name__ == "__main__":
+    model_all(Path(sys.argv[2]), sys.argv[3:])

@@ -1,0 +1,254 @@
+"""Source beside PTX and SASS, of one variant or of several side by side, as one page by itself."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from kernelexp.evidence import build
+from kernelexp.evidence.code import ptx_lines
+from kernelexp.evidence.code.ptx_lines import PtxInstruction
+from kernelexp.report.document import figures
+from kernelexp.report.site import rendering
+from kernelexp.services.lines import costs, pieces
+from kernelexp.services.lines.costs import CostFigure, Costs
+from kernelexp.services.lines.pieces import PieceInstruction
+from kernelexp.services.lines.service import Lines
+
+_SHADES = 5
+_REGISTER = re.compile(r"\bU?[RP]\d+")
+_DIFFERENCE_MAX = 20_000
+"""Instructions of two listings together that are compared; 20,000 take 2 s."""
+
+Place = tuple[str, int]
+
+
+class Listing(msgspec.Struct, frozen=True, kw_only=True):
+    """A variant's code: its lines with their costs, and its PTX."""
+
+    lines: Lines
+    ptx: tuple[PtxInstruction, ...] = ()
+
+
+class HeatValue(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure as a page shows it, with its shade from 0 (none) to 5 (most)."""
+
+    text: str
+    shade: int
+
+
+class ListedLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of a source."""
+
+    number: int
+    text: str
+    at: str
+    """What instructions of this line are marked with."""
+    heats: tuple[tuple[HeatValue, ...], ...]
+    """Of each variant, by figure."""
+
+
+class ListedInstruction(msgspec.Struct, frozen=True, kw_only=True):
+    """An instruction of a listing."""
+
+    at: str
+    """The line that it is of; empty for none."""
+    leads: bool
+    """Whether it is the first one of its line."""
+    place: str
+    """Its offset in hexadecimal; empty for PTX."""
+    text: str
+    executed: str
+    stalls: HeatValue
+    differs: bool
+    """From the first variant's."""
+
+
+class ListedCode(msgspec.Struct, frozen=True, kw_only=True):
+    """The instructions of one variant in one instruction set."""
+
+    title: str
+    is_sass: bool
+    rows: tuple[ListedInstruction, ...]
+
+
+def page(listings: Sequence[Listing], title: str) -> bytes:
+    """One HTML file; the first listing is what the others are compared with."""
+    spent = [_by_line(listing.lines) for listing in listings]
+    shown = [
+        figure
+        for figure in costs.FIGURES.values()
+        if any(figure.read(cost) for lines in spent for cost in lines.values())
+    ]
+    files = {file: number for number, file in enumerate(_files(listings, spent))}
+    codes = [_sass(listing, files, listings[0]) for listing in listings]
+    codes += [_ptx(listing, files) for listing in listings if listing.ptx]
+    return rendering.render(
+        "listing.html",
+        live=False,
+        title=title,
+        root="",
+        variants=[_heading(listing.lines) for listing in listings],
+        figures=[(figure.name, figure.how(listings[0].lines.isa)) for figure in shown],
+        sources=[(file, _source(file, listings, spent, shown, files)) for file in files],
+        codes=codes,
+    )
+
+
+def listed(root: Path, lines: Lines) -> Listing:
+    """What was kept of the variant's build in the project at `root`, beside its costs."""
+    arm = lines.arm
+    if arm.build is None or not arm.identity:
+        return Listing(lines=lines)
+    ptx = build.artefacts(root, arm.identity).ptx
+    text = ptx.read_text("utf-8", "replace") if ptx else ""
+    return Listing(lines=lines, ptx=ptx_lines.read(text, arm.build.entry))
+
+
+def _heading(lines: Lines) -> str:
+    profile = f", stalls from run {lines.profile.run}" if lines.profile else ", no profile"
+    return f"{lines.label}: counted on {lines.isa.upper()} at size {lines.size}{profile}"
+
+
+def _by_line(lines: Lines) -> dict[Place, Costs]:
+    return {
+        (piece.file, piece.line): piece.costs
+        for piece in pieces.by_line(lines.pieces)
+        if piece.file
+    }
+
+
+def _files(listings: Sequence[Listing], spent: Sequence[Mapping[Place, Costs]]) -> list[str]:
+    """Those that cost something and whose text is there, the one with most code first."""
+    code: dict[str, int] = {}
+    for lines in spent:
+        for (file, _), cost in lines.items():
+            code[file] = code.get(file, 0) + cost.sass
+    known = {file for listing in listings for file in listing.lines.texts}
+    return sorted(code.keys() & known, key=lambda file: -code[file])
+
+
+def _source(
+    file: str,
+    listings: Sequence[Listing],
+    spent: Sequence[Mapping[Place, Costs]],
+    shown: Sequence[CostFigure],
+    files: Mapping[str, int],
+) -> tuple[ListedLine, ...]:
+    text = next(listing.lines.texts[file] for listing in listings if file in listing.lines.texts)
+    most = {
+        figure.name: max(figure.read(cost) for lines in spent for cost in lines.values())
+        for figure in shown
+    }
+    return tuple(
+        ListedLine(
+            number=number,
+            text=line,
+            at=f"{files[file]}-{number}",
+            heats=tuple(
+                tuple(
+                    _heat(figure.read(lines.get((file, number), Costs())), most[figure.name])
+                    for figure in shown
+                )
+                for lines in spent
+            ),
+        )
+        for number, line in sorted(text.items())
+    )
+
+
+def _heat(value: float, most: float) -> HeatValue:
+    if value <= 0:
+        return HeatValue(text="", shade=0)
+    return HeatValue(text=figures.value(int(value)), shade=max(1, round(_SHADES * value / most)))
+
+
+def _sass(listing: Listing, files: Mapping[str, int], first: Listing) -> ListedCode:
+    own, base = _instructions(listing.lines), _instructions(first.lines)
+    differing = set() if listing is first else _differing(own, base)
+    most = max((_stalls(instruction) for _, instruction in own), default=0.0)
+    ats = [_at(place, files) for place, _ in own]
+    leading = _firsts(ats)
+    return ListedCode(
+        title=f"SASS of {listing.lines.label}",
+        is_sass=True,
+        rows=tuple(
+            ListedInstruction(
+                at=ats[number],
+                leads=number in leading,
+                place=f"{instruction.offset:05x}",
+                text=instruction.text,
+                executed=figures.value(instruction.executed) if instruction.executed else "",
+                stalls=_heat(_stalls(instruction), most),
+                differs=number in differing,
+            )
+            for number, (_, instruction) in enumerate(own)
+        ),
+    )
+
+
+def _instructions(lines: Lines) -> list[tuple[Place, PieceInstruction]]:
+    every = [
+        ((piece.file, piece.line), instruction)
+        for piece in lines.pieces
+        for instruction in piece.instructions
+    ]
+    return sorted(every, key=lambda item: item[1].offset)
+
+
+def _stalls(instruction: PieceInstruction) -> float:
+    return instruction.profiled.get(costs.SAMPLES, 0.0)
+
+
+def _differing(
+    own: Sequence[tuple[Place, PieceInstruction]], base: Sequence[tuple[Place, PieceInstruction]]
+) -> set[int]:
+    """Positions of instructions that the base lacks, whatever registers they name."""
+    if len(own) + len(base) > _DIFFERENCE_MAX:
+        return set()
+    before, after = ([_REGISTER.sub("R", x.text) for _, x in code] for code in (base, own))
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    changed = (code for code in matcher.get_opcodes() if code[0] != "equal")
+    return {number for _, _, _, start, end in changed for number in range(start, end)}
+
+
+def _ptx(listing: Listing, files: Mapping[str, int]) -> ListedCode:
+    none = HeatValue(text="", shade=0)
+    ats = [_at(_known(instruction, files), files) for instruction in listing.ptx]
+    leading = _firsts(ats)
+    return ListedCode(
+        title=f"PTX of {listing.lines.label}",
+        is_sass=False,
+        rows=tuple(
+            ListedInstruction(
+                at=ats[number],
+                leads=number in leading,
+                place="",
+                text=instruction.text,
+                executed="",
+                stalls=none,
+                differs=False,
+            )
+            for number, instruction in enumerate(listing.ptx)
+        ),
+    )
+
+
+def _firsts(ats: Sequence[str]) -> set[int]:
+    """The positions at which each line comes up first."""
+    return set({at: number for number, at in reversed(list(enumerate(ats))) if at}.values())
+
+
+def _known(instruction: PtxInstruction, files: Iterable[str]) -> Place:
+    """By the path from the project's root, which the compiler's ends with."""
+    own = next((file for file in files if instruction.file.endswith(f"/{file}")), instruction.file)
+    return own, instruction.line
+
+
+def _at(place: Place, files: Mapping[str, int]) -> str:
+    """No line is 0: the compiler's own code has it."""
+    return f"{files[place[0]]}-{place[1]}" if place[0] in files and place[1] else ""
