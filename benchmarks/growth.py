@@ -5,7 +5,8 @@
 Each row is one process with compiled code, one schedule and all checks: user time of the launch
 alone (the best of three), and by how much the peak of the process's memory grew beyond its arrays.
 Growth compares with the smallest size: time per thread-instruction, and the memory that each
-further byte of array takes. With --against, another checkout's warpsim runs in turn with this one's. Needs nvcc.
+further byte of array takes. With --against, another checkout's warpsim runs in turn with this
+one's. Needs nvcc.
 """
 
 from __future__ import annotations
