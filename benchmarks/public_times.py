@@ -7,7 +7,7 @@ FOLDER has launches.json, a list of launches: name, family, cubin, symbol, grid,
 args, each "LETTER:KINDBYTES:COUNT" (an array; what it holds follows from its letter),
 "LETTER=VALUE" (i, u: 32 bits; U: 64; f, d: floating point) or "tmap=ARRAY|SHAPE|STRIDES|BOX". The
 code is in FOLDER/cubin. `model` writes modelled.jsonl there; `compare` reads it and times.jsonl,
-which has a line for each launch that was timed: name, us, mhz. """
+which has a line for each launch that was timed: name, us, mhz."""
 
 from __future__ import annotations
 
