@@ -16,14 +16,13 @@ from warpsim.machine.core.clocks import Clocks
 from warpsim.machine.core.registers import Argument, SpecialRegister, SymbolAddress
 from warpsim.machine.core.site import Site
 from warpsim.machine.core.warps import Warps
-from warpsim.machine.memory.arena import SCRATCH_BYTES, WRITTEN, Arena
+from warpsim.machine.memory.arena import SCRATCH_BYTES, Arena
 from warpsim.machine.memory.execution import Execution
 from warpsim.machine.memory.history import History
 from warpsim.machine.memory.layout import (
     LOCAL_WINDOW,
     PARAM_WINDOW,
     RANK_SHIFT,
-    SHARED_RESERVED,
     SHARED_WINDOW,
     WINDOW_BITS,
 )
@@ -108,12 +107,7 @@ class Machine(Residents):
             isinstance(slot, SpecialRegister) and slot.name in RESERVED_USED
             for _, slot in image.table.computed
         )
-        for cta in self.ctas:
-            base = self.arena_offset(cta.place, 0)
-            self.layout.allocate(self.shared, base)
-            if uses_reserved:
-                self.shared.allocate(base, SHARED_RESERVED, WRITTEN)
-                self.shared.data[base : base + SHARED_RESERVED] = 0
+        self.layout.allocate(self.shared, len(self.ctas), reserved=uses_reserved)
         self.undefined = Undefined(self, execution.image.table, warps)
         self.neighbours = Neighbours(self, self.clocks)
         self.mbarriers = Mbarriers(self, self.clocks, self.shared, self.neighbours)
