@@ -51,11 +51,14 @@ def test_an_empty_project_awaits_a_kernel(tmp_path: Path, kx: Kx) -> None:
     assert listed == "No kernels yet: kernelexp adopt FILE.cu adds one.\n"
 
 
-def test_an_empty_project_is_for_no_architecture(tmp_path: Path, kx: Kx) -> None:
+def test_an_empty_project_leads_to_a_kernel_for_the_architecture_asked_for(
+    tmp_path: Path, kx: Kx
+) -> None:
     result = kx("init", "--empty", "--arch", "sm_80", cwd=tmp_path)
-    assert result.exit_code == errors.USAGE
-    assert "has no kernel yet: name --arch with kernelexp adopt." in result.stderr
-    assert not list(tmp_path.iterdir())
+    assert result.exit_code == errors.OK
+    assert result.stdout.splitlines()[-1] == "next: kernelexp adopt FILE.cu --arch sm_80"
+    refused = kx("init", "--empty", "--arch", "sm_8", cwd=tmp_path)
+    assert "there is no architecture 'sm_8'; did you mean" in refused.stderr
 
 
 def test_every_file_that_it_writes_is_named(tmp_path: Path, kx: Kx) -> None:

@@ -146,7 +146,7 @@ def _departures(measurement: Measurement) -> str:
     parts = [
         f"{', '.join(f'{count} after {processes}' for processes, count in sorted(counts.items()))} "
         f"{'rounds' if measurement.printed else 'processes'}, {why}"
-        for counts, why in ((slower, "outrun"), (decided, "decided"))
+        for counts, why in ((slower, "slower than the best"), (decided, "decided"))
         if counts
     ]
     return f"Not timed to the end: {'; '.join(parts)}."
