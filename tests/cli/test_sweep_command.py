@@ -66,6 +66,14 @@ def test_a_dry_run_counts_variants_and_groups_refusals(scale: Path, kx: Kx) -> N
     assert not (scale / "logs/runs").exists()
 
 
+def test_a_dry_run_lists_the_variants_that_would_be_built(scale: Path, kx: Kx) -> None:
+    lines = kx("sweep", *GRID, "--dry-run", cwd=scale).stdout.splitlines()
+    rows = [line.split() for line in lines if line.strip()[:1].isdigit()]
+    listed = {row[-1] for row in rows if row[0].isdigit() and "=" in row[-1] and len(row) == 3}
+    assert listed == {"order=forward", "order=backward"}
+    assert sum(len(row) == 3 and row[1].startswith("width=") for row in rows) == 4
+
+
 def test_refusals_that_differ_in_figures_only_share_a_paragraph(kx: Kx) -> None:
     result = kx("sweep", "patch_embed_gemm@sm_90a", "stages=*", "--dry-run")
     (refused,) = (line for line in result.stdout.splitlines() if "IMPOSSIBLE" in line)
@@ -131,6 +139,7 @@ def test_a_variant_that_is_outrun_before_its_own_verdict_is_an_answer(
     result = kx("sweep", *GRID, cwd=scale)
     assert result.exit_code == errors.OK
     assert "outrun" in result.stdout
+    assert "outrun: found slower than the fastest" in result.stdout
     reasons = {each.verdict.reason for each in sweep_of(scale).candidates}
     assert "outrun" in reasons
 

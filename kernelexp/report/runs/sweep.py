@@ -26,6 +26,7 @@ from kernelexp.services.run.sweep import Grid, SweepResults
 
 _SHOWN = 8
 _SPREADS = 5
+_PLANNED_SHOWN = 30
 _FRONT = "*"
 _TOGETHER = ("variant",)
 # Columns that the axes' values may take of 80.
@@ -38,6 +39,13 @@ def planned(grid: Grid, refused: Mapping[str, Verdict]) -> Iterator[Block]:
     count = 1 + len(grid.candidates)
     words = f"{count - len(refused)} of {count} variants, compared with"
     yield paragraph(f"{words} {spell_point(_own(grid.baseline.axes, grid.swept))}.")
+    variants = [spell_point(_own(each.axes, grid.swept)) for each in grid.candidates]
+    buildable = [label for label in variants if label not in refused]
+    if buildable:
+        shown = buildable[:_PLANNED_SHOWN]
+        yield table(("row", "variant"), enumerate(shown, 1), numbers=(0,))
+        if more := len(buildable) - len(shown):
+            yield paragraph(f"And {more:,} more: --json lists all.", style="dim")
     yield from _grouped(refused)
 
 
@@ -61,6 +69,11 @@ def render(
         yield paragraph(
             f"{_FRONT} no other is better in "
             f"{tuning.compared(record)}registers and shared memory at once.",
+            style="dim",
+        )
+    if any(candidate.verdict.reason == "outrun" for candidate in record.candidates):
+        yield paragraph(
+            "outrun: found slower than the fastest before its change from the baseline was known.",
             style="dim",
         )
     yield from _refused(record)
