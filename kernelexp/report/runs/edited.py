@@ -77,6 +77,15 @@ def render(base: Arm, candidates: Mapping[str, Arm]) -> Iterator[Block]:
         yield paragraph(f"{small} more moved by less than 5% (--verbose shows them).", style="dim")
 
 
+def of_variants(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
+    """Up to three variants, none of which is a baseline."""
+    rows = [
+        [label, *(figures.value(read(arm), "") for arm in arms)] for label, read in _fixed(arms)
+    ]
+    if rows:
+        yield table(("figure", *names), rows, numbers=range(1, len(names) + 1))
+
+
 def _fixed(every: Sequence[Arm]) -> Iterator[tuple[str, Read]]:
     """Those that any arm has; counted on PTX where the SASS of an arm was not executed."""
     sass = all(arm.counted for arm in every if arm.executed)

@@ -5,41 +5,40 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kernelexp.dossier.emulations import Emulation, Full
-from kernelexp.facts.counters import PIPE, PTX
+from kernelexp.facts.counters import PIPE
+from kernelexp.model.arm import Arm
 from kernelexp.model.axes import as_argument
 from kernelexp.report.document import arms as shared
 from kernelexp.report.document import figures, matrix
 from kernelexp.report.document.document import Block, Span, paragraph, table
+from kernelexp.report.runs import edited
 from kernelexp.report.variants import emulation, pipe_mix
 from warpsim.launch import plain_name
 
-# Up to so many variants all their counters stand side by side in 80 columns.
+# Up to so many variants stand side by side in 80 columns.
 _SIDE_BY_SIDE = 3
 
 
 def render(emulations: Sequence[Emulation], verbose: bool = False) -> Iterator[Block]:
     """The variants' counters, then each one's full problem, then what stands against them.
 
-    Of many variants only what differs is shown, and of executed SASS not the counts of PTX as well,
-    unless `verbose`.
+    Unless `verbose`, of a few variants what one looks at first, of many what differs.
     """
     names = [f"variant {number}" for number in range(1, len(emulations) + 1)]
     for name, each in zip(names, emulations, strict=True):
         yield paragraph(Span(f"{name}: {each.label}", "strong"))
     arms = [each.arm for each in emulations]
     yield from emulation.results(names, arms, [as_argument(each.label) for each in emulations])
-    if verbose or len(arms) <= _SIDE_BY_SIDE:
+    if verbose:
         alone = len(arms) == 1
-        told_twice = not verbose and all(arm.counted and arm.emulated for arm in arms)
-        but = (*((PIPE,) if alone else ()), *((PTX,) if told_twice else ()))
-        yield from shared.all_figures(names, arms, ("emulated",), but)
-        if told_twice and not any(arm.emulated == arm.counted for arm in arms):
-            yield paragraph("--verbose shows what was counted on PTX too.", style="dim")
+        yield from shared.all_figures(names, arms, ("emulated",), (PIPE,) if alone else ())
         if alone:
             yield from pipe_mix.render(arms[0], None)
-        yield from emulation.opcodes(names, arms)
-        yield from emulation.launches(names, arms)
-        yield from emulation.dearest(names, arms)
+        yield from _costs(names, arms, verbose)
+    elif len(arms) <= _SIDE_BY_SIDE:
+        yield from edited.of_variants(names, arms)
+        yield from _costs(names, arms, verbose)
+        yield paragraph("--verbose shows every counter by ncu's name, and pipes.", style="dim")
     else:
         yield from matrix.render(dict(zip(names, arms, strict=True)))
         yield paragraph("--verbose shows every counter.", style="dim")
@@ -51,6 +50,12 @@ def render(emulations: Sequence[Emulation], verbose: bool = False) -> Iterator[B
     for name, each in zip(names, emulations, strict=True):
         if refused := each.arm.refused:
             yield paragraph(f"{name}: {refused.status} ({refused.reason}). {refused.sentence}")
+
+
+def _costs(names: Sequence[str], arms: Sequence[Arm], verbose: bool) -> Iterator[Block]:
+    yield from emulation.opcodes(names, arms)
+    yield from emulation.launches(names, arms, verbose)
+    yield from emulation.dearest(names, arms)
 
 
 def _scaled(name: str, launches: Sequence[Full]) -> Iterator[Block]:
