@@ -4,8 +4,9 @@
 
 Each row is one process with compiled code, one schedule and all checks: user time of the launch
 alone (the best of three), and by how much the peak of the process's memory grew beyond its arrays.
-The growth of a kernel is the time per thread-instruction at its largest size over that at its
-smallest. With --against, another checkout's warpsim runs in turn with this one's. Needs nvcc.
+Growth compares with the smallest size: time per thread-instruction, and the memory that each
+further byte of array takes. With --against, another checkout's warpsim runs in turn with this
+one's. Needs nvcc.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ SOURCES = Path(__file__).with_name("growth.cu")
 ROUNDS = 3
 SIZES: Mapping[str, tuple[int, ...]] = {
     "tiny": (32,),
-    "saxpy": (1 << 16, 1 << 20),
+    "saxpy": (1 << 16, 1 << 20, 1 << 22),
     "transpose": (512, 1024, 2048),
     "sgemm": (128, 256, 384),
     "reduction": (1 << 16, 1 << 20),
@@ -50,10 +51,10 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     def rate(self) -> float:
         return self.thread_instructions / self.seconds
 
-    @property
-    def bytes_per_byte(self) -> float:
-        """The arrays themselves included."""
-        return 1 + self.peak_bytes / self.array_bytes
+    def bytes_per_byte(self, smaller: Row) -> float:
+        """Of memory per byte of array, the arrays included: what a larger size takes more."""
+        more = self.array_bytes - smaller.array_bytes
+        return 1 + (self.peak_bytes - smaller.peak_bytes) / more if more else 0.0
 
 
 def _peak() -> int:
@@ -178,7 +179,7 @@ def show(row: Row, first: Row) -> str:
     fault = f" {row.findings} FINDINGS" if row.findings else ""
     return (
         f"{row.seconds * 1000:9.2f} ms {row.rate / 1e6:7.1f} M/s  {growth:5.2f} x linear"
-        f" {row.bytes_per_byte:6.1f} bytes/byte{fault}"
+        f" {row.peak_bytes / 1e6:6.0f} MB {row.bytes_per_byte(first):6.1f} bytes/byte{fault}"
     )
 
 

@@ -2,7 +2,7 @@
 //
 //   nvcc -O3 -std=c++17 -gencode arch=compute_90a,code=sm_90a microbenchmarks.cu -o micro && ./micro
 //
-// Needs 4 GiB of an sm_90a card for half a minute. Figures of warpsim/timing/chips/ that are marked
+// Needs 7 GiB of an sm_90a card for a minute. Figures of warpsim/timing/chips/ that are marked
 // as measured are from it; clocks are left as they are, and were 1,980 MHz.
 #include <cuda_runtime.h>
 #include <cuda_fp16.h>
@@ -446,12 +446,80 @@ template <int OP, int N, int FP8, int REGS> static void mixed(const char* of) {
 }
 template <int OP> static void mixes() { mixed<OP, 64, 0, 0>("ss"); mixed<OP, 128, 0, 0>("ss"); mixed<OP, 256, 0, 0>("ss"); mixed<OP, 64, 0, 1>("rs"); }
 
+// Two warpgroups issue COUNT wgmmas each at once: are the groups served one after the other, or in turn?
+template <int COUNT> __global__ void __launch_bounds__(256) pair_(unsigned* out) {
+  extern __shared__ __align__(1024) char buffer[];
+  for (int i = threadIdx.x; i < 65536 / 4; i += blockDim.x) reinterpret_cast<uint32_t*>(buffer)[i] = 0;
+  asm volatile("fence.proxy.async;" ::: "memory"); __syncthreads();
+  constexpr int N = 128; float c[N / 2] = {}; uint32_t base = (smem(buffer) + 1023) & ~1023u;
+  uint64_t a = uint64_t(base >> 4) | (1ull << 16) | (64ull << 32) | (1ull << 62), b = uint64_t((base + 16384) >> 4) | (1ull << 16) | (64ull << 32) | (1ull << 62);
+  unsigned issued = 0, done = 0, start = 0;
+  for (int repeat = 0; repeat < 4; ++repeat) {
+    __syncthreads(); start = tick(); fence_();
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) W64("f32.bf16.bf16", "k16", ", 0, 0");
+    commit_(); issued = tick(); wait_<0>(); done = tick();
+  }
+  float sum = 0; for (int i = 0; i < N / 2; ++i) sum += c[i]; if (sum == 1.5f) out[9] = 1;
+  if (threadIdx.x % 128 == 0) { int g = threadIdx.x / 128; out[3 * g] = start; out[3 * g + 1] = issued; out[3 * g + 2] = done; }
+}
+template <int COUNT> static void pairs() {
+  cycles_of(pair_<COUNT>, 1, 256, 66560); unsigned r[6]; CHECK(cudaMemcpy(r, out, 24, cudaMemcpyDeviceToHost));
+  std::string of = "pair_of_" + std::to_string(COUNT) + "_";
+  say(of + "group0_issued", r[1] - r[0], "cycles"); say(of + "group0_done", r[2] - r[0], "cycles");
+  say(of + "group1_started", double(int(r[3] - r[0])), "cycles after group 0"); say(of + "group1_issued", r[4] - r[0], "cycles"); say(of + "group1_done", r[5] - r[0], "cycles");
+}
+// Warpgroups that multiply, then compute, with nothing that keeps them apart or together.
+template <int ALU> __global__ void __launch_bounds__(384) drift(unsigned* out, int turns, uint32_t y, uint32_t z) {
+  extern __shared__ __align__(1024) char buffer[];
+  for (int i = threadIdx.x; i < 65536 / 4; i += blockDim.x) reinterpret_cast<uint32_t*>(buffer)[i] = 0;
+  asm volatile("fence.proxy.async;" ::: "memory"); __syncthreads();
+  constexpr int N = 128; float c[N / 2] = {}; uint32_t base = (smem(buffer) + 1023) & ~1023u;
+  uint64_t a = uint64_t(base >> 4) | (1ull << 16) | (64ull << 32) | (1ull << 62), b = uint64_t((base + 16384) >> 4) | (1ull << 16) | (64ull << 32) | (1ull << 62);
+  uint32_t x[8]; double d[8] = {}; for (int i = 0; i < 8; ++i) x[i] = threadIdx.x + i + y;
+  __syncthreads(); unsigned start = tick();
+  for (int t = 0; t < turns; ++t) {
+    fence_();
+#pragma unroll
+    for (int i = 0; i < 8; ++i) W64("f32.bf16.bf16", "k16", ", 0, 0");
+    commit_(); wait_<0>();
+#pragma unroll
+    for (int k = 0; k < ALU / 8; ++k)
+#pragma unroll
+      for (int i = 0; i < 8; ++i) op<FMNMX>(x[i], d[i], y, z);
+  }
+  unsigned end = tick(); uint32_t sum = 0; for (int i = 0; i < 8; ++i) sum += x[i]; float s = 0; for (int i = 0; i < N / 2; ++i) s += c[i];
+  if (sum == 0x12345679 || s == 1.5f) out[9] = 1;
+  if (!threadIdx.x) out[0] = end - start;
+}
+template <int ALU> static void drifts() {
+  for (int groups : {1, 2, 3}) say("drift_alu" + std::to_string(ALU) + "_groups" + std::to_string(groups), (cycles_of(drift<ALU>, 1, 128 * groups, 66560, 200, 3u, 5u) - cycles_of(drift<ALU>, 1, 128 * groups, 66560, 100, 3u, 5u)) / 100, "cycles per turn of 8 m64n128k16");
+}
+// DRAM with reads and writes side by side.
+template <int READS, int WRITES> __global__ void traffic(unsigned* out, const uint4* p, uint4* q, size_t rows) {
+  size_t width = size_t(gridDim.x) * blockDim.x, at = size_t(blockIdx.x) * blockDim.x + threadIdx.x; uint32_t sum = 0;
+  for (size_t r = 0; r < rows; ++r) {
+    uint4 v[READS ? READS : 1];
+#pragma unroll
+    for (int k = 0; k < READS; ++k) asm volatile("ld.global.cg.v4.u32 {%0,%1,%2,%3},[%4];" : "=r"(v[k].x), "=r"(v[k].y), "=r"(v[k].z), "=r"(v[k].w) : "l"(p + (r * READS + k) * width + at));
+#pragma unroll
+    for (int k = 0; k < READS; ++k) sum += v[k].x ^ v[k].w;
+#pragma unroll
+    for (int k = 0; k < WRITES; ++k) q[(r * WRITES + k) * width + at] = make_uint4(sum, r, k, 4);
+  }
+  if (sum == 0x12345) out[1] = sum;
+}
+template <int READS, int WRITES> static void mixture(const char* big, char* to) {
+  const size_t GIB = size_t(1) << 30, width = size_t(264) * 1024 * 16, rows = 3 * GIB / width / (READS > WRITES ? READS : WRITES);
+  double ms = ms_of(traffic<READS, WRITES>, 264, 1024, 0, (const uint4*)big, (uint4*)to, rows);
+  say("dram_" + std::to_string(READS) + "_reads_" + std::to_string(WRITES) + "_writes", double(rows) * width * (READS + WRITES) / ms / 1e9, "TB/s");
+}
 int main() {
   cudaDeviceProp prop; CHECK(cudaGetDeviceProperties(&prop, 0)); sms = prop.multiProcessorCount;
   CHECK(cudaDeviceGetAttribute(&clock_khz, cudaDevAttrClockRate, 0));
   printf("{\"name\": \"device\", \"text\": \"%s, %d SMs, %d kHz, L2 %d bytes\"}\n", prop.name, sms, clock_khz, prop.l2CacheSize);
   CHECK(cudaMalloc(&out, 4096));
-  const size_t GIB = size_t(1) << 30; char* big; CHECK(cudaMalloc(&big, 4 * GIB)); CHECK(cudaMemset(big, 0, 4 * GIB)); CHECK(cudaDeviceSynchronize());
+  const size_t GIB = size_t(1) << 30; char* big; CHECK(cudaMalloc(&big, 7 * GIB)); CHECK(cudaMemset(big, 0, 7 * GIB)); CHECK(cudaDeviceSynchronize());
 
   pipes<FFMA>(); pipes<FADD>(); pipes<IMAD>(); pipes<IMADWIDE>(); pipes<LOP3>(); pipes<IADD3>(); pipes<HFMA2>(); pipes<MUFU>(); pipes<POPC>(); pipes<SHFL>(); pipes<DFMA>(); pipes<SHF>(); pipes<FMNMX>(); pipes<F2I>(); pipes<REDUX>(); pipes<SELP>(); pipes<PRMT>(); pipes<VOTE>(); pipes<LOPFMA>();
   say("chain_lds", cycles_of(lds_chase, 1, 1, 4096) / 128, "cycles");
@@ -531,5 +599,9 @@ int main() {
   say("loop_turn", (cycles_of(loop, 1, 32, 0, 2000) - cycles_of(loop, 1, 32, 0, 1000)) / 1000, "cycles per turn, LOP3 IADD ISETP BRA");
   straights<128>(); straights<512>(); straights<1024>(); straights<2048>(); straights<4096>(); straights<8192>(); straights<16384>();
   mixes<FFMA>(); mixes<FADD>(); mixes<MUFU>(); mixes<FMNMX>(); mixes<IMAD>(); mixes<PRMT>(); mixes<SHFL>();
+  pairs<1>(); pairs<4>(); pairs<8>(); pairs<16>();
+  drifts<64>(); drifts<128>(); drifts<256>(); drifts<384>();
+  char* to = big + 3 * GIB + GIB / 2;
+  mixture<4, 0>(big, to); mixture<4, 1>(big, to); mixture<4, 2>(big, to); mixture<3, 2>(big, to); mixture<4, 4>(big, to); mixture<2, 4>(big, to); mixture<0, 4>(big, to);
   printf("{\"name\": \"done\", \"value\": 1, \"unit\": \"\"}\n");
 }

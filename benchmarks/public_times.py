@@ -7,17 +7,21 @@ FOLDER has launches.json, a list of launches: name, family, cubin, symbol, grid,
 args, each "LETTER:KINDBYTES:COUNT" (an array; what it holds follows from its letter),
 "LETTER=VALUE" (i, u: 32 bits; U: 64; f, d: floating point) or "tmap=ARRAY|SHAPE|STRIDES|BOX". The
 code is in FOLDER/cubin. `model` writes modelled.jsonl there; `compare` reads it and times.jsonl,
-which has a line for each launch that was timed: name, us, mhz. """
+which has a line for each launch that was timed: name, us.
+"""
 
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import math
 import multiprocessing
+import statistics
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +38,14 @@ from warpsim.launch import Argument, Launch, Pointer, Scalar, TensorMap
 from warpsim.machine.core.arrays import Array
 from warpsim.timing import chips, model
 from warpsim.timing.errors import NotModelled
+from warpsim.timing.recording import record
 from warpsim.timing.replay import REASONS, UNITS
 
 ROOT = Path(__file__).parents[1]
 ARCH = "sm_90a"
 CACHE = ROOT / ".kernelexp"
+LIMIT = 200_000_000
+"""Warp instructions that are executed at most."""
 _SCALARS = {"i": "s32", "u": "u32", "U": "u64", "f": "f32", "d": "f64"}
 
 
@@ -152,7 +159,8 @@ def _model(folder: Path, public: PublicLaunch) -> dict[str, Any]:
     used = resources.read(cubin, listing, "", public.symbol, footprint)
     resident = occupancy.compute(arch.find(ARCH), used).ctas_per_sm
     placement = model.place(launch, resident, chip)
-    recording = model.follow(cubin.read_bytes(), listing, launch, arrays, placement)
+    code = cubin.read_bytes()
+    recording = record(code, listing, launch, arrays, placement.followed, limit=LIMIT)
     sizes = {name: content.nbytes for name, content in arrays.items()}
     whole = model.WholeLaunch(placement=placement, array_bytes=sizes)
     sample = model.Sample(recording=recording, placement=placement)
@@ -162,7 +170,8 @@ def _model(folder: Path, public: PublicLaunch) -> dict[str, Any]:
     busy = replayed.busy.max(axis=0) / max(replayed.ends)
     return {
         "cycles": modelled.cycles,
-        "launch_us": chip["launch"] / 1e3,
+        "us": 1e6 * modelled.seconds,
+        "mhz": modelled.clock_hz / 1e6,
         "reasons": dict(zip(REASONS, map(float, reasons), strict=True)),
         "units": dict(zip(UNITS, map(float, busy), strict=True)),
         "warp_instructions": recording.warp_instructions,
@@ -183,5 +192,50 @@ def model_all(folder: Path, parts: Sequence[str]) -> None:
             print(found["name"], found.get("refused") or f"{found['cycles']:,.0f}", flush=True)
 
 
+def compare(folder: Path) -> None:
+    """Prints errors and rank correlations by family, and the launches that are farthest off."""
+    measured = {each["name"]: each["us"] for each in _lines(folder / "times.jsonl") if "us" in each}
+    modelled = {each["name"]: each for each in _lines(folder / "modelled.jsonl")}
+    families = defaultdict(list)
+    for name, each in modelled.items():
+        if name in measured and "us" in each:
+            families[each["family"]].append((measured[name], each["us"]))
+    print("| family | launches | mean error | bias | Kendall tau |\n|---|---|---|---|---|")
+    for family, own in families.items():
+        print(_row(family, own), "" if len(own) < 2 else f"{_tau(own):.2f}", "|")
+    print(_row("all", [pair for own in families.values() for pair in own]), " |")
+    errors = {
+        x: modelled[x]["us"] / measured[x] - 1 for x in measured if "us" in modelled.get(x, {})
+    }
+    for name in sorted(errors, key=lambda x: -abs(math.log1p(errors[x])))[:FAR]:
+        print(f"{name}: {measured[name]:.1f} us, {modelled[name]['us']:.1f} modelled")
+    for name, each in modelled.items():
+        if "refused" in each:
+            print(f"{name}: {each['refused']}")
+
+
+FAR = 15
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    return map(json.loads, filter(lambda line: line.startswith("{"), path.open()))
+
+
+def _row(family: str, own: Sequence[tuple[float, float]]) -> str:
+    errors = [after / before - 1 for before, after in own]
+    mean = statistics.mean(map(abs, errors))
+    return f"| {family} | {len(own)} | {mean:.1%} | {statistics.mean(errors):+.1%} |"
+
+
+def _tau(own: Sequence[tuple[float, float]]) -> float:
+    """Of Kendall: pairs in the right order less those in the wrong one, of all pairs."""
+    pairs = list(itertools.combinations(own, 2))
+    signs = [math.copysign(1, (a[0] - b[0]) * (a[1] - b[1])) for a, b in pairs if a[1] != b[1]]
+    return sum(signs) / len(pairs)
+
+
 if __name__ == "__main__":
-    model_all(Path(sys.argv[2]), sys.argv[3:])
+    if sys.argv[1] == "compare":
+        compare(Path(sys.argv[2]))
+    else:
+        model_all(Path(sys.argv[2]), sys.argv[3:])

@@ -179,6 +179,7 @@ def _execute(
                     machine.end()
                     hang = scheduler.hang
                     count.add(scheduler.program, scheduler)
+                    _let_go(scheduler, *machine.spaces.values(), machine)
         except Fatal:
             given_up = True
     execution.world.write_back()
@@ -186,6 +187,13 @@ def _execute(
     given_up |= bool(hang)
     seconds = time.perf_counter() - started
     return _result(schedule, execution, hang, counters, seconds, given_up=given_up)
+
+
+def _let_go(*parts: object) -> None:
+    """What a wave consists of refers to each other: its memory would stay until the garbage
+    collector comes, and with it that of 80 waves of saxpy, 80 bytes per byte of array."""
+    for part in parts:
+        vars(part).clear()
 
 
 def _result(

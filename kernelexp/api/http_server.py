@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from kernelexp.model.decoding import decode
 from kernelexp.model.errors import EnvironmentFault, KernelexpError, UsageError
 from kernelexp.report import outputs
 from kernelexp.services.serving import job as jobs
@@ -197,7 +198,7 @@ class _Routes:
         told = msgspec.to_builtins(ticket)
         result = self._queue.result(ticket.id)
         if result is not None:
-            assessed = msgspec.json.decode(result, type=Assessment)
+            assessed = decode(result, Assessment)
             told["assessment"] = msgspec.Raw(outputs.encode("assessment", assessed))
         return dict(told)
 

@@ -106,13 +106,15 @@ def lost(
     if one is None or other is None or one.resource != other.resource or not slower:
         return ""
     fell = (one.percent or 0.0) - (other.percent or 0.0)
-    if slower < 0 or fell < _FELL or other.kind != "profiled":
+    if slower < 0 or fell < _FELL:
         return ""
     more = [told for told in waits if (told.points or 0.0) > 0 and told.label not in READY]
     where = f", most of it for {more[0].label} ({more[0].points:+.1f} points)" if more else ""
+    if other.kind != "profiled":
+        where = ", or for something that is not counted"
     return (
-        f"The slower candidate uses {fell:.1f} points less of that limit, so it is not what holds "
-        f"it: it waits longer{where}."
+        f"The slower candidate uses {fell:.1f} points less of that limit, so it is not what made "
+        f"it slower: it waits longer{where}."
     )
 
 

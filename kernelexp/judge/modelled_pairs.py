@@ -65,11 +65,18 @@ def within(pairs: Sequence[ModelledPair], part: float = HELD) -> float:
     return NEVER
 
 
-def leave_one_out(pairs: Sequence[ModelledPair]) -> LeftOut:
+def part_to_hold(pairs: Sequence[ModelledPair]) -> float:
+    """The smallest part of residuals whose width holds HELD of the ratios of other experiments."""
+    parts = [percent / 100 for percent in range(50, 100)]
+    enough = HELD * len(pairs)
+    return next((x for x in parts if leave_one_out(pairs, x).inside >= enough), parts[-1])
+
+
+def leave_one_out(pairs: Sequence[ModelledPair], part: float = HELD) -> LeftOut:
     """What the intervals and their decisions would have been worth before each experiment."""
     inside = decided = right = undecided = 0
     for experiment in {pair.experiment for pair in pairs}:
-        width = within([pair for pair in pairs if pair.experiment != experiment])
+        width = within([pair for pair in pairs if pair.experiment != experiment], part)
         for pair in pairs:
             if pair.experiment != experiment:
                 continue

@@ -39,7 +39,7 @@ class ModelledArm(msgspec.Struct, frozen=True, kw_only=True):
     """Kernel, size, axes and bytes of code."""
     measured_us: float
     modelled_us: float
-    """At the clock of the run."""
+    """At the clock that the power limit leaves."""
 
     @property
     def error(self) -> float:
@@ -103,6 +103,7 @@ def validate(
     kernels = (*dict.fromkeys(arm.kernel for arm in arms), "")
     families = tuple(_family(kernel, arms, pairs) for kernel in kernels)
     wrong = [pair for pair in pairs if not pair.is_right]
+    part = judge.part_to_hold(pairs)
     return ModelValidation(
         chip=chip,
         families=families,
@@ -110,10 +111,10 @@ def validate(
             device=next(iter(wanted.values())).record.device,
             times=len(arms),
             mean=families[-1].mean,
-            within=judge.within(pairs),
+            within=judge.within(pairs, part),
             by_distance=judge.by_distance(pairs),
         ),
-        left_out=judge.leave_one_out(pairs),
+        left_out=judge.leave_one_out(pairs, part),
         regrets=judge.regrets(pairs),
         worst=tuple(sorted(wrong, key=lambda pair: -abs(pair.measured))[:WORST]),
         missing=missing,
@@ -193,7 +194,7 @@ def _pair(first: _Measured, second: _Measured, times: Mapping[str, ModelledTime]
         run=first.record.run,
         kernel=first.record.kernel,
         arms=(first.name, second.name),
-        modelled=math.log(one.cycles / other.cycles),
+        modelled=math.log(one.microseconds / other.microseconds),
         floor=math.log(_floor(one) / _floor(other)),
         measured=math.log(first.microseconds / second.microseconds),
     )

@@ -18,6 +18,7 @@ from typing import IO
 
 import msgspec
 
+from kernelexp.model.decoding import decode
 from kernelexp.model.progress import OnProgress, Step
 
 FOLDER = ".kernelexp/live"
@@ -69,7 +70,7 @@ def read(root: Path) -> list[RunningCommand]:
         with contextlib.suppress(OSError, msgspec.DecodeError), path.open("rb") as file:
             if _is_running(file):
                 text = file.read(_BYTES_MAX).partition(b"\n")[0]
-                works.append(msgspec.json.decode(text, type=RunningCommand))
+                works.append(decode(text, RunningCommand))
     return sorted(works, key=lambda work: work.since)
 
 

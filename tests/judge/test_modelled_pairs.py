@@ -52,3 +52,10 @@ def test_the_regret_of_a_run_is_what_the_modelled_best_takes_beyond_the_fastest(
 
 def test_two_arms_have_no_regret():
     assert judge.regrets([pair(1.5, 0.5)]) == ()
+
+
+def test_intervals_are_as_wide_as_other_experiments_need():
+    near = [pair(1.2, 1.2 * (1 + step / 1000), f"E{step}") for step in range(20)]
+    part = judge.part_to_hold(near)
+    assert judge.leave_one_out(near, part).inside >= judge.HELD * len(near)
+    assert judge.leave_one_out(near, part - 0.02).inside < judge.HELD * len(near)

@@ -45,7 +45,7 @@ def test_a_build_has_a_row_for_each_entry(arm: Arm) -> None:
 
 
 def test_each_launch_has_a_row_of_counters(arm: Arm) -> None:
-    (table,) = emulation.launches(["one"], [arm])
+    (table,) = emulation.launches(["one"], [arm], True)
     assert isinstance(table, Table)
     assert table.rows[1][:4] == ("launch 2", "add_up", "2", "10")
 

@@ -20,6 +20,7 @@ import msgspec
 
 from kernelexp.evidence.build import store
 from kernelexp.evidence.build.diagnosis import first_error, quote
+from kernelexp.model.decoding import decode
 from kernelexp.model.errors import EnvironmentFault
 from kernelexp.system import toolchain
 from kernelexp.system.process import processes
@@ -209,7 +210,7 @@ def _hash(known: _Known, file: str) -> str:
 
 def _read(cache: Path) -> _Known:
     try:
-        return msgspec.json.decode(store.kept(cache, FILE) or b"", type=_Known)
+        return decode(store.kept(cache, FILE) or b"", _Known)
     except msgspec.DecodeError:
         return _Known()
 

@@ -10,6 +10,7 @@ import msgspec
 from kernelexp.evidence.build import dependencies, store
 from kernelexp.evidence.build.dependencies import CachedCompilation, Files
 from kernelexp.evidence.build.planning import INCLUDE, Plan
+from kernelexp.model.decoding import decode
 
 KEPT = 8
 """Compilations of a plan that are remembered, the last first."""
@@ -44,7 +45,7 @@ def _manifest(plan: Plan) -> tuple[Path, str]:
 def entries(plan: Plan) -> list[CachedCompilation]:
     content = store.kept(*_manifest(plan))
     try:
-        return msgspec.json.decode(content, type=list[CachedCompilation]) if content else []
+        return decode(content, list[CachedCompilation]) if content else []
     except msgspec.DecodeError:
         return []
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from kernelexp.model.decoding import decode
 from kernelexp.model.errors import EnvironmentFault
 from kernelexp.system import wholefile
 
@@ -98,7 +99,7 @@ def _whole(root: Path, identity: str) -> Path:
 def is_whole(folder: Path) -> bool:
     """Whether all artefacts are there with the content that they were written with."""
     try:
-        sums = msgspec.json.decode((folder / CHECKSUMS).read_bytes(), type=dict[str, str])
+        sums = decode((folder / CHECKSUMS).read_bytes(), dict[str, str])
         return set(sums) in map(set, (FILES, CUBIN_FILES, PROGRAM_FILES)) and all(
             hashlib.sha256((folder / name).read_bytes()).hexdigest() == sums[name] for name in sums
         )

@@ -20,6 +20,7 @@ from kernelexp.evidence.emulate.emulation_worker import Emulated, EmulationJob
 from kernelexp.evidence.emulate.pattern_worker import Patterned
 from kernelexp.model.arm import AccessWidths, Arm, EmulatedEvidence, Isa
 from kernelexp.model.axes import spell_point
+from kernelexp.model.decoding import decode
 from kernelexp.model.errors import KernelexpError
 from kernelexp.model.experiment import form_of
 from kernelexp.model.limits import Limits
@@ -170,7 +171,7 @@ def lines(
     wanted = want(arm, isa, size)
     kept = _place(root, wanted).kept("lines")
     if kept is not None:
-        return msgspec.json.decode(kept, type=tuple[LineCost, ...])
+        return decode(kept, tuple[LineCost, ...])
     return _emulate(root, wanted, limits, label, execute).lines
 
 
@@ -181,14 +182,14 @@ def instructions(
     wanted = want(arm, "sass", size)
     kept = _place(root, wanted).kept("instructions")
     if kept is not None:
-        return msgspec.json.decode(kept, type=tuple[InstructionCost, ...])
+        return decode(kept, tuple[InstructionCost, ...])
     return _emulate(root, wanted, limits, label, execute).instructions
 
 
 def patterns(root: Path, arm: Arm, isa: Isa, size: str = SIZE) -> Patterned | None:
     """The patterns of accesses that are kept next to the build of an arm; None without any."""
     kept = _place(root, want(arm, isa, size)).kept("patterns")
-    return None if kept is None else msgspec.json.decode(kept, type=Patterned)
+    return None if kept is None else decode(kept, Patterned)
 
 
 def note_patterns(
@@ -239,7 +240,7 @@ def _place(root: Path, wanted: EmulationRequest) -> _Place:
 
 def _kept(root: Path, wanted: EmulationRequest) -> EmulatedEvidence | None:
     kept = _place(root, wanted).kept()
-    return None if kept is None else msgspec.json.decode(kept, type=EmulatedEvidence)
+    return None if kept is None else decode(kept, EmulatedEvidence)
 
 
 def _emulate(

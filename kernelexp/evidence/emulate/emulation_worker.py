@@ -10,6 +10,7 @@ import contextlib
 import gc
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -184,8 +185,16 @@ def _compare(
 
 
 def _of_sass(evidence: EmulatedEvidence, compared: Comparison) -> EmulatedEvidence:
-    opcodes = compared.results[0].counters.by_opcode()
-    return msgspec.structs.replace(evidence, isa="sass", opcodes=opcodes)
+    counters = compared.results[0].counters
+    whole: Counter[str] = Counter()
+    for count in counters.instructions:
+        whole[count.instruction.opcode] += count.executed
+    return msgspec.structs.replace(
+        evidence,
+        isa="sass",
+        opcodes=counters.by_opcode(),
+        opcodes_with_modifiers=dict(whole.most_common()),
+    )
 
 
 def load_code(job: EmulationJob) -> Module:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from kernelexp.model.decoding import decode
 from kernelexp.model.measurement import Measurement, Options, TimedArm
 from kernelexp.system import wholefile
 
@@ -21,7 +22,7 @@ def resume(path: Path, start: Measurement) -> Measurement:
     """
     try:
         _remove_old(path.parent)
-        past = msgspec.json.decode(path.read_bytes(), type=Measurement)
+        past = decode(path.read_bytes(), Measurement)
     except (OSError, msgspec.DecodeError):
         return start
     return past if _subject(past) == _subject(start) and not past.invalid else start
@@ -31,7 +32,7 @@ def find(path: Path, arms: tuple[TimedArm, ...], options: Options) -> Measuremen
     """A measurement that another machine finished, of the same arms and options."""
     try:
         _remove_old(path.parent)
-        past = msgspec.json.decode(path.read_bytes(), type=Measurement)
+        past = decode(path.read_bytes(), Measurement)
     except (OSError, msgspec.DecodeError):
         return None
     same = (past.arms, past.options) == (arms, options)

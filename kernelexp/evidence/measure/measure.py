@@ -38,6 +38,7 @@ from kernelexp.evidence.measure.stopping import (
     next_share,
 )
 from kernelexp.evidence.measure.worker import CRASH, DISMISSED, JOB, TURN
+from kernelexp.model.decoding import decode
 from kernelexp.model.errors import EnvironmentFault, UsageError
 from kernelexp.model.measurement import Device, Failure, Look, Measurement, Options
 from kernelexp.project.problem import consult
@@ -298,7 +299,7 @@ class _Processes:
             return "(compute-sanitizer is not on the PATH)"
         folder = self._folder / f"{worker.folder.name}-sanitized"
         folder.mkdir()
-        job = msgspec.json.decode((worker.folder / JOB).read_bytes(), type=WorkerJob)
+        job = decode((worker.folder / JOB).read_bytes(), WorkerJob)
         once = msgspec.structs.replace(job, once=True, parent=os.getpid())
         (folder / JOB).write_bytes(msgspec.json.encode(once))
         (folder / TURN).write_bytes((worker.folder / TURN).read_bytes())

@@ -10,6 +10,7 @@ import msgspec
 
 from kernelexp.evidence.measure.job import Answer, Refused
 from kernelexp.evidence.measure.worker import ANSWERS
+from kernelexp.model.decoding import decode
 from kernelexp.model.errors import ConfigurationError, EnvironmentFault
 from kernelexp.system.process import processes
 
@@ -47,7 +48,7 @@ def read_answers(folder: Path) -> list[Answer]:
         return []
     whole = [line for line in lines if line.endswith(b"\n")]
     try:
-        return [msgspec.json.decode(line, type=Answer) for line in whole]
+        return [decode(line, Answer) for line in whole]
     except msgspec.DecodeError as error:
         raise EnvironmentFault(
             f"a measuring process gave an answer that can't be read ({error}): something "

@@ -32,6 +32,7 @@ from kernelexp.evidence.measure.job import (
     Turn,
     WorkerJob,
 )
+from kernelexp.model.decoding import decode
 from kernelexp.model.errors import EnvironmentFault, KernelexpError
 from kernelexp.model.measurement import Failure, Fault
 from kernelexp.model.problem import Problem
@@ -94,7 +95,7 @@ def main(arguments: list[str]) -> int:
     faulthandler.enable(file=(folder / CRASH).open("wb"))
     sys.stdout = sys.stderr
     answers = AnswersFile(folder / ANSWERS)
-    job = msgspec.json.decode((folder / JOB).read_bytes(), type=WorkerJob)
+    job = decode((folder / JOB).read_bytes(), WorkerJob)
     watch = WorkerWatch(answers, job)
     watch.start()
     try:
@@ -148,7 +149,7 @@ def wait_for_turn(folder: Path) -> Turn:
     path = folder / TURN
     while not path.is_file():
         time.sleep(POLL_S)
-    return msgspec.json.decode(path.read_bytes(), type=Turn)
+    return decode(path.read_bytes(), Turn)
 
 
 def leave_when_dismissed(folder: Path, parent: int) -> None:
@@ -277,7 +278,7 @@ def crash(job: WorkerJob, arm: str, words: str) -> Answer:
 
 
 def _is_profiled(folder: Path) -> bool:
-    return msgspec.json.decode((folder / JOB).read_bytes(), type=WorkerJob).checked
+    return decode((folder / JOB).read_bytes(), WorkerJob).checked
 
 
 if __name__ == "__main__":

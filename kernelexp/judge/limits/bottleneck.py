@@ -15,6 +15,9 @@ from kernelexp.model.arm import Arm
 
 BOUND = 80.0
 """Percent of a limit from which ncu says that a kernel is bound by it."""
+FEW_WARPS = 0.25
+"""Of the warps that an SM holds, the share up to which a kernel that no limit holds is said to have
+few."""
 FULL_CLOCK = 0.97
 """Of the chip's highest clock, from which nothing is said of what holds it."""
 BUSY = 0.9
@@ -99,11 +102,24 @@ def _of_limit(case: Case, known: Sequence[Use], whose: str, is_held: bool) -> st
     if near.percent >= NEAR:
         return f"{whose} is nearest to {_spell(near)}, which likely limits it: of its peak {share}."
     waits = _waits(case.arm)
-    what = f": its warps wait most for {waits}" if waits else ", or a limit that is not known"
+    what = f": its warps wait most for {waits}" if waits else _unknown(case)
     return (
         f"{whose} is below {NEAR:.0f}% of every known limit (most: {_spell(near)}, {share}): it "
         f"waits for latency{what}."
     )
+
+
+def _unknown(case: Case) -> str:
+    """What latency is likely not hidden by, where no profile says what warps wait for."""
+    share, build = grid(case), case.arm.build
+    if share and build and share.warps_per_sm <= FEW_WARPS * build.occupancy.warps_limit:
+        warps = -(-build.resources.threads // 32)
+        return (
+            f", with at most {share.warps_per_sm} of {build.occupancy.warps_limit} warps on an SM "
+            f"to hide it ({share.ctas:,} CTAs of {warps} {'warp' if warps == 1 else 'warps'} on "
+            f"{share.sms} SMs)"
+        )
+    return ", or a limit that is not known"
 
 
 def _share(use: Use) -> str:

@@ -138,11 +138,14 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_persistent(self) -> bool:
-        """Whether a CTA has several tiles in turn, and the grid no more CTAs than fit at once."""
+        """Whether a CTA has several tiles in turn, and the grid is made for the chip: as many CTAs
+        on each SM, and no more than fit at once. An attention kernel's 64 CTAs, which have 8 tiles
+        of keys each, are those of its problem."""
         build, chip = self.arm.build, self.chip
         if build is None or chip is None or not self.tiles > self.ctas > 0:
             return False
-        return self.ctas <= chip.sms.value * build.occupancy.ctas_per_sm
+        per_sm, rest = divmod(self.ctas, int(chip.sms.value))
+        return not rest and per_sm <= build.occupancy.ctas_per_sm
 
     @property
     def is_specialised(self) -> bool:

@@ -77,7 +77,9 @@ def grid(case: Case) -> Iterator[Found]:
         "ctas_per_sm": float(share.per_sm),
         "SMs": float(share.sms),
     }
-    if share.waves < 1 and (share.ctas < share.sms or _leaves_room(case, share)):
+    if share.waves < 1 and (
+        share.ctas < share.sms or _leaves_room(case, share) or _is_uneven(case, share)
+    ):
         yield _small_grid(case, share, figures)
     elif share.waves > 1 and 1 - share.busy >= TAIL_FROM:
         whole = math.ceil(share.waves)
@@ -97,6 +99,22 @@ def _leaves_room(case: Case, share: bottleneck.GridShare) -> bool:
     return -(-share.ctas // share.sms) < share.per_sm and not case.is_persistent
 
 
+def _is_uneven(case: Case, share: bottleneck.GridShare) -> bool:
+    """Whether some SMs have a CTA more than others, and that is a good part of their work."""
+    most = -(-share.ctas // share.sms) * share.sms
+    return share.ctas < bottleneck.BUSY * most and not case.is_persistent
+
+
+def _of_even(share: bottleneck.GridShare) -> str:
+    """Why a grid with work for each SM has no estimate."""
+    words = "every SM has work: what more warps would hide needs a measurement"
+    most = -(-share.ctas // share.sms)
+    if not share.ctas % share.sms:
+        return words
+    lost = 100 * (1 - share.ctas / (most * share.sms))
+    return f"{words}; where the CTAs of an SM slow each other down, {lost:.0f}% if made even"
+
+
 def _small_grid(case: Case, share: bottleneck.GridShare, figures: dict[str, float]) -> Opportunity:
     idle = max(0.0, 1 - share.ctas / share.sms)
     build = case.arm.build
@@ -104,15 +122,15 @@ def _small_grid(case: Case, share: bottleneck.GridShare, figures: dict[str, floa
     words = f"{share.ctas:,} CTAs for {share.sms} SMs: {share.waves:.2g} waves"
     if share.ctas < share.sms:
         words += f", {share.sms - share.ctas} SMs without work"
-    words += f", {share.warps_per_sm} of {limit} warps on {'the others' if idle else 'each'}"
+    most, more = -(-share.ctas // share.sms), share.ctas % share.sms
+    if more and not idle:
+        words += f", {most} CTAs on {more} SMs and {most - 1} on the others"
+    words += f", at most {share.warps_per_sm} of {limit} warps on an SM"
     near = bounds.nearest(bounds.uses(case))
     percent: float | None = 100 * idle
     reckoning = f"1 - {share.ctas:,} CTAs / {share.sms} SMs"
     if not idle:
-        percent, reckoning = (
-            None,
-            "every SM has work: what more warps would hide needs a measurement",
-        )
+        percent, reckoning = None, _of_even(share)
     if near and near.percent is not None and near.percent < bounds.NEAR:
         percent = max(100 * idle, min(100 * (1 - share.waves), 100 - near.percent))
         reckoning = (

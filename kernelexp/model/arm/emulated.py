@@ -107,6 +107,9 @@ class EmulatedEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """The lines with the most wavefronts and sectors."""
     opcodes: dict[str, int] = {}
     """Of SASS: executed warp instructions by opcode, as ncu's sass__inst_executed_per_opcode."""
+    opcodes_with_modifiers: dict[str, int] = {}
+    """The same by opcode with modifiers, as ncu's
+    sass__inst_executed_per_opcode_with_modifier_all."""
     widths: tuple[AccessWidths, ...] = ()
     """Where the counters, which are of PTX, can't be the hardware's."""
     unsupported: str = ""

@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from kernelexp.model.decoding import decode
 from kernelexp.model.errors import EnvironmentFault
 from kernelexp.model.problem import Budget
 from kernelexp.model.variant import Variant
@@ -88,7 +89,7 @@ def _configure(root: Path, variant: Variant, terms: Mapping[str, str]) -> Config
     identity = "\0".join((*argv, text, *terms, *terms.values()))
     kept = root / FOLDER / f"{hashlib.sha256(identity.encode()).hexdigest()[:24]}.json"
     try:
-        entry = msgspec.json.decode(kept.read_bytes(), type=_Entry)
+        entry = decode(kept.read_bytes(), _Entry)
         if entry.files == _hashes(root, entry.files):
             return entry.configured
     except (OSError, msgspec.DecodeError):

@@ -21,6 +21,7 @@ import msgspec
 
 import kernelexp
 import warpsim
+from kernelexp.model.decoding import decode
 from kernelexp.system import ownfiles, wholefile
 
 _NOTES = ".kernelexp/problems"
@@ -123,7 +124,7 @@ def noted(root: Path, kernel: str, own: Mapping[str, str]) -> Used:
 def _notes(folder: Path) -> Iterator[Used]:
     for path in folder.glob("*.json"):
         with contextlib.suppress(OSError, msgspec.DecodeError):
-            yield msgspec.json.decode(path.read_bytes(), type=Used)
+            yield decode(path.read_bytes(), Used)
 
 
 def _folder(root: Path, kernel: str, own: Mapping[str, str]) -> Path:

@@ -77,38 +77,20 @@ def render(base: Arm, candidates: Mapping[str, Arm]) -> Iterator[Block]:
         yield paragraph(f"{small} more moved by less than 5% (--verbose shows them).", style="dim")
 
 
-def counts(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
-    """What an emulation counted of arms side by side, and the pipes that it used most."""
-    rows = [(label, *(figures.value(read(arm)) for arm in arms)) for label, read in _counts(arms)]
+def of_variants(names: Sequence[str], arms: Sequence[Arm], counted: bool) -> Iterator[Block]:
+    """Up to three variants, none of which is a baseline; without what was counted where a launch
+    was not executed to its end."""
+    known = [(label, read) for label, read in _fixed(arms) if counted or label in dict(_BUILT)]
+    rows = [[label, *(figures.value(read(arm), "") for arm in arms)] for label, read in known]
     if rows:
-        yield table(("figure", *names), rows, numbers=range(1, 1 + len(names)))
-    for name, arm in zip(names, arms, strict=True):
-        if busiest := _busiest(arm):
-            yield paragraph(f"{name}, busiest pipes: {busiest}.")
-
-
-def _busiest(arm: Arm) -> str:
-    executed = arm.counted.counters if arm.counted else {}
-    whole = executed.get(EXECUTED["sass"], 0)
-    pipes = {
-        name.removeprefix(PIPE): count
-        for name, count in executed.items()
-        if name.startswith(PIPE) and "_" not in name[len(PIPE) :] and count and whole
-    }
-    most = sorted(pipes, key=lambda pipe: -pipes[pipe])[:_PIPES]
-    return ", ".join(f"{pipe} {100 * pipes[pipe] / whole:.0f}%" for pipe in most)
+        yield table(("figure", *names), rows, numbers=range(1, len(names) + 1))
 
 
 def _fixed(every: Sequence[Arm]) -> Iterator[tuple[str, Read]]:
-    """Those that any arm has."""
+    """Those that any arm has; counted on PTX where the SASS of an arm was not executed."""
+    sass = all(arm.counted for arm in every if arm.executed)
     for label, names in _BUILT:
         yield from _known(label, _sum(names), every)
-    yield from _counts(every)
-
-
-def _counts(every: Sequence[Arm]) -> Iterator[tuple[str, Read]]:
-    """Counted on PTX where the SASS of an arm was not executed."""
-    sass = all(arm.counted for arm in every if arm.executed)
     for label, names, unit in _COUNTED:
         own = tuple(_counter(name, sass) for name in names)
         yield from _known(label if sass else f"{label} (PTX)", _sum(own, unit), every)

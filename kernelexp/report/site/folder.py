@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from kernelexp.model.decoding import decode
 from kernelexp.model.errors import UsageError
 from kernelexp.report.site.site import ProjectSite
 from kernelexp.system import wholefile
@@ -41,7 +42,7 @@ def former(folder: Path, force: bool) -> set[str]:
 
 def _former(folder: Path, force: bool) -> set[str]:
     try:
-        manifest = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=_Manifest)
+        manifest = decode((folder / MANIFEST).read_bytes(), _Manifest)
     except (FileNotFoundError, msgspec.DecodeError):
         if force or not any(folder.iterdir()):
             return set()

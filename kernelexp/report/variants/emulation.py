@@ -123,11 +123,19 @@ def _trouble(name: str, evidence: EmulatedEvidence, argument: str) -> Iterator[B
         )
 
 
-_ENDING = frozenset({"out-of-bounds", "hang", "misaligned", "trap", "assert"})
+_ENDING = frozenset(
+    {"out-of-bounds", "misaligned", "read-only", "tensor-descriptor", "hang", "trap", "assertion"}
+    | {"stack", "step-limit"}
+)
+
+
+def was_cut_off(arm: Arm) -> bool:
+    """Whether something ended the launch before its end."""
+    evidence = _judged(arm)
+    return evidence is not None and _was_cut_off(evidence)
 
 
 def _was_cut_off(evidence: EmulatedEvidence) -> bool:
-    """Whether something ended the launch before all was written."""
     ended = bool(evidence.hang) or any(each.name in _ENDING for each in evidence.findings)
     return ended and any(array.unwritten for array in evidence.arrays)
 
@@ -184,12 +192,13 @@ def opcodes(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
             yield paragraph(f"{name}, most executed of {len(executed)} opcodes: {listed}")
 
 
-def launches(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
-    """What each launch of a job of several counts."""
+def launches(names: Sequence[str], arms: Sequence[Arm], every: bool) -> Iterator[Block]:
+    """What each launch of a job of several counts; with `every` also on PTX, where SASS was
+    executed."""
     for name, arm in zip(names, arms, strict=True):
         judged = arm.emulated if arm.emulated is not arm.counted else None
         for each in (arm.counted, judged):
-            if each and each.launches:
+            if each and each.launches and (every or each is (arm.counted or judged)):
                 yield _launches(name, each)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from kernelexp.dossier.emulations import Emulation, Full
 from kernelexp.facts.counters import PIPE
+from kernelexp.model.arm import Arm
 from kernelexp.model.axes import as_argument
 from kernelexp.report.document import arms as shared
 from kernelexp.report.document import figures, matrix
@@ -14,15 +15,14 @@ from kernelexp.report.runs import edited
 from kernelexp.report.variants import emulation, pipe_mix
 from warpsim.launch import plain_name
 
-# Up to so many variants all their counters stand side by side in 80 columns.
+# Up to so many variants stand side by side in 80 columns.
 _SIDE_BY_SIDE = 3
 
 
 def render(emulations: Sequence[Emulation], verbose: bool = False) -> Iterator[Block]:
     """The variants' counters, then each one's full problem, then what stands against them.
 
-    Without `verbose`, what an engineer always wants of up to three variants, and of more what
-    differs.
+    Unless `verbose`, of a few variants what one looks at first, of many what differs.
     """
     names = [f"variant {number}" for number in range(1, len(emulations) + 1)]
     for name, each in zip(names, emulations, strict=True):
@@ -34,17 +34,13 @@ def render(emulations: Sequence[Emulation], verbose: bool = False) -> Iterator[B
         yield from shared.all_figures(names, arms, ("emulated",), (PIPE,) if alone else ())
         if alone:
             yield from pipe_mix.render(arms[0], None)
-        yield from emulation.opcodes(names, arms)
-        yield from emulation.launches(names, arms)
-        yield from emulation.dearest(names, arms)
+        yield from _costs(names, arms, verbose)
     elif len(arms) <= _SIDE_BY_SIDE:
-        yield from edited.counts(names, arms)
-        yield from emulation.launches(names, arms)
-        yield from emulation.dearest(names, arms)
-        if any(arm.executed for arm in arms):
-            yield paragraph(
-                "Counted: one launch; --verbose shows every counter under ncu's name.", style="dim"
-            )
+        yield from edited.of_variants(
+            names, arms, counted=not any(map(emulation.was_cut_off, arms))
+        )
+        yield from _costs(names, arms, verbose)
+        yield paragraph("--verbose shows every counter by ncu's name, and pipes.", style="dim")
     else:
         yield from matrix.render(dict(zip(names, arms, strict=True)))
         yield paragraph("--verbose shows every counter.", style="dim")
@@ -56,6 +52,12 @@ def render(emulations: Sequence[Emulation], verbose: bool = False) -> Iterator[B
     for name, each in zip(names, emulations, strict=True):
         if refused := each.arm.refused:
             yield paragraph(f"{name}: {refused.status} ({refused.reason}). {refused.sentence}")
+
+
+def _costs(names: Sequence[str], arms: Sequence[Arm], verbose: bool) -> Iterator[Block]:
+    yield from emulation.opcodes(names, arms)
+    yield from emulation.launches(names, arms, verbose)
+    yield from emulation.dearest(names, arms)
 
 
 def _scaled(name: str, launches: Sequence[Full]) -> Iterator[Block]:

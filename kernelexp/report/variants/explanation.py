@@ -16,7 +16,7 @@ from kernelexp.judge.causes import Cause, CausedDifference, Told, differing
 from kernelexp.judge.expectations import Judged, judge
 from kernelexp.judge.explanation import Question, lost, moved, questions, slowdown
 from kernelexp.judge.limits import bottleneck
-from kernelexp.judge.limits.bounds import Use, nearest, uses, uses_of_both
+from kernelexp.judge.limits.bounds import Use, nearest, uses_of_both
 from kernelexp.model.arm import Verdict
 from kernelexp.model.axes import AxisValue, spell_point
 from kernelexp.model.experiment import Experiment
@@ -180,7 +180,7 @@ def conclusions(found: Explanation) -> Iterator[str]:
     if words:
         yield words
     case = found.candidate.case
-    yield bottleneck.conclude(case, uses(case), "The candidate", is_held=not words)
+    yield bottleneck.conclude(case, found.uses[1], "The candidate", is_held=not words)
 
 
 def _sides(found: Explanation) -> tuple[tuple[str, Dossier], ...]:
@@ -246,6 +246,7 @@ def _differences(differing: CausedDifference) -> Iterator[Block]:
             _explains(cause),
         )
         for number, cause in enumerate(causes, 1)
+        if not cause.noise
     ]
     if rows:
         header = ("", "differs most", "baseline", "candidate", "change", "explains")
@@ -264,11 +265,11 @@ def _differences(differing: CausedDifference) -> Iterator[Block]:
 
 def _with_it(cause: Cause) -> str:
     """Where a cause's figures are from, which way it goes, and what else it changed, in a line."""
+    left = cause.told if cause.noise else cause.told[1:]
     others = [
-        f"{told.label} {_value(told.before)} → {_value(told.after)}"
-        for told in cause.told[1 : 1 + _WITH_IT]
+        f"{told.label} {_value(told.before)} → {_value(told.after)}" for told in left[:_WITH_IT]
     ]
-    rest = len(cause.told) - 1 - len(others)
+    rest = len(left) - len(others)
     goes = f"noise: {cause.noise}" if cause.noise else cause.leader.way
     about = ", ".join(filter(None, (cause.leader.kind, goes)))
     words = "; ".join(others) + (f"; {rest} more" if rest else "")

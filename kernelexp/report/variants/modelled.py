@@ -44,7 +44,7 @@ def to_values(found: Sequence[Modelled], top: int) -> list[ModelledVariant]:
 
 
 def render(found: Sequence[Modelled], top: int) -> Iterator[Block]:
-    """Cycles first: a time is at a stated clock, and nobody measured it."""
+    """Cycles at the highest clock first: a time is at a stated one, and nobody measured it."""
     yield Heading("Modelled times")
     yield table(
         ("variant", "cycles", "against the first", "busiest units"),
@@ -96,7 +96,7 @@ def _of(each: Modelled, top: int) -> Iterator[Block]:
     yield Heading(each.label, level=2)
     yield paragraph(
         f"{time.cycles:,.0f} cycles, {time.microseconds:.1f} us at {time.clock_mhz:,.0f} MHz. "
-        "Warps: "
+        f"{power(time)}Warps: "
         + ", ".join(f"{name} {part:.0%}" for name, part in _largest(time.reasons, REASONS_SHOWN))
         + "."
     )
@@ -110,6 +110,16 @@ def _of(each: Modelled, top: int) -> Iterator[Block]:
         yield table(header, [(*row, _of_ncu(each, row[0])) for row in rows], numbers=(1,))
     else:
         yield table(header, rows, numbers=(1,))
+
+
+def power(time: ModelledTime) -> str:
+    """What the power limit does to the clock; nothing where it does nothing."""
+    if time.clock_mhz >= time.highest_mhz:
+        return ""
+    return (
+        f"At the power limit: tensor cores that are busy for {time.tensor_duty:.0%} of the time "
+        f"leave {time.clock_mhz:,.0f} of {time.highest_mhz:,.0f} MHz. "
+    )
 
 
 def _of_ncu(each: Modelled, place: str) -> str:

@@ -62,9 +62,10 @@ def _share(part: int, whole: int) -> str:
 def _intervals(found: ModelValidation) -> str:
     left, small = found.left_out, sum(regret <= _REGRET for regret in found.regrets)
     return (
-        f"With intervals from the residuals of the other experiments only ({HELD:.0%} of them "
-        f"inside; within = {found.errors.within:.3f}), {_share(left.inside, left.pairs)} of the "
-        f"measured ratios are inside theirs. {_share(left.decided, left.pairs)} pairs are "
+        "With intervals from the residuals of the other experiments only (as wide as "
+        f"{HELD:.0%} of all need; within = {found.errors.within:.3f}), "
+        f"{_share(left.inside, left.pairs)} of the measured ratios are inside theirs. "
+        f"{_share(left.decided, left.pairs)} pairs are "
         f"decided, {_share(left.right, left.decided)} of them right; of those measured 5% apart "
         f"or more, {_share(left.apart_undecided, left.apart)} are too close for the model. Where "
         f"a run has three arms or more, the modelled best is within {_REGRET:.0%} of the fastest "

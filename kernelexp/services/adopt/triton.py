@@ -11,6 +11,8 @@ from pathlib import Path
 
 import msgspec
 
+from kernelexp.model.decoding import decode
+
 _FUNCTION = re.compile(r"tt\.func public @\w+\((.*?)\)\s*(?:->|attributes|\{)", re.S)
 _PARAMETER = re.compile(r"%(\w+):\s*(?:!tt\.ptr<(\w+)[^>]*>|([fi]\d+|bf16))")
 _TYPES = {
@@ -39,7 +41,7 @@ class _Metadata(msgspec.Struct, frozen=True, kw_only=True):
 def read(path: Path) -> LaunchNotes:
     """What is there beside a file; nothing where Triton did not make it."""
     try:
-        metadata = msgspec.json.decode(path.with_suffix(".json").read_bytes(), type=_Metadata)
+        metadata = decode(path.with_suffix(".json").read_bytes(), _Metadata)
         function = _FUNCTION.search(path.with_suffix(".ttir").read_text("utf-8"))
     except (OSError, UnicodeDecodeError, msgspec.DecodeError):
         return LaunchNotes()

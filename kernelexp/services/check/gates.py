@@ -13,6 +13,7 @@ from kernelexp.facts import metrics
 from kernelexp.logs import records
 from kernelexp.model import errors
 from kernelexp.model.arm import Arm, Status
+from kernelexp.model.decoding import decode
 from kernelexp.model.errors import ConfigurationError, KernelexpError
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
@@ -85,7 +86,7 @@ def named_variants(project: Project, kernels: Collection[str] = ()) -> dict[str,
 def read_baseline(root: Path, kernels: Collection[str] = ()) -> Baseline:
     """The committed baseline, of these kernels or of all; ConfigurationError without one."""
     try:
-        baseline = msgspec.json.decode((root / FILE).read_bytes(), type=Baseline)
+        baseline = decode((root / FILE).read_bytes(), Baseline)
     except FileNotFoundError:
         raise ConfigurationError(
             f"there is no {FILE}: write it with `{UPDATE}` and commit it."

@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from kernelexp.model.decoding import decode
 from kernelexp.services.tasks import formats, wire
 from kernelexp.services.tasks.solution_process import explained, refreshed
 from kernelexp.services.tasks.task import Call, Task
@@ -42,7 +43,7 @@ class ArmOrder(msgspec.Struct, frozen=True, kw_only=True):
 def main() -> None:
     """Arguments: the socket's number, and an ArmOrder as JSON."""
     link = socket.socket(fileno=int(sys.argv[1]))
-    order = msgspec.json.decode(sys.argv[2], type=ArmOrder)
+    order = decode(sys.argv[2], ArmOrder)
     os.chdir(order.folder)
     try:
         device = _Device(order.device)  # before the solution can replace what it is made of
@@ -77,7 +78,7 @@ def receive(link: socket.socket, *, spin: bool = False) -> str:
 
 def _opened(order: ArmOrder) -> Call:
     folder = Path(order.folder)
-    task = msgspec.json.decode((folder / "task.json").read_bytes(), type=Task)
+    task = decode((folder / "task.json").read_bytes(), Task)
     prepared = wire.read(folder / "prepared", order.device)
     form = formats.named(task.format)
     if order.arm == "nothing":

@@ -14,6 +14,7 @@ import msgspec
 
 from kernelexp.model import errors
 from kernelexp.model.arm.verdict import Status
+from kernelexp.model.decoding import decode
 from kernelexp.model.errors import EnvironmentFault, UsageError
 from kernelexp.model.measurement import Device
 from kernelexp.services.execution import Executed
@@ -184,7 +185,7 @@ class _Run:
         self._key = identity.key(self._task, card, libraries, self._tools, self._work.own)
         path = self._root / ".kernelexp" / KNOWN / f"{self._key}.json"
         if self._wanted.reuse and path.is_file():
-            raise Known(msgspec.json.decode(path.read_bytes(), type=Assessment))
+            raise Known(decode(path.read_bytes(), Assessment))
 
     def _emulate(self, schedule: Schedule) -> None:
         executed = self._work.solution("run", schedule)

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from kernelexp.model.decoding import decode
 from kernelexp.model.errors import KernelexpError
 from kernelexp.services.tasks import floor, formats, wire, without_gpu
 from kernelexp.services.tasks.task import Task, TaskCase
@@ -52,7 +53,7 @@ def main() -> None:
     wrote, and for what is timed a TimedOrder."""
     what, *folders, order = json.loads(sys.stdin.read())
     own, other = map(Path, folders)
-    task = msgspec.json.decode((own / "task.json").read_bytes(), type=Task)
+    task = decode((own / "task.json").read_bytes(), Task)
     os.chdir(own)
     result: dict[str, Any]
     try:

@@ -10,8 +10,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
+from kernelexp.model.decoding import decode
 from kernelexp.model.errors import BuildError, KernelexpError
 from kernelexp.services.tasks import extensions, formats, wire, without_gpu
 from kernelexp.services.tasks.task import Call, Task
@@ -23,7 +22,7 @@ TOLD = "told.json"
 def main() -> None:
     """`build` or `run`, the folder with inputs, the one for answers, and torch's memory."""
     what, given, answers = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
-    task = msgspec.json.decode((given / "task.json").read_bytes(), type=Task)
+    task = decode((given / "task.json").read_bytes(), Task)
     os.chdir(given)
     told: dict[str, Any]
     try:

@@ -19,6 +19,7 @@ from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
+from kernelexp.model.decoding import decode
 from kernelexp.model.errors import USAGE, ConfigurationError, EnvironmentFault, KernelexpError
 from kernelexp.model.text import not_utf8
 from kernelexp.system.process import processes
@@ -94,7 +95,7 @@ def serve(kind: type[T], handle: Callable[[T, Watch], Any]) -> NoReturn:
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     faulthandler.enable(file=out)
-    request = msgspec.json.decode(sys.stdin.buffer.read(), type=kind)
+    request = decode(sys.stdin.buffer.read(), kind)
     try:
         answer = handle(request, Watch(out))
         envelope = _Envelope(answer=msgspec.Raw(msgspec.json.encode(answer)))
@@ -140,7 +141,7 @@ def call(
     for line in done.stderr.splitlines():
         print(f"{name}: {line}", file=sys.stderr)
     try:
-        envelope = msgspec.json.decode(done.stdout.rpartition("\n")[2], type=_Envelope)
+        envelope = decode(done.stdout.rpartition("\n")[2], _Envelope)
     except msgspec.DecodeError:
         raise ended(done.returncode, done.stdout, name, limits) from None
     if envelope.machine:
@@ -156,7 +157,7 @@ def call(
         raise error(envelope.fault.sentence)
     if not bytes(envelope.answer):
         raise ended(done.returncode, done.stdout, name, limits)
-    return msgspec.json.decode(envelope.answer, type=kind)
+    return decode(envelope.answer, kind)
 
 
 def ended(returncode: int, dump: str, name: str, limits: tuple[TimeLimit, ...]) -> KernelexpError:

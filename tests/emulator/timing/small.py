@@ -10,6 +10,7 @@ from harness import assemble, ptx
 
 from warpsim.launch import Launch, Pointer
 from warpsim.timing import chips, model
+from warpsim.timing.chips import TimedChip
 from warpsim.timing.model import ModelledLaunch, Sample, WholeLaunch
 
 H200 = chips.find("H200")
@@ -29,6 +30,7 @@ def modelled(
     grid: int = 1,
     resident: int = 1,
     shared: str = "",
+    chip: TimedChip = H200,
 ) -> ModelledLaunch:
     """The modelled launch of a body; each array's address is in %<name>, the thread in %t."""
     given = {"out": np.zeros(1024, np.uint32), **(arrays or {})}
@@ -43,7 +45,7 @@ def modelled(
     recording = model.follow(cubin, listing, launch, given, placement)
     sizes = {name: array.nbytes for name, array in given.items()}
     whole = WholeLaunch(placement=placement, array_bytes=sizes)
-    return model.model([Sample(recording=recording, placement=placement)], whole, H200)
+    return model.model([Sample(recording=recording, placement=placement)], whole, chip)
 
 
 def cycles_per(instruction: str, before: str, after: str, count: int = 64, **how: object) -> float:

@@ -129,3 +129,59 @@ def test_ctas_that_never_end_have_no_time():
     body = "WAIT: ld.volatile.global.u32 %r0, [%out]; setp.eq.u32 %p0, %r0, 0; @%p0 bra WAIT;"
     with pytest.raises(NotModelled, match="came to no end"):
         modelled(body)
+
+
+def test_beside_a_wgmma_a_pipe_takes_as_much_longer_as_the_parameter_says():
+    body = _two_warpgroups(PERMUTED, products=40)
+    as_measured = modelled(body, threads=256, shared=OPERANDS).cycles
+    undisturbed = H200.altered(beside_gmma=0)
+    apart = modelled(body, threads=256, shared=OPERANDS, chip=undisturbed).cycles
+    # 40 products take 1,280 cycles. A permutation takes two, and 2.2 more while they last.
+    beside = 1280 / (2 + H200["beside_gmma"])
+    assert as_measured - apart == pytest.approx(2 * (PERMUTED - beside), rel=0.3)
+
+
+def test_busy_tensor_cores_lower_the_clock_and_idle_ones_do_not():
+    busy = modelled(_two_warpgroups(8, products=100), threads=256, shared=OPERANDS)
+    idle = modelled(_two_warpgroups(PERMUTED, products=0), threads=256, shared=OPERANDS)
+    assert busy.tensor_duty > 0.6
+    assert busy.clock_hz == H200.clock_hz - H200["throttling"] * (
+        busy.tensor_duty - H200["free_duty"]
+    )
+    assert idle.clock_hz == H200.clock_hz
+
+
+PERMUTED = 512
+OPERANDS = ".shared .align 1024 .b8 operands[16384];"
+
+
+def _two_warpgroups(count: int, products: int) -> str:
+    """One permutes bytes in eight chains, the other multiplies m64n64k16."""
+    floats = ", ".join(f"%f{i}" for i in range(32))
+    product = (
+        "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
+        f"{{{floats}}}, %d1, %d1, 1, 1, 1, 0, 0;"
+    )
+    permuted = "".join(
+        f"prmt.b32 %r{10 + i % 8}, %r{10 + i % 8}, %t, 0x{1234 + i % 5};" for i in range(count)
+    )
+    kept = "".join(f"add.u32 %r10, %r10, %r{i};" for i in range(11, 18))
+    # The one that permutes would keep the ALU to itself from the start: it begins after a product.
+    begun = product + "wgmma.commit_group.sync.aligned; bar.arrive 1, 256;"
+    multiplied = "wgmma.fence.sync.aligned;" + begun + product * (products - 1)
+    multiplied += "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;"
+    return f"""
+        .reg .f32 %f<32>;
+        {"".join(f"mov.f32 %f{i}, 0f00000000;" for i in range(32))}
+        {"".join(f"add.u32 %r{i}, %t, {i};" for i in range(10, 18))}
+        mov.u32 %r1, operands; shr.u32 %r1, %r1, 4; cvt.u64.u32 %d1, %r1;
+        or.b64 %d1, %d1, 0x4000004000010000;
+        setp.lt.u32 %p1, %t, 128;
+        @%p1 bra MULTIPLY;
+        {"bar.sync 1, 256;" if products else ""} {permuted} {kept}
+        st.global.u32 [%out], %r10;
+        bra DONE;
+        MULTIPLY: {multiplied if products else ""}
+        st.global.f32 [%out], %f1;
+        DONE:
+    """

@@ -154,6 +154,19 @@ def test_the_published_kernel_is_bound_by_l1_as_its_authors_found() -> None:
     )
 
 
+def test_of_a_slower_candidate_with_the_same_work_no_limit_is_the_cause() -> None:
+    """Its share falls with its time alone: 77.9% of the tensor cores, then 72.2%, 7.96% slower."""
+    before, after = gemm(), gemm()
+    measured = after.arm.measured
+    assert measured
+    assert measured.time_us
+    slow = msgspec.structs.replace(measured, time_us=1.0796 * measured.time_us)
+    uses = bounds.uses(before), bounds.uses(with_arm(after, measured=slow))
+    assert lost(*uses, 0.0796, ()).endswith(
+        "it waits longer, or for something that is not counted."
+    )
+
+
 def test_below_every_limit_the_largest_waits_are_named() -> None:
     case = published("9bf658a")
     words = bottleneck.conclude(case, bounds.uses(case))
@@ -167,6 +180,18 @@ def test_a_grid_that_leaves_sms_idle_is_named_first() -> None:
         "The grid comes first: its 66 CTAs leave 66 of 132 SMs without work, so that no limit can "
         "be used beyond 50.0%."
     )
+
+
+def test_below_every_limit_few_warps_are_named_where_no_profile_says_what_they_wait_for() -> None:
+    slow = transpose(ctas=140)
+    measured = msgspec.structs.replace(slow.arm.measured, time_us=1e5)
+    slow = with_arm(slow, measured=measured)
+    assert (
+        "it waits for latency, with at most 16 of 64 warps on an SM to hide it (140 CTAs of 8 "
+        in (bottleneck.conclude(slow, bounds.uses(slow)))
+    )
+    many = msgspec.structs.replace(slow, ctas=10**5)
+    assert "warps on an SM" not in bottleneck.conclude(many, bounds.uses(many))
 
 
 def test_power_that_holds_the_clock_is_said() -> None:
@@ -190,8 +215,8 @@ def test_a_slower_candidate_that_is_further_from_the_limit_waits() -> None:
     uses = [bounds.uses(case) for case in cases]
     words = lost(uses[0], uses[1], 0.0395, ())
     assert words == (
-        "The slower candidate uses 5.2 points less of that limit, so it is not what holds it: it "
-        "waits longer."
+        "The slower candidate uses 5.2 points less of that limit, so it is not what made it "
+        "slower: it waits longer."
     )
     assert lost(uses[0], uses[1], -0.0395, ()) == ""
     said = bottleneck.conclude(cases[1], uses[1], "The candidate", is_held=False)

@@ -180,7 +180,7 @@ def test_a_grid_too_small_for_the_sms_is_what_limits_the_warps() -> None:
     (found,) = filling.occupancy(few)
     assert isinstance(found, Suppressed)
     assert found.why == "the grid limits the warps: 128 CTAs on 132 SMs, which would hold 4 each"
-    assert "4 SMs without work, 8 of 64 warps on the others" in only(filling.grid, few).issue
+    assert "4 SMs without work, at most 8 of 64 warps on an SM" in only(filling.grid, few).issue
 
 
 def test_a_grid_that_leaves_sms_idle_is_found() -> None:
@@ -192,8 +192,20 @@ def test_a_grid_that_leaves_sms_idle_is_found() -> None:
 def test_a_grid_with_work_for_each_sm_has_no_share_of_time_that_it_loses() -> None:
     case = msgspec.structs.replace(with_arm(transpose(ctas=512), measured=None), tiles=512)
     found = only(filling.grid, case)
-    assert found.issue == "512 CTAs for 132 SMs: 0.48 waves, 32 of 64 warps on each"
+    assert found.issue == (
+        "512 CTAs for 132 SMs: 0.48 waves, 4 CTAs on 116 SMs and 3 on the others, at most 32 of 64 "
+        "warps on an SM"
+    )
     assert found.percent is None
+    assert "3% if made even" in found.reckoning
+
+
+def test_a_grid_that_gives_some_sms_twice_the_work_of_others_is_found() -> None:
+    """64 CTAs of 512 threads on an L4 with 58 SMs, two at once: nothing else said so."""
+    case = msgspec.structs.replace(plain_gemm(ctas=146), tiles=1024)
+    two = msgspec.structs.replace(build_of(case).occupancy, ctas_per_sm=2)
+    case = with_arm(case, build=msgspec.structs.replace(build_of(case), occupancy=two))
+    assert "2 CTAs on 14 SMs and 1 on the others" in only(filling.grid, case).issue
 
 
 def test_a_last_wave_that_is_not_full_is_found_where_it_matters() -> None:

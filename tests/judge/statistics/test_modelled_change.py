@@ -10,7 +10,7 @@ from kernelexp.model.modelled import ModelledTime
 
 
 def modelled(cycles: float) -> ModelledTime:
-    return ModelledTime(chip="H200", size="full", cycles=cycles)
+    return ModelledTime(chip="H200", size="full", cycles=cycles, microseconds=cycles / 1980)
 
 
 def test_times_farther_apart_than_the_errors_are_ranked():

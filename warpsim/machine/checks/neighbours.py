@@ -46,8 +46,11 @@ class Neighbours:
 
     def end(self, cta: Cta) -> None:
         """A finding if nothing makes a CTA that ends wait for others' uses of its memory."""
+        last = self._last.get(cta.place)
+        if not last:
+            return
         own, agents = self._residents.warps_of(cta.place), self._clocks.tensor_memory
-        for place, time in self._last.get(cta.place, {}).items():
+        for place, time in last.items():
             if self._clocks.seen[own, agents + place].max() < time:
                 self._residents.execution.findings.add(
                     "remote-cta-exited",

@@ -17,7 +17,7 @@ import ctypes
 import numpy as np
 
 from warpsim import compiled
-from warpsim.machine.core.arrays import Array, Mask
+from warpsim.machine.core.arrays import Array, Mask, sparse_zeros
 
 SLOTS = 32
 """Of each engine: agents that share one pass for the same."""
@@ -44,9 +44,9 @@ class ProxyFences:
     at the very last."""
 
     def __init__(self, warps: int, agents: int) -> None:
-        self.times = np.zeros((warps, FENCES, 32), np.int64)
+        self.times = sparse_zeros((warps, FENCES, 32), np.int64)
         """The latest first."""
-        self.seen = np.zeros((warps, agents), np.int64)
+        self.seen = sparse_zeros((warps, agents), np.int64)
 
 
 class PartialMeetings:
@@ -95,7 +95,7 @@ class Clocks:
         """All CTAs of earlier waves."""
         self.agents = self.earlier + 1
         agents = 2 * self.agents
-        self.seen = np.zeros((warps, agents), np.int64)
+        self.seen = sparse_zeros((warps, agents), np.int64)
         """By warp; a row has every agent twice, the second time what was also acquired formally."""
         self.wide = np.zeros(warps, bool)
         """Which warps may have seen what warps of other CTAs did."""
@@ -109,11 +109,11 @@ class Clocks:
         self._performed = np.full(agents, FOREVER)
         """Up to when each agent's accesses have reached all CTAs: engines' do when they land."""
         self._performed[: 2 * warps] = self._performed[self.agents :][: 2 * warps] = 0
-        self._fenced = np.zeros((warps, agents), np.int64)
+        self._fenced = sparse_zeros((warps, agents), np.int64)
         """What each warp had seen at its last fence."""
         self.fenced_init = np.zeros(warps, np.int64)
         """When each warp last made a fence.mbarrier_init."""
-        self.fenced_after = np.zeros((warps, agents), np.int64)
+        self.fenced_after = sparse_zeros((warps, agents), np.int64)
         """What each warp had seen at its last tcgen05.fence::after_thread_sync."""
         self.fenced_before = np.zeros(warps, np.int64)
         """When each warp last made a tcgen05.fence::before_thread_sync."""

@@ -155,13 +155,16 @@ class SharedLayout:
         """Which variable an offset outside of all just misses."""
         return _beside(low, {x: (first, self._sizes[x]) for x, first in self.symbols.items()})
 
-    def allocate(self, arena: Arena, base: int) -> None:
-        arena.allocate(base + SHARED_RESERVED, self.end - SHARED_RESERVED, UNWRITTEN)
+    def allocate(self, arena: Arena, ctas: int, *, reserved: bool) -> None:
+        """In an arena that nobody has used; reserved: all of what belongs to the system too."""
+        own = slice(SCRATCH_BYTES, SCRATCH_BYTES + ctas * self.stride)
+        state, data = (part[own].reshape(ctas, -1) for part in (arena.state, arena.data))
+        state[:, SHARED_RESERVED : self.end] = UNWRITTEN
         for first, size in self._gaps:
-            arena.state[base + first : base + first + size] = OUTSIDE
+            state[:, first : first + size] = OUTSIDE
         # The barriers of cooperative groups lie in it, and nobody initialises them.
-        reserved = slice(base + self._first, base + SHARED_RESERVED)
-        arena.state[reserved], arena.data[reserved] = WRITTEN, 0
+        system = slice(0 if reserved else self._first, SHARED_RESERVED)
+        state[:, system], data[:, system] = WRITTEN, 0
 
 
 class LocalLayout:

@@ -53,10 +53,13 @@ class Residents:
         self.changed: list[object] = []
         """What parked fragments may wait for and has changed since they were last looked at:
         barriers, mbarriers with a new phase, operations that have landed."""
-        for cta in self.ctas:
-            for warp in range(self.warps_per_cta):
-                lanes = min(32, execution.threads - 32 * warp)
-                self.exited[self.warp_place(cta.place, warp)] = ALL & ~((1 << lanes) - 1)
+        lanes = [min(32, execution.threads - 32 * warp) for warp in range(self.warps_per_cta)]
+        absent = [
+            (warp * self.resident, ALL & ~((1 << count) - 1)) for warp, count in enumerate(lanes)
+        ]
+        for cta in range(count):
+            for first, mask in absent:
+                self.exited[first + cta] = mask
 
     def _cta(self, number: int, place: int) -> Cta:
         # CTAs are numbered cluster by cluster, so that those of a cluster are neighbours.

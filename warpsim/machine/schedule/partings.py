@@ -28,8 +28,12 @@ class Partings:
     ) -> None:
         """Fragments of a batch take a branch in part."""
         for fragment, mask in zip(batch.fragments, taken, strict=True):
-            groups = {target: mask, following: fragment.mask & ~mask}
-            self._divide(fragment, {pc: lanes for pc, lanes in groups.items() if lanes}, join)
+            others = fragment.mask & ~mask
+            if mask and others:
+                self._divide(fragment, {target: mask, following: others}, join)
+            else:
+                fragment.pc = target if mask else following
+                self._put(fragment)
 
     def table(self, batch: Batch, end: Branch, join: int | None) -> None:
         """brx.idx: lanes part by their index, one target at a time."""

@@ -100,8 +100,7 @@ class Scheduler:
         return self.partings.give_up() or self.gathering.give_up()
 
     def _start(self) -> None:
-        for place, absent in self.exited.items():
-            self._put(Fragment(place, ALL & ~absent, 0))
+        self.ready[0] = [Fragment(place, ALL & ~mask, 0) for place, mask in self.exited.items()]
 
     def _put(self, fragment: Fragment) -> None:
         self.ready.setdefault(fragment.pc, []).append(fragment)
@@ -311,13 +310,15 @@ class Scheduler:
         return None
 
     def _exit(self, batch: Batch) -> None:
-        machine = self.machine
+        machine, exited = self.machine, self.exited
         self.parking.exits = True
         for fragment in batch.fragments:
-            self.exited[fragment.warp] |= fragment.mask
-            self.partings.leave(fragment.warp, fragment.mask, fragment.meetings)
-            if self.exited[fragment.warp] == ALL:
-                cta = machine.cta_of(fragment.warp)
+            warp = fragment.warp
+            exited[warp] |= fragment.mask
+            if fragment.meetings:
+                self.partings.leave(warp, fragment.mask, fragment.meetings)
+            if exited[warp] == ALL:
+                cta = machine.cta_of(warp)
                 cta.live_warps -= 1
                 if cta.live_warps == 0:
                     register_pool.end(machine, cta)

@@ -122,7 +122,9 @@ class CtaBarrier(WaitGate):
     def pass_together(
         self, machine: Machine, warps: WarpSet, fragments: Sequence[Fragment]
     ) -> bool:
-        if self.vote is not None or not self.waits or warps.by_cta is None:
+        if self.vote is not None or not self.waits:
+            return False
+        if len(fragments) < machine.cta_of(fragments[0].warp).live_warps or warps.by_cta is None:
             return False
         number, count = (_uniform(warps.R[slot]) for slot in (self.number, self.count))
         ctas, size = warps.by_cta[:, 0] % machine.resident, 32 * warps.by_cta.shape[1]

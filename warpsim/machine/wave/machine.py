@@ -12,18 +12,16 @@ from warpsim.machine.checks.neighbours import Neighbours
 from warpsim.machine.checks.races import Races, Unchecked
 from warpsim.machine.core.arrays import DTYPES, Array, Mask
 from warpsim.machine.core.asynchronous import Engines, Issuer
-from warpsim.machine.core.clocks import Clocks
 from warpsim.machine.core.registers import Argument, SpecialRegister, SymbolAddress
 from warpsim.machine.core.site import Site
 from warpsim.machine.core.warps import Warps
-from warpsim.machine.memory.arena import SCRATCH_BYTES, WRITTEN, Arena
+from warpsim.machine.memory.arena import SCRATCH_BYTES, Arena
 from warpsim.machine.memory.execution import Execution
 from warpsim.machine.memory.history import History
 from warpsim.machine.memory.layout import (
     LOCAL_WINDOW,
     PARAM_WINDOW,
     RANK_SHIFT,
-    SHARED_RESERVED,
     SHARED_WINDOW,
     WINDOW_BITS,
 )
@@ -98,7 +96,7 @@ class Machine(Residents):
         self._kind = Races if execution.image.strict else Unchecked
         warps, local = execution.warps, execution.local.size
         self.shared = Arena(self.resident * self.shared_stride)
-        self.clocks = Clocks(warps, checked=execution.image.strict, now=execution.now)
+        self.clocks = execution.clocks()
         self.local = Arena(warps * 32 * local)
         self.local.state[SCRATCH_BYTES:][: warps * 32 * local] = np.tile(
             execution.local.states, warps * 32
@@ -108,12 +106,7 @@ class Machine(Residents):
             isinstance(slot, SpecialRegister) and slot.name in RESERVED_USED
             for _, slot in image.table.computed
         )
-        for cta in self.ctas:
-            base = self.arena_offset(cta.place, 0)
-            self.layout.allocate(self.shared, base)
-            if uses_reserved:
-                self.shared.allocate(base, SHARED_RESERVED, WRITTEN)
-                self.shared.data[base : base + SHARED_RESERVED] = 0
+        self.layout.allocate(self.shared, len(self.ctas), reserved=uses_reserved)
         self.undefined = Undefined(self, execution.image.table, warps)
         self.neighbours = Neighbours(self, self.clocks)
         self.mbarriers = Mbarriers(self, self.clocks, self.shared, self.neighbours)
