@@ -197,6 +197,8 @@ def test_below_every_limit_few_warps_are_named_where_no_profile_says_what_they_w
         "it waits for latency, with at most 16 of 64 warps on an SM to hide it (140 CTAs of 8 "
         in (bottleneck.conclude(slow, bounds.uses(slow)))
     )
+    roles = with_arm(gemm(ctas=132), measured=measured)
+    assert "warps on an SM" not in bottleneck.conclude(roles, bounds.uses(roles))
     many = msgspec.structs.replace(slow, ctas=10**5)
     assert "warps on an SM" not in bottleneck.conclude(many, bounds.uses(many))
 
