@@ -51,6 +51,14 @@ def _percent(ratio: float) -> str:
     return f"{100 * (ratio - 1):+.0f}%"
 
 
+def worth() -> str:
+    """How far off the model was on measured times."""
+    return (
+        f"On {ERRORS.times} times measured on an {ERRORS.device}, the model was off by "
+        f"{ERRORS.mean:.0%} on average."
+    )
+
+
 def trust(ratio: float) -> str:
     """How often the model ranked pairs right that it put at least as far apart."""
     error = next((each for each in reversed(ERRORS.by_distance) if _reaches(ratio, each)), None)
