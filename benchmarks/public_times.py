@@ -190,7 +190,7 @@ def model_all(folder: Path, parts: Sequence[str]) -> None:
         multiprocessing.get_context("spawn").Pool(2) as pool,
         (folder / "modelled.jsonl").open("w") as file,
     ):
-        for found in pool.imap(functools.partial(model_one, folder), wanted):
+        for found in pool.imap_unordered(functools.partial(model_one, folder), wanted):
             print(json.dumps(found), file=file, flush=True)
             print(found["name"], found.get("refused") or f"{found['cycles']:,.0f}", flush=True)
 

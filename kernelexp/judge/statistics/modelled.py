@@ -26,7 +26,7 @@ class ModelledChange(msgspec.Struct, frozen=True, kw_only=True):
 
 def change(before: ModelledTime, after: ModelledTime) -> ModelledChange:
     """`after` against `before`, which both have a time."""
-    ratio = after.microseconds / before.microseconds
+    ratio = after.cycles / before.cycles
     spread = math.exp(modelled_pairs.reach(math.log(ratio), ERRORS.within))
     low, high = ratio / spread, ratio * spread
     decided = not low <= 1 <= high
