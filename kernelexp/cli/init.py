@@ -11,7 +11,6 @@ import typer
 
 from kernelexp.cli.app import app
 from kernelexp.cli.options import HERE
-from kernelexp.model.errors import UsageError
 
 DEFAULT_ARCH = "sm_90a"
 
@@ -41,14 +40,13 @@ def init(
     """
     from kernelexp.project import scaffold
 
-    if empty and arch:
-        raise UsageError("an empty project has no kernel yet: name --arch with kernelexp adopt.")
     started = scaffold.start(folder, arch or _arch_here(), empty)
     for path in started.files:
         typer.echo(f"wrote {os.path.relpath(path)}")
     where = os.path.relpath(started.root)
     change = "" if where == "." else f"cd {shlex.quote(where)} && "
-    following = f"run {started.experiment}" if started.experiment else "adopt FILE.cu"
+    target = f" --arch {arch}" if arch else ""  # until the project has a kernel that says it
+    following = f"run {started.experiment}" if started.experiment else f"adopt FILE.cu{target}"
     typer.echo(f"next: {change}kernelexp {following}")
 
 

@@ -51,11 +51,15 @@ def test_an_empty_project_awaits_a_kernel(tmp_path: Path, kx: Kx) -> None:
     assert listed == "No kernels yet: kernelexp adopt FILE.cu adds one.\n"
 
 
-def test_an_empty_project_is_for_no_architecture(tmp_path: Path, kx: Kx) -> None:
-    result = kx("init", "--empty", "--arch", "sm_80", cwd=tmp_path)
+def test_an_empty_project_is_for_an_architecture_once_it_has_a_kernel(
+    tmp_path: Path, kx: Kx
+) -> None:
+    result = kx("init", "new", "--empty", "--arch", "sm_100a", cwd=tmp_path)
+    assert result.exit_code == errors.OK, result.stderr
+    assert result.stdout.endswith("kernelexp adopt FILE.cu --arch sm_100a\n")
+    assert "B200" in (tmp_path / "new/.github/workflows/kernelexp-gpu.yml").read_text()
+    result = kx("init", "other", "--empty", "--arch", "sm_1", cwd=tmp_path)
     assert result.exit_code == errors.USAGE
-    assert "has no kernel yet: name --arch with kernelexp adopt." in result.stderr
-    assert not list(tmp_path.iterdir())
 
 
 def test_every_file_that_it_writes_is_named(tmp_path: Path, kx: Kx) -> None:
