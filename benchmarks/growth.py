@@ -134,7 +134,9 @@ def libraries(folders: list[Path]) -> list[str]:
     for folder in folders:
         argv = [sys.executable, "-c", program]
         environment = os.environ | {"PYTHONPATH": str(folder)}
-        done = subprocess.run(argv, env=environment, stdout=subprocess.PIPE, check=True, text=True)
+        done = subprocess.run(
+            argv, cwd=folder, env=environment, stdout=subprocess.PIPE, check=True, text=True
+        )
         paths.append(done.stdout.strip())
     return paths
 

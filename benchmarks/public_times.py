@@ -2,16 +2,19 @@
 
     python benchmarks/public_times.py model FOLDER [PART OF A NAME ...]
     python benchmarks/public_times.py compare FOLDER
+    python benchmarks/public_times.py stalls FOLDER
 
 FOLDER has launches.json, a list of launches: name, family, cubin, symbol, grid, block, smem, and
 args, each "LETTER:KINDBYTES:COUNT" (an array; what it holds follows from its letter),
 "LETTER=VALUE" (i, u: 32 bits; U: 64; f, d: floating point) or "tmap=ARRAY|SHAPE|STRIDES|BOX". The
 code is in FOLDER/cubin. `model` writes modelled.jsonl there; `compare` reads it and times.jsonl,
-which has a line for each launch that was timed: name, us.
+which has a line for each launch that was timed: name, us. `stalls` reads it and stalls.csv, ncu's
+raw page of the launches that stalls.txt names, in their order.
 """
 
 from __future__ import annotations
 
+import csv
 import functools
 import itertools
 import json
@@ -21,7 +24,7 @@ import statistics
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -184,10 +187,10 @@ def model_all(folder: Path, parts: Sequence[str]) -> None:
     wanted = [each for each in launches if not parts or any(part in each.name for part in parts)]
     native.library(ROOT)
     with (
-        multiprocessing.Pool(2, maxtasksperchild=8) as pool,
+        multiprocessing.get_context("spawn").Pool(2) as pool,
         (folder / "modelled.jsonl").open("w") as file,
     ):
-        for found in pool.imap(functools.partial(model_one, folder), wanted):
+        for found in pool.imap_unordered(functools.partial(model_one, folder), wanted):
             print(json.dumps(found), file=file, flush=True)
             print(found["name"], found.get("refused") or f"{found['cycles']:,.0f}", flush=True)
 
@@ -234,8 +237,65 @@ def _tau(own: Sequence[tuple[float, float]]) -> float:
     return sum(signs) / len(pairs)
 
 
+SAMPLES = "smsp__pcsamp_warps_issue_stalled_"
+QUEUES = {
+    "lg_throttle": "mio_throttle",
+    "tex_throttle": "mio_throttle",
+    "gmma": "math_pipe_throttle",
+}
+"""The model has one queue for memory; and a wgmma that is refused waits for its pipe."""
+
+
+def stalls(folder: Path) -> None:
+    """Prints the largest reason of each launch by ncu and by the model, and how far shares are
+    apart."""
+    modelled = {each["name"]: each for each in _lines(folder / "modelled.jsonl")}
+    chosen = set((folder / "stalls.txt").read_text().split())
+    names = [each["name"] for each in json.loads((folder / "launches.json").read_bytes())]
+    lines = [line for line in (folder / "stalls.csv").open() if line.startswith('"')]
+    rows = [row for row in csv.DictReader(lines) if row["ID"]]
+    print("| launch | ncu | model | apart |\n|---|---|---|---|")
+    apart, same = [], 0
+    for name, row in zip((x for x in names if x in chosen), rows, strict=True):
+        if "reasons" not in modelled.get(name, {}):
+            continue
+        sampled, own = _sampled(row), _merged(modelled[name]["reasons"])
+        first, second = (max(each, key=lambda x: each[x]) for each in (sampled, own))
+        wide = [
+            abs(sampled.get(x, 0) - own.get(x, 0))
+            for x in {*sampled, *own}
+            if max(sampled.get(x, 0), own.get(x, 0)) >= 0.02
+        ]
+        apart += wide
+        same += first == second
+        print(
+            f"| {name} | {first} {sampled[first]:.0%} | {second} {own[second]:.0%} |"
+            f" {statistics.median(wide):.1%} |"
+        )
+    print(f"{same} largest reasons are the same; median of shares: {statistics.median(apart):.1%}")
+
+
+def _sampled(row: Mapping[str, str]) -> dict[str, float]:
+    counts = {
+        key.removeprefix(SAMPLES): float(value.replace(",", ""))
+        for key, value in row.items()
+        if key.startswith(SAMPLES) and "not_issued" not in key and value
+    }
+    total = sum(counts.values())
+    return _merged({reason: count / total for reason, count in counts.items()})
+
+
+def _merged(shares: Mapping[str, float]) -> dict[str, float]:
+    merged: dict[str, float] = defaultdict(float)
+    for reason, share in shares.items():
+        reason = reason.replace("branch_resolving", "branch_resolve")
+        if reason != "selected":
+            merged[QUEUES.get(reason, reason)] += share
+    return merged
+
+
 if __name__ == "__main__":
-    if sys.argv[1] == "compare":
-        compare(Path(sys.argv[2]))
-    else:
+    if sys.argv[1] == "model":
         model_all(Path(sys.argv[2]), sys.argv[3:])
+    else:
+        {"compare": compare, "stalls": stalls}[sys.argv[1]](Path(sys.argv[2]))

@@ -54,26 +54,34 @@ def _pass_on(source: BinaryIO, end: int, answers: int) -> None:
     with os.fdopen(end, "wb", buffering=0) as sink:
         while line := source.readline(LONGEST_BYTES + 1):
             if len(line) <= LONGEST_BYTES:
-                sink.write(line)
+                if why := _unreadable(line):  # the server would never answer it
+                    os.write(answers, _refusal(-32700, f"the message is no JSON: {why}."))
+                else:
+                    sink.write(line)
                 continue
             while line and not line.endswith(b"\n"):
                 line = source.readline(LONGEST_BYTES)
-            os.write(answers, _TOO_LONG + b"\n")
+            words = f"the message has more than {LONGEST_BYTES:,} bytes: none was read."
+            os.write(answers, _refusal(-32600, words))
 
 
 LONGEST_BYTES = 12 << 20
 """Of a message: the source of a kernel and what goes with it."""
-_TOO_LONG = msgspec.json.encode(
-    {
-        "jsonrpc": "2.0",
-        "id": None,
-        "error": {
-            "code": -32600,
-            "message": f"the message has more than {LONGEST_BYTES:,} bytes: none was read.",
-        },
-    }
-)
 _LONGEST_NAME = 1000
+
+
+def _unreadable(line: bytes) -> str:
+    """Why a line is no message, such as half of a surrogate pair; empty where it may be one."""
+    try:
+        msgspec.json.decode(line.strip() or b"null")
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return str(error)
+    return ""
+
+
+def _refusal(code: int, words: str) -> bytes:
+    error = {"code": code, "message": words}
+    return msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": error}) + b"\n"
 
 
 def _tools(project: Callable[[], Project]) -> tuple[Callable[..., str], ...]:

@@ -45,8 +45,8 @@ def init(
         typer.echo(f"wrote {os.path.relpath(path)}")
     where = os.path.relpath(started.root)
     change = "" if where == "." else f"cd {shlex.quote(where)} && "
-    adopting = f"adopt FILE.cu{f' --arch {arch}' if arch else ''}"
-    following = f"run {started.experiment}" if started.experiment else adopting
+    target = f" --arch {arch}" if arch else ""  # until the project has a kernel that says it
+    following = f"run {started.experiment}" if started.experiment else f"adopt FILE.cu{target}"
     typer.echo(f"next: {change}kernelexp {following}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -34,7 +35,9 @@ from kernelexp.cli.options import (
     VerboseOption,
 )
 from kernelexp.cli.outcomes import show
+from kernelexp.dossier.session import Session
 from kernelexp.model.errors import UsageError
+from kernelexp.project import Project
 
 
 @app.command()
@@ -74,6 +77,10 @@ def run(
         bool,
         typer.Option("--reproduce", help="Exit with 1 if an earlier record is not reproduced."),
     ] = False,
+    modelled: Annotated[
+        bool,
+        typer.Option("--modelled", help="Say what the model of time makes of each candidate."),
+    ] = False,
     verbose: VerboseOption = False,
     json: JsonOption = False,
     no_record: Annotated[
@@ -97,6 +104,8 @@ def run(
     loaded = common.load(project, sources=not repeat)
     if repeat and (experiments or every or set_):
         raise UsageError("--record repeats one run: leave out experiments, --all and --set.")
+    if modelled and (repeat or set_):
+        raise UsageError("--modelled is for experiments as written: leave out --record and --set.")
     names = [] if repeat else chosen(loaded, experiments or [], every)
     overrides = {name: parse_sets(loaded, name, set_) for name in names} if set_ else {}
     settings = runs.RunSettings(
@@ -121,7 +130,21 @@ def run(
             outcomes = runner.repeat(loaded, repeat, session, settings)
         else:
             outcomes = runner.run(loaded, names, session, settings, overrides)
+        sentences = _modelled(loaded, names, session) if modelled else []
     if not no_record:
         common.refresh_log(loaded)
     show(loaded, outcomes, verbose, json)
+    for sentence in sentences:  # beside the record, which has measured times only
+        typer.echo(sentence, err=json)
     raise typer.Exit(runner.exit_code(outcomes, reproduce))
+
+
+def _modelled(loaded: Project, names: Sequence[str], session: Session) -> list[str]:
+    from kernelexp.services import modelling
+
+    written = {name: loaded.experiment(name) for name in names}
+    return [
+        f"{name}, candidate {number}: {modelling.compare(loaded, experiment, number, session)}"
+        for name, experiment in written.items()
+        for number in range(1, len(loaded.variants(experiment)[1]) + 1)
+    ]

@@ -87,6 +87,12 @@ def moved(before: Sequence[Use], after: Sequence[Use]) -> str:
     one, other = bounds.nearest(tuple(before)), bounds.nearest(tuple(after))
     if one is None or other is None:
         return "Which limit is nearest is not known."
+    if max(one.percent or 0.0, other.percent or 0.0) < bounds.NEAR:
+        then = "" if one.resource == other.resource else f"{other.resource} "
+        return (
+            f"Neither arm is near a limit: {one.resource} {one.percent:.1f}%, then "
+            f"{then}{other.percent:.1f}%."
+        )
     if one.resource == other.resource:
         return (
             f"Both arms are nearest to the same limit, {one.resource}: {one.percent:.1f}%, then "

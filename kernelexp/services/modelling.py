@@ -124,7 +124,8 @@ def compare(project: Project, experiment: Experiment, number: int, session: Sess
         if not isinstance(found, ModelledTime):
             return f"Modelled: {found}"
     before, after = (found for found in results if isinstance(found, ModelledTime))
-    return f"Modelled, not measured: {judge.change(before, after).sentence}."
+    sentence = judge.change(before, after).sentence
+    return f"Modelled, not measured: {sentence}. {judge.worth()}"
 
 
 def _model(

@@ -194,7 +194,7 @@ def _pair(first: _Measured, second: _Measured, times: Mapping[str, ModelledTime]
         run=first.record.run,
         kernel=first.record.kernel,
         arms=(first.name, second.name),
-        modelled=math.log(one.microseconds / other.microseconds),
+        modelled=math.log(one.cycles / other.cycles),
         floor=math.log(_floor(one) / _floor(other)),
         measured=math.log(first.microseconds / second.microseconds),
     )

@@ -37,7 +37,7 @@ def find(nvcc: str | None, cache: Path) -> Toolchain:
 
     Its version is kept in the folder `cache`, so that a run which builds nothing starts no nvcc.
     """
-    compiler = _locate_nvcc(nvcc)
+    compiler = locate_nvcc(nvcc)
     return Toolchain(
         nvcc=str(compiler),
         ptxas=str(_beside(compiler, "ptxas")),
@@ -56,7 +56,8 @@ def wheel_bin() -> Path | None:
     return None
 
 
-def _locate_nvcc(option: str | None) -> Path:
+def locate_nvcc(option: str | None = None) -> Path:
+    """Where it is, without what it lies behind; UsageError, EnvironmentFault."""
     wanted = option or os.environ.get(NVCC_VARIABLE)
     if wanted:
         path = shutil.which(wanted)

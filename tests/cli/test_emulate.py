@@ -280,3 +280,16 @@ def test_an_axis_in_place_of_a_kernel_is_told_where_it_goes(scale: Path, kx: Kx)
     result = kx("emulate", "scale", "order=forward", cwd=scale)
     assert result.exit_code == errors.USAGE
     assert "as in scale:order=forward." in " ".join(result.stderr.split())
+
+
+def test_of_a_launch_that_an_assertion_ended_neither_outputs_nor_counts_are_judged(
+    scale: Path, kx: Kx
+) -> None:
+    source = scale / "variants/scale/scale.cu"
+    text = source.read_text().replace("y[i] = v;", "assert(count < 0); y[i] = v;")
+    source.write_text(f"#include <cassert>\n{text}")
+    result = kx("emulate", "scale@sm_90a:width=4", cwd=scale)
+    assert result.exit_code == errors.WRONG_RESULT
+    assert "it ended there, so that its outputs are not judged." in result.stdout
+    assert "never written" not in result.stdout
+    assert "instructions executed" not in result.stdout

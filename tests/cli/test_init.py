@@ -51,14 +51,15 @@ def test_an_empty_project_awaits_a_kernel(tmp_path: Path, kx: Kx) -> None:
     assert listed == "No kernels yet: kernelexp adopt FILE.cu adds one.\n"
 
 
-def test_an_empty_project_leads_to_a_kernel_for_the_architecture_asked_for(
+def test_an_empty_project_is_for_an_architecture_once_it_has_a_kernel(
     tmp_path: Path, kx: Kx
 ) -> None:
-    result = kx("init", "--empty", "--arch", "sm_80", cwd=tmp_path)
-    assert result.exit_code == errors.OK
-    assert result.stdout.splitlines()[-1] == "next: kernelexp adopt FILE.cu --arch sm_80"
-    refused = kx("init", "--empty", "--arch", "sm_8", cwd=tmp_path)
-    assert "there is no architecture 'sm_8'; did you mean" in refused.stderr
+    result = kx("init", "new", "--empty", "--arch", "sm_100a", cwd=tmp_path)
+    assert result.exit_code == errors.OK, result.stderr
+    assert result.stdout.endswith("kernelexp adopt FILE.cu --arch sm_100a\n")
+    assert "B200" in (tmp_path / "new/.github/workflows/kernelexp-gpu.yml").read_text()
+    result = kx("init", "other", "--empty", "--arch", "sm_1", cwd=tmp_path)
+    assert result.exit_code == errors.USAGE
 
 
 def test_every_file_that_it_writes_is_named(tmp_path: Path, kx: Kx) -> None:

@@ -67,11 +67,11 @@ def test_a_dry_run_counts_variants_and_groups_refusals(scale: Path, kx: Kx) -> N
 
 
 def test_a_dry_run_lists_the_variants_that_would_be_built(scale: Path, kx: Kx) -> None:
-    lines = kx("sweep", *GRID, "--dry-run", cwd=scale).stdout.splitlines()
-    rows = [line.split() for line in lines if line.strip()[:1].isdigit()]
-    listed = {row[-1] for row in rows if row[0].isdigit() and "=" in row[-1] and len(row) == 3}
-    assert listed == {"order=forward", "order=backward"}
-    assert sum(len(row) == 3 and row[1].startswith("width=") for row in rows) == 4
+    words = " ".join(kx("sweep", *GRID, "--dry-run", cwd=scale).stdout.split())
+    planned = json.loads(kx("sweep", *GRID, "--dry-run", "--json", cwd=scale).stdout)
+    assert len(planned["sweep"]["candidates"]) == 5
+    for width, order in ((1, "backward"), (2, "forward"), (2, "backward"), (4, "forward")):
+        assert f" width={width}, order={order}" in words
 
 
 def test_refusals_that_differ_in_figures_only_share_a_paragraph(kx: Kx) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 from harness import EARLY, LATE, found, ptx, run
@@ -194,3 +195,13 @@ def test_a_box_moves_the_sectors_of_its_rows(start, loaded, stored):
     box = TensorMap(array="in", element="u8", shape=(48, 24), strides_bytes=(48,), box=(32, 16))
     assert sectors(box, 0, start, load=True) == loaded
     assert sectors(box, 0, start, load=False) == stored
+
+
+def test_a_map_of_other_dimensions_than_coordinates_is_found() -> None:
+    source = np.arange(64, dtype=np.uint32).reshape(8, 8)
+    flat = box_of(source, (8, 4))
+    deep = msgspec.structs.replace(
+        flat, shape=(*flat.shape, 1), strides_bytes=(*flat.strides_bytes, 256), box=(*flat.box, 1)
+    )
+    _, findings = load(deep, source, 0, 0)
+    assert findings == {"tensor-descriptor"}

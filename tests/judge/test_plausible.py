@@ -38,6 +38,33 @@ def test_a_time_below_what_the_work_needs_is_invalid_with_its_arithmetic(
     assert "and the H200 needs" in made.sentence
 
 
+def test_a_time_below_what_the_checked_elements_need_is_invalid_without_work(
+    record: Record,
+) -> None:
+    """A launch that wrote nothing while it was timed, and what was checked in another."""
+    assert record.measurement
+    worker = record.measurement.workers[0]
+    many = [
+        msgspec.structs.replace(
+            check,
+            arrays=tuple(msgspec.structs.replace(each, elements=10**10) for each in check.arrays),
+        )
+        for check in worker.checks
+    ]
+    workers = (msgspec.structs.replace(worker, checks=tuple(many)), *record.measurement.workers[1:])
+    forged = msgspec.structs.replace(
+        record,
+        flops=0,
+        bytes=0,
+        measurement=msgspec.structs.replace(record.measurement, workers=workers),
+    )
+    made = plausible.qualified(
+        forged, record.names[1], record.candidates[0], record.candidates[0].verdict
+    )
+    assert (made.status, made.reason) == (Status.INVALID, "faster_than_possible")
+    assert "of the elements that were checked, a byte each" in made.sentence
+
+
 def test_every_time_of_this_repository_is_possible() -> None:
     for path in (ROOT / "logs/runs").glob("*/*.measured.json"):
         read = records.read_file(path)

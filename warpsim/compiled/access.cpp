@@ -605,11 +605,37 @@ int64_t stamp_of(const Call& call) {
   return call.now << kTime | (site < 1 << kSiteBits ? site : 0) << kThreadBits;
 }
 
+// The bytes of an address that is the sum of two pairs of words: slots 0 and 7, 8 and 9, of which any
+// but the first may be missing.
+constexpr int kPairs = 16;
+
+// Where addresses of 8 bytes lie, until the next access: of a pair of words they are made.
+Rows joined(const Call& call) {
+  static std::vector<uint64_t> made;
+  made.assign(call.set.rows * kLanes, 0);
+  for (const int low : {0, 8}) {
+    const int high = low ? 9 : 7;
+    for (const int slot : {low, high}) {
+      if (!call.has(slot)) continue;
+      const Rows words = call.operand(slot);
+      for (int64_t row = 0; row < call.set.rows; ++row) {
+        uint64_t* to = made.data() + row * kLanes;
+        for (int lane = 0; lane < kLanes; ++lane) {
+          const uint64_t word = kx::load<uint32_t>(words.at(row, lane));
+          to[lane] += slot == high ? word << 32 : word;
+        }
+      }
+    }
+  }
+  return Rows(reinterpret_cast<char*>(made.data()), kLanes * sizeof(uint64_t), sizeof(uint64_t));
+}
+
 Access access_of(const Call& call, int size) {
   const int32_t* numbers = call.instruction.numbers;
   const Rows mask(reinterpret_cast<char*>(const_cast<uint8_t*>(call.on)), kLanes, 1);
-  return {*call.set.warps[numbers[0]], call.operand(0), numbers[1], call.instruction.offset, mask,
-          size, stamp_of(call)};
+  const bool pairs = numbers[1] == kPairs;
+  return {*call.set.warps[numbers[0]], pairs ? joined(call) : call.operand(0), pairs ? 8 : numbers[1],
+          call.instruction.offset, mask, size, stamp_of(call)};
 }
 
 bool counted(const Call& call, const Memory& memory) {
@@ -670,7 +696,7 @@ void mark(const Call& call, const Memory& memory, const Access& access, const Fl
   }
 }
 
-// numbers: memory, bytes of an address, of an element, elements, whether they are signed, whether
+// numbers: memory, bytes of an address (or kPairs), of an element, elements, whether they are signed, whether
 // the load is coherent, which bytes count. A register may be wider than an element.
 bool ld(const Call& call, const kx::Named&) {
   Memory* memory = memory_of(call, false);

@@ -103,17 +103,15 @@ def model(
     """
     replays = [_replay(sample, whole, chip, chip.clock_hz) for sample in samples[:-1]]
     replays.append(_replay(samples[-1], whole, chip, chip.clock_hz, traced))
-    cycles = last = _cycles(samples, replays, whole)
+    cycles = _cycles(samples, replays, whole)
     busy = [_tensor_cycles(*each, whole) for each in zip(samples, replays, strict=True)]
     duty = min(1.0, _extrapolate(samples, busy, whole) / cycles)
     clock_hz = chip.clock_hz - chip["throttling"] * max(0.0, duty - chip["free_duty"])
-    if clock_hz < chip.clock_hz:
-        last = _cycles(samples, [_replay(x, whole, chip, clock_hz) for x in samples], whole)
     return ModelledLaunch(
         cycles=cycles,
         tensor_duty=duty,
         clock_hz=clock_hz,
-        seconds=last / clock_hz + chip["launch"] / 1e9,
+        seconds=cycles / clock_hz + chip["launch"] / 1e9,
         replayed=replays[-1],
     )
 

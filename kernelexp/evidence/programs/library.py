@@ -19,7 +19,7 @@ from pathlib import Path
 import warpsim
 from kernelexp.evidence import native
 from kernelexp.model.errors import EnvironmentFault
-from kernelexp.system import wholefile
+from kernelexp.system import toolchain, wholefile
 from kernelexp.system.process import processes
 
 NAME = "libcudart.so.13"
@@ -55,9 +55,16 @@ def folder(root: Path) -> Path:
     raise EnvironmentFault(f"the CUDA runtime can't be written ({'; '.join(reasons)}).")
 
 
-def headers() -> Path:
-    """The toolkit's."""
-    return _genuine().parent.parent / "include"
+def headers() -> list[str]:
+    """Flags that find the toolkit's.
+
+    The wheel of the runtime names headers that are in nvidia-cuda-crt, which torch does not bring:
+    where that is missing, the compiler's own toolkit has them.
+    """
+    folders = [_genuine().parent.parent / "include"]
+    if not (folders[0] / "crt").is_dir():
+        folders.append(toolchain.locate_nvcc().parent.parent / "include")
+    return [f"-I{folder}" for folder in folders]
 
 
 def _genuine() -> Path:
@@ -105,9 +112,10 @@ def _compile(compiler: str, sources: Sequence[Path], genuine: Path, place: Path)
                 f"{compiler} does not compile the CUDA runtime: {done.stderr.strip()[:2000]}"
             )
 
+    include = headers()
+
     def compile_one(source: Path) -> None:
-        include = f"-I{genuine.parent.parent / 'include'}"
-        run(include, "-c", str(source), "-o", str(place / f"{source.stem}.o"))
+        run(*include, "-c", str(source), "-o", str(place / f"{source.stem}.o"))
 
     every = [*sources, generated]
     processes.parallel(compile_one, every)

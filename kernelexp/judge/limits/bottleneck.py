@@ -112,6 +112,8 @@ def _of_limit(case: Case, known: Sequence[Use], whose: str, is_held: bool) -> st
 def _unknown(case: Case) -> str:
     """What latency is likely not hidden by, where no profile says what warps wait for."""
     share, build = grid(case), case.arm.build
+    if case.is_specialised:  # few warps are its design
+        return ", or a limit that is not known"
     if share and build and share.warps_per_sm <= FEW_WARPS * build.occupancy.warps_limit:
         warps = -(-build.resources.threads // 32)
         return (

@@ -26,7 +26,7 @@ class ModelledChange(msgspec.Struct, frozen=True, kw_only=True):
 
 def change(before: ModelledTime, after: ModelledTime) -> ModelledChange:
     """`after` against `before`, which both have a time."""
-    ratio = after.microseconds / before.microseconds
+    ratio = after.cycles / before.cycles
     spread = math.exp(modelled_pairs.reach(math.log(ratio), ERRORS.within))
     low, high = ratio / spread, ratio * spread
     decided = not low <= 1 <= high
@@ -49,6 +49,14 @@ def _sentence(ratio: float, low: float, high: float) -> str:
 
 def _percent(ratio: float) -> str:
     return f"{100 * (ratio - 1):+.0f}%"
+
+
+def worth() -> str:
+    """How far off the model was on measured times."""
+    return (
+        f"On {ERRORS.times} times measured on an {ERRORS.device}, the model was off by "
+        f"{ERRORS.mean:.0%} on average."
+    )
 
 
 def trust(ratio: float) -> str:

@@ -77,11 +77,11 @@ def render(base: Arm, candidates: Mapping[str, Arm]) -> Iterator[Block]:
         yield paragraph(f"{small} more moved by less than 5% (--verbose shows them).", style="dim")
 
 
-def of_variants(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
-    """Up to three variants, none of which is a baseline."""
-    rows = [
-        [label, *(figures.value(read(arm), "") for arm in arms)] for label, read in _fixed(arms)
-    ]
+def of_variants(names: Sequence[str], arms: Sequence[Arm], counted: bool) -> Iterator[Block]:
+    """Up to three variants, none of which is a baseline; without what was counted where a launch
+    was not executed to its end."""
+    known = [(label, read) for label, read in _fixed(arms) if counted or label in dict(_BUILT)]
+    rows = [[label, *(figures.value(read(arm), "") for arm in arms)] for label, read in known]
     if rows:
         yield table(("figure", *names), rows, numbers=range(1, len(names) + 1))
 

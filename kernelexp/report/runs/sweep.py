@@ -43,7 +43,8 @@ def planned(grid: Grid, refused: Mapping[str, Verdict]) -> Iterator[Block]:
     buildable = [label for label in variants if label not in refused]
     if buildable:
         shown = buildable[:_PLANNED_SHOWN]
-        yield table(("row", "variant"), enumerate(shown, 1), numbers=(0,))
+        rows = ((str(row), label) for row, label in enumerate(shown, 1))
+        yield table(("row", "variant"), rows, numbers=(0,))
         if more := len(buildable) - len(shown):
             yield paragraph(f"And {more:,} more: --json lists all.", style="dim")
     yield from _grouped(refused)

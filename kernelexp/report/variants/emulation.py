@@ -123,11 +123,19 @@ def _trouble(name: str, evidence: EmulatedEvidence, argument: str) -> Iterator[B
         )
 
 
-_ENDING = frozenset({"out-of-bounds", "hang", "misaligned", "trap", "assertion"})
+_ENDING = frozenset(
+    {"out-of-bounds", "misaligned", "read-only", "tensor-descriptor", "hang", "trap", "assertion"}
+    | {"stack", "step-limit"}
+)
+
+
+def was_cut_off(arm: Arm) -> bool:
+    """Whether something ended the launch before its end."""
+    evidence = _judged(arm)
+    return evidence is not None and _was_cut_off(evidence)
 
 
 def _was_cut_off(evidence: EmulatedEvidence) -> bool:
-    """Whether something ended the launch before all was written."""
     ended = bool(evidence.hang) or any(each.name in _ENDING for each in evidence.findings)
     return ended and any(array.unwritten for array in evidence.arrays)
 

@@ -36,7 +36,9 @@ def render(emulations: Sequence[Emulation], verbose: bool = False) -> Iterator[B
             yield from pipe_mix.render(arms[0], None)
         yield from _costs(names, arms, verbose)
     elif len(arms) <= _SIDE_BY_SIDE:
-        yield from edited.of_variants(names, arms)
+        yield from edited.of_variants(
+            names, arms, counted=not any(map(emulation.was_cut_off, arms))
+        )
         yield from _costs(names, arms, verbose)
         yield paragraph("--verbose shows every counter by ncu's name, and pipes.", style="dim")
     else:

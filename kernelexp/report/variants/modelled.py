@@ -85,9 +85,7 @@ def _worth(found: Sequence[Modelled]) -> str:
     smaller = f" Extrapolated from size {'; '.join(sizes)}." if sizes else ""
     chips = ", ".join(dict.fromkeys(each.chip for each in known)) or "no chip"
     return (
-        f"Modelled for {chips} at size {found[0].time.size}; not measured. On "
-        f"{ERRORS.times} times measured on an {ERRORS.device}, the model was off by "
-        f"{ERRORS.mean:.0%} on average.{smaller}"
+        f"Modelled for {chips} at size {found[0].time.size}; not measured. {judge.worth()}{smaller}"
     )
 
 

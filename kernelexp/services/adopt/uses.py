@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -128,7 +128,8 @@ def _values(entry: Function, origins: dict[str, set[_Place]]) -> dict[_Place, fr
     ]
     moved = _origins(entry, fetched, _MOVES)
     plain = _origins(entry, fetched, ("mov.",))
-    computed = _origins(entry, fetched)
+    # A nibble or a byte that a mask takes out may be the index of a table, whatever the others are.
+    computed = _origins(entry, fetched, but=_takes_a_byte)
     found: dict[_Place, set[str]] = {}
     for each in entry.instructions:
         half = _HALVES.search(each.opcode)
@@ -143,6 +144,11 @@ def _values(entry: Function, origins: dict[str, set[_Place]]) -> dict[_Place, fr
             for place in _union(plain, operand) if half else ():
                 found.setdefault(place, set()).add("half")
     return {place: frozenset(words) for place, words in found.items()}
+
+
+def _takes_a_byte(instruction: Instruction) -> bool:
+    masks = (each.value for each in instruction.operands if isinstance(each, Immediate))
+    return instruction.opcode.startswith("and.") and any(0 <= mask <= 255 for mask in masks)
 
 
 def _access(opcode: str) -> tuple[bool, bool]:
@@ -205,6 +211,7 @@ def _origins(
     entry: Function,
     loaded: Sequence[tuple[str, _Place, int]],
     through: tuple[str, ...] = ("",),
+    but: Callable[[Instruction], bool] = lambda _: False,
 ) -> dict[str, set[_Place]]:
     """The parameters that each register is computed from, by instructions that begin so."""
     origins: dict[str, set[_Place]] = {}
@@ -216,7 +223,7 @@ def _origins(
         for instruction in entry.instructions:
             if not instruction.operands or instruction.opcode.startswith((*_LOADS, "atom.")):
                 continue
-            if not instruction.opcode.startswith(through):
+            if not instruction.opcode.startswith(through) or but(instruction):
                 continue
             if isinstance(instruction.operands[0], Address):
                 continue  # it writes to memory, and no register

@@ -67,18 +67,18 @@ def order(project: Project, grid: Grid, session: Session, size: str, *, prune: b
     }
     if not times:
         raise UsageError(f"--order modelled: {results[0]}")
-    best = min(times.values(), key=lambda time: time.microseconds)
+    best = min(times.values(), key=lambda time: time.cycles)
 
     def is_behind(variant: Variant) -> bool:
         own = times.get(prepare.key(variant))
         return bool(own and judge.change(best, own).low > BEHIND)
 
-    def microseconds(variant: Variant) -> float:
+    def cycles(variant: Variant) -> float:
         own = times.get(prepare.key(variant))
-        return own.microseconds if own else math.inf
+        return own.cycles if own else math.inf
 
     behind = [variant for variant in grid.candidates if prune and is_behind(variant)]
-    kept = sorted((each for each in grid.candidates if each not in behind), key=microseconds)
+    kept = sorted((each for each in grid.candidates if each not in behind), key=cycles)
     return OrderedGrid(
         grid=msgspec.structs.replace(grid, candidates=tuple(kept), note=_note(len(behind))),
         pruned=tuple(behind),

@@ -41,7 +41,7 @@ def find(root: Path, runtime: Path) -> Path:
 def _make(compiler: str, runtime: Path, made: Path) -> Path:
     torch = _torch()
     argv = [compiler, "-std=c++20", "-O1", "-fPIC", "-shared", "-w", str(SOURCE)]
-    argv += [f"-I{torch / 'include'}", f"-I{library.headers()}"]
+    argv += [f"-I{torch / 'include'}", *library.headers()]
     argv += [f"-L{torch / 'lib'}", "-lc10", f"-L{runtime}", "-lcudart"]
     with tempfile.TemporaryDirectory(dir=made.parent) as folder:
         part = Path(folder) / made.name

@@ -46,7 +46,9 @@ def main() -> None:
     order = decode(sys.argv[2], ArmOrder)
     os.chdir(order.folder)
     try:
-        device = _Device(order.device)  # before the solution can replace what it is made of
+        device = _Device(order.device)
+        receive(link)  # "open": until then nothing but this package's code runs
+        device.reserve()  # before the solution can replace what it is made of
         with device.default():
             call = _opened(order)
         send(link, "opened")
@@ -120,7 +122,15 @@ class _Device:
             torch.set_num_threads(1)
             return
         torch.cuda.init()
-        buffer = torch.empty(FLUSHED, dtype=torch.uint8, device=name)
+        torch.cuda.current_stream().synchronize()  # which makes the context, in half a second
+
+    def reserve(self) -> None:
+        """Memory is taken when it is needed: processes that wait for their turn have none."""
+        import torch
+
+        if self.name != "cuda":
+            return
+        buffer = torch.empty(FLUSHED, dtype=torch.uint8, device=self.name)
         driver = ctypes.CDLL("libcuda.so.1")
         address, size = ctypes.c_void_p(buffer.data_ptr()), ctypes.c_size_t(FLUSHED)
         self._kept = buffer

@@ -35,10 +35,10 @@ PROCESSES = 4
 FEWEST_ROWS, ROWS = 2, 8
 """Per process."""
 WARM = 2
-"""Calls that are not counted."""
+"""Calls that are not counted, all with one set of inputs."""
 ALONE = 3
-"""Calls of the reference when the solution's process has ended."""
-BYTES = 4 << 30
+"""Calls of the reference when the solution's process has ended; nobody is left to know a set."""
+BYTES = 2 << 30
 """Of all sets of a case, unless the fewest rows have more."""
 RISK = 0.05
 LEAST_US = 0.1
@@ -123,11 +123,22 @@ class _Case:
         self._checked: list[int] = []
 
     def time(self, thread_instructions: float) -> CaseTime:
-        drawn = self._draw()
-        self._checked = drawn.checked
-        each_process = drawn.sets // self._bench.processes
-        rows = (each_process - WARM - ALONE) // 2
-        taken = [self._take(rows) for _ in range(self._bench.processes)]
+        with contextlib.ExitStack() as all_arms:
+            # torch and CUDA take seconds to start: all processes do, while inputs are drawn.
+            stacks = [
+                all_arms.enter_context(contextlib.ExitStack()) for _ in range(self._bench.processes)
+            ]
+            started = [
+                {name: stack.enter_context(self._started(name)) for name in ARMS}
+                for stack in stacks
+            ]
+            drawn = self._draw()
+            self._checked = drawn.checked
+            rows = (drawn.sets // self._bench.processes - 1) // 2
+            taken = []
+            for stack, arms in zip(stacks, started, strict=True):
+                taken.append(self._take(arms, rows))
+                stack.close()
         self._check()
         if self._bench.device != "cpu":  # whose cores the arms take from each other
             require_honest(taken)
@@ -135,8 +146,7 @@ class _Case:
 
     def _draw(self) -> Drawn:
         least, most = (
-            self._bench.processes * (WARM + 2 * rows + ALONE)
-            for rows in (FEWEST_ROWS, self._bench.rows)
+            self._bench.processes * (1 + 2 * rows) for rows in (FEWEST_ROWS, self._bench.rows)
         )
         order = TimedOrder(
             device=self._bench.device,
@@ -152,29 +162,46 @@ class _Case:
 
     # Calls
 
-    def _take(self, rows: int) -> Taken:
+    def _take(self, arms: dict[str, TimedArmProcess], rows: int) -> Taken:
         taken = Taken(rows=[], alone=[])
-        with contextlib.ExitStack() as others:
-            arms = {name: others.enter_context(self._opened(name)) for name in (REFERENCE, NOTHING)}
-            with self._opened(SOLUTION) as solution:
-                arms[SOLUTION] = solution
-                for arm in arms.values():
-                    arm.wait_until_open()
-                for _ in range(WARM):
-                    self._row(arms, ARMS)
-                for _ in range(rows):
-                    way = self._random.sample(ARMS, len(ARMS))
-                    taken.rows.append([*self._row(arms, way), *self._row(arms, way[::-1])])
-            del arms[SOLUTION]  # its process has ended
-            for _ in range(ALONE):
-                taken.alone.append(dict(self._row(arms, [REFERENCE, NOTHING]))[REFERENCE])
+        for arm in arms.values():
+            arm.begin_to_open()
+        for arm in arms.values():
+            arm.wait_until_open()
+        first = self._new_set()
+        for _ in range(WARM):
+            self._row(arms, ARMS, first)
+        for _ in range(rows):
+            way = self._random.sample(ARMS, len(ARMS))
+            taken.rows.append([*self._once(arms, way), *self._once(arms, way[::-1])])
+        arms.pop(SOLUTION).end()
+        for _ in range(ALONE):
+            row = dict(self._row(arms, [REFERENCE, NOTHING], first))
+            taken.alone.append(row[REFERENCE])
+        self._forget(first)
         return taken
 
-    def _row(
+    def _once(
         self, arms: Mapping[str, TimedArmProcess], order: Sequence[str]
     ) -> list[tuple[str, Turn]]:
-        """One call of each arm with the next set."""
+        place = self._new_set()
+        row = self._row(arms, order, place)
+        self._forget(place)
+        return row
+
+    def _new_set(self) -> int:
         place, self._next = self._next, self._next + 1
+        return place
+
+    def _forget(self, place: int) -> None:
+        for suffix in (".json", ".bin"):
+            if place not in self._checked:
+                (self._work.own / f"set-{place}{suffix}").unlink()
+
+    def _row(
+        self, arms: Mapping[str, TimedArmProcess], order: Sequence[str], place: int
+    ) -> list[tuple[str, Turn]]:
+        """One call of each arm with a set."""
         inputs = turns.hand_over(self._work.own, self._work.given, place)
         row = []
         for name in order:
@@ -185,11 +212,9 @@ class _Case:
             row.append((name, turn))
         for suffix in (".json", ".bin"):
             inputs.with_suffix(suffix).unlink()
-            if place not in self._checked:
-                (self._work.own / f"set-{place}{suffix}").unlink()
         return row
 
-    def _opened(self, name: str) -> contextlib.AbstractContextManager[TimedArmProcess]:
+    def _started(self, name: str) -> contextlib.AbstractContextManager[TimedArmProcess]:
         work = self._work
         folder = work.own if name == REFERENCE else work.given
         order = ArmOrder(

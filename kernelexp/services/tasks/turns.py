@@ -10,7 +10,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -38,12 +38,25 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
 class TimedArmProcess:
     """Its answers are files in a folder; what it was asked for is in `kept`."""
 
-    def __init__(self, name: str, link: socket.socket, answers: Path, limit_s: float) -> None:
+    def __init__(
+        self,
+        name: str,
+        link: socket.socket,
+        answers: Path,
+        limit_s: float,
+        end: Callable[[], None],
+    ) -> None:
         self.name, self._link, self._answers = name, link, answers
         self._limit_s = limit_s
+        self.end = end
+        """With all that it started; a second time does nothing."""
+
+    def begin_to_open(self) -> None:
+        """Its libraries may be loaded; from here on its solution's code runs."""
+        with contextlib.suppress(OSError):  # wait_until_open() says why it has ended
+            send(self._link, "open")
 
     def wait_until_open(self) -> None:
-        """Its libraries are loaded, its solution is imported."""
         self._hear()
 
     def turn(self, inputs: Path, *, keep: str = "") -> Turn:
@@ -125,7 +138,7 @@ def opened(
     environment: Mapping[str, str],
     limit_s: float,
 ) -> Iterator[TimedArmProcess]:
-    """The process of an arm, ended with all that it started; `wrap` confines it."""
+    """The process of an arm, which waits to be opened; `wrap` confines it."""
     here, there = socket.socketpair()
     number = there.fileno()
     argv = [*wrap, sys.executable, "-P", "-m", "kernelexp.services.tasks.arm_process", str(number)]
@@ -141,14 +154,18 @@ def opened(
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    try:
-        yield TimedArmProcess(order.arm, here, answers, limit_s)
-    finally:
+
+    def end() -> None:
         here.close()
         thread.join(5)
         if not cancelled.is_set() and not ended.is_set():
             processes.stop(own)
             thread.join(5)
+
+    try:
+        yield TimedArmProcess(order.arm, here, answers, limit_s, end)
+    finally:
+        end()
 
 
 def hand_over(own: Path, given: Path, place: int) -> Path:

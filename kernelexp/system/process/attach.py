@@ -32,7 +32,7 @@ def main() -> None:
     if not begun:
         # The server can't be imported, which this says; or it was killed before it forked.
         program = (
-            "import os\n"
+            "import os, runpy\n"  # as the server, which is started with -m, imports it
             "import kernelexp.system.process.forkserver\n"
             f"os.kill(os.getpid(), {int(NOT_BEGUN)})"
         )

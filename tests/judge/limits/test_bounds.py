@@ -154,6 +154,13 @@ def test_the_published_kernel_is_bound_by_l1_as_its_authors_found() -> None:
     )
 
 
+def test_where_no_limit_is_near_none_is_said_to_have_moved() -> None:
+    slow = transpose()
+    measured = msgspec.structs.replace(slow.arm.measured, time_us=1e5)
+    uses = bounds.uses(with_arm(slow, measured=measured))
+    assert moved(uses, uses).startswith("Neither arm is near a limit: ")
+
+
 def test_of_a_slower_candidate_with_the_same_work_no_limit_is_the_cause() -> None:
     """Its share falls with its time alone: 77.9% of the tensor cores, then 72.2%, 7.96% slower."""
     before, after = gemm(), gemm()
@@ -190,6 +197,8 @@ def test_below_every_limit_few_warps_are_named_where_no_profile_says_what_they_w
         "it waits for latency, with at most 16 of 64 warps on an SM to hide it (140 CTAs of 8 "
         in (bottleneck.conclude(slow, bounds.uses(slow)))
     )
+    roles = with_arm(gemm(ctas=132), measured=measured)
+    assert "warps on an SM" not in bottleneck.conclude(roles, bounds.uses(roles))
     many = msgspec.structs.replace(slow, ctas=10**5)
     assert "warps on an SM" not in bottleneck.conclude(many, bounds.uses(many))
 

@@ -152,3 +152,12 @@ def test_bytes_of_a_block_that_begins_with_a_half_are_mixed_and_packed() -> None
     assert found.is_mixed(0, 0)
     assert not used(*BLOCK[:3]).is_mixed(0, 0)
     assert not used(BLOCK[0], *BLOCK[3:]).is_mixed(0, 0)
+
+
+def test_nibbles_that_index_a_table_are_packed_and_whole_values_that_do_are_not() -> None:
+    table = ("ld.param.u64 %rd9, [k_param_1]", "mul.wide.u32 %rd3, %r2, 4")
+    looked_up = ("add.s64 %rd4, %rd9, %rd3", "ld.global.f32 %f1, [%rd4]")
+    start = ("ld.param.u64 %rd1, [k_param_0]", "ld.global.u32 %r1, [%rd1]")
+    assert used(*start, "and.b32 %r2, %r1, 15", *table, *looked_up).is_packed(0, 0)
+    both = ("and.b32 %r5, %r1, 15", "mov.u32 %r2, %r1")
+    assert not used(*start, *both, *table, *looked_up).is_packed(0, 0)

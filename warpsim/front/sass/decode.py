@@ -17,6 +17,7 @@ from warpsim.front.sass.registry import BranchPoint, Reconvergence, Result, find
 from warpsim.front.sass.syntax import AROUND, UNPACK, ConstantOperand, MachineInstruction
 from warpsim.lineinfo import Source
 from warpsim.machine.core.arrays import Array, Mask
+from warpsim.machine.core.forms import Formed
 from warpsim.machine.core.image import Image, Variable
 from warpsim.machine.memory.constants import RESERVED_SHARED
 from warpsim.machine.schedule.program import POLL, BasicBlock, Branch, DecodedProgram, Exit
@@ -187,7 +188,13 @@ def _build(decoder: SassDecoder, number: int) -> Result:
         return result
     if is_uniform(ins):
         return _uniform(decoder, result)
-    return result if ins.guard is None else guarded(result, *decoder.guard(), decoder.site.number)
+    if ins.guard is None:
+        return result
+    slot, negated = decoder.guard()
+    op = guarded(result, slot, negated, decoder.site.number)
+    if not isinstance(result, Formed):
+        return op
+    return Formed(op, result.form._replace(guard=slot, negated=negated))
 
 
 def _uniform(decoder: SassDecoder, op: Op) -> Op:

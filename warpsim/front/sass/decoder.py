@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from warpsim.front.sass.cubin import HOPPER
-from warpsim.front.sass.operands import OperandReader, Reader
+from warpsim.front.sass.operands import OperandReader, Reader, is_plain
 from warpsim.front.sass.syntax import (
     ZERO,
     Described,
@@ -22,6 +22,7 @@ from warpsim.front.sass.word import BYTES
 from warpsim.machine.core import registers
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.core.asynchronous import Issuer
+from warpsim.machine.core.forms import CompiledForm, Formed
 from warpsim.machine.core.warps import ALL, pack
 from warpsim.machine.memory.layout import SHARED_RESERVED
 from warpsim.machine.wave.machine import Machine, Op, WarpSet
@@ -109,6 +110,17 @@ class SassDecoder(OperandReader):
         if operand.index == ZERO:
             return self.slot(registers.Sink(1))
         return self.bit_of(operand)
+
+    def formed(
+        self, op: Op, name: str, target: Operand, sources: Sequence[Operand], *numbers: int
+    ) -> Op:
+        """The instruction with its compiled form, if its sources are as they lie in registers."""
+        if is_uniform(self.instruction) or not all(map(is_plain, (target, *sources))):
+            return op
+        if isinstance(target, RegisterOperand) and target.index == ZERO:
+            return op
+        slots = (self.to(target), *(self.words(source, 1)[0] for source in sources))
+        return Formed(op, CompiledForm(name, slots, numbers))
 
     # Addresses
 

@@ -339,6 +339,16 @@ def part_of(operand: Operand) -> str:
     return operand.part if isinstance(operand, RegisterOperand) else ""
 
 
+def is_zero(operand: Operand) -> bool:
+    """RZ, or a predicate that is always true or where no result is wanted: PT."""
+    return isinstance(operand, RegisterOperand) and operand.index == ZERO
+
+
+def is_plain(operand: Operand) -> bool:
+    """Whether a word is taken as it is."""
+    return not (_signed(operand) or part_of(operand))
+
+
 def _signed(operand: Operand) -> bool:
     signs = ("negated", "inverted", "absolute")
     return any(getattr(operand, sign, False) for sign in signs)

@@ -50,7 +50,7 @@ def load(
     start: tuple[int, ...],
 ) -> None:
     """Copies the box at `start`, innermost coordinate first, to shared memory."""
-    placed = tensor_maps.find(machine, issuer, tensor_map)
+    placed = tensor_maps.find(machine, issuer, tensor_map, len(start))
     tensor = placed.tensor
     form = tma.image(tensor)
     footprint = form.footprint(tma.box_bytes(tensor))
@@ -85,7 +85,7 @@ def store(
     operation: str | None,
 ) -> None:
     """Copies a box from shared memory, or reduces it into the array: what is outside is dropped."""
-    placed = tensor_maps.find(machine, issuer, tensor_map)
+    placed = tensor_maps.find(machine, issuer, tensor_map, len(start))
     if placed.tensor.element.endswith(("_p64", "_p32")):
         raise UnsupportedInstruction(f"{issuer.site.where()}: a store of padded elements.")
     placed, start = _in_bytes(machine, issuer, placed, start)

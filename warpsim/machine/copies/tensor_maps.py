@@ -27,8 +27,21 @@ def use(machine: Machine, address: int, operations: list[Pending]) -> None:
         uses[address] = [*in_flight, *operations]
 
 
-def find(machine: Machine, issuer: Issuer, address: int) -> PlacedMap:
-    """The tensor map at a generic address; Fatal with a finding if there is none."""
+def find(machine: Machine, issuer: Issuer, address: int, dimensions: int) -> PlacedMap:
+    """The tensor map at a generic address; Fatal with a finding if there is none, or if it has
+    another number of dimensions than the copy has coordinates."""
+    placed = _find(machine, issuer, address)
+    rank = len(placed.tensor.shape)
+    if rank != dimensions:
+        sentence = (
+            f"a copy with {dimensions} coordinates uses the tensor map of {placed.tensor.array}, "
+            f"which has {rank} dimensions."
+        )
+        raise refused(machine, issuer, "tensor-descriptor", sentence)
+    return placed
+
+
+def _find(machine: Machine, issuer: Issuer, address: int) -> PlacedMap:
     if address >> WINDOW_BITS == PARAM_WINDOW >> WINDOW_BITS:
         parameters = machine.execution.parameters
         if address not in parameters.placed:  # what lies there never changes

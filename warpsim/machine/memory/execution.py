@@ -10,6 +10,7 @@ import msgspec
 
 from warpsim.launch import Launch, Residency
 from warpsim.machine.core.arrays import Array
+from warpsim.machine.core.clocks import Clocks
 from warpsim.machine.core.findings import BadLanes, Fatal, Findings
 from warpsim.machine.core.image import Image
 from warpsim.machine.core.registers import RegisterFile
@@ -117,6 +118,7 @@ class Execution:
         """Who wrote to global memory, and read from it."""
         self.now = 1
         """When the next wave begins, as Clocks have it."""
+        self._unchecked: Clocks | None = None
         self.parameters = Parameters(image, launch, self.world)
         self.resident = self._resident()
         """CTAs that are resident at once, whole clusters."""
@@ -127,6 +129,16 @@ class Execution:
         """Constant banks, as bytes."""
         self.warps = self.resident * self.warps_per_cta
         self.registers = RegisterFile(image.table, self.warps)
+
+    def clocks(self) -> Clocks:
+        """Those of the next wave: where order is not checked they tell nothing, and are filled once
+        for all waves."""
+        if self.image.strict:
+            return Clocks(self.warps, now=self.now)
+        if self._unchecked is None:
+            self._unchecked = Clocks(self.warps, checked=False)
+        self._unchecked.now = self.now
+        return self._unchecked
 
     def fault(self, lanes: Array) -> Fatal:
         """What to raise when lanes of an access have done what ends a launch on a GPU."""

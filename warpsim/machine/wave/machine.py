@@ -12,7 +12,6 @@ from warpsim.machine.checks.neighbours import Neighbours
 from warpsim.machine.checks.races import Races, Unchecked
 from warpsim.machine.core.arrays import DTYPES, Array, Mask
 from warpsim.machine.core.asynchronous import Engines, Issuer
-from warpsim.machine.core.clocks import Clocks
 from warpsim.machine.core.registers import Argument, SpecialRegister, SymbolAddress
 from warpsim.machine.core.site import Site
 from warpsim.machine.core.warps import Warps
@@ -97,7 +96,7 @@ class Machine(Residents):
         self._kind = Races if execution.image.strict else Unchecked
         warps, local = execution.warps, execution.local.size
         self.shared = Arena(self.resident * self.shared_stride)
-        self.clocks = Clocks(warps, checked=execution.image.strict, now=execution.now)
+        self.clocks = execution.clocks()
         self.local = Arena(warps * 32 * local)
         self.local.state[SCRATCH_BYTES:][: warps * 32 * local] = np.tile(
             execution.local.states, warps * 32

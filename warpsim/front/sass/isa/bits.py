@@ -16,7 +16,7 @@ from warpsim.machine.wave.machine import Op, WarpSet
 @covers("MOV", "UMOV")
 def mov(d: SassDecoder) -> Op:
     target, a = d.take(d.operands, 2)
-    return applied(d.to(target), lambda x: x, (d.bits(a),))
+    return d.formed(applied(d.to(target), lambda x: x, (d.bits(a),)), "mov.b32", target, (a,))
 
 
 @covers("MOV.SPILL")
@@ -76,7 +76,7 @@ def lop3(d: SassDecoder) -> Op:
             copyto(R[out], nonzero, where=m)
         copyto(R[slot], result, where=m)
 
-    return op
+    return op if out is not None else d.formed(op, "lop3.b32", target, (a, b, c), lut)
 
 
 @covers("PLOP3.LUT", "UPLOP3.LUT")

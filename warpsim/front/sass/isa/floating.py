@@ -32,9 +32,13 @@ def how(d: SassDecoder) -> dict[str, Any]:
 def _rounded(d: SassDecoder, function: Callable[..., Array], count: int) -> Op:
     target, *sources = d.take(d.operands, count + 1)
     keywords = how(d)
-    return applied(
+    op = applied(
         d.to(target), lambda *x: function(*x, **keywords), [d.real(source) for source in sources]
     )
+    if keywords["sat"] or keywords["rounding"] != "rn":
+        return op
+    stem = {"FADD": "add", "FMUL": "mul", "FFMA": "fma.rn"}[d.instruction.base]
+    return d.formed(op, f"{stem}{'.ftz' * keywords['ftz']}.f32", target, sources)
 
 
 @covers(f"FADD{_HOW}")

@@ -8,12 +8,13 @@ import numpy as np
 
 from warpsim.arithmetic import convert
 from warpsim.arithmetic.packed import halves, join
-from warpsim.front.sass.decoder import SassDecoder, applied, copyto
-from warpsim.front.sass.operands import Reader
+from warpsim.front.sass.decoder import SassDecoder, applied, copyto, is_uniform
+from warpsim.front.sass.operands import Reader, is_plain, is_zero, part_of
 from warpsim.front.sass.registry import covers
 from warpsim.front.sass.syntax import LiteralOperand, Operand
 from warpsim.machine.core import registers
 from warpsim.machine.core.arrays import Array, Mask
+from warpsim.machine.core.forms import CompiledForm, Formed
 from warpsim.machine.wave.machine import Op, WarpSet
 
 _COMPARE = "{:F|LT|EQ|LE|GT|NE|GE|T}"
@@ -48,8 +49,10 @@ def iadd3(d: SassDecoder) -> Op:
     extended = "X" in d.modifiers
     operands = d.take(rest, 5 if extended else 3)
     if not (extended or carries):
-        a, b, c = (d.integer(operand) for operand in operands)
-        return applied(d.to(first), lambda x, y, z: x + y + z, (a, b, c))
+        readers = [d.integer(operand) for operand in operands]
+        plain = applied(d.to(first), lambda x, y, z: x + y + z, readers)
+        some = [operand for operand in operands if not is_zero(operand)]
+        return d.formed(plain, "add.u32", first, some) if len(some) == 2 else plain
     target, outs = d.to(first), [d.to_predicate(carry) for carry in carries]
     terms = [d.addend(operand) for operand in operands[:3]]
     ins = [d.predicate(operand) for operand in operands[3:]]
@@ -90,8 +93,11 @@ def imad(d: SassDecoder) -> Op:
     first, carries, rest = d.split()
     if carries:
         raise d.refuse("gives a carry, which is not covered")
-    a, b, c = (d.integer(operand) for operand in d.take(rest, 3))
-    return applied(d.to(first), lambda x, y, z: x * y + z, (a, b, c))
+    operands = d.take(rest, 3)
+    op = applied(d.to(first), lambda x, y, z: x * y + z, [d.integer(each) for each in operands])
+    if is_zero(operands[0]):
+        return d.formed(op, "mov.b32", first, operands[2:])
+    return d.formed(op, "mad.lo.u32", first, operands)
 
 
 @covers("IMAD{:|.U32}.X")
@@ -230,7 +236,17 @@ def isetp(d: SassDecoder) -> Op:
         copyto(R[yes], first, where=m)
         copyto(R[no], second, where=m)
 
-    return op
+    if extended or compare in "FT" or is_uniform(d.instruction) or is_zero(operands[0]):
+        return op
+    if not all(map(is_plain, operands[2:4])) or part_of(operands[4]):
+        return op
+    slot, negated = d.predicate_slot(operands[4])
+    alone = combine == "AND" and d.truth(operands[4]) is True
+    how = 0 if alone else 1 + ["AND", "OR", "XOR"].index(combine)
+    (x,), (y,) = (d.words(operand, 1) for operand in operands[2:4])
+    slots = (yes, -1 if is_zero(operands[1]) else no, x, y, -1 if alone else slot)
+    name = f"setp.{compare.lower()}.{'u32' if unsigned else 's32'}"
+    return Formed(op, CompiledForm(name, slots, (how, int(negated))))
 
 
 def either(x: Array, y: Array, first: Array) -> Array:
@@ -241,7 +257,12 @@ def either(x: Array, y: Array, first: Array) -> Array:
 def sel(d: SassDecoder) -> Op:
     """The first source where the predicate holds, else the second."""
     target, a, b, p = d.take(d.operands, 4)
-    return applied(d.to(target), either, (d.integer(a), d.integer(b), d.predicate(p)))
+    op = applied(d.to(target), either, (d.integer(a), d.integer(b), d.predicate(p)))
+    if is_uniform(d.instruction) or not all(map(is_plain, (a, b))) or is_zero(target):
+        return op
+    slot, negated = d.predicate_slot(p)
+    (x,), (y,) = (d.words(operand, 1) for operand in ((b, a) if negated else (a, b)))
+    return Formed(op, CompiledForm("selp.b32", (d.to(target), x, y, slot)))
 
 
 @covers("IABS")

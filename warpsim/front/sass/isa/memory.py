@@ -6,16 +6,26 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from warpsim.front.sass.cubin import HOPPER
 from warpsim.front.sass.decoder import SassDecoder, copyto
-from warpsim.front.sass.operands import Reader
+from warpsim.front.sass.operands import Reader, is_plain, is_zero
 from warpsim.front.sass.registry import covers
-from warpsim.front.sass.syntax import ZERO, ConstantOperand, LiteralOperand, RegisterOperand
+from warpsim.front.sass.syntax import (
+    ZERO,
+    ConstantOperand,
+    LiteralOperand,
+    MemoryOperand,
+    Operand,
+    RegisterOperand,
+)
 from warpsim.machine.copies import lane_copies
 from warpsim.machine.copies.lane_copies import LaneCopy
 from warpsim.machine.copies.scoreboard import GroupsWait
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.core.findings import Fatal
+from warpsim.machine.core.forms import MEMORIES, CompiledForm, Formed
 from warpsim.machine.counts.access import AccessKind
+from warpsim.machine.memory.layout import SHARED_RESERVED
 from warpsim.machine.wave.machine import Op, WarpSet, each_warp
 from warpsim.machine.wave.windows import lies_in
 
@@ -78,6 +88,40 @@ def _address(d: SassDecoder, operand: object, space: str) -> Reader:
     return d.address(operand, wide=False)  # type: ignore[arg-type]
 
 
+def _formed(
+    d: SassDecoder,
+    op: Op,
+    form: SassAccessForm,
+    memory: Operand,
+    register: Operand,
+    slots: Sequence[int],
+) -> Op:
+    """A load or a store with its compiled form, if it has any."""
+    if form.space not in MEMORIES or not isinstance(memory, MemoryOperand) or is_zero(register):
+        return op
+    bases = [each for each in (memory.base, memory.uniform) if each is not None]
+    wide, offset = form.space != "shared", memory.offset
+    if wide:
+        words = _pairs(d, bases)
+    elif len(bases) == 1 and is_plain(bases[0]):
+        words = (d.word_of(bases[0]), -1, -1, -1)
+        offset += SHARED_RESERVED if d.sm < HOPPER else 0
+    else:
+        return op
+    access, name = form.access, "st" if form.access.store else "ld"
+    more = int(form.kind[0] == "i"), int(access.coherent), -1
+    numbers = (MEMORIES[form.space], 16 if wide else 4, access.element, access.elements, *more)
+    places = (words[0], *slots, *[-1] * (6 - len(slots)), *words[1:])
+    return Formed(op, CompiledForm(name, places, numbers, offset))
+
+
+def _pairs(d: SassDecoder, bases: Sequence[RegisterOperand]) -> tuple[int, int, int, int]:
+    """The words of a sum of up to two registers of 64 bits, or of 32 bits (`.U32`); -1: none."""
+    words = [(d.word_of(x), -1 if x.part == "U32" else d.word_of(x, 1)) for x in bases]
+    words += [(-1, -1)] * (2 - len(words))
+    return *words[0], *words[1]
+
+
 @covers(f"LDG.E{_HINTS}{_SIZE}{_STRONG}", f"LDG.E{_HINTS}{_SIZE}.CONSTANT")
 @covers(f"LD.E{_SIZE}{_STRONG}", f"LDS{_SIZE}", f"LDL{{:|.LU}}{_SIZE}")
 def load(d: SassDecoder) -> Op:
@@ -101,7 +145,7 @@ def load(d: SassDecoder) -> Op:
         op(R, m, warps)
         warps.machine.flags.acquire(warps, address, m)
 
-    return acquiring if form.relaxed else op
+    return acquiring if form.relaxed else _formed(d, op, form, source, target, targets)
 
 
 @covers(f"STG.E{_HINTS}{_SIZE}{_STRONG}", f"ST.E{_SIZE}{_STRONG}", f"STS{_SIZE}", f"STL{_SIZE}")
@@ -123,7 +167,7 @@ def store(d: SassDecoder) -> Op:
         warps.machine.flags.release(warps, where(R), m, relaxed=True)
         op(R, m, warps)
 
-    return releasing if form.relaxed else op
+    return releasing if form.relaxed else _formed(d, op, form, target, source, sources)
 
 
 _WHOLE = 8
