@@ -344,16 +344,26 @@ class Races:
         return self.clocks.output + issuer.place % SLOTS
 
     def meanwhile(
-        self, warps: Warps, offsets: Array, access: AccessKind, m: Mask, begun: int
+        self,
+        warps: Warps,
+        offsets: Array,
+        values: Array,
+        access: AccessKind,
+        m: Mask,
+        begun: int,
     ) -> None:
-        """A copy by threads lands: nobody may have used what it overwrites since it was begun. The
+        """A copy by threads lands: nobody may have used what it changes since it was begun. The
         first word of each lane's piece stands for all of it."""
+        changed = self._changed(offsets, values, access, m)
+        if not changed.any():
+            return
         units, _, thread = self._flat(warps, offsets, self.history.unit, m)
         for before, epochs in (
             ("wrote", self.history.writers(units)),
             ("read", self.history.readers(units)),
         ):
-            bad = (epochs >> TIME >= begun) & (epochs & THREAD < self.clocks.warps << 5)
+            since = (epochs >> TIME >= begun) & (epochs & THREAD < self.clocks.warps << 5)
+            bad = since & changed.reshape(units.shape)
             if bad.any():
                 self._report("written", before, units, bad, thread, epochs, access.site)
 

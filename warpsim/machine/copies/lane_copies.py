@@ -61,8 +61,8 @@ class LaneCopy:
         begun = machine.clocks.tick()
 
         def land() -> None:
-            machine.races.meanwhile(warps, offsets, write, m, begun)
             values = self._loaded(warps, source, kept, mask)
+            machine.races.meanwhile(warps, offsets, values, write, m, begun)
             machine.clocks.tick()
             if shared.fast and shared.fast.store(warps, to, values, write, m):
                 return
