@@ -75,8 +75,6 @@ def command(
 
 
 def _compiler_homes() -> list[str]:
-    """Where the compilers were installed."""
+    """Where the host's compiler was installed; nvcc is what the caller lets it read."""
     host = shutil.which(toolchain.host_compiler())
-    nvcc = shutil.which("nvcc")
-    programs = [os.path.realpath(path) for path in (host, nvcc) if path]
-    return [str(Path(program).parent.parent) for program in programs]
+    return [str(Path(os.path.realpath(host)).parent.parent)] if host else []

@@ -88,7 +88,8 @@ class Workplace:
         output = [self.answers / name for name in ("printed", "errors")]
         limit = self._limit_s
         if jail.can_confine():
-            argv = jail.command(argv, [self.given, runtime, memory], self.answers, output, limit)
+            read = [self.given, runtime, memory, self._toolkit()]
+            argv = jail.command(argv, read, self.answers, output, limit)
         asked = Asked(
             argv=tuple(argv),
             device=self._device,
@@ -123,7 +124,7 @@ class Workplace:
             extensions.VARIABLE: json.dumps(told),
             "TORCH_EXTENSIONS_DIR": str(made),
             "TORCH_CUDA_ARCH_LIST": re.sub(r"^sm_(\d+)(\d)", r"\1.\2", gpu_arch),
-            "CUDA_HOME": str(Path(self._tools.nvcc).resolve().parent.parent),
+            "CUDA_HOME": str(self._toolkit()),
             "PYTHONDONTWRITEBYTECODE": "1",
         }
         if not hostile:
@@ -135,8 +136,13 @@ class Workplace:
         environment["PYTHONPATH"] = str(jail.packages(self.given))
         output = [self.answers / name for name in ("printed", "errors")]
         limit = 10 * self._limit_s
-        wrap = jail.command([], [self.given], self.answers, output, limit, gpu=bool(gpu_arch))
+        read = [self.given, self._toolkit()]
+        wrap = jail.command([], read, self.answers, output, limit, gpu=bool(gpu_arch))
         return wrap, environment
+
+    def _toolkit(self) -> Path:
+        """The compiler's folder."""
+        return Path(self._tools.nvcc).resolve().parent.parent
 
     def told(self) -> dict[str, Any]:
         """What the solution's process says of its end; nothing, where that makes no sense."""
