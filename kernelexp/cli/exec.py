@@ -76,6 +76,16 @@ def exec_(
             "--limit", metavar="N", min=1, help="Warp instructions after which a launch is ended."
         ),
     ] = 2_000_000_000,
+    schedules: Annotated[
+        int,
+        typer.Option(
+            "--schedules",
+            metavar="N",
+            min=1,
+            max=1000,
+            help="Run the program N times, with its warps in another order each time.",
+        ),
+    ] = 1,
     junit: Annotated[
         Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML too.")
     ] = None,
@@ -141,6 +151,7 @@ def _asked(context: Any) -> Asked:
         kernels=tuple(given["kernel"] or ()),
         launches=_ranges(given["launches"]),
         limit=given["limit"],
+        schedules=given["schedules"],
     )
 
 

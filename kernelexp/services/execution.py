@@ -25,7 +25,7 @@ from warpsim.launch import full_name
 from warpsim.runtime.capturing import CapturedLaunch, LaunchChoice
 from warpsim.runtime.reports import MISTAKES, Caught, KernelTotals, Remark, Report
 from warpsim.runtime.server import Settings
-from warpsim.schedule import Schedule
+from warpsim.schedule import Schedule, first_schedules
 
 Level = Literal["finding", "warning", "note"]
 _TOKEN = re.compile(r"@(\d+)(-?)")
@@ -59,6 +59,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """Warp instructions of a launch."""
     timeout_s: float | None = None
     schedule: Schedule = Schedule()
+    schedules: int = 1
+    """Under how many it runs, `schedule` first; what it prints under that one is its output."""
     environment: dict[str, str] = {}
     """Of the program, besides this process's own."""
 
@@ -125,7 +127,12 @@ def execute(asked: Asked, tools: Toolchain, root: Path, *, output: int | None = 
     with tempfile.TemporaryDirectory(prefix="kernelexp-") as place:
         argv = _built(asked, tools, runtime, arch, Path(place))
         ran = _run(asked, argv, settings, tools, root, output)
-        mistakes = tuple(each for report in ran.reports for each in _mistakes(report))
+        mistakes = [each for report in ran.reports for each in _mistakes(report)]
+        for schedule in first_schedules(asked.schedules)[1:]:
+            changed = msgspec.structs.replace(settings, schedule=schedule)
+            with tempfile.TemporaryFile() as unseen:
+                again = _run(asked, argv, changed, tools, root, unseen.fileno())
+            mistakes += _new(mistakes, again, ran, schedule)
     refusals = [report.refused for report in ran.reports if report.refused]
     if refusals:
         refused = refusals[0].sentence
@@ -140,6 +147,27 @@ def execute(asked: Asked, tools: Toolchain, root: Path, *, output: int | None = 
         mistakes=tuple(sorted(mistakes, key=_order)),
         refused=refused,
     )
+
+
+def _new(
+    mistakes: Sequence[Mistake], again: ProgramRun, first: ProgramRun, schedule: Schedule
+) -> list[Mistake]:
+    """What another schedule shows that none before it did."""
+    known = {(each.level, each.name, each.kernel, each.where, each.call) for each in mistakes}
+    told = [each for report in again.reports for each in _mistakes(report)]
+    new = [
+        msgspec.structs.replace(each, sentence=f"{each.sentence} (Under the schedule {schedule}.)")
+        for each in told
+        if (each.level, each.name, each.kernel, each.where, each.call) not in known
+    ]
+    codes = first.returncode, again.returncode
+    if codes[0] != codes[1] and not any(each.name == "exit-code" for each in mistakes):
+        sentence = (
+            f"the program ends with exit code {codes[0]}, and with {codes[1]} under the schedule "
+            f"{schedule}."
+        )
+        new.append(Mistake(level="finding", name="exit-code", sentence=sentence))
+    return new
 
 
 def capture(

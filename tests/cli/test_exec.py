@@ -64,6 +64,33 @@ def test_a_build_of_its_own_is_linked_with_the_emulators_runtime(
     assert json.loads(sarif.read_text())["runs"][0]["results"][0]["ruleId"] == "out-of-bounds"
 
 
+LOST_UPDATE = """
+__global__ void count(volatile unsigned* counter, unsigned* all) {
+  if (threadIdx.x) return;
+  if (blockIdx.x == 3) counter[0] = counter[0] + 1;
+  else atomicAdd((unsigned*)counter, 1);
+}
+int main() {
+  unsigned *counter, total;
+  cudaMalloc(&counter, 8);
+  cudaMemset(counter, 0, 8);
+  count<<<6, 32>>>(counter, counter + 1);
+  cudaMemcpy(&total, counter, 4, cudaMemcpyDeviceToHost);
+  return total != 6;
+}
+"""
+
+
+def test_more_schedules_show_what_the_first_does_not(tmp_path: Path) -> None:
+    source = tmp_path / "lost_update.cu"
+    source.write_text(LOST_UPDATE)
+    assert kernelexp(str(source)).returncode == errors.OK
+    done = kernelexp("--schedules", "6", "--json", str(source))
+    assert done.returncode == errors.WRONG_RESULT
+    mistakes = json.loads(done.stdout)["mistakes"]
+    assert [each["name"] for each in mistakes if each["level"] == "finding"] == ["exit-code"]
+
+
 def test_nothing_to_run_is_one_sentence(kx: Kx) -> None:
     result = kx("exec")
     assert result.exit_code == errors.USAGE
