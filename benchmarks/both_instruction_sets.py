@@ -102,9 +102,9 @@ def _phases() -> Iterator[dict[tuple[int, int], int]]:
 
     def noting(self: Mbarriers, cta: int) -> None:
         number = self.residents.ctas[cta].number
-        for each in self.at.values():
-            if each.cta == number and each.address >= SHARED_RESERVED:
-                phases[each.cta, each.address] = each.phase
+        for item in self.at.values():
+            if item.cta == number and item.address >= SHARED_RESERVED:
+                phases[item.cta, item.address] = item.phase
         end(self, cta)
 
     Mbarriers.end = noting  # type: ignore[method-assign]
@@ -116,16 +116,16 @@ def _phases() -> Iterator[dict[tuple[int, int], int]]:
 
 def traffic(counters: Counters) -> dict[str, int]:
     """Bytes by threads, and sectors or wavefronts by engines."""
-    found: Counter[str] = Counter()
+    result: Counter[str] = Counter()
     for count in counters.instructions:
         way = _BY_THREADS.get(count.instruction.kind)
         if way:
-            found[way] += count.threads * width(count.instruction.opcode, count.instruction.text)
+            result[way] += count.threads * width(count.instruction.opcode, count.instruction.text)
     for name, value in counters.kernel.items():
         way = _ENGINES.get(name.removeprefix("ptx__"))
         if way:
-            found[way] += value
-    return {way: amount for way, amount in found.items() if amount}
+            result[way] += value
+    return {way: amount for way, amount in result.items() if amount}
 
 
 def width(opcode: str, text: str) -> int:
@@ -135,7 +135,7 @@ def width(opcode: str, text: str) -> int:
         return int(sizes[0], 0) if sizes else 0
     matrices = re.match(r"(?:ld|st)matrix.*?(?:\.x([24]))|(?:LDSM|STSM).*?(?:\.([24]))?$", opcode)
     if opcode.startswith(("ldmatrix", "stmatrix", "LDSM", "STSM")):
-        count = next((each for each in (matrices.groups() if matrices else ()) if each), "1")
+        count = next((item for item in (matrices.groups() if matrices else ()) if item), "1")
         return 4 * int(count)
     if opcode[0].islower():
         elements = re.search(r"\.v(\d)", opcode)
@@ -181,11 +181,11 @@ def _executed(
 def _compared(wanted: Done, done: list[Done]) -> Outcome:
     bits = []
     for name, array in wanted.arrays.items():
-        counts = [np.count_nonzero(_bits(each.arrays[name]) != _bits(array)) for each in done]
+        counts = [np.count_nonzero(_bits(item.arrays[name]) != _bits(array)) for item in done]
         if any(counts):
             bits.append(f"{name}: {'/'.join(map(str, counts))} of {array.size}")
     phases = "same" if wanted.phases else "none"
-    if any(each.phases != wanted.phases for each in done):
+    if any(item.phases != wanted.phases for item in done):
         phases = "differ"
     names = sorted({*wanted.traffic, *done[-1].traffic})
     apart = [
@@ -193,7 +193,7 @@ def _compared(wanted: Done, done: list[Done]) -> Outcome:
         for name in names
         if wanted.traffic.get(name) != done[-1].traffic.get(name)
     ]
-    note = " | ".join(dict.fromkeys(sentence for each in done for sentence in each.findings))
+    note = " | ".join(dict.fromkeys(sentence for item in done for sentence in item.findings))
     return Outcome("; ".join(bits) or "same", phases, "; ".join(apart) or "same", note)
 
 

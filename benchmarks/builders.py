@@ -46,7 +46,7 @@ def measure(root: Path) -> None:
     times: dict[str, list[float]] = {}
 
     def own() -> None:
-        assert all(each.ok for each in build.build(root, variants, tools))
+        assert all(item.ok for item in build.build(root, variants, tools))
 
     def ninja() -> None:
         argv = [sys.executable, "-m", "ninja", "--quiet", "-f", "out/build.ninja"]
@@ -56,8 +56,8 @@ def measure(root: Path) -> None:
         shutil.rmtree(root / build.CACHE / "build")
         (root / build.CACHE / "build/manifests").mkdir(parents=True)
         for path in ("sm", *loaded.kernels, ".ninja_log", ".ninja_deps"):
-            made = root / "out" / path
-            shutil.rmtree(made) if made.is_dir() else made.unlink(missing_ok=True)
+            result = root / "out" / path
+            shutil.rmtree(result) if result.is_dir() else result.unlink(missing_ok=True)
         for name, work in (("cache", own), ("ninja", ninja)):
             timed(times, f"{name}, cold", work)
         for name, work in (("cache", own), ("ninja", ninja)):

@@ -168,8 +168,8 @@ def built_and_emulated(root: Path, names: Sequence[str], size: str) -> list[Prep
 def _prepared(loaded: project.Project, arm: Arm) -> Prepared:
     label = loaded.label(arm)
     if arm.build is None or arm.emulated is None or arm.emulated.unsupported:
-        said = arm.emulated.unsupported if arm.emulated else arm.build_log
-        raise SystemExit(f"{label}: {arm.refused.sentence if arm.refused else said}")
+        result = arm.emulated.unsupported if arm.emulated else arm.build_log
+        raise SystemExit(f"{label}: {arm.refused.sentence if arm.refused else result}")
     return Prepared(label=label, arm=arm, counters=arm.emulated.counters)
 
 
@@ -202,22 +202,22 @@ def hold(emulated: Mapping[str, int], counted: Mapping[str, float | str]) -> Ite
     executed = opcodes(counted)
     for row in ROWS:
         if row.metric:
-            said = figure(counted, row.metric)
+            result = figure(counted, row.metric)
         else:
-            said = sum(n for name, n in executed.items() if re.match(row.opcodes, name))
+            result = sum(n for name, n in executed.items() if re.match(row.opcodes, name))
         mine = emulated.get(row.counter, 0)
-        if mine or said:
-            yield Held(row=row, emulated=mine, counted=said)
+        if mine or result:
+            yield Held(row=row, emulated=mine, counted=result)
 
 
 def show(label: str, held: Sequence[Held]) -> None:
     print(label)
     print(f"  {'':70} {'emulated':>9} {'ncu':>9}")
-    for each in held:
-        verdict = "equal" if each.equal else f"differs: {each.row.because}"
-        if each.wrong:
+    for item in held:
+        verdict = "equal" if item.equal else f"differs: {item.row.because}"
+        if item.wrong:
             verdict = "WRONG"
-        print(f"  {each.row.counter:70} {each.emulated:9,} {each.counted:9,} {verdict}")
+        print(f"  {item.row.counter:70} {item.emulated:9,} {item.counted:9,} {verdict}")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -229,9 +229,9 @@ def main(argv: Sequence[str]) -> int:
     chosen = parser.parse_args(argv)
     ncu = programs.find()
     wrong = False
-    for each in built_and_emulated(ROOT, chosen.variants, chosen.size):
-        held = list(hold(each.counters, count(each, chosen.size, ncu)))
-        show(each.label, held)
+    for item in built_and_emulated(ROOT, chosen.variants, chosen.size):
+        held = list(hold(item.counters, count(item, chosen.size, ncu)))
+        show(item.label, held)
         wrong = wrong or any(row.wrong for row in held)
     return int(wrong)
 

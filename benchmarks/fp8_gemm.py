@@ -20,11 +20,11 @@ def inputs(size, seed, device):
     generator = torch.Generator(device=device).manual_seed(seed)
 
     def draw(rows):
-        found = torch.empty(rows, size["k"], dtype=torch.float8_e4m3fn, device=device)
+        result = torch.empty(rows, size["k"], dtype=torch.float8_e4m3fn, device=device)
         for first in range(0, rows, 65_536):
-            piece = found[first : first + 65_536]
+            piece = result[first : first + 65_536]
             piece.copy_(torch.randn(piece.shape, generator=generator, device=device))
-        return found
+        return result
 
     return {"a": draw(size["m"]), "b": draw(size["n"])}
 

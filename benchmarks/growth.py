@@ -89,7 +89,7 @@ def measure(name: str, size: int, code: Path, listing: Path | None, library: str
         unwritten = ["z"]
     if name in ("transpose", "reduction"):
         del arrays["y"]
-    pointers = [Pointer(array=each) for each in arrays]
+    pointers = [Pointer(array=array) for array in arrays]
     launch = Launch(
         entry="saxpy" if name == "tiny" else name,
         grid=grid,
@@ -154,7 +154,7 @@ def main() -> None:
         sys.stdout.buffer.write(msgspec.json.encode(row))
         return
     folders = [ROOT, *([given.against.resolve()] if given.against else [])]
-    made = libraries(folders)
+    result = libraries(folders)
     with tempfile.TemporaryDirectory() as scratch:
         code, listing = f"{scratch}/k.{'cubin' if given.sass else 'ptx'}", ""
         how = "-cubin" if given.sass else "-ptx"
@@ -170,7 +170,7 @@ def main() -> None:
             for size in SIZES[name]:
                 rows = [
                     measured(folder, name, size, code, listing, library)
-                    for folder, library in zip(folders, made, strict=True)
+                    for folder, library in zip(folders, result, strict=True)
                 ]
                 firsts = firsts or rows
                 print(f"{name:10} {size:8}", *map(show, rows, firsts), sep="  |  ", flush=True)

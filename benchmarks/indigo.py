@@ -62,47 +62,50 @@ def selected(folder: Path) -> list[Path]:
 
 def run(source: Path, folder: Path, tools: Toolchain, size: Sequence[str]) -> Outcome:
     graph, include = folder / "indigo/input" / size[0], folder / "indigo/indigo_include"
-    asked = Asked(
+    result = Asked(
         sources=(source,), flags=(f"-I{include}",), argv=(str(graph), *size[1:]), timeout_s=120.0
     )
     try:
         with tempfile.TemporaryFile() as output:
-            executed = execution.execute(asked, tools, Path.cwd(), output=output.fileno())
+            executed = execution.execute(result, tools, Path.cwd(), output=output.fileno())
     except KernelexpError as error:
         return Outcome(name=source.stem, refused=str(error)[-300:])
     return Outcome(
         name=source.stem,
-        findings=tuple(f"{each.name} line {each.line}" for each in executed.findings),
+        findings=tuple(f"{finding.name} line {finding.line}" for finding in executed.findings),
         refused=executed.refused,
         seconds=executed.seconds,
     )
 
 
 def show(outcomes: Sequence[Outcome]) -> None:
-    racy = [each for each in outcomes if each.racy]
-    right = [each for each in outcomes if not each.bugs]
-    bounds = [each for each in outcomes if "bounds" in each.bugs]
+    racy = [outcome for outcome in outcomes if outcome.racy]
+    right = [outcome for outcome in outcomes if not outcome.bugs]
+    bounds = [outcome for outcome in outcomes if "bounds" in outcome.bugs]
     print(f"{'planted':32} {'codes':>6} {'found':>6}")
-    for kind in sorted({each.bugs for each in racy}):
-        _line(" + ".join(kind), [each for each in racy if each.bugs == kind], "race")
+    for kind in sorted({item.bugs for item in racy}):
+        _line(" + ".join(kind), [item for item in racy if item.bugs == kind], "race")
     _line("racy, all", racy, "race")
     _line("out of bounds", bounds, "out-of-bounds")
-    accused = [each for each in right if each.findings]
+    accused = [item for item in right if item.findings]
     print(f"{'right, accused':32} {len(right):6} {len(accused):6}")
     for name, count in PUBLISHED.items():
         print(f"{name + ', published':32} {346:6} {count:>6}")
     for title, names in (
-        ("not found", [each.name for each in racy if not each.has("race")]),
-        ("accused", [f"{each.name}: {'; '.join(each.findings)}" for each in accused]),
-        ("refused", [f"{each.name}: {each.refused}" for each in outcomes if each.refused]),
+        ("not found", [item.name for item in racy if not item.has("race")]),
+        ("accused", [f"{item.name}: {'; '.join(item.findings)}" for item in accused]),
+        (
+            "refused",
+            [f"{outcome.name}: {outcome.refused}" for outcome in outcomes if outcome.refused],
+        ),
     ):
         print("".join(f"\n{title}: {name}" for name in names), end="")
-    print(f"\n{sum(each.seconds for each in outcomes):.0f} s of emulation")
+    print(f"\n{sum(outcome.seconds for outcome in outcomes):.0f} s of emulation")
 
 
 def _line(title: str, outcomes: Iterable[Outcome], finding: str) -> None:
     codes = list(outcomes)
-    print(f"{title:32} {len(codes):6} {sum(each.has(finding) for each in codes):6}")
+    print(f"{title:32} {len(codes):6} {sum(code.has(finding) for code in codes):6}")
 
 
 def main() -> None:
@@ -122,7 +125,7 @@ def main() -> None:
         if (options.results and options.results.exists())
         else []
     )
-    done = {each.name: each for each in (msgspec.json.decode(line, type=Outcome) for line in kept)}
+    done = {item.name: item for item in (msgspec.json.decode(line, type=Outcome) for line in kept)}
     sources = [source for source in selected(folder) if options.only in source.stem]
     sources = sources[:: options.every]
     open_ = [source for source in sources if source.stem not in done]

@@ -106,12 +106,12 @@ def _sources_of(kernels: Sequence[str], file: Path | None) -> dict[str, Source]:
 def _expected(kernels: Sequence[str]) -> list[Answer]:
     """What expected.txt says."""
     known, answers = expected.read(), []
-    made = [kernel for kernel in kernels if not isinstance(SUBJECTS[kernel], TextSubject)]
-    _begin(_sources_of(made, None), native.library(ROOT))
-    kinds = {key: mutant.kind for k in made for key, mutant in _judge(k).mutants.items()}
-    for key, said in known.items():
+    result = [kernel for kernel in kernels if not isinstance(SUBJECTS[kernel], TextSubject)]
+    _begin(_sources_of(result, None), native.library(ROOT))
+    kinds = {key: mutant.kind for k in result for key, mutant in _judge(k).mutants.items()}
+    for key, item in known.items():
         if key.split(" | ")[0] in kernels:
-            answers.append(Answer(key, kinds.get(key, OF_SOURCE), expected.outcome(said)))
+            answers.append(Answer(key, kinds.get(key, OF_SOURCE), expected.outcome(item)))
     return answers
 
 

@@ -93,23 +93,23 @@ def arms(names: Sequence[str], size_name: str) -> Iterator[tuple[str, Callable[[
     torch.zeros(1, device="cuda")
     stream = torch.cuda.current_stream().cuda_stream
     kept: dict[str, Any] = {}
-    for each in (built.arm(variant) for variant in variants):
-        label = loaded.label(each)
-        if each.build is None:
-            raise SystemExit(f"{label}: {each.refused.sentence if each.refused else ''}")
-        module = loader.load(ROOT, each.kernel)
+    for item in (built.arm(variant) for variant in variants):
+        label = loaded.label(item)
+        if item.build is None:
+            raise SystemExit(f"{label}: {item.refused.sentence if item.refused else ''}")
+        module = loader.load(ROOT, item.kernel)
         size = module.sizes[size_name]
-        if each.kernel not in kept:
+        if item.kernel not in kept:
             outputs = {
                 name: torch.empty(array.shape, dtype=torch_dtype(array.dtype), device="cuda")
                 for name, array in module.outputs(size).items()
             }
-            kept[each.kernel] = module.inputs(size, SEED, "cuda"), outputs
-        inputs, outputs = kept[each.kernel]
-        given = module.arrange(inputs, each.axes)
-        exports = each.build.exports
-        cubin = build.artefacts(ROOT, each.identity).cubin
-        bound = LoadedKernel(cubin, module.launches(each.axes, size, exports)).bind(
+            kept[item.kernel] = module.inputs(size, SEED, "cuda"), outputs
+        inputs, outputs = kept[item.kernel]
+        given = module.arrange(inputs, item.axes)
+        exports = item.build.exports
+        cubin = build.artefacts(ROOT, item.identity).cubin
+        bound = LoadedKernel(cubin, module.launches(item.axes, size, exports)).bind(
             {**given, **outputs}
         )
         yield label, lambda bound=bound: bound(stream)
@@ -129,10 +129,10 @@ def main(argv: Sequence[str]) -> None:
     chosen = parser.parse_args(argv)
     print(f"{device.find().name}\n      ms   MHz    W      J  Mcycles")
     for label, launch in arms(chosen.variants, chosen.size):
-        found = sustain(launch, chosen.seconds)
+        result = sustain(launch, chosen.seconds)
         print(
-            f"{found.ms:8.3f} {found.mhz:5.0f} {found.watts:4.0f} {found.joules:6.3f} "
-            f"{found.megacycles:8.3f}  {label}",
+            f"{result.ms:8.3f} {result.mhz:5.0f} {result.watts:4.0f} {result.joules:6.3f} "
+            f"{result.megacycles:8.3f}  {label}",
             flush=True,
         )
 

@@ -99,14 +99,14 @@ def array(spec: str) -> Array:
 
 def arguments(specs: Sequence[str]) -> tuple[tuple[Argument, ...], dict[str, Array]]:
     """Arguments of a launch, and its arrays by their letters."""
-    found: list[Argument] = []
+    result: list[Argument] = []
     arrays: dict[str, Array] = {}
     for spec in specs:
         if spec.startswith("tmap="):
             content, shape, strides, box = spec[5:].split("|")
             arrays[spec[5]] = array(content)
-            sizes = [tuple(map(int, each.split(","))) for each in (shape, strides, box)]
-            found.append(
+            sizes = [tuple(map(int, item.split(","))) for item in (shape, strides, box)]
+            result.append(
                 TensorMap(
                     array=spec[5],
                     element="bf16",
@@ -119,11 +119,11 @@ def arguments(specs: Sequence[str]) -> tuple[tuple[Argument, ...], dict[str, Arr
         elif spec[1] == "=":
             kind = _SCALARS[spec[0]]
             value = float(spec[2:]) if kind[0] == "f" else int(spec[2:])
-            found.append(Scalar(type=kind, value=value))  # type: ignore[arg-type]
+            result.append(Scalar(type=kind, value=value))  # type: ignore[arg-type]
         else:
             arrays[spec[0]] = array(spec)
-            found.append(Pointer(array=spec[0]))
-    return tuple(found), arrays
+            result.append(Pointer(array=spec[0]))
+    return tuple(result), arrays
 
 
 def model_one(folder: Path, public: PublicLaunch) -> dict[str, Any]:
@@ -184,25 +184,27 @@ def _model(folder: Path, public: PublicLaunch) -> dict[str, Any]:
 def model_all(folder: Path, parts: Sequence[str]) -> None:
     """Writes modelled.jsonl: all launches whose names have one of the parts, or all."""
     launches = msgspec.json.decode((folder / "launches.json").read_bytes(), type=list[PublicLaunch])
-    wanted = [each for each in launches if not parts or any(part in each.name for part in parts)]
+    wanted = [
+        launch for launch in launches if not parts or any(part in launch.name for part in parts)
+    ]
     native.library(ROOT)
     with (
         multiprocessing.get_context("spawn").Pool(2) as pool,
         (folder / "modelled.jsonl").open("w") as file,
     ):
-        for found in pool.imap_unordered(functools.partial(model_one, folder), wanted):
-            print(json.dumps(found), file=file, flush=True)
-            print(found["name"], found.get("refused") or f"{found['cycles']:,.0f}", flush=True)
+        for item in pool.imap_unordered(functools.partial(model_one, folder), wanted):
+            print(json.dumps(item), file=file, flush=True)
+            print(item["name"], item.get("refused") or f"{item['cycles']:,.0f}", flush=True)
 
 
 def compare(folder: Path) -> None:
     """Prints errors and rank correlations by family, and the launches that are farthest off."""
-    measured = {each["name"]: each["us"] for each in _lines(folder / "times.jsonl") if "us" in each}
-    modelled = {each["name"]: each for each in _lines(folder / "modelled.jsonl")}
+    measured = {line["name"]: line["us"] for line in _lines(folder / "times.jsonl") if "us" in line}
+    modelled = {line["name"]: line for line in _lines(folder / "modelled.jsonl")}
     families = defaultdict(list)
-    for name, each in modelled.items():
-        if name in measured and "us" in each:
-            families[each["family"]].append((measured[name], each["us"]))
+    for name, item in modelled.items():
+        if name in measured and "us" in item:
+            families[item["family"]].append((measured[name], item["us"]))
     print("| family | launches | mean error | bias | Kendall tau |\n|---|---|---|---|---|")
     for family, own in families.items():
         print(_row(family, own), "" if len(own) < 2 else f"{_tau(own):.2f}", "|")
@@ -212,9 +214,9 @@ def compare(folder: Path) -> None:
     }
     for name in sorted(errors, key=lambda x: -abs(math.log1p(errors[x])))[:FAR]:
         print(f"{name}: {measured[name]:.1f} us, {modelled[name]['us']:.1f} modelled")
-    for name, each in modelled.items():
-        if "refused" in each:
-            print(f"{name}: {each['refused']}")
+    for name, item in modelled.items():
+        if "refused" in item:
+            print(f"{name}: {item['refused']}")
 
 
 FAR = 15
@@ -249,9 +251,9 @@ QUEUES = {
 def stalls(folder: Path) -> None:
     """Prints the largest reason of each launch by ncu and by the model, and how far shares are
     apart."""
-    modelled = {each["name"]: each for each in _lines(folder / "modelled.jsonl")}
+    modelled = {line["name"]: line for line in _lines(folder / "modelled.jsonl")}
     chosen = set((folder / "stalls.txt").read_text().split())
-    names = [each["name"] for each in json.loads((folder / "launches.json").read_bytes())]
+    names = [item["name"] for item in json.loads((folder / "launches.json").read_bytes())]
     lines = [line for line in (folder / "stalls.csv").open() if line.startswith('"')]
     rows = [row for row in csv.DictReader(lines) if row["ID"]]
     print("| launch | ncu | model | apart |\n|---|---|---|---|")
@@ -260,7 +262,7 @@ def stalls(folder: Path) -> None:
         if "reasons" not in modelled.get(name, {}):
             continue
         sampled, own = _sampled(row), _merged(modelled[name]["reasons"])
-        first, second = (max(each, key=lambda x: each[x]) for each in (sampled, own))
+        first, second = (max(item, key=lambda x: item[x]) for item in (sampled, own))
         wide = [
             abs(sampled.get(x, 0) - own.get(x, 0))
             for x in {*sampled, *own}

@@ -76,12 +76,12 @@ def heavy_tails(rng):
 def recorded(name):
     """Offsets of the processes of a recording of one kernel against itself."""
     path = SAMPLES / f"h200-{name}.json"
-    found = msgspec.json.decode(path.read_bytes(), type=Measurement)
+    result = msgspec.json.decode(path.read_bytes(), type=Measurement)
     pool = []
-    for arm in found.arms[1:]:
-        own = [each[arm.name] for each in racing.scores(found) if arm.name in each]
+    for arm in result.arms[1:]:
+        own = [score[arm.name] for score in racing.scores(result) if arm.name in score]
         pool += [value - statistics.fmean(own) for value in own] if own else []
-    scale = math.sqrt(len(found.workers) / (len(found.workers) - 1))
+    scale = math.sqrt(len(result.workers) / (len(result.workers) - 1))
     return lambda rng: scale * rng.choice(pool)
 
 
@@ -116,7 +116,7 @@ class Trial:
         return self.effects[arm] - min(self.effects.values())
 
     def mean(self, arm):
-        return statistics.fmean(each[arm] for each in self.taken if arm in each)
+        return statistics.fmean(item[arm] for item in self.taken if arm in item)
 
 
 def race(trial, leave=True):
@@ -173,11 +173,13 @@ def print_races(trials):
     for title, field in FIELDS.items():
         for label, noise in NOISES.items():
             rng = random.Random(2026)
-            made = [Trial(field, noise, rng) for _ in range(trials)]
-            came = [race(trial) for trial in made]
-            near = [t.excess(leader) <= MARGIN for t, (leader, *_) in zip(made, came, strict=True)]
-            seconds = [trial.seconds for trial in made]
-            kept, decided = (sum(each[i] for each in came) / trials for i in (1, 2))
+            result = [Trial(field, noise, rng) for _ in range(trials)]
+            came = [race(trial) for trial in result]
+            near = [
+                t.excess(leader) <= MARGIN for t, (leader, *_) in zip(result, came, strict=True)
+            ]
+            seconds = [trial.seconds for trial in result]
+            kept, decided = (sum(item[i] for item in came) / trials for i in (1, 2))
             print(
                 f"| {title} | {label} | {100 * kept:.1f}% | {100 * sum(near) / trials:.1f}% "
                 f"| {100 * decided:.1f}% "
@@ -196,20 +198,20 @@ def print_methods(trials):
         }
         mean_s = 0.0
         for label, method in methods.items():
-            made = print_method(title, label, method, noise, trials)
-            mean_s = mean_s or statistics.fmean(trial.seconds for trial in made)
+            result = print_method(title, label, method, noise, trials)
+            mean_s = mean_s or statistics.fmean(trial.seconds for trial in result)
         for label, method in (("sequential halving", halving), ("successive rejects", rejects)):
             print_method(title, label, lambda t, m=method, s=mean_s: m(t, s), noise, trials)
 
 
 def print_method(title, label, method, noise, trials):
     rng = random.Random(7)
-    made = [Trial(FIELDS[title], noise, rng) for _ in range(trials)]
-    right = sum(trial.excess(method(trial)) == 0.0 for trial in made)
-    seconds = statistics.median(trial.seconds for trial in made)
-    samples = statistics.median(trial.samples for trial in made)
+    result = [Trial(FIELDS[title], noise, rng) for _ in range(trials)]
+    right = sum(trial.excess(method(trial)) == 0.0 for trial in result)
+    seconds = statistics.median(trial.seconds for trial in result)
+    samples = statistics.median(trial.samples for trial in result)
     print(f"| {title} | {label} | {100 * right / trials:.1f}% | {seconds:.0f} | {samples:.0f} |")
-    return made
+    return result
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ def build(form: str, folder: Path, more: Sequence[str] = ()) -> Path:
         "-std=c++17",
         *more,
     ]
-    flags += [*(f"-I{each}" for each in headers), *(["-DWRONG"] if form == "wrong" else [])]
+    flags += [*(f"-I{header}" for header in headers), *(["-DWRONG"] if form == "wrong" else [])]
     command = ["nvcc", *flags, str(SOURCES / "launch.cu"), "-o", str(program)]
     subprocess.run(command, check=True)
     return program
@@ -65,7 +65,7 @@ def run(program: Path, fault: Fault, form: str, tool: str, logs: Path | None) ->
     if logs:
         (logs / f"{fault.name}.{form}.{tool}.txt").write_text(text)
     summary = _SUMMARY.findall(text)
-    counted = [int(match[1]) for each in summary if (match := _COUNT.search(each))]
+    counted = [int(match[1]) for item in summary if (match := _COUNT.search(item))]
     printed = re.findall(r"^(?:result .*|hang|error .*)$", text, re.M)
     return {
         "name": fault.name,

@@ -192,22 +192,22 @@ def run(
 ) -> Row:
     """The first attempt whose outcome is none of `on`, or the last."""
     row = Row(name=program.name, outcome="unbuilt")
-    for each in program.attempts:
-        asked = Asked(
-            argv=each.argv,
-            make=each.make,
-            folder=Path(each.folder),
+    for attempt in program.attempts:
+        result = Asked(
+            argv=attempt.argv,
+            make=attempt.make,
+            folder=Path(attempt.folder),
             timeout_s=limit_s,
             limit=10**12,
         )
         with tempfile.TemporaryFile() as output:
             try:
-                executed = execution.execute(asked, tools, root, output=output.fileno())
+                executed = execution.execute(result, tools, root, output=output.fileno())
             except KernelexpError as error:
                 return Row(name=program.name, outcome="unbuilt", why=str(error)[-300:])
             output.seek(0)
             text = output.read().decode(errors="replace")
-        row = _row(program.name, each, executed, text)
+        row = _row(program.name, attempt, executed, text)
         if row.outcome not in on:
             return row
     return row
@@ -220,9 +220,9 @@ def _row(name: str, attempt: Attempt, executed: Executed, text: str) -> Row:
     elif executed.returncode == _SIGKILL:
         outcome = "long"
     elif executed.returncode or _WRONG.search(text):
-        found = _WRONG.search(text)
-        line = text[max(0, found.start() - 60) : found.end() + 60] if found else ""
-        outcome, why = ("wrong" if found else "failed"), f"exit {executed.returncode}: {line!r}"
+        result = _WRONG.search(text)
+        line = text[max(0, result.start() - 60) : result.end() + 60] if result else ""
+        outcome, why = ("wrong" if result else "failed"), f"exit {executed.returncode}: {line!r}"
     else:
         outcome = "right" if _RIGHT.search(text) else "silent"
         if not executed.launches:
@@ -233,7 +233,8 @@ def _row(name: str, attempt: Attempt, executed: Executed, text: str) -> Row:
         argv=attempt.argv,
         sizes=attempt.sizes,
         findings=tuple(
-            f"{each.name} {each.kernel} {each.where}: {each.sentence}" for each in executed.findings
+            f"{finding.name} {finding.kernel} {finding.where}: {finding.sentence}"
+            for finding in executed.findings
         ),
         why=why,
         seconds=executed.seconds,
@@ -255,7 +256,7 @@ def show(rows: Sequence[Row]) -> None:
 
 def _counts(rows: Sequence[Row]) -> str:
     outcomes = [row.outcome for row in rows]
-    counts = ", ".join(f"{outcomes.count(each)} {each}" for each in sorted(set(outcomes)))
+    counts = ", ".join(f"{outcomes.count(outcome)} {outcome}" for outcome in sorted(set(outcomes)))
     return f"{len(rows)} programs: {counts}"
 
 
@@ -264,7 +265,7 @@ def show_markdown(rows: Sequence[Row]) -> None:
     print("|---|---|---|---|---:|---:|---:|")
     for row in rows:
         words = [*row.argv[1:], f"({row.sizes})"] if row.sizes else row.argv[1:]
-        findings = ", ".join(sorted({each.partition(" ")[0] for each in row.findings}))
+        findings = ", ".join(sorted({finding.partition(" ")[0] for finding in row.findings}))
         print(
             f"| {row.name} | {' '.join(words)} | {row.outcome} | {findings} | {row.launches:,} "
             f"| {row.thread_instructions / 1e6:,.1f} M | {row.seconds:.1f} s |"

@@ -41,11 +41,11 @@ def main(kernels: list[str]) -> None:
     print("| variant | bits | traffic |")
     print("|---|---|---|")
     for label, variant in gates.named_variants(loaded, kernels).items():
-        found, faults = emulations.emulate(
+        result, faults = emulations.emulate(
             loaded, [variant], Session(tools=tools), how=how, full=False
         )
-        for each in found:
-            print(f"| {label} | {bits(each.arm)} | {traffic(each.arm)} |", flush=True)
+        for item in result:
+            print(f"| {label} | {bits(item.arm)} | {traffic(item.arm)} |", flush=True)
         for fault in faults:
             print(f"| {label} | {fault} | |", flush=True)
 

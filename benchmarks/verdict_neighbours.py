@@ -82,25 +82,25 @@ def run_nvbench(path):
 
 
 def with_nvbench(out):
-    found = {"gemm": [], "knob": []}
+    result = {"gemm": [], "knob": []}
     for i in range(NVBENCH_TRIES):
         path = out / f"nvbench-{i}.json"
         argv = [sys.executable, __file__, str(path), "nvbench"]
         completed = processes.run(argv, timeout_s=60)
         if not path.is_file():
             raise SystemExit(completed.stderr)
-        for each in json.loads(path.read_text())["benchmarks"]:
-            for summary in each["states"][0]["summaries"]:
+        for benchmark in json.loads(path.read_text())["benchmarks"]:
+            for summary in benchmark["states"][0]["summaries"]:
                 if summary["tag"] == "nv/cold/time/gpu/mean":
                     value = next(d["value"] for d in summary["data"] if d["name"] == "value")
-                    found[each["name"]].append(float(value) * 1e6)
-    return found
+                    result[benchmark["name"]].append(float(value) * 1e6)
+    return result
 
 
 def compare(times):
     """Medians, 95th percentile and worst of |difference| between tries and the next, in percent."""
     apart = [100 * abs(b / a - 1) for a, b in zip(times[::2], times[1::2], strict=False)]
-    over = sum(each > 1 for each in apart) / len(apart)
+    over = sum(item > 1 for item in apart) / len(apart)
     ordered = sorted(apart)
     return (
         f"median {statistics.median(apart):.3f}%  95th percentile "
@@ -115,16 +115,16 @@ def main(out, only_nvbench):
         report({name: {"nvbench mean": times} for name, times in with_nvbench(out).items()}, out)
         return
     calls = {"gemm": gemm(), "knob": knob(out)}
-    found = {}
+    result = {}
     for name, call in calls.items():
-        found[name] = {
+        result[name] = {
             "sequential": [sequential(call) for _ in range(SEQUENTIAL_TRIES)],
             "do_bench median": [with_do_bench(call, "median") for _ in range(DO_BENCH_TRIES)],
             "do_bench mean": [with_do_bench(call, "mean") for _ in range(DO_BENCH_TRIES)],
         }
     for name, times in with_nvbench(out).items():
-        found[name]["nvbench mean"] = times
-    report(found, out)
+        result[name]["nvbench mean"] = times
+    report(result, out)
 
 
 def report(found, out):

@@ -61,13 +61,13 @@ def make_job(scenario: str, arms: int, arch: str, folder: Path) -> Job:
         ]
     else:
         points += [(f"same-{i}", "candidate", {}) for i in range(arms)]
-    made = []
+    result = []
     for position, (name, role, point) in enumerate(points):
         if scenario in ("rows", "apart"):
             point = {"entry": "vectorised", **point}
         if scenario == "apart":
             point["copy"] = position % 5
-        made.append(
+        result.append(
             ArmJob(
                 arm=TimedArm(name=name, role=role, identity="" if source else "cublas"),
                 cubin=cubin,
@@ -76,7 +76,7 @@ def make_job(scenario: str, arms: int, arch: str, folder: Path) -> Job:
                 axes=point,
             )
         )
-    return Job(problem=str(problem_path), size=size, arms=tuple(made))
+    return Job(problem=str(problem_path), size=size, arms=tuple(result))
 
 
 def main(out: Path, scenarios: list[str]) -> None:
@@ -94,12 +94,12 @@ def main(out: Path, scenarios: list[str]) -> None:
             checks_during=1,
         )
         begun = time.monotonic()
-        found = measure(job, options)
-        (out / f"{scenario}.json").write_bytes(msgspec.json.encode(found))
-        print(f"{spec}: {time.monotonic() - begun:.1f} s", found.failures, found.invalid)
-        for worker in found.workers[:2]:
+        answer = measure(job, options)
+        (out / f"{scenario}.json").write_bytes(msgspec.json.encode(answer))
+        print(f"{spec}: {time.monotonic() - begun:.1f} s", answer.failures, answer.invalid)
+        for worker in answer.workers[:2]:
             print("  ", worker.phases_s, worker.warm_up_s, worker.drift, worker.launches_per_sample)
-        result = estimate(found)
+        result = estimate(answer)
         for effect in (result.placebo, *result.effects):
             if effect:
                 print(
@@ -109,7 +109,7 @@ def main(out: Path, scenarios: list[str]) -> None:
                     f"pairs {effect.pairs} dropped {effect.dropped}"
                 )
         print("  ", result.conditions)
-        print("  ", [(each.arm, round(each.median_us, 2)) for each in result.times[:3]], flush=True)
+        print("  ", [(item.arm, round(item.median_us, 2)) for item in result.times[:3]], flush=True)
 
 
 if __name__ == "__main__":

@@ -69,10 +69,10 @@ def print_intervals(rng):
         ("heavy tails", 0.1),
     ):
         for processes in (4, 10):
-            found = medians(rng, TRIALS, processes, kind, sigma)
-            few = found[:4000]
+            result = medians(rng, TRIALS, processes, kind, sigma)
+            few = result[:4000]
             cells = []
-            for center, half in (pooled(found), bootstrap(few, rng), student(found)):
+            for center, half in (pooled(result), bootstrap(few, rng), student(result)):
                 covered = np.mean(np.abs(center) <= half)
                 cells.append(f"{100 * covered:.1f}% (half width {np.median(half):.3f}%)")
             print(f"| {kind} {sigma}% | {processes} | {' | '.join(cells)} |")
@@ -98,9 +98,9 @@ def print_stopping(rng):
     print("|---|---|---|---|---|---|---|")
     for kind, sigma in (("normal", 0.06), ("normal", 0.3), ("normal", 0.6), ("two modes", 0.3)):
         for truth in (0.0, 0.5, 1.0, 2.0):
-            found = medians(rng, TRIALS, 16, kind, sigma, truth)
+            result = medians(rng, TRIALS, 16, kind, sigma, truth)
             for name, spend in (("99% at every look", False), ("1% shared by looks", True)):
-                center, half, used = stop(found, spend)
+                center, half, used = stop(result, spend)
                 low, high = center - half, center + half
                 covered = np.mean((low <= truth) & (truth <= high))
                 rejected, improved = low > MARGIN, high < -MARGIN
@@ -126,8 +126,8 @@ def print_power(rng):
             cells = []
             for edge in (0.0, 0.25):
                 for truth in (0.5, 1.0):
-                    found = medians(rng, TRIALS, processes, "normal", sigma, truth)
-                    center, half = student(found, RISK * share_of_look(1))
+                    result = medians(rng, TRIALS, processes, "normal", sigma, truth)
+                    center, half = student(result, RISK * share_of_look(1))
                     cells.append(f"{100 * np.mean(center - half > edge):.1f}%")
             print(
                 f"| normal {sigma}% | {processes} | {np.median(half):.3f}% | {' | '.join(cells)} |"

@@ -30,9 +30,9 @@ def print_spread(name, found):
     between, within = [], []
     for arm in range(1, len(found.arms)):
         per_process = [log_ratios(worker.blocks, arm, 0)[0] for worker in found.workers]
-        medians = [statistics.median(each) for each in per_process]
+        medians = [statistics.median(item) for item in per_process]
         between.append(statistics.stdev(medians))
-        within.append(statistics.fmean(median_error(each) for each in per_process))
+        within.append(statistics.fmean(median_error(item) for item in per_process))
     print(
         f"| {name} | {len(found.workers)} | {len(found.arms)} "
         f"| {percent(statistics.median(between))} | {percent(statistics.median(within))} |"
@@ -63,13 +63,13 @@ def main(folder):
     recordings = {path.stem: read(path) for path in sorted(folder.glob("*.json"))}
     injected = recordings.pop("inject", None)
     print("spread of the estimate: between processes, within a process")
-    for name, found in recordings.items():
-        print_spread(name, found)
+    for name, item in recordings.items():
+        print_spread(name, item)
     print("A/A")
-    for name, found in recordings.items():
+    for name, item in recordings.items():
         for processes in (4, 10):
             for margin in (0.01, 0.0025):
-                print_rates(name, found, processes, margin)
+                print_rates(name, item, processes, margin)
     if injected:
         print("known slowdowns", rates.true_effects(injected))
         for processes in (4, 10):

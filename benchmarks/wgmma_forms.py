@@ -72,12 +72,12 @@ def main(argv: Sequence[str]) -> None:
                 ),
             )
             launches[name] = LoadedKernel(cubin, launch).bind({"sink": sink})
-    found = {
+    result = {
         name: [sustain(lambda bound=bound: bound(stream), chosen.seconds) for _ in range(ROUNDS)]
         for name, bound in launches.items()
     }
     print(f"{device.find().name}\n  TFLOPS      lowest   highest   MHz    W  cycles")
-    for name, runs in found.items():
+    for name, runs in result.items():
         columns, warpgroups = FORMS[name]
         mmas = ctas * warpgroups * TILES * 24
         rates = sorted(mmas * 2 * 64 * columns * 32 / run.ms / 1e9 for run in runs)

@@ -28,9 +28,9 @@ class RealCluster:
         log = folder / "scheduler.log"
         self._start(log, "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
         wait_until(lambda: re.search(r"Scheduler at:\s+tcp://", log.read_text()))
-        found = re.search(r"Scheduler at:\s+(tcp://\S+)", log.read_text())
-        assert found
-        self.address = found[1]
+        result = re.search(r"Scheduler at:\s+(tcp://\S+)", log.read_text())
+        assert result
+        self.address = result[1]
         self.workers = [self.add_worker() for _ in range(workers)]
         if workers:
             self.wait_for(workers)
@@ -66,12 +66,12 @@ class RealCluster:
         return "\n".join(path.read_text() for path in self._folder.glob("*.log"))
 
     def close(self) -> None:
-        for each in reversed(self._processes):
-            each.send_signal(signal.SIGTERM)
+        for process in reversed(self._processes):
+            process.send_signal(signal.SIGTERM)
         deadline = time.monotonic() + 20
-        for each in self._processes:
+        for process in self._processes:
             try:
-                each.wait(max(0.1, deadline - time.monotonic()))
+                process.wait(max(0.1, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
-                each.kill()
-                each.wait()
+                process.kill()
+                process.wait()

@@ -63,8 +63,8 @@ def profile(launch: int) -> ProfiledEvidence:
 
 
 def profiled(case: Case, launch: int, **changes: Any) -> Case:
-    found = msgspec.structs.replace(profile(launch), **changes)
-    return with_arm(case, profiled=found)
+    result = msgspec.structs.replace(profile(launch), **changes)
+    return with_arm(case, profiled=result)
 
 
 def with_arm(case: Case, **changes: Any) -> Case:

@@ -44,7 +44,7 @@ def recorded(name):
 def worker(process, ratios, rows=40, noise=0.0, after=STATE, seed=0):
     """A process in which the arms' times stand in these ratios to 100 us, drifting as it goes."""
     rng = random.Random(seed * 1000 + process)
-    made = []
+    result = []
     for number in range(rows):
         order = list(range(len(ratios)))
         rng.shuffle(order)
@@ -54,7 +54,7 @@ def worker(process, ratios, rows=40, noise=0.0, after=STATE, seed=0):
             start * math.exp(rng.gauss(0.0, noise)) * ratios[arm] * (1.0 + 0.0001 * place)
             for place, arm in enumerate(order)
         ]
-        made.append(Row(order=tuple(order), times_us=tuple(times)))
+        result.append(Row(order=tuple(order), times_us=tuple(times)))
     return Worker(
         process=process,
         seed=process,
@@ -63,7 +63,7 @@ def worker(process, ratios, rows=40, noise=0.0, after=STATE, seed=0):
         sets=2,
         warm_up_s=0.1,
         drift=0.001,
-        blocks=(Block(before=STATE, after=after, rows=tuple(made)),),
+        blocks=(Block(before=STATE, after=after, rows=tuple(result)),),
         checks=(),
     )
 

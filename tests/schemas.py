@@ -20,5 +20,5 @@ def validate(kind: str, text: str | bytes) -> Any:
     if kind == "build":
         items = list(values.values())
     assert items
-    assert {each["schema"] for each in items} == {outputs.name(kind)}
+    assert {item["schema"] for item in items} == {outputs.name(kind)}
     return values

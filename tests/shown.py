@@ -40,7 +40,7 @@ def show_markdown(command: str, *titles: str) -> None:
 
 
 def _paragraphs(command: str, titles: tuple[str, ...]) -> list[str]:
-    blocks = [each.strip("\n") for each in "\n".join(_lines(command)).split("\n\n")]
+    blocks = [part.strip("\n") for part in "\n".join(_lines(command)).split("\n\n")]
     for title in titles:
         if not any(block.lstrip().startswith(title) for block in blocks):
             raise SystemExit(f"kernelexp prints nothing that begins with {title!r}: {command}")
@@ -57,7 +57,7 @@ def _write(*lines: str) -> None:
 def _lines(command: str) -> tuple[str, ...]:
     program, *arguments = shlex.split(command)
     with contextlib.chdir(ROOT):
-        said = CliRunner(env={"NO_COLOR": "1"}).invoke(app, arguments, prog_name=program)
-    if said.exit_code:
-        raise SystemExit(f"{command} ended with {said.exit_code}:\n{said.output}")
-    return tuple(line.rstrip() for line in said.stdout.splitlines())
+        result = CliRunner(env={"NO_COLOR": "1"}).invoke(app, arguments, prog_name=program)
+    if result.exit_code:
+        raise SystemExit(f"{command} ended with {result.exit_code}:\n{result.output}")
+    return tuple(line.rstrip() for line in result.stdout.splitlines())

@@ -21,14 +21,14 @@ TOKEN = "KX_TEST_TOKEN"
 
 def alive(token: str) -> list[int]:
     """The processes that have this value of TOKEN in their environment, zombies left out."""
-    found = []
+    result = []
     for path in Path("/proc").glob("[0-9]*"):
         try:
             if f"{TOKEN}={token}".encode() in (path / "environ").read_bytes():
-                found.append(int(path.name))
+                result.append(int(path.name))
         except OSError:
             pass
-    return found
+    return result
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 120) -> None:
@@ -50,5 +50,5 @@ def edit(root: Path, text: str, instead: str) -> None:
 def all_records(root: Path) -> tuple[list[Record], list[records.Unreadable]]:
     """Those of all experiments, and what can't be read."""
     folders = sorted({path.parent.name for path in (root / "logs/runs").glob("*/*.json")})
-    read = [records.read(root, each) for each in folders]
+    read = [records.read(root, folder) for folder in folders]
     return [r for good, _ in read for r in good], [u for _, bad in read for u in bad]

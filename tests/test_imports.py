@@ -24,8 +24,10 @@ HEAVY = (
 
 def loaded_after(code: str) -> set[str]:
     tell = f"import sys\n{code}\nprint(*(m for m in {HEAVY!r} if m in sys.modules))"
-    said = subprocess.run([sys.executable, "-c", tell], capture_output=True, text=True, check=True)
-    return set(said.stdout.split())
+    result = subprocess.run(
+        [sys.executable, "-c", tell], capture_output=True, text=True, check=True
+    )
+    return set(result.stdout.split())
 
 
 def test_the_command_line_itself_loads_nothing_heavy() -> None:

@@ -105,7 +105,7 @@ def run_each(
     if patterns and compiled.is_loaded():
         raise UsageError("patterns of accesses are noted in Python alone: compiled.unload() first.")
     watched: Sequence[Patterns | None] = patterns or [None] * len(launches)
-    programs = [entry_of(module, each) for each in launches]
+    programs = [entry_of(module, item) for item in launches]
     results: list[Result] = []
     memory: GlobalLayout | None = None
     for program, launch, notes in zip(programs, launches, watched, strict=True):
@@ -320,7 +320,7 @@ def compare(
         outputs.append(mine)
     for name, array in arrays.items():
         array[...] = outputs[0][name]
-    results = [_join(each) for each in runs]
+    results = [_join(item) for item in runs]
     compared = [name for name in arrays if name not in scratch]
     others = [_differing(compared, outputs[0], output) for output in outputs]
     differing = tuple(name for name in arrays if any(name in other for other in others))

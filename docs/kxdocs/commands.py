@@ -48,7 +48,7 @@ def _section(command: Any, parent: Any) -> str:
         lines += [escape(paragraph), ""]
     if examples:
         first, *commands_ = examples.strip().splitlines()
-        lines += [first, "", "```console", *(f"$ {each.strip()}" for each in commands_), "```", ""]
+        lines += [first, "", "```console", *(f"$ {item.strip()}" for item in commands_), "```", ""]
     paragraphs_: dict[str, list[tuple[str, str]]] = {}
     for parameter in command.get_params(ctx):
         if record := parameter.get_help_record(ctx):

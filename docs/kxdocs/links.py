@@ -19,7 +19,7 @@ def settle(srcdir: str | Path, page: str, tree: nodes.document, included: Iterab
     A link to what does not exist stays, and fails the build.
     """
     source = Path(srcdir).resolve()
-    folders = [(source / page).parent, *((source / each).resolve().parent for each in included)]
+    folders = [(source / page).parent, *((source / item).resolve().parent for item in included)]
     for node in [*tree.findall(addnodes.pending_xref), *tree.findall(addnodes.download_reference)]:
         target, _, anchor = str(node["reftarget"]).partition("#")
         is_page = node.get("refdomain") == "doc"  # the path from srcdir then, without its suffix

@@ -32,4 +32,4 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def paragraphs(text: str) -> list[str]:
     """The paragraphs of a docstring, each in one line."""
-    return [" ".join(each.split()) for each in re.split(r"\n\s*\n", text.strip()) if each.strip()]
+    return [" ".join(part.split()) for part in re.split(r"\n\s*\n", text.strip()) if part.strip()]

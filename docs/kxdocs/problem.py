@@ -50,15 +50,15 @@ def launch_types() -> str:
 def _entries(docstring: str) -> Iterator[tuple[list[str], str]]:
     """Signatures with what is said of them; no signatures for a paragraph between them."""
     terms: list[str] = []
-    said: list[str] = []
+    result: list[str] = []
     for line in [*docstring.splitlines(), ""]:
         term, text = _TERM.fullmatch(line), _TEXT.fullmatch(line)
         if text:
-            said.append(text[1])
+            result.append(text[1])
             continue
-        if said:
-            yield terms, " ".join(said)
-            terms, said = [], []
+        if result:
+            yield terms, " ".join(result)
+            terms, result = [], []
         if term:
             terms.append(term[1])
         elif line.strip():
@@ -75,14 +75,14 @@ def _name(term: str) -> str:
 
 def _structs(module: ModuleType) -> str:
     tree = ast.parse(inspect.getsource(module))
-    found = [
+    result = [
         (node, getattr(module, node.name))
         for node in tree.body
         if isinstance(node, ast.ClassDef) and node.name not in _NOT_WRITTEN
     ]
     return "\n".join(
         _struct(node, kind, module)
-        for node, kind in found
+        for node, kind in result
         if isinstance(kind, type) and issubclass(kind, msgspec.Struct)
     )
 
@@ -94,9 +94,9 @@ def _struct(node: ast.ClassDef, kind: type[msgspec.Struct], module: ModuleType) 
         lines += [escape(paragraph), ""]
     docs = dict(_attribute_docs(node))
     types = {
-        each.target.id: ast.unparse(each.annotation)
-        for each in node.body
-        if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
+        item.target.id: ast.unparse(item.annotation)
+        for item in node.body
+        if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)
     }
     rows = (
         (
@@ -113,17 +113,17 @@ def _struct(node: ast.ClassDef, kind: type[msgspec.Struct], module: ModuleType) 
 def _spelled(annotation: str, module: ModuleType) -> str:
     """An annotation; where it is an alias, the values or the type that it stands for."""
     alias = vars(module).get(annotation)
-    values = " | ".join(repr(each) for each in _literals(alias))
+    values = " | ".join(repr(literal) for literal in _literals(alias))
     return values or (repr(alias) if isinstance(alias, GenericAlias) else annotation)
 
 
 def _literals(alias: object) -> Iterator[str]:
     """The strings of a Literal, or of a union of some."""
-    for each in get_args(alias):
-        if isinstance(each, str):
-            yield each
+    for get_arg in get_args(alias):
+        if isinstance(get_arg, str):
+            yield get_arg
         else:
-            yield from _literals(each)
+            yield from _literals(get_arg)
 
 
 def _default(field: Any) -> str:

@@ -58,7 +58,7 @@ def _types(value: Mapping[str, Any]) -> Iterator[str]:
     if "$ref" in value:
         yield _name_of(value["$ref"])
     elif "enum" in value:
-        yield from (json.dumps(each) for each in value["enum"] if each != "")
+        yield from (json.dumps(item) for item in value["enum"] if item != "")
     elif "anyOf" in value:
         for option in value["anyOf"]:
             yield from _types(option)

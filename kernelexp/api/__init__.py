@@ -93,9 +93,9 @@ def show(project: Project, experiment: str) -> Shown:
     """An experiment with its records and profiles."""
     tree = standing.Tree(project.root)
     standings = standing.of_experiment(project, experiment, tree)
-    found, _ = records.read(project.root, experiment)
+    result, _ = records.read(project.root, experiment)
     standing_profiles = standing.of_profiles(project, experiment, tree)
-    return listing.experiment_values(experiment, standings, found, standing_profiles)
+    return listing.experiment_values(experiment, standings, result, standing_profiles)
 
 
 def record(project: Project, run: str) -> Record:
@@ -138,10 +138,10 @@ def emulate(
     """
     wanted = [parse_variant(project, text) for text in variants]
     how = EmulationOptions(size=size)
-    found, faults = emulations.emulate(project, wanted, _session(project, limits), how, full=full)
+    result, faults = emulations.emulate(project, wanted, _session(project, limits), how, full=full)
     if faults:
         raise faults[0]
-    return found
+    return result
 
 
 def model(
@@ -156,10 +156,10 @@ def model(
     Raises the first fault of those that could not be examined.
     """
     wanted = [parse_variant(project, text) for text in variants]
-    found, faults = modelling.look(project, wanted, _session(project, limits), size)
+    result, faults = modelling.look(project, wanted, _session(project, limits), size)
     if faults:
         raise faults[0]
-    return modelled.to_values(found, top=0)
+    return modelled.to_values(result, top=0)
 
 
 def evaluate(
@@ -206,8 +206,8 @@ def explain(
         raise UsageError(f"{experiment} has no candidate {candidate}.")
     session = _session(project, limits, emulate=emulate)
     one, other, spoken = examine.experiment(project, experiment, candidate, session)
-    found = explanation.assemble(experiment, written, candidate, spoken, one, other)
-    return explanation.to_values(found)
+    result = explanation.assemble(experiment, written, candidate, spoken, one, other)
+    return explanation.to_values(result)
 
 
 def _session(

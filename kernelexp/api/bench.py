@@ -30,10 +30,10 @@ class BenchTime(float):
     samples: tuple[float, ...]
 
     def __new__(cls, value: float, samples: Sequence[float]) -> BenchTime:
-        made = super().__new__(cls, value)
-        made.low, made.high = median_interval(samples)
-        made.samples = tuple(samples)
-        return made
+        bench_time = super().__new__(cls, value)
+        bench_time.low, bench_time.high = median_interval(samples)
+        bench_time.samples = tuple(samples)
+        return bench_time
 
     def __str__(self) -> str:
         return f"{float(self):.4f} ms (median {self.low:.4f} to {self.high:.4f})"
@@ -77,7 +77,7 @@ def do_bench(
         raise UsageError(f"return_mode {return_mode!r} should be one of {', '.join(_MODES)}, all.")
     samples = _sampled(fn, warmup, rep, tuple(grad_to_none or ()))
     if quantiles is not None:
-        return [_quantile(samples, each) for each in quantiles]
+        return [_quantile(samples, quantile) for quantile in quantiles]
     if return_mode == "all":
         return samples
     return BenchTime(_MODES[return_mode](samples), samples)
@@ -104,8 +104,8 @@ def _sampled(
     cache = torch.empty(CACHE_BYTES, dtype=torch.int8, device="cuda")
 
     def time_one() -> float:
-        for each in gradients:
-            each.grad = None
+        for gradient in gradients:
+            gradient.grad = None
         cache.zero_()
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         begin.record()

@@ -127,7 +127,7 @@ def application(options: ServeOptions) -> Starlette:
         ("/openapi.json", routes.openapi, "GET"),
     ]
     return Starlette(
-        routes=[Route(path, routes.guarded(each), methods=[verb]) for path, each, verb in table]
+        routes=[Route(path, routes.guarded(item), methods=[verb]) for path, item, verb in table]
     )
 
 
@@ -195,12 +195,12 @@ class _Routes:
 
     def _told(self, ticket: Ticket) -> dict[str, Any]:
         """The ticket, with the assessment once there is one."""
-        told = msgspec.to_builtins(ticket)
+        to_builtins = msgspec.to_builtins(ticket)
         result = self._queue.result(ticket.id)
         if result is not None:
             assessed = decode(result, Assessment)
-            told["assessment"] = msgspec.Raw(outputs.encode("assessment", assessed))
-        return dict(told)
+            to_builtins["assessment"] = msgspec.Raw(outputs.encode("assessment", assessed))
+        return dict(to_builtins)
 
     async def status(self, request: Request) -> Response:
         return _json(self._told(self._found(request)))
@@ -296,14 +296,14 @@ def _description() -> dict[str, Any]:
     paths: dict[str, Any] = {}
     for path, verbs in _ROUTES.items():
         for verb, (summary, body) in verbs.items():
-            told: dict[str, Any] = {"summary": summary, "responses": {"200": _of(ticket)}}
+            result: dict[str, Any] = {"summary": summary, "responses": {"200": _of(ticket)}}
             if body:
-                told["requestBody"] = {"content": {"application/json": {"schema": job}}}
+                result["requestBody"] = {"content": {"application/json": {"schema": job}}}
             if "{id}" in path:
-                told["parameters"] = [
+                result["parameters"] = [
                     {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
                 ]
-            paths.setdefault(path, {})[verb] = told
+            paths.setdefault(path, {})[verb] = result
     info = {"title": "kernelexp", "version": __version__}
     return {
         "openapi": "3.1.0",

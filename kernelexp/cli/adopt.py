@@ -217,7 +217,7 @@ def adopt(
         return
     if as_:
         raise UsageError("--as is for a kernel of --from-program: --kernel names this one.")
-    varied = [launch_axes.parse(each) for each in axis or []]
+    varied = [launch_axes.parse(item) for item in axis or []]
     if source is None:
         raise UsageError("name a source, PTX or a cubin, or a program with --from-program.")
     wanted = [notation.parse(text) for text in entry or [""]]
@@ -227,7 +227,7 @@ def adopt(
         smem=notation.parse_smem(smem) if smem else "",
     )
     known = answers.Answers(
-        launches=tuple(answers.completed(each.shape, usual) for each in wanted),
+        launches=tuple(answers.completed(wanted_launch.shape, usual) for wanted_launch in wanted),
         shapes={name: parse_expressions(text) for name, text in parse_pairs(shape, "--shape")},
         workspaces=tuple(workspace or ()),
         zeros=tuple(zero or ()),
@@ -288,11 +288,11 @@ def _adopt_launch(
     if not plain or number == "0":
         raise UsageError("say which launch: --kernel NAME, or NAME:3 for its third.")
     choice = LaunchChoice(kernel=plain, number=int(number))
-    asked = exec_.parse(text)
-    varied = [launch_axes.parse(each) for each in axes]
-    wanted = {key: parse_reference(each) for key, each in parse_pairs(references, "--reference")}
+    result = exec_.parse(text)
+    varied = [launch_axes.parse(axis) for axis in axes]
+    wanted = {key: parse_reference(item) for key, item in parse_pairs(references, "--reference")}
     # What the program prints is not what this command prints.
-    launch = launched.adopt(loaded, asked, choice, name, tools, flags, _STDERR)
+    launch = launched.adopt(loaded, result, choice, name, tools, flags, _STDERR)
     try:
         adoption.tell(launch.compiled, launch.answers)
         launch = adoption.vary(launch, varied)

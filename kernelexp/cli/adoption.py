@@ -43,10 +43,10 @@ def tell(compiled: Compiled, answers: Answers) -> None:
             f"before every launch; if it starts as zero, say --zero {name} where it is a result, "
             f"--workspace {name} where it is the kernel's own memory"
         )
-    for each in jobs.values(compiled.entries):
-        if each.mixed and each.packed and each.dtype in INTEGERS:
+    for job in jobs.values(compiled.entries):
+        if job.mixed and job.packed and job.dtype in INTEGERS:
             print_message(
-                f"note: {each.name} has halves among its bits: random bits make some of them "
+                f"note: {job.name} has halves among its bits: random bits make some of them "
                 "infinite, which hides errors; draw them in inputs() as the format has them"
             )
     for name in answers.between:
@@ -60,9 +60,9 @@ def tell(compiled: Compiled, answers: Answers) -> None:
 def _tell_omitted(compiled: Compiled) -> None:
     files = list(dict.fromkeys(omitted.file for omitted in compiled.left))
     for file in files[:_FILES]:
-        omitted = [each for each in compiled.left if each.file == file]
-        includes = [f"#include {each.include}" for each in omitted if each.include]
-        lines = [each for each in omitted if not each.include]
+        omitted = [item for item in compiled.left if item.file == file]
+        includes = [f"#include {item.include}" for item in omitted if item.include]
+        lines = [item for item in omitted if not item.include]
         parts = [*_spell_lines(_copied(compiled, file), lines), *includes]
         _print_wrapped(f"left out of the copy of {file}, lines: {', '.join(parts)}")
     if more := files[_FILES:]:
@@ -105,8 +105,8 @@ def _describe(parameter: KernelParameter) -> str:
 def _spell_lines(text: Sequence[str], left: Sequence[Omitted]) -> list[str]:
     """Ranges of lines; two with nothing but empty lines between them are one."""
     ranges: list[tuple[int, int]] = []
-    for each in sorted(left, key=lambda each: each.first_line):
-        first, last = each.first_line, each.last_line
+    for omitted in sorted(left, key=lambda item: item.first_line):
+        first, last = omitted.first_line, omitted.last_line
         if ranges and not "".join(text[ranges[-1][1] : first - 1]).strip():
             first = ranges.pop()[0]
         ranges.append((first, last))
@@ -123,13 +123,13 @@ def vary(launch: AdoptedLaunch, axes: list[tuple[str, tuple[int, ...]]]) -> Adop
         for line in launch_axes.changes(before, launch_axes.sources(launch.compiled)):
             typer.echo(line)
         axis, shapes = launch.answers.axes[name.lower()], launch.answers.launches
-        grids = [",".join(each.grid) or "blank" for each in shapes]
-        if any(each.grid for each in shapes) and name.lower() not in " ".join(grids):
+        grids = [",".join(shape.grid) or "blank" for shape in shapes]
+        if any(shape.grid for shape in shapes) and name.lower() not in " ".join(grids):
             print_message(
                 f"note: the grid does not follow {name.lower()}: where a CTA's work depends on it, "
                 f"name it there, as in --grid 'n/{name}'"
             )
-        blocks = [",".join(each.extents) for each in shapes]
+        blocks = [",".join(shape.extents) for shape in shapes]
         typer.echo(
             f"axis {name.lower()}: {', '.join(map(str, axis.values))}, {axis.default} by default; "
             f"grid {'; '.join(grids)}; block {'; '.join(blocks)}"

@@ -53,7 +53,7 @@ def parse_limits(texts: list[str] | None) -> Limits:
     for text in texts or []:
         name, _, time = text.partition("=")
         if name not in names:
-            known = ", ".join(f"{each}=TIME" for each in names)
+            known = ", ".join(f"{item}=TIME" for item in names)
             raise UsageError(f"--limit {text!r} should be one of {known}, as in build=20m.")
         changed[f"{name}_s"] = parse_seconds(time, f"--limit {name}")
     return Limits(**changed)

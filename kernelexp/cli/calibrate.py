@@ -87,5 +87,5 @@ def _validate(project: Path, experiments: Sequence[str], nvcc: str | None, json:
 
     loaded = common.load(project)
     with common.session(loaded, nvcc, None) as session:
-        found = validating.validate(loaded, session, experiments)
-    output("model-validation", found, report.render(found), json)
+        model_validation = validating.validate(loaded, session, experiments)
+    output("model-validation", model_validation, report.render(model_validation), json)

@@ -129,7 +129,7 @@ def _targets(project: Project, name: str) -> list[Target]:
     if kernel not in project.kernels:
         return []
     targets = project.kernels[kernel].targets
-    return [target for each, target in targets.items() if arch in ("", each)]
+    return [target for item, target in targets.items() if arch in ("", item)]
 
 
 def _pairs(targets: Iterable[Target]) -> Iterator[tuple[str, str]]:

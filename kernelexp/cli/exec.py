@@ -113,11 +113,11 @@ def exec_(
     for path in (junit, sarif):
         if path:
             common.require_folder(path)
-    asked = _asked(context)
+    result = _asked(context)
     root = Path.cwd()
     tools = toolchain.find(nvcc, root / ".kernelexp")
     # With --json, standard output is one document: the program's own goes to standard error.
-    executed = execution.execute(asked, tools, root, output=sys.stderr.fileno() if json else None)
+    executed = execution.execute(result, tools, root, output=sys.stderr.fileno() if json else None)
     _show(executed, junit, sarif, verbose, json)
     raise typer.Exit(execution.exit_code(executed))
 
@@ -138,7 +138,7 @@ def _asked(context: Any) -> Asked:
     from kernelexp.services import execution
 
     given, argv = context.params, context.meta[_BEHIND]
-    sources = [Path(each) for each in given["sources"] or []]
+    sources = [Path(source) for source in given["sources"] or []]
     _check_sources(sources)
     if not sources and not argv:
         raise UsageError("name sources to compile, or put -- before a program to run.")
@@ -187,10 +187,10 @@ def _check_sources(sources: list[Path]) -> None:
 
 def _ranges(text: str) -> tuple[tuple[int, int], ...]:
     """1-3,7,9- as pairs."""
-    found = []
+    result = []
     for part in filter(None, text.split(",")):
         first, dash, last = part.partition("-")
         if not first.isdigit() or (last and not last.isdigit()):
             raise UsageError(f"--launches {text!r} should be like 3, 1-3 or 5-.")
-        found.append((int(first), int(last) if last else (1 << 62) if dash else int(first)))
-    return tuple(found)
+        result.append((int(first), int(last) if last else (1 << 62) if dash else int(first)))
+    return tuple(result)

@@ -37,12 +37,12 @@ def show(
         raise UsageError(f"--trace is of one variant, and these are {len(wanted)}: name one.")
     path = str(Path(trace).absolute()) if trace else ""
     with common.session(loaded, nvcc, limit) as session:
-        found, faults = modelling.look(loaded, wanted, session, size, path)
+        result, faults = modelling.look(loaded, wanted, session, size, path)
     for fault in faults:
         print_message(f"error: {fault}")
-    if trace and found and not found[0].time.refused:
+    if trace and result and not result[0].time.refused:
         print_message(f"wrote {trace}: open it at https://ui.perfetto.dev")
-    if found:
-        values = report.to_values(found, top) if json else None
-        output("modelled", values, report.render(found, top), json, markdown)
+    if result:
+        values = report.to_values(result, top) if json else None
+        output("modelled", values, report.render(result, top), json, markdown)
     raise typer.Exit(next((fault.exit_code for fault in faults), OK))

@@ -119,7 +119,7 @@ def _known(what: What, project: Project) -> list[str]:
     from kernelexp.model.names import SWEEP, is_sweep
 
     if what is What.STALLS:
-        return [each.run for each in profiles.read_all(project.root)[0]]
+        return [profile.run for profile in profiles.read_all(project.root)[0]]
     if what is What.SWEEP:
         return [name for name in project.kernels if records.count(project.root, f"{SWEEP}{name}")]
     measured = (record.experiment for record in records.measured(project.root))
@@ -190,9 +190,9 @@ def _stalls(project: Project, names: list[str]) -> Iterable[Chart]:
     if not names:
         known = join(_known(What.STALLS, project)) or "none yet"
         raise UsageError(f"plot stalls shows profiles side by side: name some; known: {known}.")
-    found = [subjects.find(project, name) for name in names]
+    result = [subjects.find(project, name) for name in names]
     profiled = []
-    for one in found:
+    for one in result:
         if one.arm.profiled is None:
             raise UsageError(common.unprofiled(one.label, one.arm, project))
         profiled.append((one.label, one.arm.profiled))
@@ -205,8 +205,8 @@ def _roofline(project: Project, names: list[str], dtype: str) -> Iterable[Chart]
     from kernelexp.report.charts import roofline
 
     def measured(arm: Arm) -> Arm | None:
-        found = records.latest_measured(project.root, arm, arm.files)
-        return found[1] if found else None
+        result = records.latest_measured(project.root, arm, arm.files)
+        return result[1] if result else None
 
     chosen = _kernels(project, names)
     kept, unreadable = profiles.read_all(project.root)

@@ -33,8 +33,8 @@ def complete(compiled: Compiled, answers: Answers) -> Answers:
         if parameter.scalar and parameter.name not in numbers:
             number = _prompt(f"value of {parameter.type} {parameter.name}", parse_number)
             numbers.update({parameter.name: number} if number is not None else {})
-    sizes = {each.name for each in parameters if is_size(each)}
-    own = numbers.keys() - {each.name for each in parameters}
+    sizes = {kernel_parameter.name for kernel_parameter in parameters if is_size(kernel_parameter)}
+    own = numbers.keys() - {kernel_parameter.name for kernel_parameter in parameters}
     parse = functools.partial(_parse_extents, sizes | own)
     answers = _ask_arrays(parameters, answers, parse)
     shapes = [

@@ -65,7 +65,7 @@ def report(
     loaded = common.load(project, sources=False)
     place = out or loaded.root / FOLDER
     folder.former(place, force)  # refuses another's folder before all records are read
-    made = site.ProjectSite(loaded)
-    common.warn(loaded.root, made.unreadable)
-    count = folder.write(made, place, force)
+    project_site = site.ProjectSite(loaded)
+    common.warn(loaded.root, project_site.unreadable)
+    count = folder.write(project_site, place, force)
     typer.echo(f"wrote {count} files; open {place / site.INDEX}")

@@ -19,26 +19,26 @@ def conditions(
     arm: Arm, record: Record | None = None, profile: Profile | None = None
 ) -> dict[Kind, Conditions]:
     """What the figures of each kind depend on."""
-    found: dict[Kind, Conditions] = {}
+    result: dict[Kind, Conditions] = {}
     if arm.is_built:
-        found["built"] = {"compiler": made.compiler if (made := record or profile) else ""}
+        result["built"] = {"compiler": answer.compiler if (answer := record or profile) else ""}
     if arm.emulated:
-        found["emulated"] = {"size": arm.emulated.size, "emulator": arm.emulated.emulator}
+        result["emulated"] = {"size": arm.emulated.size, "emulator": arm.emulated.emulator}
     if arm.measured:
         measurement = record.measurement if record else None
-        found["measured"] = {
+        result["measured"] = {
             "GPU": arm.measured.device,
             "driver": measurement.device.driver if measurement else "",
             "problem size": arm.measured.size,
         }
     if arm.profiled:
-        found["profiled"] = _of_launch(arm.profiled)
-    return found
+        result["profiled"] = _of_launch(arm.profiled)
+    return result
 
 
 def _of_launch(evidence: ProfiledEvidence) -> Conditions:
     device = evidence.device or evidence.figures.get("device__attribute_display_name", "")
-    found = {
+    result = {
         "GPU": str(device),
         "driver": evidence.driver,
         "profiler": evidence.tool,
@@ -47,7 +47,7 @@ def _of_launch(evidence: ProfiledEvidence) -> Conditions:
         "replay": evidence.replay,
         "problem size": evidence.size,
     }
-    return {name: one_line(text) for name, text in found.items()}
+    return {name: one_line(text) for name, text in result.items()}
 
 
 def different(one: Conditions, other: Conditions) -> Iterator[tuple[str, str, str]]:

@@ -83,15 +83,15 @@ def of_variants(
     if session.emulate:
         prepared = prepare.emulated(project, prepared, session)
     return [
-        _of_arm(project, each, prepared.arm(each), found, session.tools.version)
-        for each, found in zip(variants, recorded, strict=True)
+        _of_arm(project, variant, prepared.arm(variant), item, session.tools.version)
+        for variant, item in zip(variants, recorded, strict=True)
     ]
 
 
 def of_variant(project: Project, variant: Variant, session: Session) -> Dossier:
     """One variant with the measurement that speaks for it in any experiment."""
-    found = speaking.of_variant(project, variant)
-    (dossier,) = of_variants(project, [variant], [found], session)
+    recorded = speaking.of_variant(project, variant)
+    (dossier,) = of_variants(project, [variant], [recorded], session)
     return dossier
 
 

@@ -69,7 +69,7 @@ def emulate(
     """Builds and executes each variant; with `full` at two sizes, so that a launch of the full
     problem can be counted. Also the faults of variants that could not be examined."""
     prepare.refuse_programs(variants, "an emulation")
-    for kernel in dict.fromkeys(each.kernel for each in variants):
+    for kernel in dict.fromkeys(item.kernel for item in variants):
         answer = consult.consult(project.root, kernel, timeout_s=session.limits.problem_s)
         consult.require_size(kernel, answer.sizes, how.size)
     prepared = prepare.built(project, variants, session)
@@ -82,9 +82,15 @@ def emulate(
             continue
         judged = arm.emulated if arm.emulated is not arm.counted else None
         # A wrong result does not change what a launch that came to its end executed.
-        taken = [each for each in (judged, arm.counted) if each and each.arrays and each.finished]
+        taken = [
+            emulated_evidence
+            for emulated_evidence in (judged, arm.counted)
+            if emulated_evidence and emulated_evidence.arrays and emulated_evidence.finished
+        ]
         scaled = tuple(
-            part for each in taken for part in _scale(project, arm, each, how, session.limits)
+            part
+            for emulated_evidence in taken
+            for part in _scale(project, arm, emulated_evidence, how, session.limits)
         )
         why = "" if scaled else "the launch did not run to its end, so that its counts are a part"
         emulations.append(Emulation(label=label, arm=arm, scaled=scaled, not_scaled=why))
@@ -129,7 +135,7 @@ def second_size(one: Extents, others: Mapping[str, Extents], full: Extents) -> s
     def tiles(extents: Extents) -> int:
         return sum(extent.tiles for extent in extents)
 
-    able = (x for x, each in others.items() if _can_scale(one, each, full))
+    able = (x for x, item in others.items() if _can_scale(one, item, full))
     return min(
         (x for x in able if tiles(others[x]) < tiles(full)),
         key=lambda x: tiles(others[x]),
@@ -158,7 +164,9 @@ def _parts(evidence: EmulatedEvidence) -> Sequence[EmulatedEvidence | EmulatedLa
     return evidence.launches or (evidence,)
 
 
-def count_full(project: Project, arm: Arm, said: Consulted, limits: Limits) -> FullCount | None:
+def count_full(
+    project: Project, arm: Arm, consulted: Consulted, limits: Limits
+) -> FullCount | None:
     """All counters of an emulated arm for the full problem, solved from two sizes where the problem
     has a second one; the rest, and all where it has none, in proportion to the tiles.
 
@@ -166,11 +174,14 @@ def count_full(project: Project, arm: Arm, said: Consulted, limits: Limits) -> F
     all sizes. None where nothing was counted, or where problem.py neither states its tiles nor has
     a second size.
     """
-    counts = [_count_full(project, arm, each, said, limits) for each in (arm.counted, arm.emulated)]
+    counts = [
+        _count_full(project, arm, emulated_evidence, consulted, limits)
+        for emulated_evidence in (arm.counted, arm.emulated)
+    ]
     known = [count for count in counts if count]
     if not known:
         return None
-    counters = {name: n for each in known for name, n in each.counters.items()}
+    counters = {name: n for full_count in known for name, n in full_count.counters.items()}
     return msgspec.structs.replace(known[-1], counters=counters)
 
 
@@ -178,21 +189,21 @@ def _count_full(
     project: Project,
     arm: Arm,
     first: EmulatedEvidence | None,
-    said: Consulted,
+    consulted: Consulted,
     limits: Limits,
 ) -> FullCount | None:
     size = emulated.SIZE
     if first is None or not (first.arrays and first.finished):
         return None
-    if not {size, "full"} <= said.sizes.keys():
+    if not {size, "full"} <= consulted.sizes.keys():
         return None
-    one, full = _extents(said, size), _extents(said, "full")
-    extents = _others(said, size)
+    one, full = _extents(consulted, size), _extents(consulted, "full")
+    extents = _others(consulted, size)
     if not len(_parts(first)) == len(one) == len(full):
         return None
     extent = Extent(tiles=sum(x.tiles for x in full), ctas=sum(x.ctas for x in full))
     exact, other = _exact(project, arm, first, one, full, extents, limits)
-    if not _has_tiles(said):
+    if not _has_tiles(consulted):
         how = f"solved from sizes {size!r} and {other!r}, a CTA taken as a tile"
         return FullCount(extent=extent, counters=exact, how=how) if exact else None
     rough: Counter[str] = Counter()
@@ -250,10 +261,10 @@ def _extents(answer: Consulted, size: str) -> Extents:
     """Tiles and CTAs of each launch of this size; a CTA is a tile unless the problem says else."""
     (facts,) = answer.points
     job = facts.launch_of(size)
-    counts = [math.prod(each.grid) for each in job]
+    counts = [math.prod(launch.grid) for launch in job]
     return tuple(
-        Extent(tiles=facts.tiles.get(size, ctas) if each is main_launch(job) else ctas, ctas=ctas)
-        for each, ctas in zip(job, counts, strict=True)
+        Extent(tiles=facts.tiles.get(size, ctas) if launch is main_launch(job) else ctas, ctas=ctas)
+        for launch, ctas in zip(job, counts, strict=True)
     )
 
 
@@ -275,5 +286,7 @@ def exit_code(arms: Sequence[Arm], faults: Sequence[KernelexpError]) -> int:
     if any((disagreement := agreement.disagreement(arm)) and disagreement.is_wrong for arm in arms):
         code = code or errors.WRONG_RESULT
     judging = [arm.emulated or arm.emulated_sass for arm in arms]
-    uncovered = any(each and each.unsupported for each in judging)
+    uncovered = any(
+        emulated_evidence and emulated_evidence.unsupported for emulated_evidence in judging
+    )
     return code or (errors.ENVIRONMENT if uncovered else errors.OK)

@@ -47,13 +47,13 @@ def experiment(
     variants = [baseline, candidates[number - 1]]
     prepare.refuse_programs(variants, _WHAT)
     spoken = standings.candidates[number - 1]
-    found: list[Recorded | None] = [None, None]
+    result: list[Recorded | None] = [None, None]
     if spoken.record and spoken.arm:
-        found = [
+        result = [
             Recorded(record=spoken.record, arm=arm, changed=spoken.changed)
             for arm in (spoken.record.baseline, spoken.arm)
         ]
-    one, other = dossiers.of_variants(project, variants, found, session)
+    one, other = dossiers.of_variants(project, variants, result, session)
     return _with_case(project, one, session), _with_case(project, other, session), spoken
 
 
@@ -71,12 +71,14 @@ def _with_launch(project: Project, case: Case, session: Session) -> Case:
     sizes = consult.consult(project.root, case.arm.kernel, timeout_s=session.limits.problem_s).sizes
     if SIZE not in sizes:
         return case
-    said = emulations.launches(project, case.arm, list(sizes), session.limits)
+    launches = emulations.launches(project, case.arm, list(sizes), session.limits)
     full = (
-        emulations.count_full(project, case.arm, said, session.limits) if session.emulate else None
+        emulations.count_full(project, case.arm, launches, session.limits)
+        if session.emulate
+        else None
     )
-    work = said.work.get(SIZE)
-    (facts,) = said.points
+    work = launches.work.get(SIZE)
+    (facts,) = launches.points
     if full is None and session.emulate:
         case = _with_ratios(case)
     else:
@@ -94,12 +96,20 @@ def _with_launch(project: Project, case: Case, session: Session) -> Case:
 
 def _with_ratios(case: Case) -> Case:
     """The counts of the emulated size, of which only ratios say something of the full problem."""
-    taken = [each for each in (case.arm.counted, case.arm.emulated) if each and each.finished]
+    taken = [
+        emulated_evidence
+        for emulated_evidence in (case.arm.counted, case.arm.emulated)
+        if emulated_evidence and emulated_evidence.finished
+    ]
     if not taken:
         return case
     return msgspec.structs.replace(
         case,
-        counters={name: count for each in taken for name, count in each.counters.items()},
+        counters={
+            name: count
+            for emulated_evidence in taken
+            for name, count in emulated_evidence.counters.items()
+        },
         ratios_of=taken[0].size,
     )
 

@@ -84,17 +84,17 @@ def built(
 
     `sizes` are kernels with sizes that their problems must have, or their variants have a fault.
     """
-    distinct = {key(each): each for each in variants}
+    distinct = {key(item): item for item in variants}
     arms: dict[str, Arm] = {}
     faults: dict[str, KernelexpError] = {}
     rules: dict[str, _Rules] = {}
-    for kernel in dict.fromkeys(each.kernel for each in distinct.values()):
-        own = [each for each in distinct.values() if each.kernel == kernel]
+    for kernel in dict.fromkeys(item.kernel for item in distinct.values()):
+        own = [item for item in distinct.values() if item.kernel == kernel]
         try:
             named = [size for other, size in sizes if other == kernel]
             rules |= _ask(project, kernel, own, session.limits, named)
         except KernelexpError as error:
-            faults.update({key(each): error for each in own})
+            faults.update({key(item): error for item in own})
     possible = []
     for name, known in rules.items():
         variant = distinct[name]
@@ -103,7 +103,7 @@ def built(
         else:
             possible.append(variant)
     builds = _build(project, possible, session)
-    launching = [each for each in builds if each.ok and not each.variant.program]
+    launching = [item for item in builds if item.ok and not item.variant.program]
     launches = _launches(project, launching, rules, session.limits)
     for variant, one in zip(possible, builds, strict=True):
         name = key(variant)
@@ -147,7 +147,7 @@ def _build(
     variants: Sequence[Variant],
     session: Session,
 ) -> list[Built]:
-    made: dict[str, Built] = {}
+    builts: dict[str, Built] = {}
     for is_program in (False, True):
         some = [variant for variant in variants if bool(variant.program) == is_program]
         if some:
@@ -161,8 +161,8 @@ def _build(
                 builder=None if is_program else session.executor.build,
                 slots=None if is_program else session.executor.slots,
             )
-            made.update(zip(map(key, some), own, strict=True))
-    return [made[key(variant)] for variant in variants]
+            builts.update(zip(map(key, some), own, strict=True))
+    return [builts[key(variant)] for variant in variants]
 
 
 class _Rules(msgspec.Struct, frozen=True, kw_only=True):
@@ -198,8 +198,11 @@ def _ask(
         for size in sizes:
             if size != SIZE:
                 raise UsageError(f"size {size}: {kernel} is a program, which has no problem.py.")
-        return {key(each): _Rules(reasons=(), budget=None, where="", sizes=()) for each in variants}
-    points = [Point(axes=each.axes, arch=each.arch) for each in variants]
+        return {
+            key(variant): _Rules(reasons=(), budget=None, where="", sizes=())
+            for variant in variants
+        }
+    points = [Point(axes=variant.axes, arch=variant.arch) for variant in variants]
     answer = consult.consult(project.root, kernel, points, timeout_s=limits.problem_s)
     for size in sizes:
         consult.require_size(kernel, answer.sizes, size)
@@ -209,7 +212,7 @@ def _ask(
     read = configure(project.root, with_config, terms)
     configured = dict(zip(map(key, with_config), read, strict=True))
     every = tuple(answer.sizes)
-    return {name: _merge(each, configured.get(name), every) for name, each in facts.items()}
+    return {name: _merge(item, configured.get(name), every) for name, item in facts.items()}
 
 
 def _merge(facts: Facts, configured: Configured | None, sizes: tuple[str, ...]) -> _Rules:
@@ -277,27 +280,27 @@ def _launches(
     project: Project, builds: Sequence[Built], rules: Mapping[str, _Rules], limits: Limits
 ) -> dict[str, _Launches]:
     """Of the variants that were built, by their keys."""
-    found: dict[str, _Launches] = {}
+    result: dict[str, _Launches] = {}
     points: dict[str, dict[str, Point]] = {}
-    for each in builds:
+    for item in builds:
         try:
-            points.setdefault(each.variant.kernel, {})[key(each.variant)] = _point(project, each)
+            points.setdefault(item.variant.kernel, {})[key(item.variant)] = _point(project, item)
         except KernelexpError as error:
-            found[key(each.variant)] = error
+            result[key(item.variant)] = error
     for kernel, group in points.items():
-        sizes, asked = rules[next(iter(group))].sizes, list(group.values())
+        sizes, outcome = rules[next(iter(group))].sizes, list(group.values())
         try:
             answer = consult.consult(
-                project.root, kernel, asked, sizes, timeout_s=limits.problem_s, separately=True
+                project.root, kernel, outcome, sizes, timeout_s=limits.problem_s, separately=True
             )
         except KernelexpError as error:
-            found |= dict.fromkeys(group, error)
+            result |= dict.fromkeys(group, error)
             continue
         for name, facts in zip(group, answer.points, strict=True):
             fault = next(iter(facts.faults.values()), "")
             known = facts.launches or not fault
-            found[name] = facts.launches if known else ConfigurationError(fault)
-    return found
+            result[name] = facts.launches if known else ConfigurationError(fault)
+    return result
 
 
 def _point(project: Project, one: Built) -> Point:
@@ -316,10 +319,10 @@ def emulated(
     PTX judges them, if it is executed; what keeps only the SASS from being executed is in its
     evidence.
     """
-    built = {k: each for k, each in prepared.arms.items() if each.build and not each.refused}
+    built = {k: entry for k, entry in prepared.arms.items() if entry.build and not entry.refused}
     isas = {
-        name: how.isas[:1] if emulated_evidence.is_cubin(each) else how.isas
-        for name, each in built.items()
+        name: how.isas[:1] if emulated_evidence.is_cubin(entry) else how.isas
+        for name, entry in built.items()
     }
     wanted = [(name, isa) for isa in how.isas for name in built if isa in isas[name]]
     taken = emulated_evidence.take_each(
@@ -333,9 +336,9 @@ def emulated(
     )
     by_isa = dict(zip(wanted, taken, strict=True))
     arms, faults = dict(prepared.arms), dict(prepared.faults)
-    for name, each in built.items():
+    for name, item in built.items():
         try:
-            arms[name] = _executed(each, {isa: by_isa[name, isa] for isa in isas[name]}, how)
+            arms[name] = _executed(item, {isa: by_isa[name, isa] for isa in isas[name]}, how)
         except KernelexpError as error:
             del arms[name]
             faults[name] = error

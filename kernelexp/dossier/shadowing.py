@@ -33,7 +33,7 @@ class Shadows:
                 beside = os.path.normpath(os.path.join(os.path.dirname(path), name))
                 if beside in known or not self._is_there(beside):
                     continue
-                if any(each.endswith(f"/{name}") for each in known) or (HEADERS / name).is_file():
+                if any(item.endswith(f"/{name}") for item in known) or (HEADERS / name).is_file():
                     yield beside, name
 
     def _names(self, path: str) -> tuple[str, ...]:

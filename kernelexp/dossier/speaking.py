@@ -96,8 +96,8 @@ def ratio(before: Recorded | None, after: Recorded | None) -> Ratio | None:
         return None
     one, other = before.arm, after.arm
     if one.measured and other.measured:
-        if before.record.run == after.record.run and (found := _interleaved(one, other)):
-            return found
+        if before.record.run == after.record.run and (result := _interleaved(one, other)):
+            return result
         if one.measured.time_us and other.measured.time_us:
             value = other.measured.time_us / one.measured.time_us
             return Ratio(value=value, how="measured in separate runs")
@@ -157,13 +157,13 @@ def _weight(project: Project, record: Record, recorded: Recorded) -> _Weight:
 
 def _published(project: Project, wanted: Variant, tree: Tree) -> Recorded | None:
     """What was published of a variant in an experiment that names it, the latest."""
-    found: list[Recorded] = []
+    result: list[Recorded] = []
     for name, experiment in project.experiments.items():
         if (experiment.kernel, experiment.arch) == (wanted.kernel, wanted.arch):
             baseline, candidates = project.variants(experiment)
             if wanted in (baseline, *candidates):
-                found += _published_in(project, name, baseline, wanted, tree)
-    return max(found, key=lambda recorded: recorded.record.run, default=None)
+                result += _published_in(project, name, baseline, wanted, tree)
+    return max(result, key=lambda recorded: recorded.record.run, default=None)
 
 
 def _published_in(

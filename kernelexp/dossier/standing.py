@@ -122,12 +122,12 @@ class Tree:
         mark = self._root / _RIGHT / hashlib.sha256(content).hexdigest()[:32]
         if mark.exists():
             return ()
-        found = tuple(consistency.doubts(record, candidate))
-        if not found:
+        result = tuple(consistency.doubts(record, candidate))
+        if not result:
             with contextlib.suppress(OSError):
                 mark.parent.mkdir(parents=True, exist_ok=True)
                 mark.touch()
-        return found
+        return result
 
     def _hash(self, path: str) -> str:
         try:
@@ -212,13 +212,13 @@ def _is_of_something_else(record: Record, experiment: Experiment, is_step: bool)
 def of_profiles(project: Project, name: str, tree: Tree) -> tuple[StandingProfile, ...]:
     """The latest profile of each variant of experiment `name` that has one, the baseline first."""
     baseline, candidates = project.variants(project.experiment(name))
-    found = []
+    result = []
     for called, variant in zip(arm_names(len(candidates)), (baseline, *candidates), strict=True):
         profile = profiles.latest(project.root, variant.kernel, variant.arch, variant.axes)
         if profile is not None:
             changed = tuple(profile_changes(variant, profile, tree))
-            found.append(StandingProfile(name=called, profile=profile, changed=changed))
-    return tuple(found)
+            result.append(StandingProfile(name=called, profile=profile, changed=changed))
+    return tuple(result)
 
 
 def _rank(standing: Standing) -> int:

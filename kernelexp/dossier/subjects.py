@@ -172,16 +172,20 @@ def _of_run(project: Project, name: str, part: str) -> Subject:
 
     runs = records.matching(project.root, name) if name else []
     taken = [
-        each for each in profiles.read_all(project.root)[0] if name and each.run.startswith(name)
+        profile
+        for profile in profiles.read_all(project.root)[0]
+        if name and profile.run.startswith(name)
     ]
-    found = sorted({*(path.name.split(".")[0] for path in runs), *(each.run for each in taken)})
-    if len(found) > 1:
-        shown = join(found[:3]) + (", ..." if len(found) > 3 else "")
+    result = sorted(
+        {*(path.name.split(".")[0] for path in runs), *(profile.run for profile in taken)}
+    )
+    if len(result) > 1:
+        shown = join(result[:3]) + (", ..." if len(result) > 3 else "")
         raise UsageError(
-            f"{quote(name)} is ambiguous: {len(found)} runs begin with it ({shown}); type more "
+            f"{quote(name)} is ambiguous: {len(result)} runs begin with it ({shown}); type more "
             "of it."
         )
-    if not found:
+    if not result:
         if "/" in name or Path(name).suffix in _SUFFIXES:
             raise UsageError(f"{quote(name)} {_why_no_file(name)}.")
         names = [*project.kernels, *project.experiments]
@@ -237,14 +241,14 @@ def _of_page(path: Path, part: str) -> Subject:
     page = imports.read_file(path)
     evidence = page.launches[_choose_launch(path, len(page.launches), part)].evidence
     arm = Arm(profiled=evidence)
-    found = conditions(arm)
-    about = (one_line(bare(evidence.entry)), found["profiled"]["GPU"])
+    result = conditions(arm)
+    about = (one_line(bare(evidence.entry)), result["profiled"]["GPU"])
     return Subject(
         label=f"{path.name}:{part}" if part else path.name,
         arm=arm,
-        conditions=found,
+        conditions=result,
         about=tuple(filter(None, about)),
-        warnings=tuple(each.removesuffix(".") for each in page.lost),
+        warnings=tuple(item.removesuffix(".") for item in page.lost),
     )
 
 
@@ -322,12 +326,12 @@ def of_dossier(dossier: Dossier) -> Subject:
         if dossier.profile_changed:
             changed = join(dossier.profile_changed)
             warnings.append(f"{_spell(profile)}, before this changed: {changed}")
-    found = conditions(arm, record if dossier.run else None, profile)
-    found["built"] = {"compiler": dossier.compiler}
+    result = conditions(arm, record if dossier.run else None, profile)
+    result["built"] = {"compiler": dossier.compiler}
     return Subject(
         label=dossier.label,
         arm=arm,
-        conditions=found,
+        conditions=result,
         about=tuple(about),
         warnings=tuple(warnings),
         run=dossier.run,

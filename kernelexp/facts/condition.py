@@ -69,7 +69,7 @@ def _require_known(text: str, opcode: str) -> None:
             "inspect lists those of a variant."
         )
     # The uniform datapath's opcodes are the others' with a U before them.
-    names = [*opcodes.known(), *(f"U{each}" for each in opcodes.known())]
+    names = [*opcodes.known(), *(f"U{item}" for item in opcodes.known())]
     if not fnmatch.filter(names, opcode):
         close = difflib.get_close_matches(opcode, opcodes.known(), n=1)
         hint = f"did you mean {close[0]}?" if close else "kernelexp inspect lists a variant's."
@@ -89,6 +89,6 @@ def matches(pattern: str, mnemonic: str) -> bool:
         return False
     access = accesses.of_sass(mnemonic)
     if access and access.bits == 32 and "32" in wanted and not access.kind.startswith("matrix"):
-        wanted = [each for each in wanted if each != "32"]
+        wanted = [item for item in wanted if item != "32"]
     rest = iter(modifiers)
-    return all(any(fnmatch.fnmatchcase(has, each) for has in rest) for each in wanted)
+    return all(any(fnmatch.fnmatchcase(has, item) for has in rest) for item in wanted)

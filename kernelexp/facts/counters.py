@@ -292,13 +292,13 @@ def describe(name: str) -> Counter:
     A view that no row names belongs to the counter's first row, after the views that it names.
     """
     counter, view = _split(name)
-    found = _find(counter)
-    if not found:
+    result = _find(counter)
+    if not result:
         return _describe_ptx(name) if name.startswith(PTX) else Counter(counter, rank=_LAST)
-    for row, words in found:
+    for row, words in result:
         if not row.view or re.fullmatch(row.view, view):
             return _counter(name, row, words, row.rank)
-    row, words = found[0]
+    row, words = result[0]
     return _counter(name, row, words, row.rank + _LAST)
 
 

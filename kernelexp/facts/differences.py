@@ -68,7 +68,7 @@ def between(before: Arm, after: Arm, *kinds: Kind, same: bool = False) -> tuple[
     one, other = figures(before, *kinds), figures(after, *kinds)
     names = {name: (one.get(name) or other[name]).metric for name in (*one, *other)}
     if before.counted and after.counted:
-        names = {name: each for name, each in names.items() if not name.startswith(counters.PTX)}
+        names = {name: item for name, item in names.items() if not name.startswith(counters.PTX)}
 
     def value(figures: dict[str, Figure], metric: Metric, arm: Arm) -> Value | None:
         """Of the same kind: what one arm's profile has is not compared with a count."""

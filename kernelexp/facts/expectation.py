@@ -118,7 +118,11 @@ def _at_least(text: str, of: Of, number: _Number) -> Expectation:
 
 
 def _range(text: str, low: _Number, high: _Number) -> Expectation:
-    kinds = {_of(text, each) for each in (low, high) if each.value or each.signed or each.percent}
+    kinds = {
+        _of(text, number)
+        for number in (low, high)
+        if number.value or number.signed or number.percent
+    }
     if len(kinds) > 1:
         raise ValueError(f"{quote(text)}: both ends are values, or both are changes of one kind.")
     if low.value > high.value:

@@ -15,18 +15,21 @@ def of_line(evidence: EmulatedEvidence | None, file: str, line: int) -> list[Acc
     return [widths for widths in every if (widths.file, widths.line) == (file, line)]
 
 
-def spell(each: AccessWidths) -> str:
+def spell(access_widths: AccessWidths) -> str:
     """`SASS loads 128 bits where PTX loads 4 x 32: expect 25% of these requests`."""
-    space, verb = each.what.split()
-    if not each.sass:
+    space, verb = access_widths.what.split()
+    if not access_widths.sass:
         return (
-            f"SASS has no {each.what} at this line: ptxas moved it to another line, or left it out"
+            f"SASS has no {access_widths.what} at this line: ptxas moved it to another line, "
+            "or left it out"
         )
-    words = f"SASS {verb}s {_spell(each.sass)} bits where PTX {verb}s {_from(each)}"
+    words = (
+        f"SASS {verb}s {_spell(access_widths.sass)} bits where PTX {verb}s {_from(access_widths)}"
+    )
     place = "" if space == "global" else f" ({space})"
-    if each.ratio is None:
+    if access_widths.ratio is None:
         return f"{words}{place}"
-    return f"{words}{place}: expect {100 * each.ratio:.0f}% of these requests"
+    return f"{words}{place}: expect {100 * access_widths.ratio:.0f}% of these requests"
 
 
 def _spell(widths: Iterable[int]) -> str:
@@ -34,13 +37,13 @@ def _spell(widths: Iterable[int]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _from(each: AccessWidths) -> str:
+def _from(access_widths: AccessWidths) -> str:
     """`4 x 32` for what becomes one access of 128 bits."""
-    if len(each.ptx) == len(each.sass) == 1:
-        (was,), (now,) = each.ptx, each.sass
+    if len(access_widths.ptx) == len(access_widths.sass) == 1:
+        (was,), (now,) = access_widths.ptx, access_widths.sass
         if now > was and now % was == 0:
             return f"{now // was} x {was}"
-    return _spell(each.ptx)
+    return _spell(access_widths.ptx)
 
 
 def summarize(evidence: EmulatedEvidence | None) -> str:
@@ -57,11 +60,11 @@ def summarize(evidence: EmulatedEvidence | None) -> str:
     )
 
 
-def _is_wider(each: AccessWidths) -> bool:
+def _is_wider(access_widths: AccessWidths) -> bool:
     """Whether ptxas made accesses wider than in PTX, on average."""
     was, now = (
         sum(bits * count for bits, count in widths.items()) / max(sum(widths.values()), 1)
-        for widths in (each.ptx, each.sass)
+        for widths in (access_widths.ptx, access_widths.sass)
     )
     return now > was
 

@@ -139,18 +139,18 @@ class CausedDifference(msgspec.Struct, frozen=True, kw_only=True):
 def differing(before: Case, after: Case, slower: float | None) -> CausedDifference:
     """Of all kinds of evidence that both arms have; `slower` is the relative change of time."""
     pair = _Pair(before, after, slower)
-    found = [
+    differences = [
         finding.difference
         for finding in ranking.collapse(pair.differences())
         if not _is_minor(finding.difference.metric.name, finding.difference.metric.label)
     ]
     by_cause: dict[str, list[Told]] = {}
-    for each in found:
-        by_cause.setdefault(_cause_of(each), []).append(pair.told(each))
+    for difference in differences:
+        by_cause.setdefault(_cause_of(difference), []).append(pair.told(difference))
     causes = [
-        Cause(name=_named(name, noise), told=_once(told), noise=noise)
-        for name, told in by_cause.items()
-        for noise in (pair.noise(name, told),)
+        Cause(name=_named(name, noise), told=_once(item), noise=noise)
+        for name, item in by_cause.items()
+        for noise in (pair.noise(name, item),)
     ]
     shown = [cause for cause in causes if _is_told(cause)]
     shown.sort(
@@ -167,8 +167,8 @@ def _is_minor(name: str, label: str) -> bool:
     return "__" in label
 
 
-def _cause_of(each: Difference) -> str:
-    name = each.metric.name.removeprefix(counters.PTX)
+def _cause_of(difference: Difference) -> str:
+    name = difference.metric.name.removeprefix(counters.PTX)
     return next((cause for cause, pattern in _NAMED if pattern.match(name)), counters.OTHER)
 
 
@@ -186,10 +186,10 @@ def _rank(told: Told) -> tuple[float, bool, float]:
 def _once(told: Sequence[Told]) -> tuple[Told, ...]:
     """In their order, each label once: what was profiled goes before the same that was counted."""
     by_label: dict[str, Told] = {}
-    for each in sorted(told, key=_rank):
-        known = by_label.setdefault(each.label, each)
-        if each.kind == "profiled" and known.kind != "profiled":
-            by_label[each.label] = each
+    for item in sorted(told, key=_rank):
+        known = by_label.setdefault(item.label, item)
+        if item.kind == "profiled" and known.kind != "profiled":
+            by_label[item.label] = item
     return tuple(sorted(by_label.values(), key=_rank))
 
 
@@ -197,10 +197,10 @@ def _is_told(cause: Cause) -> bool:
     """Whether it can explain some of the time, or nobody knows and it changed by 5%."""
     if cause.name == counters.OTHER:
         return False
-    if any(abs(told.explains or 0.0) >= EXPLAINS for told in cause.told):
+    if any(abs(item.explains or 0.0) >= EXPLAINS for item in cause.told):
         return True
-    unknown = [told for told in cause.told if told.explains is None]
-    return any(told.change is None or abs(told.change) >= ranking.FLOOR for told in unknown)
+    unknown = [item for item in cause.told if item.explains is None]
+    return any(item.change is None or abs(item.change) >= ranking.FLOOR for item in unknown)
 
 
 class _Pair:
@@ -216,27 +216,27 @@ class _Pair:
     def differences(self) -> Iterator[Difference]:
         """Emulated counts are those of the full problem where these are known."""
         one, other = self._before.arm, self._after.arm
-        for each in between(one, other, *kinds(one, other)):
-            full = each.metric.kind == "emulated" and self._is_full
-            if full and each.metric.name in {**self._before.counters, **self._after.counters}:
-                was = self._before.counters.get(each.metric.name, 0)
-                now = self._after.counters.get(each.metric.name, 0)
+        for difference in between(one, other, *kinds(one, other)):
+            full = difference.metric.kind == "emulated" and self._is_full
+            if full and difference.metric.name in {**self._before.counters, **self._after.counters}:
+                was = self._before.counters.get(difference.metric.name, 0)
+                now = self._after.counters.get(difference.metric.name, 0)
                 if was != now:
-                    yield Difference(metric=each.metric, before=was, after=now)
-            elif _is_kept(each):
-                yield each
+                    yield Difference(metric=difference.metric, before=was, after=now)
+            elif _is_kept(difference):
+                yield difference
 
-    def told(self, each: Difference) -> Told:
-        explains = self._explains(each)
+    def told(self, difference: Difference) -> Told:
+        explains = self._explains(difference)
         return Told(
-            metric=each.metric.name,
-            label=label(each),
-            kind=each.metric.kind,
-            before=each.before,
-            after=each.after,
-            change=each.change,
+            metric=difference.metric.name,
+            label=label(difference),
+            kind=difference.metric.kind,
+            before=difference.before,
+            after=difference.after,
+            change=difference.change,
             explains=explains,
-            way=self._way(each, explains),
+            way=self._way(difference, explains),
         )
 
     def waits(self) -> Iterator[Told]:
@@ -249,7 +249,7 @@ class _Pair:
             reason: shares[1].get(reason, 0.0) - shares[0].get(reason, 0.0)
             for reason in {**shares[0], **shares[1]}
         }
-        for reason in sorted(moved, key=lambda each: -abs(moved[each])):
+        for reason in sorted(moved, key=lambda item: -abs(moved[item])):
             if abs(moved[reason]) < POINTS:
                 continue
             was, now = (share.get(reason, 0.0) for share in shares)
@@ -270,19 +270,28 @@ class _Pair:
         polls = any(case.counters.get(name) for case in cases for name in waits)
         if cause == "polling" and (polls or any(case.is_specialised for case in cases)):
             return _POLLS
-        names = [each.metric.removeprefix(counters.PTX) for each in told]
+        names = [item.metric.removeprefix(counters.PTX) for item in told]
         if cause == "shared memory" and not any(name.startswith(_OF_ADDRESSES) for name in names):
             excess = [excess_of_wavefronts(case)[0] for case in cases]
-            return "" if any(each != 0 for each in excess) else _ARBITRATION
+            return "" if any(item != 0 for item in excess) else _ARBITRATION
         return ""
 
-    def _explains(self, each: Difference) -> float | None:
-        if isinstance(each.before, str) or isinstance(each.after, str) or not self._time:
+    def _explains(self, difference: Difference) -> float | None:
+        if (
+            isinstance(difference.before, str)
+            or isinstance(difference.after, str)
+            or not self._time
+        ):
             return None
-        if each.metric.kind == "built" or (each.metric.kind == "emulated" and not self._is_full):
+        if difference.metric.kind == "built" or (
+            difference.metric.kind == "emulated" and not self._is_full
+        ):
             return None
-        case, name = self._before, each.metric.name.removeprefix(counters.PTX).removesuffix(".sum")
-        grown = each.after - each.before
+        case, name = (
+            self._before,
+            difference.metric.name.removeprefix(counters.PTX).removesuffix(".sum"),
+        )
+        grown = difference.after - difference.before
         if name in _OF_SECTORS:  # what TMA moves no longer, others may
             grown = sum(map(after_less_before(self._before, self._after), floors.SECTORS))
         if case.chip and _BYTES.fullmatch(name):
@@ -303,8 +312,8 @@ class _Pair:
             return 1 / arch.per_clock(pipe[1])
         return next((cycles for pattern, cycles in _COSTS if pattern.fullmatch(name)), None)
 
-    def _way(self, each: Difference, explains: float | None) -> Way:
-        better, before, after = each.metric.better, each.before, each.after
+    def _way(self, difference: Difference, explains: float | None) -> Way:
+        better, before, after = difference.metric.better, difference.before, difference.after
         if not self._slower or isinstance(before, str) or isinstance(after, str):
             return ""
         if explains is not None:
@@ -325,20 +334,20 @@ def kinds(before: Arm, after: Arm) -> Sequence[Kind]:
     return both
 
 
-def label(each: Difference) -> str:
+def label(difference: Difference) -> str:
     """As the field reads a counter, whoever counted it."""
-    name = each.metric.name
+    name = difference.metric.name
     if name.startswith("sass_instructions_"):
-        return f"SASS, {each.metric.label.strip()}"
-    return each.metric.label.strip()
+        return f"SASS, {difference.metric.label.strip()}"
+    return difference.metric.label.strip()
 
 
-def _is_kept(each: Difference) -> bool:
+def _is_kept(difference: Difference) -> bool:
     """Of a profile only what a page has room for: hundreds of its figures differ."""
-    if each.metric.kind != "profiled":
+    if difference.metric.kind != "profiled":
         return True
-    known = each.metric.group != counters.OTHER
-    return known and ranking.is_large(each, ranking.FLOOR)
+    known = difference.metric.group != counters.OTHER
+    return known and ranking.is_large(difference, ranking.FLOOR)
 
 
 def stalls(arm: Arm) -> dict[str, float]:
@@ -346,8 +355,8 @@ def stalls(arm: Arm) -> dict[str, float]:
     wait, and `selected`, which issues."""
     figures = arm.profiled.figures if arm.profiled else {}
     every = {**dict(derived.derive(figures)), **figures}
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     for name, value in every.items():
         if (reason := derived.stall(name)) and isinstance(value, int | float):
-            found[reason] = float(value)
-    return dict(sorted(found.items(), key=lambda item: -item[1]))
+            result[reason] = float(value)
+    return dict(sorted(result.items(), key=lambda item: -item[1]))

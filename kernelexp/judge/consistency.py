@@ -20,8 +20,8 @@ def doubts(record: Record, candidate: Candidate) -> Iterator[str]:
     if record.measurement is None or record.estimate is None:
         return
     name = record.names[1 + record.candidates.index(candidate)]
-    given = {each.arm: each for each in estimate(record.measurement).effects}
-    recorded = {each.arm: each for each in record.estimate.effects}
+    given = {effect.arm: effect for effect in estimate(record.measurement).effects}
+    recorded = {effect.arm: effect for effect in record.estimate.effects}
     if not _same(given.get(name), recorded.get(name)):
         words = _change(recorded.get(name)), _change(given.get(name))
         yield f"its estimate ({words[0]}, where its samples give {words[1]})"
@@ -35,8 +35,8 @@ def doubts(record: Record, candidate: Candidate) -> Iterator[str]:
 def remarks(record: Record) -> Iterator[str]:
     """What is to be known of a record's own figures, a sentence each."""
     for name, candidate in zip(record.names[1:], record.candidates, strict=True):
-        for each in doubts(record, candidate):
-            yield f"What the record says of {name} is not what its samples give: {each}."
+        for doubt in doubts(record, candidate):
+            yield f"What the record says of {name} is not what its samples give: {doubt}."
     if not says_problem(record):
         yield "This run did not record its problem.py: a change of it since is not noticed."
 

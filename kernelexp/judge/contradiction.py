@@ -32,10 +32,10 @@ def of_launches(
 ) -> Verdict | None:
     """The launches by the name of their size."""
     for size, job in launches.items():
-        for name, asked, exported in _pairs(main_launch(job), evidence.exports):
-            if asked != exported:
+        for name, item, exported in _pairs(main_launch(job), evidence.exports):
+            if item != exported:
                 return verdict(
-                    f"variants/{variant.kernel}/problem.py: launch() asks for {asked:,} {name} at "
+                    f"variants/{variant.kernel}/problem.py: launch() asks for {item:,} {name} at "
                     f"size {size!r}, {variant.source} exports {exported:,}: correct the one that "
                     "is wrong."
                 )
@@ -44,13 +44,13 @@ def of_launches(
 
 def _pairs(launch: Launch, exports: Mapping[str, int]) -> Iterator[tuple[str, int, int]]:
     """Name, the launch's figure, the build's, of what the source exports."""
-    for name, words, asked in (
+    for name, words, item in (
         ("threads", "threads", math.prod(launch.block)),
         ("dynamic_smem_bytes", "dynamic_smem_bytes", launch.dynamic_smem_bytes),
         ("cluster", "CTAs per cluster", math.prod(launch.cluster)),
     ):
         if name in exports:
-            yield words, asked, exports[name]
+            yield words, item, exports[name]
 
 
 def verdict(sentence: str) -> Verdict:

@@ -57,8 +57,8 @@ def of_record(record: Record) -> dict[str, tuple[Judged, ...]]:
     if len(record.expect) != len(record.candidates):
         return {}
     return {
-        name: judge(expected, record.baseline, each.arm, record.margin, record.experiment)
-        for name, each, expected in zip(
+        name: judge(expected, record.baseline, candidate.arm, record.margin, record.experiment)
+        for name, candidate, expected in zip(
             record.names[1:], record.candidates, record.expect, strict=True
         )
         if expected

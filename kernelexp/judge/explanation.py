@@ -114,7 +114,7 @@ def lost(
     fell = (one.percent or 0.0) - (other.percent or 0.0)
     if slower < 0 or fell < _FELL:
         return ""
-    more = [told for told in waits if (told.points or 0.0) > 0 and told.label not in READY]
+    more = [wait for wait in waits if (wait.points or 0.0) > 0 and wait.label not in READY]
     where = f", most of it for {more[0].label} ({more[0].points:+.1f} points)" if more else ""
     if other.kind != "profiled":
         where = ", or for something that is not counted"
@@ -148,16 +148,16 @@ def questions(before: Case, after: Case, experiment: str) -> Iterator[Question]:
     if all(arm.profiled for arm in arms):
         return
     causes = differing(before, after, slowdown(*arms)).causes
-    told = tuple(each for cause in causes if not cause.noise for each in cause.told)
+    result = tuple(item for cause in causes if not cause.noise for item in cause.told)
     for beginnings, subject, figures in _DECIDING:
-        ours = [each for each in told if _is_about(each.metric, beginnings)]
+        ours = [item for item in result if _is_about(item.metric, beginnings)]
         if ours and any(our.way != "against it" for our in ours):
             yield Question(
                 question=f"how much of the time goes to {subject}",
                 evidence=f"profiled {figures}",
                 command=command("profiled", after.arm, experiment),
             )
-            told = tuple(each for each in told if each not in ours)
+            result = tuple(item for item in result if item not in ours)
     if not after.arm.profiled:
         yield Question(
             question="which limit either arm is nearest to, and where its warps wait",

@@ -58,7 +58,7 @@ def within(pairs: Sequence[ModelledPair], part: float = HELD) -> float:
     """The residual that `part` of the pairs do not exceed; each experiment weighs the same."""
     count = Counter(pair.experiment for pair in pairs)
     reached = 0.0
-    for pair in sorted(pairs, key=lambda each: each.residual):
+    for pair in sorted(pairs, key=lambda modelled_pair: modelled_pair.residual):
         reached += 1 / count[pair.experiment]
         if reached >= part * len(count):
             return pair.residual

@@ -59,8 +59,8 @@ def _half(
     shares: Sequence[float], effects: Sequence[Effect], end: Callable[[Effect], float]
 ) -> float:
     widths = (
-        share * abs(math.log(end(each) / each.ratio)) if end(each) > 0.0 else math.inf
-        for share, each in zip(shares, effects, strict=True)
+        share * abs(math.log(end(effect) / effect.ratio)) if end(effect) > 0.0 else math.inf
+        for share, effect in zip(shares, effects, strict=True)
     )
     return math.hypot(*widths)
 
@@ -89,12 +89,16 @@ _DOUBTED = ("no_samples", "one_process", "placebo_differs", "placebo_wide")
 def _exceptions(results: Sequence[SizeResult], name: str, decided: Verdict) -> str:
     """The sizes at which a candidate does the opposite of what it does over all."""
     words = {Status.IMPROVED: "faster", Status.REJECTED: "slower"}
-    found = []
+    result = []
     for status, word in words.items():
-        own = [each.size for each in results if each.verdicts[name].status is status]
+        own = [
+            size_result.size
+            for size_result in results
+            if size_result.verdicts[name].status is status
+        ]
         if own and status is not decided.status:
-            found.append(f" It is {word} at {', '.join(own)}.")
-    return "".join(found)
+            result.append(f" It is {word} at {', '.join(own)}.")
+    return "".join(result)
 
 
 def best(result: SizeResult) -> str:
@@ -108,7 +112,11 @@ def best(result: SizeResult) -> str:
 def crossovers(results: Sequence[SizeResult]) -> Iterator[Crossover]:
     """In the order of the sizes: by their values where they differ in one parameter."""
     parameter = varied(results)
-    ordered = sorted(results, key=lambda each: each.parameters[parameter]) if parameter else results
+    ordered = (
+        sorted(results, key=lambda size_result: size_result.parameters[parameter])
+        if parameter
+        else results
+    )
     for one, other in itertools.pairwise(ordered):
         was, now = best(one), best(other)
         if was != now:
@@ -141,7 +149,7 @@ def _meeting(
         gaps.append(math.log(ratios[0] / ratios[1]))
     if gaps[0] * gaps[1] >= 0.0:
         return None
-    low, high = (math.log(each.parameters[parameter]) for each in (one, other))
+    low, high = (math.log(size_result.parameters[parameter]) for size_result in (one, other))
     return math.exp(low + (high - low) * gaps[0] / (gaps[0] - gaps[1]))
 
 

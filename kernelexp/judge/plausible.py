@@ -49,7 +49,7 @@ def _of_same_code(record: Record, name: str, decided: Verdict) -> Verdict:
     if decided.status not in (Status.IMPROVED, Status.REJECTED):
         return msgspec.structs.replace(decided, sentence=f"{first}. {decided.sentence}")
     given = estimate(record.measurement).effects if record.measurement else ()
-    effect = next(each for each in given if each.arm == name)
+    effect = next(item for item in given if item.arm == name)
     sentence = (
         f"{first}: {spell_change(effect)}, {spell_interval(effect)}, is what this machine shows "
         "between equal kernels, as a placebo does."
@@ -63,8 +63,8 @@ def _impossible(record: Record, name: str) -> str:
     if record.measurement is None or chip is None:
         return ""
     given = estimate(record.measurement)
-    shown = (given.shown(each.arm) for each in given.times)
-    times = {each.arm: each.median_us / 1e6 for each in shown if each}
+    shown = (given.shown(time.arm) for time in given.times)
+    times = {item.arm: item.median_us / 1e6 for item in shown if item}
     for arm in ("baseline", name):
         seconds, words, doubt = max(_floors(record, arm, chip))
         if 0 < times.get(arm, seconds) < _CLOCKS * seconds:
@@ -96,6 +96,6 @@ def _elements(measurement: Measurement, arm: str) -> int:
     """That an arm wrote in each launch which was compared with the reference, all of them."""
     checks = (check for worker in measurement.workers for check in worker.checks)
     return max(
-        (sum(each.elements for each in check.arrays) for check in checks if check.arm == arm),
+        (sum(array.elements for array in check.arrays) for check in checks if check.arm == arm),
         default=0,
     )

@@ -43,13 +43,13 @@ def collapse(differences: Iterable[Difference]) -> list[Finding]:
 
 
 def _read(views: Sequence[Difference]) -> Finding:
-    first, *rest = sorted(views, key=lambda each: counters.preference(each.metric.name))
+    first, *rest = sorted(views, key=lambda difference: counters.preference(difference.metric.name))
     metric = first.metric
     if metric.kind == "profiled" and not counters.is_named(metric.name):
         # The label is that of a view which these profiles lack.
         metric = msgspec.structs.replace(metric, label=metric.name)
         first = msgspec.structs.replace(first, metric=metric)
-    return Finding(difference=first, others=tuple(each.metric.name for each in rest))
+    return Finding(difference=first, others=tuple(difference.metric.name for difference in rest))
 
 
 def is_large(difference: Difference, floor: float, near_zero: bool = False) -> bool:
@@ -88,15 +88,17 @@ def rank(findings: Iterable[Finding]) -> tuple[Group, ...]:
             finding
         )
     return tuple(
-        Group(name=name, kind=kind, findings=tuple(sorted(found, key=_place)))
-        for (_, name, kind), found in sorted(groups.items(), key=lambda item: item[0])
+        Group(name=name, kind=kind, findings=tuple(sorted(entry, key=_place)))
+        for (_, name, kind), entry in sorted(groups.items(), key=lambda item: item[0])
     )
 
 
 def _place(finding: Finding) -> tuple[float, str]:
-    each = finding.difference
-    if isinstance(each.before, str) or isinstance(each.after, str):
-        return -each.factor, each.metric.name
-    points = abs(each.after - each.before)
+    difference = finding.difference
+    if isinstance(difference.before, str) or isinstance(difference.after, str):
+        return -difference.factor, difference.metric.name
+    points = abs(difference.after - difference.before)
     # Of ten times a small stall nothing depends.
-    return -(points if each.metric.group == "stalls" else each.factor), each.metric.name
+    return -(
+        points if difference.metric.group == "stalls" else difference.factor
+    ), difference.metric.name

@@ -38,11 +38,11 @@ def compare(
     was on another card of the same model, the new interval is widened by the margin too.
     """
     pairs = [
-        (record, each)
+        (record, item)
         for record in reversed(earlier)
         if (record.kernel, record.arch) == (now.kernel, now.arch)
-        for each in record.candidates
-        if _is_of(candidate, each.arm, record) and _is_of(now.baseline, record.baseline, record)
+        for item in record.candidates
+        if _is_of(candidate, item.arm, record) and _is_of(now.baseline, record.baseline, record)
     ]
     spoken = [pair for pair in pairs if pair[1].verdict.status not in SILENT]
     alike = (pair for pair in spoken if not _is_of_another_size(now, pair[0]))
@@ -125,7 +125,10 @@ def _other_conditions(now: Record, record: Record) -> str:
         return f"on {record.device} instead of {now.device}"
     if now.size != record.size:
         return f"at size {record.size!r} instead of {now.size!r}"
-    judged = [each.printed.figure if each.printed else "time" for each in (taken, before)]
+    judged = [
+        measurement.printed.figure if measurement.printed else "time"
+        for measurement in (taken, before)
+    ]
     if judged[0] != judged[1]:
         return f"judged by {judged[1]} instead of {judged[0]}"
     if taken.options.l2 != before.options.l2:
@@ -147,7 +150,7 @@ def _effects(
         f"{_percent(low)} to {_percent(high)} then, "
         f"{_percent(effect.low)} to {_percent(effect.high)} now"
     )
-    cards = {each.measurement.device.uuid for each in (now, record) if each.measurement}
+    cards = {item.measurement.device.uuid for item in (now, record) if item.measurement}
     if len(cards) == 2 and apart <= now.margin:
         sentence = f"Reproduces {whose}, within the margin and on another card: {then_now}."
         return Reproduction(sentence=sentence, agrees=True)
@@ -171,9 +174,9 @@ def _figures(baseline: Arm, candidate: Arm, record: Record, before: Candidate) -
     whose = f"run {record.run}"
     words = " and ".join(kinds)
     other = any(then.identity != now.identity for _, then, now in pairs)
-    made = ", though made from other sources, flags or compiler" if other else ""
+    result = ", though made from other sources, flags or compiler" if other else ""
     if not differing:
-        sentence = f"All {words} figures equal those of {whose}{made}."
+        sentence = f"All {words} figures equal those of {whose}{result}."
         return Reproduction(sentence=sentence, agrees=True)
     more = f", and {len(differing) - _SHOWN} more" if len(differing) > _SHOWN else ""
     listed = ", ".join(differing[:_SHOWN])

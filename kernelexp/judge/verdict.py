@@ -35,7 +35,7 @@ def _is_said(reason: str, limits: Sequence[str]) -> bool:
 def exceeded(arch: Arch, budget: Budget) -> Iterator[str]:
     """A sentence for each limit of the architecture that a CTA's budget exceeds."""
     registers = budget.registers_per_thread * budget.threads
-    asked = (
+    result = (
         ("tmem_columns", "tensor memory", "columns",
          budget.tmem_columns, arch.tmem_columns, "an SM"),
         ("dynamic_smem_bytes", "shared memory", "bytes",
@@ -45,7 +45,7 @@ def exceeded(arch: Arch, budget: Budget) -> Iterator[str]:
         ("registers_per_thread", "registers", "registers",
          registers, arch.registers_per_sm, "an SM"),
     )  # fmt: skip
-    for field, what, unit, wants, limit, whose in asked:
+    for field, what, unit, wants, limit, whose in result:
         if wants > limit:
             term = f" ({budget.terms[field]})" if field in budget.terms else ""
             yield (
@@ -67,7 +67,8 @@ def does_not_fit(arch: Arch, evidence: BuildEvidence) -> Verdict | None:
     """IMPOSSIBLE where the build turned out so that not one CTA fits an SM, or is launched with
     more threads than there may be; else None."""
     entries = {"": (evidence.resources, evidence.occupancy)} | {
-        f" of {name}": (each.resources, each.occupancy) for name, each in evidence.others.items()
+        f" of {name}": (other_entry.resources, other_entry.occupancy)
+        for name, other_entry in evidence.others.items()
     }
     for of, (used, occupancy) in entries.items():
         if refused := impossible(arch, (), Budget(threads=used.threads, dynamic_smem_bytes=0)):
@@ -161,7 +162,7 @@ def measured(measurement: Measurement, candidate: str, margin: float = 0.01) -> 
     if refused is not None:
         return refused
     effects, placebo = ratios(measurement)
-    effect = next((each for each in effects if each.arm == candidate), None)
+    effect = next((item for item in effects if item.arm == candidate), None)
     if effect is None and (dropped := dropped_pairs(measurement, candidate)):
         sentence = f"Clocks or throttling changed during all {dropped} pairs."
         return _verdict(Status.INVALID, "device_changed", sentence)
@@ -219,7 +220,7 @@ def _failed(measurement: Measurement, candidate: str) -> Verdict | None:
     base = measurement.position("baseline")
     second = measurement.position("placebo")
     # The placebo is the baseline's own cubin.
-    baselines = [measurement.arms[each].name for each in (base, second) if each is not None]
+    baselines = [measurement.arms[item].name for item in (base, second) if item is not None]
     for failure in measurement.failures:
         if failure.arm in baselines:
             sentence = f"The baseline {_VERBS[failure.status]}: {failure.words}"

@@ -80,7 +80,7 @@ def read_all(root: Path) -> tuple[list[Decision], list[Unreadable]]:
     """Every decision of the project, oldest first, and the files that are none."""
     read = [_read(path) for path in sorted((root / FOLDER).glob("*.json"))]
     decided = [item for item in read if isinstance(item, Decision)]
-    decided.sort(key=lambda each: (each.created, each.name))
+    decided.sort(key=lambda decision: (decision.created, decision.name))
     return decided, [item for item in read if isinstance(item, Unreadable)]
 
 
@@ -117,7 +117,7 @@ def best(decided: Sequence[Decision], kernel: str, arch: str) -> Decision | None
             key = (decision.experiment, _spelled(decision))
             standing.pop(key, None)  # the place of the later one
             standing[key] = decision
-    accepted = [each for each in standing.values() if each.word == "accepted"]
+    accepted = [item for item in standing.values() if item.word == "accepted"]
     return accepted[-1] if accepted else None
 
 
@@ -133,6 +133,6 @@ def baseline_of(
     return current.axes if current else None
 
 
-def _spelled(each: Placed) -> str:
+def _spelled(placed: Placed) -> str:
     """The axes as one text, whatever their order; 1 and true differ."""
-    return _encoder.encode(sorted((name, value) for name, value in each.axes.items())).decode()
+    return _encoder.encode(sorted((name, value) for name, value in placed.axes.items())).decode()

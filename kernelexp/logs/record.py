@@ -54,7 +54,9 @@ def contradiction(record: Record) -> str:
             return f"contradicts itself: it {why}"
     arms = [arm for measurement in measurements(record) for arm in measurement.arms]
     for name, arm in zip(record.names, record.arms, strict=True):
-        others = {each.identity for each in arms if each.name == name} - {arm.identity}
+        others = {timed_arm.identity for timed_arm in arms if timed_arm.name == name} - {
+            arm.identity
+        }
         if others:
             return (
                 f"contradicts itself: its samples of the {name} are of build {min(others)}, "

@@ -105,7 +105,7 @@ def nearest(name: str, known: Sequence[str]) -> str:
     """What exists and is spelled almost as a name that does not; empty if nothing is."""
     import difflib
 
-    if alike := [each for each in known if each.casefold() == name.casefold()]:
+    if alike := [item for item in known if item.casefold() == name.casefold()]:
         return alike[0]
     comparable = known if len(name) <= 100 and len(known) <= 300 else []
     return next(iter(difflib.get_close_matches(name, comparable, n=1)), "")

@@ -41,8 +41,8 @@ class Joined:
         def note(step: Step) -> None:
             with self._lock:
                 self._latest[piece] = step
-                done = sum(each.done for each in self._latest.values())
-                total = sum(each.total for each in self._latest.values())
+                done = sum(item.done for item in self._latest.values())
+                total = sum(item.total for item in self._latest.values())
                 tell(Step(phase=step.phase, done=done, total=total, now=step.now))
 
         return note

@@ -304,7 +304,7 @@ def _effect(record: Record, estimate: Estimate, name: str) -> Effect | None:
     reference = final_reference(record)
     if not reference or estimate is not record.estimate:
         return own
-    link = next((each.effect(reference) for _, each in _estimates(record)[1:]), None)
+    link = next((item.effect(reference) for _, item in _estimates(record)[1:]), None)
     return link if name == reference else own and link and own.after(link)
 
 

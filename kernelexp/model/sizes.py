@@ -34,18 +34,18 @@ def spell(written: Sequence[int | str] | Mapping[str, Sequence[int]]) -> tuple[s
         return tuple(map(str, written))
     combinations = product(*written.values()) if written else ()
     return tuple(
-        " ".join(f"{name}={value}" for name, value in zip(written, each, strict=True))
-        for each in combinations
+        " ".join(f"{name}={value}" for name, value in zip(written, combination, strict=True))
+        for combination in combinations
     )
 
 
 def settings(name: str) -> dict[str, int] | None:
     """What a size sets, "" for the only parameter; None where it is a name."""
     matches = [_SETTING.fullmatch(word) for word in name.split()]
-    found = {match[1] or "": int(match[2]) for match in matches if match}
-    if not found or len(found) != len(matches) or ("" in found and len(found) > 1):
+    result = {match[1] or "": int(match[2]) for match in matches if match}
+    if not result or len(result) != len(matches) or ("" in result and len(result) > 1):
         return None
-    return found
+    return result
 
 
 def resolve(where: str, sizes: Mapping[str, Mapping[str, int]], name: str) -> dict[str, int]:

@@ -156,13 +156,15 @@ def load(start: Path, *, sources: bool = True) -> Project:
         root=path.parent,
         kernels=kernels,
         experiments={
-            each.id: each.experiment
+            project_entry.id: project_entry.experiment
             for section in ("experiments", "history")
-            for each in entries
-            if each.section == section and each.experiment
+            for project_entry in entries
+            if project_entry.section == section and project_entry.experiment
         },
-        history=tuple(each.id for each in entries if each.section == "history"),
-        places={each.id: each.place for each in entries},
+        history=tuple(
+            project_entry.id for project_entry in entries if project_entry.section == "history"
+        ),
+        places={project_entry.id: project_entry.place for project_entry in entries},
     )
 
 
@@ -188,7 +190,7 @@ def _read(path: Path) -> tuple[Document, list[tuple[layout.ExperimentFile, Docum
             main = document
         else:
             files.append((source, document))
-    if main is None or not all(each.readable for each in (main, *(each for _, each in files))):
+    if main is None or not all(item.readable for item in (main, *(item for _, item in files))):
         # What refers to something in a file that can't be read would look wrong.
         raise _configuration_error(faults)
     return main, files, faults

@@ -50,7 +50,7 @@ def add(project: Project, name: str, experiment: Mapping[str, Any]) -> Path:
         raise UsageError(f"{name!r} can't be an id: use letters, digits, '.', '_' and '-'.")
     if name in project.experiments:
         raise UsageError(f"{project.places[name]} defines {name} already: choose another id.")
-    own = [each for each in project.experiments if each not in project.history]
+    own = [item for item in project.experiments if item not in project.history]
     if own and project.places[own[-1]].startswith("experiments/"):
         path = project.root / "experiments" / f"{name}.yaml"
         return wholefile.write(path, to_yaml(experiment).encode())

@@ -57,8 +57,8 @@ def sources(root: Path) -> tuple[list[ExperimentFile], list[Fault]]:
     """The files of experiments/ and history/, each folder in its order; names that do not fit."""
     experiments, faults = _list(root, "experiments")
     steps, more = _list(root, "history")
-    experiments.sort(key=lambda each: (_natural(each.id), each.id))
-    steps.sort(key=lambda each: (_number(each.file), each.file))
+    experiments.sort(key=lambda experiment_file: (_natural(experiment_file.id), experiment_file.id))
+    steps.sort(key=lambda experiment_file: (_number(experiment_file.file), experiment_file.file))
     return [*experiments, *steps], [*faults, *more]
 
 

@@ -186,7 +186,7 @@ def _check_axis(axis: Axis) -> Iterator[str]:
         yield "an axis has at least one value."
     elif not contains(axis.values, axis.default):
         default = shorten(spell(axis.default))
-        if any(spell(each) == spell(axis.default) for each in axis.values):
+        if any(spell(value) == spell(axis.default) for value in axis.values):
             default = f"{kind_of_value(axis.default)} {default}"
         yield f"the default, {default}, is not among the values {join_values(axis.values)}."
 
@@ -247,7 +247,7 @@ def _check_expectations(entry: ProjectEntry, experiment: Experiment) -> Iterator
         if wanted != given:
             message = f"this has {given} items: write one for each candidate ({wanted})."
             yield document.fault(path, message)
-        places = [((*path, index), each) for index, each in enumerate(experiment.expect)]
+        places = [((*path, index), item) for index, item in enumerate(experiment.expect)]
     else:
         places = [(path, experiment.expect)]
     for place, expected in places:

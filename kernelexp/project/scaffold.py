@@ -94,7 +94,7 @@ def _without_entries(text: str) -> str:
 
 
 def _files(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, str]]:
-    for entry in sorted(folder.iterdir(), key=lambda each: each.name):
+    for entry in sorted(folder.iterdir(), key=lambda traversable: traversable.name):
         if entry.is_dir() and entry.name != "__pycache__":
             yield from _files(entry, f"{prefix}{entry.name}/")
         elif entry.is_file():

@@ -93,7 +93,7 @@ def _spell_out(document: Document, error: Any) -> Iterator[Fault]:
         message = f"this has {len(value)} items; at most {error.validator_value} are allowed."
         yield document.fault(path, message)
     elif error.validator == "enum" and not isinstance(value, dict | list):
-        spelled = [axes.spell(each) for each in error.validator_value]
+        spelled = [axes.spell(item) for item in error.validator_value]
         shown = quote(value) if isinstance(value, str) else value
         yield document.fault(path, f"{shown} is not allowed; allowed: {join(spelled)}.")
     else:

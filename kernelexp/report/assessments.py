@@ -46,10 +46,10 @@ def render(assessed: Assessment, verbose: bool = False) -> Iterator[Block]:
             style="dim",
         )
     yield paragraph(status(assessed.status), f": {assessed.sentence}")
-    for each in assessed.feedback:
-        where = f"{each.file}:{each.line}: " if each.line else ""
-        if each.sentence not in assessed.sentence:
-            yield paragraph(Span(f"{each.name}: ", "warn"), f"{where}{each.sentence}")
+    for feedback in assessed.feedback:
+        where = f"{feedback.file}:{feedback.line}: " if feedback.line else ""
+        if feedback.sentence not in assessed.sentence:
+            yield paragraph(Span(f"{feedback.name}: ", "warn"), f"{where}{feedback.sentence}")
     for sentence in assessed.not_checked:
         yield paragraph(f"Not checked: {sentence[0].lower()}{sentence[1:]}", style="dim")
 

@@ -170,20 +170,22 @@ def to_csv(logs: Sequence[KernelLog]) -> str:
 def _arms(name: str, entry: Standings) -> Iterator[dict[str, Any]]:
     """Baseline and candidates; the baseline once for each record that candidates come from."""
     title, shown = entry.experiment.title, None
-    for index, each in enumerate(entry.candidates):
-        run = each.record.run if each.record else None
+    for index, standing in enumerate(entry.candidates):
+        run = standing.record.run if standing.record else None
         if index == 0 or run != shown:
-            arm = each.record.baseline if each.record and not each.changed else None
+            arm = standing.record.baseline if standing.record and not standing.changed else None
             variant = spell_point(entry.experiment.baseline)
             yield {
-                **_row(name, title, "baseline", variant, each, arm),
+                **_row(name, title, "baseline", variant, standing, arm),
                 "verdict": "",
                 "decision": "",
             }
         shown = run
         variant = spell_point(entry.experiment.candidates[index])
-        row = _row(name, title, "candidate", variant, each, None if each.changed else each.arm)
-        yield {**row, "decision": each.decision.word if each.decision else ""}
+        row = _row(
+            name, title, "candidate", variant, standing, None if standing.changed else standing.arm
+        )
+        yield {**row, "decision": standing.decision.word if standing.decision else ""}
 
 
 def _l2(record: Record) -> str:
@@ -193,9 +195,9 @@ def _l2(record: Record) -> str:
 
 
 def _row(
-    name: str, title: str, role: str, variant: str, each: Standing, arm: Arm | None
+    name: str, title: str, role: str, variant: str, standing: Standing, arm: Arm | None
 ) -> dict[str, Any]:
-    record, timed = each.record, arm is not None and arm.measured is not None
+    record, timed = standing.record, arm is not None and arm.measured is not None
     figures = {
         key: value
         for key in metrics.METRICS
@@ -212,8 +214,10 @@ def _row(
         "device": record.device if record else "",
         "size": record.size if record and timed else "",
         "l2": _l2(record) if record and timed else "",
-        "verdict": each.verdict.status.value if each.verdict and not each.changed else "",
-        "changed_since": list(each.changed),
+        "verdict": standing.verdict.status.value
+        if standing.verdict and not standing.changed
+        else "",
+        "changed_since": list(standing.changed),
         "published_approximate": bool(arm and arm.published and arm.published.approximate),
         **figures,
         **(metrics.printed(arm) if arm else {}),

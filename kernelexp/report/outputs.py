@@ -72,7 +72,7 @@ def encode(kind: str, values: Any) -> bytes:
 
 def _stamp(kind: str, values: Any) -> Any:
     if isinstance(values, Mapping):
-        return {label: _stamp(kind, each) for label, each in values.items()}
+        return {label: _stamp(kind, item) for label, item in values.items()}
     if isinstance(values, list | tuple):
         return [_stamp(kind, value) for value in values]
     fields = msgspec.to_builtins(values, enc_hook=str, builtin_types=(), str_keys=True)

@@ -22,21 +22,23 @@ SHOWN = 12
 
 def render(executed: Executed, verbose: bool = False) -> Iterator[Block]:
     """Its mistakes, then its kernels; notes only with `verbose`."""
-    for each in executed.mistakes:
-        if verbose or each.level != "note":
-            yield paragraph(Span(f"{each.level}: {each.name}", _STYLES[each.level]), _place(each))
-            yield paragraph(each.sentence, indent=2)
+    for mistake in executed.mistakes:
+        if verbose or mistake.level != "note":
+            yield paragraph(
+                Span(f"{mistake.level}: {mistake.name}", _STYLES[mistake.level]), _place(mistake)
+            )
+            yield paragraph(mistake.sentence, indent=2)
     if verbose:
         yield table(
             ("kernel", "launches", "thread-instructions", "seconds"),
             (
                 (
-                    full_name(each.kernel),
-                    f"{each.launches:,}",
-                    f"{each.thread_instructions:,}",
-                    f"{each.seconds:.2f}",
+                    full_name(kernel.kernel),
+                    f"{kernel.launches:,}",
+                    f"{kernel.thread_instructions:,}",
+                    f"{kernel.seconds:.2f}",
                 )
-                for each in executed.kernels[:SHOWN]
+                for kernel in executed.kernels[:SHOWN]
             ),
             numbers=(1, 2, 3),
         )
@@ -63,7 +65,7 @@ def _place(mistake: Mistake) -> str:
 
 def _summary(executed: Executed, verbose: bool) -> str:
     counts = {
-        level: sum(each.level == level for each in executed.mistakes)
+        level: sum(mistake.level == level for mistake in executed.mistakes)
         for level in ("finding", "warning", "note")
     }
     words = [
@@ -73,7 +75,7 @@ def _summary(executed: Executed, verbose: bool) -> str:
     ]
     hidden = " (--verbose shows them)" if counts["note"] and not verbose else ""
     millions = executed.thread_instructions / 1e6
-    emulated = sum(each.seconds for each in executed.kernels)
+    emulated = sum(kernel.seconds for kernel in executed.kernels)
     rate = f", {millions / emulated:.0f} million per second" if emulated > 0.1 else ""
     launches = f"{executed.launches:,} launch{'es' * (executed.launches != 1)}"
     return (
@@ -86,7 +88,7 @@ def _summary(executed: Executed, verbose: bool) -> str:
 def to_junit(executed: Executed) -> str:
     """A test suite: a case for each kernel, a failure for each finding in it, and one case for the
     program's own calls."""
-    kernels = [full_name(each.kernel) for each in executed.kernels]
+    kernels = [full_name(kernel.kernel) for kernel in executed.kernels]
     names = [*dict.fromkeys(kernels), ""]
     suite = ElementTree.Element(
         "testsuite",
@@ -101,10 +103,10 @@ def to_junit(executed: Executed) -> str:
             classname="kernel" if name else "calls",
             name=printable(name or executed.program),
         )
-        for each in executed.findings:
-            if each.kernel == name:
-                failure = ElementTree.SubElement(case, "failure", type=each.name)
-                failure.set("message", printable(f"{each.where}: {each.sentence}"))
+        for finding in executed.findings:
+            if finding.kernel == name:
+                failure = ElementTree.SubElement(case, "failure", type=finding.name)
+                failure.set("message", printable(f"{finding.where}: {finding.sentence}"))
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
@@ -118,7 +120,7 @@ def to_sarif(executed: Executed) -> dict[str, Any]:
     from kernelexp import __version__
 
     texts = {**NAMES, **FORMAL, **MISTAKES, **REMARKS}
-    used = sorted({each.name for each in executed.mistakes})
+    used = sorted({mistake.name for mistake in executed.mistakes})
     return {
         "$schema": _SARIF,
         "version": "2.1.0",
@@ -134,7 +136,7 @@ def to_sarif(executed: Executed) -> dict[str, Any]:
                         ],
                     }
                 },
-                "results": [_sarif_result(each) for each in executed.mistakes],
+                "results": [_sarif_result(mistake) for mistake in executed.mistakes],
             }
         ],
     }

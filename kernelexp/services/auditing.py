@@ -132,12 +132,12 @@ def _pair(project: Project, text: str, against: str | None) -> tuple[_Named, _Na
 
 def _experiment_of(project: Project, wanted: Variant, other: Variant) -> tuple[str, int]:
     """The experiment that has both, else one that has the variant as its candidate."""
-    found: list[tuple[bool, str, int]] = []
-    for name, each in project.experiments.items():
-        baseline, candidates = project.variants(each)
+    result: list[tuple[bool, str, int]] = []
+    for name, experiment in project.experiments.items():
+        baseline, candidates = project.variants(experiment)
         if wanted in candidates:
-            found.append((baseline == other, name, candidates.index(wanted) + 1))
-    best = max(found, key=lambda each: each[0], default=None)
+            result.append((baseline == other, name, candidates.index(wanted) + 1))
+    best = max(result, key=lambda item: item[0], default=None)
     return (best[1], best[2]) if best else ("", 1)
 
 
@@ -169,14 +169,14 @@ def _compare(before: Dossier, after: Dossier) -> tuple[list[Group], list[str]]:
     if len(origins) == 2:
         pair = (_without_profile(pair[0]), _without_profile(pair[1]))
         warnings.append("one profile is published, the other is not: counters are left out.")
-    found = comparisons.compare(*pair, _EVERYTHING)
+    comparison = comparisons.compare(*pair, _EVERYTHING)
     kinds = {"emulated": "emulated", "profiled": "published" if True in origins else "profiled"}
     groups = [
         msgspec.structs.replace(group, kind=kinds[group.kind])
-        for group in found.groups
+        for group in comparison.groups
         if group.kind in kinds
     ]
-    return groups, [*warnings, *found.warnings]
+    return groups, [*warnings, *comparison.warnings]
 
 
 def _without_profile(subject: Subject) -> Subject:
@@ -199,8 +199,8 @@ def _stalls(group: Group) -> list[Finding]:
         for finding in group.findings
     ]
     return [
-        each
-        for each, values in sides
+        finding
+        for finding, values in sides
         if any(isinstance(value, str) or abs(value) >= _STALLED for value in values)
     ]
 

@@ -44,9 +44,9 @@ def against_itself(
     """A kernel compared with itself: how often a run would call it faster or slower."""
     with _built_knob(device, nvcc) as knob:
         recorded = record_same_arms(knob, device=device, on_progress=on_progress)
-    found = {"0": rates.of_same_arms(recorded, processes=COMPARED, margin=margin)}
+    result = {"0": rates.of_same_arms(recorded, processes=COMPARED, margin=margin)}
     return Calibrated(
-        device=recorded.device.name, driver=recorded.device.driver, margin=margin, rates=found
+        device=recorded.device.name, driver=recorded.device.driver, margin=margin, rates=result
     )
 
 
@@ -64,26 +64,26 @@ def injected(
             knob, list(extra.values()), device=device, on_progress=on_progress
         )
     by_extra = rates.of_injected(recorded, processes=COMPARED, margin=margin)
-    found = {percent: by_extra[work] for percent, work in extra.items() if work in by_extra}
+    result = {percent: by_extra[work] for percent, work in extra.items() if work in by_extra}
     return Calibrated(
-        device=recorded.device.name, driver=recorded.device.driver, margin=margin, rates=found
+        device=recorded.device.name, driver=recorded.device.driver, margin=margin, rates=result
     )
 
 
 def _parse_percents(text: str) -> dict[str, int]:
     """Extra work in thousandths by the percents as they were written."""
     try:
-        found = {each.strip(): round(10 * float(each)) for each in text.split(",")}
+        result = {part.strip(): round(10 * float(part)) for part in text.split(",")}
     except (ValueError, OverflowError):
-        found = {}
-    exact = all(work == 10 * float(each) for each, work in found.items())
-    in_range = all(0 < work < rates.DOUBLE for work in found.values())
-    if not found or not exact or not in_range or len(set(found.values())) < len(found):
+        result = {}
+    exact = all(work == 10 * float(item) for item, work in result.items())
+    in_range = all(0 < work < rates.DOUBLE for work in result.values())
+    if not result or not exact or not in_range or len(set(result.values())) < len(result):
         raise UsageError(
             f"--inject {text!r} should be distinct percentages from 0.1 to 99.9 in steps of 0.1, "
             "such as 0.5,1,2,5."
         )
-    return found
+    return result
 
 
 def record_same_arms(

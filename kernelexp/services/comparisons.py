@@ -66,7 +66,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 def compare(before: Subject, after: Subject, options: ComparisonOptions) -> Comparison:
     """Ranks what changed; UsageError where the two have no evidence of the same kind."""
     kinds, warnings = _kinds(before, after)
-    found = [
+    result = [
         difference for kind in kinds for difference in _differences(before.arm, after.arm, kind)
     ]
     across = _across(before.arm, after.arm)
@@ -75,18 +75,18 @@ def compare(before: Subject, after: Subject, options: ComparisonOptions) -> Comp
             "built on one side and profiled on the other: only what the compiler and ncu both "
             "name is compared."
         )
-    found += across
-    if not found:
+    result += across
+    if not result:
         raise UsageError(_nothing(before, after, warnings))
     if options.metric is not None:
         wanted = options.metric
-        found = [each for each in found if _is_named(each, wanted)]
-        if not found:
+        result = [difference for difference in result if _is_named(difference, wanted)]
+        if not result:
             raise UsageError(
                 f"no figure of both has a name in which {wanted.pattern!r} is found: "
                 "kernelexp compare A B --all shows names."
             )
-    findings = ranking.collapse(found)
+    findings = ranking.collapse(result)
     shown = [finding for finding in findings if _is_shown(finding, options)]
     hidden = [finding for finding in findings if not _is_shown(finding, options)]
     return Comparison(
@@ -97,29 +97,29 @@ def compare(before: Subject, after: Subject, options: ComparisonOptions) -> Comp
         unknown=_unknown(before, after, kinds),
         effect=_effect(before, after),
         groups=ranking.rank(shown),
-        small=sum(_is_changed(each) and not _is_large(each, options) for each in hidden),
-        same=sum(not _is_changed(each) for each in hidden),
-        others=sum(_is_large(each, options) for each in hidden),
+        small=sum(_is_changed(finding) and not _is_large(finding, options) for finding in hidden),
+        same=sum(not _is_changed(finding) for finding in hidden),
+        others=sum(_is_large(finding, options) for finding in hidden),
     )
 
 
-def _is_named(each: Difference, pattern: re.Pattern[str]) -> bool:
-    return bool(pattern.search(each.metric.name) or pattern.search(each.metric.label))
+def _is_named(difference: Difference, pattern: re.Pattern[str]) -> bool:
+    return bool(pattern.search(difference.metric.name) or pattern.search(difference.metric.label))
 
 
-def _is_shown(each: Finding, options: ComparisonOptions) -> bool:
-    if options.metric is not None or ranking.is_headline(each):
+def _is_shown(finding: Finding, options: ComparisonOptions) -> bool:
+    if options.metric is not None or ranking.is_headline(finding):
         return True
-    is_known = each.difference.metric.group != counters.OTHER
-    return (is_known or options.every) and _is_large(each, options)
+    is_known = finding.difference.metric.group != counters.OTHER
+    return (is_known or options.every) and _is_large(finding, options)
 
 
-def _is_large(each: Finding, options: ComparisonOptions) -> bool:
-    return ranking.is_large(each.difference, options.floor, near_zero=options.every)
+def _is_large(finding: Finding, options: ComparisonOptions) -> bool:
+    return ranking.is_large(finding.difference, options.floor, near_zero=options.every)
 
 
-def _is_changed(each: Finding) -> bool:
-    return each.difference.before != each.difference.after
+def _is_changed(finding: Finding) -> bool:
+    return finding.difference.before != finding.difference.after
 
 
 # ---- what compares -------------------------------------------------------------------------------
@@ -145,8 +145,8 @@ def _kinds(before: Subject, after: Subject) -> tuple[list[Kind], list[str]]:
 
 
 def _differences(one: Arm, other: Arm, kind: Kind) -> list[Difference]:
-    found = differences.between(one, other, kind, same=True)
-    return [each for each in found if each.metric.name not in _RELATIVE]
+    result = differences.between(one, other, kind, same=True)
+    return [difference for difference in result if difference.metric.name not in _RELATIVE]
 
 
 def _across(one: Arm, other: Arm) -> list[Difference]:
@@ -217,7 +217,10 @@ def _kernels(one: Arm, other: Arm) -> Iterator[str]:
         if (one.kernel, one.arch) != (other.kernel, other.arch):
             yield f"different kernels: {one.kernel}@{one.arch} and {other.kernel}@{other.arch}."
     elif one.profiled and other.profiled:
-        names = [one_line(bare(each.entry)) for each in (one.profiled, other.profiled)]
+        names = [
+            one_line(bare(profiled_evidence.entry))
+            for profiled_evidence in (one.profiled, other.profiled)
+        ]
         if all(names) and names[0] != names[1]:
             yield f"different kernels: {names[0]} and {names[1]}."
 
@@ -233,13 +236,13 @@ def _grids(one: Arm, other: Arm) -> Iterator[str]:
 
 
 def _unknown(before: Subject, after: Subject, kinds: Sequence[Kind]) -> dict[str, tuple[str, ...]]:
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     for kind in kinds:
         for name, first, second in _pairs(before, after, kind):
             if not first or not second:
                 whose = after.label if first else before.label if second else "both"
-                found.setdefault(whose, []).append(name)
-    return {whose: tuple(dict.fromkeys(names)) for whose, names in found.items()}
+                result.setdefault(whose, []).append(name)
+    return {whose: tuple(dict.fromkeys(names)) for whose, names in result.items()}
 
 
 def _axes(one: Arm, other: Arm) -> dict[str, tuple[AxisValue | None, AxisValue | None]]:

@@ -34,7 +34,9 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
     """Names of those that stood already, and are not written again."""
 
 
-def accept(project: Project, name: str, candidate: int | None, asked: DecisionRequest) -> Done:
+def accept(
+    project: Project, name: str, candidate: int | None, decision_request: DecisionRequest
+) -> Done:
     """Makes a candidate its kernel's current best."""
     standings = standing.of_experiment(project, name, standing.Tree(project.root))
     if candidate is None and len(standings.candidates) > 1:
@@ -44,19 +46,21 @@ def accept(project: Project, name: str, candidate: int | None, asked: DecisionRe
         )
     chosen = _chosen(name, standings, candidate)
     with wholefile.FilesTogether() as files:
-        return _decide(files, project, name, "accepted", chosen, asked)
+        return _decide(files, project, name, "accepted", chosen, decision_request)
 
 
-def reject(project: Project, name: str, candidate: int | None, asked: DecisionRequest) -> Done:
+def reject(
+    project: Project, name: str, candidate: int | None, decision_request: DecisionRequest
+) -> Done:
     """Rejects one candidate, or all of an experiment; one that was accepted is so no more."""
     standings = standing.of_experiment(project, name, standing.Tree(project.root))
     chosen = _chosen(name, standings, candidate)
     with wholefile.FilesTogether() as files:
-        return _decide(files, project, name, "rejected", chosen, asked)
+        return _decide(files, project, name, "rejected", chosen, decision_request)
 
 
 def replace(
-    project: Project, name: str, by: str, candidate: int | None, asked: DecisionRequest
+    project: Project, name: str, by: str, candidate: int | None, decision_request: DecisionRequest
 ) -> Done:
     """Puts experiment `by` in the place of `name`: what replaces is accepted, if it is not yet."""
     project.experiment(by)
@@ -66,7 +70,7 @@ def replace(
     standings = standing.of_experiment(project, name, tree)
     successor = standing.of_experiment(project, by, tree)
     replaced = _chosen(name, standings, candidate)
-    accepted = [each for each in successor.candidates if _is_accepted(each)]
+    accepted = [item for item in successor.candidates if _is_accepted(item)]
     if not accepted and len(successor.candidates) > 1:
         raise UsageError(
             f"{by} has {len(successor.candidates)} candidates, none of them accepted: accept one "
@@ -74,11 +78,11 @@ def replace(
         )
     with wholefile.FilesTogether() as files:
         if accepted:
-            return _decide(files, project, name, "replaced", replaced, asked, by)
-        made = _decide(files, project, by, "accepted", successor.candidates, asked)
-        plain = msgspec.structs.replace(asked, commit="")
+            return _decide(files, project, name, "replaced", replaced, decision_request, by)
+        done = _decide(files, project, by, "accepted", successor.candidates, decision_request)
+        plain = msgspec.structs.replace(decision_request, commit="")
         after = _decide(files, project, name, "replaced", replaced, plain, by)
-    return Done(decisions=(*made.decisions, *after.decisions), stood=(*made.stood, *after.stood))
+    return Done(decisions=(*done.decisions, *after.decisions), stood=(*done.stood, *after.stood))
 
 
 def _is_accepted(candidate: Standing) -> bool:
@@ -87,7 +91,7 @@ def _is_accepted(candidate: Standing) -> bool:
 
 def _numbered(standings: Standings) -> str:
     points = standings.experiment.candidates
-    return "; ".join(f"{number}: {spell_point(each)}" for number, each in enumerate(points, 1))
+    return "; ".join(f"{number}: {spell_point(item)}" for number, item in enumerate(points, 1))
 
 
 def _chosen(name: str, standings: Standings, candidate: int | None) -> Sequence[Standing]:
@@ -104,13 +108,13 @@ def _decide(
     name: str,
     word: Word,
     candidates: Sequence[Standing],
-    asked: DecisionRequest,
+    decision_request: DecisionRequest,
     by: str = "",
 ) -> Done:
     """Writes a decision on each of these candidates, but where it would only be said again."""
     baseline, _ = project.variants(project.experiment(name))
-    who, commit = revisions.author(project.root), _commit(project, asked.commit)
-    made, stood = [], []
+    who, commit = revisions.author(project.root), _commit(project, decision_request.commit)
+    result, stood = [], []
     for candidate in candidates:
         moment = decisions.next_moment(project.root)
         decision = Decision(
@@ -126,8 +130,8 @@ def _decide(
             who=who,
             commit=commit,
             by=by,
-            note=asked.note,
-            why=asked.why,
+            note=decision_request.note,
+            why=decision_request.why,
             verdict=candidate.verdict.status.value
             if candidate.verdict and not candidate.changed
             else "",
@@ -135,26 +139,26 @@ def _decide(
         )
         if candidate.decision and _stands(project, candidate.decision, decision):
             stood.append(candidate.decision.name)
-            made.append(candidate.decision)
+            result.append(candidate.decision)
             continue
         decisions.write(project.root, decision, files)
-        made.append(decision)
-    return Done(decisions=tuple(made), stood=tuple(stood))
+        result.append(decision)
+    return Done(decisions=tuple(result), stood=tuple(stood))
 
 
 _WORDS = ("commit", "note", "why")
 
 
-def _stands(project: Project, last: Decision, said: Decision) -> bool:
+def _stands(project: Project, last: Decision, decision: Decision) -> bool:
     """Whether the last decision on a candidate says all of this, of the same record."""
     alike = all(
-        getattr(last, field) == getattr(said, field)
+        getattr(last, field) == getattr(decision, field)
         for field in ("word", "by", "baseline", "verdict", "run")
     )
-    more = any(getattr(said, field) not in ("", getattr(last, field)) for field in _WORDS)
+    more = any(getattr(decision, field) not in ("", getattr(last, field)) for field in _WORDS)
     if not alike or more:
         return False
-    if said.word != "accepted":
+    if decision.word != "accepted":
         return True
     decided, _ = decisions.read_all(project.root)  # accepted again, it would be the best again
     return decisions.best(decided, last.kernel, last.arch) == last
@@ -165,9 +169,9 @@ def _commit(project: Project, text: str) -> str:
     from another repository. UsageError where it is neither."""
     if not text:
         return ""
-    found = revisions.find(project.root, text)
-    if found or revisions.is_commit_name(text):
-        return found or text
+    result = revisions.find(project.root, text)
+    if result or revisions.is_commit_name(text):
+        return result or text
     where = revisions.why_unreadable(project.root) or "git knows no such revision"
     raise UsageError(
         f"--commit {quote(text)}: {where}, and it is no commit's name, as in --commit 1a2b3c4."

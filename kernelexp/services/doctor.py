@@ -54,11 +54,11 @@ def _fact(
     name: str, look: Callable[[], str], allows: str, cure: str, *, needed: bool = False
 ) -> Fact:
     try:
-        found = look()
+        result = look()
     except (KernelexpError, TimeoutError, OSError) as error:
-        found, cure = "", str(error)
-    words = allows if found else f"{allows}: {cure}"
-    return Fact(name=name, found=found, allows=words, needed=needed)
+        result, cure = "", str(error)
+    words = allows if result else f"{allows}: {cure}"
+    return Fact(name=name, found=result, allows=words, needed=needed)
 
 
 def _compiler(nvcc: str | None, start: Path) -> Fact:

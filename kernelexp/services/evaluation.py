@@ -128,9 +128,9 @@ def _require_evaluable(variant: Variant, source: bytes, hostile: bool) -> None:
         )
 
 
-def exit_code(found: Evaluation) -> int:
+def exit_code(evaluation: Evaluation) -> int:
     """As of a run of one experiment."""
-    return runner.exit_code([Concluded(record=found.record)])
+    return runner.exit_code([Concluded(record=evaluation.record)])
 
 
 def _confine(shared: RunContext, readable: Path) -> RunContext:
@@ -182,9 +182,9 @@ def _in_place(project: Project, variant: Variant, source: bytes) -> Iterator[Pro
     _sweep(cache)
     with tempfile.TemporaryDirectory(dir=cache, prefix=FOLDER) as name:
         root = Path(name)
-        for each in sorted(project.root.iterdir()):
-            if each.name not in ("variants", "logs") and not each.name.startswith("."):
-                (root / each.name).symlink_to(each)
+        for file in sorted(project.root.iterdir()):
+            if file.name not in ("variants", "logs") and not file.name.startswith("."):
+                (root / file.name).symlink_to(file)
         (root / build.CACHE).symlink_to(cache)
         hidden = shutil.ignore_patterns(".*", "__pycache__")
         shutil.copytree(project.root / "variants", root / "variants", ignore=hidden)

@@ -105,15 +105,15 @@ class Executed(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def findings(self) -> tuple[Mistake, ...]:
-        return tuple(each for each in self.mistakes if each.level == "finding")
+        return tuple(mistake for mistake in self.mistakes if mistake.level == "finding")
 
     @property
     def launches(self) -> int:
-        return sum(each.launches for each in self.kernels)
+        return sum(kernel.launches for kernel in self.kernels)
 
     @property
     def thread_instructions(self) -> int:
-        return sum(each.thread_instructions for each in self.kernels)
+        return sum(kernel.thread_instructions for kernel in self.kernels)
 
 
 def execute(asked: Asked, tools: Toolchain, root: Path, *, output: int | None = None) -> Executed:
@@ -127,7 +127,7 @@ def execute(asked: Asked, tools: Toolchain, root: Path, *, output: int | None = 
     with tempfile.TemporaryDirectory(prefix="kernelexp-") as place:
         argv = _built(asked, tools, runtime, arch, Path(place))
         ran = _run(asked, argv, settings, tools, root, output)
-        mistakes = [each for report in ran.reports for each in _mistakes(report)]
+        mistakes = [mistake for report in ran.reports for mistake in _mistakes(report)]
         for schedule in first_schedules(asked.schedules)[1:]:
             changed = msgspec.structs.replace(settings, schedule=schedule)
             with tempfile.TemporaryFile() as unseen:
@@ -153,15 +153,20 @@ def _new(
     mistakes: Sequence[Mistake], again: ProgramRun, first: ProgramRun, schedule: Schedule
 ) -> list[Mistake]:
     """What another schedule shows that none before it did."""
-    known = {(each.level, each.name, each.kernel, each.where, each.call) for each in mistakes}
-    told = [each for report in again.reports for each in _mistakes(report)]
+    known = {
+        (mistake.level, mistake.name, mistake.kernel, mistake.where, mistake.call)
+        for mistake in mistakes
+    }
+    reports = [mistake for report in again.reports for mistake in _mistakes(report)]
     new = [
-        msgspec.structs.replace(each, sentence=f"{each.sentence} (Under the schedule {schedule}.)")
-        for each in told
-        if (each.level, each.name, each.kernel, each.where, each.call) not in known
+        msgspec.structs.replace(
+            mistake, sentence=f"{mistake.sentence} (Under the schedule {schedule}.)"
+        )
+        for mistake in reports
+        if (mistake.level, mistake.name, mistake.kernel, mistake.where, mistake.call) not in known
     ]
     codes = first.returncode, again.returncode
-    if codes[0] != codes[1] and not any(each.name == "exit-code" for each in mistakes):
+    if codes[0] != codes[1] and not any(mistake.name == "exit-code" for mistake in mistakes):
         sentence = (
             f"the program ends with exit code {codes[0]}, and with {codes[1]} under the schedule "
             f"{schedule}."
@@ -196,12 +201,15 @@ def _why_none(choice: LaunchChoice, ran: ProgramRun, program: str) -> str:
     for report in ran.reports:
         if report.refused:
             return report.refused.sentence
-    counts = {full_name(each.kernel): each.launches for each in _added(ran.reports)}
+    counts = {
+        full_name(kernel_totals.kernel): kernel_totals.launches
+        for kernel_totals in _added(ran.reports)
+    }
     own = [
         count
-        for each in _added(ran.reports)
-        if choice.names(each.kernel)
-        for count in [each.launches]
+        for kernel_totals in _added(ran.reports)
+        if choice.names(kernel_totals.kernel)
+        for count in [kernel_totals.launches]
     ]
     if own:
         return f"{choice.kernel} is launched {max(own):,} times, not {choice.number:,}."
@@ -213,9 +221,9 @@ def _why_none(choice: LaunchChoice, ran: ProgramRun, program: str) -> str:
 
 def _settings(asked: Asked) -> tuple[Settings, str]:
     """How launches are executed, and the architecture that they are compiled for."""
-    told, arch = cards.describe(asked.device)
+    result, arch = cards.describe(asked.device)
     settings = Settings(
-        device=told,
+        device=result,
         arch=int(arch.removeprefix("sm_").rstrip("af")),
         limit=asked.limit,
         kernels=asked.kernels,
@@ -257,9 +265,9 @@ def _built(
         if not program.exists() and "/" in asked.argv[0]:
             raise UsageError(f"there is no program {asked.argv[0]}.")
         return asked.argv
-    made = place / asked.sources[0].stem
-    compiling.compile_program(asked.sources, asked.flags, tools, runtime, arch, made)
-    return (str(made), *asked.argv)
+    path = place / asked.sources[0].stem
+    compiling.compile_program(asked.sources, asked.flags, tools, runtime, arch, path)
+    return (str(path), *asked.argv)
 
 
 def _make(asked: Asked, tools: Toolchain, runtime: Path, place: Path) -> None:
@@ -292,20 +300,20 @@ def exit_code(executed: Executed) -> int:
 def _added(reports: Sequence[Report]) -> tuple[KernelTotals, ...]:
     """The launches of each kernel in all processes."""
     added: dict[str, KernelTotals] = {}
-    for each in (kernel for report in reports for kernel in report.kernels):
-        old = added.get(each.kernel)
-        added[each.kernel] = (
-            each
+    for kernel_totals in (kernel for report in reports for kernel in report.kernels):
+        old = added.get(kernel_totals.kernel)
+        added[kernel_totals.kernel] = (
+            kernel_totals
             if old is None
             else KernelTotals(
-                kernel=each.kernel,
-                launches=old.launches + each.launches,
-                judged=old.judged + each.judged,
-                thread_instructions=old.thread_instructions + each.thread_instructions,
-                seconds=old.seconds + each.seconds,
+                kernel=kernel_totals.kernel,
+                launches=old.launches + kernel_totals.launches,
+                judged=old.judged + kernel_totals.judged,
+                thread_instructions=old.thread_instructions + kernel_totals.thread_instructions,
+                seconds=old.seconds + kernel_totals.seconds,
             )
         )
-    return tuple(sorted(added.values(), key=lambda each: -each.seconds))
+    return tuple(sorted(added.values(), key=lambda totals: -totals.seconds))
 
 
 _LEVELS: tuple[Level, ...] = ("finding", "warning", "note")
@@ -317,16 +325,16 @@ def _order(mistake: Mistake) -> tuple[int, int]:
 
 def _mistakes(report: Report) -> list[Mistake]:
     stacks = [
-        *(each.frames for each in report.caught),
-        *(each.frames for each in report.remarks),
+        *(caught.frames for caught in report.caught),
+        *(remark.frames for remark in report.remarks),
         *report.sites.values(),
         *report.freed.values(),
     ]
     lines = sites.resolve(report.maps, set(stacks))
     named = functools.partial(_named, report, lines)
     return [
-        *(_of_kernel(each, lines, named) for each in report.caught),
-        *(_of_call(each, lines, named) for each in report.remarks),
+        *(_of_kernel(caught, lines, named) for caught in report.caught),
+        *(_of_call(remark, lines, named) for remark in report.remarks),
     ]
 
 
@@ -334,14 +342,14 @@ _Named = functools.partial[str]
 
 
 def _of_kernel(caught: Caught, lines: Mapping[tuple[int, ...], CallSite], named: _Named) -> Mistake:
-    found = caught.finding
-    own = found.source.own() if found.source else None
+    finding = caught.finding
+    own = finding.source.own() if finding.source else None
     call = lines.get(caught.frames)
-    sentence = named(found.sentence)
-    freed = found.name == "out-of-bounds" and _FREED in found.sentence
+    sentence = named(finding.sentence)
+    freed = finding.name == "out-of-bounds" and _FREED in finding.sentence
     return Mistake(
         level="warning" if caught.formal else "finding",
-        name="use-after-free" if freed else found.name,
+        name="use-after-free" if freed else finding.name,
         sentence=sentence,
         kernel=full_name(caught.kernel),
         file=own.file if own else "",

@@ -96,24 +96,24 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
     profile: Profile | None = None
     """The latest of the variant."""
 
-    def loop(self, each: SassInstruction) -> int:
+    def loop(self, sass_instruction: SassInstruction) -> int:
         """The number of its innermost loop; 0 for none."""
-        return self.flow.innermost.get(each.offset, 0)
+        return self.flow.innermost.get(sass_instruction.offset, 0)
 
     def counts(self) -> InstructionCounts:
         return _count(self.code, self.flow)
 
     def executed_by_mnemonic(self) -> dict[str, int]:
         """How often warps executed each opcode with its modifiers, most often first."""
-        found: Counter[str] = Counter()
-        for each in self.code:
-            found[each.mnemonic] += self.times([each])
-        return {name: count for name, count in found.most_common() if count}
+        result: Counter[str] = Counter()
+        for sass_instruction in self.code:
+            result[sass_instruction.mnemonic] += self.times([sass_instruction])
+        return {name: count for name, count in result.most_common() if count}
 
     def times(self, code: Iterable[SassInstruction]) -> int:
         """How often warps executed these instructions together."""
         own = (self.costs.get(sass_instruction.offset) for sass_instruction in code)
-        return sum(each.executed for each in own if each)
+        return sum(instruction_cost.executed for instruction_cost in own if instruction_cost)
 
 
 def look(
@@ -129,11 +129,11 @@ def look(
     prepared = prepare.built(project, variants, session)
     if session.emulate:
         prepared = prepare.emulated(project, prepared, session)
-    found = [
+    inspections = [
         _look(project, project.label(variant), arm, session)
         for variant, arm in prepared.named(variants)
     ]
-    return found, list(dict.fromkeys(prepared.faults.values()))
+    return inspections, list(dict.fromkeys(prepared.faults.values()))
 
 
 def _look(project: Project, label: str, arm: Arm, session: Session) -> Inspection:
@@ -145,7 +145,12 @@ def _look(project: Project, label: str, arm: Arm, session: Session) -> Inspectio
     code, flow = _read(artefacts, entry)
     taken = arm.counted
     costs = emulated.instructions(root, arm, taken.size, session.limits, label) if taken else ()
-    files = {frame.file for each in code if each.source for frame in each.source.frames()}
+    files = {
+        frame.file
+        for sass_instruction in code
+        if sass_instruction.source
+        for frame in sass_instruction.source.frames()
+    }
     return Inspection(
         label=label,
         arm=arm,
@@ -159,11 +164,11 @@ def _look(project: Project, label: str, arm: Arm, session: Session) -> Inspectio
     )
 
 
-def _asked(made: Artefacts, entry: str) -> dict[Access, int] | None:
+def _asked(artefacts: Artefacts, entry: str) -> dict[Access, int] | None:
     """The accesses of an entry's PTX; None where there is no PTX, or it is not understood."""
-    if made.ptx is None:
+    if artefacts.ptx is None:
         return None
-    return ptx_accesses.count(made.ptx.read_text("utf-8", "replace"), entry)
+    return ptx_accesses.count(artefacts.ptx.read_text("utf-8", "replace"), entry)
 
 
 def counts(root: Path, arm: Arm) -> InstructionCounts:
@@ -172,10 +177,14 @@ def counts(root: Path, arm: Arm) -> InstructionCounts:
     return _count(*_read(build.artefacts(root, arm.identity), arm.build.entry))
 
 
-def _read(made: Artefacts, entry: str) -> tuple[tuple[SassInstruction, ...], Flow]:
+def _read(artefacts: Artefacts, entry: str) -> tuple[tuple[SassInstruction, ...], Flow]:
     """The instructions that may execute, and the control flow of all."""
-    every = sass_lines.read(made.cubin, made.sass, entry)
-    code = tuple(each for each in every if not (each.is_padding or each.never_executes))
+    every = sass_lines.read(artefacts.cubin, artefacts.sass, entry)
+    code = tuple(
+        sass_instruction
+        for sass_instruction in every
+        if not (sass_instruction.is_padding or sass_instruction.never_executes)
+    )
     return code, sass_flow.analyse(every)
 
 
@@ -199,20 +208,20 @@ def _executed(project: Project, label: str, arm: Arm, session: Session) -> Execu
         return None
     size = shown.size
     every = emulated.lines(project.root, arm, size, session.limits, label)
-    lines = [each for each in every if arm.build and each.entry == arm.build.entry]
+    lines = [line_cost for line_cost in every if arm.build and line_cost.entry == arm.build.entry]
     # All sizes: what counts the full problem chooses another one among them.
     sizes = consult.consult(project.root, arm.kernel, timeout_s=session.limits.problem_s).sizes
-    said = emulations.launches(project, arm, list(sizes), session.limits)
-    (facts,) = said.points
+    launches = emulations.launches(project, arm, list(sizes), session.limits)
+    (facts,) = launches.points
     executed = ExecutedBarriers(
         isa=shown.isa,
         size=size,
         ctas=math.prod(main_launch(facts.launch_of(size)).grid),
         tiles=facts.tiles.get(size, 0),
-        lines=tuple(each for kind in BARRIERS for each in _passed(lines, kind)),
+        lines=tuple(barrier_count for kind in BARRIERS for barrier_count in _passed(lines, kind)),
     )
     alone = session.emulate and not shown.launches
-    full = emulations.count_full(project, arm, said, session.limits) if alone else None
+    full = emulations.count_full(project, arm, launches, session.limits) if alone else None
     if full is None:
         return executed
     return msgspec.structs.replace(
@@ -237,11 +246,11 @@ def _counter(counters: dict[str, int], kind: str) -> int:
     return counters.get(f"{PTX}{name}", 0) or counters.get(f"sass__{name}", 0)
 
 
-def _scaled(found: ExecutedBarriers, counters: dict[str, int]) -> dict[str, float]:
+def _scaled(executed_barriers: ExecutedBarriers, counters: dict[str, int]) -> dict[str, float]:
     """Barriers from warp instructions: each has as many warps as in the emulated launch."""
     scaled = {}
     for kind in BARRIERS:
-        executed = sum(line.executed for line in found.lines if line.kind == kind)
+        executed = sum(line.executed for line in executed_barriers.lines if line.kind == kind)
         if executed:
-            scaled[kind] = found.times(kind) * _counter(counters, kind) / executed
+            scaled[kind] = executed_barriers.times(kind) * _counter(counters, kind) / executed
     return scaled

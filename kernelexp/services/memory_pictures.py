@@ -41,7 +41,7 @@ def look(
 ) -> tuple[list[MemoryPicture], list[KernelexpError]]:
     """Builds and executes each variant, its SASS where the emulator covers it, else its PTX."""
     prepare.refuse_programs(variants, "a picture of its memory")
-    for kernel in dict.fromkeys(each.kernel for each in variants):
+    for kernel in dict.fromkeys(variant.kernel for variant in variants):
         answer = consult.consult(project.root, kernel, timeout_s=session.limits.problem_s)
         consult.require_size(kernel, answer.sizes, size)
     prepared = prepare.built(project, variants, session)
@@ -75,13 +75,18 @@ def kept(root: Path, label: str, arm: Arm) -> MemoryPicture | None:
 
 
 def _of(root: Path, label: str, arm: Arm, isa: Isa, noted: Patterned) -> MemoryPicture:
-    dear = [each for each in noted.patterns if each.cost > each.ideal]
+    dear = [pattern for pattern in noted.patterns if pattern.cost > pattern.ideal]
     return MemoryPicture(
         label=label,
         arm=arm,
         isa=isa,
-        accesses=tuple(sorted(dear, key=lambda each: each.ideal - each.cost)),
+        accesses=tuple(
+            sorted(dear, key=lambda access_pattern: access_pattern.ideal - access_pattern.cost)
+        ),
         ideal=len(noted.patterns) - len(dear),
-        texts=read_texts(root, {each.source.own().file for each in dear if each.source}),
+        texts=read_texts(
+            root,
+            {access_pattern.source.own().file for access_pattern in dear if access_pattern.source},
+        ),
         unsupported=noted.unsupported,
     )

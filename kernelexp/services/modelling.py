@@ -60,14 +60,14 @@ def look(
 ) -> tuple[list[Modelled], list[KernelexpError]]:
     """The variants that have a time or a reason for none, and the faults of the others."""
     prepare.refuse_programs(variants, "a modelled time")
-    for each in variants:
-        if each.arch not in CHIPS:
+    for item in variants:
+        if item.arch not in CHIPS:
             raise UsageError(
-                f"{project.label(each)}: no time is modelled for {each.arch}, only for "
+                f"{project.label(item)}: no time is modelled for {item.arch}, only for "
                 f"{', '.join(CHIPS)}."
             )
     prepared = prepare.built(project, variants, session)
-    found = []
+    result = []
     faults = list(prepared.faults.values())
     for variant, arm in prepared.named(variants):
         try:
@@ -76,14 +76,14 @@ def look(
             faults.append(fault)
             continue
         sampled = tuple(_sampled(project, variant))
-        found.append(Modelled(label=project.label(variant), arm=arm, time=time, sampled=sampled))
-    return found, list(dict.fromkeys(faults))
+        result.append(Modelled(label=project.label(variant), arm=arm, time=time, sampled=sampled))
+    return result, list(dict.fromkeys(faults))
 
 
 def _sampled(project: Project, variant: Variant) -> Iterator[SampledLine]:
     """Lines of the latest profile of a variant that has a source page."""
     known = profiles.of_variant(project.root, variant.kernel, variant.arch, variant.axes)
-    pages = (each.arm.profiled.instructions for each in known if each.arm.profiled)
+    pages = (profile.arm.profiled.instructions for profile in known if profile.arm.profiled)
     lines: dict[tuple[str, int], list[Costs]] = {}
     for instruction in next(filter(None, pages), ()):
         place = Path(instruction.file).name, instruction.line
@@ -103,10 +103,10 @@ def each(
     """The times of these variants in their order, or why there is none; side by side."""
 
     def one(variant: Variant) -> ModelledTime | KernelexpError:
-        found, faults = look(project, [variant], session, size)
+        result, faults = look(project, [variant], session, size)
         if faults:
             return faults[0]
-        time = found[0].time
+        time = result[0].time
         return UsageError(time.refused) if time.refused else time
 
     return processes.parallel(one, variants)
@@ -120,10 +120,10 @@ def compare(project: Project, experiment: Experiment, number: int, session: Sess
         results = each(project, (baseline, candidates[number - 1]), session, size)
     except UsageError as fault:
         results = [fault]
-    for found in results:
-        if not isinstance(found, ModelledTime):
-            return f"Modelled: {found}"
-    before, after = (found for found in results if isinstance(found, ModelledTime))
+    for result in results:
+        if not isinstance(result, ModelledTime):
+            return f"Modelled: {result}"
+    before, after = (item for item in results if isinstance(item, ModelledTime))
     sentence = judge.change(before, after).sentence
     return f"Modelled, not measured: {sentence}. {judge.worth()}"
 

@@ -61,9 +61,9 @@ def profile(
     prepare.refuse_programs(variants, "a profile")
     take.find_gpu(settings.device)
     prepared = prepare.built(
-        project, variants, session, [(each.kernel, settings.size) for each in variants]
+        project, variants, session, [(item.kernel, settings.size) for item in variants]
     )
-    distinct = list({prepare.key(each): each for each in variants}.values())
+    distinct = list({prepare.key(item): item for item in variants}.values())
     done = []
     for number, variant in enumerate(distinct):
         label = project.label(variant)

@@ -44,14 +44,14 @@ def find(project: Project, names: Sequence[str]) -> list[Record]:
 
     UsageError for a name that is of neither.
     """
-    found: dict[str, Record] = {}
+    result: dict[str, Record] = {}
     for name in names:
         if name in project.experiments or records.count(project.root, name):
             read, _ = records.read(project.root, name)
         else:
             read = [records.read_file(records.find(project.root, name))]
-        found |= {each.run: each for each in read if each.provenance == "run"}
-    return list(found.values())
+        result |= {record.run: record for record in read if record.provenance == "run"}
+    return list(result.values())
 
 
 def recount(
@@ -78,7 +78,7 @@ def _one(
         arms, left_out = _emulate(past, record, session)
     except KernelexpError as error:
         return msgspec.structs.replace(recounted, why=str(error), exit_code=error.exit_code)
-    made = Recount(
+    result = Recount(
         version=recounts.VERSION,
         run=record.run,
         experiment=record.experiment,
@@ -88,10 +88,10 @@ def _one(
         host_files=host_files,
         arms=arms,
     )
-    path = recounts.write(project.root, made)
+    path = recounts.write(project.root, result)
     return msgspec.structs.replace(
         recounted,
-        recount=made,
+        recount=result,
         path=str(path.relative_to(project.root)),
         is_new=True,
         left_out=left_out,
@@ -100,8 +100,12 @@ def _one(
 
 def _is_current(earlier: Recount, host_files: dict[str, str]) -> bool:
     """Whether this emulator would find the same again."""
-    taken = [each for arm in earlier.arms.values() for each in (arm.emulated, arm.emulated_sass)]
-    by = {each.emulator if each else "" for each in taken}
+    taken = [
+        emulated_evidence
+        for arm in earlier.arms.values()
+        for emulated_evidence in (arm.emulated, arm.emulated_sass)
+    ]
+    by = {emulated_evidence.emulator if emulated_evidence else "" for emulated_evidence in taken}
     return earlier.host_files == host_files and by == {emulated.version()}
 
 

@@ -87,12 +87,12 @@ def validate(
     """Models all that records of the chip measured, of these experiments or of all; UsageError
     where there are none."""
     runs = {record.run: list(_measured(record)) for record in _records(project, chip, experiments)}
-    wanted = {each.name: each for arms in runs.values() for each in arms}
+    wanted = {arm.name: arm for arms in runs.values() for arm in arms}
     if not wanted:
         raise UsageError(f"no such record of this project was measured on an {chip}.")
     times, missing = _model(project, session, wanted)
-    known = [[each for each in arms if each.name in times] for arms in runs.values()]
-    arms = [_arm(each, times[each.name]) for own in known for each in own]
+    known = [[arm for arm in arms if arm.name in times] for arms in runs.values()]
+    arms = [_arm(measured, times[measured.name]) for own in known for measured in own]
     pairs = [
         _pair(first, second, times)
         for own in known
@@ -132,7 +132,7 @@ def _records(project: Project, chip: str, experiments: Sequence[str]) -> Iterato
 
 def _measured(record: Record) -> Iterator[_Measured]:
     assert record.estimate
-    medians = {each.arm: each.median_us for each in record.estimate.times}
+    medians = {time.arm: time.median_us for time in record.estimate.times}
     arms = (record.baseline, *(candidate.arm for candidate in record.candidates))
     for name, arm in zip(record.names, arms, strict=False):
         if name in medians:
@@ -155,34 +155,34 @@ def _model(
     session: Session,
     wanted: Mapping[str, _Measured],
 ) -> tuple[dict[str, ModelledTime], dict[str, str]]:
-    def one(each: _Measured) -> ModelledTime | str:
-        arm = each.arm
+    def one(measured: _Measured) -> ModelledTime | str:
+        arm = measured.arm
         try:
             variant = project.variant(arm.kernel, arm.arch, arm.axes)
         except UsageError as fault:
             return str(fault)
-        found, faults = modelling.look(project, [variant], session, each.record.size)
+        result, faults = modelling.look(project, [variant], session, measured.record.size)
         if faults:
             return str(faults[0])
-        if found[0].time.refused:
-            return found[0].time.refused
-        return found[0].time if _same_code(arm, found[0].arm) else "its code has changed since."
+        if result[0].time.refused:
+            return result[0].time.refused
+        return result[0].time if _same_code(arm, result[0].arm) else "its code has changed since."
 
     results = dict(zip(wanted, processes.parallel(one, list(wanted.values())), strict=True))
-    times = {name: each for name, each in results.items() if not isinstance(each, str)}
-    return times, {name: each for name, each in results.items() if isinstance(each, str)}
+    times = {name: item for name, item in results.items() if not isinstance(item, str)}
+    return times, {name: item for name, item in results.items() if isinstance(item, str)}
 
 
 def _same_code(then: Arm, now: Arm) -> bool:
     return bool(then.build and now.build and then.build.resources == now.build.resources)
 
 
-def _arm(each: _Measured, time: ModelledTime) -> ModelledArm:
+def _arm(measured: _Measured, time: ModelledTime) -> ModelledArm:
     return ModelledArm(
-        experiment=each.record.experiment,
-        kernel=each.record.kernel,
-        name=each.name,
-        measured_us=each.microseconds,
+        experiment=measured.record.experiment,
+        kernel=measured.record.kernel,
+        name=measured.name,
+        measured_us=measured.microseconds,
         modelled_us=time.microseconds,
     )
 

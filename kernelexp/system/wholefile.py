@@ -87,7 +87,7 @@ class FilesTogether:
 
     def write(self, path: Path, data: bytes, *, durable: bool = True) -> Path:
         """Writes a file whole, as write() does."""
-        missing = itertools.takewhile(lambda each: not each.exists(), path.parents)
+        missing = itertools.takewhile(lambda file: not file.exists(), path.parents)
         for folder in reversed(list(missing)):
             self._undo.callback(_undo, folder.rmdir)
         self._keep(path)

@@ -28,7 +28,7 @@ def test_functions_give_what_commands_print(scale: Path) -> None:
     assert ran.record.candidates[0].verdict.status is Status.UNMEASURED
     validate("run", api.encode("run", [ran]))
     shown = api.show(loaded, "S1")
-    assert [each.run for each in shown.records] == [ran.record.run]
+    assert [record.run for record in shown.records] == [ran.record.run]
     assert api.record(loaded, ran.record.run) == ran.record
     (emulation,) = api.emulate(loaded, ["scale:width=2"])
     assert emulation.arm.emulated
@@ -58,9 +58,9 @@ def test_the_documented_example_runs(
     _, _, rest = page.partition("<!-- run in tests/api/test_api.py -->\n```python\n")
     monkeypatch.chdir(scale)
     exec(rest.partition("```")[0], {})
-    said = capsys.readouterr().out
-    assert "registers per thread" in said
-    assert "y 0 wrong elements" in said
+    out = capsys.readouterr().out
+    assert "registers per thread" in out
+    assert "y 0 wrong elements" in out
 
 
 @pytest.mark.parametrize("kind", outputs.VERSIONS)
@@ -119,13 +119,13 @@ async def _converse(root: Path) -> None:
         assert named == {"list", "show", "run", "emulate", "explain", "evaluate"}
 
         async def ask(tool: str, **arguments: object) -> str:
-            said = await client.call_tool(tool, arguments)
-            assert not said.is_error, said.content
-            return said.content[0].text
+            answer = await client.call_tool(tool, arguments)
+            assert not answer.is_error, answer.content
+            return answer.content[0].text
 
         assert validate("list", await ask("list"))["experiments"]["S1"]
-        (found,) = validate("emulate", await ask("emulate", variant="scale:width=4"))
-        assert found["arm"]["emulated"]["arrays"][0]["wrong"] == 0
+        (result,) = validate("emulate", await ask("emulate", variant="scale:width=4"))
+        assert result["arm"]["emulated"]["arrays"][0]["wrong"] == 0
         validate("run", await ask("run", experiment="S1", gpu=False))
         assert validate("show", await ask("show", name="S1"))["records"] == []
         validate("explain", await ask("explain", experiment="S1"))

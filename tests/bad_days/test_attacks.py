@@ -125,12 +125,12 @@ def test_readers_who_stop_in_mid_line_hold_nobody_and_are_let_go(port: int) -> N
         slow = [
             stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(MANY)
         ]
-        for each in slow:
-            each.sendall(b"GET / HT")
+        for item in slow:
+            item.sendall(b"GET / HT")
         assert ask(port) == http.HTTPStatus.OK
-        for each in slow:
-            each.settimeout(60)
-            assert b"200" not in each.recv(1000)
+        for item in slow:
+            item.settimeout(60)
+            assert b"200" not in item.recv(1000)
         deadline = time.monotonic() + 30
         while threading.active_count() > before + 1 and time.monotonic() < deadline:
             time.sleep(0.1)

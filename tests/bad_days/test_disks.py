@@ -84,8 +84,8 @@ def check(disk: Disk, result: Result, before: dict[str, bytes]) -> None:
         assert all(after.get(path) == before[path] for path in before if "logs/runs" in path)
         return
     assert result.exit_code == errors.ENVIRONMENT, result.output
-    said = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
-    assert len(said) == 1, result.stderr
+    output = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
+    assert len(output) == 1, result.stderr
     assert after == before, result.stderr
 
 

@@ -61,13 +61,13 @@ def test_what_only_reads_leaves_no_mark(trap: Path, words: tuple[str, ...]) -> N
 
 
 def test_completion_leaves_no_mark(trap: Path) -> None:
-    said = start(
+    result = start(
         (),
         trap,
         _KERNELEXP_COMPLETE="complete_zsh",
         _TYPER_COMPLETE_ARGS="kernelexp run S",
     )
-    assert "S1" in said
+    assert "S1" in result
     assert not (trap.parent / "mark").exists()
 
 
@@ -80,7 +80,7 @@ def test_what_builds_or_emulates_leaves_one(trap: Path, words: tuple[str, ...], 
 
 def test_the_documentation_says_of_each_command_whether_it_does() -> None:
     text = (ROOT / "docs/writing-a-kernel.md").read_text()
-    said = re.search(r"## What executes problem\.py\n(.*)", text, re.S)
-    assert said
-    named = set(re.findall(r"`([a-z]+)", said[1]))
+    result = re.search(r"## What executes problem\.py\n(.*)", text, re.S)
+    assert result
+    named = set(re.findall(r"`([a-z]+)", result[1]))
     assert set(SUMMARIES) <= named

@@ -185,8 +185,8 @@ def read_yaml(root: Path, changes: Any) -> None:
         value = None if as_bytes else yaml.safe_load(raw)
         path.write_bytes(changed(raw, changes) if as_bytes else written(value, changes))
         loaded = project.load(root)
-        for each in loaded.experiments.values():
-            loaded.variants(each)
+        for experiment in loaded.experiments.values():
+            loaded.variants(experiment)
     except KernelexpError as error:
         is_sentence(error)
     finally:

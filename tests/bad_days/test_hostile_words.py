@@ -103,7 +103,7 @@ SLOW = pytest.mark.slow
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
-    [each if each in ORDINARY else pytest.param(each, marks=SLOW) for each in COMMANDS],
+    [command if command in ORDINARY else pytest.param(command, marks=SLOW) for command in COMMANDS],
     ids=" ".join,
 )
 def test_a_command_prints_words_that_act_on_nothing(
@@ -131,8 +131,8 @@ def test_the_markdown_has_no_structure_of_theirs(hostile: Path, kx: Kx) -> None:
     for text in texts:
         assert text
         tokens = MARKDOWN.parse(text)
-        inner = [each for token in tokens for each in (token, *(token.children or ()))]
-        assert not [each for each in inner if each.type in ("html_block", "html_inline", "image")]
+        inner = [item for token in tokens for item in (token, *(token.children or ()))]
+        assert not [item for item in inner if item.type in ("html_block", "html_inline", "image")]
         headings = [tokens[i + 1].content for i, t in enumerate(tokens) if t.type == "heading_open"]
         assert "heading" not in headings
 
@@ -156,7 +156,7 @@ def test_the_pages_have_no_elements_of_theirs(hostile: Path, kx: Kx, tmp_path: P
 def test_a_drawn_chart_has_no_elements_of_theirs(hostile: Path, kx: Kx, tmp_path: Path) -> None:
     out = tmp_path / "run.svg"
     assert kx("plot", "run", "S1", "--out", str(out), cwd=hostile).exit_code == errors.OK
-    tags = {each.tag.rpartition("}")[2] for each in ElementTree.parse(out).iter()}
+    tags = {item.tag.rpartition("}")[2] for item in ElementTree.parse(out).iter()}
     assert not tags & {"script", "img"}
 
 
@@ -170,7 +170,7 @@ def test_completion_offers_no_words_that_act_on_a_shell(hostile: Path) -> None:
             "_TYPER_COMPLETE_FISH_ACTION": "get-args",
         },
     }.items():
-        said = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-m", "kernelexp"],
             cwd=hostile,
             env={
@@ -182,8 +182,8 @@ def test_completion_offers_no_words_that_act_on_a_shell(hostile: Path) -> None:
             capture_output=True,
             text=True,
         )
-        assert said.stderr == ""
-        assert "S1" in said.stdout
-        assert "$(" not in said.stdout
-        assert "`" not in said.stdout
-        assert not CONTROL.search(said.stdout)
+        assert result.stderr == ""
+        assert "S1" in result.stdout
+        assert "$(" not in result.stdout
+        assert "`" not in result.stdout
+        assert not CONTROL.search(result.stdout)

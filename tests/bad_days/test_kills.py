@@ -74,8 +74,8 @@ class Victim:
         moment = self._usual_s[name] * self._rng.random() ** 0.5
         process = self.start(name, token)
         try:
-            said = process.communicate(timeout=moment)[1]
-            assert process.returncode == errors.OK, said
+            result = process.communicate(timeout=moment)[1]
+            assert process.returncode == errors.OK, result
             self.ended[f"{name}, ended before"] += 1
         except subprocess.TimeoutExpired:
             process.kill()
@@ -90,8 +90,8 @@ class Victim:
         """The command once to its end."""
         begun = time.monotonic()
         process = self.start(name, uuid.uuid4().hex)
-        said = process.communicate()[1]
-        assert process.returncode == errors.OK, said
+        result = process.communicate()[1]
+        assert process.returncode == errors.OK, result
         self._usual_s[name] = time.monotonic() - begun
 
     def is_whole(self) -> None:
@@ -132,9 +132,9 @@ def test_50_kills_lose_nothing_and_corrupt_nothing(scale: Path, kx: Kx, part: in
         victim.complete(name)
     victim.is_whole()
     leftovers = list(scale.rglob("*.tmp"))
-    found, _ = all_records(scale)
+    result, _ = all_records(scale)
     print(
         f"kills, part {part}: {victim.killed} ({dict(victim.ended)}); 0 records lost "
         f"or changed, 0 files unreadable, 0 processes left, 0 following commands failed; "
-        f"{len(found)} records and {len(leftovers)} temporary files at the end"
+        f"{len(result)} records and {len(leftovers)} temporary files at the end"
     )

@@ -40,9 +40,9 @@ def test_no_record_of_writers_at_once_is_lost(tmp_path: Path, writers: int, each
         assert process.stdin
         process.stdin.write("go\n")
         process.stdin.flush()
-    written = [line for each in processes for line in each.communicate()[0].splitlines()]
-    found, unreadable = all_records(tmp_path)
-    print(f"{writers} processes wrote {len(written)} records at once: {len(found)} read back")
-    assert len(set(written)) == len(found) == writers * each
+    written = [line for item in processes for line in item.communicate()[0].splitlines()]
+    result, unreadable = all_records(tmp_path)
+    print(f"{writers} processes wrote {len(written)} records at once: {len(result)} read back")
+    assert len(set(written)) == len(result) == writers * each
     assert not unreadable
     assert sorted(map(str, tmp_path.rglob("*.*"))) == sorted(written)

@@ -220,10 +220,10 @@ def test_ptx_and_a_cubin_are_brought_in_by_their_signature(
     shutil.copytree(warm, other / build.CACHE)
     variant = project.load(other).variant("scale", None, {"width": 4})
     (built,) = build.build(other, [variant], tools)
-    made = new.parent / f"scale.{form}"
-    shutil.copy(getattr(build.artefacts(other, built.identity), form), made)
+    answer = new.parent / f"scale.{form}"
+    shutil.copy(getattr(build.artefacts(other, built.identity), form), answer)
     result = kx(
-        *("adopt", str(made), "--signature", SIGNATURE, "--block", "256"),
+        *("adopt", str(answer), "--signature", SIGNATURE, "--block", "256"),
         *("--grid", "count/256", "--shape", "x=4*count", "--shape", "y=4*count"),
         *("--value", "count=100", "--value", "factor=2", "--reference", "y=factor * x"),
         cwd=new,

@@ -58,20 +58,20 @@ def adopt(kx: Kx, root: Path, entry: str, *words: str) -> tuple[int, str]:
 
 
 def test_a_wrong_shift_of_the_upper_nibbles_is_seen(empty: Path, kx: Kx) -> None:
-    code, said = adopt(kx, empty, "unpack<5>", "--grid", "n/128")
+    code, result = adopt(kx, empty, "unpack<5>", "--grid", "n/128")
     assert code == errors.WRONG_RESULT
-    assert "elements of y are wrong" in said
-    code, said = adopt(kx, empty, "unpack<4>", "--grid", "n/128", "--kernel", "right")
-    assert code == errors.OK, said
+    assert "elements of y are wrong" in result
+    code, result = adopt(kx, empty, "unpack<4>", "--grid", "n/128", "--kernel", "right")
+    assert code == errors.OK, result
 
 
 def test_constants_template_arguments_and_macros_become_axes(empty: Path, kx: Kx) -> None:
     axes = ("--axis", "THREADS=64,128", "--axis", "STEP=4,5", "--axis", "LANES=4,8")
-    code, said = adopt(kx, empty, "unpack<4>", "--grid", "n/THREADS", *axes)
-    assert code == errors.OK, said
-    assert "-constexpr int THREADS = 128; +constexpr int THREADS = KX_THREADS;" in said
-    assert "-#define LANES 8 +#define LANES KX_LANES" in said
-    assert "&unpack<KX_STEP>;" in said
+    code, answer = adopt(kx, empty, "unpack<4>", "--grid", "n/THREADS", *axes)
+    assert code == errors.OK, answer
+    assert "-constexpr int THREADS = 128; +constexpr int THREADS = KX_THREADS;" in answer
+    assert "-#define LANES 8 +#define LANES KX_LANES" in answer
+    assert "&unpack<KX_STEP>;" in answer
     loaded = project.load(empty)
     own = loaded.kernels["unpack"].targets["sm_90a"].axes
     assert {name: axis.default for name, axis in own.items()} == {
@@ -95,9 +95,9 @@ def test_constants_template_arguments_and_macros_become_axes(empty: Path, kx: Kx
 def test_a_mistake_in_an_option_leaves_nothing(
     empty: Path, kx: Kx, words: tuple[str, ...], sentence: str
 ) -> None:
-    code, said = adopt(kx, empty, "unpack<4>", *words)
+    code, result = adopt(kx, empty, "unpack<4>", *words)
     assert code == errors.USAGE
-    assert sentence in said
+    assert sentence in result
     assert not (empty / "variants/unpack").exists()
 
 

@@ -200,9 +200,9 @@ def test_changed_code_is_timed_beside_the_baseline_s(
 ) -> None:
     FakeGpu(tmp_path / "locks", monkeypatch).takes(f"{candidate} if name == 'candidate' else 1.0")
     result = kx("check", "--json", cwd=timed)
-    (found,) = [each for each in json.loads(result.stdout) if each["gate"] == "measured"]
-    assert found["outcome"] == outcome
-    assert "Compared with" in found["sentence"]
+    (answer,) = [item for item in json.loads(result.stdout) if item["gate"] == "measured"]
+    assert answer["outcome"] == outcome
+    assert "Compared with" in answer["sentence"]
 
 
 @pytest.mark.slow

@@ -53,7 +53,7 @@ def test_run_without_a_record_writes_nothing(scale: Path, kx: Kx) -> None:
 
 def test_run_all_runs_experiments_and_history(scale: Path, kx: Kx) -> None:
     values = json.loads(kx("run", "--all", "--no-emulate", "--json", cwd=scale).stdout)
-    assert [each["record"]["experiment"] for each in values] == ["S1", "S2", "aaaaaaa"]
+    assert [value["record"]["experiment"] for value in values] == ["S1", "S2", "aaaaaaa"]
 
 
 def test_set_changes_the_candidate_and_is_kept_in_the_record(scale: Path, kx: Kx) -> None:
@@ -80,8 +80,8 @@ def test_a_candidate_beyond_a_limit_is_impossible_with_the_limit(scale: Path, kx
     problem.write_text(problem.read_text().replace("THREADS, dynamic", "2048, dynamic"))
     result = kx("run", "S1", "--no-emulate", cwd=scale)
     assert result.exit_code == 0
-    said = " ".join(result.stdout.split())
-    assert "Threads: 2,048 threads needed, 1,024 is the most that sm_90a has" in said
+    output = " ".join(result.stdout.split())
+    assert "Threads: 2,048 threads needed, 1,024 is the most that sm_90a has" in output
 
 
 def test_a_compiler_error_is_shown_recorded_and_ends_with_3(scale: Path, kx: Kx) -> None:
@@ -104,7 +104,7 @@ def test_a_budget_that_the_source_contradicts_refuses_that_variant_alone(
     result = kx("run", "S2", "--no-emulate", "--json", cwd=scale)
     assert result.exit_code == errors.BUILD
     (ran,) = json.loads(result.stdout)
-    right, wrong = (each["verdict"] for each in ran["record"]["candidates"])
+    right, wrong = (candidate["verdict"] for candidate in ran["record"]["candidates"])
     assert right["status"] == "UNMEASURED"
     assert (wrong["status"], wrong["reason"]) == ("BUILD_FAILED", "contradiction")
     assert "budget() says 128 threads" in wrong["sentence"]
@@ -167,8 +167,8 @@ def test_an_unreadable_record_is_a_warning_and_nothing_else_is_lost(scale: Path,
 def test_eight_runs_at_once_lose_no_record(scale: Path) -> None:
     argv = [*PROGRAM, "run", "S1", "--no-emulate", "--json"]
     runs = [subprocess.Popen(argv, cwd=scale, stdout=subprocess.PIPE) for _ in range(8)]
-    paths = {json.loads(each.communicate()[0])[0]["path"] for each in runs}
-    assert [each.returncode for each in runs] == [0] * 8
+    paths = {json.loads(run.communicate()[0])[0]["path"] for run in runs}
+    assert [run.returncode for run in runs] == [0] * 8
     assert {str(path) for path in (scale / "logs/runs/S1").iterdir()} == paths
     assert len(paths) == 8
 
@@ -311,9 +311,9 @@ def test_version_is_the_package_s(kx: Kx) -> None:
 @pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["check", "--help"]])
 def test_help_fits_80_columns(words: list[str]) -> None:
     environment = {**os.environ, "COLUMNS": "200"}
-    said = subprocess.run([*PROGRAM, *words], capture_output=True, text=True, env=environment)
-    assert said.returncode == 0
-    assert max(map(len, said.stdout.splitlines())) <= 80
+    result = subprocess.run([*PROGRAM, *words], capture_output=True, text=True, env=environment)
+    assert result.returncode == 0
+    assert max(map(len, result.stdout.splitlines())) <= 80
 
 
 def test_help_names_every_exit_code(kx: Kx) -> None:
@@ -332,8 +332,8 @@ def test_the_shell_completes_experiments_and_axes(scale: Path, words: str, compl
         "COMP_WORDS": words,
         "COMP_CWORD": str(len(words.split()) - 1),
     }
-    said = subprocess.run(PROGRAM, capture_output=True, text=True, env=environment, cwd=scale)
-    assert completed in said.stdout.split()
+    result = subprocess.run(PROGRAM, capture_output=True, text=True, env=environment, cwd=scale)
+    assert completed in result.stdout.split()
 
 
 def test_a_misspelt_file_ends_doctor_no_earlier(scale: Path, kx: Kx) -> None:

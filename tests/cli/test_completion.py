@@ -34,15 +34,15 @@ def environment(program: Path, **more: str) -> dict[str, str]:
 
 
 def ask(program: Path, cwd: Path, **variables: str) -> list[str]:
-    said = subprocess.run(
+    result = subprocess.run(
         ["kernelexp"],
         cwd=cwd,
         env=environment(program, **variables),
         capture_output=True,
         text=True,
     )
-    assert said.stderr == ""
-    return said.stdout.splitlines()
+    assert result.stderr == ""
+    return result.stdout.splitlines()
 
 
 def type_in_bash(program: Path, cwd: Path, keys: str) -> str:
@@ -101,14 +101,14 @@ def test_bash_lists_the_values_of_an_axis_and_no_experiments(program: Path, scal
 
 
 def test_words_that_bash_took_apart_are_put_together() -> None:
-    asked = {
+    result = {
         "_KERNELEXP_COMPLETE": "complete_bash",
         "COMP_WORDS": "kernelexp\nbuild\nscale\n@\nsm_90a\n:\nwidth\n=\n4\n--json",
         "COMP_CWORD": "8",
     }
-    join_bash_words(asked)
-    assert asked["COMP_WORDS"].split("\n") == ["kernelexp", "build", "scale@sm_90a:width=4"]
-    assert asked["COMP_CWORD"] == "2"
+    join_bash_words(result)
+    assert result["COMP_WORDS"].split("\n") == ["kernelexp", "build", "scale@sm_90a:width=4"]
+    assert result["COMP_CWORD"] == "2"
 
 
 def two_targets(scale: Path) -> None:
@@ -138,13 +138,13 @@ def test_only_what_the_named_architecture_has_is_offered(
 ) -> None:
     two_targets(scale)
     monkeypatch.chdir(scale)
-    asked = {
+    answer = {
         "_KERNELEXP_COMPLETE": "complete_fish",
         "_TYPER_COMPLETE_FISH_ACTION": "get-args",
         "_TYPER_COMPLETE_ARGS": f"kernelexp {words}",
     }
-    said = CliRunner(env=asked).invoke(app, [], prog_name="kernelexp")
-    lines = said.stdout.splitlines()
+    result = CliRunner(env=answer).invoke(app, [], prog_name="kernelexp")
+    lines = result.stdout.splitlines()
     assert {line.partition("\t")[0] for line in lines if line} == offered
 
 

@@ -36,8 +36,8 @@ def test_an_acceptance_says_who_when_and_at_which_commit(bare: Path, kx: Kx) -> 
 
 def test_a_decision_stands_beside_the_verdict_in_list_show_and_log(scale: Path, kx: Kx) -> None:
     kx("run", "S1", "--no-emulate", cwd=scale)
-    said = kx("accept", "S1", "--why", "One wide access.", cwd=scale).stdout
-    assert "The verdict is UNMEASURED" in said
+    stdout = kx("accept", "S1", "--why", "One wide access.", cwd=scale).stdout
+    assert "The verdict is UNMEASURED" in stdout
     rows = kx("list", cwd=scale).stdout.splitlines()
     assert any("S1" in row and "UNMEASURED" in row and "accepted" in row for row in rows)
     assert "Current best: width=4 (S1, accepted)." in rows
@@ -49,7 +49,7 @@ def test_a_decision_stands_beside_the_verdict_in_list_show_and_log(scale: Path, 
     assert "**Why:** One wide access." in (scale / "logs/EXPERIMENTS.md").read_text()
     assert kx("log", "--check", cwd=scale).exit_code == 0
     assert "candidate,width=4" in kx("log", "--csv", cwd=scale).stdout
-    for text in (said, shown, *rows):
+    for text in (stdout, shown, *rows):
         assert max(map(len, text.splitlines()), default=0) <= 80
 
 
@@ -78,10 +78,10 @@ def test_a_later_decision_undoes_an_earlier_one(bare: Path, kx: Kx) -> None:
 def test_what_is_decided_again_stands_already(words: tuple[str, ...], bare: Path, kx: Kx) -> None:
     assert "stands already" not in kx(*words, cwd=bare).stdout
     written = sorted((bare / "logs/decisions").iterdir())
-    said = kx(*words, "--json", cwd=bare)
-    assert said.exit_code == 0
-    last = json.loads(said.stdout)
-    assert last["stood"] == [each["name"] for each in last["decisions"]]
+    result = kx(*words, "--json", cwd=bare)
+    assert result.exit_code == 0
+    last = json.loads(result.stdout)
+    assert last["stood"] == [decision["name"] for decision in last["decisions"]]
     assert "This stands already: nothing was written." in kx(*words, cwd=bare).stdout
     assert sorted((bare / "logs/decisions").iterdir()) == written
 
@@ -97,9 +97,9 @@ def test_more_words_or_a_newer_best_make_a_decision_of_it(bare: Path, kx: Kx) ->
 
 def test_what_replaces_is_accepted(bare: Path, kx: Kx) -> None:
     kx("accept", "aaaaaaa", cwd=bare)
-    said = " ".join(kx("replace", "aaaaaaa", "--by", "S1", cwd=bare).stdout.split())
-    assert "S1: accepted on" in said
-    assert "aaaaaaa: replaced by S1 on" in said
+    output = " ".join(kx("replace", "aaaaaaa", "--by", "S1", cwd=bare).stdout.split())
+    assert "S1: accepted on" in output
+    assert "aaaaaaa: replaced by S1 on" in output
     assert listed(kx, bare)["best"]["scale@sm_90a"]["experiment"] == "S1"
     assert "replaced by S1" in kx("log", cwd=bare).stdout
 
@@ -176,7 +176,9 @@ def test_branches_that_both_decided_merge_without_a_conflict(bare: Path, kx: Kx)
     commit(bare, "reject S1")
     git(bare, "merge", "-q", "--no-edit", "other")
     values = listed(kx, bare)
-    words = [each["word"] for each in values["experiments"]["S1"]["candidates"][0]["decisions"]]
+    words = [
+        decision["word"] for decision in values["experiments"]["S1"]["candidates"][0]["decisions"]
+    ]
     assert words == ["accepted", "rejected"]
 
 

@@ -47,14 +47,14 @@ def test_what_a_tile_and_a_cta_add_is_found_again(
 
     few, many = Extent(tiles=tiles, ctas=ctas), Extent(tiles=tiles, ctas=ctas * more)
     full = Extent(tiles=10_878, ctas=148)
-    (found,) = scale(launch(few), few, launch(many), many, full)
-    assert (found.per_tile, found.per_cta, found.full) == (tile, cta, tile * 10_878 + cta * 148)
+    (result,) = scale(launch(few), few, launch(many), many, full)
+    assert (result.per_tile, result.per_cta, result.full) == (tile, cta, tile * 10_878 + cta * 148)
 
 
 def test_where_each_cta_has_as_many_tiles_everywhere_ctas_alone_are_counted() -> None:
     one, two, full = (Extent(tiles=2 * ctas, ctas=ctas) for ctas in (3, 5, 100))
-    (found,) = scale(counted(21), one, counted(35), two, full)
-    assert (found.per_tile, found.per_cta, found.full) == (0, 7, 700)
+    (result,) = scale(counted(21), one, counted(35), two, full)
+    assert (result.per_tile, result.per_cta, result.full) == (0, 7, 700)
 
 
 def test_a_counter_that_does_not_grow_with_the_ctas_is_left_out() -> None:
@@ -78,9 +78,9 @@ def test_the_full_problem_is_counted_as_ncu_counted_it(kx: Kx, store: str, colum
     result = kx(
         "emulate", "patch_embed_gemm@sm_100a", "--set", f"store={store}", "--full", "--json"
     )
-    (found,) = json.loads(result.stdout)
-    (launch,) = (each for each in found["scaled"] if each["isa"] == "ptx")
-    full = {each["counter"]: each["full"] for each in launch["counters"]}
+    (answer,) = json.loads(result.stdout)
+    (launch,) = (item for item in answer["scaled"] if item["isa"] == "ptx")
+    full = {counter["counter"]: counter["full"] for counter in launch["counters"]}
     wanted = {name: values[column] for name, values in FULL.items() if values[column] is not None}
     assert {name: full[name] for name in wanted} == wanted
 
@@ -112,9 +112,9 @@ def test_a_wrong_result_does_not_take_the_counters_of_the_full_problem(scale: Pa
     source.write_text(source.read_text().replace("each *= factor", "each += factor"))
     result = kx("emulate", "scale", "--full", "--json", cwd=scale)
     assert result.exit_code == errors.WRONG_RESULT
-    (found,) = json.loads(result.stdout)
-    counters = found["scaled"][0]["counters"]
-    full = {each["counter"]: each["full"] for each in counters}
+    (answer,) = json.loads(result.stdout)
+    counters = answer["scaled"][0]["counters"]
+    full = {counter["counter"]: counter["full"] for counter in counters}
     assert full["ptx__sass__inst_executed_global_stores"] == (1 << 20) // 32
 
 
@@ -171,14 +171,14 @@ def test_a_schedule_that_fails_is_printed_and_fails_again_alone(scale: Path, kx:
     racing = "__shared__ float s[256]; s[threadIdx.x ^ 32] = v.at[0]; v.at[0] = s[threadIdx.x];"
     source.write_text(source.read_text().replace("y[i] = v;", f"{racing} y[i] = v;"))
     result = kx("emulate", "scale", "--schedules", "4", "--json", cwd=scale)
-    (found,) = json.loads(result.stdout)
-    failing = found["arm"]["emulated"]["failing"]
+    (answer,) = json.loads(result.stdout)
+    failing = answer["arm"]["emulated"]["failing"]
     assert "seed 3, late" in failing
     again = kx("emulate", "scale", "--schedule", "seed 3, late", cwd=scale)
     assert again.exit_code == errors.WRONG_RESULT
-    said = " ".join(again.stdout.split())
-    assert "failing schedules (1 of 1): seed 3, late." in said
-    assert "kernelexp emulate scale@sm_90a --schedule 'seed 3, late'" in said
+    output = " ".join(again.stdout.split())
+    assert "failing schedules (1 of 1): seed 3, late." in output
+    assert "kernelexp emulate scale@sm_90a --schedule 'seed 3, late'" in output
 
 
 @pytest.mark.slow
@@ -206,9 +206,9 @@ def test_one_schedule_and_many_exclude_each_other(kx: Kx) -> None:
 def test_the_sass_of_a_variant_is_executed_too(scale: Path, kx: Kx) -> None:
     result = kx("emulate", "scale@sm_90a", "--isa", "sass", "--schedules", "1", "--json", cwd=scale)
     assert result.exit_code == errors.OK
-    (found,) = json.loads(result.stdout)
-    assert "emulated" not in found["arm"]
-    taken = found["arm"]["emulated_sass"]
+    (answer,) = json.loads(result.stdout)
+    assert "emulated" not in answer["arm"]
+    taken = answer["arm"]["emulated_sass"]
     assert (taken["isa"], taken["arrays"][0]["wrong"]) == ("sass", 0)
     assert taken["opcodes"]["STG"] == taken["counters"]["sass__inst_executed_global_stores"]
     assert taken["counters"]["smsp__inst_executed"] == sum(taken["opcodes"].values())
@@ -233,8 +233,8 @@ def test_a_run_judges_by_ptx_counts_on_sass_and_says_whether_they_agree(
     assert all(name.startswith("ptx__") for name in ptx["counters"])
     stores = "sass__inst_executed_global_stores"
     assert sass["counters"][stores] == ptx["counters"][f"ptx__{stores}"] > 0
-    said = " ".join(kx("run", "S1", "--no-record", cwd=scale).stdout.split())
-    assert "baseline, candidate: SASS executed too: it writes the same bits" in said
+    output = " ".join(kx("run", "S1", "--no-record", cwd=scale).stdout.split())
+    assert "baseline, candidate: SASS executed too: it writes the same bits" in output
 
 
 @pytest.mark.slow
@@ -248,9 +248,9 @@ def test_a_product_and_a_sum_that_ptxas_fuses_give_other_bits_which_is_said(
     problem.write_text(problem.read_text().replace("rtol=2**-24", "rtol=2**-20"))
     result = kx("emulate", "scale@sm_90a", cwd=scale)
     assert result.exit_code == errors.OK
-    said = " ".join(result.stdout.split())
-    assert "variant 1: its SASS writes other bits to y than its PTX, within the tolerance" in said
-    assert "smsp__inst_executed" in said
+    output = " ".join(result.stdout.split())
+    assert "variant 1: its SASS writes other bits to y than its PTX, within the tolerance" in output
+    assert "smsp__inst_executed" in output
 
 
 def test_sass_that_is_not_covered_leaves_the_counts_to_ptx() -> None:

@@ -59,8 +59,8 @@ def test_a_build_of_its_own_is_linked_with_the_emulators_runtime(
     done = kernelexp(*words, cwd=tmp_path)
     assert done.returncode == errors.WRONG_RESULT
     validate("exec", done.stdout)
-    (found, *_) = json.loads(done.stdout)["mistakes"]
-    assert (found["name"], found["line"]) == ("out-of-bounds", 5)
+    (result, *_) = json.loads(done.stdout)["mistakes"]
+    assert (result["name"], result["line"]) == ("out-of-bounds", 5)
     assert json.loads(sarif.read_text())["runs"][0]["results"][0]["ruleId"] == "out-of-bounds"
 
 
@@ -88,7 +88,9 @@ def test_more_schedules_show_what_the_first_does_not(tmp_path: Path) -> None:
     done = kernelexp("--schedules", "6", "--json", str(source))
     assert done.returncode == errors.WRONG_RESULT
     mistakes = json.loads(done.stdout)["mistakes"]
-    assert [each["name"] for each in mistakes if each["level"] == "finding"] == ["exit-code"]
+    assert [mistake["name"] for mistake in mistakes if mistake["level"] == "finding"] == [
+        "exit-code"
+    ]
 
 
 def test_nothing_to_run_is_one_sentence(kx: Kx) -> None:

@@ -18,9 +18,9 @@ from kernelexp.model.record import Record
 
 @pytest.fixture(autouse=True)
 def gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
-    made = FakeGpu(tmp_path / "locks", monkeypatch)
-    made.takes("{1: 1.0, 2: 0.98, 4: 0.97}[width]")
-    return made
+    result = FakeGpu(tmp_path / "locks", monkeypatch)
+    result.takes("{1: 1.0, 2: 0.98, 4: 0.97}[width]")
+    return result
 
 
 def name_size(root: Path, size: str) -> None:

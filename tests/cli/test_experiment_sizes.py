@@ -23,9 +23,9 @@ GROWS = "{1: 1.0, 2: 0.98, 4: 1.1 if size['count'] < 2000 else 0.9}[width] * siz
 
 @pytest.fixture(autouse=True)
 def gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
-    made = FakeGpu(tmp_path / "locks", monkeypatch)
-    made.takes(GROWS)
-    return made
+    result = FakeGpu(tmp_path / "locks", monkeypatch)
+    result.takes(GROWS)
+    return result
 
 
 def write(root: Path, lines: str) -> None:
@@ -34,20 +34,20 @@ def write(root: Path, lines: str) -> None:
 
 
 def measured(root: Path) -> list[Record]:
-    return [records.read_file(each) for each in sorted((root / "logs/runs/S1").glob("*measured*"))]
+    return [records.read_file(path) for path in sorted((root / "logs/runs/S1").glob("*measured*"))]
 
 
 def test_each_size_has_a_record_and_the_last_has_the_verdict_over_all(scale: Path, kx: Kx) -> None:
     write(scale, "sizes: [1024, 4096, 16384]")
     result = kx("run", "S1", cwd=scale)
     assert result.exit_code == errors.OK, result.stderr
-    made = measured(scale)
-    assert [each.size for each in made] == ["1024", "4096", "16384"]
-    statuses = [each.candidates[0].verdict.status for each in made]
+    answer = measured(scale)
+    assert [item.size for item in answer] == ["1024", "4096", "16384"]
+    statuses = [item.candidates[0].verdict.status for item in answer]
     assert statuses == [Status.REJECTED, Status.IMPROVED, Status.IMPROVED]
-    assert [len(each.sizes) for each in made] == [0, 0, 3]
-    assert made[-1].sizes[0].parameters == {"count": 1024}
-    over_all = made[-1].candidates[0].over_sizes
+    assert [len(item.sizes) for item in answer] == [0, 0, 3]
+    assert answer[-1].sizes[0].parameters == {"count": 1024}
+    over_all = answer[-1].candidates[0].over_sizes
     assert over_all is not None
     assert over_all.status is Status.IMPROVED
     assert "It is slower at 1024." in over_all.sentence
@@ -106,8 +106,8 @@ def test_a_mistake_in_sizes_is_a_sentence_with_its_line(
 def test_a_parameter_that_the_problem_lacks_is_named_with_those_it_has(scale: Path, kx: Kx) -> None:
     result = kx("run", "S1", "--size", "M=1024,2048", cwd=scale)
     assert result.exit_code == errors.USAGE
-    said = " ".join(result.stderr.split())
-    assert "has no size 'M=1024'; known: full, emulated; or set its parameters (count)" in said
+    output = " ".join(result.stderr.split())
+    assert "has no size 'M=1024'; known: full, emulated; or set its parameters (count)" in output
 
 
 def test_a_size_can_be_emulated_by_what_it_sets(scale: Path, kx: Kx) -> None:
@@ -136,8 +136,8 @@ def test_a_sweep_writes_a_table_that_a_program_compiles(scale: Path, kx: Kx) -> 
 def test_a_table_in_json_has_the_axes_of_each_size(scale: Path, kx: Kx) -> None:
     kx(*SWEEP, "--dispatch", "table.json", cwd=scale)
     table = json.loads((scale / "table.json").read_text())
-    assert [each["axes"]["width"] for each in table["choices"]] == [2, 4, 4]
-    assert [each["parameters"]["count"] for each in table["choices"]] == [1024, 4096, 16384]
+    assert [choice["axes"]["width"] for choice in table["choices"]] == [2, 4, 4]
+    assert [choice["parameters"]["count"] for choice in table["choices"]] == [1024, 4096, 16384]
     assert table["choices"][1]["change"] == pytest.approx(-0.1, abs=0.005)
 
 

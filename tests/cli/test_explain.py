@@ -52,7 +52,7 @@ def test_run_says_what_became_of_expectations_and_keeps_them(scale: Path, kx: Kx
 def test_json_has_each_expectation_with_its_result(scale: Path, kx: Kx) -> None:
     expecting(scale)
     (ran,) = json.loads(kx("run", "S1", "--no-emulate", "--json", cwd=scale).stdout)
-    by_name = {each["metric"]: each for each in ran["expectations"]["candidate"]}
+    by_name = {item["metric"]: item for item in ran["expectations"]["candidate"]}
     assert by_name["time_ms"]["result"] == "not measured"
     assert by_name["time_ms"]["sentence"].endswith("kernelexp run S1, on a machine with one H200")
     assert by_name["sass_bytes"]["result"] == "met"
@@ -89,14 +89,14 @@ def test_explain_shows_what_is_kept_where_it_does_not_emulate(scale: Path, kx: K
     assert kx("emulate", "S1", cwd=scale).exit_code == 0
     values = json.loads(kx("explain", "S1", "--no-emulate", "--json", cwd=scale).stdout)
     causes = values["differences"]["causes"]
-    assert {told["kind"] for cause in causes for told in cause["told"]} == {"built", "emulated"}
+    assert {item["kind"] for cause in causes for item in cause["told"]} == {"built", "emulated"}
 
 
 def test_explain_as_json_and_as_markdown(scale: Path, kx: Kx) -> None:
     values = json.loads(kx("explain", "S1", "--no-emulate", "--json", cwd=scale).stdout)
     assert values["candidate"]["width"] == 4
     causes = values["differences"]["causes"]
-    assert "built" in {told["kind"] for cause in causes for told in cause["told"]}
+    assert "built" in {item["kind"] for cause in causes for item in cause["told"]}
     assert values["uses"]["baseline"][0]["resource"] == "tensor cores"
     text = kx("explain", "S1", "--no-emulate", "--markdown", cwd=scale).stdout
     assert text.startswith("# S1 Four floats per thread: width=4")
@@ -154,9 +154,9 @@ def test_opportunities_of_the_transpose_are_its_planted_conflicts(
 def test_opportunities_as_json(without_profiles: Path, kx: Kx) -> None:
     variant = "transpose@sm_90a:layout=plain"
     result = kx("explain", variant, "--json", cwd=without_profiles)
-    (found,) = json.loads(result.stdout)["opportunities"]
-    assert found["rule"] == "SharedMemoryConflicts"
-    assert found["figures"]["memory_l1_wavefronts_shared"] == 138_412_032  # as ncu counts it
+    (answer,) = json.loads(result.stdout)["opportunities"]
+    assert answer["rule"] == "SharedMemoryConflicts"
+    assert answer["figures"]["memory_l1_wavefronts_shared"] == 138_412_032  # as ncu counts it
 
 
 @pytest.fixture

@@ -141,6 +141,6 @@ def test_the_log_of_this_repository_s_kernel_has_the_figures_that_ship(fresh: Pa
 
 def _outcomes(record: records.Record) -> list[str]:
     return sorted(
-        json.dumps([msgspec.to_builtins(each.arm.published), each.verdict.status.value])
-        for each in record.candidates
+        json.dumps([msgspec.to_builtins(candidate.arm.published), candidate.verdict.status.value])
+        for candidate in record.candidates
     )

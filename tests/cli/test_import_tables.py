@@ -81,8 +81,8 @@ def test_a_column_that_is_not_known_is_named_on_the_command_line(fresh: Path, kx
     (fresh / "notes.md").write_text(TABLE.replace("| ms |", "| speed |"))
     result = kx("import", "notes.md", *KERNEL, cwd=fresh)
     assert result.exit_code == errors.USAGE
-    said = " ".join(result.stderr.split())
-    assert "--column time=HEADING; there are #, change, speed, verdict, who." in said
+    output = " ".join(result.stderr.split())
+    assert "--column time=HEADING; there are #, change, speed, verdict, who." in output
     result = kx("import", "notes.md", *KERNEL, "--column", "time=speed", cwd=fresh)
     assert result.exit_code == errors.OK, result.stderr
     assert published(fresh, "row2").candidates[0].verdict.status is Status.IMPROVED

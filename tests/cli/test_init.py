@@ -164,11 +164,11 @@ def test_a_workflow_installs_kernelexp_and_runs_commands_that_it_has(
 ) -> None:
     (job,) = yaml.safe_load((started / name).read_text())["jobs"].values()
     commands = [step["run"] for step in job["steps"] if "run" in step]
-    assert any(f'install "{scaffold.requirement()}"' in each for each in commands)
-    own = [re.split(r"[|]", each)[0] for each in commands if each.startswith("kernelexp ")]
+    assert any(f'install "{scaffold.requirement()}"' in command for command in commands)
+    own = [re.split(r"[|]", command)[0] for command in commands if command.startswith("kernelexp ")]
     assert len(own) >= 2
-    for each in own:
-        words = shlex.split(re.sub(r"\$\{BASE:\+(.*?)\}", r"\1", each))
+    for item in own:
+        words = shlex.split(re.sub(r"\$\{BASE:\+(.*?)\}", r"\1", item))
         assert kx(*words[1:], "--help").exit_code == errors.OK
 
 

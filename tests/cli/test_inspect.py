@@ -20,24 +20,24 @@ PHASE_3 = "flash_attention@sm_90a:phase=3,block_m=32"
 def inspect(kx: Kx, *arguments: str, cwd: Path = ROOT) -> dict[str, Any]:
     result = kx("inspect", *arguments, "--json", cwd=cwd)
     assert result.exit_code == 0, result.stderr
-    found: dict[str, Any] = json.loads(result.stdout)
-    return found
+    data: dict[str, Any] = json.loads(result.stdout)
+    return data
 
 
 def widths(found: dict[str, Any], kind: str) -> dict[int, tuple[int, int | None]]:
     """SASS and PTX accesses of a kind, by bits."""
-    own = [each for each in found["accesses"] if each["kind"] == kind]
-    return {each["bits"]: (each["sass"], each["ptx"]) for each in own}
+    own = [access for access in found["accesses"] if access["kind"] == kind]
+    return {item["bits"]: (item["sass"], item["ptx"]) for item in own}
 
 
 def test_the_barriers_of_a_tile_are_those_in_the_loop_over_the_keys(kx: Kx) -> None:
-    (found,) = inspect(kx, PHASE_3)["variants"]
-    barriers = [each for each in found["barriers"] if each["instruction"].startswith("BAR.SYNC")]
+    (result,) = inspect(kx, PHASE_3)["variants"]
+    barriers = [item for item in result["barriers"] if item["instruction"].startswith("BAR.SYNC")]
     source = (ROOT / "variants/flash_attention/phase3.cuh").read_text().splitlines()
     comments = []
-    for each in barriers:
-        outermost = int(each["lines"][-1].partition(":")[2])
-        comments.append((source[outermost - 1].strip(), each["loop"]))
+    for barrier in barriers:
+        outermost = int(barrier["lines"][-1].partition(":")[2])
+        comments.append((source[outermost - 1].strip(), barrier["loop"]))
     (over_keys,) = {loop for _, loop in comments[1:]}
     assert comments == [
         ("__syncthreads();", 0),
@@ -47,18 +47,18 @@ def test_the_barriers_of_a_tile_are_those_in_the_loop_over_the_keys(kx: Kx) -> N
         ("sync_rows();  // probabilities and sums are there", over_keys),
         ("sync_tiles();  // K and V may be overwritten", over_keys),
     ]
-    line = found["loops"][over_keys - 1]["line"].partition(":")[2]
+    line = result["loops"][over_keys - 1]["line"].partition(":")[2]
     assert source[int(line) - 1].strip() == "for (uint32_t key = 0; key < keys; key += N) {"
 
 
 def test_accesses_have_the_widths_of_sass_beside_those_of_ptx(kx: Kx) -> None:
-    (found,) = inspect(kx, PHASE_3)["variants"]
-    assert set(widths(found, "global load")) == {128}
-    merged = widths(found, "shared load")[128]
+    (result,) = inspect(kx, PHASE_3)["variants"]
+    assert set(widths(result, "global load")) == {128}
+    merged = widths(result, "shared load")[128]
     assert merged[0] > 0  # which ptxas made of narrower ones
     assert merged[1] == 0
-    assert sum(found["counts"]["every"].values()) == found["code"]["instructions"]
-    assert found["counts"]["in_loops"]["SHFL.BFLY"] == 80
+    assert sum(result["counts"]["every"].values()) == result["code"]["instructions"]
+    assert result["counts"]["in_loops"]["SHFL.BFLY"] == 80
 
 
 @pytest.mark.slow
@@ -74,8 +74,8 @@ def test_variants_with_the_same_instructions_are_said_to_be_identical(kx: Kx, sc
     result = kx("inspect", "scale@sm_90a", "scale@sm_90a", cwd=scale)
     assert "2 has identical SASS to 1." in result.stdout
     assert "No count differs." in result.stdout
-    found = inspect(kx, "scale@sm_90a", "scale@sm_90a:width=4", cwd=scale)
-    assert found["same_sass_as_first"] == [False]
+    answer = inspect(kx, "scale@sm_90a", "scale@sm_90a:width=4", cwd=scale)
+    assert answer["same_sass_as_first"] == [False]
 
 
 def test_an_experiment_stands_for_its_baseline_and_its_candidates(kx: Kx, scale: Path) -> None:
@@ -97,10 +97,10 @@ def test_expectations_are_met_or_missed_and_one_that_is_missed_is_a_regression(
 
 
 def test_changes_are_expected_of_all_but_the_first_variant(kx: Kx, scale: Path) -> None:
-    asked = ("--expect", "FMUL +1", "--expect", "LDG == 1")
-    result = kx("inspect", "S2", *asked, "--json", cwd=scale)
+    answer = ("--expect", "FMUL +1", "--expect", "LDG == 1")
+    result = kx("inspect", "S2", *answer, "--json", cwd=scale)
     judged = json.loads(result.stdout)["expected"]
-    assert [(each["condition"], each["before"], each["actual"]) for each in judged] == [
+    assert [(item["condition"], item["before"], item["actual"]) for item in judged] == [
         ("LDG == 1", None, 1),
         ("FMUL +1", 1, 2),
         ("LDG == 1", 1, 1),
@@ -136,10 +136,10 @@ def test_without_a_variant_or_with_two_forms_of_output_the_command_is_refused(kx
 @pytest.mark.slow
 def test_barriers_are_counted_where_that_is_asked_for_and_then_kept(kx: Kx, copy: Path) -> None:
     assert inspect(kx, "transpose@sm_90a", cwd=copy)["variants"][0]["executed"] is None
-    (found,) = inspect(kx, "transpose@sm_90a", "--emulate", cwd=copy)["variants"]
-    executed = found["executed"]
+    (result,) = inspect(kx, "transpose@sm_90a", "--emulate", cwd=copy)["variants"]
+    executed = result["executed"]
     assert executed["ctas"] == 6
-    assert [(each["kind"], each["times"]) for each in executed["lines"]] == [("barrier", 6)]
+    assert [(line["kind"], line["times"]) for line in executed["lines"]] == [("barrier", 6)]
     assert executed["full"]["times"] == {"barrier": 512 * 256}
     (again,) = inspect(kx, "transpose@sm_90a", cwd=copy)["variants"]
     assert again["executed"] == {**executed, "full": None}
@@ -170,10 +170,10 @@ def copy(tmp_path: Path, hashed: Path) -> Path:
 def test_a_variant_of_each_architecture_has_its_instructions_in_its_loops(
     kx: Kx, variant: str, instruction: str
 ) -> None:
-    (found,) = inspect(kx, variant)["variants"]
-    assert found["counts"]["in_loops"][instruction] > 0
-    assert {each["line"] for each in found["loops"]} != {"-"}
-    assert sum(each["instructions"] for each in found["loops"] if each["depth"] == 1) > 100
+    (result,) = inspect(kx, variant)["variants"]
+    assert result["counts"]["in_loops"][instruction] > 0
+    assert {loop["line"] for loop in result["loops"]} != {"-"}
+    assert sum(loop["instructions"] for loop in result["loops"] if loop["depth"] == 1) > 100
 
 
 @pytest.mark.slow
@@ -204,21 +204,21 @@ def test_what_is_not_emulated_is_inspected_and_said_to_be_so_where_it_was_asked_
     source.write_text(
         source.read_text().replace("y[i] = v;", 'asm volatile("pmevent 1;"); y[i] = v;')
     )
-    asked = kx("inspect", "scale@sm_90a", "--emulate", cwd=scale)
-    assert asked.exit_code == errors.ENVIRONMENT
-    assert "Not emulated." in asked.stdout
-    assert "global store" in asked.stdout
+    result = kx("inspect", "scale@sm_90a", "--emulate", cwd=scale)
+    assert result.exit_code == errors.ENVIRONMENT
+    assert "Not emulated." in result.stdout
+    assert "global store" in result.stdout
     assert kx("inspect", "scale@sm_90a", cwd=scale).exit_code == errors.OK
 
 
 def test_where_an_emulation_is_kept_instructions_have_how_often_they_were_executed(
     kx: Kx, scale: Path
 ) -> None:
-    (found,) = inspect(kx, "scale@sm_90a", cwd=scale)["variants"]
-    assert found["executed_instructions"]["STG.E"] == 4096 // 32
-    assert found["executed_pipes"]["sm__inst_executed_pipe_lsu"] >= 2 * 4096 // 32
-    executed = sum(found["executed_instructions"].values())
-    assert found["executed_pipes"]["smsp__inst_executed"] == executed
+    (result,) = inspect(kx, "scale@sm_90a", cwd=scale)["variants"]
+    assert result["executed_instructions"]["STG.E"] == 4096 // 32
+    assert result["executed_pipes"]["sm__inst_executed_pipe_lsu"] >= 2 * 4096 // 32
+    executed = sum(result["executed_instructions"].values())
+    assert result["executed_pipes"]["smsp__inst_executed"] == executed
     shown = " ".join(kx("inspect", "scale@sm_90a", cwd=scale).stdout.split())
     assert "access bits SASS in loops PTX executed SASS instructions" in shown
     assert "ncu's counter emulated of all" in shown

@@ -18,9 +18,9 @@ def test_a_column_of_a_tile_stands_in_one_bank(kx: Kx) -> None:
     result = kx("inspect", PLAIN, "--memory")
     assert result.exit_code == errors.OK, result.output
     rows = [line.split()[2:] for line in result.stdout.splitlines() if "wave " in line]
-    lanes = [[(bank, each) for bank, each in enumerate(row) if each != "."] for row in rows]
+    lanes = [[(bank, item) for bank, item in enumerate(row) if item != "."] for row in rows]
     assert all(len(row) == 1 for row in lanes)
-    assert [each for ((_, each),) in lanes] == [str(number) for number in range(8)]
+    assert [item for ((_, item),) in lanes] == [str(number) for number in range(8)]
     assert len({bank for ((bank, _),) in lanes}) == 1
     assert "LDS: 32 wavefronts, 1 would do" in result.stdout
 

@@ -75,8 +75,8 @@ def specialised(hashed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def lines(kx: Kx, *arguments: str, cwd: Path = ROOT) -> list[dict[str, Any]]:
     result = kx("lines", *arguments, "--json", cwd=cwd)
     assert result.exit_code == 0, result.stderr
-    found: list[dict[str, Any]] = json.loads(result.stdout)
-    return found
+    data: list[dict[str, Any]] = json.loads(result.stdout)
+    return data
 
 
 def profile(root: Path, kernel: str, page: str, **axes: str) -> None:
@@ -103,15 +103,15 @@ def test_the_line_with_the_bank_conflicts_comes_first(kx: Kx) -> None:
     result = kx("lines", "transpose@sm_90a", "--set", "layout=plain", "--by", "conflicts")
     assert result.exit_code == 0
     assert "1 of 1 line, by conflicts (emulated on SASS); 5,952 in all." in result.stdout
-    (found,) = re.findall(r"\n(.*)\n *transpose.cu:\d+  (.*)", result.stdout)
-    assert "5,952  ████████████ 100%" in found[0]
-    assert found[1].startswith("y[size_t{first_column + column} * rows + first_row")
+    (answer,) = re.findall(r"\n(.*)\n *transpose.cu:\d+  (.*)", result.stdout)
+    assert "5,952  ████████████ 100%" in answer[0]
+    assert answer[1].startswith("y[size_t{first_column + column} * rows + first_row")
 
 
 @pytest.mark.slow
 def test_without_conflicts_no_line_has_any(kx: Kx) -> None:
-    (found,) = lines(kx, "transpose@sm_90a", "--by", "conflicts")
-    assert found["lines"] == []
+    (result,) = lines(kx, "transpose@sm_90a", "--by", "conflicts")
+    assert result["lines"] == []
     shown = kx("lines", "transpose@sm_90a", "--by", "conflicts").stdout
     assert "No line has conflicts (emulated on SASS)." in shown
 
@@ -129,7 +129,7 @@ def test_sass_is_shown_under_its_line_with_its_pipe(kx: Kx) -> None:
 
 
 def test_json_has_every_figure_of_every_line_that_is_shown(kx: Kx) -> None:
-    (found,) = lines(
+    (result,) = lines(
         kx,
         "transpose@sm_90a",
         "--set",
@@ -140,12 +140,17 @@ def test_json_has_every_figure_of_every_line_that_is_shown(kx: Kx) -> None:
         "--by",
         "wavefronts",
     )
-    (line,) = found["lines"]
+    (line,) = result["lines"]
     assert (line["file"], line["line"]) == ("variants/transpose/transpose.cu", 59)
     assert line["figures"]["wavefronts"] == 6144
     assert line["emulated"]["sass__inst_executed_global_stores"] == 192
     assert len(line["instructions"]) == line["figures"]["sass"]
-    assert {each["pipe"] for each in line["instructions"]} == {"lsu", "alu", "fma", "none"}
+    assert {instruction["pipe"] for instruction in line["instructions"]} == {
+        "lsu",
+        "alu",
+        "fma",
+        "none",
+    }
 
 
 def test_markdown_is_a_table_with_the_source(kx: Kx) -> None:
@@ -156,8 +161,8 @@ def test_markdown_is_a_table_with_the_source(kx: Kx) -> None:
 
 def test_any_counter_ranks_by_its_own_name_and_another_word_is_refused(kx: Kx) -> None:
     counter = "memory_l1_tag_requests_global"
-    (found,) = lines(kx, "transpose@sm_90a", "--by", counter)
-    assert {each["emulated"][counter] for each in found["lines"]} == {192}
+    (answer,) = lines(kx, "transpose@sm_90a", "--by", counter)
+    assert {line["emulated"][counter] for line in answer["lines"]} == {192}
     result = kx("lines", "transpose@sm_90a", "--by", "conflict")
     assert result.exit_code == errors.USAGE
     assert "did you mean 'conflicts'" in result.stderr
@@ -169,12 +174,16 @@ def test_stalls_are_of_the_latest_profile_and_each_instruction_has_its_own(
     page = "source-transpose-plain.csv"
     profile(copy, "transpose", page, layout="plain")
     arguments = ("transpose@sm_90a", "--set", "layout=plain")
-    (found,) = lines(kx, *arguments, "--sass", cwd=copy)
-    assert (found["by"], found["profile_is_of_this_build"]) == ("stalls", True)
-    by_line = {each["line"]: each["figures"]["stalls"] for each in found["lines"]}
+    (result,) = lines(kx, *arguments, "--sass", cwd=copy)
+    assert (result["by"], result["profile_is_of_this_build"]) == ("stalls", True)
+    by_line = {line["line"]: line["figures"]["stalls"] for line in result["lines"]}
     # ncu sums them so by line, but for line 59, where it adds those of line 41, inlined there.
     assert by_line == {59: 30312, 53: 28618, 47: 16070, 61: 6851, 48: 784, 41: 196, 45: 80, 55: 72}
-    load = next(each for each in found["lines"][0]["instructions"] if "LDS R7" in each["text"])
+    load = next(
+        instruction
+        for instruction in result["lines"][0]["instructions"]
+        if "LDS R7" in instruction["text"]
+    )
     assert load["profiled"]["stall_barrier"] > 10000
     shown = kx("lines", *arguments, cwd=copy).stdout
     assert "barrier 47%, mio 23%" in shown
@@ -183,9 +192,9 @@ def test_stalls_are_of_the_latest_profile_and_each_instruction_has_its_own(
 def test_the_roles_of_a_specialised_kernel_have_their_own_code_and_names(
     kx: Kx, specialised: Path
 ) -> None:
-    (found,) = lines(kx, "scale@sm_90a", cwd=specialised)
-    roles = {each["role"]: each for each in found["roles"]}
-    assert {name: each["warps"] for name, each in roles.items() if each["warps"]} == {
+    (result,) = lines(kx, "scale@sm_90a", cwd=specialised)
+    roles = {role["role"]: role for role in result["roles"]}
+    assert {name: item["warps"] for name, item in roles.items() if item["warps"]} == {
         "load": [0],
         "warps 1-5": [1, 2, 3, 4, 5],
         "multiply": [6, 7],
@@ -200,9 +209,9 @@ def test_the_roles_of_a_specialised_kernel_have_their_own_code_and_names(
 @pytest.mark.slow
 def test_a_role_is_shown_alone_by_name_or_by_warps(kx: Kx, specialised: Path) -> None:
     # ptxas computes part of the line for all warps.
-    asked = ("scale@sm_90a", "--isa", "ptx", "--by", "sectors")
+    result = ("scale@sm_90a", "--isa", "ptx", "--by", "sectors")
     by_name, by_warps = (
-        lines(kx, *asked, "--role", role, cwd=specialised) for role in ("load", "warp 0")
+        lines(kx, *result, "--role", role, cwd=specialised) for role in ("load", "warp 0")
     )
     assert by_name == by_warps
     (line,) = by_name[0]["lines"]
@@ -246,13 +255,13 @@ def test_the_roles_of_the_gemm_are_those_of_its_barrier_picture(
 ) -> None:
     if arch == "sm_90a":
         profile(copy, "patch_embed_gemm", "source-patch-embed-gemm.csv")
-    (found,) = lines(kx, f"patch_embed_gemm@{arch}", "--top", "0", cwd=copy)
-    assert {each["role"]: each["warps"] for each in found["roles"] if each["warps"]} == wanted
-    figures = {each["role"]: each["figures"] for each in found["roles"]}
+    (result,) = lines(kx, f"patch_embed_gemm@{arch}", "--top", "0", cwd=copy)
+    assert {role["role"]: role["warps"] for role in result["roles"] if role["warps"]} == wanted
+    figures = {role["role"]: role["figures"] for role in result["roles"]}
     assert figures["load"]["tma_sectors"] == 73728 if arch == "sm_100a" else 67584
     assert figures["load"]["wavefronts"] == 0
     if arch == "sm_90a":
-        assert found["profile_is_of_this_build"]
+        assert result["profile_is_of_this_build"]
         assert figures["multiply"]["stalls"] > 5 * figures["load"]["stalls"] > 0
         assert figures["warps 9-11"]["stalls"] == 0
 

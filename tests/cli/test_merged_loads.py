@@ -75,8 +75,8 @@ def test_lines_says_so_at_the_line(kx: Kx, merged: Path) -> None:
 
 @pytest.mark.slow
 def test_lines_as_json_has_the_widths(kx: Kx, merged: Path) -> None:
-    (found,) = json.loads(kx("lines", "scale@sm_90a", "--json", cwd=merged).stdout)
-    widths = {each["line"]: each["widths"] for each in found["lines"] if each["widths"]}
+    (result,) = json.loads(kx("lines", "scale@sm_90a", "--json", cwd=merged).stdout)
+    widths = {line["line"]: line["widths"] for line in result["lines"] if line["widths"]}
     assert widths == {
         LOADS: [
             {
@@ -96,9 +96,9 @@ def test_lines_counts_what_ptxas_made_of_the_loads(kx: Kx, merged: Path) -> None
     counts = {}
     for isa, name in (("ptx", f"ptx__{loads}"), ("sass", loads)):
         shown = kx("lines", "scale@sm_90a", "--isa", isa, "--top", "0", "--json", cwd=merged)
-        (found,) = json.loads(shown.stdout)
-        assert found["isa"] == isa
-        (line,) = [each for each in found["lines"] if each["line"] == LOADS]
+        (result,) = json.loads(shown.stdout)
+        assert result["isa"] == isa
+        (line,) = [item for item in result["lines"] if item["line"] == LOADS]
         counts[isa] = line["emulated"][name]
     assert counts == {"ptx": 4 * 4096 // 32, "sass": 4096 // 32}
 

@@ -72,7 +72,7 @@ def test_a_sweep_in_modelled_order_begins_with_the_modelled_best(kx: Kx) -> None
     result = kx(*words, "--no-gpu", "--no-record", "--json")
     assert result.exit_code == 0
     candidates = json.loads(result.stdout)["record"]["candidates"]
-    assert [each["arm"]["axes"]["layout"] for each in candidates] == ["swizzled", "plain"]
+    assert [candidate["arm"]["axes"]["layout"] for candidate in candidates] == ["swizzled", "plain"]
     assert "which were off by" in " ".join(result.stderr.split())
 
 
@@ -101,10 +101,10 @@ def test_an_explanation_says_what_the_model_makes_of_the_two(kx: Kx) -> None:
 
 def test_records_say_how_far_off_the_model_is(kx: Kx) -> None:
     words = ("calibrate", "--model", "--validate", "--experiment", "T1")
-    found = kx(*words, "--json")
-    assert found.exit_code == 0, found.stderr
-    validate("model-validation", found.stdout)
-    (transpose, every) = json.loads(found.stdout)["families"]
+    result = kx(*words, "--json")
+    assert result.exit_code == 0, result.stderr
+    validate("model-validation", result.stdout)
+    (transpose, every) = json.loads(result.stdout)["families"]
     assert transpose["times"] == every["times"] == 4
     assert 0 < transpose["mean"] < 0.2
     assert transpose["apart"]["10%"][0] == transpose["apart"]["10%"][1] == 2
@@ -123,10 +123,10 @@ def test_a_search_can_go_by_modelled_times(kx: Kx) -> None:
     assert result.exit_code == 0, result.stderr
     record = json.loads(result.stdout)["record"]
     cycles = {"padded": record["tuning"]["baseline"]} | {
-        each["axes"]["layout"]: each["value"] for each in record["tuning"]["trials"]
+        trial["axes"]["layout"]: trial["value"] for trial in record["tuning"]["trials"]
     }
     assert cycles["plain"] > 1.5 * cycles["padded"]
-    assert not any("measured" in each["arm"] for each in record["candidates"])
+    assert not any("measured" in candidate["arm"] for candidate in record["candidates"])
 
 
 def test_a_profile_stands_beside_what_is_modelled(kx: Kx) -> None:
@@ -154,20 +154,28 @@ def test_a_trace_has_a_track_per_warp_whose_blocks_follow_one_another(
     assert result.exit_code == 0, result.stderr
     trace = json.loads(file.read_text())
     assert trace["otherData"]["evidence"] == "modelled, not measured"
-    names = [each["args"]["name"] for each in trace["traceEvents"] if each["name"] == "thread_name"]
+    names = [
+        traceevent["args"]["name"]
+        for traceevent in trace["traceEvents"]
+        if traceevent["name"] == "thread_name"
+    ]
     assert names == [f"warp {warp}" for warp in range(8)]
     for warp in range(8):
-        own = [each for each in trace["traceEvents"] if each["ph"] == "X" and each["tid"] == warp]
-        lines = [each for each in own if each["cat"] == "line"]
-        ends = [each["ts"] + each["dur"] for each in lines]
+        own = [
+            traceevent
+            for traceevent in trace["traceEvents"]
+            if traceevent["ph"] == "X" and traceevent["tid"] == warp
+        ]
+        lines = [item for item in own if item["cat"] == "line"]
+        ends = [line["ts"] + line["dur"] for line in lines]
         assert all(
             end == pytest.approx(later["ts"], abs=2e-6)
             for end, later in zip(ends, lines[1:], strict=False)
         )
-        waits = [each for each in own if each["cat"] == "wait"]
-        assert {"mio_throttle", "barrier"} <= {each["name"] for each in waits}
+        waits = [item for item in own if item["cat"] == "wait"]
+        assert {"mio_throttle", "barrier"} <= {wait["name"] for wait in waits}
         assert all(wait["ts"] + wait["dur"] <= max(ends) for wait in waits)
-        assert sum(each["args"]["instructions"] for each in lines) > 70
+        assert sum(line["args"]["instructions"] for line in lines) > 70
 
 
 def test_a_trace_is_of_one_variant(kx: Kx, tmp_path: Path) -> None:

@@ -55,8 +55,8 @@ def _copy(folder: Path, cache: Path) -> Path:
 def run(kx: Kx, root: Path, *arguments: str):
     """The only record of a run."""
     result = kx(*arguments, "--json", cwd=root)
-    (made,) = json.loads(result.stdout)
-    return result.exit_code, made["record"]
+    (answer,) = json.loads(result.stdout)
+    return result.exit_code, answer["record"]
 
 
 def test_run_judges_records_and_logs_what_a_program_prints(sorting: Path, kx: Kx) -> None:

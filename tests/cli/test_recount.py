@@ -22,8 +22,8 @@ T1 = ROOT / "logs/runs/T1/20261121T000003Z-045af7a9.measured.json"
 def ran(root: Path, kx: Kx) -> Path:
     """The record of a run that emulated nothing."""
     result = kx("run", "S1", "--no-emulate", "--no-gpu", "--json", cwd=root)
-    (made,) = json.loads(result.stdout)
-    return root / made["path"]
+    (answer,) = json.loads(result.stdout)
+    return root / answer["path"]
 
 
 def test_a_run_without_counters_gets_them_and_its_record_stays_as_it_is(
@@ -35,8 +35,8 @@ def test_a_run_without_counters_gets_them_and_its_record_stays_as_it_is(
     result = kx("recount", "S1", "--json", cwd=scale)
     assert result.exit_code == errors.OK, result.output
     validate("recount", result.stdout)
-    (found,) = json.loads(result.stdout)
-    assert found["is_new"]
+    (answer,) = json.loads(result.stdout)
+    assert answer["is_new"]
     assert path.read_bytes() == before
     record = records.read_file(path)
     for arm in record.arms:
@@ -73,10 +73,10 @@ def test_a_run_whose_sources_are_lost_is_said_to_be(scale: Path, kx: Kx) -> None
     source = scale / "variants/scale/scale.cu"
     source.write_text(source.read_text() + "// changed\n")
     result = kx("recount", "S1", cwd=scale)
-    said = " ".join(result.stdout.split())
+    output = " ".join(result.stdout.split())
     assert result.exit_code == errors.USAGE
     assert (
-        f"{path.name.partition('.')[0]}: not recounted. variants/scale/scale.cu as it was" in said
+        f"{path.name.partition('.')[0]}: not recounted. variants/scale/scale.cu as it was" in output
     )
     assert not (scale / recounts.FOLDER).exists()
 
@@ -99,12 +99,12 @@ def test_a_recount_is_of_the_builds_of_its_run() -> None:
         version=1, run=record.run, experiment="T1", created="2026-11-22", tool="9", compiler="",
         host_files={}, arms=arms,
     )  # fmt: skip
-    found = with_recount(record, recount)
-    assert found.baseline.emulated is evidence
-    assert found.candidates[0].arm.emulated is record.candidates[0].arm.emulated
-    assert found.measurement is record.measurement
-    assert found.recounted == "2026-11-22, kernelexp 9"
-    assert records.encode(found) == records.encode(msgspec.structs.replace(found, recounted=""))
+    result = with_recount(record, recount)
+    assert result.baseline.emulated is evidence
+    assert result.candidates[0].arm.emulated is record.candidates[0].arm.emulated
+    assert result.measurement is record.measurement
+    assert result.recounted == "2026-11-22, kernelexp 9"
+    assert records.encode(result) == records.encode(msgspec.structs.replace(result, recounted=""))
 
 
 def test_a_recount_that_is_none_is_said_with_the_record(tmp_path: Path) -> None:

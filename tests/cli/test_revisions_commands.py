@@ -68,8 +68,8 @@ def test_commits_that_can_not_be_judged_leave_several(scale: Path, kx: Kx) -> No
     result = kx("bisect", "S1", *options, "--json", cwd=scale)
     assert result.exit_code == errors.INCONCLUSIVE
     values = json.loads(result.stdout)
-    assert [each["side"] for each in values["steps"]] == ["good", "bad", "skipped"]
-    assert [each["subject"] for each in values["first_bad"]] == ["break", "wrong"]
+    assert [step["side"] for step in values["steps"]] == ["good", "bad", "skipped"]
+    assert [item["subject"] for item in values["first_bad"]] == ["break", "wrong"]
     table = kx("history", "S1", "--revisions", "HEAD~2..", "--no-gpu", cwd=scale).stdout
     assert "BUILD_FAILED" in table
     assert "BUILD_FAILED: variants/scale/scale.cu(" in table

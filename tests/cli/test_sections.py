@@ -53,7 +53,7 @@ def test_json_has_each_value_with_its_formula_and_inputs(kx: Kx, tmp_path: Path)
     result = kx("sections", PUBLISHED, "--sections", "conflicts", "--json", cwd=tmp_path)
 
     (reading,) = json.loads(result.stdout)
-    (rate,) = (each for each in reading["values"] if each["name"] == "load_rate")
+    (rate,) = (value for value in reading["values"] if value["name"] == "load_rate")
     assert round(rate["value"], 1) == 32.5
     assert rate["formula"] == "100 * load_conflicts / load_wavefronts"
     assert rate["inputs"]["load_conflicts"]["value"] == 5_370_403

@@ -126,7 +126,9 @@ def test_the_fastest_is_found_and_hopeless_variants_leave(swept: Path) -> None:
     record = sweep_of(swept)
     assert record.measurement.departures[0].arm == "candidate 4"
     assert record.measurement.departures[0].processes == 2
-    words = {each.arm.axes["width"]: each.verdict.status for each in record.candidates[:4]}
+    words = {
+        candidate.arm.axes["width"]: candidate.verdict.status for candidate in record.candidates[:4]
+    }
     assert words == {1: "NEUTRAL", 2: "IMPROVED", 4: "REJECTED"}
     assert "Not timed to the end: 1 after 2, " in text
 
@@ -140,7 +142,7 @@ def test_a_variant_that_is_outrun_before_its_own_verdict_is_an_answer(
     assert result.exit_code == errors.OK
     assert "outrun" in result.stdout
     assert "outrun: found slower than the fastest" in result.stdout
-    reasons = {each.verdict.reason for each in sweep_of(scale).candidates}
+    reasons = {candidate.verdict.reason for candidate in sweep_of(scale).candidates}
     assert "outrun" in reasons
 
 
@@ -216,10 +218,10 @@ def test_csv_has_a_row_per_arm_in_the_order_of_the_ranking(swept: Path) -> None:
 
 
 def test_json_has_race_axes_and_front(swept: Path, kx: Kx) -> None:
-    found = validate("sweep", kx("show", "sweep-scale", "--json", cwd=swept).stdout)
-    assert found["race"]["is_decided"] is True
-    assert found["ranking"][0] in (2, 3)
-    assert {each["axis"] for each in found["axes"]} == {"width", "order"}
+    output = validate("sweep", kx("show", "sweep-scale", "--json", cwd=swept).stdout)
+    assert output["race"]["is_decided"] is True
+    assert output["ranking"][0] in (2, 3)
+    assert {axis["axis"] for axis in output["axes"]} == {"width", "order"}
 
 
 def test_a_variant_that_could_not_be_examined_leaves_the_others(scale: Path, kx: Kx) -> None:
@@ -229,7 +231,7 @@ def test_a_variant_that_could_not_be_examined_leaves_the_others(scale: Path, kx:
     result = kx("sweep", "scale", "width=*", "--emulate", cwd=scale)
     assert result.exit_code == errors.USAGE
     assert result.stderr.count("error: ") == 1
-    assert [each.arm.axes["width"] for each in sweep_of(scale).candidates] == [4]
+    assert [candidate.arm.axes["width"] for candidate in sweep_of(scale).candidates] == [4]
 
 
 def test_ids_of_sweeps_are_not_for_experiments(scale: Path, kx: Kx) -> None:

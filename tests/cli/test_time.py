@@ -32,17 +32,17 @@ def test_it_compares_as_run_does_and_leaves_nothing(scale: Path, kx: Kx) -> None
 
 
 def test_the_first_is_the_baseline(scale: Path) -> None:
-    made = plan(scale, "scale:width=4,order=backward", "scale:width=2,order=backward", "scale")
-    assert made.baseline == {"width": 4, "order": "backward"}
-    assert made.candidate == [{"width": 2}, {"width": 1, "order": "forward"}]
+    result = plan(scale, "scale:width=4,order=backward", "scale:width=2,order=backward", "scale")
+    assert result.baseline == {"width": 4, "order": "backward"}
+    assert result.candidate == [{"width": 2}, {"width": 1, "order": "forward"}]
 
 
 def test_an_experiment_stands_for_its_arms_each_once(scale: Path, kx: Kx) -> None:
     result = kx("time", "S1", "S2", "--no-emulate", "--json", cwd=scale)
-    (made,) = json.loads(result.stdout)
-    assert made["path"] is None
-    axes = [each["arm"]["axes"]["width"] for each in made["record"]["candidates"]]
-    assert made["record"]["baseline"]["axes"]["width"] == 1
+    (answer,) = json.loads(result.stdout)
+    assert answer["path"] is None
+    axes = [candidate["arm"]["axes"]["width"] for candidate in answer["record"]["candidates"]]
+    assert answer["record"]["baseline"]["axes"]["width"] == 1
     assert axes == [4, 2]
 
 
@@ -51,8 +51,8 @@ def test_record_makes_an_experiment_of_it(scale: Path, kx: Kx) -> None:
     assert result.exit_code == errors.OK, result.stderr
     loaded = project.load(scale)
     assert result.stderr.startswith(f"added S3, {loaded.place('S3')}\n")
-    made = loaded.experiment("S3")
-    assert (made.baseline, made.candidate) == ({"width": 2}, {"width": 1})
+    answer = loaded.experiment("S3")
+    assert (answer.baseline, answer.candidate) == ({"width": 2}, {"width": 1})
     assert len(list((scale / "logs/runs/S3").iterdir())) == 1
     assert "S3: width=1 against width=2" in (scale / "logs/EXPERIMENTS.md").read_text()
 

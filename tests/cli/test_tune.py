@@ -34,7 +34,7 @@ def record_of(root: Path):
 
 
 def trials(record):
-    return [(each.axes, each.value) for each in record.tuning.trials]
+    return [(trial.axes, trial.value) for trial in record.tuning.trials]
 
 
 def test_the_known_optimum_of_a_built_figure_is_found_and_refusals_are_listed(
@@ -51,7 +51,7 @@ def test_the_known_optimum_of_a_built_figure_is_found_and_refusals_are_listed(
     text = " ".join(result.stdout.split())
     assert "5 of 6 variants were tried by launch__registers_per_thread, 1 of them refused" in text
     assert "1 IMPOSSIBLE: width=4, order=backward: order backward exists" in text
-    (refused,) = (each for each in record.tuning.trials if each.value is None)
+    (refused,) = (trial for trial in record.tuning.trials if trial.value is None)
     assert refused.axes == {"width": 4, "order": "backward"}
     assert "order backward exists for widths 1 and 2 only" in refused.why
 
@@ -96,7 +96,9 @@ def test_times_are_relative_to_the_baseline_of_the_round_and_the_best_meet_in_a_
     arms = dict(zip(record.names, record.arms, strict=True))
     assert {arms[name].axes["width"] for name in finalists} == {2}
     assert "Fastest: row" in result.stdout
-    statuses = {each.arm.axes["width"]: each.verdict.status for each in record.candidates}
+    statuses = {
+        candidate.arm.axes["width"]: candidate.verdict.status for candidate in record.candidates
+    }
     assert statuses[2] == "IMPROVED"
 
 

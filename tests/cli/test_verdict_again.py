@@ -29,9 +29,9 @@ T2 = next((path for path in RECORDS if path.parent.name == "T2"), Path())
     ],
 )
 def test_a_committed_record_says_what_its_samples_say(path: Path) -> None:
-    found = judge(path, None)
-    kept = [candidate.verdict.status for candidate in found.record.candidates]
-    assert [verdict.status for verdict in found.verdicts] == kept
+    result = judge(path, None)
+    kept = [candidate.verdict.status for candidate in result.record.candidates]
+    assert [verdict.status for verdict in result.verdicts] == kept
 
 
 def test_another_margin_gives_another_verdict(kx: Kx) -> None:

@@ -63,11 +63,11 @@ def test_every_command_and_option_on_a_page_exists(page: Path) -> None:
             continue  # kernelexp --help, kernelexp COMMAND
         assert name in COMMANDS, command
         known = {
-            each
+            item
             for option in COMMANDS[name].params
-            for each in (*option.opts, *option.secondary_opts)
+            for item in (*option.opts, *option.secondary_opts)
         } | {"--help", "-h"}
-        assert [each for each in options_of(command) if each not in known] == [], command
+        assert [option for option in options_of(command) if option not in known] == [], command
 
 
 def test_commands_are_found_in_blocks_and_in_text() -> None:

@@ -29,13 +29,13 @@ def command_page() -> str:
 def test_every_option_of_every_command_is_a_row_with_its_help(command_page: str, name: str) -> None:
     section = command_page.partition(f"## kernelexp {name}\n")[2]
     section = section.partition("\n## ")[0]
-    for each in COMMANDS[name].params:
-        if each.param_type_name == "option" and not each.hidden:
+    for param in COMMANDS[name].params:
+        if param.param_type_name == "option" and not param.hidden:
             rows = [row for row in section.splitlines() if row.startswith("| `")]
-            named = re.compile(rf"{each.opts[0]}(?![\w-])")
+            named = re.compile(rf"{param.opts[0]}(?![\w-])")
             row = next(row for row in rows if named.search(row.partition("` |")[0]))
             words = re.sub(r"[\\`]", "", row).split()
-            assert set(re.sub(r"[\\`]", "", each.help).split()) <= set(words)
+            assert set(re.sub(r"[\\`]", "", param.help).split()) <= set(words)
 
 
 def test_exit_codes_are_a_table() -> None:

@@ -72,18 +72,18 @@ def sentence(loaded: Project | None, text: str) -> str:
     "text", [f"{RUN}:1", f"{RUN[:18]}:1", f"{T3}:1"], ids=["run", "beginning", "file"]
 )
 def test_a_record_is_named_by_its_run_or_its_file(here: Project, text: str) -> None:
-    found = subjects.find(here, text)
-    assert (found.label, found.arm.axes["rows"]) == ("T3 candidate 1", 4)
-    assert found.run == RUN
-    assert found.conditions["measured"]["GPU"] == "NVIDIA H200"
+    result = subjects.find(here, text)
+    assert (result.label, result.arm.axes["rows"]) == ("T3 candidate 1", 4)
+    assert result.run == RUN
+    assert result.conditions["measured"]["GPU"] == "NVIDIA H200"
 
 
 def test_an_experiment_stands_for_its_latest_run(scale: Path) -> None:
     first = records.read(scale, "S1")[0][-1]
     records.write(scale, msgspec.structs.replace(first, run="20991121T000000Z-00000001"))
-    found = subjects.find(project.load(scale), "S1:baseline")
-    assert found.about[0] == "20991121T000000Z-00000001"
-    assert found.arm.axes["width"] == 1
+    result = subjects.find(project.load(scale), "S1:baseline")
+    assert result.about[0] == "20991121T000000Z-00000001"
+    assert result.arm.axes["width"] == 1
 
 
 def test_a_record_alone_is_its_only_candidate(here: Project) -> None:
@@ -136,10 +136,10 @@ def test_any_text_is_a_subject_or_a_sentence(here: Project, text: str) -> None:
 
 
 def test_a_file_needs_no_project() -> None:
-    found = subjects.find(None, f"{PAGE}:3")
-    assert found.arm.profiled is not None
-    assert found.arm.profiled.entry == "transpose"
-    assert (found.label, found.conditions["profiled"]["GPU"]) == ("raw.csv:3", "NVIDIA H200")
+    result = subjects.find(None, f"{PAGE}:3")
+    assert result.arm.profiled is not None
+    assert result.arm.profiled.entry == "transpose"
+    assert (result.label, result.conditions["profiled"]["GPU"]) == ("raw.csv:3", "NVIDIA H200")
 
 
 def test_without_a_project_all_else_is_a_sentence() -> None:
@@ -217,10 +217,10 @@ def find_variant(root: Path, tools: Toolchain, text: str, emulate: bool = False)
 def test_a_variant_is_built_and_has_its_kept_emulation(
     scale: Path, built: Arm, tools: Toolchain
 ) -> None:
-    found = find_variant(scale, tools, "scale@sm_90a:width=4")
-    assert found.arm.build == built.build
-    assert found.arm.emulated == built.emulated
-    assert found.conditions["built"] == {"compiler": tools.version}
+    result = find_variant(scale, tools, "scale@sm_90a:width=4")
+    assert result.arm.build == built.build
+    assert result.arm.emulated == built.emulated
+    assert result.conditions["built"] == {"compiler": tools.version}
 
 
 def test_a_variant_is_emulated_only_where_that_is_asked_for(scale: Path, tools: Toolchain) -> None:
@@ -235,10 +235,10 @@ def test_a_variant_is_emulated_only_where_that_is_asked_for(scale: Path, tools: 
 def test_a_variant_has_its_latest_profile(scale: Path, built: Arm, tools: Toolchain) -> None:
     profiles.write(scale, profile_of(built, "20261121T000000Z-00000001", a=1.0))
     profiles.write(scale, profile_of(built, "20261121T000000Z-00000002", a=2.0))
-    found = find_variant(scale, tools, "scale:width=4")
-    assert found.arm.profiled is not None
-    assert found.arm.profiled.figures == {"a": 2.0}
-    assert found.warnings == ()
+    result = find_variant(scale, tools, "scale:width=4")
+    assert result.arm.profiled is not None
+    assert result.arm.profiled.figures == {"a": 2.0}
+    assert result.warnings == ()
 
 
 def test_a_profile_of_other_sources_is_taken_with_a_warning(
@@ -263,9 +263,9 @@ def test_a_record_has_the_profile_of_its_own_build_alone(scale: Path, built: Arm
     other = msgspec.structs.replace(built, identity="0" * 12)
     profiles.write(scale, profile_of(built, "20261121T000000Z-00000001", a=1.0))
     profiles.write(scale, profile_of(other, "20261121T000000Z-00000002", a=2.0))
-    found = subjects.find(project.load(scale), "S1")
-    assert found.arm.profiled is not None
-    assert found.arm.profiled.figures == {"a": 1.0}
+    result = subjects.find(project.load(scale), "S1")
+    assert result.arm.profiled is not None
+    assert result.arm.profiled.figures == {"a": 1.0}
 
 
 def test_what_a_profile_names_stays_on_one_line(scale: Path, built: Arm) -> None:
@@ -274,17 +274,17 @@ def test_what_a_profile_names_stays_on_one_line(scale: Path, built: Arm) -> None
     evidence = msgspec.structs.replace(kept.arm.profiled, device="H200\n\nerror: x\x1b[31m")
     arm = msgspec.structs.replace(kept.arm, profiled=evidence)
     profiles.write(scale, msgspec.structs.replace(kept, arm=arm, source="a.csv\nerror: y"))
-    found = subjects.find(project.load(scale), kept.run)
-    assert found.conditions["profiled"]["GPU"] == "H200 error: x\\x1b[31m"
-    assert found.about[0].endswith("from a.csv error: y")
+    result = subjects.find(project.load(scale), kept.run)
+    assert result.conditions["profiled"]["GPU"] == "H200 error: x\\x1b[31m"
+    assert result.about[0].endswith("from a.csv error: y")
 
 
 def test_a_profile_is_named_by_its_run_or_its_file(scale: Path, built: Arm) -> None:
     path = profiles.write(scale, profile_of(built, "20201121T000000Z-00000001", a=1.0))
     for text in ("20201121T", str(path)):
-        found = subjects.find(project.load(scale), text)
-        assert found.label == "profile 20201121T000000Z-00000001"
-        assert found.arm.profiled is not None
+        result = subjects.find(project.load(scale), text)
+        assert result.label == "profile 20201121T000000Z-00000001"
+        assert result.arm.profiled is not None
 
 
 def test_a_variant_that_was_measured_has_its_time(tools: Toolchain, tmp_path: Path) -> None:
@@ -295,10 +295,10 @@ def test_a_variant_that_was_measured_has_its_time(tools: Toolchain, tmp_path: Pa
     shutil.copy(T3, root / "logs/runs/T3")
     here = project.load(ROOT)
     moved = msgspec.structs.replace(here, root=root)
-    found = subjects.find(moved, "transpose@sm_90a:rows=4", Session(tools=tools))
-    assert found.arm.measured is not None
-    assert found.arm.measured.time_us == pytest.approx(287.7, abs=0.1)
-    assert found.run == RUN
+    result = subjects.find(moved, "transpose@sm_90a:rows=4", Session(tools=tools))
+    assert result.arm.measured is not None
+    assert result.arm.measured.time_us == pytest.approx(287.7, abs=0.1)
+    assert result.run == RUN
 
 
 # ---- one side alone ------------------------------------------------------------------------------

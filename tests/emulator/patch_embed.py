@@ -53,8 +53,8 @@ def ptx(store: str, **axes: object) -> str:
 
 def exports(text: str) -> dict[str, int]:
     """What the source tells its host; a zero is not spelled."""
-    found = re.findall(r"\.b?[us]?32 kx_(\w+)(?: = (\d+))?;", text)
-    return {name: int(value or 0) for name, value in found}
+    result = re.findall(r"\.b?[us]?32 kx_(\w+)(?: = (\d+))?;", text)
+    return {name: int(value or 0) for name, value in result}
 
 
 def e4m3(codes: np.ndarray) -> np.ndarray:

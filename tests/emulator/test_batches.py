@@ -17,9 +17,9 @@ def test_every_fragment_is_in_one_run_and_a_run_s_warps_are_equally_far_apart(
     warps: list[int], resident: int
 ) -> None:
     fragments = [Fragment(warp, ALL, 0) for warp in warps]
-    found = runs(fragments, resident)
-    assert sorted(map(id, itertools.chain.from_iterable(found))) == sorted(map(id, fragments))
-    for run in found:
+    result = runs(fragments, resident)
+    assert sorted(map(id, itertools.chain.from_iterable(result))) == sorted(map(id, fragments))
+    for run in result:
         steps = {b.warp - a.warp for a, b in itertools.pairwise(run)}
         assert steps in (set(), {1}, {resident})
 

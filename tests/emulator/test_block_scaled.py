@@ -123,8 +123,8 @@ def stored(codes: np.ndarray, kind: str, *, paired: bool = False) -> np.ndarray:
     if kind in ("e4m3", "e5m2"):
         return codes
     bits = 4 if kind == "e2m1" else 6
-    each = np.unpackbits(codes[..., None], axis=2, bitorder="little")[..., :bits]
-    packed = np.packbits(each.reshape(-1, 16 * bits), axis=1, bitorder="little")
+    result = np.unpackbits(codes[..., None], axis=2, bitorder="little")[..., :bits]
+    packed = np.packbits(result.reshape(-1, 16 * bits), axis=1, bitorder="little")
     return np.pad(packed, ((0, 0), (0, 16 - 2 * bits)), constant_values=0xFF).reshape(codes.shape)
 
 
@@ -326,8 +326,8 @@ def test_a_copy_of_128_rows_of_32_bytes() -> None:
 )
 def test_copies_of_16_bytes_reach_the_lanes_of_their_warps(shape, rows, lanes) -> None:
     data, out = copied(shape, rows, 16)
-    for each in lanes:
-        assert (out[list(each), :16] == data).all()
+    for lane in lanes:
+        assert (out[list(lane), :16] == data).all()
     assert not out[:, 16:].any()
 
 

@@ -43,8 +43,8 @@ def test_each_line_has_the_warps_that_ran_it(seed: int, grid: int) -> None:
     text = ptx(BODY, ["out"], extra=FILES)
     result = run(text, {"out": out}, threads=128, grid=grid, schedule=Schedule(seed=seed))
     lines = result.counters.by_source()
-    found = {(each.source.line, each.warps): each.counters["ptx__inst_executed"] for each in lines}
-    assert {key: count / grid for key, count in found.items()} == {
+    answer = {(line.source.line, line.warps): line.counters["ptx__inst_executed"] for line in lines}
+    assert {key: count / grid for key, count in answer.items()} == {
         (10, 0b1111): 5 * 4,
         (10, 0b1110): 3,
         (5, 0b1100): 2 * 2 + 1,  # guarded: both warps came to it, one executed it
@@ -56,15 +56,19 @@ def test_each_line_has_the_warps_that_ran_it(seed: int, grid: int) -> None:
 def test_all_that_has_a_line_is_counted_for_one() -> None:
     out = np.zeros(128, np.uint32)
     result = run(ptx(BODY, ["out"], extra=FILES), {"out": out}, threads=128)
-    lines = sum(each.counters["ptx__inst_executed"] for each in result.counters.by_source())
-    others = [each for each in result.counters.instructions if not each.instruction.source]
+    lines = sum(item.counters["ptx__inst_executed"] for item in result.counters.by_source())
+    others = [
+        instruction
+        for instruction in result.counters.instructions
+        if not instruction.instruction.source
+    ]
     whole = result.counters.kernel["ptx__inst_executed"]
-    assert lines + sum(each.executed for each in others) == whole
+    assert lines + sum(other.executed for other in others) == whole
 
 
 def test_a_line_is_told_with_what_it_was_inlined_at() -> None:
     out = np.zeros(128, np.uint32)
     result = run(ptx(BODY, ["out"], extra=FILES), {"out": out}, threads=128)
-    inlined = next(each for each in result.counters.by_source() if each.source.line == 5)
+    inlined = next(item for item in result.counters.by_source() if item.source.line == 5)
     assert inlined.source == Source("include/helper.cuh", 5, Source("k/kernel.cu", 20))
     assert inlined.source.own() == Source("k/kernel.cu", 20)

@@ -106,7 +106,7 @@ def test_products_of_finite_codes(
     c[random.random(c.shape) < zeros] = 0
     compiled.unload()
     parts = zip(a, b, c if adds else [None] * 3, strict=True)
-    python = [tensor.mma(*each, a_type=kind, precision=precision) for each in parts]
+    python = [tensor.mma(*part, a_type=kind, precision=precision) for part in parts]
     compiled.load(library)
     fraction, bits = precision.fraction_bits, precision.output_bits
     fast = native.mma(a, b, c if adds else None, kind, kind, fraction, bits)
@@ -155,7 +155,7 @@ def test_products_that_lose_nothing_or_next_to_nothing(
     c = c.astype(np.uint32)
     python, fast = both(
         library,
-        lambda: [tensor.mma(a, b, each, a_type=kind, precision=precision) for each in (c, None)],
+        lambda: [tensor.mma(a, b, item, a_type=kind, precision=precision) for item in (c, None)],
     )
     assert np.array_equal(python, fast)
 

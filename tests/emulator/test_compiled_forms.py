@@ -74,7 +74,7 @@ def instruction(name: str, number: int, how: str) -> tuple[str, str, list[str]]:
     entry = find(name)
     assert isinstance(entry, Alu), name
     kinds = [kind for kind in entry.kinds if not kind.endswith("?")]
-    sources = [_source(each, i) for i, each in enumerate(kinds[1:], 1)]
+    sources = [_source(item, i) for i, item in enumerate(kinds[1:], 1)]
     if how == "literal" and len(sources) > 1 and not kinds[-1].startswith(("p", "f", "bf")):
         sources[-1] = str(number % 70)
     return _written(name, [entry.kinds[0]], sources, number, how)
@@ -98,7 +98,7 @@ def _written(
         targets.append(name)
     if how == "in place":
         first_of_type = f"%{LETTER[width_of(kinds[0])]}1"
-        sources = [targets[0] if each == first_of_type else each for each in sources]
+        sources = [targets[0] if source == first_of_type else source for source in sources]
     joined = {"setp": "|", "shfl": "|"}.get(opcode.split(".")[0], ", ").join(targets)
     to = "{" + joined + "}" if len(targets) > 1 and opcode.startswith("mov") else joined
     guard = f"@{'!' if number % 2 else ''}%p2 " if how == "guarded" else ""

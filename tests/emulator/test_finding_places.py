@@ -15,7 +15,7 @@ FILES = '\n.file 1 "/k/gemm.cu"\n.file 2 "/include/wait.cuh"\n'
 
 
 def sentences(result: emulator.Result) -> str:
-    return " ".join(f"{each.sentence} {each.where()}" for each in result.findings)
+    return " ".join(f"{finding.sentence} {finding.where()}" for finding in result.findings)
 
 
 def test_an_mbarrier_is_named_by_its_variable() -> None:

@@ -19,12 +19,12 @@ def hang(body: str, threads: int = 64) -> str:
     """What is said of a kernel that hangs."""
     out = np.zeros(threads, np.uint32)
     result = run(ptx(SETUP + body, ["out"], shared=LOCKS), {"out": out}, threads=threads)
-    (said,) = (finding.sentence for finding in result.findings if finding.name == "hang")
-    return said
+    (answer,) = (finding.sentence for finding in result.findings if finding.name == "hang")
+    return answer
 
 
 def test_two_locks_in_opposite_orders_name_who_holds_each() -> None:
-    said = hang(
+    result = hang(
         CLEAR
         + ONE
         + "@!%p2 bra SECOND;"
@@ -37,23 +37,23 @@ def test_two_locks_in_opposite_orders_name_who_holds_each() -> None:
         + TAKE.format("D", 0)
         + "END:"
     )
-    assert "Each holds what another waits for" in said
-    assert "s[0]" in said
-    assert "s[1]" in said or "s[4]" in said
+    assert "Each holds what another waits for" in result
+    assert "s[0]" in result
+    assert "s[1]" in result or "s[4]" in result
 
 
 def test_a_barrier_names_the_warp_that_has_not_come_and_where_it_stands() -> None:
-    said = hang("@%p2 bra END; bar.sync 1, 64; END: bar.sync 0;")
-    assert "missing: warp 0 (at " in said
-    assert "All threads that a barrier counts have to come to the same one." in said
+    result = hang("@%p2 bra END; bar.sync 1, 64; END: bar.sync 0;")
+    assert "missing: warp 0 (at " in result
+    assert "All threads that a barrier counts have to come to the same one." in result
 
 
 def test_a_flag_that_nobody_writes_is_named_with_its_value() -> None:
-    said = hang(
+    result = hang(
         CLEAR + "W: ld.volatile.shared.b32 %r3, [%r1+8]; setp.eq.u32 %p1, %r3, 0; @%p1 bra W;"
     )
-    assert "to be other than 0, polled by thread (0, 0, 0)" in said
-    assert "last written by thread (0, 0, 0)" in said
+    assert "to be other than 0, polled by thread (0, 0, 0)" in result
+    assert "last written by thread (0, 0, 0)" in result
 
 
 # ---- which CTAs are resident ---------------------------------------------------------------------

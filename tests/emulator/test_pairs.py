@@ -57,8 +57,8 @@ def noticed(area: str, pair: FaultyPair, count: int) -> tuple[set[str], bool]:
     """What the first schedules report of the fault, and whether all their results are right."""
     names, right = set(), True
     for schedule in first_schedules(count):
-        told, as_wanted = launched(area, pair, schedule, wrong=True)
-        names |= told
+        result, as_wanted = launched(area, pair, schedule, wrong=True)
+        names |= result
         right = right and as_wanted
     return names, right
 

@@ -56,7 +56,7 @@ def test_who_waits_for_a_phase_is_looked_at_once(monkeypatch: pytest.MonkeyPatch
         chosen = plain(parking)
         gates = [parking._blocks[fragment.pc].gate for fragment in chosen]
         pairs = zip(chosen, gates, strict=True)
-        looks.extend(each.warp for each, gate in pairs if isinstance(gate, PhaseTest))
+        looks.extend(item.warp for item, gate in pairs if isinstance(gate, PhaseTest))
         return chosen
 
     monkeypatch.setattr(Parking, "to_check", noted)

@@ -35,8 +35,8 @@ def test_a_row_of_shared_memory_is_a_wavefront(
     cost = shared_cost(addresses[None], width, mask[None], pairs=not store)
     patterns = Patterns()
     patterns.note("shared", addresses[None], access(width, store), mask[None], cost.wavefronts)
-    found = patterns.found[3]
-    assert len(found.rows) == sum(found.phases) == found.cost == cost.wavefronts
+    result = patterns.found[3]
+    assert len(result.rows) == sum(result.phases) == result.cost == cost.wavefronts
 
 
 @given(warps())
@@ -94,4 +94,4 @@ def test_lanes_that_take_no_part_have_no_address(space: str) -> None:
     patterns = Patterns()
     patterns.note(space, np.zeros((1, 32), np.int64), access(4, False), mask, 1)
     addresses = patterns.found[3].addresses
-    assert [lane for lane, each in enumerate(addresses) if each is not None] == [7]
+    assert [lane for lane, item in enumerate(addresses) if item is not None] == [7]

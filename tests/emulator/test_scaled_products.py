@@ -150,8 +150,8 @@ def test_a_block_scaled_product_is_that_of_the_scaled_matrices(
         a, b = selector[:2], selector[2:]
         rest = f", %r10, {{{a[0]}, {a[1]}}}, %r11, {{{b[0]}, {b[1]}}}"
         out = np.zeros((4, 32), np.uint32)
-        said = run(program(opcode, rest), {"in": np.stack(case["words"]), "out": out})
-        assert not said.findings
+        answer = run(program(opcode, rest), {"in": np.stack(case["words"]), "out": out})
+        assert not answer.findings
         assert np.array_equal(result(out), wanted(case, tables, per_row, selector))
 
 
@@ -163,8 +163,8 @@ def by_registers(name: str, types: tuple[str, str], before: str) -> tuple[np.nda
     opcode, case, _ = scaled_case(name, types, 5)
     out = np.zeros((4, 32), np.uint32)
     text = program(opcode, BY_REGISTERS, before)
-    said = run(text, {"in": np.stack(case["words"]), "out": out})
-    return result(out), found(said)
+    answer = run(text, {"in": np.stack(case["words"]), "out": out})
+    return result(out), found(answer)
 
 
 def test_registers_may_select_the_factors():

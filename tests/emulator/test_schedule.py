@@ -27,7 +27,7 @@ def test_more_schedules_begin_with_the_usual_ones_and_are_all_different(count: i
     schedules = first_schedules(count)
     assert schedules[:USUAL] == first_schedules(USUAL)
     assert len(set(schedules)) == count
-    assert {each.asynchrony for each in schedules} == {"late", "early"}
+    assert {schedule.asynchrony for schedule in schedules} == {"late", "early"}
 
 
 @pytest.mark.parametrize("text", ["", "5", "seed x, late", "seed 5, sometimes", "seed -1, late"])

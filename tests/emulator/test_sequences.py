@@ -69,32 +69,36 @@ def arrays() -> dict[str, np.ndarray]:
 def test_arrays_and_variables_are_as_the_launch_before_left_them(module: emulator.Module) -> None:
     given = arrays()
     results = emulator.run_each(module, [PUT, ADD, PUT, ADD], given, unwritten=["out"])
-    assert [found(each) for each in results] == [set()] * 4
+    assert [found(result) for result in results] == [set()] * 4
     assert given["sum"].tolist() == [(5 + 1) + (5 + 2), 0]
 
 
 def test_what_no_launch_wrote_is_not_to_be_read(module: emulator.Module) -> None:
     results = emulator.run_each(module, [PUT, ADD_TWO], arrays(), unwritten=["out"])
-    assert [found(each) for each in results] == [set(), {"uninitialised-read"}]
+    assert [found(result) for result in results] == [set(), {"uninitialised-read"}]
 
 
 def test_nothing_is_launched_after_a_launch_that_does_not_finish(module: emulator.Module) -> None:
     given = arrays()
     results = emulator.run_each(module, [PUT, STOP, ADD], given)
-    assert [found(each) for each in results] == [set(), {"trap"}]
+    assert [found(result) for result in results] == [set(), {"trap"}]
     assert given["sum"].tolist() == [0, 0]
 
 
 def test_counters_of_a_job_are_the_sums_of_its_launches(module: emulator.Module) -> None:
     compared = emulator.compare(module, [PUT, ADD, ADD_TWO], arrays())
-    loads = [each.counters.kernel[GLOBAL_LOADS] for each in compared.launches]
+    loads = [launch.counters.kernel[GLOBAL_LOADS] for launch in compared.launches]
     assert loads == [0, 3, 6]
     for whole in compared.results:
         assert whole.counters.kernel[GLOBAL_LOADS] == 9
         assert whole.thread_instructions == sum(x.thread_instructions for x in compared.launches)
     instructions = compared.results[0].counters.instructions
-    store = [each for each in instructions if each.instruction.opcode == "st.global.u32"]
-    assert [(each.executed, each.tally.sectors) for each in store] == [(3, 3)]
+    store = [
+        instruction
+        for instruction in instructions
+        if instruction.instruction.opcode == "st.global.u32"
+    ]
+    assert [(item.executed, item.tally.sectors) for item in store] == [(3, 3)]
 
 
 def test_each_schedule_begins_with_the_memory_that_was_given(module: emulator.Module) -> None:

@@ -226,7 +226,7 @@ def expand(pattern: str) -> Iterator[str]:
     """Every opcode of a registry's pattern."""
     group = re.compile(r"\{\w+:([^}]*)\}")
     template = group.sub("{}", pattern)
-    for chosen in itertools.product(*(each.split("|") for each in group.findall(pattern))):
+    for chosen in itertools.product(*(item.split("|") for item in group.findall(pattern))):
         yield template.format(*chosen)
 
 

@@ -21,12 +21,12 @@ def test_every_area_has_the_epochs_that_were_put_there_last(
     steps: list[tuple[Area, int, Area]],
 ) -> None:
     layers, expected = Layers(), np.zeros((GRANULES, COLUMNS), np.int64)
-    for area, epoch, asked in steps:
+    for area, epoch, item in steps:
         layers.put(area, epoch)
         expected[slice(*area.granules), area.first : area.end] = epoch
-        wanted = expected[slice(*asked.granules), asked.first : asked.end]
-        assert {*layers.of(asked)} == {*wanted.ravel().tolist()}
-    assert (layers.array(asked) == wanted).all()
+        wanted = expected[slice(*item.granules), item.first : item.end]
+        assert {*layers.of(item)} == {*wanted.ravel().tolist()}
+    assert (layers.array(item) == wanted).all()
 
 
 @settings(max_examples=40, deadline=None)

@@ -82,7 +82,10 @@ RIGHT = {
     "LATE_ARRIVAL": ARRIVE,
 }
 SCHEDULES = (LATE, Schedule(seed=1), EARLY)
-FIRST_AND_SLOW = (LATE, *(pytest.param(each, marks=pytest.mark.slow) for each in SCHEDULES[1:]))
+FIRST_AND_SLOW = (
+    LATE,
+    *(pytest.param(schedule, marks=pytest.mark.slow) for schedule in SCHEDULES[1:]),
+)
 
 
 def pipeline(schedule: Schedule = LATE, **changed: str) -> Result:
@@ -241,7 +244,9 @@ def scaled(schedule: Schedule, **changed: str) -> tuple[set[str], set[str]]:
     for place, text in SCALED_RIGHT.items():
         body = body.replace(place, changed.get(place, text))
     result = run(ptx(body, shared=SHARED), {}, threads=128, schedule=schedule)
-    return {each.name for each in result.findings}, {each.name for each in result.warnings}
+    return {finding.name for finding in result.findings}, {
+        warning.name for warning in result.warnings
+    }
 
 
 @pytest.mark.parametrize("schedule", FIRST_AND_SLOW, ids=str)

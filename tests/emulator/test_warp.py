@@ -86,7 +86,7 @@ def shuffled(library, body: str, *, threads: int = 32) -> list[str]:
         result = run(
             ptx(SHUFFLED.format(body), ["out"]), {"out": np.zeros(64, np.uint32)}, threads=threads
         )
-        names.append([each.name for each in result.findings])
+        names.append([finding.name for finding in result.findings])
     compiled.load(library)
     assert names[0] == names[1]
     return names[0]

@@ -77,7 +77,7 @@ def test_a_word_that_a_cta_of_an_earlier_wave_read_may_not_change(where: str) ->
     st.global.b32 [%d2], %r0;""",
         given,
     )
-    races = [each.sentence for each in result.findings]
+    races = [finding.sentence for finding in result.findings]
     if where == "%out":
         assert races == []
     else:
@@ -116,4 +116,4 @@ def test_the_next_launch_comes_after_all_waves_of_this_one() -> None:
     pointers = tuple(Pointer(array=name) for name in given)
     launch = Launch(entry="k", grid=(CTAS, 1, 1), block=(THREADS, 1, 1), arguments=pointers)
     results = emulator.run_each(module, [launch, launch], given)
-    assert [each.findings for each in results] == [(), ()]
+    assert [result.findings for result in results] == [(), ()]

@@ -73,18 +73,18 @@ def test_an_instruction_has_its_predicate_opcode_and_modifiers(
     guard: str, opcode: str, modifiers: list[str], operands: str
 ) -> None:
     mnemonic = ".".join([opcode, *modifiers])
-    found = SassInstruction(offset=0, text=f"{guard}{mnemonic}{operands}", source=None)
-    assert (found.opcode, found.mnemonic) == (opcode, mnemonic)
-    assert found.guard == guard.strip(" @")
-    assert found.never_executes == (guard == "@!PT ")
+    result = SassInstruction(offset=0, text=f"{guard}{mnemonic}{operands}", source=None)
+    assert (result.opcode, result.mnemonic) == (opcode, mnemonic)
+    assert result.guard == guard.strip(" @")
+    assert result.never_executes == (guard == "@!PT ")
 
 
 def test_ptx_says_what_the_source_asked_for(tools: Toolchain, tmp_path: Path) -> None:
     (tmp_path / "copy.cu").write_text(KERNEL)
     argv = [tools.nvcc, "-arch=sm_80", "-ptx", "-o", "copy.ptx", "copy.cu"]
     subprocess.run(argv, cwd=tmp_path, check=True)
-    found = ptx_accesses.count((tmp_path / "copy.ptx").read_text(), "copy")
-    assert found == {
+    result = ptx_accesses.count((tmp_path / "copy.ptx").read_text(), "copy")
+    assert result == {
         Access("copy to shared", 64): 1,
         Access("global load", 16): 1,
         Access("global load", 128): 1,

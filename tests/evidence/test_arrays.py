@@ -85,18 +85,18 @@ def evidence(accumulating: tuple[Path, Arm], *edits: tuple[str, str]) -> Emulate
 def test_an_array_is_read_and_written_and_a_workspace_starts_as_zero(
     accumulating: tuple[Path, Arm],
 ) -> None:
-    found = evidence(accumulating)
-    assert judge(found) is None
-    assert [array.name for array in found.arrays] == ["y"]
-    assert (found.arrays[0].wrong, found.changed) == (0, ())
-    assert len(found.schedules) > 1
+    result = evidence(accumulating)
+    assert judge(result) is None
+    assert [array.name for array in result.arrays] == ["y"]
+    assert (result.arrays[0].wrong, result.changed) == (0, ())
+    assert len(result.schedules) > 1
 
 
 def test_a_workspace_that_nothing_was_written_to_is_not_to_be_read(
     accumulating: tuple[Path, Arm],
 ) -> None:
-    found = evidence(accumulating, (", zero=True", ""))
-    assert {finding.name for finding in found.findings} == {"uninitialised-read"}
+    result = evidence(accumulating, (", zero=True", ""))
+    assert {finding.name for finding in result.findings} == {"uninitialised-read"}
 
 
 @pytest.mark.parametrize(

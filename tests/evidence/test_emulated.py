@@ -112,22 +112,22 @@ def change(root: Path, text: str, instead: str) -> None:
 
 
 def test_a_right_kernel_is_right_and_counted(faulty: Home, tmp_path: Path) -> None:
-    found = evidence(faulty, "scale", tmp_path)
-    assert judge(found) is None
-    assert found.arrays[0].elements == 4096
-    assert found.counters["ptx__sass__inst_executed_global_loads"] == 4096 // 32
-    assert found.counters["ptx__memory_l2_theoretical_sectors_global"] == 2 * 4096 * 4 // 32
+    result = evidence(faulty, "scale", tmp_path)
+    assert judge(result) is None
+    assert result.arrays[0].elements == 4096
+    assert result.counters["ptx__sass__inst_executed_global_loads"] == 4096 // 32
+    assert result.counters["ptx__memory_l2_theoretical_sectors_global"] == 2 * 4096 * 4 // 32
 
 
 def test_a_wrong_element_is_found_under_every_schedule(faulty: Home, tmp_path: Path) -> None:
-    found = evidence(faulty, "wrong", tmp_path)
-    verdict = judge(found)
+    result = evidence(faulty, "wrong", tmp_path)
+    verdict = judge(result)
     assert verdict
     assert (verdict.status, verdict.reason) == (Status.INCORRECT, "emulated_reference")
     assert "1 of 4,096 elements of y is wrong" in verdict.sentence
     assert "element 77; first y[77]: got " in verdict.sentence
-    assert found.failing == ("seed 0, late", "seed 1, late", "seed 2, early")
-    assert found.failing == found.schedules
+    assert result.failing == ("seed 0, late", "seed 1, late", "seed 2, early")
+    assert result.failing == result.schedules
 
 
 def test_an_element_that_is_never_written_is_found(faulty: Home, tmp_path: Path) -> None:
@@ -142,19 +142,19 @@ def test_a_race_is_found_with_its_line(faulty: Home, tmp_path: Path) -> None:
 
 
 def test_a_hang_is_a_verdict_with_who_waits(faulty: Home, tmp_path: Path) -> None:
-    found = evidence(faulty, "hanging", tmp_path)
-    verdict = judge(found)
+    result = evidence(faulty, "hanging", tmp_path)
+    verdict = judge(result)
     assert verdict
     assert verdict.status is Status.TIMED_OUT
-    assert found.hang
+    assert result.hang
 
 
 def test_an_instruction_that_is_not_covered_is_named_and_is_no_verdict(
     faulty: Home, tmp_path: Path
 ) -> None:
-    found = evidence(faulty, "odd", tmp_path)
-    assert "pmevent" in found.unsupported
-    assert judge(found) is None
+    result = evidence(faulty, "odd", tmp_path)
+    assert "pmevent" in result.unsupported
+    assert judge(result) is None
 
 
 def test_lines_are_named_from_the_root_of_the_project(faulty: Home, tmp_path: Path) -> None:
@@ -175,13 +175,13 @@ def test_every_line_is_kept_beside_the_build_and_few_in_the_evidence(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root, arm = home.copy(tmp_path), home.arm
-    (found,) = emulated.take(root, [arm], "emulated", Limits())
-    assert isinstance(found, EmulatedEvidence)
+    (result,) = emulated.take(root, [arm], "emulated", Limits())
+    assert isinstance(result, EmulatedEvidence)
     monkeypatch.setattr("sys.executable", "/nowhere/python")
     lines = emulated.lines(root, arm, "emulated", Limits(), "scale")
-    assert len({(line.source.file, line.source.line) for line in lines}) > len(found.lines) == 2
+    assert len({(line.source.file, line.source.line) for line in lines}) > len(result.lines) == 2
     loads = "ptx__sass__inst_executed_global_loads"
-    assert sum(line.counters.get(loads, 0) for line in lines) == found.counters[loads]
+    assert sum(line.counters.get(loads, 0) for line in lines) == result.counters[loads]
     assert {line.warps for line in lines} == {0b11111111}
 
 
@@ -222,10 +222,10 @@ ROWS = 'yield Chunk(array="y", first=0, values=inputs["x"].double() * FACTOR)'
 def test_a_kernel_that_zeroes_its_input_and_its_output_is_wrong(
     faulty: Home, tmp_path: Path
 ) -> None:
-    found = evidence(faulty, "zeroing", tmp_path)
-    verdict = judge(found)
-    assert found.changed == ("x",)
-    assert found.arrays[0].wrong == 4096
+    result = evidence(faulty, "zeroing", tmp_path)
+    verdict = judge(result)
+    assert result.changed == ("x",)
+    assert result.arrays[0].wrong == 4096
     assert verdict
     assert (verdict.status, verdict.reason) == (Status.INCORRECT, "emulated_inputs")
     assert "the kernel changed its inputs: it wrote to x" in verdict.sentence
@@ -234,18 +234,18 @@ def test_a_kernel_that_zeroes_its_input_and_its_output_is_wrong(
 def test_swapped_pointers_are_a_wrong_result(scale: Path, home: Home) -> None:
     pointers = 'Pointer(array="x"),\n            Pointer(array="y")'
     change(scale, pointers, 'Pointer(array="y"),\n            Pointer(array="x")')
-    found = emulate_with(scale, home)
-    assert found.changed == ("x",)
-    assert found.arrays[0].unwritten == 4096
-    assert b"null" not in msgspec.json.encode(found.arrays)
+    result = emulate_with(scale, home)
+    assert result.changed == ("x",)
+    assert result.arrays[0].unwritten == 4096
+    assert b"null" not in msgspec.json.encode(result.arrays)
 
 
 def test_an_infinity_is_a_wrong_result_and_no_traceback(faulty: Home, tmp_path: Path) -> None:
-    found = evidence(faulty, "infinite", tmp_path)
-    verdict = judge(found)
+    result = evidence(faulty, "infinite", tmp_path)
+    verdict = judge(result)
     assert verdict
     assert "first y[3]: got inf, want" in verdict.sentence
-    assert msgspec.json.decode(msgspec.json.encode(found), type=EmulatedEvidence) == found
+    assert msgspec.json.decode(msgspec.json.encode(result), type=EmulatedEvidence) == result
 
 
 def test_inputs_that_ignore_their_seed_are_a_fault(scale: Path, home: Home) -> None:
@@ -359,38 +359,38 @@ def test_a_reference_without_an_end_is_no_emulation_s_fault(scale: Path, home: H
 def test_a_comparison_that_says_little_is_warned_of() -> None:
     array = ArrayResult(name="y", elements=1, wrong=0, worst=0.0, lax="zeros too")
     arm = Arm(axes={}, emulated=EmulatedEvidence(size="emulated", arrays=(array,)))
-    said = list(emulation.results(["variant"], [arm], ["k"]))
-    assert "variant, warning: of y, zeros too." in str(said)
+    result = list(emulation.results(["variant"], [arm], ["k"]))
+    assert "variant, warning: of y, zeros too." in str(result)
 
 
 def test_a_formal_mistake_is_a_warning_that_counts_if_it_should(
     faulty: Home, tmp_path: Path
 ) -> None:
-    found = evidence(faulty, "again", tmp_path)
-    assert [warning.name for warning in found.warnings] == ["missing-inval"]
-    assert "scale.cu" in found.warnings[0].where
-    assert judge(found) is None
-    verdict = judge(found, pedantic=True)
+    result = evidence(faulty, "again", tmp_path)
+    assert [warning.name for warning in result.warnings] == ["missing-inval"]
+    assert "scale.cu" in result.warnings[0].where
+    assert judge(result) is None
+    verdict = judge(result, pedantic=True)
     assert verdict
     assert (verdict.status, verdict.reason) == (Status.INCORRECT, "emulated_missing_inval")
 
 
 def test_what_a_kernel_prints_is_kept_with_who_printed_it(faulty: Home, tmp_path: Path) -> None:
-    found = evidence(faulty, "printing", tmp_path)
-    assert found.prints == len(found.printed) == 4096 // 300
-    assert all(each.text == f"item {256 * each.cta + each.thread}\n" for each in found.printed)
+    result = evidence(faulty, "printing", tmp_path)
+    assert result.prints == len(result.printed) == 4096 // 300
+    assert all(item.text == f"item {256 * item.cta + item.thread}\n" for item in result.printed)
 
 
 def test_an_array_that_atomics_let_vary_is_named_as_such(faulty: Home, tmp_path: Path) -> None:
-    found = evidence(faulty, "drawing", tmp_path)
-    assert (found.varying, found.differing) == (("y",), ())
+    result = evidence(faulty, "drawing", tmp_path)
+    assert (result.varying, result.differing) == (("y",), ())
 
 
 def test_other_schedules_are_emulated_anew_and_kept(home: Home, tmp_path: Path) -> None:
     root, arm = home.copy(tmp_path), home.arm
     schedules = first_schedules(4)
-    (found,) = emulated.take(root, [arm], "emulated", Limits(), schedules=schedules)
-    assert isinstance(found, EmulatedEvidence)
-    assert found.schedules == tuple(map(str, schedules))
+    (result,) = emulated.take(root, [arm], "emulated", Limits(), schedules=schedules)
+    assert isinstance(result, EmulatedEvidence)
+    assert result.schedules == tuple(map(str, schedules))
     assert emulated.find(root, arm, "emulated") is None
-    assert emulated.find(root, arm, "emulated", schedules) == found
+    assert emulated.find(root, arm, "emulated", schedules) == result

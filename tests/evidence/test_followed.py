@@ -29,7 +29,7 @@ def test_a_long_loop_is_followed_twice_the_second_time_twice_as_far():
     assert second.tiles == 2 * first.tiles
     assert first.is_even
     assert first.tiles_per_cta >= followed.TILES
-    assert all(each["n"] == 768 for each in chosen.sizes)
+    assert all(item["n"] == 768 for item in chosen.sizes)
 
 
 def test_a_large_grid_is_followed_as_far_as_it_must_be():

@@ -59,6 +59,6 @@ def test_the_static_counts_are_grouped_as_ncu_counts_what_is_executed() -> None:
 
 
 def test_no_opcode_stands_twice_in_the_table() -> None:
-    listed = [each for names in opcodes._TABLE.values() for each in names.split()]
+    listed = [part for names in opcodes._TABLE.values() for part in names.split()]
     assert len(listed) == len(set(listed))
     assert {pipe for names in opcodes._TABLE for pipe in names.split()[:1]} <= {*opcodes.GROUPS}

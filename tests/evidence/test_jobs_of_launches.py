@@ -26,8 +26,8 @@ def splits(tmp_path: Path, hashed: Path) -> Path:
 def test_two_launches_are_one_job_and_need_no_exports(splits: Path, kx: Kx) -> None:
     result = kx("emulate", "sums:splits=4", "--schedules", "2", "--json", cwd=splits)
     assert result.exit_code == 0, result.stderr
-    (found,) = json.loads(result.stdout)
-    build, shown = found["arm"]["build"], found["arm"]["emulated"]
+    (answer,) = json.loads(result.stdout)
+    build, shown = answer["arm"]["build"], answer["arm"]["emulated"]
     assert (build["entry"], list(build["others"])) == ("_Z12partial_sumsPKfPdi", ["_Z6add_upPKdPf"])
     assert (build["exports"], build["resources"]["threads"]) == ({}, 32)
     assert [array["wrong"] for array in shown["arrays"]] == [0]
@@ -42,21 +42,21 @@ def test_two_launches_are_one_job_and_need_no_exports(splits: Path, kx: Kx) -> N
 def test_the_full_problem_is_counted_launch_by_launch(splits: Path, kx: Kx) -> None:
     result = kx("emulate", "sums:splits=4", "--full", "--json", cwd=splits)
     assert result.exit_code == 0, result.stderr
-    (found,) = json.loads(result.stdout)
+    (answer,) = json.loads(result.stdout)
     loads = [
         (launch["isa"], counter["full"])
-        for launch in found["scaled"]
+        for launch in answer["scaled"]
         for counter in launch["counters"]
         if counter["counter"].removeprefix("ptx__") == "sass__inst_executed_global_loads"
     ]
     assert loads == [(isa, count) for isa in ("ptx", "sass") for count in (4 << 16, 4 << 11)]
     sass = [
         {counter["counter"]: counter["full"] for counter in launch["counters"]}
-        for launch in found["scaled"]
+        for launch in answer["scaled"]
         if launch["isa"] == "sass"
     ]
-    for each in sass:
-        pipes = {name: count for name, count in each.items() if name.startswith(PIPE)}
+    for item in sass:
+        pipes = {name: count for name, count in item.items() if name.startswith(PIPE)}
         assert {f"{PIPE}alu", f"{PIPE}fma", f"{PIPE}lsu"} <= pipes.keys()
-        assert each["sass__inst_executed_global_loads"] < pipes[f"{PIPE}lsu"]
-        assert all(count < each["smsp__inst_executed"] for count in pipes.values())
+        assert item["sass__inst_executed_global_loads"] < pipes[f"{PIPE}lsu"]
+        assert all(count < item["smsp__inst_executed"] for count in pipes.values())

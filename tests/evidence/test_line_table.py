@@ -67,15 +67,15 @@ def disassembled(cubin: Path, entry: str) -> dict[int, list[tuple[str, ...]]]:
     wheels = toolchain.wheel_bin()
     argv = [f"{wheels}/nvdisasm" if wheels else "nvdisasm", "-c", "-gi", str(cubin)]
     printed = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
-    found: dict[int, list[tuple[str, ...]]] = {}
+    result: dict[int, list[tuple[str, ...]]] = {}
     above: list[tuple[str, ...]] = []
     section = printed.partition(f".section\t.text.{entry},")[2].partition(".section")[0]
     for line in section.splitlines():
         if match := PLACE.search(line):
-            above.append(tuple(each or "" for each in match.groups()))
+            above.append(tuple(group or "" for group in match.groups()))
         elif match := re.match(r"\s+/\*([0-9a-f]{4,})\*/", line):
-            found[int(match[1], 16)], above = above, []
-    return found
+            result[int(match[1], 16)], above = above, []
+    return result
 
 
 def chain(source: Source) -> list[tuple[str, ...]]:
@@ -91,14 +91,14 @@ def test_each_instruction_has_the_chain_of_lines_that_nvdisasm_shows(
     tools: Toolchain, cubin: Path, entry: str
 ) -> None:
     shown = disassembled(cubin, entry)
-    found = sass_lines.read(cubin, dump(tools, cubin), entry)
-    assert [each.offset for each in found] == list(shown)
+    result = sass_lines.read(cubin, dump(tools, cubin), entry)
+    assert [element.offset for element in result] == list(shown)
     current: list[tuple[str, ...]] = []
-    for each in found:
-        current = shown[each.offset] or current
-        assert each.source
-        assert chain(each.source) == current, each
-    assert max(len(each.source.frames()) for each in found if each.source) == 3
+    for item in result:
+        current = shown[item.offset] or current
+        assert item.source
+        assert chain(item.source) == current, item
+    assert max(len(element.source.frames()) for element in result if element.source) == 3
 
 
 @pytest.mark.parametrize(
@@ -111,9 +111,9 @@ def test_each_instruction_has_the_chain_of_lines_that_nvdisasm_shows(
 def test_cubins_of_every_architecture_have_lines(
     tools: Toolchain, tmp_path: Path, arch: str
 ) -> None:
-    made = compiled(tools, tmp_path, arch)
-    found = sass_lines.read(made, dump(tools, made), "second")
-    called = {len(each.source.frames()) for each in found if each.source}
+    answer = compiled(tools, tmp_path, arch)
+    result = sass_lines.read(answer, dump(tools, answer), "second")
+    called = {len(item.source.frames()) for item in result if item.source}
     assert max(called) == 3
 
 
@@ -132,9 +132,9 @@ def test_a_cubin_without_line_table_has_instructions_without_source(
     argv = [tools.nvcc, "-arch=sm_90a", "-cubin", "-o", "bare.cubin", "two.cu"]
     subprocess.run(argv, cwd=cubin.parent, check=True)
     bare = cubin.parent / "bare.cubin"
-    found = sass_lines.read(bare, dump(tools, bare), "first")
-    assert found
-    assert all(each.source is None for each in found)
+    result = sass_lines.read(bare, dump(tools, bare), "first")
+    assert result
+    assert all(item.source is None for item in result)
 
 
 def test_lines_are_those_that_ncu_shows_on_its_source_page(tools: Toolchain) -> None:
@@ -142,14 +142,14 @@ def test_lines_are_those_that_ncu_shows_on_its_source_page(tools: Toolchain) -> 
     loaded = project.load(ROOT)
     variant = loaded.variant("transpose", "sm_90a", {"layout": "plain"})
     arm = prepare.built(loaded, [variant], Session(tools=tools)).arm(variant)
-    made = build.artefacts(ROOT, arm.identity)
-    found = sass_lines.read(made.cubin, made.sass, "transpose")
+    artefacts = build.artefacts(ROOT, arm.identity)
+    result = sass_lines.read(artefacts.cubin, artefacts.sass, "transpose")
     with (DATA / "lines-transpose-plain.csv").open() as file:
         shown = {int(row["offset"]): set(row["lines"].split()) for row in csv.DictReader(file)}
     assert {
-        each.offset: {str(frame.line) for frame in each.source.frames()}
-        for each in found
-        if each.source and not each.is_padding
+        item.offset: {str(frame.line) for frame in item.source.frames()}
+        for item in result
+        if item.source and not item.is_padding
     } == shown
 
 

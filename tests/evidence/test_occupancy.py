@@ -42,15 +42,15 @@ def used(registers: int, smem_bytes: int, threads: int) -> Resources:
 def test_the_scarcest_resource_limits_the_ctas_of_an_sm(
     registers: int, smem_bytes: int, threads: int, ctas: int, limits: tuple[str, ...]
 ) -> None:
-    found = occupancy.compute(ARCHITECTURES["sm_100a"], used(registers, smem_bytes, threads))
-    assert (found.ctas_per_sm, found.limited_by) == (ctas, limits)
+    result = occupancy.compute(ARCHITECTURES["sm_100a"], used(registers, smem_bytes, threads))
+    assert (result.ctas_per_sm, result.limited_by) == (ctas, limits)
 
 
 @given(st.integers(1, 255), st.integers(0, 227 * 1024), st.integers(1, 1024))
 def test_what_fits_an_sm_is_within_every_limit(registers: int, smem: int, threads: int) -> None:
     for arch in ARCHITECTURES.values():
-        found = occupancy.compute(arch, used(registers, smem, threads))
-        ctas, warps = found.ctas_per_sm, found.warps_per_sm
+        result = occupancy.compute(arch, used(registers, smem, threads))
+        ctas, warps = result.ctas_per_sm, result.warps_per_sm
         assert ctas <= arch.ctas_per_sm
         assert warps <= arch.warps_per_sm
         assert warps * 32 * registers <= arch.registers_per_sm

@@ -76,12 +76,12 @@ def test_each_entry_that_is_launched_has_resources(scale: Path, tools: Toolchain
     alone = collect(scale, tools, same, {"full": [launch("scale", 256)]})
     assert (alone.entry, alone.others) == ("scale", {})
     both = [launch("other", 32), launch("scale", 256, main=True)]
-    found = collect(scale, tools, same, {"emulated": both[:1], "full": both})
-    assert (found.entry, found.resources) == ("scale", alone.resources)
-    assert list(found.others) == ["_Z5otherPi"]
-    other = found.others["_Z5otherPi"]
+    result = collect(scale, tools, same, {"emulated": both[:1], "full": both})
+    assert (result.entry, result.resources) == ("scale", alone.resources)
+    assert list(result.others) == ["_Z5otherPi"]
+    other = result.others["_Z5otherPi"]
     assert (other.resources.threads, other.resources.static_smem_bytes) == (32, 128)
-    assert (found.resources.static_smem_bytes, other.occupancy.ctas_per_sm) == (0, 32)
+    assert (result.resources.static_smem_bytes, other.occupancy.ctas_per_sm) == (0, 32)
 
 
 def test_what_is_not_exported_is_as_launched(scale: Path, tools: Toolchain) -> None:

@@ -46,18 +46,18 @@ def code(*lines: str) -> list[SassInstruction]:
         line.partition(":")[0]: 16 * at for at, line in enumerate(lines) if line[:1].islower()
     }
     texts = [line.partition(": ")[2] if line[:1].islower() else line for line in lines]
-    found = []
+    result = []
     for at, text in enumerate(texts):
         start, _, label = text.rpartition(" @")
         resolved = f"{start} {labels[label]:#x}" if label in labels else text
-        found.append(SassInstruction(offset=16 * at, text=resolved, source=None))
-    return found
+        result.append(SassInstruction(offset=16 * at, text=resolved, source=None))
+    return result
 
 
 def loops(*lines: str) -> list[tuple[int, int, int]]:
     """Header, parent and number of instructions of each loop, the header as a line's number."""
     flow = sass_flow.analyse(code(*lines))
-    return [(each.header // 16, each.parent, len(each.offsets)) for each in flow.loops]
+    return [(loop.header // 16, loop.parent, len(loop.offsets)) for loop in flow.loops]
 
 
 def test_straight_code_has_no_loop_and_neither_has_the_branch_behind_it() -> None:
@@ -82,17 +82,17 @@ def test_a_jump_forwards_over_code_makes_no_loop() -> None:
 
 
 def test_a_loop_inside_has_the_number_of_the_one_around_it() -> None:
-    found = loops(
+    result = loops(
         "outer: MOV R1, RZ", "inner: IADD3 R1, R1, 1", "@P0 BRA @inner", "@P1 BRA @outer", "EXIT"
     )
-    assert found == [(0, 0, 4), (1, 1, 2)]
+    assert result == [(0, 0, 4), (1, 1, 2)]
 
 
 def test_a_loop_with_two_entries_is_one_loop() -> None:
-    found = loops(
+    result = loops(
         "@P0 BRA @middle", "top: FADD R1, R1, R2", "middle: FADD R1, R1, R3", "@P1 BRA @top", "EXIT"
     )
-    assert found == [(1, 0, 3)]
+    assert result == [(1, 0, 3)]
 
 
 def test_code_that_a_loop_places_behind_the_exit_is_in_it() -> None:
@@ -131,8 +131,8 @@ def test_what_is_called_from_a_loop_is_in_it_and_a_second_caller_makes_no_loop()
 
 
 def test_a_call_of_what_never_returns_is_a_branch() -> None:
-    found = loops("top: FADD R1, R1, R2", "@P0 CALL.REL.NOINC @out", "BRA @top", "out: EXIT")
-    assert found == [(0, 0, 3)]
+    result = loops("top: FADD R1, R1, R2", "@P0 CALL.REL.NOINC @out", "BRA @top", "out: EXIT")
+    assert result == [(0, 0, 3)]
 
 
 def test_what_only_a_divergent_branch_leads_to_is_marked() -> None:
@@ -163,7 +163,7 @@ def test_the_targets_of_an_indirect_branch_may_be_any_code_that_nothing_else_lea
         )
     )
     assert flow.indirect == (16,)
-    assert [len(each.offsets) for each in flow.loops] == [6]
+    assert [len(loop.offsets) for loop in flow.loops] == [6]
 
 
 # A program is a list of parts: a number of plain instructions, or a loop of parts.
@@ -179,8 +179,8 @@ def emitted(part: object, lines: list[str], depth: int, wanted: list[tuple[int, 
         header, place = len(lines), len(wanted)
         wanted.append((depth, header))
         lines.append(f"loop{header}: FADD R1, R1, R2")
-        for each in part:
-            emitted(each, lines, depth + 1, wanted)
+        for item in part:
+            emitted(item, lines, depth + 1, wanted)
         lines.append(f"@P0 BRA @loop{header}")
         assert wanted[place] == (depth, header)
     else:
@@ -194,10 +194,10 @@ def test_nested_loops_are_found_as_they_were_written(program: list[object]) -> N
     for part in program:
         emitted(part, lines, 1, wanted)
     flow = sass_flow.analyse(code(*lines, "EXIT"))
-    assert [(each.depth, each.header // 16) for each in flow.loops] == wanted
-    for each in flow.loops:
-        if each.parent:
-            assert each.offsets < flow.loops[each.parent - 1].offsets
+    assert [(item.depth, item.header // 16) for item in flow.loops] == wanted
+    for loop in flow.loops:
+        if loop.parent:
+            assert loop.offsets < flow.loops[loop.parent - 1].offsets
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans(), st.integers(0, 24)), max_size=25))
@@ -248,30 +248,30 @@ extern "C" __global__ void steps(float* y, const int* kinds, int count) {
 
 @pytest.mark.parametrize("arch", COMPILED)
 def test_the_cases_of_a_switch_are_in_its_loop(tools: Toolchain, tmp_path: Path, arch: str) -> None:
-    found, flow = compiled(tools, tmp_path, arch, SWITCH, "steps")
+    result, flow = compiled(tools, tmp_path, arch, SWITCH, "steps")
     assert flow.indirect
-    assert [each.parent for each in flow.loops] == [0, 1]
-    inside = {each.opcode for each in found if flow.innermost.get(each.offset) == 2}
+    assert [loop.parent for loop in flow.loops] == [0, 1]
+    inside = {item.opcode for item in result if flow.innermost.get(item.offset) == 2}
     assert {"MUFU", "SHFL"} <= inside
-    assert {flow.innermost.get(each.offset) for each in found if each.opcode == "BAR"} == {1}
+    assert {flow.innermost.get(item.offset) for item in result if item.opcode == "BAR"} == {1}
 
 
 @pytest.mark.parametrize("arch", COMPILED)
 def test_loops_of_a_real_kernel_are_those_of_its_source(
     tools: Toolchain, tmp_path: Path, arch: str
 ) -> None:
-    found, flow = compiled(tools, tmp_path, arch, KERNEL, "sum")
+    result, flow = compiled(tools, tmp_path, arch, KERNEL, "sum")
     places = {
-        name: [flow.innermost.get(each.offset, 0) for each in found if each.opcode == name]
+        name: [flow.innermost.get(item.offset, 0) for item in result if item.opcode == name]
         for name in ("BAR", "SHFL", "LDG", "MUFU", "RET")
     }
-    assert [each.parent for each in flow.loops] == [0, 1]
+    assert [loop.parent for loop in flow.loops] == [0, 1]
     assert places["BAR"] == [0, 1]
     assert places["SHFL"] == [2]
     assert set(places["MUFU"]) == {1}  # also in the division, which is a function
     assert set(places["RET"]) == {1}
     (back,) = flow.loops[0].branches
-    (line,) = [each.source.own().line for each in found if each.offset == back and each.source]
+    (line,) = [item.source.own().line for item in result if item.offset == back and item.source]
     assert KERNEL.splitlines()[line - 1] == "  for (int i = 0; i < count; ++i) {"
 
 
@@ -283,5 +283,5 @@ def compiled(
     subprocess.run(argv, cwd=folder, check=True)
     argv = [tools.cuobjdump, "-sass", "a.cubin"]
     dump = subprocess.run(argv, cwd=folder, check=True, capture_output=True, text=True).stdout
-    found = sass_lines.read(folder / "a.cubin", dump, entry)
-    return found, sass_flow.analyse(found)
+    result = sass_lines.read(folder / "a.cubin", dump, entry)
+    return result, sass_flow.analyse(result)

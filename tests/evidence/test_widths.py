@@ -18,7 +18,7 @@ WIDTHS = st.sampled_from([8, 16, 32, 64, 128])
 
 
 def ptx(*bits: int, source: Source = LOOP, what: str = "shared load") -> LineCost:
-    accesses = tuple(PtxAccess(what=what, bits=each, count=1) for each in bits)
+    accesses = tuple(PtxAccess(what=what, bits=bit, count=1) for bit in bits)
     return LineCost(source=source, warps=1, counters={}, accesses=accesses)
 
 
@@ -35,10 +35,10 @@ def load(bits: int) -> str:
 
 
 def test_merged_loads_are_fewer_by_what_each_moves() -> None:
-    (found,) = widths.compare([ptx(*[32] * 16)], sass(*["LDS R1, [R2]"] * 8, *[load(128)] * 2))
-    assert (found.line, found.what) == (9, "shared load")
-    assert (found.ptx, found.sass) == ({32: 16}, {32: 8, 128: 2})
-    assert found.ratio == 10 / 16
+    (result,) = widths.compare([ptx(*[32] * 16)], sass(*["LDS R1, [R2]"] * 8, *[load(128)] * 2))
+    assert (result.line, result.what) == (9, "shared load")
+    assert (result.ptx, result.sass) == ({32: 16}, {32: 8, 128: 2})
+    assert result.ratio == 10 / 16
 
 
 @given(st.lists(WIDTHS, min_size=1), st.integers(1, 4))
@@ -48,15 +48,15 @@ def test_unrolled_accesses_of_the_same_widths_are_no_difference(bits: list[int],
 
 @given(st.integers(1, 8))
 def test_unrolling_does_not_change_what_merging_saves(by: int) -> None:
-    (found,) = widths.compare([ptx(32, 32, 32, 32)], sass(*[load(128)] * by))
-    assert found.ratio == 0.25
+    (result,) = widths.compare([ptx(32, 32, 32, 32)], sass(*[load(128)] * by))
+    assert result.ratio == 0.25
 
 
 def test_an_access_that_only_moved_to_another_line_is_no_difference() -> None:
     elsewhere = sass(load(32), source=OTHER)
     assert widths.compare([ptx(32)], elsewhere) == ()
-    (found,) = widths.compare([ptx(64)], elsewhere)
-    assert found.sass == {}
+    (result,) = widths.compare([ptx(64)], elsewhere)
+    assert result.sass == {}
 
 
 def test_bytes_beyond_those_of_the_line_leave_no_ratio() -> None:
@@ -85,8 +85,8 @@ def test_accesses_that_moved_to_another_line_leave_no_ratio() -> None:
 def test_other_accesses_are_compared_with_their_own_kind(what: str, instruction: str) -> None:
     code = [*sass(instruction), *sass(load(64))]
     assert widths.compare([ptx(128, what=what)], code) == ()
-    (found,) = widths.compare([ptx(32, what=what)], code)
-    assert (found.what, found.sass) == (what, {128: 1})
+    (result,) = widths.compare([ptx(32, what=what)], code)
+    assert (result.what, result.sass) == (what, {128: 1})
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,8 @@ def test_copies_and_prefetch_sizes_are_no_widths_of_loads(text: str) -> None:
 
 def test_lines_of_a_wrapper_are_those_of_the_kernel_that_calls_it() -> None:
     wrapper = Source("variants/include/load.cuh", 3, LOOP)
-    (found,) = widths.compare([ptx(32, source=wrapper)], sass(load(128), source=wrapper))
-    assert (found.file, found.line) == ("variants/k/k.cu", 9)
+    (result,) = widths.compare([ptx(32, source=wrapper)], sass(load(128), source=wrapper))
+    assert (result.file, result.line) == ("variants/k/k.cu", 9)
 
 
 def on_line(line: int, what: str, sass: dict[int, int]) -> AccessWidths:

@@ -45,7 +45,7 @@ def test_every_limit_has_a_source(chip: chips.Chip) -> None:
 def test_tensor_peaks_are_a_power_of_two_per_clock(chip: chips.Chip) -> None:
     """SMs x clock x 2^n: a peak given with sparsity, or of another card, falls out of line."""
     per_clock = chip.tensor["bf16"].value / (chip.sms.value * chip.clock.value)
-    nearest = min((2**power for power in range(8, 15)), key=lambda each: abs(each - per_clock))
+    nearest = min((2**power for power in range(8, 15)), key=lambda item: abs(item - per_clock))
 
     assert per_clock == pytest.approx(nearest, rel=0.08)
 

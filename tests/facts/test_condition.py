@@ -31,8 +31,8 @@ MODIFIERS = st.lists(st.sampled_from(["E", "64", "128", "SYNC", "F32", "x32", "M
 def test_a_pattern_then_perhaps_in_loops_then_an_expectation(
     text: str, pattern: str, in_loops: bool
 ) -> None:
-    found = condition.parse(text)
-    assert (found.pattern, found.in_loops) == (pattern, in_loops)
+    result = condition.parse(text)
+    assert (result.pattern, result.in_loops) == (pattern, in_loops)
 
 
 @pytest.mark.parametrize(
@@ -56,10 +56,10 @@ def test_what_is_no_condition_is_refused_in_a_sentence(text: str, words: str) ->
 @given(st.text(max_size=30))
 def test_any_text_is_a_condition_or_refused(text: str) -> None:
     try:
-        found = condition.parse(text)
+        result = condition.parse(text)
     except ValueError:
         return
-    assert found.pattern.split(".")[0] in text
+    assert result.pattern.split(".")[0] in text
 
 
 @given(NAMES, MODIFIERS, st.sampled_from(["", " in loops"]), st.sampled_from([">= 1", "== 0"]))
@@ -67,15 +67,15 @@ def test_every_instruction_is_a_pattern_that_names_it(
     opcode: str, modifiers: list[str], loops: str, expectation: str
 ) -> None:
     mnemonic = ".".join([opcode, *modifiers])
-    found = condition.parse(f"{mnemonic}{loops} {expectation}")
-    assert condition.matches(found.pattern, mnemonic)
+    result = condition.parse(f"{mnemonic}{loops} {expectation}")
+    assert condition.matches(result.pattern, mnemonic)
 
 
 @given(NAMES, MODIFIERS, st.data())
 def test_modifiers_that_are_left_out_of_a_pattern_may_be_any(
     opcode: str, modifiers: list[str], data: st.DataObject
 ) -> None:
-    kept = [each for each in modifiers if data.draw(st.booleans())]
+    kept = [modifier for modifier in modifiers if data.draw(st.booleans())]
     assert condition.matches(".".join([opcode, *kept]), ".".join([opcode, *modifiers]))
 
 

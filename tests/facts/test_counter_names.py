@@ -36,8 +36,8 @@ PEAK = "pct_of_peak_sustained_elapsed"
     ],
 )  # fmt: skip
 def test_a_known_name_has_a_label_and_a_group(name: str, label: str, group: str) -> None:
-    found = counters.describe(name)
-    assert (found.label, found.group) == (label, group)
+    result = counters.describe(name)
+    assert (result.label, result.group) == (label, group)
 
 
 def test_a_stall_that_ncu_counts_and_samples_under_two_names_has_one_label() -> None:
@@ -52,8 +52,8 @@ def test_a_smaller_share_of_one_stall_is_not_better() -> None:
 
 
 def test_an_unknown_counter_is_labelled_by_its_own_name() -> None:
-    found = counters.describe("l1tex__data_bank_reads.max.per_second")
-    assert (found.label, found.group) == ("l1tex__data_bank_reads", counters.OTHER)
+    result = counters.describe("l1tex__data_bank_reads.max.per_second")
+    assert (result.label, result.group) == ("l1tex__data_bank_reads", counters.OTHER)
 
 
 def test_two_views_of_a_counter_that_mean_different_things_have_two_labels() -> None:

@@ -34,8 +34,8 @@ def test_sampled_stalls_share_the_active_warps() -> None:
         f"{SAMPLES}selected": 10.0,
         "sm__warps_active.avg.pct_of_peak_sustained_active": 50.0,
     }
-    found = dict(derived.derive(figures))
-    assert found == {"stall_wait_percent": 15.0, "stall_barrier_percent": 30.0}
+    result = dict(derived.derive(figures))
+    assert result == {"stall_wait_percent": 15.0, "stall_barrier_percent": 30.0}
 
 
 def test_counted_stalls_go_before_samples() -> None:
@@ -47,9 +47,9 @@ def test_counted_stalls_go_before_samples() -> None:
         "device__attribute_num_schedulers_per_multiprocessor": 4.0,
         "device__attribute_max_warps_per_scheduler": 16.0,
     }
-    found = dict(derived.derive(figures))
+    result = dict(derived.derive(figures))
     # 4 warps stalled per issued instruction, one issued every second cycle, 16 slots.
-    assert found == {"issue_slots_busy_percent": 50.0, "stall_wait_percent": 12.5}
+    assert result == {"issue_slots_busy_percent": 50.0, "stall_wait_percent": 12.5}
 
 
 def test_a_reason_that_was_only_sampled_is_derived_next_to_those_that_were_counted() -> None:
@@ -62,9 +62,9 @@ def test_a_reason_that_was_only_sampled_is_derived_next_to_those_that_were_count
         "device__attribute_num_schedulers_per_multiprocessor": 4.0,
         "device__attribute_max_warps_per_scheduler": 16.0,
     }
-    found = dict(derived.derive(figures))
-    assert found["stall_warpgroup_arrive_percent"] == 5.0
-    assert found["stall_no_instruction_percent"] == 12.5
+    result = dict(derived.derive(figures))
+    assert result["stall_warpgroup_arrive_percent"] == 5.0
+    assert result["stall_no_instruction_percent"] == 12.5
 
 
 @given(

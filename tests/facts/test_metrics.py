@@ -47,9 +47,9 @@ def test_an_arm_without_evidence_has_no_figures() -> None:
 
 def test_figures_of_a_kind_are_of_that_kind_only(record: Record) -> None:
     for kind in ("built", "emulated", "measured"):
-        found = metrics.figures(record.arms[1], kind)  # type: ignore[arg-type]
-        assert found
-        assert {figure.metric.kind for figure in found.values()} == {kind}
+        figures = metrics.figures(record.arms[1], kind)  # type: ignore[arg-type]
+        assert figures
+        assert {figure.metric.kind for figure in figures.values()} == {kind}
 
 
 def test_counters_of_a_launch_that_ended_early_are_no_figures() -> None:
@@ -64,19 +64,19 @@ def test_counters_of_a_launch_that_ended_early_are_no_figures() -> None:
 
 
 def test_a_difference_has_both_values_and_the_relative_change(record: Record) -> None:
-    found = {
-        each.metric.name: each
-        for each in differences.between(record.baseline, record.arms[1], "built")
+    result = {
+        item.metric.name: item
+        for item in differences.between(record.baseline, record.arms[1], "built")
     }
-    registers = found["launch__registers_per_thread"]
+    registers = result["launch__registers_per_thread"]
     assert (registers.before, registers.after) == (24, 32)
     assert registers.change == pytest.approx(1 / 3)
-    assert "stack_bytes" not in found
+    assert "stack_bytes" not in result
 
 
 def test_a_counter_that_one_side_lacks_is_zero_there() -> None:
-    (found,) = differences.between(emulated(), emulated(ptx__conflicts=3))
-    assert (found.before, found.after, found.change) == (0, 3, None)
+    (result,) = differences.between(emulated(), emulated(ptx__conflicts=3))
+    assert (result.before, result.after, result.change) == (0, 3, None)
 
 
 def test_evidence_that_one_side_lacks_is_no_difference(record: Record) -> None:

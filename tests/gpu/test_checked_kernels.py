@@ -56,14 +56,14 @@ def run_here(job, problem, options=QUICK, with_peers=False):
 @pytest.mark.parametrize("entry", HONEST)
 def test_an_honest_kernel_passes_every_check(entry, size, make_job, problem):
     options = replace(QUICK, checks_during=1, timing_s=0.1)
-    found = run_here(make_job(entry, size, HONEST[entry]), problem, options)
-    assert {check.when for check in found.checks if check.arm == "candidate"} == {
+    result = run_here(make_job(entry, size, HONEST[entry]), problem, options)
+    assert {check.when for check in result.checks if check.arm == "candidate"} == {
         "before",
         "during",
         "after",
     }
-    assert sum(array.wrong for check in found.checks for array in check.arrays) == 0
-    assert (found.launches_per_sample > 1) == (size == "short")
+    assert sum(array.wrong for check in result.checks for array in check.arrays) == 0
+    assert (result.launches_per_sample > 1) == (size == "short")
 
 
 @needs_gpu
@@ -112,25 +112,25 @@ def test_a_result_written_late_by_another_stream_is_found_out(problem):
     ],
 )
 def test_a_failing_candidate_is_evidence_with_the_drivers_words(entry, status, words, make_job):
-    found = measure.measure(make_job(entry, "short"), QUICK)
-    assert [(f.arm, f.status) for f in found.failures] == [("candidate", status)]
-    assert words in found.failures[0].words
+    result = measure.measure(make_job(entry, "short"), QUICK)
+    assert [(f.arm, f.status) for f in result.failures] == [("candidate", status)]
+    assert words in result.failures[0].words
 
 
 @needs_gpu
 def test_two_processes_time_three_arms_and_check_them(make_job):
     options = Options(processes=2, timing_s=0.2, peers=False, shared_gpu=True)
-    found = measure.measure(make_job("vectorised"), options)
-    assert [worker.process for worker in found.workers] == [0, 1]
-    assert found.looks == (2,)
-    assert found.workers[1].load_order == found.workers[0].load_order[::-1]
+    result = measure.measure(make_job("vectorised"), options)
+    assert [worker.process for worker in result.workers] == [0, 1]
+    assert result.looks == (2,)
+    assert result.workers[1].load_order == result.workers[0].load_order[::-1]
 
 
 @needs_gpu
 def test_compute_sanitizer_names_the_bad_access(make_job):
     options = replace(QUICK, sanitize=True)
-    found = measure.measure(make_job("reads_address_zero", "short"), options)
-    assert "Invalid __global__ read" in found.failures[0].words
+    result = measure.measure(make_job("reads_address_zero", "short"), options)
+    assert "Invalid __global__ read" in result.failures[0].words
 
 
 @needs_gpu
@@ -140,18 +140,18 @@ def test_a_peer_is_timed_in_the_rows_of_all_arms(size, make_job, problem):
     peer = ArmJob(arm=TimedArm(name="torch", role="peer"))
     job = replace(job, arms=(*job.arms, peer))
     options = replace(QUICK, checks_during=1, timing_s=0.1)
-    found = run_here(job, problem, options, with_peers=True)
-    rows = [row for block in found.blocks for row in block.rows]
+    result = run_here(job, problem, options, with_peers=True)
+    rows = [row for block in result.blocks for row in block.rows]
     assert {frozenset(row.order) - {3} for row in rows} == {frozenset((0, 1, 2))}
     assert sum(3 in row.order for row in rows) > 1
-    assert not any(check.arm == "torch" for check in found.checks)
+    assert not any(check.arm == "torch" for check in result.checks)
 
 
 @needs_gpu
 def test_a_hot_l2_is_timed_launch_by_launch_even_for_a_short_kernel(make_job, problem):
     options = replace(QUICK, checks_during=1, timing_s=0.1, l2="hot")
-    found = run_here(make_job("vectorised", "short"), problem, options)
-    assert found.launches_per_sample == 1
+    result = run_here(make_job("vectorised", "short"), problem, options)
+    assert result.launches_per_sample == 1
 
 
 @needs_gpu
@@ -159,9 +159,9 @@ def test_another_process_on_the_gpu_makes_the_measurement_invalid(make_job):
     import torch
 
     torch.zeros(1, device="cuda")
-    found = measure.measure(make_job("plain"), Options(processes=1, timing_s=0.1))
-    assert found.workers == ()
-    assert found.invalid == "Another process computed on the GPU during the measurement."
+    result = measure.measure(make_job("plain"), Options(processes=1, timing_s=0.1))
+    assert result.workers == ()
+    assert result.invalid == "Another process computed on the GPU during the measurement."
 
 
 @needs_gpu

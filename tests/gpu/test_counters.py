@@ -41,14 +41,14 @@ def held():
 @needs_ncu
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_emulator_counts_a_variant_as_ncu_does(variant, held):
-    assert [each for each in held[variant] if each.wrong] == []
+    assert [item for item in held[variant] if item.wrong] == []
 
 
 @needs_gpu
 @needs_ncu
 def test_bank_conflicts_are_equal_where_nothing_else_uses_shared_memory(held):
     name = "ptx__l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld"
-    (conflicts,) = (each for each in held[VARIANTS[-1]] if each.row.counter == name)
+    (conflicts,) = (item for item in held[VARIANTS[-1]] if item.row.counter == name)
     assert conflicts.counted == conflicts.emulated > 0
 
 
@@ -63,16 +63,16 @@ def test_opcodes_are_the_instances_of_their_metric():
 def test_a_counter_that_must_be_equal_is_wrong_where_it_is_not(emulated, counted, wrong):
     name = "memory_l1_wavefronts_shared"
     page = {name: counted}
-    (each,) = counters.hold({f"ptx__{name}": emulated}, page)
-    assert each.wrong == wrong
+    (result,) = counters.hold({f"ptx__{name}": emulated}, page)
+    assert result.wrong == wrong
 
 
 @pytest.mark.parametrize(("counted", "wrong"), [(9.0, False), (4.0, True)])
 def test_arbitration_may_add_conflicts_but_not_take_any(counted, wrong):
     name = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld"
     page = {f"{name}.sum": counted}
-    (each,) = counters.hold({f"ptx__{name}": 5}, page)
-    assert each.wrong == wrong
+    (result,) = counters.hold({f"ptx__{name}": 5}, page)
+    assert result.wrong == wrong
 
 
 def test_every_row_names_a_counter_of_the_emulator():

@@ -19,7 +19,7 @@ from kernelexp.system import device
 def _gpus() -> tuple[str, ...]:
     if os.environ.get("KX_GPU") != "1":
         return ()
-    return tuple(each.uuid for each in device.find_all("all") if each.arch == ARCH)
+    return tuple(item.uuid for item in device.find_all("all") if item.arch == ARCH)
 
 
 needs_two = pytest.mark.skipif(
@@ -46,9 +46,9 @@ def overlap(one, other) -> bool:
     from datetime import datetime, timedelta
 
     spans = []
-    for each in (one, other):
-        begun = datetime.fromisoformat(each.created)
-        spans.append((begun, begun + timedelta(seconds=each.elapsed_s)))
+    for item in (one, other):
+        begun = datetime.fromisoformat(item.created)
+        spans.append((begun, begun + timedelta(seconds=item.elapsed_s)))
     (a, b), (c, d) = spans
     return max(a, c) < min(b, d)
 
@@ -60,7 +60,7 @@ def test_two_experiments_are_measured_at_the_same_time_on_two_gpus(project: Path
     one, other = (read(project, name).measurement for name in ("T1", "T2"))
     assert one.device.uuid != other.device.uuid
     assert overlap(one, other)
-    assert min(each.device.sm_clock_max_mhz for each in (one, other)) > 0
+    assert min(item.device.sm_clock_max_mhz for item in (one, other)) > 0
 
 
 @needs_two
@@ -70,13 +70,17 @@ def test_a_sweep_on_two_gpus_names_the_same_fastest_as_on_one(project: Path, kx:
     assert result.exit_code == errors.OK, result.output
     record = read(project, "sweep-transpose")
     played = [heat.measurement for heat in record.heats]
-    assert len({each.device.uuid for each in played}) == len(played) >= 2
+    assert len({entry.device.uuid for entry in played}) == len(played) >= 2
     assert overlap(played[0], played[1])
-    for each in played:
-        assert "baseline" in {arm.name for arm in each.arms}
+    for item in played:
+        assert "baseline" in {arm.name for arm in item.arms}
     best = min(
-        (each for each in record.candidates if each.arm.measured and each.arm.measured.effect),
-        key=lambda each: each.arm.measured.effect.ratio,
+        (
+            candidate
+            for candidate in record.candidates
+            if candidate.arm.measured and candidate.arm.measured.effect
+        ),
+        key=lambda entry: entry.arm.measured.effect.ratio,
     )
     assert best.arm.axes["rows"] == 4
     assert "times of two GPUs are not compared" in " ".join(result.stdout.split())

@@ -32,9 +32,9 @@ GRID = ("sweep", "scale", "width=*", "order=*")
 
 @pytest.fixture
 def gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
-    made = FakeGpu(tmp_path / "locks", monkeypatch)
-    made.has("GPU-a", "GPU-b")
-    return made
+    result = FakeGpu(tmp_path / "locks", monkeypatch)
+    result.has("GPU-a", "GPU-b")
+    return result
 
 
 def records_of(root: Path, name: str):
@@ -48,10 +48,10 @@ def records_of(root: Path, name: str):
 def test_all_gpus_are_those_that_the_batch_system_shows(
     gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert [each.uuid for each in device.find_all("all")] == ["GPU-a", "GPU-b"]
-    assert [each.uuid for each in device.find_all("1,GPU-a")] == ["GPU-b", "GPU-a"]
+    assert [item.uuid for item in device.find_all("all")] == ["GPU-a", "GPU-b"]
+    assert [item.uuid for item in device.find_all("1,GPU-a")] == ["GPU-b", "GPU-a"]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
-    assert [each.uuid for each in device.find_all("all")] == ["GPU-b"]
+    assert [item.uuid for item in device.find_all("all")] == ["GPU-b"]
 
 
 @pytest.mark.parametrize(
@@ -92,10 +92,10 @@ def test_a_gpu_measures_one_comparison_at_a_time(
     threads = [
         threading.Thread(target=local.measure, args=(question, None, None)) for _ in range(4)
     ]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join(60)
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
     assert sorted(used) == ["GPU-a", "GPU-a", "GPU-b", "GPU-b"]
     at_second = msgspec.structs.replace(question, place=3)
     monkeypatch.setattr("kernelexp.evidence.measure.measured.answer_on", lambda uuid, *_: uuid)
@@ -111,8 +111,8 @@ def test_experiments_are_spread_over_the_gpus_each_on_one(
     gpu.takes("{1: 1.0, 2: 0.97, 4: 1.2}[width]")
     result = kx("run", "S1", "S2", "--devices", "all", "--no-emulate", cwd=scale)
     assert result.exit_code == errors.OK, result.stderr
-    taken = [each.measurement for name in ("S1", "S2") for each in records_of(scale, name)]
-    assert {each.device.uuid for each in taken} == {"GPU-a", "GPU-b"}
+    taken = [record.measurement for name in ("S1", "S2") for record in records_of(scale, name)]
+    assert {item.device.uuid for item in taken} == {"GPU-a", "GPU-b"}
     assert "Times of two GPUs do not compare." in " ".join(result.stdout.split())
 
 
@@ -127,13 +127,15 @@ def test_a_sweep_has_heats_with_the_baseline_on_each_gpu_and_a_final_on_one(
     assert result.exit_code == errors.OK, result.stderr
     (record,) = records_of(scale, "sweep-scale")
     played = [heat.measurement for heat in record.heats]
-    assert {each.device.uuid for each in played} == {"GPU-a", "GPU-b"}
-    arms = [{arm.name for arm in each.arms} for each in played]
+    assert {item.device.uuid for item in played} == {"GPU-a", "GPU-b"}
+    arms = [{arm.name for arm in item.arms} for item in played]
     assert arms[0] & arms[1] == {"baseline", "placebo"}
     assert arms[0] | arms[1] == {"baseline", "placebo", *(f"candidate {n}" for n in range(1, 5))}
     finalists = {arm.name for arm in record.measurement.arms if arm.role == "candidate"}
     assert finalists == {"candidate 2", "candidate 3"}  # width 2
-    words = {each.arm.axes["width"]: each.verdict.status for each in record.candidates[:4]}
+    words = {
+        candidate.arm.axes["width"]: candidate.verdict.status for candidate in record.candidates[:4]
+    }
     assert words == {1: "NEUTRAL", 2: "IMPROVED", 4: "REJECTED"}
     lines = [line.split() for line in result.stdout.splitlines()]
     assert ["2", "2", "forward", "0.0970"] in [line[:4] for line in lines]
@@ -186,7 +188,9 @@ def test_times_and_changes_of_a_final_without_its_baseline_agree(
         assert arm.measured.time_us == pytest.approx(base * arm.measured.effect.ratio)
     best = {arm.axes["width"]: arm.measured.time_us for arm in timed}
     assert best[4] == pytest.approx(100, rel=0.01)
-    fast = [each.verdict.status for each in record.candidates if each.arm in timed[1:]]
+    fast = [
+        candidate.verdict.status for candidate in record.candidates if candidate.arm in timed[1:]
+    ]
     assert fast == ["IMPROVED"] * 3
 
 
@@ -194,7 +198,9 @@ def test_a_record_of_such_a_final_is_judged_the_same_again(
     scale: Path, kx: Kx, carried: tuple[Record, str]
 ) -> None:
     record, _ = carried
-    assert not [doubt for each in record.candidates for doubt in consistency.doubts(record, each)]
+    assert not [
+        doubt for candidate in record.candidates for doubt in consistency.doubts(record, candidate)
+    ]
     shown = kx("show", "sweep-scale", cwd=scale)
     assert shown.exit_code == errors.OK, shown.stderr
     assert kx("log", "--csv", cwd=scale).exit_code == errors.OK
@@ -236,7 +242,7 @@ def heat(uuid: str, **ratios: float):
         *(TimedArm(name=name, role="candidate") for name in ratios),
     )
     workers = [
-        worker(each, (1.0, 1.0, *ratios.values()), noise=0.001, seed=each) for each in range(4)
+        worker(item, (1.0, 1.0, *ratios.values()), noise=0.001, seed=item) for item in range(4)
     ]
     taken = measurement(workers, arms=arms)
     return msgspec.structs.replace(taken, device=msgspec.structs.replace(DEVICE, uuid=uuid))
@@ -264,5 +270,5 @@ def test_every_candidate_is_dealt_once_and_no_heat_is_of_one() -> None:
     for cards in range(1, 9):
         for candidates in range(1, 40):
             dealt = heats.deal(range(candidates), heats.count(candidates, cards))
-            assert sorted(each for hand in dealt for each in hand) == list(range(candidates))
+            assert sorted(item for hand in dealt for item in hand) == list(range(candidates))
             assert len(dealt) == 1 or min(map(len, dealt)) > 1

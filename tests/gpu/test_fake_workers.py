@@ -65,9 +65,9 @@ def answers(*lines: bytes) -> str:
 
 def test_workers_that_answer_make_a_measurement(take) -> None:
     done = msgspec.json.encode(Finished(worker=finished(0, (1.0, 1.0, 1.0), rows=4)))
-    found = take(answers(done, b"\n"))
-    assert len(found.workers) == 2
-    assert found.failures == ()
+    result = take(answers(done, b"\n"))
+    assert len(result.workers) == 2
+    assert result.failures == ()
 
 
 @pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM"])
@@ -83,9 +83,9 @@ def test_a_crash_in_problem_py_is_its_own(take) -> None:
 
 
 def test_a_crash_of_the_driver_is_the_candidates(take) -> None:
-    found = take("os.kill(os.getpid(), signal.SIGSEGV)")
-    assert [(each.arm, each.status) for each in found.failures] == [("new", "CRASHED")]
-    assert "SIGSEGV" in found.failures[0].words
+    result = take("os.kill(os.getpid(), signal.SIGSEGV)")
+    assert [(failure.arm, failure.status) for failure in result.failures] == [("new", "CRASHED")]
+    assert "SIGSEGV" in result.failures[0].words
 
 
 @pytest.mark.parametrize("code", [0, 3])
@@ -112,9 +112,9 @@ def test_an_answer_that_is_cut_off_was_not_given(take) -> None:
 
 def test_what_is_missing_or_wrong_keeps_its_sentence_and_its_kind(take) -> None:
     for environment, kind in ((True, EnvironmentFault), (False, ConfigurationError)):
-        said = Refused(sentence="no memory", environment=environment)
+        result = Refused(sentence="no memory", environment=environment)
         with pytest.raises(kind, match=r"^no memory$"):
-            take(answers(msgspec.json.encode(said), b"\n"))
+            take(answers(msgspec.json.encode(result), b"\n"))
 
 
 def test_what_problem_py_prints_is_shown_once(take, capsys: pytest.CaptureFixture[str]) -> None:
@@ -151,19 +151,19 @@ def with_peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, take):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
     kept = tmp_path / "kept"
     kept.mkdir()
-    found = take(PREPARING.replace("KEPT", repr(str(kept))))
-    asked = {int(path.name): path.read_text() == "True" for path in kept.iterdir()}
-    return found, asked
+    result = take(PREPARING.replace("KEPT", repr(str(kept))))
+    answer = {int(path.name): path.read_text() == "True" for path in kept.iterdir()}
+    return result, answer
 
 
 def test_the_first_four_processes_time_the_peers(with_peers) -> None:
-    _, asked = with_peers
-    assert {process for process, peers in asked.items() if peers} == {0, 1, 2, 3}
+    _, result = with_peers
+    assert {process for process, peers in result.items() if peers} == {0, 1, 2, 3}
 
 
 def test_what_peers_take_to_compile_themselves_spends_no_budget(with_peers) -> None:
-    found, _ = with_peers
-    assert len(found.workers) == 6
+    result, _ = with_peers
+    assert len(result.workers) == 6
 
 
 # ---- races ---------------------------------------------------------------------------------------
@@ -222,25 +222,25 @@ def start_race(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, take):
 def timed_by(found: Measurement, name: str) -> list[int]:
     """The processes that timed this arm."""
     arm = list(RATIOS).index(name)
-    rows = {each.process: each.blocks[0].rows[0] for each in found.workers}
+    rows = {item.process: item.blocks[0].rows[0] for item in found.workers}
     return [process for process, row in rows.items() if arm in row.order]
 
 
 def test_arms_that_left_are_not_timed_again_and_the_fastest_is_found(start_race) -> None:
-    found = start_race("fastest")
-    assert timed_by(found, "c") == [0, 1]
-    assert timed_by(found, "d") == [0, 1, 2]
-    assert len(timed_by(found, "a")) == len(found.workers)
-    result = racing.result(found, 0.01)
+    answer = start_race("fastest")
+    assert timed_by(answer, "c") == [0, 1]
+    assert timed_by(answer, "d") == [0, 1, 2]
+    assert len(timed_by(answer, "a")) == len(answer.workers)
+    result = racing.result(answer, 0.01)
     assert (result.leader, result.contenders, result.is_decided) == ("a", ("a",), True)
 
 
 def test_a_race_for_verdicts_gives_each_candidate_one(start_race) -> None:
-    found = start_race("verdicts")
-    words = {name: measured(found, name).status.value for name in "abcd"}
+    result = start_race("verdicts")
+    words = {name: measured(result, name).status.value for name in "abcd"}
     assert words["a"] == "IMPROVED"
     assert words["c"] == words["d"] == "REJECTED"
-    assert timed_by(found, "c") == [0, 1]
+    assert timed_by(result, "c") == [0, 1]
 
 
 def test_a_race_that_was_killed_goes_on_from_its_journal(start_race) -> None:
@@ -248,12 +248,12 @@ def test_a_race_that_was_killed_goes_on_from_its_journal(start_race) -> None:
         start_race(
             "fastest", f"if folder.name == '3': os.kill(os.getpid(), signal.SIGKILL)\n{RACING}"
         )
-    found = start_race("fastest")
-    processes = [each.process for each in found.workers]
+    result = start_race("fastest")
+    processes = [item.process for item in result.workers]
     assert processes[:3] == [0, 1, 2]
     assert processes == list(range(len(processes)))
-    assert found.departures[0].arm == "c"
-    assert timed_by(found, "c") == [0, 1]
+    assert result.departures[0].arm == "c"
+    assert timed_by(result, "c") == [0, 1]
 
 
 def test_a_journal_of_other_arms_is_not_taken(tmp_path: Path, start_race) -> None:
@@ -270,10 +270,10 @@ def test_a_journal_of_other_arms_is_not_taken(tmp_path: Path, start_race) -> Non
 
 
 def test_a_journal_of_yesterday_is_removed(tmp_path: Path, start_race) -> None:
-    found = start_race("fastest")
+    result = start_race("fastest")
     path = tmp_path / "journals/race.json"
     os.utime(path, (1, 1))
-    assert journals.resume(path, found) is found
+    assert journals.resume(path, result) is result
     assert not path.exists()
 
 

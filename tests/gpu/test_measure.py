@@ -42,8 +42,8 @@ def test_looks_come_after_four_processes_and_then_every_second(done, looks, due)
     [((), False), (("old again",), False), (("new",), True), (("old",), True), (("",), True)],
 )
 def test_without_a_baseline_or_a_candidate_there_is_nothing_to_go_on_for(arms, hopeless):
-    found = msgspec.structs.replace(with_workers(1), failures=failed(*arms))
-    assert is_hopeless(found) == hopeless
+    result = msgspec.structs.replace(with_workers(1), failures=failed(*arms))
+    assert is_hopeless(result) == hopeless
 
 
 def test_a_process_of_fewer_arms_may_still_fit_a_budget():

@@ -92,10 +92,16 @@ def test_a_gemm_has_counters_advice_and_source(root):
 
 def test_the_instructions_of_a_profile_are_those_of_the_cubin_with_their_lines(root):
     instructions = evidence_of(run(root, GEMM, SMALL)).instructions
-    assert [each.offset for each in instructions] == [16 * i for i in range(len(instructions))]
-    assert any("GMMA" in each.sass for each in instructions)
-    assert any(each.file.endswith("sm90a.cu") and each.line for each in instructions)
-    assert sum(each.figures.get("Instructions Executed", 0) for each in instructions) > 0
+    assert [instruction.offset for instruction in instructions] == [
+        16 * i for i in range(len(instructions))
+    ]
+    assert any("GMMA" in instruction.sass for instruction in instructions)
+    assert any(
+        instruction.file.endswith("sm90a.cu") and instruction.line for instruction in instructions
+    )
+    assert (
+        sum(instruction.figures.get("Instructions Executed", 0) for instruction in instructions) > 0
+    )
 
 
 def test_counters_tell_two_variants_apart(root):

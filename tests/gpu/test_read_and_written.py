@@ -63,11 +63,11 @@ def measured(tmp_path_factory):
 @pytest.mark.parametrize("size", ["full", "short"])
 @pytest.mark.parametrize("entry", ["accumulates", "scales+adds"])
 def test_what_adds_to_its_output_is_right_in_every_check(measured, entry, size):
-    found = measured(entry, size).run()
-    checks = [check for check in found.checks if check.arm == "candidate"]
+    result = measured(entry, size).run()
+    checks = [check for check in result.checks if check.arm == "candidate"]
     assert {check.when for check in checks} == {"before", "during", "after"}
     assert sum(array.wrong for check in checks for array in check.arrays) == 0
-    assert (found.launches_per_sample > 1) == (size == "short")
+    assert (result.launches_per_sample > 1) == (size == "short")
 
 
 @needs_gpu

@@ -46,26 +46,26 @@ def jobs(request, tmp_path_factory):
         variant
         for experiment in loaded.experiments.values()
         if (experiment.kernel, experiment.arch) == (request.param, "sm_90a")
-        for variant in (lambda found: (found[0], *found[1]))(loaded.variants(experiment))
+        for variant in (lambda item: (item[0], *item[1]))(loaded.variants(experiment))
         if variant.axes.get("sync_policy") != "none"  # a race, and known to be one
     ]
     tools = toolchain.find(None, ROOT / build.CACHE)
     arms = prepare.built(loaded, variants, Session(tools=tools)).arms.values()
-    found = [
+    result = [
         launch_each.LaunchJob(
             root=str(loaded.root),
-            kernel=each.kernel,
-            cubin=str(build.artefacts(loaded.root, each.identity).cubin),
-            axes=dict(each.axes),
+            kernel=arm.kernel,
+            cubin=str(build.artefacts(loaded.root, arm.identity).cubin),
+            axes=dict(arm.axes),
             size=size,
-            exports=each.build.exports,
+            exports=arm.build.exports,
         )
-        for each in arms
-        if each.build
+        for arm in arms
+        if arm.build
         for size in KERNELS[request.param]
     ]
     path = tmp_path_factory.mktemp("jobs") / "jobs.json"
-    path.write_bytes(msgspec.json.encode(found))
+    path.write_bytes(msgspec.json.encode(result))
     return request.param, path
 
 
@@ -79,7 +79,7 @@ def test_nothing_is_found_in_any_variant(check, jobs):
     argv = ["compute-sanitizer", "--tool", tool, *options, "--kernel-name", name]
     argv += [sys.executable, launch_each.__file__, str(path)]
     done = subprocess.run(argv, capture_output=True, text=True, cwd=ROOT, check=False)
-    said = done.stdout + done.stderr
-    assert done.returncode == 0, said[-4000:]
-    summaries = re.findall(r"(?:ERROR|RACECHECK) SUMMARY: (\d+)", said)
-    assert summaries == ["0"], said[-4000:]
+    output = done.stdout + done.stderr
+    assert done.returncode == 0, output[-4000:]
+    summaries = re.findall(r"(?:ERROR|RACECHECK) SUMMARY: (\d+)", output)
+    assert summaries == ["0"], output[-4000:]

@@ -39,20 +39,23 @@ def raced(knob, extra, goal="fastest", budget_s=90.0):
 
 @needs_gpu
 def test_the_fastest_is_found_among_near_ones_and_hopeless_ones(knob) -> None:
-    found = raced(knob, {**EXTRA, **SLOW})
-    came = racing.result(found, 0.01)
+    result = raced(knob, {**EXTRA, **SLOW})
+    came = racing.result(result, 0.01)
     assert came.is_decided
     assert "same" in came.contenders
     assert not {"two", "five", "double", *SLOW} & set(came.contenders)
-    assert {each.arm for each in found.departures if each.processes <= 3} >= {*SLOW, "double"}
+    assert {departure.arm for departure in result.departures if departure.processes <= 3} >= {
+        *SLOW,
+        "double",
+    }
 
 
 @needs_gpu
 def test_slow_arms_sit_out_rows(knob) -> None:
-    found = raced(knob, {**EXTRA, **SLOW})
-    names = [arm.name for arm in found.arms]
+    result = raced(knob, {**EXTRA, **SLOW})
+    names = [arm.name for arm in result.arms]
     slow = [names.index(name) for name in SLOW]
-    rows = [row for block in found.workers[0].blocks for row in block.rows]
+    rows = [row for block in result.workers[0].blocks for row in block.rows]
     with_slow = sum(slow[0] in row.order for row in rows)
     assert 2 <= with_slow <= len(rows) / 4
 
@@ -60,17 +63,17 @@ def test_slow_arms_sit_out_rows(knob) -> None:
 @needs_gpu
 def test_24_arms_are_raced_within_90_s(knob) -> None:
     extra = {f"c{i}": round(10 * 5900 ** (i / 22)) for i in range(22)} | {"best": 0}
-    found = raced(knob, extra)
-    came = racing.result(found, 0.01)
+    result = raced(knob, extra)
+    came = racing.result(result, 0.01)
     assert came.is_decided
     assert "best" in came.contenders
-    assert found.elapsed_s < 90.0
+    assert result.elapsed_s < 90.0
 
 
 @needs_gpu
 def test_equal_arms_end_as_a_tie(knob) -> None:
-    found = raced(knob, {f"c{i}": 50 for i in range(11)})
-    came = racing.result(found, 0.01)
+    result = raced(knob, {f"c{i}": 50 for i in range(11)})
+    came = racing.result(result, 0.01)
     assert came.is_decided
     assert len(came.contenders) == 12
 

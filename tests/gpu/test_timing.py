@@ -104,9 +104,9 @@ def test_a_fast_peer_makes_no_candidate_slow():
 
 def test_peers_take_half_of_the_time_and_some_rows_all_the_same():
     row = Row(order=(0, 1, 2, 2, 1, 0), times_us=(100.0, 30.0, 900.0, 900.0, 30.0, 100.0))
-    found = sparse(row, [1, 2], timing_s=1.0)
-    assert found == {1: 1, 2: 18}
-    share = sum(2 * time / found[arm] for arm, time in ((1, 30.0), (2, 900.0)))
+    result = sparse(row, [1, 2], timing_s=1.0)
+    assert result == {1: 1, 2: 18}
+    share = sum(2 * time / result[arm] for arm, time in ((1, 30.0), (2, 900.0)))
     assert share / (share + 200.0) <= 0.5
     assert sparse(row, [1, 2], timing_s=0.02) == {1: 1, 2: 6}
     assert sparse(row, [], timing_s=1.0) == {}

@@ -74,8 +74,10 @@ def test_a_worker_answers_what_it_lacks_in_one_sentence(tmp_path):
 def test_importing_the_backend_loads_neither_torch_nor_cuda(module):
     heavy = "{'torch', 'cuda', 'pynvml'}"
     code = f"import kernelexp.evidence.measure.{module}, sys; print({heavy} & set(sys.modules))"
-    said = processes.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], timeout_s=60)
-    assert said.stdout.strip() == "set()"
+    result = processes.run(
+        [sys.executable, "-c", code], cwd=Path(__file__).parents[2], timeout_s=60
+    )
+    assert result.stdout.strip() == "set()"
 
 
 def test_a_cubin_for_another_architecture_is_refused_before_anything_starts():
@@ -133,8 +135,8 @@ def test_a_worker_leaves_when_it_is_dismissed_or_its_owner_is_gone(dismissed, tm
 
 @needs_gpu
 def test_the_gpu_is_found_by_index_and_by_uuid():
-    found = device.find("0")
-    assert device.find(found.uuid) == found
+    result = device.find("0")
+    assert device.find(result.uuid) == result
     with pytest.raises(UsageError, match="there is no GPU"):
         device.find("GPU-none")
 

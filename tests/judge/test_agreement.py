@@ -29,10 +29,10 @@ def test_the_same_bits_leave_nothing_to_say() -> None:
 
 
 def test_other_bits_within_the_tolerance_are_said_and_are_not_wrong() -> None:
-    found = disagreement(both(outputs={"y": "cd34"}))
-    assert found
-    assert not found.is_wrong
-    assert found.sentence.startswith("its SASS writes other bits to y than its PTX")
+    result = disagreement(both(outputs={"y": "cd34"}))
+    assert result
+    assert not result.is_wrong
+    assert result.sentence.startswith("its SASS writes other bits to y than its PTX")
 
 
 @pytest.mark.parametrize(
@@ -49,10 +49,10 @@ def test_what_only_the_sass_does_wrong_is_a_fault_and_counts_nothing(
     changes: dict[str, Any],
 ) -> None:
     arm = both(**changes)
-    found = disagreement(arm)
-    assert found
-    assert found.is_wrong
-    assert "although its PTX is right" in found.sentence
+    result = disagreement(arm)
+    assert result
+    assert result.is_wrong
+    assert "although its PTX is right" in result.sentence
     assert arm.counted is None
 
 

@@ -48,33 +48,33 @@ def counting(place: int, counters: dict[str, int]) -> EmulatedEvidence:
 
 def test_what_can_explain_most_of_the_time_comes_first() -> None:
     """The transposes differ in 130 million wavefronts; all else is below 1% of the time."""
-    found = causes.differing(transpose(0), transpose(1), FASTER)
-    first = found.causes[0]
+    result = causes.differing(transpose(0), transpose(1), FASTER)
+    first = result.causes[0]
     assert first.name == "shared memory"
     assert first.leader.explains == pytest.approx(-75.6, abs=0.5)
     assert first.leader.way == "with the time"
-    assert all(abs(cause.leader.explains or 0.0) < 3 for cause in found.causes[1:])
+    assert all(abs(cause.leader.explains or 0.0) < 3 for cause in result.causes[1:])
 
 
 def test_consequences_of_a_cause_are_told_with_it() -> None:
-    found = causes.differing(profiled(transpose(0), PLAIN), profiled(transpose(1), PADDED), FASTER)
-    names = [told.metric for told in of(found, "shared memory").told]
+    result = causes.differing(profiled(transpose(0), PLAIN), profiled(transpose(1), PADDED), FASTER)
+    names = [item.metric for item in of(result, "shared memory").told]
     assert any("bank_conflicts" in name for name in names)
     assert any("wavefronts" in name for name in names)
-    assert [cause.name for cause in found.causes].count("shared memory") == 1
+    assert [cause.name for cause in result.causes].count("shared memory") == 1
 
 
 def test_a_figure_is_told_once_whoever_counted_it() -> None:
-    found = causes.differing(profiled(transpose(0), PLAIN), profiled(transpose(1), PADDED), FASTER)
-    for cause in found.causes:
-        labels = [told.label for told in cause.told]
+    result = causes.differing(profiled(transpose(0), PLAIN), profiled(transpose(1), PADDED), FASTER)
+    for cause in result.causes:
+        labels = [item.label for item in cause.told]
         assert len(labels) == len({*labels})
 
 
 def test_stalls_are_ranked_by_points_and_not_by_ratio() -> None:
     """Short scoreboard grew elevenfold, by a point; long scoreboard fell by a third, by two."""
-    found = causes.differing(published("cefc59d"), published("c32ab7a"), -0.096)
-    waits = {told.label: told.points for told in found.waits}
+    result = causes.differing(published("cefc59d"), published("c32ab7a"), -0.096)
+    waits = {wait.label: wait.points for wait in result.waits}
     assert [*waits][:3] == ["selected", "long scoreboard", "short scoreboard"]
     assert waits["selected"] == pytest.approx(5.0)
     assert waits["long scoreboard"] == pytest.approx(-2.0)
@@ -87,26 +87,26 @@ def test_what_polling_counts_is_noise_and_comes_last() -> None:
         with_arm(gemm(arm=arm(H1, place), counters=own), emulated=counting(place, own))
         for place, own in enumerate((counted, more))
     ]
-    found = causes.differing(*cases, 0.0395)
-    assert [cause.name for cause in found.causes if cause.noise] == [found.causes[-1].name]
-    assert "how often a wait looks again" in of(found, "polling").noise
-    assert of(found, "instructions").leader.way == "with the time"
+    result = causes.differing(*cases, 0.0395)
+    assert [cause.name for cause in result.causes if cause.noise] == [result.causes[-1].name]
+    assert "how often a wait looks again" in of(result, "polling").noise
+    assert of(result, "instructions").leader.way == "with the time"
 
 
 def test_conflicts_that_no_address_needs_are_arbitration() -> None:
     before, after = profiled(gemm(), DEFAULTS), profiled(gemm(), FOUR_STAGES)
-    found = causes.differing(before, after, 0.0395)
-    shared = [cause for cause in found.causes if cause.name == "shared memory"]
+    result = causes.differing(before, after, 0.0395)
+    shared = [cause for cause in result.causes if cause.name == "shared memory"]
     assert all("arbitration" in cause.noise for cause in shared)
 
 
 def test_shares_that_the_limits_have_are_no_differences() -> None:
-    found = causes.differing(published("cefc59d"), published("c32ab7a"), -0.096)
-    names = [told.metric for cause in found.causes for told in cause.told]
+    result = causes.differing(published("cefc59d"), published("c32ab7a"), -0.096)
+    names = [item.metric for cause in result.causes for item in cause.told]
     assert names
     assert not any("pct_of_peak" in name or "throughput" in name for name in names)
 
 
 def test_two_equal_arms_differ_in_nothing() -> None:
-    found = causes.differing(transpose(0), transpose(0), None)
-    assert (found.causes, found.waits, found.small) == ((), (), 0)
+    result = causes.differing(transpose(0), transpose(0), None)
+    assert (result.causes, result.waits, result.small) == ((), (), 0)

@@ -157,8 +157,8 @@ def test_this_repositorys_expectations_come_out_as_their_texts_say() -> None:
     def results(name: str) -> list[str]:
         standings = standing.of_experiment(loaded, name, tree)
         assert expected.written_later(standings)
-        found = expected.of_experiment(name, standings).values()
-        return [each.result for judged in found for each in judged]
+        values = expected.of_experiment(name, standings).values()
+        return [item.result for judged in values for item in judged]
 
     assert results("T1") == ["met", "met"]
     assert results("T2") == ["met"]

@@ -16,8 +16,8 @@ AFTER = InstructionCounts(
 
 def results(*texts: str, before: InstructionCounts | None = None) -> list[tuple[str, int, str]]:
     judged = instruction_expectations(AFTER, texts, before)
-    assert [each.condition for each in judged] == list(texts)
-    return [(each.result, each.actual, each.sentence) for each in judged]
+    assert [item.condition for item in judged] == list(texts)
+    return [(item.result, item.actual, item.sentence) for item in judged]
 
 
 def test_a_number_is_met_or_missed_by_so_many() -> None:

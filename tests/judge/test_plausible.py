@@ -22,9 +22,11 @@ def record() -> Record:
 def test_a_verdict_on_the_same_instructions_is_that_of_a_placebo(record: Record) -> None:
     candidate = msgspec.structs.replace(record.candidates[0], same_code=True)
     assert candidate.verdict.status is Status.IMPROVED
-    made = plausible.qualified(record, record.names[1], candidate, candidate.verdict)
-    assert (made.status, made.reason) == (Status.INCONCLUSIVE, "same_code")
-    assert made.sentence.startswith("The same instructions as the baseline, launched alike: 2.36%")
+    result = plausible.qualified(record, record.names[1], candidate, candidate.verdict)
+    assert (result.status, result.reason) == (Status.INCONCLUSIVE, "same_code")
+    assert result.sentence.startswith(
+        "The same instructions as the baseline, launched alike: 2.36%"
+    )
 
 
 @pytest.mark.parametrize("work", [{"flops": 10**14}, {"bytes": 10**11}])
@@ -33,9 +35,9 @@ def test_a_time_below_what_the_work_needs_is_invalid_with_its_arithmetic(
 ) -> None:
     candidate = record.candidates[0]
     forged = msgspec.structs.replace(record, **work)
-    made = plausible.qualified(forged, record.names[1], candidate, candidate.verdict)
-    assert (made.status, made.reason) == (Status.INVALID, "faster_than_possible")
-    assert "and the H200 needs" in made.sentence
+    result = plausible.qualified(forged, record.names[1], candidate, candidate.verdict)
+    assert (result.status, result.reason) == (Status.INVALID, "faster_than_possible")
+    assert "and the H200 needs" in result.sentence
 
 
 def test_a_time_below_what_the_checked_elements_need_is_invalid_without_work(
@@ -47,7 +49,7 @@ def test_a_time_below_what_the_checked_elements_need_is_invalid_without_work(
     many = [
         msgspec.structs.replace(
             check,
-            arrays=tuple(msgspec.structs.replace(each, elements=10**10) for each in check.arrays),
+            arrays=tuple(msgspec.structs.replace(array, elements=10**10) for array in check.arrays),
         )
         for check in worker.checks
     ]
@@ -58,11 +60,11 @@ def test_a_time_below_what_the_checked_elements_need_is_invalid_without_work(
         bytes=0,
         measurement=msgspec.structs.replace(record.measurement, workers=workers),
     )
-    made = plausible.qualified(
+    result = plausible.qualified(
         forged, record.names[1], record.candidates[0], record.candidates[0].verdict
     )
-    assert (made.status, made.reason) == (Status.INVALID, "faster_than_possible")
-    assert "of the elements that were checked, a byte each" in made.sentence
+    assert (result.status, result.reason) == (Status.INVALID, "faster_than_possible")
+    assert "of the elements that were checked, a byte each" in result.sentence
 
 
 def test_every_time_of_this_repository_is_possible() -> None:
@@ -99,16 +101,16 @@ def test_a_check_that_says_little_is_said_to_in_page_and_record(
     rewrite(scale, file, text, instead)
     shown = " ".join(kx("run", "S1", cwd=scale).stdout.split())
     assert words in shown
-    (made,) = all_records(scale)[0]
-    assert words in msgspec.json.encode(made).decode()
+    (result,) = all_records(scale)[0]
+    assert words in msgspec.json.encode(result).decode()
 
 
 def test_tolerances_that_differ_between_arms_are_said_to(scale: Path, kx: Kx) -> None:
     rewrite(scale, "problem.py", "def tolerance(size, arch):", "def tolerance(size, arch, axes):")
     rewrite(scale, "problem.py", "rtol=2**-24", "rtol=2**-24 * axes['width']")
     kx("run", "S1", cwd=scale)
-    (made,) = all_records(scale)[0]
-    (sentence,) = made.candidates[0].remarks
+    (result,) = all_records(scale)[0]
+    (sentence,) = result.candidates[0].remarks
     assert sentence.startswith("The arms are held to different tolerances: rtol=5.96046e-08, and")
 
 
@@ -117,9 +119,9 @@ def test_arms_with_the_same_instructions_are_said_to_first(scale: Path, kx: Kx) 
     rewrite(scale, "problem.py", 'size["count"] // axes["width"]', 'size["count"]')
     page = kx("run", "S1", cwd=scale).stdout
     assert "the same instructions as the baseline, launched alike" in page.partition("both: ")[0]
-    (made,) = all_records(scale)[0]
-    assert made.candidates[0].same_code
-    assert made.candidates[0].verdict.sentence.startswith("The same instructions as the baseline")
+    (result,) = all_records(scale)[0]
+    assert result.candidates[0].same_code
+    assert result.candidates[0].verdict.sentence.startswith("The same instructions as the baseline")
 
 
 @pytest.mark.parametrize("emulate", ["--emulate", "--no-emulate"])
@@ -131,8 +133,8 @@ def test_the_same_instructions_on_another_grid_are_a_question(
     rewrite(scale, "problem.py", count, f'size["count"] + 0 * ({count})')
     rewrite(scale, "problem.py", "-(-count // THREADS)", "-(-count // THREADS) + axes['width'] - 1")
     kx("run", "S1", emulate, cwd=scale)
-    (made,) = all_records(scale)[0]
-    assert not made.candidates[0].same_code
+    (result,) = all_records(scale)[0]
+    assert not result.candidates[0].same_code
 
 
 def test_a_source_that_is_evaluated_is_no_question_where_nothing_changed(

@@ -66,16 +66,16 @@ def test_a_rise_from_a_negative_value_is_a_positive_change() -> None:
 
 @pytest.mark.parametrize(("one", "other"), [("a", "b"), (1.0, "b"), ("a", 1.0)])
 def test_texts_that_differ_are_large_without_a_change(one: float | str, other: float | str) -> None:
-    each = difference(one, other)
-    assert each.change is None
-    assert ranking.is_large(each, 1000.0)
+    result = difference(one, other)
+    assert result.change is None
+    assert ranking.is_large(result, 1000.0)
 
 
 @given(NUMBERS, NUMBERS, st.floats(min_value=0, max_value=10), st.floats(min_value=0, max_value=10))
 def test_a_higher_floor_never_shows_more(one: float, other: float, a: float, b: float) -> None:
     low, high = sorted((a, b))
-    each = difference(one, other)
-    assert ranking.is_large(each, low) or not ranking.is_large(each, high)
+    result = difference(one, other)
+    assert ranking.is_large(result, low) or not ranking.is_large(result, high)
 
 
 @given(st.one_of(NUMBERS, st.text()))
@@ -84,9 +84,9 @@ def test_what_is_the_same_is_never_large(value: float | str) -> None:
 
 
 def test_a_share_near_zero_is_large_only_where_it_is_asked_for() -> None:
-    each = difference(0.001, 0.49, "%")
-    assert not ranking.is_large(each, 0.05)
-    assert ranking.is_large(each, 0.05, near_zero=True)
+    result = difference(0.001, 0.49, "%")
+    assert not ranking.is_large(result, 0.05)
+    assert ranking.is_large(result, 0.05, near_zero=True)
     assert ranking.is_large(difference(0.001, 0.51, "%"), 0.05)
 
 
@@ -105,29 +105,31 @@ def test_a_metric_that_one_profile_lacks_is_no_difference() -> None:
 def test_rollups_and_the_share_of_the_peak_are_one_finding() -> None:
     views = ("avg", "max", "min", "sum", "sum.pct_of_peak_sustained_elapsed")
     before: Figures = {f"x__sectors.{view}": 1.0 for view in views}
-    (found,) = ranking.collapse(differences(before, dict.fromkeys(before, 2.0)))
-    assert found.difference.metric.name == "x__sectors.sum"
-    assert len(found.others) == 4
+    (result,) = ranking.collapse(differences(before, dict.fromkeys(before, 2.0)))
+    assert result.difference.metric.name == "x__sectors.sum"
+    assert len(result.others) == 4
 
 
 def test_a_count_that_is_the_same_has_not_changed_because_its_rate_has() -> None:
     before: Figures = {"x__sectors.sum": 8.0, "x__sectors.sum.per_second": 1.0}
     after: Figures = {"x__sectors.sum": 8.0, "x__sectors.sum.per_second": 2.0}
-    (found,) = ranking.collapse(differences(before, after))
-    assert not ranking.is_large(found.difference, 0.05)
+    (result,) = ranking.collapse(differences(before, after))
+    assert not ranking.is_large(result.difference, 0.05)
 
 
 def test_a_view_without_the_one_that_its_label_is_of_goes_by_its_own_name() -> None:
     name = "sm__warps_active.max.per_cycle_active"
-    (found,) = ranking.collapse(differences({name: 1.0}, {name: 2.0}))
-    assert found.difference.metric.label == name
+    (result,) = ranking.collapse(differences({name: 1.0}, {name: 2.0}))
+    assert result.difference.metric.label == name
 
 
 @given(st.dictionaries(st.sampled_from([f"u__{c}.sum" for c in "abcdefgh"]), NUMBERS, min_size=1))
 def test_no_metric_is_lost_or_doubled(before: dict[str, float]) -> None:
     views: Figures = {**before, **{f"{name}.per_second": 1.0 for name in before}}
     findings = ranking.collapse(differences(views, views))
-    names = [name for each in findings for name in (each.difference.metric.name, *each.others)]
+    names = [
+        name for finding in findings for name in (finding.difference.metric.name, *finding.others)
+    ]
     assert sorted(names) == sorted(views)
 
 
@@ -141,7 +143,7 @@ def test_in_a_group_no_larger_factor_follows_a_smaller_one(
     before: Figures = {f"u__c{i}.sum": pair[0] for i, pair in enumerate(pairs)}
     after: Figures = {f"u__c{i}.sum": pair[1] for i, pair in enumerate(pairs)}
     (group,) = ranking.rank(ranking.collapse(differences(before, after)))
-    factors = [each.difference.factor for each in group.findings]
+    factors = [finding.difference.factor for finding in group.findings]
     assert factors == sorted(factors, reverse=True)
 
 
@@ -166,8 +168,8 @@ def test_groups_come_in_the_order_of_an_audit() -> None:
         "stall_wait_percent",
         "gpu__time_duration.sum",
     ]
-    found = differences(dict.fromkeys(names, 1.0), dict.fromkeys(names, 2.0))
-    groups = [group.name for group in ranking.rank(ranking.collapse(found))]
+    result = differences(dict.fromkeys(names, 1.0), dict.fromkeys(names, 2.0))
+    groups = [group.name for group in ranking.rank(ranking.collapse(result))]
     assert groups == ["time", "stalls", "cache", counters.OTHER]
 
 
@@ -175,4 +177,4 @@ def test_a_doubling_ranks_with_a_halving() -> None:
     before: Figures = {"u__a.sum": 1.0, "u__b.sum": 2.0, "u__c.sum": 2.0}
     after: Figures = {"u__a.sum": 1.9, "u__b.sum": 1.0, "u__c.sum": 3.9}
     (group,) = ranking.rank(ranking.collapse(differences(before, after)))
-    assert [each.difference.metric.name[3] for each in group.findings] == ["b", "c", "a"]
+    assert [finding.difference.metric.name[3] for finding in group.findings] == ["b", "c", "a"]

@@ -40,23 +40,23 @@ def again(
 
 def test_the_same_verdict_and_effects_that_meet_reproduce() -> None:
     earlier, now = map(as_written, T1)
-    found = again(now, earlier)
-    assert found.agrees is True
-    assert "IMPROVED: the effects agree." in found.sentence
-    assert "All built figures equal those of run 20261120T231950Z-3d3bb674." in found.sentence
+    result = again(now, earlier)
+    assert result.agrees is True
+    assert "IMPROVED: the effects agree." in result.sentence
+    assert "All built figures equal those of run 20261120T231950Z-3d3bb674." in result.sentence
 
 
 def test_effects_that_do_not_meet_are_another_effect() -> None:
-    found = again(as_written(SECOND), as_written(FIRST))
-    assert found.agrees is False
-    assert "but the effect differs: -2.57% to -2.47% then, -2.41% to -2.30% now." in found.sentence
+    result = again(as_written(SECOND), as_written(FIRST))
+    assert result.agrees is False
+    assert "but the effect differs: -2.57% to -2.47% then, -2.41% to -2.30% now." in result.sentence
 
 
 def test_on_another_card_effects_may_differ_by_the_margin() -> None:
     now, earlier = as_written(SECOND), as_written(FIRST)
-    found = again(now, earlier, card="another")
-    assert found.agrees is True
-    assert "within the margin and on another card: -2.57% to -2.47% then" in found.sentence
+    result = again(now, earlier, card="another")
+    assert result.agrees is True
+    assert "within the margin and on another card: -2.57% to -2.47% then" in result.sentence
     strict = msgspec.structs.replace(now, margin=0.0001)
     assert again(strict, earlier, card="another").agrees is False
 
@@ -64,9 +64,9 @@ def test_on_another_card_effects_may_differ_by_the_margin() -> None:
 def test_another_verdict_does_not_reproduce() -> None:
     earlier, now = map(as_written, T1)
     rejected = Verdict(status=Status.REJECTED, reason="slower", sentence="Slower.")
-    found = again(now, earlier, verdict=rejected)
-    assert found.agrees is False
-    assert found.sentence.startswith("Does not reproduce run 20261120T231950Z-3d3bb674, IMPROVED.")
+    result = again(now, earlier, verdict=rejected)
+    assert result.agrees is False
+    assert result.sentence.startswith("Does not reproduce run 20261120T231950Z-3d3bb674, IMPROVED.")
 
 
 def test_a_built_figure_that_differs_is_named() -> None:
@@ -76,9 +76,9 @@ def test_a_built_figure_that_differs_is_named() -> None:
     more = msgspec.structs.replace(
         build, resources=msgspec.structs.replace(build.resources, registers=26)
     )
-    found = again(now, earlier, build=more)
-    assert found.agrees is False
-    assert "candidate: registers per thread 24 -> 26" in found.sentence
+    result = again(now, earlier, build=more)
+    assert result.agrees is False
+    assert "candidate: registers per thread 24 -> 26" in result.sentence
 
 
 def test_instructions_that_a_version_puts_with_other_pipes_are_no_difference() -> None:
@@ -109,8 +109,8 @@ def test_emulated_counters_are_compared_for_the_same_emulator_only(emulator: str
     counters = {**emulated.counters, "ptx__memory_l1_wavefronts_shared": 1}
     changed = msgspec.structs.replace(emulated, emulator=emulator, counters=counters)
     arm = msgspec.structs.replace(candidate.arm, emulated=changed)
-    found = compare(earlier, arm, candidate.verdict, [earlier])
-    assert ("shared memory wavefronts (PTX)" in found.sentence) == (emulator == "one")
+    result = compare(earlier, arm, candidate.verdict, [earlier])
+    assert ("shared memory wavefronts (PTX)" in result.sentence) == (emulator == "one")
 
 
 UNMEASURED = Verdict(status=Status.UNMEASURED, reason="no_gpu", sentence="Not timed.")
@@ -118,9 +118,9 @@ UNMEASURED = Verdict(status=Status.UNMEASURED, reason="no_gpu", sentence="Not ti
 
 def test_a_run_that_timed_nothing_confirms_and_contradicts_no_time() -> None:
     earlier, now = map(as_written, T1)
-    found = again(now, earlier, verdict=UNMEASURED, measured=None)
-    assert found.agrees is None
-    assert "nothing was timed here. All built figures equal" in found.sentence
+    result = again(now, earlier, verdict=UNMEASURED, measured=None)
+    assert result.agrees is None
+    assert "nothing was timed here. All built figures equal" in result.sentence
 
 
 def test_a_refusal_is_contradicted_by_a_variant_that_nothing_refuses() -> None:
@@ -128,9 +128,9 @@ def test_a_refusal_is_contradicted_by_a_variant_that_nothing_refuses() -> None:
     broken = Verdict(status=Status.BUILD_FAILED, reason="compiler", sentence="Broken.")
     candidate = msgspec.structs.replace(earlier.candidates[0], verdict=broken)
     before = msgspec.structs.replace(earlier, candidates=(candidate,), measurement=None)
-    found = compare(now, now.candidates[0].arm, UNMEASURED, [before])
-    assert found.agrees is False
-    assert "BUILD_FAILED: nothing refuses this variant now." in found.sentence
+    result = compare(now, now.candidates[0].arm, UNMEASURED, [before])
+    assert result.agrees is False
+    assert "BUILD_FAILED: nothing refuses this variant now." in result.sentence
 
 
 @pytest.mark.parametrize(
@@ -142,9 +142,9 @@ def test_effects_under_other_conditions_are_not_compared(
 ) -> None:
     earlier, now = map(as_written, T1)
     other = msgspec.structs.replace(now, **changes)
-    found = compare(other, now.candidates[0].arm, now.candidates[0].verdict, [earlier])
-    assert found.agrees is None
-    assert words in found.sentence
+    result = compare(other, now.candidates[0].arm, now.candidates[0].verdict, [earlier])
+    assert result.agrees is None
+    assert words in result.sentence
 
 
 def test_an_earlier_verdict_is_taken_again_at_the_new_margin() -> None:

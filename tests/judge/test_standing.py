@@ -25,12 +25,12 @@ def rows(root: Path, kx: Kx, name: str) -> list[list[str]]:
     """The experiment's rows of the log, cell by cell."""
     lines = kx("log", cwd=root).stdout.splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith(f"| {name} "))
-    found = [lines[start]]
+    result = [lines[start]]
     for line in lines[start + 1 :]:
         if not line.startswith("|     "):
             break
-        found.append(line)
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in found]
+        result.append(line)
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in result]
 
 
 def candidate(root: Path, kx: Kx, name: str, variant: str) -> dict[str, str]:
@@ -70,8 +70,8 @@ def test_an_experiment_whose_runs_are_all_of_other_variants_is_listed_as_changed
 
 def test_an_added_candidate_leaves_the_others_as_they_are(house: Path, kx: Kx) -> None:
     edit(house, "      - {rows: 16}\n", "      - {rows: 16}\n      - {layout: swizzled}\n")
-    found = rows(house, kx, "T3")
-    assert [row[3:] for row in found] == [
+    result = rows(house, kx, "T3")
+    assert [row[3:] for row in result] == [
         [T3_ROWS_4, "IMPROVED"],
         [T3_ROWS_16, "REJECTED"],
         ["layout=swizzled: —", "not run"],
@@ -157,9 +157,9 @@ def test_json_and_csv_have_the_measured_figures(house: Path, kx: Kx) -> None:
 
 
 def test_show_has_times_changes_and_intervals_of_each_candidate(house: Path, kx: Kx) -> None:
-    said = " ".join(kx("show", "T3", cwd=house).stdout.split())
-    assert "rows=4 0.288 -2.36% (-2.41% to -2.30%) IMPROVED" in said
-    assert "rows=4 0.288 -2.36% 32 4,224 right IMPROVED" in said
+    output = " ".join(kx("show", "T3", cwd=house).stdout.split())
+    assert "rows=4 0.288 -2.36% (-2.41% to -2.30%) IMPROVED" in output
+    assert "rows=4 0.288 -2.36% 32 4,224 right IMPROVED" in output
 
 
 def other_conditions(root: Path, name: str) -> None:
@@ -177,8 +177,8 @@ def test_figures_under_other_conditions_say_which(house: Path, kx: Kx) -> None:
         "0.656 ms, size tiny, L2 warm",
         "0.294 ms, -55.11%, size tiny, L2 warm",
     ]
-    found = candidate(house, kx, "T1", "layout=padded")
-    assert (found["size"], found["l2"]) == ("tiny", "hot")
+    result = candidate(house, kx, "T1", "layout=padded")
+    assert (result["size"], result["l2"]) == ("tiny", "hot")
     assert (
         "from 20261122T235959Z-00000000, size tiny, L2 warm" in kx("show", "T1", cwd=house).stdout
     )
@@ -221,8 +221,8 @@ def test_a_header_that_would_be_read_instead_makes_the_measurement_one_of_before
 ) -> None:
     (house / "variants/transpose/export.cuh").write_text("// mine\n")
     assert [row[4] for row in rows(house, kx, "T3")] == ["changed since", "changed since"]
-    said = "measured before this changed: variants/transpose/export.cuh is read for export.cuh"
-    assert said in kx("log", cwd=house).stdout
+    result = "measured before this changed: variants/transpose/export.cuh is read for export.cuh"
+    assert result in kx("log", cwd=house).stdout
 
 
 def forged(root: Path, **instead: object) -> None:
@@ -256,8 +256,8 @@ def test_a_verdict_that_the_samples_do_not_give_is_shown_as_such(house: Path, kx
 def test_runs_that_did_not_record_their_problem_say_so(house: Path, kx: Kx) -> None:
     assert "Runs that did not record their problem.py: T1, T2, T3." in kx("log", cwd=house).stdout
     path = max((house / "logs/runs/T3").glob("*.measured.json"))
-    said = " ".join(kx("show", str(path), cwd=house).stdout.split())
-    assert "This run did not record its problem.py" in said
+    output = " ".join(kx("show", str(path), cwd=house).stdout.split())
+    assert "This run did not record its problem.py" in output
 
 
 @pytest.mark.slow

@@ -31,8 +31,8 @@ def failing(arm, status="CRASHED", words="CUDA_ERROR_ILLEGAL_ADDRESS"):
 
 @pytest.mark.parametrize("path", sorted(SAMPLES.glob("*.json")), ids=lambda path: path.stem)
 def test_a_recorded_measurement_is_written_as_it_was_read(path):
-    found = msgspec.json.decode(path.read_bytes(), type=Measurement)
-    assert msgspec.json.decode(msgspec.json.encode(found), type=Measurement) == found
+    result = msgspec.json.decode(path.read_bytes(), type=Measurement)
+    assert msgspec.json.decode(msgspec.json.encode(result), type=Measurement) == result
 
 
 @pytest.mark.parametrize(
@@ -61,42 +61,42 @@ def test_each_verdict_has_its_case_and_a_sentence(found, status, reason):
 
 
 def test_a_placebo_that_is_uncertain_beyond_the_margin_leaves_the_verdict_open():
-    found = of(FASTER)
+    result = of(FASTER)
     wide = [worker(i, (FASTER, 1.0, 1.0 + 0.02 * (i % 2 - 0.5))) for i in range(4)]
-    got = measured(msgspec.structs.replace(found, workers=tuple(wide)), "new")
+    got = measured(msgspec.structs.replace(result, workers=tuple(wide)), "new")
     assert (got.status, got.reason) == (Status.INCONCLUSIVE, "placebo_wide")
 
 
 def test_company_on_the_gpu_makes_a_measurement_invalid_whatever_it_shows():
-    found = msgspec.structs.replace(of(FASTER), invalid="Another process computed on the GPU.")
-    got = measured(found, "new")
+    result = msgspec.structs.replace(of(FASTER), invalid="Another process computed on the GPU.")
+    got = measured(result, "new")
     assert got.sentence == "Another process computed on the GPU."
     assert got.status is Status.INVALID
 
 
 def test_a_device_that_changed_under_most_pairs_makes_a_measurement_invalid():
-    found = of(FASTER)
-    changed = msgspec.structs.replace(found.workers[0].blocks[0].after, sm_clock_mhz=1000)
+    result = of(FASTER)
+    changed = msgspec.structs.replace(result.workers[0].blocks[0].after, sm_clock_mhz=1000)
     workers = [
-        worker(i, (FASTER, 1.0, 1.0), after=changed if i < 3 else found.workers[0].blocks[0].after)
+        worker(i, (FASTER, 1.0, 1.0), after=changed if i < 3 else result.workers[0].blocks[0].after)
         for i in range(5)
     ]
-    got = measured(msgspec.structs.replace(found, workers=tuple(workers)), "new")
+    got = measured(msgspec.structs.replace(result, workers=tuple(workers)), "new")
     assert (got.status, got.reason) == (Status.INVALID, "device_changed")
 
 
 def test_a_measurement_of_which_every_pair_is_dropped_is_invalid_with_their_number():
     hot = msgspec.structs.replace(STATE, throttle=("hw_thermal_slowdown",))
-    found = measurement(worker(i, (FASTER, 1.0, 1.0), after=hot) for i in range(4))
-    got = measured(found, "new")
+    result = measurement(worker(i, (FASTER, 1.0, 1.0), after=hot) for i in range(4))
+    got = measured(result, "new")
     assert (got.status, got.reason) == (Status.INVALID, "device_changed")
     assert got.sentence == "Clocks or throttling changed during all 160 pairs."
 
 
 def test_a_placebo_s_failure_is_the_baseline_s_whatever_the_candidate_did():
-    found = failing("old again", "INCORRECT", "y is wrong")
+    result = failing("old again", "INCORRECT", "y is wrong")
     also = Failure(arm="new", status="CRASHED", process=0, words="it crashed")
-    got = measured(msgspec.structs.replace(found, failures=(also, *found.failures)), "new")
+    got = measured(msgspec.structs.replace(result, failures=(also, *result.failures)), "new")
     assert (got.status, got.sentence) == (
         Status.INVALID,
         "The baseline gave a wrong result: y is wrong.",
@@ -105,14 +105,14 @@ def test_a_placebo_s_failure_is_the_baseline_s_whatever_the_candidate_did():
 
 def test_a_wrong_result_outranks_any_time():
     failure = Failure(arm="new", status="INCORRECT", process=3, words="7 elements differ")
-    found = msgspec.structs.replace(of(FASTER), failures=(failure,))
-    assert measured(found, "new").sentence == "7 elements differ."
+    result = msgspec.structs.replace(of(FASTER), failures=(failure,))
+    assert measured(result, "new").sentence == "7 elements differ."
 
 
 def test_another_margin_decides_the_same_samples_otherwise():
-    found = of(1.005)
-    assert measured(found, "new", margin=0.01).status is Status.NEUTRAL
-    assert measured(found, "new", margin=0.0025).status is Status.REJECTED
+    result = of(1.005)
+    assert measured(result, "new", margin=0.01).status is Status.NEUTRAL
+    assert measured(result, "new", margin=0.0025).status is Status.REJECTED
 
 
 def test_the_sentence_says_the_effect_its_interval_and_the_margin():
@@ -138,15 +138,15 @@ def test_sampling_may_stop_when_every_candidate_is_decided_or_on_the_edge():
     ],
 )
 def test_known_slowdowns_on_an_h200_get_their_verdicts(arm, default, fine):
-    found = recorded("inject")
-    assert measured(found, arm).status is default
-    assert measured(found, arm, margin=0.0025).status is fine
+    result = recorded("inject")
+    assert measured(result, arm).status is default
+    assert measured(result, arm, margin=0.0025).status is fine
 
 
 def test_on_an_h200_the_true_slowdown_lies_in_the_interval():
-    found = recorded("inject")
-    truths = rates.true_effects(found)
-    effects, _ = ratios(found)
+    result = recorded("inject")
+    truths = rates.true_effects(result)
+    effects, _ = ratios(result)
     judged = [effect for effect in effects if effect.arm in truths]
     assert len(judged) == 4
     assert all(e.low <= 1.0 + truths[e.arm] <= e.high for e in judged)
@@ -178,17 +178,17 @@ def test_rates_see_a_bias_that_is_there():
 
 
 def test_positions_are_found_by_role():
-    found = measurement([], arms=ARMS)
-    assert (found.position("baseline"), found.position("peer")) == (1, None)
+    result = measurement([], arms=ARMS)
+    assert (result.position("baseline"), result.position("peer")) == (1, None)
 
 
 @pytest.fixture
 def build() -> BuildEvidence:
     """Of a variant that fits."""
     path = min((ROOT / "logs/runs/T1").glob("*.json"))
-    found = records.read_file(path).baseline.build
-    assert found
-    return found
+    result = records.read_file(path).baseline.build
+    assert result
+    return result
 
 
 def test_more_threads_than_a_cta_may_have_are_impossible(build: BuildEvidence) -> None:

@@ -28,8 +28,8 @@ def decision(second: int, word: Word, experiment: str, width: int | bool = 4) ->
 
 
 def best(*decided: Decision) -> str | None:
-    found = decisions.best(decided, KERNEL, ARCH)
-    return found.experiment if found else None
+    result = decisions.best(decided, KERNEL, ARCH)
+    return result.experiment if result else None
 
 
 def test_what_was_accepted_last_is_the_best() -> None:
@@ -73,8 +73,8 @@ def test_a_decision_is_on_the_variant_with_its_axes() -> None:
 
 def test_decisions_are_read_in_the_order_in_which_they_were_made(tmp_path: Path) -> None:
     late, early = decision(2, "rejected", "S1"), decision(1, "accepted", "S1")
-    for each in (late, early):
-        decisions.write(tmp_path, each)
+    for item in (late, early):
+        decisions.write(tmp_path, item)
     assert decisions.read_all(tmp_path) == ([early, late], [])
 
 
@@ -93,7 +93,7 @@ def test_a_file_that_is_no_decision_is_said_to_be_none(tmp_path: Path) -> None:
     (folder / "c.json").write_text(only.read_text().replace("2026-01-01T", "once"))
     read, unreadable = decisions.read_all(tmp_path)
     assert len(read) == 1
-    assert [(each.path.name, each.why.split(":")[0].split(",")[0]) for each in unreadable] == [
+    assert [(item.path.name, item.why.split(":")[0].split(",")[0]) for item in unreadable] == [
         ("a.json", "is truncated or invalid JSON"),
         ("b.json", "has version 9"),
         ("c.json", "is not a decision"),

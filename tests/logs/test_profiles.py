@@ -37,9 +37,9 @@ def test_the_latest_profile_of_a_variant_is_found_by_its_axes(tmp_path: Path) ->
     for moment in ("20260101T000000Z-0", "20260301T000000Z-0", "20260201T000000Z-0"):
         profiles.write(tmp_path, profile(moment))
     profiles.write(tmp_path, profile("20260401T000000Z-0", width=2))
-    found = profiles.latest(tmp_path, "scale", "sm_90a", AXES)
-    assert found is not None
-    assert found.run == "20260301T000000Z-0"
+    result = profiles.latest(tmp_path, "scale", "sm_90a", AXES)
+    assert result is not None
+    assert result.run == "20260301T000000Z-0"
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def test_a_file_that_is_no_profile_is_skipped_with_why(
 ) -> None:
     profiles.write(tmp_path, profile())
     (tmp_path / profiles.FOLDER / "z.json").write_bytes(content)
-    found, (unreadable,) = profiles.read_all(tmp_path)
-    assert found == [profile()]
+    result, (unreadable,) = profiles.read_all(tmp_path)
+    assert result == [profile()]
     assert why in unreadable.why
     assert profiles.latest(tmp_path, "scale", "sm_90a", AXES) == profile()
 
@@ -86,8 +86,8 @@ def test_links_and_pipes_are_not_followed(tmp_path: Path) -> None:
     path = profiles.write(tmp_path, profile())
     (path.parent / "link.json").symlink_to(path)
     os.mkfifo(path.parent / "pipe.json")
-    found, unreadable = profiles.read_all(tmp_path)
-    assert len(found) == 1
+    result, unreadable = profiles.read_all(tmp_path)
+    assert len(result) == 1
     assert len(unreadable) == 2
 
 

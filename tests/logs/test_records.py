@@ -70,9 +70,9 @@ def test_a_record_cut_short_is_named_and_the_rest_is_read(tmp_path: Path) -> Non
     kept, cut = a_record(), records.write(tmp_path, a_record())
     records.write(tmp_path, kept)
     cut.write_bytes(cut.read_bytes()[:-40])
-    found, unreadable = records.read(tmp_path, "S1")
-    assert found == [kept]
-    assert [each.path for each in unreadable] == [cut]
+    result, unreadable = records.read(tmp_path, "S1")
+    assert result == [kept]
+    assert [item.path for item in unreadable] == [cut]
     assert "is truncated or invalid JSON" in unreadable[0].why
 
 
@@ -86,8 +86,8 @@ def test_a_field_of_a_later_version_is_read_over(tmp_path: Path) -> None:
     path = records.write(tmp_path, a_record())
     fields = json.loads(path.read_text())
     path.write_text(json.dumps(fields | {"later": [1, 2]}))
-    found, unreadable = records.read(tmp_path, "S1")
-    assert (len(found), unreadable) == (1, [])
+    result, unreadable = records.read(tmp_path, "S1")
+    assert (len(result), unreadable) == (1, [])
 
 
 def test_what_version_1_counted_on_ptx_is_read_under_names_of_its_own(tmp_path: Path) -> None:
@@ -114,16 +114,16 @@ def test_what_version_1_counted_on_ptx_is_read_under_names_of_its_own(tmp_path: 
 def test_ncus_names_in_a_record_of_this_version_stay_ncus(tmp_path: Path) -> None:
     emulated = EmulatedEvidence(size="emulated", counters={"memory_l1_wavefronts_shared": 7})
     path = records.write(tmp_path, a_record(baseline=Arm(emulated=emulated)))
-    found = records.read_file(path).baseline.emulated
-    assert found is not None
-    assert found.counters == emulated.counters
+    result = records.read_file(path).baseline.emulated
+    assert result is not None
+    assert result.counters == emulated.counters
 
 
 def test_published_records_come_first(tmp_path: Path) -> None:
     records.write(tmp_path, a_record())
     records.write(tmp_path, a_record(run="published", provenance="published"))
-    found, _ = records.read(tmp_path, "S1")
-    assert [each.provenance for each in found] == ["published", "run"]
+    result, _ = records.read(tmp_path, "S1")
+    assert [item.provenance for item in result] == ["published", "run"]
 
 
 WRITER = """
@@ -147,9 +147,9 @@ def test_a_kill_at_any_moment_leaves_whole_records_only(tmp_path: Path, after_ms
         process.stdout.readline()
         time.sleep(after_ms / 1000)
         process.send_signal(signal.SIGKILL)
-    found, unreadable = records.read(tmp_path, "S1")
+    result, unreadable = records.read(tmp_path, "S1")
     assert unreadable == []
-    assert all(len(record.baseline.build_log) == 2_000_000 for record in found)
+    assert all(len(record.baseline.build_log) == 2_000_000 for record in result)
 
 
 def measured(root: Path, status: Status, moment: str) -> Record:
@@ -169,7 +169,7 @@ def test_measured_records_come_first_then_the_published_one_then_the_latest(tmp_
     measured(tmp_path, Status.REJECTED, "1")
     measured(tmp_path, Status.IMPROVED, "2")
     records.write(tmp_path, a_record(run="20260105T000000Z-00000000"))
-    runs = [each.run for each in records.by_weight(tmp_path, "S1") if isinstance(each, Record)]
+    runs = [item.run for item in records.by_weight(tmp_path, "S1") if isinstance(item, Record)]
     assert runs == [
         "20260102T000000Z-00000000",
         "20260101T000000Z-00000000",
@@ -202,8 +202,8 @@ def test_a_link_and_a_pipe_are_no_records(tmp_path: Path) -> None:
     path = records.write(tmp_path, a_record(run="20260101T000000Z-00000000"))
     (path.parent / "20260102T000000Z-00000000.build.json").symlink_to(path)
     os.mkfifo(path.parent / "20260103T000000Z-00000000.build.json")
-    found, unreadable = records.read(tmp_path, "S1")
-    assert (len(found), len(unreadable)) == (1, 2)
+    result, unreadable = records.read(tmp_path, "S1")
+    assert (len(result), len(unreadable)) == (1, 2)
 
 
 def test_a_full_disk_leaves_the_old_file_and_no_temporary(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from kernelexp.model.errors import KernelexpError, explain
 
 
 def test_every_error_class_has_a_documented_exit_code() -> None:
-    assert {each.exit_code for each in KernelexpError.__subclasses__()} <= set(errors.EXIT_CODES)
+    assert {item.exit_code for item in KernelexpError.__subclasses__()} <= set(errors.EXIT_CODES)
 
 
 @pytest.mark.parametrize("kind", KernelexpError.__subclasses__())
@@ -62,9 +62,9 @@ def test_a_full_disk_and_a_time_limit_need_no_path() -> None:
 
 def test_a_sentence_names_the_nearest_and_as_many_as_it_holds() -> None:
     known = [f"S{number}" for number in range(40)]
-    said = errors.suggest("S399", known)
-    assert said.startswith("; did you mean 'S39'? Known: S0, S1,")
-    assert said.endswith(", S29, and 10 more")
+    result = errors.suggest("S399", known)
+    assert result.startswith("; did you mean 'S39'? Known: S0, S1,")
+    assert result.endswith(", S29, and 10 more")
     assert errors.suggest("x", []) == "; known: none"
 
 

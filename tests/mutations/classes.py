@@ -231,9 +231,9 @@ def harmless(mutant: Mutant | TextMutant, function: Function) -> Harmless | None
     """Why a mutant need not be found; None if it must."""
     if isinstance(mutant, Mutant):
         for decide in RULES:
-            if found := decide(mutant, function):
-                return found
-    for each in (*REVIEWED, *reviewed_texts.REVIEWED):
-        if re.fullmatch(each.pattern, mutant.key):
-            return each.harmless
+            if result := decide(mutant, function):
+                return result
+    for item in (*REVIEWED, *reviewed_texts.REVIEWED):
+        if re.fullmatch(item.pattern, mutant.key):
+            return item.harmless
     return None

@@ -16,12 +16,12 @@ FILE = Path(__file__).with_name("expected.txt")
 def read() -> Mapping[str, str]:
     """Outcomes by key."""
     lines = (line.rpartition(" | ") for line in FILE.read_text().splitlines())
-    return {key: said for key, _, said in lines}
+    return {key: item for key, _, item in lines}
 
 
 def outcome(said: str) -> str:
     """The outcome at the beginning of what a line says."""
-    return next(each for each in OUTCOMES if said.startswith(each))
+    return next(item for item in OUTCOMES if said.startswith(item))
 
 
 def write(answers: Iterable[Answer], file: Path = FILE) -> None:

@@ -73,8 +73,8 @@ class Judge:
         if self.source.changed is not None:
             return {key: TextMutant(key, ptx) for key, ptx in self.source.changed.items()}
         assert not isinstance(self.subject, TextSubject)
-        found = mutants(self.name, function, self.subject.per_kind, executed)
-        return {mutant.key: mutant for mutant in found}
+        answer = mutants(self.name, function, self.subject.per_kind, executed)
+        return {mutant.key: mutant for mutant in answer}
 
     def run(self, module: emulator.Module, schedule: Schedule) -> tuple[emulator.Result, bool]:
         """(what was seen, whether the output is right)."""
@@ -128,7 +128,7 @@ def _answer(blank: Answer, result: emulator.Result, right: bool) -> Answer:
     if names:
         return blank._replace(outcome=HANG, said=tuple(names), sentence=sentence)
     if result.warnings:
-        said = tuple(sorted({warning.name for warning in result.warnings}))
+        answer = tuple(sorted({warning.name for warning in result.warnings}))
         sentence = result.warnings[0].sentence
-        return blank._replace(outcome=WARNING, said=said, sentence=sentence)
+        return blank._replace(outcome=WARNING, said=answer, sentence=sentence)
     return blank._replace(outcome=NOT_FOUND, said=(), sentence="")

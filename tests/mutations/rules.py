@@ -75,9 +75,9 @@ _STEM = re.compile(
 
 def stem(opcode: str) -> str:
     """The part of an opcode that says what it is."""
-    found = _STEM.match(opcode)
-    assert found, opcode
-    return found[0]
+    result = _STEM.match(opcode)
+    assert result, opcode
+    return result[0]
 
 
 class Mutant(NamedTuple):
@@ -106,12 +106,12 @@ def mutants(
         number = ordinals[name] = ordinals.get(name, 0) + 1
         if (ins.line, ins.opcode) not in executed:
             continue
-        for each in RULES:
-            if each.pattern.match(ins.opcode):
-                for change in each.changes(Site(function, at)):
+        for item in RULES:
+            if item.pattern.match(ins.opcode):
+                for change in item.changes(Site(function, at)):
                     key = f"{kernel} | {name} {number} | {change.name}"
-                    made = Mutant(key, each.kind, at, ins, change)
-                    groups.setdefault((name, change.name), []).append(made)
+                    result = Mutant(key, item.kind, at, ins, change)
+                    groups.setdefault((name, change.name), []).append(result)
     return [
         chosen
         for group in groups.values()

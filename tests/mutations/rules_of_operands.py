@@ -203,8 +203,8 @@ def _inverted(site: Site, number: int, name: str) -> Iterator[Change]:
         def edit(function: Function) -> Function:
             inverse = edits.like(ins, "not.pred", Register(edits.MUTANT), old)
             changed = edits.with_operand(ins, number, Register(edits.MUTANT))
-            made = edits.splice(function, site.at, [inverse, changed])
-            made.registers[edits.MUTANT] = "pred"
-            return made
+            result = edits.splice(function, site.at, [inverse, changed])
+            result.registers[edits.MUTANT] = "pred"
+            return result
 
         yield Change(name, edit)

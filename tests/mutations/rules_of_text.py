@@ -24,8 +24,8 @@ RULES: list[Rule] = []
 
 
 def _rule(change: str, pattern: str, replacement: str | Replacement) -> None:
-    made = replacement if callable(replacement) else lambda match: match.expand(str(replacement))
-    RULES.append(Rule(change, re.compile(pattern, re.MULTILINE), made))
+    result = replacement if callable(replacement) else lambda match: match.expand(str(replacement))
+    RULES.append(Rule(change, re.compile(pattern, re.MULTILINE), result))
 
 
 def _plus(by: int) -> Replacement:
@@ -117,7 +117,7 @@ def mutants(kernel: str, text: str, part: slice) -> dict[str, str]:
     Of a part of the text, for each rule and thing that it changes the first and that in the middle.
     Not all of them compile, and some change nothing that the kernel executes.
     """
-    made: dict[str, str] = {}
+    result: dict[str, str] = {}
     for rule in RULES:
         groups: dict[str, list[re.Match[str]]] = {}
         for match in rule.pattern.finditer(text, part.start, part.stop):
@@ -125,8 +125,8 @@ def mutants(kernel: str, text: str, part: slice) -> dict[str, str]:
         for what, group in groups.items():
             for match in (group[0], group[len(group) // 2]):
                 key = f"{kernel} | {what} {_ordinal(text, part, match)} | {rule.change}"
-                made[key] = text[: match.start()] + rule.replacement(match) + text[match.end() :]
-    return made
+                result[key] = text[: match.start()] + rule.replacement(match) + text[match.end() :]
+    return result
 
 
 def _ordinal(text: str, part: slice, match: re.Match[str]) -> int:

@@ -10,5 +10,5 @@ from mutations.texts import TEXTS, TextSubject
 from mutations.variants import LARGE, Large
 
 SUBJECTS: Mapping[str, Small | Large | TextSubject] = {
-    each.name: each for each in (*SMALL, *LARGE, *TEXTS)
+    item.name: item for item in (*SMALL, *LARGE, *TEXTS)
 }

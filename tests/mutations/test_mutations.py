@@ -43,14 +43,14 @@ def judge(kernel: str) -> Judge:
 
 def worse(keys: Iterable[str]) -> list[str]:
     """Mutants of which the emulator says less than it did, or accuses without a fault."""
-    known, found = expected.read(), []
+    known, result = expected.read(), []
     for key in keys:
         its = judge(key.split(" | ")[0])
         answer = its.judge(its.mutants[key])
         allowed = judging.OUTCOMES.index(expected.outcome(known[key]))
         if judging.OUTCOMES.index(answer.outcome) > allowed:
-            found.append(f"{answer.line()}, was {known[key]}")
-    return found
+            result.append(f"{answer.line()}, was {known[key]}")
+    return result
 
 
 def of(kernel: str) -> set[str]:
@@ -91,7 +91,7 @@ def test_the_mutants_of_sources_are_made_as_when_they_were_judged(texts: set[str
     assert judged <= texts, f"the rules or a source changed: {UPDATE}"
 
 
-@pytest.mark.parametrize("kernel", [each.name for each in SMALL])
+@pytest.mark.parametrize("kernel", [item.name for item in SMALL])
 def test_the_mutants_of_a_small_kernel_are_those_expected(kernel: str) -> None:
     assert set(judge(kernel).mutants) == of(kernel), f"the rules or the kernel changed: {UPDATE}"
 
@@ -104,31 +104,31 @@ def test_every_mutant_is_found_as_before(kernel: str) -> None:
 
 
 def test_at_least_97_of_100_mutants_that_do_harm_are_found() -> None:
-    said = list(expected.read().values())
-    missed = said.count(judging.NOT_FOUND)
-    seen = sum(each.split()[0] in judging.SEEN for each in said)
-    assert len(said) > 1400
+    result = list(expected.read().values())
+    missed = result.count(judging.NOT_FOUND)
+    seen = sum(item.split()[0] in judging.SEEN for item in result)
+    assert len(result) > 1400
     assert seen / (seen + missed) >= 0.97
 
 
 def test_no_equivalent_mutant_is_accused() -> None:
-    assert not [k for k, said in expected.read().items() if said.startswith(judging.ACCUSED)]
+    assert not [k for k, item in expected.read().items() if item.startswith(judging.ACCUSED)]
 
 
 def test_every_rule_makes_mutants() -> None:
     kinds = {rule.kind for rule in RULES}
-    made = {mutant.kind for each in SMALL for mutant in judge(each.name).mutants.values()}
-    assert made == kinds
+    result = {mutant.kind for item in SMALL for mutant in judge(item.name).mutants.values()}
+    assert result == kinds
 
 
 def test_every_rule_of_text_makes_mutants(texts: set[str]) -> None:
-    made = {key.split(" | ")[2] for key in texts}
-    assert made == {rule.change for rule in rules_of_text.RULES}
+    result = {key.split(" | ")[2] for key in texts}
+    assert result == {rule.change for rule in rules_of_text.RULES}
 
 
 def test_the_documentation_shows_these_figures() -> None:
-    outcomes = Counter(expected.outcome(said) for said in expected.read().values())
-    cells = [str(outcomes[each] or "") for each in judging.OUTCOMES[:8]]
+    outcomes = Counter(expected.outcome(item) for item in expected.read().values())
+    cells = [str(outcomes[outcome] or "") for outcome in judging.OUTCOMES[:8]]
     row = " | ".join(["| all", str(outcomes.total()), *cells, ""]).replace("  ", " ")
     page = (ROOT / "warpsim" / "docs" / "conformance.md").read_text()
     assert page.count(row) == 1, f"{row}: python benchmarks/mutation_rate.py --expected"

@@ -48,9 +48,9 @@ class TextSubject(NamedTuple):
         own = self.of.source()
         texts = self.texts()
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            same, *made = pool.map(self.ptx, (self._text(), *texts.values()))
+            same, *result = pool.map(self.ptx, (self._text(), *texts.values()))
         changed = {
-            key: ptx for key, ptx in zip(texts, made, strict=True) if ptx not in (None, same)
+            key: ptx for key, ptx in zip(texts, result, strict=True) if ptx not in (None, same)
         }
         return own._replace(changed=changed)
 
@@ -101,4 +101,4 @@ reduce_tree scan transpose_twice named_barriers grid_barrier last_adds
 copies_ahead ring_of_stores ring_of_tma multicast multiply staged_multiply five_tiles
 patch_embed_gemm@sm_100a patch_embed_gemm@sm_90a flash_attention_hopper
 """.split()
-TEXTS = tuple(TextSubject(each) for each in (*SMALL, *LARGE) if each.name in _NAMES)
+TEXTS = tuple(TextSubject(item) for item in (*SMALL, *LARGE) if item.name in _NAMES)

@@ -53,7 +53,7 @@ class Large(NamedTuple):
         return (self.path().parent, ROOT / "variants" / "include")
 
     def defines(self) -> tuple[str, ...]:
-        return tuple(f"-D{each}" for each in self.variant.defines)
+        return tuple(f"-D{define}" for define in self.variant.defines)
 
     def part(self, text: str) -> slice:
         """All of it: what the kernel does not use changes no PTX."""
@@ -91,8 +91,8 @@ class Large(NamedTuple):
                 name: torch.from_numpy(got[name]).view(tensor.dtype)
                 for name, tensor in outputs.items()
             }
-            found = results.compare(written, iter(chunks), tolerance)
-            return not any(array.wrong for array in found)
+            result = results.compare(written, iter(chunks), tolerance)
+            return not any(array.wrong for array in result)
 
         return Case(problem.launches(axes, size, exports)[0], arrays, tuple(outputs), right)
 

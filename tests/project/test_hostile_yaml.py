@@ -89,7 +89,7 @@ def test_a_hostile_file_is_a_sentence_with_its_place(name: str, scale: Path) -> 
     with pytest.raises(ConfigurationError) as caught:
         project.load(scale)
     assert sentence in str(caught.value)
-    assert all(each.isprintable() for each in caught.value.faults)
+    assert all(fault.isprintable() for fault in caught.value.faults)
 
 
 def test_a_byte_that_is_not_utf8_has_its_place(scale: Path) -> None:
@@ -192,9 +192,9 @@ def test_a_bomb_costs_little_time_and_memory(scale: Path) -> None:
         [sys.executable, "-c", LIMITED], input=json.dumps(texts), cwd=scale, **CAPTURED
     )
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
-    assert len(said) == len(texts)
-    assert all(each.startswith("experiments.yaml:") for each in said)
+    data = json.loads(done.stdout)
+    assert len(data) == len(texts)
+    assert all(item.startswith("experiments.yaml:") for item in data)
 
 
 CAPTURED: dict[str, Any] = {"capture_output": True, "text": True}

@@ -65,8 +65,8 @@ def test_what_is_accepted_means_nothing_to_a_shell(text: str) -> None:
 @pytest.mark.parametrize("token", ["ns::Kind", "1e-5", "-2.5", "::a"])
 def test_a_shell_passes_an_accepted_token_on_as_it_is(token: str) -> None:
     assert re.search(names.TOKEN, token)
-    said = subprocess.run(["sh", "-c", f"echo -DKX_A={token}"], capture_output=True, text=True)
-    assert said.stdout == f"-DKX_A={token}\n"
+    result = subprocess.run(["sh", "-c", f"echo -DKX_A={token}"], capture_output=True, text=True)
+    assert result.stdout == f"-DKX_A={token}\n"
 
 
 @pytest.mark.parametrize(

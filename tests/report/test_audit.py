@@ -25,15 +25,15 @@ pytestmark = pytest.mark.skipif(not BEFORE.is_file(), reason="the audit's profil
 @pytest.fixture(scope="module")
 def shown() -> dict[tuple[str, str], Difference]:
     """What `kernelexp compare` prints without any option, by group and label."""
-    found = comparisons.compare(
+    result = comparisons.compare(
         subjects.find(None, str(BEFORE)),
         subjects.find(None, str(AFTER)),
         comparisons.ComparisonOptions(),
     )
     return {
-        (group.name, each.difference.metric.label): each.difference
-        for group in found.groups
-        for each in group.findings
+        (group.name, finding.difference.metric.label): finding.difference
+        for group in result.groups
+        for finding in group.findings
     }
 
 
@@ -75,13 +75,13 @@ def test_the_audit_s_figure_is_printed(
     after: str,
     change: str,
 ) -> None:
-    found = shown[group, label]
-    for value, text in ((found.before, before), (found.after, after)):
+    result = shown[group, label]
+    for value, text in ((result.before, before), (result.after, after)):
         digits = len(text.partition(".")[2])
         assert f"{value:.{digits}f}" == text
     if change:
-        assert found.change is not None
-        assert f"{100 * found.change:+.0f}%" == change
+        assert result.change is not None
+        assert f"{100 * result.change:+.0f}%" == change
 
 
 @pytest.mark.parametrize(
@@ -96,9 +96,9 @@ def test_the_audit_s_figure_is_printed(
 def test_stalls_from_samples_are_close_to_those_that_the_audit_counted(
     shown: dict[tuple[str, str], Difference], reason: str, before: float, after: float
 ) -> None:
-    found = shown["stalls", reason]
-    assert found.before == pytest.approx(before, abs=0.25)
-    assert found.after == pytest.approx(after, abs=0.25)
+    result = shown["stalls", reason]
+    assert result.before == pytest.approx(before, abs=0.25)
+    assert result.after == pytest.approx(after, abs=0.25)
 
 
 @pytest.mark.parametrize(("reason", "percent"), [("barrier", 0.7), ("mio throttle", 0.0)])
@@ -106,10 +106,10 @@ def test_a_stall_that_hardly_changed_is_shown_where_it_is_asked_for(
     reason: str, percent: float
 ) -> None:
     options = comparisons.ComparisonOptions(metric=re.compile(f"^{reason}$"))
-    found = comparisons.compare(
+    result = comparisons.compare(
         subjects.find(None, str(BEFORE)), subjects.find(None, str(AFTER)), options
     )
-    ((finding,),) = (group.findings for group in found.groups)
+    ((finding,),) = (group.findings for group in result.groups)
     for value in (finding.difference.before, finding.difference.after):
         assert value == pytest.approx(percent, abs=0.05)
 
@@ -117,5 +117,5 @@ def test_a_stall_that_hardly_changed_is_shown_where_it_is_asked_for(
 def test_the_figures_read_as_the_audit_writes_them(
     shown: dict[tuple[str, str], Difference],
 ) -> None:
-    found = shown["build", "dynamic shared memory"]
-    assert figures.pair(found.before, found.after, found.metric.unit) == ("131.2", "215.7", "kB")
+    result = shown["build", "dynamic shared memory"]
+    assert figures.pair(result.before, result.after, result.metric.unit) == ("131.2", "215.7", "kB")

@@ -140,24 +140,24 @@ def kept() -> list[Profile]:
 
 
 def measured(arm: Arm) -> Arm | None:
-    found = records.latest_measured(ROOT, arm, arm.files)
-    return found[1] if found else None
+    result = records.latest_measured(ROOT, arm, arm.files)
+    return result[1] if result else None
 
 
 def labelled(kept: list[Profile]) -> list[tuple[str, Profile]]:
-    return [(spell_point(each.arm.axes), each) for each in kept]
+    return [(spell_point(item.arm.axes), item) for item in kept]
 
 
 def test_no_variant_stands_above_the_highest_roof(kept: list[Profile]) -> None:
     (chart,), _ = roofline.plots(labelled(kept), measured)
-    highest = max(m.y for each in chart.series if each.look == "line" for m in each.marks)
-    points = [m for each in chart.series if each.look == "points" for m in each.marks]
+    highest = max(m.y for item in chart.series if item.look == "line" for m in item.marks)
+    points = [m for item in chart.series if item.look == "points" for m in item.marks]
     assert len(points) == 5
-    assert all(0 < each.y < highest for each in points)
+    assert all(0 < point.y < highest for point in points)
 
 
 def test_the_time_of_other_sources_is_no_time_of_a_profile(kept: list[Profile]) -> None:
-    (own,) = (each for each in kept if "052206Z" in each.run)
+    (own,) = (item for item in kept if "052206Z" in item.run)
     arm = msgspec.structs.replace(own.arm, files=dict.fromkeys(own.arm.files, "0" * 64))
     charts, (reason,) = roofline.plots(labelled([msgspec.structs.replace(own, arm=arm)]), measured)
     assert charts == ()
@@ -165,16 +165,16 @@ def test_the_time_of_other_sources_is_no_time_of_a_profile(kept: list[Profile]) 
 
 
 def test_a_kernel_without_useful_work_has_no_roofline(kept: list[Profile]) -> None:
-    own = [each for each in kept if each.arm.kernel == "transpose"]
+    own = [item for item in kept if item.arm.kernel == "transpose"]
     charts, reasons = roofline.plots(labelled(own), measured)
     assert charts == ()
-    assert any(each.endswith("states no useful FLOPs") for each in reasons)
+    assert any(reason.endswith("states no useful FLOPs") for reason in reasons)
 
 
 def test_an_unknown_type_of_operand_is_refused_with_those_of_the_chip(
     kept: list[Profile],
 ) -> None:
-    own = [each for each in labelled(kept) if "052206Z" in each[1].run]
+    own = [item for item in labelled(kept) if "052206Z" in item[1].run]
     with pytest.raises(UsageError, match="known are fp8, bf16"):
         roofline.plots(own, measured, dtype="fp9")
 
@@ -193,9 +193,9 @@ def test_a_profile_without_stalls_is_named() -> None:
 def test_texts_stay_what_they_are_in_svg(tmp_path: Path) -> None:
     matplot.write(EVERY, tmp_path / "a.svg")
     tree = ElementTree.parse(tmp_path / "a.svg")
-    shown = [each.text or "" for each in tree.iter() if each.tag.endswith("text")]
-    assert any("<script>alert(1)</script> $\\frac{1}{ & \\x1b[31m" in each for each in shown)
-    assert not [each for each in tree.iter() if each.tag.endswith("script")]
+    shown = [item.text or "" for item in tree.iter() if item.tag.endswith("text")]
+    assert any("<script>alert(1)</script> $\\frac{1}{ & \\x1b[31m" in item for item in shown)
+    assert not [item for item in tree.iter() if item.tag.endswith("script")]
 
 
 @pytest.mark.slow
@@ -215,8 +215,8 @@ def test_a_terminal_shows_marks_between_the_ends_of_their_intervals() -> None:
 
 
 def test_another_format_is_refused(kx: Kx) -> None:
-    said = kx("plot", "history", "--out", "chart.pdf")
-    assert (said.exit_code, said.stderr) == (
+    result = kx("plot", "history", "--out", "chart.pdf")
+    assert (result.exit_code, result.stderr) == (
         errors.USAGE,
         "error: --out chart.pdf should end in .svg or .png.\n",
     )
@@ -233,9 +233,9 @@ def test_another_format_is_refused(kx: Kx) -> None:
     ],
 )
 def test_what_cannot_be_shown_is_said(kx: Kx, arguments: tuple[str, ...], words: str) -> None:
-    said = kx("plot", *arguments)
-    assert said.exit_code == errors.USAGE
-    assert words in said.stderr
+    result = kx("plot", *arguments)
+    assert result.exit_code == errors.USAGE
+    assert words in result.stderr
 
 
 def test_charts_of_the_terminal_fit_80_columns(kx: Kx) -> None:

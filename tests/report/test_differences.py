@@ -45,7 +45,7 @@ def compare(
 
 
 def names(found: Comparison) -> list[str]:
-    return [each.difference.metric.name for group in found.groups for each in group.findings]
+    return [finding.difference.metric.name for group in found.groups for finding in group.findings]
 
 
 def text(found: Comparison) -> str:
@@ -63,8 +63,8 @@ HIT, STORES = "l1tex__t_sector_hit_rate.pct", "sass__inst_executed_global_stores
 def test_a_change_below_the_floor_is_counted_and_not_shown() -> None:
     before: dict[str, float | str] = {HIT: 100.0, STORES: 100.0}
     after: dict[str, float | str] = {HIT: 96.0, STORES: 110.0}
-    found = compare(before, after)
-    assert (names(found), found.small, found.same) == ([STORES], 1, 0)
+    result = compare(before, after)
+    assert (names(result), result.small, result.same) == ([STORES], 1, 0)
     assert names(compare(before, after, ComparisonOptions(floor=0.03))) == [STORES, HIT]
 
 
@@ -110,9 +110,11 @@ def test_a_metric_that_neither_has_is_a_sentence() -> None:
     ],
 )
 def test_conditions_that_differ_are_a_warning(field: str, values: Any, words: str) -> None:
-    found = compare({HIT: 1.0}, {HIT: 2.0}, **{field: values})
-    assert found.warnings == (f"profiled with different conditions: {words}.",)
-    assert f"warning: profiled with different conditions: {words}." in " ".join(text(found).split())
+    result = compare({HIT: 1.0}, {HIT: 2.0}, **{field: values})
+    assert result.warnings == (f"profiled with different conditions: {words}.",)
+    assert f"warning: profiled with different conditions: {words}." in " ".join(
+        text(result).split()
+    )
 
 
 def test_the_same_conditions_are_no_warning() -> None:
@@ -120,15 +122,15 @@ def test_the_same_conditions_are_no_warning() -> None:
 
 
 def test_what_was_not_recorded_is_named_with_its_side() -> None:
-    found = compare({HIT: 1.0}, {HIT: 2.0}, driver=("580", ""), device=("X", "X"))
-    assert found.unknown["B"] == ("driver",)
-    assert "clock control" in found.unknown["both"]
+    result = compare({HIT: 1.0}, {HIT: 2.0}, driver=("580", ""), device=("X", "X"))
+    assert result.unknown["B"] == ("driver",)
+    assert "clock control" in result.unknown["both"]
 
 
 def test_clocks_that_differ_are_a_warning() -> None:
-    found = compare({CLOCK: 1.5e9}, {CLOCK: 1.8e9})
+    result = compare({CLOCK: 1.5e9}, {CLOCK: 1.8e9})
     words = "profiled at different SM clocks: 1.500 and 1.800 GHz; times do not compare."
-    assert found.warnings == (words,)
+    assert result.warnings == (words,)
     assert compare({CLOCK: 1.5e9}, {CLOCK: 1.51e9}).warnings == ()
 
 
@@ -196,9 +198,9 @@ def arm_of_t3(part: str) -> Subject:
 
 
 def test_a_candidate_has_its_interval_against_the_baseline_of_its_run() -> None:
-    found = comparisons.compare(arm_of_t3("baseline"), arm_of_t3("1"), ComparisonOptions())
-    assert "time, interleaved in one run: -2.36% (-2.41% to -2.30%)" in text(found)
-    assert found.axes == {"rows": (8, 4)}
+    result = comparisons.compare(arm_of_t3("baseline"), arm_of_t3("1"), ComparisonOptions())
+    assert "time, interleaved in one run: -2.36% (-2.41% to -2.30%)" in text(result)
+    assert result.axes == {"rows": (8, 4)}
 
 
 def test_two_candidates_of_a_run_have_no_interval_of_their_own() -> None:
@@ -207,28 +209,28 @@ def test_two_candidates_of_a_run_have_no_interval_of_their_own() -> None:
 
 def test_times_of_two_runs_are_a_warning() -> None:
     other = msgspec.structs.replace(arm_of_t3("1"), run="another")
-    found = comparisons.compare(arm_of_t3("baseline"), other, ComparisonOptions())
-    assert "measured in different runs: the times were not interleaved." in found.warnings
-    assert found.effect is None
+    result = comparisons.compare(arm_of_t3("baseline"), other, ComparisonOptions())
+    assert "measured in different runs: the times were not interleaved." in result.warnings
+    assert result.effect is None
 
 
 def test_what_was_built_compares_with_what_ncu_names_the_same() -> None:
     name = "launch__registers_per_thread"
-    found = comparisons.compare(
+    result = comparisons.compare(
         arm_of_t3("1"), profiled("B", {name: 24.0, HIT: 5.0}), ComparisonOptions()
     )
-    (group,) = found.groups
+    (group,) = result.groups
     (finding,) = group.findings
     assert (finding.difference.before, finding.difference.after) == (32, 24.0)
-    assert found.warnings[0].startswith("built on one side and profiled on the other")
+    assert result.warnings[0].startswith("built on one side and profiled on the other")
 
 
 def test_an_emulated_counter_never_compares_with_a_profiled_one() -> None:
     record = records.read_file(T3)
     counter = next(iter(record.baseline.emulated.counters))  # type: ignore[union-attr]
     other = profiled("B", {counter: 5.0, "launch__block_size": 128.0})
-    found = comparisons.compare(arm_of_t3("baseline"), other, ComparisonOptions(every=True))
-    assert names(found) == ["launch__block_size"]
+    result = comparisons.compare(arm_of_t3("baseline"), other, ComparisonOptions(every=True))
+    assert names(result) == ["launch__block_size"]
 
 
 # ---- how it reads --------------------------------------------------------------------------------
@@ -257,8 +259,8 @@ def test_an_emulated_counter_never_compares_with_a_profiled_one() -> None:
 def test_a_row_has_label_values_unit_change_and_direction(
     name: str, unit: str, before: float, after: float, line: str
 ) -> None:
-    found = compare({name: before}, {name: after}, units=({name: unit}, {name: unit}))
-    assert line in [" ".join(row.split()) for row in text(found).splitlines()]
+    result = compare({name: before}, {name: after}, units=({name: unit}, {name: unit}))
+    assert line in [" ".join(row.split()) for row in text(result).splitlines()]
 
 
 def test_every_line_fits_80_columns() -> None:
@@ -287,10 +289,10 @@ def test_markdown_has_the_names_of_ncu() -> None:
 
 
 def test_the_values_are_plain_and_complete() -> None:
-    found = compare(
+    result = compare(
         {HIT: 50.0, "u__x.sum": 0.0}, {HIT: 25.0, "u__x.sum": 1.0}, ComparisonOptions(every=True)
     )
-    values = msgspec.json.decode(msgspec.json.encode(differences.to_values(found)))
+    values = msgspec.json.decode(msgspec.json.encode(differences.to_values(result)))
     (cache, other) = values["groups"]
     assert (cache["group"], cache["kind"]) == ("cache", "profiled")
     assert cache["findings"][0] == {

@@ -97,7 +97,7 @@ $L__tmp0:
     .file 2 "/there/variants/a/b.cuh"
 """
     instructions = ptx_lines.read(ptx, "one")
-    assert [(Path(each.file).name, each.line) for each in instructions] == [
+    assert [(Path(instruction.file).name, instruction.line) for instruction in instructions] == [
         ("a.cu", 7),
         ("b.cuh", 3),
         ("b.cuh", 3),

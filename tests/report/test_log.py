@@ -53,7 +53,7 @@ F9  —  —  IMPOSSIBLE
 @pytest.fixture
 def b200() -> KernelLog:
     """The log of the published records."""
-    return next(each for each in read() if each.arch == "sm_100a")
+    return next(item for item in read() if item.arch == "sm_100a")
 
 
 def read() -> tuple[KernelLog, ...]:
@@ -152,7 +152,7 @@ def test_every_table_fits_80_columns_on_a_terminal() -> None:
 
 def test_a_measured_step_tells_its_change_next_to_its_time() -> None:
     h200 = next(
-        each for each in read() if (each.kernel, each.arch) == ("patch_embed_gemm", "sm_90a")
+        item for item in read() if (item.kernel, item.arch) == ("patch_embed_gemm", "sm_90a")
     )
     first, *_, last = rows_of(h200, logbook.HISTORY_HEADER)
     assert first[-1].startswith("-39.20%; its baseline is the first")
@@ -160,7 +160,7 @@ def test_a_measured_step_tells_its_change_next_to_its_time() -> None:
 
 
 def test_a_kernel_without_history_has_no_empty_table() -> None:
-    transpose = next(each for each in read() if each.kernel == "transpose")
+    transpose = next(item for item in read() if item.kernel == "transpose")
     written = markdown.render(logbook.file([transpose]))
     assert "history" not in written
     assert "Current best" not in written

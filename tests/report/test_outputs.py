@@ -86,8 +86,8 @@ def test_json_of_revisions_is_as_its_schema_says(kind: str, scale: Path, kx: Kx)
 def test_json_of_a_calibration_is_as_its_schema_says() -> None:
     same = (ROOT / "tests/data/samples/h200-gemm.json").read_bytes()
     recorded = msgspec.json.decode(same, type=Measurement)
-    found = rates.of_same_arms(recorded, processes=4, count=5)
-    values = Calibrated(device="H200", driver="", margin=0.01, rates={"0": found})
+    of_same_arms = rates.of_same_arms(recorded, processes=4, count=5)
+    values = Calibrated(device="H200", driver="", margin=0.01, rates={"0": of_same_arms})
     validate("calibrate", outputs.encode("calibrate", values))
 
 

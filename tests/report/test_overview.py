@@ -25,33 +25,39 @@ def answers(logs: tuple[KernelLog, ...]) -> Overview:
 def test_the_best_of_a_kernel_is_what_its_log_says(
     logs: tuple[KernelLog, ...], answers: Overview
 ) -> None:
-    named = {f"{each.kernel}@{each.arch}": each.best for each in logs if each.best}
-    assert {each.kernel: each.best for each in answers.outlooks if each.kernel in named} == named
+    named = {f"{item.kernel}@{item.arch}": item.best for item in logs if item.best}
+    assert {
+        outlook.kernel: outlook.best for outlook in answers.outlooks if outlook.kernel in named
+    } == named
     assert named
 
 
 def test_a_published_time_is_not_called_measured(answers: Overview) -> None:
-    b200 = next(each for each in answers.outlooks if each.kernel == "patch_embed_gemm@sm_100a")
+    b200 = next(
+        outlook for outlook in answers.outlooks if outlook.kernel == "patch_embed_gemm@sm_100a"
+    )
     assert (b200.time, b200.whose) == ("0.579 ms / 1892 TFLOPS", "published")
 
 
 def test_a_kernel_without_history_shows_its_lowest_time_and_whose_that_is(
     answers: Overview,
 ) -> None:
-    transpose = next(each for each in answers.outlooks if each.kernel == "transpose@sm_90a")
+    transpose = next(
+        outlook for outlook in answers.outlooks if outlook.kernel == "transpose@sm_90a"
+    )
     assert transpose.best == "T3"
     assert transpose.whose == "the lowest time measured, NVIDIA H200"
     assert "torch" in transpose.peer
 
 
 def test_a_step_that_is_slower_than_an_earlier_one_is_a_regression(answers: Overview) -> None:
-    texts = {each.id: each.text for each in answers.regressed}
+    texts = {item.id: item.text for item in answers.regressed}
     assert texts["S3"].startswith("Clusters of 2 with multicast of B: +1.")
     assert "to S2 (measured, NVIDIA H200)" in texts["S3"]
 
 
 def test_what_is_wrong_now_is_named_with_its_verdict(answers: Overview) -> None:
-    assert "A4" in {each.id for each in answers.regressed}
+    assert "A4" in {item.id for item in answers.regressed}
 
 
 def test_an_improvement_that_nobody_decided_on_waits(
@@ -59,15 +65,15 @@ def test_an_improvement_that_nobody_decided_on_waits(
 ) -> None:
     decided = {
         name
-        for each in logs
-        for name, entry in each.experiments.items()
+        for item in logs
+        for name, entry in item.experiments.items()
         if any(candidate.decision for candidate in entry.candidates)
     }
-    assert not decided & {each.id for each in answers.waiting}
+    assert not decided & {item.id for item in answers.waiting}
     assert answers.waiting
 
 
 def test_the_latest_runs_come_first(answers: Overview) -> None:
-    dates = [each.date for each in answers.latest]
+    dates = [item.date for item in answers.latest]
     assert dates == sorted(dates, reverse=True)
     assert len(dates) == overview.LATEST

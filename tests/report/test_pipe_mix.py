@@ -16,9 +16,13 @@ COUNTERS = {"smsp__inst_executed": 2, "sm__inst_executed_pipe_fma": 1}
     ("launches", "words"), [(0, "of one emulated launch ("), (3, "of the 3 emulated launches (")]
 )
 def test_counts_are_said_to_be_of_as_many_launches_as_were_made(launches: int, words: str) -> None:
-    each = EmulatedLaunch(entry="k", ctas=1, thread_instructions=1, counters=COUNTERS)
+    result = EmulatedLaunch(entry="k", ctas=1, thread_instructions=1, counters=COUNTERS)
     evidence = EmulatedEvidence(
-        size="emulated", isa="sass", arrays=(RIGHT,), counters=COUNTERS, launches=(each,) * launches
+        size="emulated",
+        isa="sass",
+        arrays=(RIGHT,),
+        counters=COUNTERS,
+        launches=(result,) * launches,
     )
     arm = Arm(emulated=evidence, emulated_sass=evidence)
     assert words in str(list(pipe_mix.render(arm, None)))

@@ -32,7 +32,7 @@ def see(text: str, **defines: str) -> list[str | None]:
 
 def test_branches_that_defines_decide_are_left_out() -> None:
     kept = see(SOURCE.replace(" && !defined(__CUDA_ARCH__)", ""), KX_STAGES="2", KX_STORE="tma")
-    assert [each for each in kept if each] == [
+    assert [item for item in kept if item] == [
         "#ifndef KX_STORE",
         "#endif",
         "#if KX_STAGES > 2",
@@ -46,7 +46,7 @@ def test_branches_that_defines_decide_are_left_out() -> None:
 
 def test_branches_that_something_else_decides_stay() -> None:
     kept = see(SOURCE, KX_STAGES="4", KX_STORE="tma")
-    assert [each for each in kept if each and each.endswith("e;")] == ["one;", "three;"]
+    assert [item for item in kept if item and item.endswith("e;")] == ["one;", "three;"]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ conditions = st.recursive(
             " ".join
         ),
         st.tuples(st.sampled_from(["!({})", "-({})", "({})", "!{}"]), inner).map(
-            lambda each: each[0].format(each[1])
+            lambda item: item[0].format(item[1])
         ),
     ),
     max_leaves=6,
@@ -95,7 +95,7 @@ def test_what_is_left_is_what_the_compiler_keeps(several: list[str], a: int, b: 
     if done.returncode != 0:
         return  # a division by zero
     kept = see(text, KX_A=str(a), KX_B=str(b))
-    assert [each for each in kept if each and each[0] != "#"] == done.stdout.split()
+    assert [item for item in kept if item and item[0] != "#"] == done.stdout.split()
 
 
 def test_a_difference_names_its_lines_and_shows_what_only_one_has() -> None:

@@ -39,7 +39,7 @@ def arm() -> Arm:
 
 
 def test_a_build_has_a_row_for_each_entry(arm: Arm) -> None:
-    (table, *_) = (each for each in builds.render({"a": arm}) if isinstance(each, Table))
+    (table, *_) = (item for item in builds.render({"a": arm}) if isinstance(item, Table))
     assert table.rows[1][:2] == ("  and add_up", "7")
     assert table.rows[1][-1] == "1"
 

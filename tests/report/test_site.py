@@ -86,7 +86,7 @@ def test_every_page_has_a_policy_a_language_a_title_and_one_first_heading(
 
 
 def test_tables_have_header_cells_with_a_scope(read: dict[str, Reader]) -> None:
-    scopes = {each.get("scope") for page in read.values() for each in page.all("th")}
+    scopes = {item.get("scope") for page in read.values() for item in page.all("th")}
     assert scopes == {"col", "colgroup", "row"}
 
 
@@ -191,7 +191,7 @@ def luminance(colour: str) -> float:
 
 
 def test_marks_of_the_history_lead_to_their_experiments(read: dict[str, Reader]) -> None:
-    links = [each for each in read["index.html"].all("a") if each.get("aria-label")]
+    links = [item for item in read["index.html"].all("a") if item.get("aria-label")]
     assert {"experiments/S7.html", "experiments/abf04a5.html"} <= {e["href"] for e in links}
 
 
@@ -247,17 +247,17 @@ def test_a_line_unfolds_its_sass_in_each_variant_and_what_it_conflicts_in(
     kx("inspect", "S1", "--memory", cwd=scale)
     page = (build(scale, tmp_path / "a") / "experiments/S1.html").read_text()
     unfolding = re.findall(r"<details class=\"sass\">.*?</details>", page, re.DOTALL)
-    stores = [each for each in unfolding if "STG" in each]
+    stores = [item for item in unfolding if "STG" in item]
     assert stores
-    assert all("baseline: " in each and "candidate: " in each for each in stores)
-    assert all("SASS instructions" in each for each in unfolding)
+    assert all("baseline: " in store and "candidate: " in store for store in stores)
+    assert all("SASS instructions" in item for item in unfolding)
 
 
 def test_lines_of_code_are_hot_where_the_emulation_counted_most(
     read: dict[str, Reader],
 ) -> None:
     cells = read["experiments/T1.html"].all("td")
-    shades = {word for each in cells for word in (each.get("class") or "").split()} & {"h1", "h5"}
+    shades = {word for cell in cells for word in (cell.get("class") or "").split()} & {"h1", "h5"}
     assert shades == {"h1", "h5"}
 
 
@@ -315,9 +315,9 @@ def test_completion_never_runs_a_projects_python(trap: Path) -> None:
 def test_a_folder_with_other_files_is_left_as_it_is(kx: Kx, trap: Path) -> None:
     (trap / "report").mkdir()
     (trap / "report" / "thesis.tex").write_text("mine")
-    said = kx("report", cwd=trap)
-    assert (said.exit_code, "holds files" in said.stderr) == (errors.USAGE, True)
-    assert [each.name for each in (trap / "report").iterdir()] == ["thesis.tex"]
+    result = kx("report", cwd=trap)
+    assert (result.exit_code, "holds files" in result.stderr) == (errors.USAGE, True)
+    assert [path.name for path in (trap / "report").iterdir()] == ["thesis.tex"]
 
 
 def test_a_report_is_written_over_its_former_self(kx: Kx, trap: Path) -> None:
@@ -329,11 +329,11 @@ def test_a_report_is_written_over_its_former_self(kx: Kx, trap: Path) -> None:
 def test_reports_at_the_same_time_are_written_one_after_the_other(kx: Kx, trap: Path) -> None:
     program = [sys.executable, "-m", "kernelexp", "report", "--out", "new/pages"]
     several = [subprocess.Popen(program, cwd=trap, stdout=subprocess.DEVNULL) for _ in range(3)]
-    assert [each.wait() for each in several] == [errors.OK] * 3
+    assert [item.wait() for item in several] == [errors.OK] * 3
     assert kx("report", "--out", "new/pages", cwd=trap).exit_code == errors.OK
     listed = json.loads((trap / "new/pages/kernelexp-report.json").read_text())["files"]
-    found = (path for path in (trap / "new/pages").rglob("*") if path.is_file())
-    names = {path.relative_to(trap / "new/pages").as_posix() for path in found}
+    result = (path for path in (trap / "new/pages").rglob("*") if path.is_file())
+    names = {path.relative_to(trap / "new/pages").as_posix() for path in result}
     assert names == {*listed, "kernelexp-report.json"}
 
 
@@ -367,7 +367,7 @@ def test_pages_of_what_is_no_more_are_removed_and_files_of_others_kept(kx: Kx, t
     assert (trap / "report/experiments/S0.html").is_file()
     (trap / "experiments.yaml").write_text(text)
     assert kx("report", cwd=trap).exit_code == errors.OK
-    left = {each.name for each in (trap / "report/experiments").iterdir()}
+    left = {path.name for path in (trap / "report/experiments").iterdir()}
     assert left == {"S1.html", "S2.html", "aaaaaaa.html", "notes.html"}
 
 
@@ -376,8 +376,11 @@ def test_a_file_in_the_place_of_a_new_page_is_kept_unless_forced(kx: Kx, trap: P
     edit(trap, "  S1:", "  S0:")
     own = trap / "report/experiments/S0.html"
     own.write_text("mine")
-    said = kx("report", cwd=trap)
-    assert (said.exit_code, "was not written by kernelexp" in said.stderr) == (errors.USAGE, True)
+    result = kx("report", cwd=trap)
+    assert (result.exit_code, "was not written by kernelexp" in result.stderr) == (
+        errors.USAGE,
+        True,
+    )
     assert own.read_text() == "mine"
     assert kx("report", "--force", cwd=trap).exit_code == errors.OK
     assert own.read_text() != "mine"
@@ -389,29 +392,29 @@ def test_nothing_is_written_or_removed_through_a_link_out_of_the_folder(kx: Kx, 
     (trap / "report/experiments").rename(elsewhere)
     (trap / "report/experiments").symlink_to(elsewhere)
     before = (elsewhere / "S1.html").stat().st_mtime_ns
-    said = kx("report", cwd=trap)
-    assert (said.exit_code, "is a link out of" in said.stderr) == (errors.USAGE, True)
+    result = kx("report", cwd=trap)
+    assert (result.exit_code, "is a link out of" in result.stderr) == (errors.USAGE, True)
     assert (elsewhere / "S1.html").stat().st_mtime_ns == before
 
 
 def test_a_folder_that_cannot_be_made_is_said(kx: Kx, trap: Path) -> None:
-    said = kx("report", "--out", "experiments.yaml/pages", cwd=trap)
-    assert said.exit_code in (errors.USAGE, errors.ENVIRONMENT)
-    assert said.stderr.startswith("error: experiments.yaml/pages")
-    assert said.stderr.count("\n") == 1
+    result = kx("report", "--out", "experiments.yaml/pages", cwd=trap)
+    assert result.exit_code in (errors.USAGE, errors.ENVIRONMENT)
+    assert result.stderr.startswith("error: experiments.yaml/pages")
+    assert result.stderr.count("\n") == 1
 
 
 def test_a_broken_record_is_named_and_the_others_shown(kx: Kx, trap: Path) -> None:
     folder = trap / records.FOLDER / "S1"
     folder.mkdir(parents=True)
     (folder / "20260101T000000Z-00000000.build.json").write_text("{")
-    said = kx("report", "--out", "pages", cwd=trap / "variants")
-    assert said.exit_code == errors.OK
-    assert "warning: skipped logs/runs/S1/20260101T000000Z-00000000.build.json" in said.stderr
+    result = kx("report", "--out", "pages", cwd=trap / "variants")
+    assert result.exit_code == errors.OK
+    assert "warning: skipped logs/runs/S1/20260101T000000Z-00000000.build.json" in result.stderr
     page = Reader((trap / "variants/pages/experiments/S1.html").read_text())
     assert "No records yet" in page.text
 
 
 def test_serving_writes_no_folder(kx: Kx, trap: Path) -> None:
-    said = kx("report", "--serve", "--out", "x", cwd=trap)
-    assert (said.exit_code, "leave out --out" in said.stderr) == (errors.USAGE, True)
+    result = kx("report", "--serve", "--out", "x", cwd=trap)
+    assert (result.exit_code, "leave out --out" in result.stderr) == (errors.USAGE, True)

@@ -63,15 +63,15 @@ def show(chromium: webdriver.Chrome, path: Path, fragment: str = "") -> None:
 
 def visible(chromium: webdriver.Chrome) -> list[str]:
     """The ids in the table's rows that are shown, in their order."""
-    found = chromium.execute_script(
+    result = chromium.execute_script(
         "return [...document.querySelectorAll('#experiments tbody tr')]"
         ".filter(row => row.offsetParent).map(row => row.dataset.id)"
     )
-    return list(found)
+    return list(result)
 
 
 def figures(chromium: webdriver.Chrome, name: str) -> list[float | None]:
-    found = chromium.execute_script(
+    result = chromium.execute_script(
         "const heads = [...document.querySelectorAll('#experiments thead th')];"
         "const place = heads.findIndex(head => head.dataset.key === arguments[0]);"
         "return [...document.querySelectorAll('#experiments tbody tr')]"
@@ -79,7 +79,7 @@ def figures(chromium: webdriver.Chrome, name: str) -> list[float | None]:
         ".map(cell => 'value' in cell.dataset ? Number(cell.dataset.value) : null)",
         name,
     )
-    return list(found)
+    return list(result)
 
 
 def control(chromium: webdriver.Chrome, name: str) -> WebElement:
@@ -91,12 +91,12 @@ def head(chromium: webdriver.Chrome, key: str) -> WebElement:
 
 
 def test_no_page_has_an_error_on_its_console(chromium: webdriver.Chrome, every_page: Path) -> None:
-    said = {}
+    result = {}
     for path in [*sorted(every_page.rglob("*.html"))[::4], every_page / "index.html"]:
         show(chromium, path)
         if entries := chromium.get_log("browser"):
-            said[path.name] = entries
-    assert said == {}
+            result[path.name] = entries
+    assert result == {}
 
 
 def test_words_filter_the_rows_and_their_number_is_said(page: webdriver.Chrome) -> None:
@@ -184,7 +184,7 @@ def test_colours_follow_the_system_and_contrast(page: webdriver.Chrome, scheme: 
 
 def luminance(colour: str) -> float:
     """Relative luminance, as WCAG defines it, of `rgb(1, 2, 3)`."""
-    parts = [int(each) / 255 for each in colour[4:-1].split(",")]
+    parts = [int(part) / 255 for part in colour[4:-1].split(",")]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
@@ -295,7 +295,7 @@ def test_the_policy_stops_a_script_that_escaping_missed(
     bad.write_text(text.replace("<h1>", "<script>document.title='run'</script><h1>", 1))
     show(chromium, bad)
     assert chromium.title != "run"
-    assert any("Content Security Policy" in each["message"] for each in chromium.get_log("browser"))
+    assert any("Content Security Policy" in item["message"] for item in chromium.get_log("browser"))
 
 
 @contextlib.contextmanager

@@ -39,9 +39,9 @@ def ask(port: int, path: str, host: str | None = None, method: str = "GET") -> t
     connection = http.client.HTTPConnection("127.0.0.1", port)
     connection.request(method, path, headers={"Host": host or f"127.0.0.1:{port}"})
     with connection.getresponse() as response:
-        found = response.status, response.read().decode()
+        result = response.status, response.read().decode()
     connection.close()
-    return found
+    return result
 
 
 def test_a_page_is_served_as_it_is_written_but_for_its_script(serving: tuple[Path, int]) -> None:

@@ -35,5 +35,5 @@ def test_every_position_is_inside_the_picture(
     for shape in drawing.shapes:
         if shape.look in ("trail", "whisker"):
             shown += map(float, re.findall(r"-?[\d.]+(?:e[+-]\d+)?", shape.path))
-    assert all(0 <= each <= svg.WIDTH for each in shown)
+    assert all(0 <= item <= svg.WIDTH for item in shown)
     assert log or len(drawing.upwards) <= 12

@@ -26,7 +26,7 @@ def _warming() -> Measurement:
     warm = [worker(i, (1.19, 1.03, 1.19)) for i in range(2, 4)]
     without = [
         msgspec.structs.replace(
-            each,
+            item,
             blocks=tuple(
                 msgspec.structs.replace(
                     block,
@@ -43,10 +43,10 @@ def _warming() -> Measurement:
                         for row in block.rows
                     ),
                 )
-                for block in each.blocks
+                for block in item.blocks
             ),
         )
-        for each in warm
+        for item in warm
     ]
     return measurement([*cool, *without], arms=ARMS)
 

@@ -20,11 +20,11 @@ def test_a_gate_judges_an_arm_by_the_counts_that_the_page_shows(
     variant = loaded.variant("scale", "sm_90a", {"width": 4})
     arm = prepare.built(loaded, [variant], Session(tools=tools)).arm(variant)
     counts = inspection.counts(scale, arm)
-    (found,), faults = inspection.look(
+    (result,), faults = inspection.look(
         loaded, [variant], Session(tools=tools, limits=Limits(), emulate=False)
     )
     assert not faults
-    assert counts == found.counts()
+    assert counts == result.counts()
     (judged,) = instruction_expectations(counts, ["STG.128 == 1"])
     assert judged.result == "met"
 
@@ -32,11 +32,11 @@ def test_a_gate_judges_an_arm_by_the_counts_that_the_page_shows(
 def test_a_vectorised_access_is_one_in_ptx_and_in_sass(tools: Toolchain, scale: Path) -> None:
     loaded = project.load(scale)
     variants = [loaded.variant("scale", "sm_90a", {"width": width}) for width in (1, 2, 4)]
-    found, _ = inspection.look(
+    result, _ = inspection.look(
         loaded, variants, Session(tools=tools, limits=Limits(), emulate=False)
     )
     loads = [
-        [(each.bits, count) for each, count in (one.asked or {}).items() if "load" in each.kind]
-        for one in found
+        [(item.bits, count) for item, count in (one.asked or {}).items() if "load" in item.kind]
+        for one in result
     ]
     assert loads == [[(32, 1)], [(64, 1)], [(128, 1)]]

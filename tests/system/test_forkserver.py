@@ -153,12 +153,12 @@ def test_the_end_of_a_worker_and_of_what_stands_for_it_in_one_moment_is_no_fault
 
 def children(pid: int, program: str = "") -> list[int]:
     """The children of any thread of a process whose command line has `program` in it."""
-    found = [
+    result = [
         int(child)
         for thread in Path(f"/proc/{pid}/task").iterdir()
         for child in (thread / "children").read_text().split()
     ]
-    return [each for each in found if program in Path(f"/proc/{each}/cmdline").read_text()]
+    return [item for item in result if program in Path(f"/proc/{item}/cmdline").read_text()]
 
 
 def test_many_at_once_have_an_answer_each() -> None:

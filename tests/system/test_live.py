@@ -38,7 +38,7 @@ def test_the_latest_step_of_each_phase_is_seen_until_the_command_ends(tmp_path: 
 
 def test_commands_at_the_same_time_are_seen_in_their_order(tmp_path: Path) -> None:
     with live.published(tmp_path, "one"), live.published(tmp_path, "two"):
-        assert sorted(each.command for each in live.read(tmp_path)) == ["one", "two"]
+        assert sorted(item.command for item in live.read(tmp_path)) == ["one", "two"]
 
 
 def test_a_command_that_was_killed_is_not_seen_and_its_file_removed_by_the_next(
@@ -66,7 +66,7 @@ def test_what_no_command_wrote_is_passed_over(kind: str, tmp_path: Path) -> None
         path.write_text("{")
     assert live.read(tmp_path) == []
     with live.published(tmp_path, "run"):
-        assert [each.command for each in live.read(tmp_path)] == ["run"]
+        assert [item.command for item in live.read(tmp_path)] == ["run"]
 
 
 def test_a_command_runs_where_nothing_can_be_written(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_stop_all_ends_what_other_threads_wait_for(token: str) -> None:
     processes.stop_all()
     for thread in threads:
         thread.join(60)
-    assert [type(each) for each in ended] == [Interrupted] * 3
+    assert [type(item) for item in ended] == [Interrupted] * 3
     assert not children(token)
 
 
@@ -87,12 +87,12 @@ def test_a_process_says_which_signal_ended_it(script: str, number: int) -> None:
 
 
 def test_parallel_gives_results_in_order_and_tells_each_begin_and_end() -> None:
-    told: list[tuple[int, tuple[int, ...]]] = []
+    result: list[tuple[int, tuple[int, ...]]] = []
     results = processes.parallel(
-        lambda x: 2 * x, [1, 2, 3], on_change=lambda done, now: told.append((done, tuple(now)))
+        lambda x: 2 * x, [1, 2, 3], on_change=lambda done, now: result.append((done, tuple(now)))
     )
     assert results == [2, 4, 6]
-    assert (told[0], told[-1], len(told)) == ((0, ()), (3, ()), 7)
+    assert (result[0], result[-1], len(result)) == ((0, ()), (3, ()), 7)
 
 
 def test_parallel_of_nothing_is_nothing() -> None:
@@ -193,8 +193,8 @@ def test_an_ignored_hang_up_stays_ignored() -> None:
         "from kernelexp.system.process import interrupts; interrupts.handle_signals()\n"
         "os.kill(os.getpid(), signal.SIGHUP); print('there')"
     )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert said.stdout == "there\n"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.stdout == "there\n"
 
 
 @pytest.mark.parametrize("stream", ["1", "2"])

@@ -26,9 +26,9 @@ register_tiles = loader.load(ROOT, "fa_4x4")
 def configured(kernel: str, **changed: object) -> Configured:
     variant = PROJECT.variant(kernel, "sm_90a")
     variant = msgspec.structs.replace(variant, axes=variant.axes | changed)
-    (found,) = configure(ROOT, [variant], [hopper.terms if "hopper" in kernel else {}])
-    assert not found.failure
-    return found
+    (result,) = configure(ROOT, [variant], [hopper.terms if "hopper" in kernel else {}])
+    assert not result.failure
+    return result
 
 
 def refusals(kernel: str, **changed: object) -> str:
@@ -64,11 +64,11 @@ def test_what_registers_do_not_hold_is_refused(point: Point) -> None:
 
 
 def test_the_terms_add_up_to_the_shared_memory() -> None:
-    found = configured("flash_attention_hopper")
-    assert found.terms["dynamic_smem_bytes"] == (
+    result = configured("flash_attention_hopper")
+    assert result.terms["dynamic_smem_bytes"] == (
         "1 x Q 16,384 B + 2 stages x 2 x 16,384 B of K and V + barriers 80 B"
     )
-    assert found.exports["dynamic_smem_bytes"] == 16_384 + 4 * 16_384 + 80
+    assert result.exports["dynamic_smem_bytes"] == 16_384 + 4 * 16_384 + 80
 
 
 def test_two_ctas_of_one_warpgroup_share_an_sm() -> None:
@@ -113,31 +113,31 @@ def test_both_kernels_solve_the_same_problem() -> None:
 @pytest.mark.parametrize(
     "problem",
     [phases, pytest.param(register_tiles, marks=pytest.mark.slow)],
-    ids=lambda each: each.name,
+    ids=lambda item: item.name,
 )
 def test_the_reference_is_that_of_torch(problem: loader.Problem) -> None:
     size = problem.sizes["emulated_more"]
     inputs = problem.inputs(size, 0, "cpu")
-    q, k, v = (each.double() for each in inputs.values())
+    q, k, v = (input_.double() for input_ in inputs.values())
     want = torch.nn.functional.scaled_dot_product_attention(q, k, v).flatten(0, -2)
     for chunk in problem.reference(inputs, size):
         rows = want[chunk.first : chunk.first + len(chunk.values)]
         torch.testing.assert_close(chunk.values, rows, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("problem", [phases, register_tiles], ids=lambda each: each.name)
+@pytest.mark.parametrize("problem", [phases, register_tiles], ids=lambda item: item.name)
 def test_a_lost_key_is_out_of_tolerance(problem: loader.Problem) -> None:
     size = problem.sizes["emulated_more"]
     inputs = problem.inputs(size, 0, "cpu")
-    shorter = {name: each[..., :-1, :] for name, each in inputs.items() if name != "q"}
+    shorter = {name: item[..., :-1, :] for name, item in inputs.items() if name != "q"}
     (name, array), *_ = problem.outputs(size).items()
     wrong = torch.nn.functional.scaled_dot_product_attention(inputs["q"], **_named(shorter))
     kind = torch.float16 if array.dtype == "f16" else torch.float32
     outputs = {name: wrong.reshape(array.shape).to(kind)}
-    (found,) = results.compare(
+    (result,) = results.compare(
         outputs, problem.reference(inputs, size), problem.tolerance(size, "sm_90a", {})
     )
-    assert found.wrong > 0.3 * math.prod(array.shape)
+    assert result.wrong > 0.3 * math.prod(array.shape)
 
 
 def _named(inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:

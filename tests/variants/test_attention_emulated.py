@@ -24,10 +24,10 @@ Run = Callable[..., EmulatedEvidence]
 
 def emulate(tools: Toolchain, name: str, axes: str, size: str) -> Emulation:
     kernel, _, arch = name.partition("@")
-    values = dict(each.split("=") for each in axes.split(",") if each)
+    values = dict(part.split("=") for part in axes.split(",") if part)
     point = {axis: int(value) if value.isdigit() else value for axis, value in values.items()}
     variant = PROJECT.variant(kernel, arch or "sm_90a", point)
-    (found,), faults = emulations.emulate(
+    (result,), faults = emulations.emulate(
         PROJECT,
         [variant],
         Session(tools=tools),
@@ -35,7 +35,7 @@ def emulate(tools: Toolchain, name: str, axes: str, size: str) -> Emulation:
         full=False,
     )
     assert not faults
-    return found
+    return result
 
 
 @pytest.fixture(scope="session")
@@ -43,11 +43,11 @@ def run(tools: Toolchain) -> Run:
     """What a variant of kernel@arch shows that is right: no wrong element, no finding."""
 
     def right(name: str, axes: str = "", size: str = "emulated") -> EmulatedEvidence:
-        found = emulate(tools, name, axes, size)
-        assert found.arm.refused is None, found.arm.refused
-        assert found.arm.emulated is not None
-        assert not found.arm.emulated.findings
-        return found.arm.emulated
+        result = emulate(tools, name, axes, size)
+        assert result.arm.refused is None, result.arm.refused
+        assert result.arm.emulated is not None
+        assert not result.arm.emulated.findings
+        return result.arm.emulated
 
     return right
 
@@ -114,9 +114,9 @@ def test_copies_run_ahead_with_one_barrier_per_tile(run: Run, arch: str) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize("axes", ["phase=minimal", "phase=1,block_m=32", "phase=1,block_m=64"])
 def test_a_scalar_phase_is_right_or_impossible(tools: Toolchain, axes: str) -> None:
-    found = emulate(tools, "flash_attention@sm_89", axes, "emulated").arm
-    if found.refused is not None:
-        assert (axes, found.refused.status) == ("phase=1,block_m=64", Status.IMPOSSIBLE)
+    arm = emulate(tools, "flash_attention@sm_89", axes, "emulated").arm
+    if arm.refused is not None:
+        assert (axes, arm.refused.status) == ("phase=1,block_m=64", Status.IMPOSSIBLE)
 
 
 @pytest.mark.slow
@@ -133,7 +133,7 @@ def test_without_barriers_tiles_are_read_before_they_are_there(tools: Toolchain)
     assert arm.refused is not None
     assert arm.refused.status is Status.INCORRECT
     assert arm.emulated is not None
-    assert {"race", "uninitialised-read"} <= {each.name for each in arm.emulated.findings}
+    assert {"race", "uninitialised-read"} <= {finding.name for finding in arm.emulated.findings}
 
 
 @pytest.mark.slow
@@ -165,7 +165,7 @@ def test_the_store_of_k_transposed_is_where_the_4x4_kernel_conflicts(run: Run) -
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", ["padded", "swizzled"])
 def test_padding_and_swizzle_store_k_without_conflicts(run: Run, layout: str) -> None:
-    plain, fixed = (run("fa_4x4", f"k_layout={each}").counters for each in ("plain", layout))
+    plain, fixed = (run("fa_4x4", f"k_layout={item}").counters for item in ("plain", layout))
     assert plain[WAVEFRONTS] - fixed[WAVEFRONTS] == 2 * 4 * 64 * 31
 
 

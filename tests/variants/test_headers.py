@@ -34,9 +34,9 @@ def statements(header: Path) -> list[ParameterSet]:
 
 def instruction(statement: str) -> str:
     """The statement's own instruction, past declaring and setting a predicate."""
-    found = LITERAL.search(statement)
-    assert found
-    text = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', found[1]))
+    result = LITERAL.search(statement)
+    assert result
+    text = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', result[1]))
     lines = [line for line in re.split(r"\\n\\t|;", text) if line and not SETTING.match(line)]
     (own,) = lines
     return own
@@ -52,7 +52,7 @@ PURE = {
     "mapa_shared_cluster",
     "mma_sync_m16n8k16_f16",
 }
-WRAPPERS = [each for header in HEADERS for each in statements(header)]
+WRAPPERS = [statement for header in HEADERS for statement in statements(header)]
 
 
 # Each takes a run of nvcc.
@@ -74,8 +74,8 @@ ELSEWHERE = {"flash_attention_hopper.cu": ["mbarrier.arrive.release.cta.shared::
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.name)
 def test_inline_ptx_stands_nowhere_but_in_the_headers(source: Path) -> None:
-    found = re.findall(r"\basm\b(?: volatile\(\"(\S+))?", source.read_text())
-    assert found == ELSEWHERE.get(source.name, [])
+    result = re.findall(r"\basm\b(?: volatile\(\"(\S+))?", source.read_text())
+    assert result == ELSEWHERE.get(source.name, [])
 
 
 def test_the_wrappers_are_found() -> None:

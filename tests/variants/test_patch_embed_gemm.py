@@ -68,18 +68,18 @@ SIZED = [
 
 def configured(point: dict[str, object]) -> Configured:
     variant = PROJECT.variant("patch_embed_gemm", "sm_100a", point)
-    (found,) = configure(ROOT, [variant], [problem.terms["sm_100a"]])
-    assert not found.failure
-    return found
+    (result,) = configure(ROOT, [variant], [problem.terms["sm_100a"]])
+    assert not result.failure
+    return result
 
 
 @pytest.mark.parametrize("point", SIZED[::8], ids=str)
 def test_the_host_compiler_computes_what_nvcc_computes(
     point: dict[str, object], exports_of: ExportsOf
 ) -> None:
-    found = configured(point)
-    assert found.exports == exports_of("config.cuh", point)
-    assert found.refusals == ()
+    result = configured(point)
+    assert result.exports == exports_of("config.cuh", point)
+    assert result.refusals == ()
 
 
 @pytest.mark.parametrize("point", SIZED, ids=str)

@@ -67,9 +67,9 @@ SIZED = [
 def configured(point: dict[str, object]) -> Configured:
     defines = project.load(ROOT).variant("patch_embed_gemm", "sm_90a")
     variant = msgspec.structs.replace(defines, axes=point)  # values too that no axis has
-    (found,) = configure(ROOT, [variant], [problem.terms["sm_90a"]])
-    assert not found.failure
-    return found
+    (result,) = configure(ROOT, [variant], [problem.terms["sm_90a"]])
+    assert not result.failure
+    return result
 
 
 @pytest.mark.parametrize("point", SIZED[::5], ids=str)
@@ -86,17 +86,17 @@ def test_what_the_source_compiles_nothing_refuses(point: dict[str, object]) -> N
 
 
 def test_the_terms_add_up_to_the_shared_memory() -> None:
-    found = configured(DEFAULTS)
-    assert found.terms["dynamic_smem_bytes"] == (
+    result = configured(DEFAULTS)
+    assert result.terms["dynamic_smem_bytes"] == (
         "B 147,456 B + 8 stages x 8,192 B + 8 x 2,048 B of staging + barriers 152 B"
     )
-    assert found.exports["dynamic_smem_bytes"] == 147_456 + 8 * 8_192 + 152 + 8 * 2_048
+    assert result.exports["dynamic_smem_bytes"] == 147_456 + 8 * 8_192 + 152 + 8 * 2_048
 
 
 def test_a_ninth_stage_does_not_fit() -> None:
-    found = configured(axes(stages=9))
-    assert found.refusals == ("a CTA has at most 232,448 bytes of shared memory",)
-    assert found.exports["dynamic_smem_bytes"] > find("sm_90a").smem_per_cta_bytes
+    result = configured(axes(stages=9))
+    assert result.refusals == ("a CTA has at most 232,448 bytes of shared memory",)
+    assert result.exports["dynamic_smem_bytes"] > find("sm_90a").smem_per_cta_bytes
 
 
 REFUSED = [

@@ -74,8 +74,8 @@ def test_a_fault_is_found_by_its_name(fault: Fault, tmp_path: Path, tools: Toolc
     )
     arm = prepare.built(loaded, [variant], Session(tools=tools)).arm(variant)
     assert arm.build, arm.build_log
-    found = emulate(
+    output = emulate(
         jobs.emulation(tmp_path, arm, "emulated", consult.limit(), LIMIT),
         isolated.Watch(sys.stderr),
     )
-    assert fault.found in {finding.name for finding in found.evidence.findings}
+    assert fault.found in {finding.name for finding in output.evidence.findings}

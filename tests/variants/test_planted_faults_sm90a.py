@@ -111,7 +111,7 @@ def test_a_fault_is_found_by_its_name(fault: Fault, tmp_path: Path, tools: Toolc
     variant = loaded.variant("patch_embed_gemm", "sm_90a", fault.point)
     arm = prepare.built(loaded, [variant], Session(tools=tools)).arm(variant)
     assert arm.build, arm.build_log
-    found = emulate(
+    output = emulate(
         jobs.emulation(tmp_path, arm, "uneven", consult.limit(), LIMIT), isolated.Watch(sys.stderr)
     )
-    assert fault.found in {finding.name for finding in found.evidence.findings}
+    assert fault.found in {finding.name for finding in output.evidence.findings}

@@ -30,22 +30,22 @@ def arms(tools: Toolchain) -> dict[str, Arm]:
 def test_a_variant_builds_without_spills_or_is_refused_with_a_reason(
     arms: dict[str, Arm], label: str
 ) -> None:
-    each = arms[label]
-    if each.refused is not None:
-        assert each.refused.status is Status.IMPOSSIBLE, each.build_log
-        assert each.refused.sentence
+    result = arms[label]
+    if result.refused is not None:
+        assert result.refused.status is Status.IMPOSSIBLE, result.build_log
+        assert result.refused.sentence
         return
-    assert each.build is not None
-    used = each.build.resources
-    if each.arch == "sm_100a":  # H6's candidate on sm_90a spills 20 bytes, and shows it
+    assert result.build is not None
+    used = result.build.resources
+    if result.arch == "sm_100a":  # H6's candidate on sm_90a spills 20 bytes, and shows it
         assert used.spill_store_bytes == used.spill_load_bytes == 0
     assert 0 < used.registers <= 255
-    limit = ARCHITECTURES[each.arch].smem_per_cta_bytes
+    limit = ARCHITECTURES[result.arch].smem_per_cta_bytes
     assert used.static_smem_bytes + used.dynamic_smem_bytes <= limit
 
 
 def test_what_does_not_fit_is_all_that_is_impossible(arms: dict[str, Arm]) -> None:
-    refused = {label for label, each in arms.items() if each.refused}
+    refused = {label for label, item in arms.items() if item.refused}
     assert refused == {
         "patch_embed_gemm@sm_100a: cta_group=4",
         "flash_attention@sm_90a: phase=3",  # 64 rows of queries in static shared memory
@@ -62,7 +62,7 @@ def test_four_ctas_in_a_group_are_refused_for_their_tensor_memory(
 
 
 def test_no_instruction_of_ours_is_of_an_unknown_pipe(arms: dict[str, Arm]) -> None:
-    builds = [each.build for each in arms.values() if each.build]
+    builds = [arm.build for arm in arms.values() if arm.build]
     assert {build.pipes.get("other", 0) for build in builds} == {0}
 
 
@@ -79,7 +79,7 @@ def test_shared_memory_is_stages_barriers_and_staging(
     arms: dict[str, Arm], label: str, smem_bytes: int
 ) -> None:
     build = next(
-        each.build for name, each in arms.items() if name == f"patch_embed_gemm@sm_100a: {label}"
+        item.build for name, item in arms.items() if name == f"patch_embed_gemm@sm_100a: {label}"
     )
     assert build is not None
     assert build.resources.dynamic_smem_bytes == smem_bytes

@@ -121,9 +121,9 @@ def pack_x2(
     """
     saturate = dst in fp8.FORMATS if satfinite is None else satfinite
     if dst == "bf16" and rounding == "rn" and not (relu or saturate):
-        found = native.single(native.PACK_BF16, high, low, low)
-        if found is not None:
-            return found
+        result = native.single(native.PACK_BF16, high, low, low)
+        if result is not None:
+            return result
     both = np.array((low, high))  # one pass over both: most of the time is NumPy's overhead
     first, second = floating(both, "f32", dst, rounding=rounding, relu=relu, satfinite=saturate)
     if dst in fp8.FORMATS:

@@ -116,9 +116,9 @@ def products(
     """product() of each warp: [n, M, K], [n, N, K], [n, M, N]."""
     if d_type == "f32" and (fused or WIDTH[a_type] == 16):
         fraction, bits = tensor.MMA_SYNC.fraction_bits, tensor.MMA_SYNC.output_bits
-        found = native.mma(a, b, c, a_type, b_type, fraction, bits)
-        if found is not None:
-            return found
+        result = native.mma(a, b, c, a_type, b_type, fraction, bits)
+        if result is not None:
+            return result
     types = a_type, b_type, d_type
     warps = zip(a, b, c, strict=True)
     return np.stack([product(*warp, *types, satfinite, fused=fused) for warp in warps])

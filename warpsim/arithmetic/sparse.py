@@ -42,25 +42,25 @@ def groups(stored: int, width: int) -> int:
     return stored // {32: 1, 4: 4}.get(width, 2)
 
 
-def meaningless(found: Bits, width: int, ordered: bool) -> Mask:
+def meaningless(bits: Bits, width: int, ordered: bool) -> Mask:
     """Which nibbles of metadata mean nothing, so that the behaviour is undefined."""
     if width == 32:
-        return ~np.isin(found, _ONE_OF_TWO)
-    first, second = found & np.uint8(3), found >> np.uint8(2)
+        return ~np.isin(bits, _ONE_OF_TWO)
+    first, second = bits & np.uint8(3), bits >> np.uint8(2)
     return first >= second if ordered else first == second
 
 
-def located(found: Bits, width: int) -> Places:
+def located(bits: Bits, width: int) -> Places:
     """Where along K each stored element of A belongs, by its nibbles [..., groups]."""
-    group = np.arange(found.shape[-1])
+    group = np.arange(bits.shape[-1])
     if width == 32:
-        return group * 2 + (found >> np.uint8(3))
-    indices = np.stack([found & np.uint8(3), found >> np.uint8(2)], axis=-1).astype(np.intp)
-    inside = indices.reshape(*found.shape[:-1], -1) + np.repeat(group * 4, 2)
+        return group * 2 + (bits >> np.uint8(3))
+    indices = np.stack([bits & np.uint8(3), bits >> np.uint8(2)], axis=-1).astype(np.intp)
+    inside = indices.reshape(*bits.shape[:-1], -1) + np.repeat(group * 4, 2)
     if width != 4:
         return inside
     pairs = np.stack([2 * inside, 2 * inside + 1], axis=-1)
-    return pairs.reshape(*found.shape[:-1], -1)
+    return pairs.reshape(*bits.shape[:-1], -1)
 
 
 def product(

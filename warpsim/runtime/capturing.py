@@ -28,7 +28,7 @@ class LaunchChoice(msgspec.Struct, frozen=True, kw_only=True):
         plain = full_name(symbol)
         wanted = "".join(self.kernel.split())
         known = (symbol, plain_name(symbol), plain, plain.rpartition("::")[2])
-        return wanted in ("".join(each.split()) for each in known)
+        return wanted in ("".join(item.split()) for item in known)
 
 
 class Region(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,12 +84,12 @@ class Captor:
         """Copies all that the arguments point into, before the launch and after it."""
         device = loaded.world.device
         objects = tuple(_pointed(device, request.arguments))
-        contents = tuple(device.read(each) for each in objects)
+        contents = tuple(device.read(item) for item in objects)
         changed = tuple(loaded.changed())
         result = launch()
         regions = (
-            Region(address=each.address, before=content, after=device.read(each))
-            for each, content in zip(objects, contents, strict=True)
+            Region(address=item.address, before=content, after=device.read(item))
+            for item, content in zip(objects, contents, strict=True)
         )
         return CapturedLaunch(
             symbol=symbol,
@@ -109,8 +109,8 @@ class Captor:
 def _pointed(device: DeviceMemory, arguments: Sequence[bytes]) -> Iterator[Object]:
     words = {
         word
-        for each in arguments
-        for (word,) in struct.iter_unpack("<Q", each[: len(each) // _WORD * _WORD])
+        for argument in arguments
+        for (word,) in struct.iter_unpack("<Q", argument[: len(argument) // _WORD * _WORD])
     }
-    known = {found.address: found for word in words if (found := device.live.at(word))}
+    known = {result.address: result for word in words if (result := device.live.at(word))}
     yield from (known[address] for address in sorted(known))

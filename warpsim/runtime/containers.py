@@ -64,8 +64,8 @@ def _entries(data: bytes) -> Iterator[FatImage]:
 def ptx_image(content: bytes) -> FatImage:
     """PTX with its target."""
     text = content.rstrip(b"\0")
-    found = _TARGET.search(text)
-    arch, suffix = (int(found[1]), found[2].decode()) if found else (0, "")
+    result = _TARGET.search(text)
+    arch, suffix = (int(result[1]), result[2].decode()) if result else (0, "")
     return FatImage(is_ptx=True, arch=arch, suffix=suffix, content=text)
 
 
@@ -74,9 +74,9 @@ def choose(candidates: Sequence[FatImage], arch: int) -> list[FatImage]:
 
     The images of a file come in a row, from the first architecture to the last.
     """
-    fitting = [each for each in candidates if each.is_ptx and _fits(each, arch)]
-    best = max(((each.arch, each.suffix) for each in fitting), default=None)
-    return [each for each in fitting if (each.arch, each.suffix) == best]
+    fitting = [candidate for candidate in candidates if candidate.is_ptx and _fits(candidate, arch)]
+    best = max(((fat_image.arch, fat_image.suffix) for fat_image in fitting), default=None)
+    return [fat_image for fat_image in fitting if (fat_image.arch, fat_image.suffix) == best]
 
 
 def _fits(image: FatImage, arch: int) -> bool:

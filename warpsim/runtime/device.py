@@ -69,8 +69,8 @@ class Objects:
         return self._objects[self._starts[index]] if index < len(self._starts) else None
 
     def at(self, address: int) -> Object | None:
-        found = self.before(address)
-        return found if found is not None and address < found.end else None
+        result = self.before(address)
+        return result if result is not None and address < result.end else None
 
     def __iter__(self) -> Iterator[Object]:
         return iter(self._objects.values())
@@ -143,8 +143,8 @@ class DeviceMemory:
         near = [(address - before.end, "past the end of", before)] if before else []
         near += [(after.address - address, "before the beginning of", after)] if after else []
         distance, where, name = min(
-            ((d, where, each) for d, where, each in near if 0 <= d < GUARD_BYTES),
-            key=lambda each: each[0],
+            ((d, where, item) for d, where, item in near if 0 <= d < GUARD_BYTES),
+            key=lambda item: item[0],
             default=(GUARD_BYTES, "", None),
         )
         if name is None:
@@ -179,7 +179,9 @@ class World(GlobalLayout):
 
     def room(self, variables: Iterable[Variable]) -> int:
         """Bytes that the variables take in one block."""
-        return sum(-(-each.size // 256) * 256 + GUARD_BYTES for each in variables) + _WORKSPACE
+        return (
+            sum(-(-variable.size // 256) * 256 + GUARD_BYTES for variable in variables) + _WORKSPACE
+        )
 
     def place(self, variables: list[Variable], block: int) -> None:
         """Gives them their addresses in a block, and their first contents."""
@@ -188,17 +190,17 @@ class World(GlobalLayout):
         self.device.write(block, b"", _WORKSPACE, WRITTEN)
         at = -(-(block + _WORKSPACE) // 256) * 256
         for variable in variables:
-            made = Object(at, variable.size, variable.name)
-            self.variables[variable.name] = made
-            self.device.add(made)
-            at = -(-(made.end + GUARD_BYTES) // 256) * 256
+            result = Object(at, variable.size, variable.name)
+            self.variables[variable.name] = result
+            self.device.add(result)
+            at = -(-(result.end + GUARD_BYTES) // 256) * 256
         for variable in variables:
             self._fill(variable)
 
     def _fill(self, variable: Variable) -> None:
-        made = self.variables[variable.name]
+        result = self.variables[variable.name]
         state = CONSTANT if variable.space == "const" else WRITTEN
-        self.device.write(made.address, self.first_content(variable), made.size, state)
+        self.device.write(result.address, self.first_content(variable), result.size, state)
 
     def first_content(self, variable: Variable) -> bytes:
         """What the module gives it."""
@@ -214,20 +216,20 @@ class World(GlobalLayout):
         return self.variables[name].address
 
     def object_at(self, offset: int) -> str:
-        found = self.device.live.before(GLOBAL_BASE + offset)
-        return found.name if found is not None else ""
+        result = self.device.live.before(GLOBAL_BASE + offset)
+        return result.name if result is not None else ""
 
     def beside(self, offset: int) -> str:
         return self.device.locate(GLOBAL_BASE + offset)
 
     def name_at(self, offset: int, element: int = 0) -> str:
-        found = self.device.live.at(GLOBAL_BASE + offset)
-        if found is None:
+        result = self.device.live.at(GLOBAL_BASE + offset)
+        if result is None:
             return f"global {GLOBAL_BASE + offset:#x}"
-        byte = GLOBAL_BASE + offset - found.address
+        byte = GLOBAL_BASE + offset - result.address
         if element and byte % element == 0:
-            return f"element {byte // element:,} of {found.name} (of {element} bytes)"
-        return f"byte {byte:,} of {found.name}"
+            return f"element {byte // element:,} of {result.name} (of {element} bytes)"
+        return f"byte {byte:,} of {result.name}"
 
     def reserve(self, size: int) -> int:
         first, end = self.device.heap

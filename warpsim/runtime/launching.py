@@ -83,7 +83,9 @@ def run(
         block=request.block,
         cluster=cluster,
         dynamic_smem_bytes=request.shared,
-        arguments=tuple(StructValue(size=len(each), data=each) for each in request.arguments),
+        arguments=tuple(
+            StructValue(size=len(argument), data=argument) for argument in request.arguments
+        ),
     )
     return execute.run_on(
         program, launch, loaded.world, schedule=schedule, card=card, limit=limit, watch=watch
@@ -92,4 +94,4 @@ def run(
 
 def error_of(findings: tuple[Finding, ...]) -> int:
     """The number of the error that a card would end such a launch with."""
-    return next((_ERRORS[each.name] for each in findings if each.name in _ERRORS), SUCCESS)
+    return next((_ERRORS[finding.name] for finding in findings if finding.name in _ERRORS), SUCCESS)

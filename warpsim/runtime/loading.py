@@ -33,12 +33,12 @@ class Loaded:
     """One module."""
 
     def __init__(self, image: bytes, arch: int, extract: Extract, device: DeviceMemory) -> None:
-        found = list(_images(image, extract))
-        ptx = containers.choose(found, arch)
+        fat_images = list(_images(image, extract))
+        ptx = containers.choose(fat_images, arch)
         if not ptx:
-            raise UsageError(_why_not(found, arch))
+            raise UsageError(_why_not(fat_images, arch))
         text = ptx[-1].content.decode(errors="replace")
-        if len({each.content for each in ptx}) > 1:
+        if len({fat_image.content for fat_image in ptx}) > 1:
             raise UsageError(
                 "it was linked from several files of device code (-rdc=true), whose PTX is not "
                 "linked: compile without -rdc=true, or all device code as one file."
@@ -47,26 +47,28 @@ class Loaded:
         self._syntax = parse(text)
         self._programs: dict[str, DecodedProgram] = {}
         self.arch = ptx[-1].arch
-        self._cubins = [each.content for each in found if not each.is_ptx]
-        functions = [each.name for each in self._syntax.functions.values() if not each.entry]
+        self._cubins = [fat_image.content for fat_image in fat_images if not fat_image.is_ptx]
+        functions = [
+            function.name for function in self._syntax.functions.values() if not function.entry
+        ]
         self.world = World(device, functions)
         self.variables: list[Variable] = [
-            each for each in self._syntax.variables if each.space in ("global", "const")
+            variable for variable in self._syntax.variables if variable.space in ("global", "const")
         ]
 
     def changed(self) -> Iterable[str]:
         """The variables that the program has given other values than their first."""
-        for each in self.variables:
-            made = self.world.variables[each.name]
-            if self.world.device.read(made) != self.world.first_content(each):
-                yield each.name
+        for variable in self.variables:
+            result = self.world.variables[variable.name]
+            if self.world.device.read(result) != self.world.first_content(variable):
+                yield variable.name
 
     def program(self, entry: str) -> DecodedProgram:
         """Of an entry; UsageError if there is none, or for what the emulator does not execute."""
-        found = self._programs.get(entry)
-        if found is None:
-            found = self._programs[entry] = self._decoded(entry)
-        return found
+        decoded_program = self._programs.get(entry)
+        if decoded_program is None:
+            decoded_program = self._programs[entry] = self._decoded(entry)
+        return decoded_program
 
     def _decoded(self, entry: str) -> DecodedProgram:
         function = self._syntax.functions.get(entry)
@@ -99,8 +101,14 @@ def _images(data: bytes, extract: Extract) -> Iterable[FatImage]:
         return extract(data)
 
 
-def _why_not(found: Iterable[FatImage], arch: int) -> str:
-    ptx = sorted({f"compute_{each.arch}{each.suffix}" for each in found if each.is_ptx})
+def _why_not(fat_images: Iterable[FatImage], arch: int) -> str:
+    ptx = sorted(
+        {
+            f"compute_{fat_image.arch}{fat_image.suffix}"
+            for fat_image in fat_images
+            if fat_image.is_ptx
+        }
+    )
     if ptx:
         return (
             f"it was compiled for {', '.join(ptx)} only, which the chosen card (compute_{arch}) "

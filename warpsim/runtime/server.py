@@ -124,11 +124,11 @@ class Server:
     def _allocated(self, message: Message) -> None:
         address, size, use, number = message.numbers(4)
         frames = message.frames()
-        made = Object(address, size, f"@{number}")
-        self._device.reach(made.end)
+        result = Object(address, size, f"@{number}")
+        self._device.reach(result.end)
         if use in (_MODULE, _SYSTEM):
             return
-        self._device.add(made)
+        self._device.add(result)
         self._sites[number], self._numbers[address] = frames, number
         self._sizes[number] = size
 
@@ -164,9 +164,9 @@ class Server:
             self._device.heap = heap, heap + _HEAP_BYTES
         loaded.world.place(loaded.variables, block)
         parts: list[int | str] = [len(loaded.variables)]
-        for each in loaded.variables:
-            made = loaded.world.variables[each.name]
-            parts += [made.name, made.address, made.size]
+        for variable in loaded.variables:
+            result = loaded.world.variables[variable.name]
+            parts += [result.name, result.address, result.size]
         self._channel.answer(*parts)
 
     def _kernel(self, message: Message) -> None:
@@ -179,13 +179,13 @@ class Server:
             self._channel.answer(self._refused.sentence)
             return
         self._kernels.append((loaded, entry))
-        constants = sum(each.size for each in loaded.variables if each.space == "const")
+        constants = sum(variable.size for variable in loaded.variables if variable.space == "const")
         numbers = (
             *(len(self._kernels) - 1, loaded.static_shared(entry), resources.local_bytes),
             *(resources.registers, constants, image.max_threads or 0),
             *(loaded.arch, self._settings.arch, int(image.cluster is not None)),
         )
-        sizes = [each.size for each in image.parameters]
+        sizes = [parameter.size for parameter in image.parameters]
         self._channel.answer("", *numbers, len(sizes), *sizes)
 
     def _launch(self, message: Message) -> None:
@@ -220,7 +220,7 @@ class Server:
         if judged:
             self._catch(entry, request, result)
         failure = launching.error_of(result.findings)
-        self._channel.answer("", failure, "".join(each.text for each in result.printed))
+        self._channel.answer("", failure, "".join(printed.text for printed in result.printed))
 
     def _bye(self, message: Message) -> None:
         self._maps = message.text()
@@ -243,8 +243,8 @@ class Server:
 
     def _catch(self, entry: str, request: Request, result: Result) -> None:
         for finding, formal in (
-            *((each, False) for each in result.findings),
-            *((each, True) for each in result.warnings),
+            *((item, False) for item in result.findings),
+            *((warning, True) for warning in result.warnings),
         ):
             self._add(entry, request, finding, formal)
 
@@ -267,9 +267,11 @@ class Server:
     def _named(self, match: re.Match[str]) -> str:
         """An address with the object that it lies in, if it lies in any."""
         address = int(match[1], 16)
-        found = self._device.live.at(address)
+        result = self._device.live.at(address)
         return (
-            f"{match[0]} (byte {address - found.address:,} of {found.name})" if found else match[0]
+            f"{match[0]} (byte {address - result.address:,} of {result.name})"
+            if result
+            else match[0]
         )
 
     def _report(self) -> Report:

@@ -75,17 +75,17 @@ def pipes(opcode: str, text: str, sm: int) -> tuple[str, ...]:
     if base == "S2R" and any(name in text for name in _BY_LSU):
         return ("lsu",)
     exact = _PIPES_OF.get(".".join(opcode.split(".")[:2]))
-    found = exact if exact is not None else _PIPES_OF.get(base, ())
+    result = exact if exact is not None else _PIPES_OF.get(base, ())
     # Of A100 alone ncu has a counter of the FP16 pipe; later chips have it in FMA.
-    return ("fp16",) if sm == AMPERE and "fma_type_fp16" in found else found
+    return ("fp16",) if sm == AMPERE and "fma_type_fp16" in result else result
 
 
 def group(opcode: str, text: str, sm: int) -> str:
     """The one of GROUPS that an instruction is listed under; arguments as for pipes()."""
     if opcode.partition(".")[0] not in _PIPES_OF:
         return UNKNOWN
-    found = pipes(opcode, text, sm)
-    return found[-1] if opcode.startswith("HFMA2") else next(iter(found), NONE)
+    result = pipes(opcode, text, sm)
+    return result[-1] if opcode.startswith("HFMA2") else next(iter(result), NONE)
 
 
 def known() -> tuple[str, ...]:

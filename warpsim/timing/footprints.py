@@ -86,7 +86,7 @@ class _Access(AccessFootprint):
             raise decoder.refuse("has no address")
         self._base = ins.base
         self._size = next((_WIDTHS[m] for m in ins.modifiers if m in _WIDTHS), 4)
-        self._addresses = [_Address(decoder, each) for each in operands]
+        self._addresses = [_Address(decoder, operand) for operand in operands]
         self._local = ins.base in ("LDL", "STL")
 
     def _global(self, batch: Batch) -> Array:
@@ -206,8 +206,8 @@ def _array(machine: Machine, address: int) -> int:
     """The index of the array that a tensor map's address, or its own, is of; -1: not known."""
     world, placed = machine.world, machine.execution.parameters.placed.get(address)
     offset = address - GLOBAL_BASE if placed is None else placed.base
-    found = (at for at, extent in enumerate(extents(world).values()) if offset in extent)
-    return next(found, -1)
+    generator = (at for at, extent in enumerate(extents(world).values()) if offset in extent)
+    return next(generator, -1)
 
 
 def extents(world: GlobalLayout) -> dict[str, range]:

@@ -104,7 +104,7 @@ def model(
     replays = [_replay(sample, whole, chip, chip.clock_hz) for sample in samples[:-1]]
     replays.append(_replay(samples[-1], whole, chip, chip.clock_hz, traced))
     cycles = _cycles(samples, replays, whole)
-    busy = [_tensor_cycles(*each, whole) for each in zip(samples, replays, strict=True)]
+    busy = [_tensor_cycles(*item, whole) for item in zip(samples, replays, strict=True)]
     duty = min(1.0, _extrapolate(samples, busy, whole) / cycles)
     clock_hz = chip.clock_hz - chip["throttling"] * max(0.0, duty - chip["free_duty"])
     return ModelledLaunch(
@@ -173,9 +173,9 @@ def _share(
     what is written, half of L2 stays there."""
     parts, prefetched = [], []
     for number, extent in enumerate(recording.arrays):
-        asked, ahead = first.requested[number] * scale, first.prefetched[number] * scale
-        once = min(asked, whole.array_bytes[extent.name])
-        parts.append(max(0.0, once - ahead) / asked if asked else 0.0)
+        result, ahead = first.requested[number] * scale, first.prefetched[number] * scale
+        once = min(result, whole.array_bytes[extent.name])
+        parts.append(max(0.0, once - ahead) / result if result else 0.0)
         prefetched.append(min(1.0, once / ahead) if ahead else 0.0)
     written = first.written * scale
     left = max(0.0, written - chip["l2_bytes"] / 2)

@@ -177,7 +177,7 @@ def _waiting(ins: MachineInstruction) -> OpcodeTiming:
             return OpcodeTiming(kind="groups", extra=_allowed(ins))
         return OpcodeTiming(waits=1 << board.index)
     boards = re.findall(r"\d+", board.text) if isinstance(board, Other) else []
-    return OpcodeTiming(waits=sum(1 << int(each) for each in boards))
+    return OpcodeTiming(waits=sum(1 << int(item) for item in boards))
 
 
 def _allowed(ins: MachineInstruction) -> int:

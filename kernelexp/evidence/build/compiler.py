@@ -125,19 +125,19 @@ def _is_current(programs: _Programs) -> bool:
 
 
 def _find(word: str, path: str) -> str:
-    found = shutil.which(word, path=path)
-    return os.path.realpath(found) if found else ""
+    result = shutil.which(word, path=path)
+    return os.path.realpath(result) if result else ""
 
 
 def _discover(root: Path, cache: Path, tools: Toolchain, flags: Sequence[str]) -> _Programs:
     argv = [tools.nvcc, "--dryrun", *flags, "-ptx", "x.cu", "-o", "x.ptx"]
     env = {"LC_ALL": "C", "TMPDIR": os.path.relpath(cache, root)}
-    said = processes.run(argv, cwd=root, env=env, timeout_s=60)
-    if said.returncode != 0:
-        if flags and first_error(said.stderr):
+    completed = processes.run(argv, cwd=root, env=env, timeout_s=60)
+    if completed.returncode != 0:
+        if flags and first_error(completed.stderr):
             return _discover(root, cache, tools, ())  # flags that it refuses: the build will say so
-        _explain(tools, said)
-    lines = said.stderr.splitlines()
+        _explain(tools, completed)
+    lines = completed.stderr.splitlines()
     variables = {m[1]: m[2].strip() for line in lines if (m := _VARIABLE.match(line))}
     path = variables.get("PATH", "")
     words: dict[str, str] = {}
@@ -157,9 +157,11 @@ def _discover(root: Path, cache: Path, tools: Toolchain, flags: Sequence[str]) -
     return _Programs(path=path, words=words, files=files, toolkit=top)
 
 
-def _explain(tools: Toolchain, said: processes.Completed) -> None:
+def _explain(tools: Toolchain, completed: processes.Completed) -> None:
     toolchain.host_compiler()
-    raise EnvironmentFault(f"{tools.nvcc} --dryrun failed: {quote(said.stderr + said.stdout)}")
+    raise EnvironmentFault(
+        f"{tools.nvcc} --dryrun failed: {quote(completed.stderr + completed.stdout)}"
+    )
 
 
 def _first_word(command: str, variables: dict[str, str]) -> str:
@@ -187,9 +189,9 @@ def _passes(root: Path, words: Sequence[str], path: str) -> Iterator[str]:
         program = shutil.which(word, path=path)
         if program and re.search(r"(gcc|g\+\+|\bcc|c\+\+)(-[\d.]+)?$", program):
             argv = [program, "-print-prog-name=cc1plus"]
-            said = processes.run(argv, cwd=root, timeout_s=60).stdout.strip()
-            if os.path.isabs(said) and os.path.isfile(said):
-                yield os.path.realpath(said)
+            output = processes.run(argv, cwd=root, timeout_s=60).stdout.strip()
+            if os.path.isabs(output) and os.path.isfile(output):
+                yield os.path.realpath(output)
 
 
 def _hash(known: _Known, file: str) -> str:

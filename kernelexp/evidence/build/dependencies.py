@@ -78,7 +78,7 @@ class Files:
 
         By the time that nobody can set, but for the compiler's own: package managers link those.
         """
-        found = {}
+        result = {}
         for path in paths:
             try:
                 status = (self._root / path).stat()
@@ -86,8 +86,8 @@ class Files:
             except OSError:
                 changed = 0
             if changed == 0 or changed >= start_ns:
-                found[path] = changed
-        return found
+                result[path] = changed
+        return result
 
 
 def parse(text: str) -> list[str] | None:
@@ -156,14 +156,14 @@ def passed_over(
         parts = path.split("/")
         for length in range(1, min(LONGEST_NAME, len(parts)) + 1):
             by_first.setdefault(parts[-length], set()).add("/".join(parts[-length:]))
-    found = set()
+    result = set()
     for folder in folders:
         for first in by_first.keys() & files.names(folder):
             for name in by_first[first]:
                 path = os.path.join(folder, name)
                 if path not in read and is_own(path, toolkit) and files.is_file(path):
-                    found.add(path)
-    return tuple(sorted(found))
+                    result.add(path)
+    return tuple(sorted(result))
 
 
 def is_unchanged(
@@ -177,10 +177,10 @@ def is_unchanged(
 
 def content_of_arguments(root: Path, files: Files, words: Iterable[str]) -> list[str]:
     """The hashes of the files that arguments name: option files, specs, host compilers."""
-    found = []
+    result = []
     for word in words:
         for part in re.split("[,=]", word):
             path = part.removeprefix("@")
             if path and (root / path).is_file():
-                found.append(files.sha256(path))
-    return found
+                result.append(files.sha256(path))
+    return result

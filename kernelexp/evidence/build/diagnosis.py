@@ -93,8 +93,8 @@ def find_cause(completed: Completed, words: str) -> Cause:
 
 def first_error(words: str) -> Diagnostic | None:
     """The first error that the compiler diagnosed in the source or in its own arguments."""
-    if found := next(iter_errors(words), None):
-        return found
+    if diagnostic := next(iter_errors(words), None):
+        return diagnostic
     for pattern in (_BY_PTXAS, _IN_ARGUMENTS, _OF_OPTIONS):
         for match in pattern.finditer(words):
             if not (_NOT_THE_SOURCE.match(match[1]) or _INTERNAL.search(match[1])):
@@ -117,13 +117,13 @@ def iter_errors(words: str) -> Iterator[Diagnostic]:
 def _candidates(rest: str) -> str:
     """The indented lines below an error that ends in a colon: what the compiler could not choose
     among, up to the line of the source that it repeats."""
-    found = []
+    result = []
     for line in rest.lstrip("\n").splitlines():
         text = line.strip()
         if not line.startswith(" ") or not text or text.startswith("^"):
             break
-        found.append(text)
-    listed = [text for text in found if "built-in operator" in text or "function " in text]
+        result.append(text)
+    listed = [text for text in result if "built-in operator" in text or "function " in text]
     return f" {'; '.join(dict.fromkeys(listed))}" if listed else ""
 
 

@@ -51,5 +51,7 @@ def entries(plan: Plan) -> list[CachedCompilation]:
 
 
 def remember(plan: Plan, entry: CachedCompilation) -> None:
-    others = [each for each in entries(plan) if each != entry]
+    others = [
+        cached_compilation for cached_compilation in entries(plan) if cached_compilation != entry
+    ]
     store.keep(*_manifest(plan), msgspec.json.encode([entry, *others][:KEPT]))

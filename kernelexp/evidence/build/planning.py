@@ -131,7 +131,7 @@ def _key(plan: Plan, files: Files) -> str:
         *(["confined"] if plan.tools.confined_to else []),
         *(("program",) if plan.variant.program else ()),
         # The root's own name says nothing of what is compiled.
-        *(each.replace(root, ".") for each in environment),
+        *(item.replace(root, ".") for item in environment),
         *dependencies.content_of_arguments(plan.root, files, words),
     )
     return _hash(parts)

@@ -123,8 +123,8 @@ def _find_all(plans: Sequence[Plan]) -> dict[str, Built]:
     if not plans:
         return {}
     files = Files(plans[0].root)
-    found = {plan.key: (plan, manifest.find(plan, files)) for plan in plans}
-    return {key: _cached(plan, entry) for key, (plan, entry) in found.items() if entry}
+    result = {plan.key: (plan, manifest.find(plan, files)) for plan in plans}
+    return {key: _cached(plan, entry) for key, (plan, entry) in result.items() if entry}
 
 
 def _build_all(

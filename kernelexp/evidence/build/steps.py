@@ -94,8 +94,8 @@ def link_program(plan: Plan, folder: Path) -> tuple[str, str]:
         return _fault_of_list(read)
 
     done = _run(plan, folder, "nvcc", argv, fault)
-    said = _clean(plan, folder, done.stdout + done.stderr)
-    return _without_report(said), said
+    output = _clean(plan, folder, done.stdout + done.stderr)
+    return _without_report(output), output
 
 
 def disassemble_program(plan: Plan, folder: Path) -> str:
@@ -178,8 +178,8 @@ def _require_arch(plan: Plan, listing: str) -> None:
     if match and (match[2], match[4]) in ((major, ""), (major, "f")) and int(match[3]) <= minor:
         return
     if match is None or match[1] != arch:
-        found = match[1] if match else "no architecture"
-        raise DoesNotBuild(f"{plan.variant.source}: error: this cubin is for {found}, not {arch}.")
+        result = match[1] if match else "no architecture"
+        raise DoesNotBuild(f"{plan.variant.source}: error: this cubin is for {result}, not {arch}.")
 
 
 def preprocess(plan: Plan, folder: Path) -> str:

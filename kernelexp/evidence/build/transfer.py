@@ -43,7 +43,11 @@ def ship(plan: Plan) -> Shipped:
     if not built.ok:
         return shipped
     folder = store.builds(plan.root) / built.identity
-    entry = next(each for each in manifest.entries(plan) if each.identity == built.identity)
+    entry = next(
+        cached_compilation
+        for cached_compilation in manifest.entries(plan)
+        if cached_compilation.identity == built.identity
+    )
     artefacts = {name: (folder / name).read_bytes() for name in service.left_by(plan.variant)}
     return msgspec.structs.replace(shipped, entry=entry, artefacts=artefacts)
 

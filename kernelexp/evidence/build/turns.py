@@ -94,7 +94,7 @@ def _wait(mine: _Waiting) -> None:
     finally:
         with _turns.changed:
             _turns.busy += 1
-            _turns.waiting = [each for each in _turns.waiting if each is not mine]
+            _turns.waiting = [waiting for waiting in _turns.waiting if waiting is not mine]
 
 
 def _next_with(mine: _Waiting) -> list[_Waiting]:
@@ -104,9 +104,9 @@ def _next_with(mine: _Waiting) -> list[_Waiting]:
     """
     with _turns.changed:
         while not mine.is_done:
-            some = [each for each in _turns.waiting if each.goes_with(mine)][:TOGETHER]
+            some = [waiting for waiting in _turns.waiting if waiting.goes_with(mine)][:TOGETHER]
             if mine in some and (len(some) == TOGETHER or _turns.busy < CORES):
-                _turns.waiting = [each for each in _turns.waiting if each not in some]
+                _turns.waiting = [waiting for waiting in _turns.waiting if waiting not in some]
                 _turns.busy += 1
                 return some
             _turns.changed.wait()
@@ -116,15 +116,15 @@ def _next_with(mine: _Waiting) -> list[_Waiting]:
 def _disassemble(some: list[_Waiting]) -> None:
     """Whatever goes wrong, each finds it out alone."""
     first, codes = some[0], [waiting.code for waiting in some]
-    found: list[str] | None = None
+    result: list[str] | None = None
     try:
         with core():
             if len(some) > 1:
-                found = steps.disassemble_together(first.plan, first.folder, codes)
+                result = steps.disassemble_together(first.plan, first.folder, codes)
     finally:
         with _turns.changed:
-            for number, each in enumerate(some):
-                each.sass = found[number] if found else None
-                each.is_done = True
+            for number, waiting in enumerate(some):
+                waiting.sass = result[number] if result else None
+                waiting.is_done = True
             _turns.busy -= 1
             _turns.changed.notify_all()

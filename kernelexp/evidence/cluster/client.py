@@ -97,7 +97,7 @@ class Cluster:
     @property
     def slots(self) -> int:
         """Orders at once: two for each thread of the workers, so that none is idle."""
-        threads: int = sum(each["nthreads"] for each in self._workers(0.0).values())
+        threads: int = sum(item["nthreads"] for item in self._workers(0.0).values())
         return max(1, min(SLOTS_MAX, 2 * threads))
 
     def build(self, plan: Plan) -> Built:
@@ -124,7 +124,7 @@ class Cluster:
 
     def gpus(self) -> Gpus:
         """The GPUs of the workers that announce an architecture, each once."""
-        names = [name for name, each in self._workers(0.0).items() if _archs(each)]
+        names = [name for name, item in self._workers(0.0).items() if _archs(item)]
         if not names:
             return Gpus(why_none="no worker announces a GPU, as with --resources sm_90a=1.")
         devices: dict[str, Device] = {}

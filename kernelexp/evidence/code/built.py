@@ -20,33 +20,33 @@ Launches: TypeAlias = Mapping[str, Sequence[Launch]]
 FULL = "full"
 
 
-def collect(variant: Variant, made: Artefacts, launches: Launches) -> BuildEvidence:
+def collect(variant: Variant, artefacts: Artefacts, launches: Launches) -> BuildEvidence:
     """What a built variant's cubin says of the entries that are launched.
 
     `launches` are empty where launch() could not be asked: then a source with one entry that
     exports its threads and dynamic shared memory is judged by these. ConfigurationError where
     nothing says which entry, or how it is launched.
     """
-    symbols = resources.entries(made.cubin, made.ptxas_report)
-    exports = resources.read_exports(made.cubin)
+    symbols = resources.entries(artefacts.cubin, artefacts.ptxas_report)
+    exports = resources.read_exports(artefacts.cubin)
     jobs = [[_named(variant, launch, symbols) for launch in job] for job in _full_first(launches)]
     if jobs:
         main = main_launch(jobs[0])
         entry, footprint = main.entry, _footprint(main, exports)
     else:
         entry, footprint = _only(symbols), _exported(exports)
-    used = resources.read(made.cubin, made.sass, made.ptxas_report, entry, footprint)
-    opcodes = instructions.count_opcodes(made.sass, entry)
+    used = resources.read(artefacts.cubin, artefacts.sass, artefacts.ptxas_report, entry, footprint)
+    opcodes = instructions.count_opcodes(artefacts.sass, entry)
     arch = find(variant.arch)
     return BuildEvidence(
         entry=entry,
         resources=used,
         occupancy=occupancy.compute(arch, used),
-        pipes=instructions.count_pipes(made.sass, [entry]),
+        pipes=instructions.count_pipes(artefacts.sass, [entry]),
         opcodes=opcodes,
         exports=exports,
-        warnings=resources.warnings(made.ptxas_report),
-        others=_others(arch, made, entry, [launch for job in jobs for launch in job]),
+        warnings=resources.warnings(artefacts.ptxas_report),
+        others=_others(arch, artefacts, entry, [launch for job in jobs for launch in job]),
     )
 
 
@@ -65,14 +65,16 @@ def _named(variant: Variant, launch: Launch, symbols: Sequence[str]) -> Launch:
 
 
 def _others(
-    arch: Arch, made: Artefacts, entry: str, launches: Sequence[Launch]
+    arch: Arch, artefacts: Artefacts, entry: str, launches: Sequence[Launch]
 ) -> dict[str, OtherEntry]:
     """The other entries that are launched, each as at its first launch."""
     entries: dict[str, OtherEntry] = {}
     for launch in launches:
         if launch.entry != entry and launch.entry not in entries:
             footprint = _footprint(launch, {})
-            used = resources.read(made.cubin, made.sass, made.ptxas_report, launch.entry, footprint)
+            used = resources.read(
+                artefacts.cubin, artefacts.sass, artefacts.ptxas_report, launch.entry, footprint
+            )
             entries[launch.entry] = OtherEntry(
                 resources=used, occupancy=occupancy.compute(arch, used)
             )

@@ -18,18 +18,18 @@ _SPILLS = re.compile(
 )
 
 
-def collect(program: Program, arch: str, made: ProgramArtefacts) -> ProgramEvidence:
+def collect(program: Program, arch: str, program_artefacts: ProgramArtefacts) -> ProgramEvidence:
     """What the executable of a program says; spills are those that ptxas reported of its source."""
     spills = {
         name: (int(stores), int(loads))
-        for name, stores, loads in _SPILLS.findall(made.ptxas_report)
+        for name, stores, loads in _SPILLS.findall(program_artefacts.ptxas_report)
     }
     reserved = resources.reserved_bytes(arch)
     kernels = []
     opcodes: Counter[str] = Counter()
-    for name, registers, stack, shared in _USAGE.findall(made.sass):
+    for name, registers, stack, shared in _USAGE.findall(program_artefacts.sass):
         stores, loads = spills.get(name, (0, 0))
-        opcodes.update(instructions.count_opcodes(made.sass, name))
+        opcodes.update(instructions.count_opcodes(program_artefacts.sass, name))
         kernels.append(
             ProgramKernel(
                 name=name,
@@ -38,14 +38,14 @@ def collect(program: Program, arch: str, made: ProgramArtefacts) -> ProgramEvide
                 spill_load_bytes=loads,
                 stack_bytes=int(stack),
                 static_smem_bytes=max(0, int(shared) - reserved),
-                sass_bytes=INSTRUCTION_BYTES * instructions.count_all(made.sass, name),
+                sass_bytes=INSTRUCTION_BYTES * instructions.count_all(program_artefacts.sass, name),
             )
         )
     ordered = dict(sorted(opcodes.items(), key=lambda item: (-item[1], item[0])))
     return ProgramEvidence(
         spec=program,
         kernels=tuple(kernels),
-        pipes=instructions.count_pipes(made.sass, [kernel.name for kernel in kernels]),
+        pipes=instructions.count_pipes(program_artefacts.sass, [kernel.name for kernel in kernels]),
         opcodes=ordered,
-        warnings=resources.warnings(made.ptxas_report),
+        warnings=resources.warnings(program_artefacts.ptxas_report),
     )

@@ -64,7 +64,7 @@ def analyse(code: Sequence[SassInstruction]) -> Flow:
     graph, calls = edges.graph, edges.calls
     reached = _reach({start}, graph, calls)
     roots = {start, *(to for at, to in calls.items() if at in reached)}
-    nested = sorted(_nest(_reach(roots, graph), graph, 1), key=lambda each: (min(each[1]), each[0]))
+    nested = sorted(_nest(_reach(roots, graph), graph, 1), key=lambda item: (min(item[1]), item[0]))
     loops = tuple(_number(nested, graph))
     parted = {at: [to for to in graph[at] if (at, to) not in edges.parting] for at in graph}
     return Flow(
@@ -111,12 +111,14 @@ class _Edges:
                 self.graph[at] = [target, *(following if at in guarded else ())]
         self._guess(code)
 
-    def _branch(self, each: SassInstruction, to: list[int], following: list[int]) -> None:
-        operands = each.text.partition(each.mnemonic)[2]
-        conditional = each.guard or "," in operands
-        self.graph[each.offset] = [*to, *(following if conditional else ())]
-        if "DIV" in each.mnemonic.split(".")[1:]:
-            self.parting |= {(each.offset, target) for target in to}
+    def _branch(
+        self, sass_instruction: SassInstruction, to: list[int], following: list[int]
+    ) -> None:
+        operands = sass_instruction.text.partition(sass_instruction.mnemonic)[2]
+        conditional = sass_instruction.guard or "," in operands
+        self.graph[sass_instruction.offset] = [*to, *(following if conditional else ())]
+        if "DIV" in sass_instruction.mnemonic.split(".")[1:]:
+            self.parting |= {(sass_instruction.offset, target) for target in to}
 
     def _guess(self, code: Sequence[SassInstruction]) -> None:
         """Indirect branches may lead to where nothing else does."""
@@ -141,9 +143,9 @@ def to_itself(at: int, ways: Sequence[int]) -> bool:
     return list(ways) == [at]
 
 
-def _target(each: SassInstruction) -> int | None:
+def _target(sass_instruction: SassInstruction) -> int | None:
     """The offset that a branch or a call names last."""
-    match = _TARGET.search(each.text)
+    match = _TARGET.search(sass_instruction.text)
     return int(match["offset"], 16) if match else None
 
 
@@ -235,7 +237,7 @@ def _number(nested: Sequence[tuple[int, set[int], set[int]]], graph: Graph) -> I
 def _innermost(loops: Sequence[Loop], graph: Graph, calls: Mapping[int, int]) -> dict[int, int]:
     """By offset; what is called from a loop is inside of it."""
     innermost: dict[int, int] = {}
-    for loop in sorted(loops, key=lambda each: each.depth):
+    for loop in sorted(loops, key=lambda item: item.depth):
         innermost.update(dict.fromkeys(loop.offsets, loop.number))
     changed = True
     while changed:

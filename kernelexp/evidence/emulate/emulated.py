@@ -125,13 +125,15 @@ def take_each(
     problem.py or of this machine, has the error instead.
     """
 
-    def one(each: EmulationRequest) -> EmulatedEvidence | KernelexpError:
+    def one(emulation_request: EmulationRequest) -> EmulatedEvidence | KernelexpError:
         try:
-            if kept := _kept(root, each):
+            if kept := _kept(root, emulation_request):
                 return kept
             if slots is None:
                 processes.preload(WORKER)  # meanwhile the compiled part of the emulator is made
-            return _emulate(root, each, limits, label(each.arm), emulator or execute).evidence
+            return _emulate(
+                root, emulation_request, limits, label(emulation_request.arm), emulator or execute
+            ).evidence
         except KernelexpError as error:
             return error
 

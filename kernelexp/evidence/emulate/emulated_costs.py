@@ -138,9 +138,9 @@ def every_instruction(
 
 
 def _accesses(opcodes: Mapping[str, int]) -> tuple[PtxAccess, ...]:
-    found: Counter[Access] = Counter()
+    counts: Counter[Access] = Counter()
     for opcode, count in opcodes.items():
         access = ptx_accesses.of_opcode(opcode)
         if access and access.kind in accesses.COMPARED:
-            found[access] += count
-    return tuple(PtxAccess(what=x.kind, bits=x.bits, count=n) for x, n in found.items())
+            counts[access] += count
+    return tuple(PtxAccess(what=x.kind, bits=x.bits, count=n) for x, n in counts.items())

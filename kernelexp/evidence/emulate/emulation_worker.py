@@ -110,8 +110,8 @@ def emulate(job: EmulationJob, watch: Watch) -> Emulated:
         with contextlib.suppress(OSError):  # a folder that forbids execution: NumPy will do
             emulator.load_compiled(Path(job.native))
     try:
-        found = _emulate(load_code(job), job, watch)
-        return msgspec.structs.replace(found, used=reads.used(Path(job.root), job.kernel))
+        emulated = _emulate(load_code(job), job, watch)
+        return msgspec.structs.replace(emulated, used=reads.used(Path(job.root), job.kernel))
     except emulator.REFUSALS as fault:
         isa: Isa = "sass" if job.cubin else "ptx"
         return Emulated(evidence=EmulatedEvidence(size=job.size, isa=isa, unsupported=str(fault)))

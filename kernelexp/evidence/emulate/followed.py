@@ -62,8 +62,8 @@ def choose(size: Size, whole: Load, enough: int, measure: Callable[[Size], Load]
     if whole.tiles_per_cta > LONG:
         for smaller in _smaller(size, measure):
             fewer = [
-                (each, now)
-                for each, now in smaller
+                (item, now)
+                for item, now in smaller
                 if now.ctas == whole.ctas and TILES <= now.tiles_per_cta <= whole.tiles_per_cta / 2
             ]
             twice = [(x, y) for x in fewer for y in fewer if y[1].tiles == 2 * x[1].tiles]
@@ -73,8 +73,8 @@ def choose(size: Size, whole: Load, enough: int, measure: Callable[[Size], Load]
     elif whole.ctas > 4 * enough:
         for smaller in _smaller(size, measure):
             fewer = [
-                (each, now)
-                for each, now in smaller
+                (item, now)
+                for item, now in smaller
                 if enough <= now.ctas < whole.ctas and now.tiles_per_cta == whole.tiles_per_cta
             ]
             if len(fewer) > 1:
@@ -85,14 +85,14 @@ def choose(size: Size, whole: Load, enough: int, measure: Callable[[Size], Load]
 def _smaller(size: Size, measure: Callable[[Size], Load]) -> Iterator[list[tuple[Size, Load]]]:
     """By each figure of a size, the smallest first."""
     for key, value in size.items():
-        found = []
-        for part in (each for each in range(1, min(value, 100_000)) if value % each == 0):
+        result = []
+        for part in (item for item in range(1, min(value, 100_000)) if value % item == 0):
             smaller = {**size, key: part}
             try:
-                found.append((smaller, measure(smaller)))
+                result.append((smaller, measure(smaller)))
             except KernelexpError:
                 continue  # problem.py allows no such size
-        yield sorted(found, key=lambda each: each[1].tiles)
+        yield sorted(result, key=lambda item: item[1].tiles)
 
 
 def _followed(

@@ -83,13 +83,13 @@ def _model(job: ModellingJob, watch: Watch) -> ModelledTime:
         raise NotModelled(f"{job.kernel}: only a single launch has a modelled time.")
     whole = model.place(_launch(job, problem, size), job.resident, chip)
     samples, sizes = [], []
-    for number, each in enumerate(chosen.sizes):
+    for number, item in enumerate(chosen.sizes):
         with watch.stage(job.problem_limit):
-            arrays = _arrays(job, problem, each)
+            arrays = _arrays(job, problem, item)
         sizes.append({name: array.nbytes for name, array in arrays.items()})
         if chosen.loops or number == len(chosen.sizes) - 1:
             with watch.stage(job.emulation_limit):
-                sample = _follow(job, _launch(job, problem, each), arrays, chip)
+                sample = _follow(job, _launch(job, problem, item), arrays, chip)
             tiles = chosen.loads[number].tiles_per_cta if chosen.loops else 1
             samples.append(msgspec.structs.replace(sample, tiles=tiles))
     launch = model.WholeLaunch(
@@ -123,8 +123,8 @@ def _arrays(job: ModellingJob, problem: Problem, size: Size) -> dict[str, Any]:
     outputs = problem.outputs(size)
     workspaces = problem.workspaces(job.axes, size, job.exports)
     given = problem.arrange(others, job.axes)
-    made = {**tensors.allocate(outputs, others), **tensors.allocate(workspaces)}
-    return {name: as_numpy(tensor) for name, tensor in {**given, **made}.items()}
+    result = {**tensors.allocate(outputs, others), **tensors.allocate(workspaces)}
+    return {name: as_numpy(tensor) for name, tensor in {**given, **result}.items()}
 
 
 def _follow(
@@ -175,8 +175,8 @@ def _time(
             for name, x in zip(REASONS, replayed.reasons.sum(axis=0), strict=True)
         },
         lines=tuple(_lines(job, samples[-1].recording, replayed.reasons)),
-        followed=tuple(_spell(each) for each in executed) if smaller else (),
-        warp_instructions=sum(each.recording.warp_instructions for each in samples),
+        followed=tuple(_spell(item) for item in executed) if smaller else (),
+        warp_instructions=sum(sample.recording.warp_instructions for sample in samples),
     )
 
 
@@ -208,7 +208,7 @@ def _lines(job: ModellingJob, recording: Recording, reasons: Any) -> Iterator[Mo
         key = source.relative_to(job.root) if source else None
         lines[key] = [a + b for a, b in zip(lines[key], reasons[number].tolist(), strict=True)]
     total = max(1, int(reasons.sum()))
-    for source, cycles in sorted(lines.items(), key=lambda each: -sum(each[1])):
+    for source, cycles in sorted(lines.items(), key=lambda item: -sum(item[1])):
         stalled = cycles[1:]
         if sum(cycles):
             reason = REASONS[1 + stalled.index(max(stalled))] if any(stalled) else REASONS[0]

@@ -46,8 +46,12 @@ def note(job: EmulationJob, watch: Watch) -> Patterned:
     except emulator.REFUSALS as fault:
         return Patterned(unsupported=str(fault))
     of_entry = {launch.entry: own for launch, own in zip(case.launches, notes, strict=True)}
-    found = (each for own in of_entry.values() for each in own.found.values())
-    return Patterned(patterns=tuple(_placed(each, job.root) for each in found))
+    generator = (
+        access_pattern for own in of_entry.values() for access_pattern in own.found.values()
+    )
+    return Patterned(
+        patterns=tuple(_placed(access_pattern, job.root) for access_pattern in generator)
+    )
 
 
 def _placed(pattern: AccessPattern, root: str) -> AccessPattern:

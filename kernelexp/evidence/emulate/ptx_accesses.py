@@ -48,13 +48,13 @@ def _instructions(module: PtxModule, entry: str) -> Iterator[Instruction]:
             rest += sorted(more)
 
 
-def _of_instruction(each: Instruction) -> Access | None:
-    parts = each.opcode.split(".")
+def _of_instruction(instruction: Instruction) -> Access | None:
+    parts = instruction.opcode.split(".")
     match parts:
         case ["ld" | "ldu" | "st", *rest]:
             return _plain(parts[0], rest)
         case ["cp", "async", "ca" | "cg", *_]:
-            size = each.operands[2] if len(each.operands) > 2 else None
+            size = instruction.operands[2] if len(instruction.operands) > 2 else None
             return Access("copy to shared", 8 * getattr(size, "value", 0))
         case ["ldmatrix" | "stmatrix", *rest]:
             kind = "matrix load" if parts[0] == "ldmatrix" else "matrix store"

@@ -34,7 +34,7 @@ def find(
         yield "inputs() gives the same values for every seed, so that a kept result would be right"
     types = [tensor.dtype for tensor in inputs.values()]
     types += [torch_dtype(array.dtype) for array in outputs.values()]
-    if not any(each.is_floating_point for each in types):
+    if not any(kind.is_floating_point for kind in types):
         return
     limit = min(_MOST, _ROUNDINGS * max(map(_rounding, types)))
     if tolerance.rtol > limit:

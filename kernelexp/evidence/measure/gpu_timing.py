@@ -152,7 +152,7 @@ def strides(row: Row, among: Collection[int]) -> dict[int, int]:
     for arm, time_us in zip(row.order, row.times_us, strict=True):
         times[arm] = min(time_us, times.get(arm, time_us))
     limit = SLOW * min(time_us for arm, time_us in times.items() if arm in among)
-    return {arm: math.ceil(each / limit) for arm, each in times.items() if each > limit}
+    return {arm: math.ceil(item / limit) for arm, item in times.items() if item > limit}
 
 
 def sparse(row: Row, peers: Collection[int], timing_s: float) -> dict[int, int]:

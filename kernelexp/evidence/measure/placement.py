@@ -50,8 +50,8 @@ class Placement:
         peers = [index for index in self.arms if index not in self.judged()]
         done = len(self._calls[peers[0]]) if peers else len(self.sets)
         added = []
-        for place, each in enumerate(self.sets[done:], done):
-            calls = self._problem.peers(each.for_peers(), self._size)
+        for place, input_set in enumerate(self.sets[done:], done):
+            calls = self._problem.peers(input_set.for_peers(), self._size)
             for index in peers:
                 self._calls[index].append(_without_stream(calls[_peer_of(self.arms[index])]))
                 added.append((index, place))

@@ -52,9 +52,9 @@ def number(text: str, mark: Mark = ".") -> float | None:
     if text.isdecimal() and text.isascii() and len(text) < 16:
         return float(text)
     marks: tuple[Mark, Mark] = (".", ",") if mark == "." else (",", ".")
-    for each in marks:
-        if _SHAPES[each].fullmatch(text):
-            for space in (*_SPACES, "," if each == "." else "."):
+    for item in marks:
+        if _SHAPES[item].fullmatch(text):
+            for space in (*_SPACES, "," if item == "." else "."):
                 text = text.replace(space, "")
             value = float(text.replace(",", "."))
             return value if abs(value) < float("inf") else None

@@ -155,7 +155,10 @@ def _choose(launches: Sequence[ProfiledLaunch], kernel: str, number: int | None)
     if number is not None and not 1 <= number <= len(fitting):
         raise UsageError(f"--launch {number} should be from 1 to {len(fitting)}.")
     if number is None and len(fitting) > 1:
-        listed = "\n".join(f"  {at}  {_spell(each)}" for at, each in enumerate(fitting[:20], 1))
+        listed = "\n".join(
+            f"  {at}  {_spell(profiled_launch)}"
+            for at, profiled_launch in enumerate(fitting[:20], 1)
+        )
         more = f"\n  ... and {len(fitting) - 20} more" if len(fitting) > 20 else ""
         raise UsageError(
             f"there are {len(fitting)} launches: choose one with --launch N, or with --kernel "

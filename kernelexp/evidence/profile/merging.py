@@ -42,10 +42,10 @@ def merge(pages: Sequence[Sequence[ProfiledLaunch]]) -> tuple[ProfiledLaunch, ..
 
 
 def _add(merged: list[ProfiledLaunch], page: Sequence[ProfiledLaunch]) -> None:
-    by_number = {(each.process, each.id): index for index, each in enumerate(merged) if each.id}
+    by_number = {(item.process, item.id): index for index, item in enumerate(merged) if item.id}
     by_entry: dict[str, list[int]] = {}
-    for at, each in enumerate(merged):
-        by_entry.setdefault(bare(each.evidence.entry), []).append(at)
+    for at, profiled_launch in enumerate(merged):
+        by_entry.setdefault(bare(profiled_launch.evidence.entry), []).append(at)
     counts = Counter(bare(launch.evidence.entry) for launch in page)
     passed: Counter[str] = Counter()
     before = tuple(merged)
@@ -71,10 +71,10 @@ def _caller(before: Sequence[ProfiledLaunch], launch: ProfiledLaunch) -> int | N
     instructions. None for a kernel's own."""
     if launch.kind != "source" or not launch.first:
         return None
-    for index, each in enumerate(before):
-        instructions = each.evidence.instructions
-        offset = launch.first - each.first
-        if instructions and bare(each.evidence.entry) != bare(launch.evidence.entry):
+    for index, profiled_launch in enumerate(before):
+        instructions = profiled_launch.evidence.instructions
+        offset = launch.first - profiled_launch.first
+        if instructions and bare(profiled_launch.evidence.entry) != bare(launch.evidence.entry):
             if 0 <= offset <= instructions[-1].offset:
                 return index
     return None

@@ -103,7 +103,7 @@ def read_report(ncu: Ncu, report: Path, wanted: Sequence[str], name: str = "") -
 
     EnvironmentFault where ncu can't read the file, UsageError where it holds no launch.
     """
-    found = []
+    result = []
     for page in wanted:
         argv = [ncu.program, "--import", str(report), "--csv", *PAGES[page]]
         done = processes.run(argv, timeout_s=PRINT_LIMIT_S)
@@ -113,11 +113,11 @@ def read_report(ncu: Ncu, report: Path, wanted: Sequence[str], name: str = "") -
             )
         try:
             lines = io.StringIO(done.stdout, newline=None)
-            found.append(pages.parse(lines, f"{name or report.name} ({page} page)"))
+            result.append(pages.parse(lines, f"{name or report.name} ({page} page)"))
         except UsageError:
             if page == wanted[0]:
                 raise
-    return found
+    return result
 
 
 def read_session(ncu: Ncu, report: Path) -> Session:
@@ -135,37 +135,41 @@ _UNSUPPORTED = re.compile(
 _NOT_FOUND = re.compile(r"[Ff]ailed to find metric (?:regex:)?\^?([\w.]+)")
 
 
-def messages(said: processes.Completed, kind: str) -> Iterator[str]:
+def messages(completed: processes.Completed, kind: str) -> Iterator[str]:
     """ncu's own lines of a kind (ERROR, WARNING) in what a profiled program printed."""
-    for line in f"{said.stdout}\n{said.stderr}".splitlines():
+    for line in f"{completed.stdout}\n{completed.stderr}".splitlines():
         if line.startswith(f"=={kind}=="):
             yield printable(line.removeprefix(f"=={kind}==").strip())
 
 
-def last_words(said: processes.Completed) -> str:
+def last_words(completed: processes.Completed) -> str:
     """What ncu gives as the reason, or the end of what was printed, as one sentence."""
-    lines = f"{said.stdout}\n{said.stderr}".split("\n")
-    words = list(messages(said, "ERROR")) or [line.strip() for line in lines if line.strip()][-1:]
-    sentence = shorten(printable(words[0]), 300) if words else f"it ended with {said.returncode}"
+    lines = f"{completed.stdout}\n{completed.stderr}".split("\n")
+    words = (
+        list(messages(completed, "ERROR")) or [line.strip() for line in lines if line.strip()][-1:]
+    )
+    sentence = (
+        shorten(printable(words[0]), 300) if words else f"it ended with {completed.returncode}"
+    )
     return sentence if sentence.endswith(".") else f"{sentence}."
 
 
-def refusal(said: processes.Completed) -> EnvironmentFault | None:
+def refusal(completed: processes.Completed) -> EnvironmentFault | None:
     """Why this machine does not let ncu profile; None where ncu says nothing of the kind."""
-    errors = " ".join(messages(said, "ERROR"))
+    errors = " ".join(messages(completed, "ERROR"))
     if "ERR_NVGPUCTRPERM" in errors:
         return EnvironmentFault(
             "the driver lets only root read the GPU's counters (ERR_NVGPUCTRPERM): run as root, or "
             "load the driver with NVreg_RestrictProfilingToAdminUsers=0, or " + IMPORT + "."
         )
     if _UNSUPPORTED.search(errors):
-        return EnvironmentFault(f"ncu can't profile this GPU: {last_words(said)}")
+        return EnvironmentFault(f"ncu can't profile this GPU: {last_words(completed)}")
     return None
 
 
-def missing_metrics(said: processes.Completed) -> Iterator[str]:
+def missing_metrics(completed: processes.Completed) -> Iterator[str]:
     """The metrics that ncu says this chip, driver or version does not have."""
-    for line in (*messages(said, "WARNING"), *messages(said, "ERROR")):
+    for line in (*messages(completed, "WARNING"), *messages(completed, "ERROR")):
         if match := _UNAVAILABLE.search(line):
             yield from (name.strip() for name in match[1].rstrip(".").split(",") if name.strip())
         yield from _NOT_FOUND.findall(line)

@@ -62,7 +62,9 @@ def parse(lines: Iterable[str], name: str) -> Page:
     mark = figures.decimal_mark(
         text for page in reader.pages for launch in page for text in launch.numbers()
     )
-    launches = merge([[_launch(each, mark) for each in page] for page in reader.pages])
+    launches = merge(
+        [[_launch(launch_reading, mark) for launch_reading in page] for page in reader.pages]
+    )
     return Page(launches=launches, lost=tuple(reader.lost(name)))
 
 

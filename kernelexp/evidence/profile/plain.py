@@ -67,10 +67,10 @@ class PlainReader:
     def take(self, line: str) -> None:
         """The next line; `end` comes after the last one."""
         text = line.rstrip("\r\n")
-        if found := _PROCESS.fullmatch(text.strip()):
-            self._process = found[1]
-        elif found := _LAUNCH.fullmatch(text) if ", Context " in text else None:
-            self._begin(found)
+        if result := _PROCESS.fullmatch(text.strip()):
+            self._process = result[1]
+        elif result := _LAUNCH.fullmatch(text) if ", Context " in text else None:
+            self._begin(result)
         elif self._current is not None:
             self._take(text)
 
@@ -106,9 +106,9 @@ class PlainReader:
             self._section, self._columns = stripped.removeprefix(_SECTION).strip(), []
         elif _RULES.fullmatch(text):
             self._columns = [match.span() for match in re.finditer("-+", text)]
-        elif found := _ADVICE.fullmatch(text):
+        elif result := _ADVICE.fullmatch(text):
             self.end()
-            self._advice = found[1], [found[2].strip()]
+            self._advice = result[1], [result[2].strip()]
         elif not stripped:
             self.end()
             self._columns = []

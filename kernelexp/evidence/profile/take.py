@@ -233,9 +233,9 @@ class _Passes:
             f"{spell_seconds(self._limit_s)}, and was ended; {_MORE}."
         )
 
-    def _refuse(self, said: processes.Completed, folder: Path, report: Path) -> None:
+    def _refuse(self, completed: processes.Completed, folder: Path, report: Path) -> None:
         """Raises what kept the pass from being one verified launch with a report."""
-        if refused := programs.refusal(said):
+        if refused := programs.refusal(completed):
             raise refused
         answers = read_answers(folder)
         for answer in answers:
@@ -250,11 +250,12 @@ class _Passes:
                     f"{_MORE if failure.status == 'TIMED_OUT' else advice}."
                 )
         if not any(isinstance(answer, Launched) for answer in answers) or not report.is_file():
-            if _LAUNCH_FAILED in said.stdout + said.stderr:
+            if _LAUNCH_FAILED in completed.stdout + completed.stderr:
                 raise KernelFault(
                     f"{self._entry} is CRASHED at size {self._settings.size!r} under "
                     f"{self._ncu.name} ({_LAUNCH_FAILED}); kernelexp run or emulate says more."
                 )
             raise EnvironmentFault(
-                f"{self._ncu.name} made no profile of {self._entry}: {programs.last_words(said)}"
+                f"{self._ncu.name} made no profile of {self._entry}: "
+                f"{programs.last_words(completed)}"
             )

@@ -50,5 +50,5 @@ def describe(name: str) -> tuple[dict[str, str], str]:
         "smem_reserved": limits.smem_reserved_bytes,
         "cluster_size": limits.cluster_size,
     }
-    told = {"name": f"NVIDIA {chip.name} (emulated)", **{k: str(v) for k, v in numbers.items()}}
-    return told, chip.arch
+    result = {"name": f"NVIDIA {chip.name} (emulated)", **{k: str(v) for k, v in numbers.items()}}
+    return result, chip.arch

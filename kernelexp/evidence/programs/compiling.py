@@ -35,15 +35,15 @@ def compile_program(
     tools: Toolchain,
     library: Path,
     arch: str,
-    made: Path,
+    path: Path,
 ) -> str:
     """Leaves the program at `made`; nvcc's warnings. BuildError in nvcc's own words."""
-    own = [] if any(each.startswith("-O") for each in flags) else ["-O2"]
-    own += [] if any("-std" in each for each in flags) else ["-std=c++17"]
+    own = [] if any(flag.startswith("-O") for flag in flags) else ["-O2"]
+    own += [] if any("-std" in flag for flag in flags) else ["-std=c++17"]
     argv = [tools.nvcc, *link_flags(library, arch), *own, *flags]
-    argv += [*map(str, sources), "-o", str(made)]
+    argv += [*map(str, sources), "-o", str(path)]
     done = processes.run(argv, timeout_s=LIMIT_S)
-    if done.returncode != 0 or not made.is_file():
+    if done.returncode != 0 or not path.is_file():
         words = (done.stderr or done.stdout).strip()
         raise BuildError(f"the program does not compile:\n{words}")
     return done.stderr.strip()
@@ -58,7 +58,7 @@ class CompilerCall(msgspec.Struct, frozen=True, kw_only=True):
 
     def compiles(self, source: Path) -> bool:
         wanted = source.resolve()
-        return any((self.folder / each).resolve() == wanted for each in self.arguments)
+        return any((self.folder / argument).resolve() == wanted for argument in self.arguments)
 
 
 _CALLS = "calls"
@@ -74,7 +74,9 @@ def build_environment(folder: Path, tools: Toolchain, library: Path) -> dict[str
 
     It finds an nvcc in `folder` that adds what link_flags() says to the flags that it is given.
     """
-    flags = [each for each in link_flags(library, "") if not each.startswith("-arch")]
+    flags = [
+        link_flag for link_flag in link_flags(library, "") if not link_flag.startswith("-arch")
+    ]
     wrapper = folder / "nvcc"
     words = {"nvcc": shlex.quote(tools.nvcc), "flags": shlex.join(flags)}
     wrapper.write_text(_WRAPPER.format(calls=shlex.quote(str(folder / _CALLS)), **words))

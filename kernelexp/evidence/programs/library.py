@@ -46,10 +46,10 @@ def folder(root: Path) -> Path:
     key = _key(compiler, sources, genuine)
     reasons = []
     for place in native.folders(root):
-        made = place / f"cudart-{key}"
+        path = place / f"cudart-{key}"
         try:
-            if (made / NAME).is_file() or _make(compiler, sources, genuine, made):
-                return made
+            if (path / NAME).is_file() or _make(compiler, sources, genuine, path):
+                return path
         except OSError as error:
             reasons.append(f"{place}: {error.strerror}")
     raise EnvironmentFault(f"the CUDA runtime can't be written ({'; '.join(reasons)}).")
@@ -71,8 +71,8 @@ def _genuine() -> Path:
     """NVIDIA's library, whose functions this one names."""
     found_at = importlib.util.find_spec("nvidia")
     for place in (found_at.submodule_search_locations or []) if found_at else []:
-        for found in sorted(Path(place).glob(f"cu*/lib/{NAME}")):
-            return found
+        for path in sorted(Path(place).glob(f"cu*/lib/{NAME}")):
+            return path
     raise EnvironmentFault(
         f"{NAME} was not found: install kernelexp with its dependencies (nvidia-cuda-runtime)."
     )
@@ -94,9 +94,9 @@ def _make(compiler: str, sources: Sequence[Path], genuine: Path, path: Path) -> 
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with filelock.FileLock(path.with_suffix(".lock")):
         if not (path / NAME).is_file():
-            with tempfile.TemporaryDirectory(suffix=".tmp", dir=path.parent) as made:
-                _compile(compiler, sources, genuine, Path(made))
-                finished = Path(made) / "finished"
+            with tempfile.TemporaryDirectory(suffix=".tmp", dir=path.parent) as result:
+                _compile(compiler, sources, genuine, Path(result))
+                finished = Path(result) / "finished"
                 finished.rename(path)
     return True
 

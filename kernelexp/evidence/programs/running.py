@@ -131,8 +131,8 @@ class _Supervisor:
         self._children.clear()
 
     def reports(self) -> tuple[Report, ...]:
-        files = sorted(self._place.glob("*.report"), key=lambda each: int(each.stem))
-        return tuple(msgspec.msgpack.decode(each.read_bytes(), type=Report) for each in files)
+        files = sorted(self._place.glob("*.report"), key=lambda path: int(path.stem))
+        return tuple(msgspec.msgpack.decode(file.read_bytes(), type=Report) for file in files)
 
 
 def _work(

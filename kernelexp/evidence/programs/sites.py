@@ -46,14 +46,14 @@ def resolve(maps: str, stacks: Iterable[Sequence[int]]) -> dict[tuple[int, ...],
     kept = [tuple(stack) for stack in stacks]
     for stack in kept:
         for address in stack:
-            for each in mappings:
-                if each.first <= address < each.end and _RUNTIME not in each.file:
-                    wanted[each.file].add(address)
+            for mapping in mappings:
+                if mapping.first <= address < mapping.end and _RUNTIME not in mapping.file:
+                    wanted[mapping.file].add(address)
     lines: dict[int, list[CallSite]] = {}
     for file, addresses in wanted.items():
         lines.update(_lines(file, mappings, sorted(addresses)))
-    found = {stack: _own(stack, lines) for stack in kept}
-    return {stack: site for stack, site in found.items() if site is not None}
+    call_sites = {stack: _own(stack, lines) for stack in kept}
+    return {stack: site for stack, site in call_sites.items() if site is not None}
 
 
 def _mappings(maps: str) -> Iterable[_Mapping]:
@@ -85,19 +85,19 @@ def _lines(
     base = _base(file, mappings)
     # A call returns behind itself: the byte before belongs to it.
     by_offset = {address - 1 - base: address for address in addresses}
-    argv = [program, "-e", file, "-f", "-C", "-i", "-a", *(f"{each:#x}" for each in by_offset)]
+    argv = [program, "-e", file, "-f", "-C", "-i", "-a", *(f"{item:#x}" for item in by_offset)]
     done = processes.run(argv, timeout_s=LIMIT_S)
-    found: dict[int, list[CallSite]] = {}
+    result: dict[int, list[CallSite]] = {}
     rest = iter(done.stdout.splitlines())
     current: list[CallSite] = []
     for word in rest:
         if word.startswith("0x"):
-            current = found.setdefault(by_offset[int(word, 16)], [])
+            current = result.setdefault(by_offset[int(word, 16)], [])
             continue
         name, _, line = next(rest, "").partition(" (")[0].rpartition(":")
         if line.isdigit():
             current.append(CallSite(file=name, line=int(line), function=word))
-    return found
+    return result
 
 
 def _base(file: str, mappings: Sequence[_Mapping]) -> int:
@@ -106,4 +106,4 @@ def _base(file: str, mappings: Sequence[_Mapping]) -> int:
         kind = int.from_bytes(content.read(18)[16:18], "little")
     if kind != _ET_DYN:
         return 0
-    return min(each.first - each.offset for each in mappings if each.file == file)
+    return min(mapping.first - mapping.offset for mapping in mappings if mapping.file == file)

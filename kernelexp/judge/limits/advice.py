@@ -51,31 +51,31 @@ _SHARED = ("SharedMemoryConflicts", "UncoalescedSharedAccess")
 
 def take(case: Case) -> Iterator[Found]:
     """What ncu advises; its plain information (INF) and what it says of itself are left out."""
-    for each in case.arm.profiled.advice if case.arm.profiled else ():
-        if each.kind == "INF" or "optional metric" in each.sentence:
+    for advice in case.arm.profiled.advice if case.arm.profiled else ():
+        if advice.kind == "INF" or "optional metric" in advice.sentence:
             continue
-        if why := _false(case, each):
-            yield Suppressed(rule=each.rule, why=why, speedup_percent=each.speedup_percent)
+        if why := _false(case, advice):
+            yield Suppressed(rule=advice.rule, why=why, speedup_percent=advice.speedup_percent)
         else:
-            yield _opportunity(case, each)
+            yield _opportunity(case, advice)
 
 
 def fold(own: list[Opportunity], ncu: Opportunity) -> bool:
     """Names ncu's rule with the opportunity of the same cause; False where there is none."""
-    for place_of, each in enumerate(own):
-        if ncu.kind == "profiled" and ncu.rule in _CAUSES.get(each.rule, ()):
+    for place_of, opportunity in enumerate(own):
+        if ncu.kind == "profiled" and ncu.rule in _CAUSES.get(opportunity.rule, ()):
             estimate = ncu.figures.get("ncu's estimate, percent")
             words = ncu.rule if estimate is None else f"{ncu.rule} {estimate:.4g}%"
-            line = each.line or ncu.line
-            also = tuple(dict.fromkeys((*each.also, words)))
-            own[place_of] = msgspec.structs.replace(each, also=also, line=line)
+            line = opportunity.line or ncu.line
+            also = tuple(dict.fromkeys((*opportunity.also, words)))
+            own[place_of] = msgspec.structs.replace(opportunity, also=also, line=line)
             return True
     return False
 
 
 def is_answered(suppressed: Iterable[Suppressed], ncu: Opportunity) -> bool:
     """Whether our rule of the same cause has found the advice to be false."""
-    return any(ncu.rule in _CAUSES.get(each.rule, ()) for each in suppressed)
+    return any(ncu.rule in _CAUSES.get(item.rule, ()) for item in suppressed)
 
 
 def one_cta_by_design(case: Case) -> str:
@@ -125,7 +125,7 @@ def _false_of_pipes(case: Case, advice: Advice) -> str:
     if advice.rule in _BUSY:
         return "how busy pipes are is no advice; the limits below have it"
     known = {use.resource: use.percent for use in bounds.uses(case) if use.percent is not None}
-    busiest = max((known.get(each, 0.0) for each in ("FMA pipe", "issue slots")), default=0.0)
+    busiest = max((known.get(item, 0.0) for item in ("FMA pipe", "issue slots")), default=0.0)
     if not known or busiest >= bounds.NEAR:
         return ""
     return f"the FMA pipe and the issue slots are busy for {busiest:.1f}% at most, and hold nothing"
@@ -191,10 +191,10 @@ def _first_words(sentence: str) -> str:
     """The first sentences of what a rule says, without addresses of pages."""
     plain = re.sub(r"\s*\(https?://\S*\)", "", " ".join(sentence.split()))
     words = ""
-    for each in re.split(r"(?<=[.!?])\s*(?=[A-Z])", plain):
-        if words and len(words) + len(each) >= _SAID_MAX:
+    for part in re.split(r"(?<=[.!?])\s*(?=[A-Z])", plain):
+        if words and len(words) + len(part) >= _SAID_MAX:
             break
-        words = f"{words} {each}".strip()
+        words = f"{words} {part}".strip()
     return shorten(words, 2 * _SAID_MAX)
 
 

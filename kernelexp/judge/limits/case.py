@@ -80,10 +80,10 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
     def figure(self, *names: str) -> float | None:
         """The first of these that the profile has, each with ncu's suffix .sum or without."""
-        found = self.arm.profiled.figures if self.arm.profiled else {}
+        result = self.arm.profiled.figures if self.arm.profiled else {}
         for name in names:
-            for each in (name, f"{name}.sum"):
-                value = found.get(each)
+            for item in (name, f"{name}.sum"):
+                value = result.get(item)
                 if isinstance(value, int | float):
                     return float(value)
         return None
@@ -92,13 +92,13 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         """These counters of ncu's: all profiled, else all counted on SASS, else all on PTX; None
         where none is."""
         profiled = {name: self.figure(name) for name in names}
-        found = {name: value for name, value in profiled.items() if value is not None}
-        if len(found) == len(names):
-            return Counts(kind="profiled", values=tuple(found.values()), figures=found)
+        result = {name: value for name, value in profiled.items() if value is not None}
+        if len(result) == len(names):
+            return Counts(kind="profiled", values=tuple(result.values()), figures=result)
         if not self.counters:
             return None
-        found = {self.named(name): float(self.counter(name)) for name in names}
-        return Counts(kind="emulated", values=tuple(found.values()), figures=found)
+        result = {self.named(name): float(self.counter(name)) for name in names}
+        return Counts(kind="emulated", values=tuple(result.values()), figures=result)
 
     @property
     def counts_sass(self) -> bool:

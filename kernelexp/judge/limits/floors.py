@@ -85,7 +85,7 @@ def floors(case: Case) -> Iterator[Floor]:
 def tensor_type(case: Case) -> str:
     """The type of the operands that its tensor instructions take; empty where it has none."""
     opcodes = case.arm.build.opcodes if case.arm.build else {}
-    return next((name for name, known in _TYPES if any(each in opcodes for each in known)), "")
+    return next((name for name, known in _TYPES if any(item in opcodes for item in known)), "")
 
 
 def _tensor(case: Case, chip: Chip) -> Floor | None:

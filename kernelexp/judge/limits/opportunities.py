@@ -166,7 +166,7 @@ def uncoalesced(case: Case) -> Iterator[Found]:
 
 def _is_executed(case: Case, lines: float) -> bool:
     """Whether tag lookups are more than a few per instruction: of a handful nothing depends."""
-    counted = case.counts(*(f"sass__inst_executed_global_{each}" for each in ("loads", "stores")))
+    counted = case.counts(*(f"sass__inst_executed_global_{item}" for item in ("loads", "stores")))
     return bool(counted) and lines > SCATTERED_PER_ACCESS * sum(counted.values if counted else ())
 
 
@@ -177,7 +177,7 @@ def _loads(case: Case, line: EmulatedLine | None) -> bool:
 
 def mixed_stores(case: Case) -> Iterator[Found]:
     """What looks uncoalesced by sectors per request, and is not: stores of several widths."""
-    counted = case.counts(*(f"l1tex__t_{each}_pipe_lsu_mem_global_op_st" for each in _PER_REQUEST))
+    counted = case.counts(*(f"l1tex__t_{item}_pipe_lsu_mem_global_op_st" for item in _PER_REQUEST))
     sectors, requests = counted.values if counted else (0.0, 0.0)
     executed = case.named("sass__inst_executed_global_stores")
     stores = [line for line in case.lines if line.counters.get(executed)]
@@ -206,7 +206,7 @@ def divergence(case: Case) -> Iterator[Found]:
         why = f"{lanes:.1f} of {_WARP} threads active: single threads issue copies and MMAs"
         yield Suppressed(rule="ThreadDivergence", why=f"{why}, and polls, by design")
         return
-    use = next(each for each in bounds.uses(case) if each.resource == "issue slots")
+    use = next(item for item in bounds.uses(case) if item.resource == "issue slots")
     percent, reckoning = None, "no use of the issue slots is known: it needs a measured time"
     if use.percent is not None:
         percent, reckoning = relief(case, {"issue slots": (1 - lanes / _WARP) * use.percent})
@@ -269,26 +269,26 @@ RULES: tuple[Rule, ...] = (
 
 def find(case: Case) -> tuple[list[Opportunity], list[Suppressed]]:
     """Largest estimate first, those without one after them; and what was suppressed."""
-    found = [each for rule in RULES for each in rule(case)]
-    own = [each for each in found if isinstance(each, Opportunity)]
-    suppressed = [each for each in found if isinstance(each, Suppressed)]
-    for each in advice.take(case):
-        if isinstance(each, Suppressed):
-            suppressed.append(each)
-        elif not advice.fold(own, each) and not advice.is_answered(suppressed, each):
-            own.append(each)
-    own.sort(key=lambda each: 1.0 if each.percent is None else -each.percent)
+    rules = [entry for rule in RULES for entry in rule(case)]
+    own = [entry for entry in rules if isinstance(entry, Opportunity)]
+    suppressed = [entry for entry in rules if isinstance(entry, Suppressed)]
+    for item in advice.take(case):
+        if isinstance(item, Suppressed):
+            suppressed.append(item)
+        elif not advice.fold(own, item) and not advice.is_answered(suppressed, item):
+            own.append(item)
+    own.sort(key=lambda opportunity: 1.0 if opportunity.percent is None else -opportunity.percent)
     return own, _once(suppressed)
 
 
 def _once(suppressed: list[Suppressed]) -> list[Suppressed]:
     """A reason once for all the rules that it is of."""
     by_why: dict[str, Suppressed] = {}
-    for each in suppressed:
-        first = by_why.get(each.why)
+    for item in suppressed:
+        first = by_why.get(item.why)
         if first is None:
-            by_why[each.why] = each
-        elif each.rule not in first.rule.split(", "):
-            rule = f"{first.rule}, {each.rule}"
-            by_why[each.why] = msgspec.structs.replace(first, rule=rule, speedup_percent=None)
+            by_why[item.why] = item
+        elif item.rule not in first.rule.split(", "):
+            rule = f"{first.rule}, {item.rule}"
+            by_why[item.why] = msgspec.structs.replace(first, rule=rule, speedup_percent=None)
     return [*by_why.values()]

@@ -43,10 +43,10 @@ def relief(case: Case, freed: Mapping[Resource, float]) -> tuple[float | None, s
     own = {resource: saved for resource, saved in freed.items() if resource in known and saved > 0}
     if not own:
         return None, _unknown(case, freed)
-    top = max(known, key=lambda each: known[each])
+    top = max(known, key=lambda item: known[item])
     after = _after(known, own)
-    following = max(after, key=lambda each: after[each])
-    most = max(own, key=lambda each: own[each])
+    following = max(after, key=lambda item: after[item])
+    most = max(own, key=lambda item: own[item])
     gain = max(0.0, min(own[most], _bound(known[top], after[following], top in _touched(own))))
     words = f"{own[most]:.1f} points of {most}'s {known[most]:.1f}%"
     words += f" ({of_what})" if of_what else ""

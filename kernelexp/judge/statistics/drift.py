@@ -57,7 +57,7 @@ def find(times: Sequence[Timing]) -> Drift | None:
         return None
     bounds = [0, *_change_points([math.log(time_.time_us) for time_ in times])]
     segments = [times[low:high] for low, high in itertools.pairwise(bounds)]
-    medians = [statistics.median(each.time_us for each in segment) for segment in segments]
+    medians = [statistics.median(timing.time_us for timing in segment) for segment in segments]
     # Of two that are equally fast the later one, so that a time that came back is no drift.
     best = min(range(len(medians)), key=lambda place: (medians[place], -place))
     return Drift(

@@ -53,12 +53,12 @@ def among_themselves(heats: Sequence[Measurement], margin: float) -> list[str]:
     if len(ranked) < 2 or ranked[0].ratio * SLOW >= 1.0:
         return []
     names = finalists(heats, margin)
-    return names if len(names) > 1 else [each.arm for each in ranked[:2]]
+    return names if len(names) > 1 else [effect.arm for effect in ranked[:2]]
 
 
 def _ranked(heats: Sequence[Measurement], margin: float) -> list[Effect]:
-    found = {effect.arm: effect for heat in heats for effect in _contenders(heat, margin)}
-    return sorted(found.values(), key=lambda each: each.ratio)
+    effects = {effect.arm: effect for heat in heats for effect in _contenders(heat, margin)}
+    return sorted(effects.values(), key=lambda effect: effect.ratio)
 
 
 def _contenders(heat: Measurement, margin: float) -> list[Effect]:
@@ -68,6 +68,6 @@ def _contenders(heat: Measurement, margin: float) -> list[Effect]:
         return []
     effects = [ratio for ratio in ratios(heat)[0] if ratio.arm not in failed]
     race = racing.result(heat, margin)
-    best = min(effects, key=lambda each: each.ratio, default=None)
+    best = min(effects, key=lambda effect: effect.ratio, default=None)
     kept = set(race.contenders) if race else {effect.arm for effect in effects}
     return [effect for effect in effects if effect.arm in kept or effect is best]

@@ -61,7 +61,7 @@ def worth() -> str:
 
 def trust(ratio: float) -> str:
     """How often the model ranked pairs right that it put at least as far apart."""
-    error = next((each for each in reversed(ERRORS.by_distance) if _reaches(ratio, each)), None)
+    error = next((item for item in reversed(ERRORS.by_distance) if _reaches(ratio, item)), None)
     if error is None:
         return "no measured pair is as near"
     return f"{error.right} of {error.pairs} pairs so far apart ranked right"

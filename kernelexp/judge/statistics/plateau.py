@@ -84,17 +84,19 @@ class AxisFinding(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def largest(self) -> AxisEffect:
         """The pair of values that may differ most."""
-        return max(self.effects, key=lambda each: each.bound)
+        return max(self.effects, key=lambda axis_effect: axis_effect.bound)
 
     def from_best(self) -> tuple[AxisEffect, ...]:
         """From the value that was the fastest on average to each other, the nearest first."""
         both = (*self.effects, *(effect.turned() for effect in self.effects))
         gains: dict[str, float] = {}
-        for each in both:
-            gains[each.before] = gains.get(each.before, 0.0) + each.change.center
+        for axis_effect in both:
+            gains[axis_effect.before] = (
+                gains.get(axis_effect.before, 0.0) + axis_effect.change.center
+            )
         best = max(gains, key=lambda value: gains[value])
-        own = (each for each in both if each.before == best)
-        return tuple(sorted(own, key=lambda each: each.change.center))
+        own = (effect for effect in both if effect.before == best)
+        return tuple(sorted(own, key=lambda effect: effect.change.center))
 
     def shown(self) -> tuple[AxisEffect, ...]:
         """What a page says of the axis: where it matters, from its best value to the others, with
@@ -102,9 +104,9 @@ class AxisFinding(msgspec.Struct, frozen=True, kw_only=True):
         if not self.matters:
             return (self.largest,)
         from_best = self.from_best()
-        if any(each.is_proved for each in from_best):
+        if any(axis_effect.is_proved for axis_effect in from_best):
             return from_best
-        return (*from_best, *(each for each in self.effects if each.is_proved))
+        return (*from_best, *(effect for effect in self.effects if effect.is_proved))
 
     @property
     def matters(self) -> bool:
@@ -157,15 +159,15 @@ def counted(arms: Sequence[Arm]) -> CountedPlateau | None:
     every = [metrics.figures(arm, "emulated") for arm in members]
     spreads: dict[str, float] = {}
     for names in (_counted("smsp__inst_executed"), ("ptx__inst_executed",), *TELLING):
-        name = next((name for name in names if all(name in each for each in every)), "")
-        values = [each[name].value for each in every] if name else []
+        name = next((name for name in names if all(name in figures for figures in every)), "")
+        values = [figures[name].value for figures in every] if name else []
         counts = [float(value) for value in values if isinstance(value, int | float)]
         if counts and max(counts) > min(counts):
             label = every[0][name].metric.label.strip()
             spreads[label] = max(counts) / min(counts) - 1 if min(counts) else math.inf
     return CountedPlateau(
         variants=len(members),
-        shared=tuple(each for each in shared if each.value),
+        shared=tuple(figure for figure in shared if figure.value),
         spreads=dict(sorted(spreads.items(), key=lambda item: -item[1])),
         same_code=_same_code(members),
     )
@@ -229,12 +231,12 @@ def _pairs(axis: str, points: Mapping[str, Point]) -> dict[tuple[str, str], list
     for arm, point in points.items():
         others = tuple((name, spell(value)) for name, value in point.items() if name != axis)
         groups.setdefault(others, {})[spell(point[axis])] = arm
-    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    result: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for before, after in combinations(values, 2):
         pairs = [(own[before], own[after]) for own in groups.values() if {before, after} <= {*own}]
         if pairs:
-            found[before, after] = pairs
-    return found
+            result[before, after] = pairs
+    return result
 
 
 def _changes(taken: Sequence[Scores], pairs: Sequence[tuple[str, str]]) -> Iterator[float]:
@@ -253,8 +255,8 @@ def plateau(
     Each variant is compared with the fastest; where these intervals are too wide one by one, axes
     each of which is idle will do, if nothing was told apart.
     """
-    widest = max((math.expm1(each.high) for each in result.behind.values()), default=0.0)
-    told_apart = any(each.low > 0.0 for each in result.behind.values())
+    widest = max((math.expm1(interval.high) for interval in result.behind.values()), default=0.0)
+    told_apart = any(interval.low > 0.0 for interval in result.behind.values())
     idle = bool(axes) and all(axis.is_idle for axis in axes) and not told_apart
     if not result.behind or (widest > margin and not idle):
         return None
@@ -273,9 +275,11 @@ def _telling(arms: Sequence[Arm]) -> tuple[tuple[Figure, ...], tuple[str, ...]]:
     every = [metrics.figures(arm) for arm in arms]
     shared, differing = [], []
     for names in TELLING:
-        name = next((name for name in names if all(name in each for each in every)), names[-1])
-        own = [each[name] for each in every if name in each]
-        if len(own) == len(every) and len({each.value for each in own}) == 1:
+        name = next(
+            (name for name in names if all(name in figures for figures in every)), names[-1]
+        )
+        own = [figures[name] for figures in every if name in figures]
+        if len(own) == len(every) and len({figure.value for figure in own}) == 1:
             shared.append(own[0])
         elif own:
             differing.append(own[0].metric.label)

@@ -121,7 +121,7 @@ def race(
 
     `risk` is that of one pair of arms at this look, both sides of its interval together.
     """
-    timed = [arm for arm in running if sum(arm in each for each in taken) > 1]
+    timed = [arm for arm in running if sum(arm in item for item in taken) > 1]
     if not timed:
         return None
     leader = min(timed, key=lambda arm: _mean(taken, arm))
@@ -167,7 +167,7 @@ def result(measurement: Measurement, margin: float) -> RaceResult | None:
 def between(taken: Sequence[Scores], one: str, other: str, risk: float) -> Interval | None:
     """Student's t over the processes that timed both; None where fewer than two did."""
     return of_values(
-        [each[one] - each[other] for each in taken if one in each and other in each], risk
+        [item[one] - item[other] for item in taken if one in item and other in item], risk
     )
 
 
@@ -213,12 +213,12 @@ def _scores(
     medians = {index: center(own) for index, own in kept.items() if sum(map(len, own.values())) > 1}
     if base not in medians:
         return {baseline: 0.0}
-    own = {arms[index]: each - medians[base] for index, each in medians.items() if index != base}
+    own = {arms[index]: item - medians[base] for index, item in medians.items() if index != base}
     return {baseline: 0.0, **own}
 
 
 def _mean(taken: Sequence[Scores], arm: str) -> float:
-    return statistics.fmean(each[arm] for each in taken if arm in each)
+    return statistics.fmean(item[arm] for item in taken if arm in item)
 
 
 def _baseline(measurement: Measurement) -> str:

@@ -67,10 +67,10 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True):
 
 def true_effects(measurement: Measurement) -> dict[str, float]:
     """Each candidate's true effect (0.005 is 0.5% slower), from arms that do all work twice."""
-    found = {effect.arm: effect.ratio - 1.0 for effect in stats.ratios(measurement)[0]}
-    extra = {name: extra_of(name) for name in found}
-    doubled = statistics.fmean(found[name] for name in found if extra[name] == DOUBLE)
-    return {name: doubled * extra[name] / DOUBLE for name in found if extra[name] != DOUBLE}
+    result = {effect.arm: effect.ratio - 1.0 for effect in stats.ratios(measurement)[0]}
+    extra = {name: extra_of(name) for name in result}
+    doubled = statistics.fmean(result[name] for name in result if extra[name] == DOUBLE)
+    return {name: doubled * extra[name] / DOUBLE for name in result if extra[name] != DOUBLE}
 
 
 def draw(
@@ -154,10 +154,10 @@ def of_injected(
     for index, arm in enumerate(measurement.arms):
         if arm.name in truths:
             groups.setdefault(extra_of(arm.name), []).append(index)
-    found = {}
+    result = {}
     for extra, candidates in groups.items():
         drawn = list(draw(measurement, bases, candidates, processes, count, rng))
         disjoint = len(measurement.workers) // processes * min(len(candidates), len(bases))
         truth = truths[measurement.arms[candidates[0]].name]
-        found[extra] = rates(drawn, truth, disjoint, margin)
-    return found
+        result[extra] = rates(drawn, truth, disjoint, margin)
+    return result

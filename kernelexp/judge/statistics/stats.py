@@ -63,10 +63,10 @@ def ratios(measurement: Measurement) -> tuple[tuple[Effect, ...], Effect | None]
     if base is None:
         return (), None
     candidates = [i for i, arm in enumerate(measurement.arms) if arm.role == "candidate"]
-    found = [_ratio(measurement, i, base, (1.0 - LEVEL) / len(candidates)) for i in candidates]
+    effects = [_ratio(measurement, i, base, (1.0 - LEVEL) / len(candidates)) for i in candidates]
     placebo = measurement.position("placebo")
     beside = None if placebo is None else _ratio(measurement, placebo, base, 1.0 - LEVEL)
-    return tuple(effect for effect in found if effect is not None), beside
+    return tuple(effect for effect in effects if effect is not None), beside
 
 
 def _ratio(measurement: Measurement, arm: int, base: int, risk: float) -> Effect | None:
@@ -218,19 +218,19 @@ def usable(block: Block) -> bool:
 def mean_logs(row: Row) -> dict[int, float]:
     """Mean log time of each arm in one row: what log_ratio() subtracts, for all of them at once."""
     sums: dict[int, float] = {}
-    for each, time in zip(row.order, row.times_us, strict=True):
-        sums[each] = sums.get(each, 0.0) + math.log(time)
+    for item, time in zip(row.order, row.times_us, strict=True):
+        sums[item] = sums.get(item, 0.0) + math.log(time)
     return {arm: total / row.order.count(arm) for arm, total in sums.items()}
 
 
 def log_ratio(row: Row, arm: int, base: int) -> float | None:
     """Mean log time of arm less that of base in one row; None if the row lacks one of them."""
     ours, theirs, launches, base_launches = 0.0, 0.0, 0, 0
-    for each, time in zip(row.order, row.times_us, strict=True):
-        if each == arm:
+    for item, time in zip(row.order, row.times_us, strict=True):
+        if item == arm:
             ours += math.log(time)
             launches += 1
-        if each == base:
+        if item == base:
             theirs += math.log(time)
             base_launches += 1
     return ours / launches - theirs / base_launches if launches and base_launches else None

@@ -63,10 +63,10 @@ def environment(root: Path, kernel: str) -> dict[str, str]:
 
 def key(root: Path, kernel: str) -> str:
     """All that problem.py's answers depend on, as far as it is known."""
-    found = reads.noted(root, kernel, _own(root, kernel))
-    outside = {name: _sha256(Path(name)) for name in found.files if Path(name).is_file()}
+    used = reads.noted(root, kernel, _own(root, kernel))
+    outside = {name: _sha256(Path(name)) for name in used.files if Path(name).is_file()}
     known = digests(root, kernel)
-    return f"{known} {environment(root, kernel)} {outside}" if found != reads.Used() else f"{known}"
+    return f"{known} {environment(root, kernel)} {outside}" if used != reads.Used() else f"{known}"
 
 
 def note(root: Path, kernel: str, used: reads.Used) -> None:

@@ -63,6 +63,6 @@ def _look_in(folder: Path) -> None:
         )
 
     sys.path_hooks.insert(0, finder)
-    for each in list(sys.path_importer_cache):
-        if not reads.is_installed(f"{each}/"):
-            del sys.path_importer_cache[each]
+    for item in list(sys.path_importer_cache):
+        if not reads.is_installed(f"{item}/"):
+            del sys.path_importer_cache[item]

@@ -58,7 +58,7 @@ def load_file(
     """
     source = ProblemFile(path.resolve(), name or path.name, around or (lambda _: nullcontext()))
     module = source.execute()
-    missing = [each for each in REQUIRED if not hasattr(module, each)]
+    missing = [item for item in REQUIRED if not hasattr(module, item)]
     if missing:
         raise ConfigurationError(
             f"{source.name} lacks {', '.join(missing)} (see kernelexp.model.problem)."

@@ -83,7 +83,7 @@ def _path(module: ModuleType) -> str:
 
 
 def _is_below(path: str, folder: Path) -> bool:
-    return any(Path(path).is_relative_to(each) for each in (folder, folder.resolve()))
+    return any(Path(path).is_relative_to(file) for file in (folder, folder.resolve()))
 
 
 @functools.cache
@@ -91,7 +91,11 @@ def is_installed(path: str) -> bool:
     """Whether code is of Python, of an installed package, or kernelexp's own."""
     if "site-packages" in path or "dist-packages" in path or not os.path.isabs(path):
         return True
-    own = [str(Path(each.__file__).parent) for each in (kernelexp, warpsim) if each.__file__]
+    own = [
+        str(Path(module_type.__file__).parent)
+        for module_type in (kernelexp, warpsim)
+        if module_type.__file__
+    ]
     places = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), *own}
     return any(path.startswith(f"{place}/") for place in places)
 
@@ -116,8 +120,8 @@ def noted(root: Path, kernel: str, own: Mapping[str, str]) -> Used:
     """All that processes have read of it."""
     every = list(_notes(_folder(root, kernel, own)))
     return Used(
-        files=tuple(sorted({name for each in every for name in each.files})),
-        environment=tuple(sorted({name for each in every for name in each.environment})),
+        files=tuple(sorted({name for item in every for name in item.files})),
+        environment=tuple(sorted({name for item in every for name in item.environment})),
     )
 
 

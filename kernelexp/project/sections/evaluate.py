@@ -90,7 +90,7 @@ def evaluate(section: Section, evidence: ProfiledEvidence, run: Run = NOTHING) -
     ]
     known = {
         **inputs(evidence, run),
-        **{each.name: _as_input(each) for each in values if each.value is not None},
+        **{item.name: _as_input(item) for item in values if item.value is not None},
     }
     for name, formulas in section.derived.items():
         value = _derive(name, formulas, known)
@@ -194,8 +194,8 @@ def _total(column: str, instructions: Iterable[ProfiledInstruction]) -> float:
 def _derive(name: str, wanted: Derived, known: Mapping[str, Input]) -> Value:
     texts = [wanted.formula] if isinstance(wanted.formula, str) else wanted.formula
     formulas = [formula.parse(text) for text in texts]
-    numbers = {each: value.value for each, value in known.items()}
-    results = [(each, formula.evaluate(each, numbers)) for each in formulas]
+    numbers = {item: value.value for item, value in known.items()}
+    results = [(item, formula.evaluate(item, numbers)) for item in formulas]
     chosen, result = next(
         (pair for pair in results if pair[1] is not None),
         min(results, key=lambda pair: len(_absent(pair[0], known))),
@@ -205,7 +205,7 @@ def _derive(name: str, wanted: Derived, known: Mapping[str, Input]) -> Value:
         _row(name, wanted),
         value=result,
         formula=chosen.text,
-        inputs={each: known[each] for each in chosen.names if each in known},
+        inputs={item: known[item] for item in chosen.names if item in known},
         missing="" if result is not None else _why(absent),
         absent=absent,
     )
@@ -256,7 +256,7 @@ def _hot(wanted: Instructions, instructions: tuple[ProfiledInstruction, ...]) ->
         for instruction in instructions
         if instruction.figures.get(wanted.column, 0.0) >= max(wanted.at_least, 1)
     ]
-    rows.sort(key=lambda each: (-each.figures[wanted.column], each.offset))
+    rows.sort(key=lambda instruction: (-instruction.figures[wanted.column], instruction.offset))
     return tuple(
         Hot(
             offset=row.offset,
@@ -278,4 +278,4 @@ def _reasons(beginning: str, instruction: ProfiledInstruction) -> dict[str, floa
         for column, count in instruction.figures.items()
         if column.startswith(beginning) and "(" not in column and count > 0
     }
-    return dict(sorted(counts.items(), key=lambda each: -each[1]))
+    return dict(sorted(counts.items(), key=lambda item: -item[1]))

@@ -13,13 +13,13 @@ def plot(name: str, standings: Standings) -> Plot | None:
     marks: list[Mark] = []
     categories: list[str] = []
     margin = 0.0
-    for number, each in enumerate(standings.candidates, 1):
-        effect = each.arm.measured.effect if each.arm and each.arm.measured else None
-        if effect is None or each.changed or each.record is None:
+    for number, standing in enumerate(standings.candidates, 1):
+        effect = standing.arm.measured.effect if standing.arm and standing.arm.measured else None
+        if effect is None or standing.changed or standing.record is None:
             continue
         low, high = (effect.low, effect.high) if effect.low > 0 else (effect.ratio, effect.ratio)
         point = spell_point(standings.experiment.candidates[number - 1])
-        margin = each.record.margin
+        margin = standing.record.margin
         marks.append(
             Mark(
                 x=len(categories),
@@ -35,7 +35,7 @@ def plot(name: str, standings: Standings) -> Plot | None:
     if len(standings.candidates) == 1:
         categories = ["candidate"]
     numbered = "; candidates are numbered as above" if len(standings.candidates) > 1 else ""
-    arms = [each.arm for each in standings.candidates if each.arm]
+    arms = [candidate.arm for candidate in standings.candidates if candidate.arm]
     return Plot(
         title=f"{name}: change of {figures.compared(arms)} to the baseline",
         x=ChartAxis(label="candidate", categories=tuple(categories)),

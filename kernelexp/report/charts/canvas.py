@@ -31,7 +31,7 @@ class _Span(msgspec.Struct, frozen=True):
 
 def lettered(plot: Plot) -> list[tuple[str, Mark]]:
     """The marks that carry the message, the largest first, each with its letter."""
-    marks = [mark for each in plot.series if each.look == "points" for mark in each.marks]
+    marks = [mark for series in plot.series if series.look == "points" for mark in series.marks]
     ordered = sorted(marks, key=lambda mark: -mark.y)
     return [(_LETTERS[place % len(_LETTERS)], mark) for place, mark in enumerate(ordered)]
 

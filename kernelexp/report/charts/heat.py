@@ -46,6 +46,6 @@ def _map(record: Record, down: str, across: str) -> Iterator[HeatMap]:
 def _values(record: Record, axis: str) -> tuple[str, ...]:
     """Numbers in their order, words in that of the sweep."""
     values = {spell(arm.axes[axis]): arm.axes[axis] for arm in record.arms}
-    numbers = {text: each for text, each in values.items() if isinstance(each, int)}
+    numbers = {text: item for text, item in values.items() if isinstance(item, int)}
     whole = len(numbers) == len(values)
     return tuple(sorted(numbers, key=lambda text: numbers[text]) if whole else values)

@@ -37,7 +37,9 @@ def plots(logs: Sequence[KernelLog]) -> Iterator[Plot]:
 def _plot(
     log: KernelLog, steps: dict[str, Standing], metric: str, whose: str, note: str
 ) -> Iterator[Plot]:
-    found = {name: value for name, each in steps.items() if (value := time_of(each, metric))}
+    result = {
+        name: value for name, standing in steps.items() if (value := time_of(standing, metric))
+    }
     marks = tuple(
         Mark(
             x=index,
@@ -45,14 +47,14 @@ def _plot(
             **_interval(steps[name].arm, metric),
             label=log.history[name].experiment.title,
         )
-        for index, (name, value) in enumerate(found.items())
+        for index, (name, value) in enumerate(result.items())
     )
     what, unit = ("rate", "TFLOPS") if metric == _RATE else ("time", "ms")
-    without = "" if len(found) == len(steps) else f" Steps without such a {what} are left out."
+    without = "" if len(result) == len(steps) else f" Steps without such a {what} are left out."
     if marks:
         yield Plot(
             title=f"{log.kernel}, {log.arch}: {what} of committed steps, {whose}",
-            x=ChartAxis(label="commit", categories=tuple(found), ordered=True),
+            x=ChartAxis(label="commit", categories=tuple(result), ordered=True),
             y=ChartAxis(label=what, unit=unit),
             series=(Series(name=whose, marks=marks),),
             note=f"{note}{without}",

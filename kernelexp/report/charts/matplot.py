@@ -154,7 +154,7 @@ def _heat(axes: Any, heat: HeatMap) -> None:
     ]
     image = axes.imshow(shades, cmap="cividis_r", vmin=0.0, vmax=worst, aspect="auto")
     axes.set_xticks(range(len(heat.columns)), [printable(column) for column in heat.columns])
-    axes.set_yticks(range(len(heat.rows)), [printable(each) for each in heat.rows])
+    axes.set_yticks(range(len(heat.rows)), [printable(item) for item in heat.rows])
     for down, row in enumerate(heat.tiles):
         for across, tile in enumerate(row):
             if tile is not None:

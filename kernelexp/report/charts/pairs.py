@@ -29,7 +29,7 @@ def plots(record: Record) -> Iterator[Plot]:
             continue  # what a heat sent away
         names = [arm.name for arm in timed.arms]
         effects = stats.ratios(timed)[0] if reference else (measured.effect,)
-        effect = next(each for each in effects if each.arm == name)
+        effect = next(item for item in effects if item.arm == name)
         own = spell_point(own_axes(record.baseline, candidate.arm))
         what = f"change of {figures.compared(record.arms)}"
         title = f"{record.experiment}, {own}: {what} in each pair"
@@ -85,7 +85,7 @@ def _plot(
 def _band(effect: Effect) -> Iterator[Band]:
     """The interval; one process gives none."""
     if effect.low > 0:
-        low, high = (100 * (each - 1) for each in (effect.low, effect.high))
+        low, high = (100 * (item - 1) for item in (effect.low, effect.high))
         yield Band(name=f"{100 * effect.level:g}% interval", low=low, high=high)
 
 

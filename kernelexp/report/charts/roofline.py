@@ -35,7 +35,7 @@ def plots(
 ) -> tuple[tuple[Plot, ...], tuple[str, ...]]:
     """A plot for each chip that the profiles, each with its label, are of; and why the others
     can't be placed."""
-    found: dict[str, tuple[Chip, list[_Point]]] = {}
+    result: dict[str, tuple[Chip, list[_Point]]] = {}
     reasons: dict[str, None] = {}
     for label, profile in kept:
         placed = _place(label, profile, find(profile.arm))
@@ -43,8 +43,8 @@ def plots(
             reasons[f"{profile.run} {placed}"] = None
             continue
         chip, point = placed
-        found.setdefault(chip.name, (chip, []))[1].append(point)
-    return tuple(_plot(chip, points, dtype) for chip, points in found.values()), tuple(reasons)
+        result.setdefault(chip.name, (chip, []))[1].append(point)
+    return tuple(_plot(chip, points, dtype) for chip, points in result.values()), tuple(reasons)
 
 
 def _place(label: str, profile: Profile, arm: Arm | None) -> tuple[Chip, _Point] | str:
@@ -82,10 +82,10 @@ def _plot(chip: Chip, points: list[_Point], dtype: str) -> Plot:
     if dtype and dtype not in chip.tensor:
         raise UsageError(f"--dtype {dtype}: of the {chip.name}, known are {join(chip.tensor)}.")
     points = _shorten(points)
-    roofs = {name: each for name, each in chip.tensor.items() if not dtype or name == dtype}
+    roofs = {name: limit for name, limit in chip.tensor.items() if not dtype or name == dtype}
     peaks: dict[float, list[str]] = {}
-    for name, each in roofs.items():
-        peaks.setdefault(each.value / 1e12, []).append(name)
+    for name, chip_limit in roofs.items():
+        peaks.setdefault(chip_limit.value / 1e12, []).append(name)
     bandwidth = chip.dram.value / 1e12
     ridge = max(peaks) / bandwidth
     left = min([point.intensity for point in points]) / 4

@@ -19,7 +19,7 @@ def ordered(record: Record) -> list[SizeResult]:
     parameter = oversizes.varied(record.sizes) if record.sizes else ""
     if not parameter:
         return list(record.sizes)
-    return sorted(record.sizes, key=lambda each: each.parameters[parameter])
+    return sorted(record.sizes, key=lambda size_result: size_result.parameters[parameter])
 
 
 def plots(record: Record) -> Iterator[Plot]:
@@ -38,10 +38,10 @@ def plots(record: Record) -> Iterator[Plot]:
                 y=100 * (effect.ratio - 1),
                 low=100 * (effect.low - 1),
                 high=100 * (effect.high - 1),
-                label=f"{each.size}, {figures.effect(effect)}",
+                label=f"{size_result.size}, {figures.effect(effect)}",
             )
-            for place, each in enumerate(results)
-            if (effect := each.effect(name)) is not None
+            for place, size_result in enumerate(results)
+            if (effect := size_result.effect(name)) is not None
         )
         title = spell_point(own_axes(record.baseline, arms[name]))
         series += [Series(name=title, marks=marks)] if marks else []
@@ -50,7 +50,7 @@ def plots(record: Record) -> Iterator[Plot]:
         yield Plot(
             title=f"{record.experiment}: {compared} to the baseline, by size",
             x=ChartAxis(
-                label="size", categories=tuple(each.size for each in results), ordered=True
+                label="size", categories=tuple(result.size for result in results), ordered=True
             ),
             y=ChartAxis(label=compared, unit="%"),
             series=tuple(series),

@@ -16,14 +16,14 @@ SMALLEST = 0.01
 
 def bars(subjects: Sequence[tuple[str, ProfiledEvidence]]) -> Bars:
     """A group of bars for each state, the largest first; UsageError where a profile has none."""
-    found = [_stalls(name, evidence) for name, evidence in subjects]
-    totals = [sum(each.values()) or 1.0 for each in found]
+    result = [_stalls(name, evidence) for name, evidence in subjects]
+    totals = [sum(item.values()) or 1.0 for item in result]
     states = {
-        state: max(each.get(state, 0.0) for each in found)
-        for state in dict.fromkeys(state for each in found for state in each)
+        state: max(item.get(state, 0.0) for item in result)
+        for state in dict.fromkeys(state for item in result for state in item)
         if any(
-            each.get(state, 0.0) >= SMALLEST * total
-            for each, total in zip(found, totals, strict=True)
+            item.get(state, 0.0) >= SMALLEST * total
+            for item, total in zip(result, totals, strict=True)
         )
     }
     return Bars(
@@ -31,7 +31,7 @@ def bars(subjects: Sequence[tuple[str, ProfiledEvidence]]) -> Bars:
         unit="cycles of an average warp",
         names=tuple(name for name, _ in subjects),
         groups=tuple(
-            (state.replace("_", " "), tuple(each.get(state) for each in found))
+            (state.replace("_", " "), tuple(item.get(state) for item in result))
             for state in sorted(states, key=lambda state: -states[state])
         ),
         note="In the state `selected` the warp issues. States below 1% are left out.",
@@ -44,14 +44,14 @@ def has_any(evidence: ProfiledEvidence) -> bool:
 
 
 def _stalls(name: str, evidence: ProfiledEvidence) -> dict[str, float]:
-    found = {
+    result = {
         match[1]: value
         for metric, value in evidence.figures.items()
         if (match := _STALL.fullmatch(metric)) and isinstance(value, float)
     }
-    if not found:
+    if not result:
         raise UsageError(
             f"the profile of {name} has no stalls: take one with the sections of ncu's "
             "WarpStateStats (kernelexp profile does)."
         )
-    return found
+    return result

@@ -38,13 +38,13 @@ def _plot(plot: Plot) -> Iterator[Block]:
     for series in plot.series:
         if series.look == "line":
             yield paragraph(series.name, indent=2)
-    shown = [each for each in plot.series if each.look == "points"]
+    shown = [item for item in plot.series if item.look == "points"]
     if plot.x.ordered and len(shown) > 1:
         for series in shown:
             yield paragraph(series.name, indent=2)
             yield _points(plot, series.marks)
     else:
-        yield _points(plot, [mark for each in shown for mark in each.marks])
+        yield _points(plot, [mark for item in shown for mark in item.marks])
     for band in plot.bands:
         unit = "%" if plot.y.unit == "%" else f" {plot.y.unit}".rstrip()
         ends = f"{_figure(band.low)}{unit} to {_figure(band.high)}{unit}"
@@ -101,7 +101,7 @@ def _dots(mark: Mark, least: float, most: float, log: bool, width: int) -> str:
     """The interval and the mark between the least and the largest of all: `├──●─┤`."""
 
     def place(value: float) -> int:
-        low, high, at = (math.log(each) if log else each for each in (least, most, value))
+        low, high, at = (math.log(item) if log else item for item in (least, most, value))
         return round((at - low) / (high - low) * (width - 1)) if high > low else 0
 
     glyphs = [" "] * width

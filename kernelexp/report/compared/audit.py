@@ -56,20 +56,20 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[differences.ComparedGroup, ...]
 
 
-def to_values(found: Audit, date: str) -> Audited:
+def to_values(audit: Audit, date: str) -> Audited:
     """The audit, for programs."""
     return Audited(
         date=date,
-        kernel=found.kernel,
-        arch=found.arch,
-        experiment=found.name,
-        before=_side_values(found.before),
-        after=_side_values(found.after),
-        time_ratio=found.ratio,
-        time_ratio_how=found.how,
-        peers=found.peers,
-        smem_budget=dict(_budget(found.after)),
-        groups=differences.group_values((*found.tables, *found.findings)),
+        kernel=audit.kernel,
+        arch=audit.arch,
+        experiment=audit.name,
+        before=_side_values(audit.before),
+        after=_side_values(audit.after),
+        time_ratio=audit.ratio,
+        time_ratio_how=audit.how,
+        peers=audit.peers,
+        smem_budget=dict(_budget(audit.after)),
+        groups=differences.group_values((*audit.tables, *audit.findings)),
     )
 
 
@@ -89,26 +89,26 @@ def _changed(side: Dossier) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*side.changed, *side.profile_changed)))
 
 
-def render(found: Audit, log: KernelLog | None, date: str) -> Iterator[Block]:
+def render(audit: Audit, log: KernelLog | None, date: str) -> Iterator[Block]:
     """For a terminal or as markdown."""
     yield Heading(f"Performance audit — {date}")
-    yield paragraph(f"Kernel: {found.kernel}@{found.arch} ({found.after.point})")
-    yield paragraph(f"Compared with: {found.before.point}")
-    yield paragraph(f"Problem: {found.problem}.")
-    for side in (found.before, found.after):
+    yield paragraph(f"Kernel: {audit.kernel}@{audit.arch} ({audit.after.point})")
+    yield paragraph(f"Compared with: {audit.before.point}")
+    yield paragraph(f"Problem: {audit.problem}.")
+    for side in (audit.before, audit.after):
         if side.sources:
             yield paragraph(f"{side.point}: {'; '.join(side.sources)}", style="dim")
         if changed := ", ".join(_changed(side)):
             yield paragraph(f"{side.point}: taken before this changed: {changed}.", style="warn")
-    for warning in found.warnings:
+    for warning in audit.warnings:
         yield paragraph(f"warning: {warning}", style="warn")
-    yield from _summary(found)
+    yield from _summary(audit)
     yield from _history(log)
-    yield from _change(found)
-    yield from _smem(found)
-    yield from _build(found)
-    yield from _counters(found)
-    yield from _findings(found)
+    yield from _change(audit)
+    yield from _smem(audit)
+    yield from _build(audit)
+    yield from _counters(audit)
+    yield from _findings(audit)
     yield Heading("Conclusions", 2)
     yield _blank("why the variant is faster or slower, with the figures above that show it")
     yield _blank("what limits it now, and what to try next")
@@ -118,23 +118,23 @@ def _blank(what: str) -> Block:
     return paragraph(Span(f"[{BLANK}: {what}]", "warn"))
 
 
-def _no_counters(found: Audit) -> Block:
+def _no_counters(audit: Audit) -> Block:
     """Which command supplies the counters of the sides that have none."""
-    sides = [side for side in (found.before, found.after) if side.arm.profiled is None]
+    sides = [side for side in (audit.before, audit.after) if side.arm.profiled is None]
     if not sides:
         return paragraph("No evidence: the profiles have none of these counters.")
     whose = " and ".join(side.point for side in sides)
-    names = [found.name] if found.has_both else [_spell(side) for side in sides]
-    how = command("profiled", found.after.arm, " ".join(names))
+    names = [audit.name] if audit.has_both else [_spell(side) for side in sides]
+    how = command("profiled", audit.after.arm, " ".join(names))
     return paragraph(f"No evidence: no profile of {whose}. {_how(how)}")
 
 
-def _no_time(found: Audit) -> Block:
+def _no_time(audit: Audit) -> Block:
     """Why there is no comparison of times, and what supplies it."""
-    measured = [side.arm.measured is not None for side in (found.before, found.after)]
+    measured = [side.arm.measured is not None for side in (audit.before, audit.after)]
     why = "one time is measured, the other is not" if any(measured) else "nothing was timed"
-    if found.has_both:
-        how = _how(command("measured", found.after.arm, found.name))
+    if audit.has_both:
+        how = _how(command("measured", audit.after.arm, audit.name))
     else:
         how = (
             "An experiment with both variants (`kernelexp new`) and `kernelexp run` of it supply "
@@ -152,23 +152,23 @@ def _spell(side: Dossier) -> str:
     return side.label.replace(": ", ":").replace(", ", ",")
 
 
-def _summary(found: Audit) -> Iterator[Block]:
+def _summary(audit: Audit) -> Iterator[Block]:
     yield Heading("Performance summary", 2)
-    sides = (("This variant", found.after), ("Compared with", found.before))
+    sides = (("This variant", audit.after), ("Compared with", audit.before))
     rows: list[tuple[Cell, ...]] = [
         (f"{name}: {side.point}", *_rates(side), _whose(side)) for name, side in sides
     ]
-    for peer in found.peers:
+    for peer in audit.peers:
         rate = figures.NONE if peer.tflops is None else f"{peer.tflops:.0f}"
         rows.append((peer.name, figures.time_ms(peer.time_ms), rate, peer.notes))
     yield table(("Kernel", "Time (ms)", "TFLOPS", "Notes"), rows, numbers=(1, 2))
-    if found.ratio is None:
-        yield _no_time(found)
+    if audit.ratio is None:
+        yield _no_time(audit)
         return
     yield paragraph(
-        Span(_faster(found.ratio), "strong"), f" than {found.before.point} ({found.how})."
+        Span(_faster(audit.ratio), "strong"), f" than {audit.before.point} ({audit.how})."
     )
-    for name, ratio in _of_peers(found):
+    for name, ratio in _of_peers(audit):
         yield paragraph(Span(_faster(ratio), "strong"), f" than {name}.")
 
 
@@ -176,10 +176,10 @@ def _faster(ratio: float) -> str:
     return f"{abs(100 * (ratio - 1)):.1f}% {'faster' if ratio < 1 else 'slower'}"
 
 
-def _of_peers(found: Audit) -> Iterator[tuple[str, float]]:
+def _of_peers(audit: Audit) -> Iterator[tuple[str, float]]:
     """The variant's time over that of each peer, both of one kind."""
-    taken = found.after.arm
-    for peer in found.peers:
+    taken = audit.after.arm
+    for peer in audit.peers:
         is_published = peer.notes.startswith("published")
         if is_published and taken.published and taken.published.time_ms:
             yield peer.name, taken.published.time_ms / peer.time_ms
@@ -203,32 +203,32 @@ def _history(log: KernelLog | None) -> Iterator[Block]:
         yield logbook.history(log)
 
 
-def _change(found: Audit) -> Iterator[Block]:
+def _change(audit: Audit) -> Iterator[Block]:
     """Problem and solution, as far as the experiment says them."""
-    title = found.standings.experiment.title if found.standings else ""
+    title = audit.standings.experiment.title if audit.standings else ""
     yield Heading(f"Change: {title}" if title else "Change", 2)
     departs = {
         axis: value
-        for axis, value in found.after.variant.axes.items()
-        if found.before.variant.axes.get(axis) != value
+        for axis, value in audit.after.variant.axes.items()
+        if audit.before.variant.axes.get(axis) != value
     }
     yield paragraph(f"Axes: {spell_point(departs)}.")
     yield Heading("Problem", 3)
     yield _blank("what was wrong before, with its figures")
-    if found.standings:
-        yield paragraph(f"Hypothesis ({found.name}): {found.standings.experiment.hypothesis}")
+    if audit.standings:
+        yield paragraph(f"Hypothesis ({audit.name}): {audit.standings.experiment.hypothesis}")
     yield Heading("Solution", 3)
-    if found.standings and found.standings.experiment.changes:
-        yield Items(tuple(found.standings.experiment.changes))
+    if audit.standings and audit.standings.experiment.changes:
+        yield Items(tuple(audit.standings.experiment.changes))
     else:
         yield _blank("what was changed")
-    if found.standings and found.standings.experiment.why:
-        yield paragraph(f"Why: {found.standings.experiment.why}")
-    if found.standings:
-        each = found.standings.candidates[found.number - 1]
-        said = [decisions.sentence(one) for one in each.decisions]
-        verdict = each.verdict.status.value if each.verdict else logbook.NOT_RUN
-        yield paragraph(f"Verdict: {'; '.join((verdict, *said))}.")
+    if audit.standings and audit.standings.experiment.why:
+        yield paragraph(f"Why: {audit.standings.experiment.why}")
+    if audit.standings:
+        standing = audit.standings.candidates[audit.number - 1]
+        result = [decisions.sentence(one) for one in standing.decisions]
+        verdict = standing.verdict.status.value if standing.verdict else logbook.NOT_RUN
+        yield paragraph(f"Verdict: {'; '.join((verdict, *result))}.")
 
 
 def _budget(side: Dossier) -> Iterator[tuple[str, int]]:
@@ -236,19 +236,19 @@ def _budget(side: Dossier) -> Iterator[tuple[str, int]]:
     limit, and what is left of it."""
     if side.arm.build is None:
         return
-    made = side.arm.build.resources
+    resources = side.arm.build.resources
     parts = {
         name.removeprefix("smem_").removesuffix("_bytes"): count
         for name, count in side.arm.build.exports.items()
         if _is_part(name)
     }
     yield from parts.items()
-    rest = made.dynamic_smem_bytes - sum(parts.values())
+    rest = resources.dynamic_smem_bytes - sum(parts.values())
     if rest:
         yield ("dynamic, other" if parts else "dynamic"), rest
-    if made.static_smem_bytes:
-        yield "static", made.static_smem_bytes
-    total = made.dynamic_smem_bytes + made.static_smem_bytes
+    if resources.static_smem_bytes:
+        yield "static", resources.static_smem_bytes
+    total = resources.dynamic_smem_bytes + resources.static_smem_bytes
     limit = smem_limit(side.arm.arch)
     yield from (("total", total), ("limit of a CTA", limit), ("headroom", limit - total))
 
@@ -257,17 +257,17 @@ def _is_part(name: str) -> bool:
     return name.startswith("smem_") and name.endswith("_bytes")
 
 
-def _smem(found: Audit) -> Iterator[Block]:
+def _smem(audit: Audit) -> Iterator[Block]:
     yield Heading("SMEM budget", 2)
     yield paragraph("Of this project's own source, as it is built now.", style="dim")
     rows = []
-    for name, count in _budget(found.after):
+    for name, count in _budget(audit.after):
         strong = name in ("total", "headroom")
         cells = (name, f"{count:,}")
         rows.append(tuple(Span(cell, "strong") if strong else cell for cell in cells))
     yield table(("Component", "Bytes"), rows, numbers=(1,))
-    made = found.after.arm.build
-    if made and made.resources.dynamic_smem_bytes and not any(map(_is_part, made.exports)):
+    build = audit.after.arm.build
+    if build and build.resources.dynamic_smem_bytes and not any(map(_is_part, build.exports)):
         yield paragraph(
             "The parts are not known: export them in the source, as in "
             "KX_EXPORT(smem_stages_bytes, ...).",
@@ -288,13 +288,13 @@ _BUILD = {
 }
 
 
-def _build(found: Audit) -> Iterator[Block]:
+def _build(audit: Audit) -> Iterator[Block]:
     """Figures of our own build apart from published ones."""
     yield Heading("Build stats (ptxas)", 2)
     for kind, entries in _BUILD.items():
         rows = []
         for label, name in entries:
-            before, after = (metrics.read(name, side.arm) for side in (found.before, found.after))
+            before, after = (metrics.read(name, side.arm) for side in (audit.before, audit.after))
             if before is not None or after is not None:
                 rows.append((label, figures.value(before), figures.value(after)))
         if rows:
@@ -308,20 +308,20 @@ _TITLES = {
 }
 
 
-def _counters(found: Audit) -> Iterator[Block]:
+def _counters(audit: Audit) -> Iterator[Block]:
     for name in TABLES:
         yield Heading(_TITLES[name], 2)
-        yield from _tables(found, [group for group in found.tables if group.name == name])
+        yield from _tables(audit, [group for group in audit.tables if group.name == name])
         if name == "access efficiency":
-            yield from _accesses(found)
+            yield from _accesses(audit)
 
 
-def _accesses(found: Audit) -> Iterator[Block]:
+def _accesses(audit: Audit) -> Iterator[Block]:
     """Sectors per request and how full lines are, of loads and of stores, as emulated."""
     ops: tuple[Literal["loads", "stores"], ...] = ("loads", "stores")
     rows: list[tuple[Cell, ...]] = []
     for op in ops:
-        pair = [efficiency.of(side.arm, op) for side in (found.before, found.after)]
+        pair = [efficiency.of(side.arm, op) for side in (audit.before, audit.after)]
         if any(pair):
             rows.append((f"global {op}: requests", *(_each(one, "requests") for one in pair)))
             rows.append(
@@ -332,7 +332,7 @@ def _accesses(found: Audit) -> Iterator[Block]:
             )
     if rows:
         size = next(
-            (taken.size for side in (found.before, found.after) if (taken := side.arm.executed)), ""
+            (taken.size for side in (audit.before, audit.after) if (taken := side.arm.executed)), ""
         )
         header = (f"access efficiency (emulated, size {size})", "before", "after")
         yield table(header, rows, numbers=(1, 2))
@@ -343,13 +343,13 @@ def _each(one: efficiency.AccessEfficiency | None, name: str) -> str:
     return figures.value(round(value, 2) if isinstance(value, float) else value)
 
 
-def _findings(found: Audit) -> Iterator[Block]:
+def _findings(audit: Audit) -> Iterator[Block]:
     yield Heading(f"Other findings (over {100 * FLOOR:g}% relative change)", 2)
-    yield from _tables(found, found.findings)
+    yield from _tables(audit, audit.findings)
 
 
-def _tables(found: Audit, groups: Sequence[Group]) -> Iterator[Block]:
+def _tables(audit: Audit, groups: Sequence[Group]) -> Iterator[Block]:
     """A table for each kind of evidence; where no hardware counted, what supplies that."""
     yield from (differences.table_of(group, names=False) for group in groups)
     if all(group.kind == "emulated" for group in groups):
-        yield _no_counters(found)
+        yield _no_counters(audit)

@@ -119,7 +119,7 @@ def _judged(one: Record, other: Record) -> tuple[str, str]:
 def _files(root: Path, one: Record, other: Record) -> Iterator[tuple[str, str]]:
     first, second = sources.of_record(one), sources.of_record(other)
     for name in sorted({*first, *second}):
-        if lacking := [each.run for each in (one, other) if _is_unrecorded(each, name)]:
+        if lacking := [record.run for record in (one, other) if _is_unrecorded(record, name)]:
             yield name, f"run {lacking[0]} did not record this file."
         elif first.get(name) != second.get(name):
             try:

@@ -77,19 +77,19 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     not_shown: NotShown
 
 
-def to_values(found: Comparison) -> Compared:
+def to_values(comparison: Comparison) -> Compared:
     """The comparison, for programs."""
-    before, after = map(_side, found.subjects)
+    before, after = map(_side, comparison.subjects)
     return Compared(
         before=before,
         after=after,
-        floor=found.options.floor,
-        warnings=found.warnings,
-        unknown=found.unknown,
-        axes=found.axes,
-        effect=found.effect,
-        groups=group_values(found.groups),
-        not_shown=NotShown(small=found.small, same=found.same, others=found.others),
+        floor=comparison.options.floor,
+        warnings=comparison.warnings,
+        unknown=comparison.unknown,
+        axes=comparison.axes,
+        effect=comparison.effect,
+        groups=group_values(comparison.groups),
+        not_shown=NotShown(small=comparison.small, same=comparison.same, others=comparison.others),
     )
 
 
@@ -125,37 +125,45 @@ def _group_values(group: Group) -> ComparedGroup:
     return ComparedGroup(group=group.name, kind=group.kind, findings=tuple(findings))
 
 
-def _direction(each: Difference) -> str:
+def _direction(difference: Difference) -> str:
     """Whether the change is `better` or `worse`; empty where that depends on the kernel."""
-    if isinstance(each.before, str) or isinstance(each.after, str) or not each.metric.better:
+    if (
+        isinstance(difference.before, str)
+        or isinstance(difference.after, str)
+        or not difference.metric.better
+    ):
         return ""
-    if figures.growth(each) in ("same", "+0.0%", "-0.0%"):
+    if figures.growth(difference) in ("same", "+0.0%", "-0.0%"):
         return ""
-    return "better" if (each.after < each.before) == (each.metric.better == "less") else "worse"
+    return (
+        "better"
+        if (difference.after < difference.before) == (difference.metric.better == "less")
+        else "worse"
+    )
 
 
-def render(found: Comparison, names: bool = False) -> Iterator[Block]:
+def render(comparison: Comparison, names: bool = False) -> Iterator[Block]:
     """For a terminal of 80 columns; with `names` in tables that also have ncu's names."""
-    one, other = found.subjects
+    one, other = comparison.subjects
     yield Heading(f"{one.label} → {other.label}")
-    for side, subject in zip(("before", "after"), found.subjects, strict=True):
+    for side, subject in zip(("before", "after"), comparison.subjects, strict=True):
         yield paragraph(Span(f"{side}: {'; '.join(_about(subject))}", "dim"))
-    for warning in found.warnings:
+    for warning in comparison.warnings:
         yield paragraph(Span(f"warning: {warning}", "warn"))
-    for whose, conditions in found.unknown.items():
+    for whose, conditions in comparison.unknown.items():
         where = "for either" if whose == "both" else f"for {whose}"
         yield paragraph(Span(f"not recorded {where}: {', '.join(conditions)}", "dim"))
-    if found.axes:
-        rows = [(axis, *map(_spell, values)) for axis, values in found.axes.items()]
+    if comparison.axes:
+        rows = [(axis, *map(_spell, values)) for axis, values in comparison.axes.items()]
         yield table(("axes", "before", "after"), rows)
-    if found.effect:
-        yield paragraph(f"time, interleaved in one run: {figures.effect(found.effect)}")
-    for group in found.groups:
-        if not names and (found.options.metric or group.name == counters.OTHER):
+    if comparison.effect:
+        yield paragraph(f"time, interleaved in one run: {figures.effect(comparison.effect)}")
+    for group in comparison.groups:
+        if not names and (comparison.options.metric or group.name == counters.OTHER):
             yield from _lines(group)
         else:
             yield table_of(group, names)
-    if rest := _rest(found):
+    if rest := _rest(comparison):
         yield paragraph(rest)
 
 
@@ -175,12 +183,12 @@ def table_of(group: Group, names: bool) -> Block:
     )
 
 
-def _cells(each: Difference) -> tuple[Cell, ...]:
-    before, after, unit = figures.pair(each.before, each.after, each.metric.unit)
-    direction = _direction(each)
+def _cells(difference: Difference) -> tuple[Cell, ...]:
+    before, after, unit = figures.pair(difference.before, difference.after, difference.metric.unit)
+    direction = _direction(difference)
     style = {"better": Span(direction, "good"), "worse": Span(direction, "bad")}
-    label = each.metric.label.strip()
-    return (label, before, after, unit, figures.growth(each), style.get(direction, ""))
+    label = difference.metric.label.strip()
+    return (label, before, after, unit, figures.growth(difference), style.get(direction, ""))
 
 
 def _lines(group: Group) -> Iterator[Block]:
@@ -195,16 +203,16 @@ def _lines(group: Group) -> Iterator[Block]:
         yield paragraph(words.rstrip() + "  ", direction or "", indent=2)
 
 
-def _rest(found: Comparison) -> str:
+def _rest(comparison: Comparison) -> str:
     """What is not shown, and how to see it; empty where nothing is left out."""
-    floor = f"{100 * found.options.floor:g}%"
+    floor = f"{100 * comparison.options.floor:g}%"
     parts = [
-        (found.small, f"changed by less than {floor} (--floor)"),
-        (found.others, "changed and belong to no group (--all)"),
-        (found.same, "did not change"),
+        (comparison.small, f"changed by less than {floor} (--floor)"),
+        (comparison.others, "changed and belong to no group (--all)"),
+        (comparison.same, "did not change"),
     ]
     words = ", ".join(f"{count:,} that {what}" for count, what in parts if count)
-    return f"Figures not shown: {words}." if words and found.options.metric is None else ""
+    return f"Figures not shown: {words}." if words and comparison.options.metric is None else ""
 
 
 def _spell(value: AxisValue | None) -> str:

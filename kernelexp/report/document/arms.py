@@ -45,7 +45,7 @@ def all_figures(
     for start in range(0, len(arms), 3):
         group = arms[start : start + 3]
         every = [metrics.figures(arm, *kinds) for arm in group]
-        known = {name: each.metric for shown in every for name, each in shown.items()}
+        known = {name: figure.metric for shown in every for name, figure in shown.items()}
         rows = [
             [_head(metric), *(figures.value(metric.read(arm), "") for arm in group)]
             for metric in known.values()

@@ -18,31 +18,37 @@ def place(source: Source | None) -> str:
     return source.place() if source else "-"
 
 
-def text_of(found: Inspection, source: Source | None) -> str:
+def text_of(inspection: Inspection, source: Source | None) -> str:
     """The line's text; that of its caller where a line is nothing but a barrier."""
     if source is None:
         return ""
     own = source.own()
-    text = line_of(found, own)
+    text = line_of(inspection, own)
     bare = text in ("__syncthreads();", "__syncwarp();")
-    return line_of(found, own.caller) if bare and own.caller else text
+    return line_of(inspection, own.caller) if bare and own.caller else text
 
 
-def line_of(found: Inspection, source: Source) -> str:
-    text = found.texts.get(source.file, {}).get(source.line, "")
+def line_of(inspection: Inspection, source: Source) -> str:
+    text = inspection.texts.get(source.file, {}).get(source.line, "")
     return shorten(" ".join(text.split()), _TEXT)
 
 
-def loop_line(found: Inspection, loop: Loop) -> Source | None:
+def loop_line(inspection: Inspection, loop: Loop) -> Source | None:
     """The line that goes back: of several branches that of the outermost code, the last one."""
-    sources = {each.offset: each.source for each in found.code}
+    sources = {
+        sass_instruction.offset: sass_instruction.source for sass_instruction in inspection.code
+    }
     known = [source for at in loop.branches if (source := sources.get(at))]
-    return min(reversed(known), key=lambda each: len(each.frames()), default=None)
+    return min(reversed(known), key=lambda item: len(item.frames()), default=None)
 
 
-def polls(found: Inspection, loop: Loop) -> bool:
+def polls(inspection: Inspection, loop: Loop) -> bool:
     """Whether it only waits for an mbarrier."""
     if len(loop.offsets) > _POLLS:
         return False
-    names = [each.mnemonic for each in found.code if each.offset in loop.offsets]
+    names = [
+        sass_instruction.mnemonic
+        for sass_instruction in inspection.code
+        if sass_instruction.offset in loop.offsets
+    ]
     return any(name.startswith("SYNCS.PHASECHK") for name in names)

@@ -43,7 +43,7 @@ _SCALED: dict[str, tuple[tuple[float, str], ...]] = {
     "Hz": ((1e9, "GHz"), (1e6, "MHz")),
 }
 _UNITS = {
-    **{each: each for each in (*_SCALED, "%", "ms", "cycles")},
+    **{item: item for item in (*_SCALED, "%", "ms", "cycles")},
     **{"byte": "B", "byte/block": "B", "byte/s": "B/s", "hz": "Hz"},
 }
 
@@ -70,16 +70,20 @@ def _number(each: float) -> str:
     return f"{each:,.0f}" if abs(each) >= 1e4 else f"{each:.4g}"
 
 
-def growth(each: differences.Difference) -> str:
+def growth(difference: differences.Difference) -> str:
     """The relative change of a figure in a few characters: "+35.4%", "x 5,228", "new", "gone"."""
-    before, after = each.before, each.after
+    before, after = difference.before, difference.after
     if before == after:
         return "same"
-    if isinstance(before, str) or isinstance(after, str) or each.change is None:
+    if isinstance(before, str) or isinstance(after, str) or difference.change is None:
         return "changed" if isinstance(before, str) or isinstance(after, str) else "new"
     if not after:
         return "gone"
-    return f"x {each.factor:,.0f}" if each.change >= 10 else f"{100 * each.change:+.1f}%"
+    return (
+        f"x {difference.factor:,.0f}"
+        if difference.change >= 10
+        else f"{100 * difference.change:+.1f}%"
+    )
 
 
 def change(baseline: metrics.Value | None, candidate: metrics.Value | None) -> str:
@@ -89,11 +93,11 @@ def change(baseline: metrics.Value | None, candidate: metrics.Value | None) -> s
     return f"{candidate - baseline:+,}" if candidate != baseline else ""
 
 
-def relative(each: differences.Difference) -> str:
+def relative(difference: differences.Difference) -> str:
     """The relative change of a figure: "+12.5%"; nothing where it was zero, or is no number."""
-    if each.change is None or each.metric.unit == "%":
+    if difference.change is None or difference.metric.unit == "%":
         return ""
-    return f"{100 * each.change:+.1f}%"
+    return f"{100 * difference.change:+.1f}%"
 
 
 def percent(ratio: float) -> str:
@@ -158,7 +162,7 @@ def timed(arm: Arm) -> str:
 
 def conditions(record: Record | None) -> str:
     """Those of a record's times that are not the usual ones, as in ", size small"."""
-    return "".join(f", {each}" for each in unusual(record)) if record else ""
+    return "".join(f", {item}" for item in unusual(record)) if record else ""
 
 
 def time_of(arm: Arm | None) -> str:

@@ -92,7 +92,7 @@ def _column(arms: Sequence[Arm], name: str) -> tuple[Cell, ...]:
 def _values(arms: Sequence[Arm], name: str) -> list[metrics.Value | None]:
     """A counter that an emulated arm lacks is 0."""
     every = [metrics.figures(arm, "built", "emulated") for arm in arms]
-    metric = next((each[name].metric for each in every if name in each), None)
+    metric = next((item[name].metric for item in every if name in item), None)
     return [metric.read(arm) if metric else None for arm in arms]
 
 

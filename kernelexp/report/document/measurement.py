@@ -48,9 +48,12 @@ def _times(rows: list[tuple[str, ...]], verbose: bool, printed: PrintedSamples |
 def _also(record: Record, printed: PrintedSamples) -> Block:
     """The medians of what programs printed besides what they are judged by, one row per arm."""
     header = ["printed too"]
-    header += [metrics.spell_printed(name, each.unit) for name, each in printed.also.items()]
+    header += [
+        metrics.spell_printed(name, also_printed.unit)
+        for name, also_printed in printed.also.items()
+    ]
     rows = [
-        [name, *(figures.value(metrics.read(f"printed_{each}", arm)) for each in printed.also)]
+        [name, *(figures.value(metrics.read(f"printed_{item}", arm)) for item in printed.also)]
         for name, arm in zip(record.names, record.arms, strict=True)
     ]
     return table(header, rows, numbers=range(1, len(header)))

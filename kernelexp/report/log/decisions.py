@@ -67,8 +67,8 @@ def made(project: Project, done: Made) -> Iterator[Block]:
         several = len(project.experiment(decision.experiment).candidates) > 1
         departs = {k: v for k, v in decision.axes.items() if decision.baseline.get(k) != v}
         which = f" ({spell_point(departs)})" if several else ""
-        said = f"{decision.experiment}{which}: {sentence(decision)}"
-        yield paragraph(said if said.endswith((".", "!", "?")) else f"{said}.")
+        result = f"{decision.experiment}{which}: {sentence(decision)}"
+        yield paragraph(result if result.endswith((".", "!", "?")) else f"{result}.")
         if decision.why:
             yield paragraph(f"Why: {decision.why}", indent=2)
         if decision.name in done.stood:

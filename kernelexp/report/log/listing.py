@@ -109,10 +109,10 @@ def to_values(
         experiments={
             name: ListedExperiment(
                 experiment=project.experiments[name],
-                records=each.records,
-                candidates=_candidates(each),
+                records=item.records,
+                candidates=_candidates(item),
             )
-            for name, each in standings.items()
+            for name, item in standings.items()
         },
         history=project.history,
         best={
@@ -173,9 +173,9 @@ def render(
             if target.axes:
                 yield _axes(target)
             named = {
-                name: each
-                for name, each in project.experiments.items()
-                if (each.kernel, each.arch) == (kernel_name, arch)
+                name: item
+                for name, item in project.experiments.items()
+                if (item.kernel, item.arch) == (kernel_name, arch)
             }
             if named:
                 yield _experiments({name: standings[name] for name in named})
@@ -194,7 +194,7 @@ def _experiments(standings: dict[str, Standings]) -> Block:
     """A row per experiment; with people's decisions where there are any."""
     header: tuple[str, ...] = ("experiment", "title", "verdict")
     rows: list[tuple[Cell, ...]] = [
-        (name, each.experiment.title, _verdict(each)) for name, each in standings.items()
+        (name, item.experiment.title, _verdict(item)) for name, item in standings.items()
     ]
     if any(candidate.decision for entry in standings.values() for candidate in entry.candidates):
         header = (*header, report.HEADER)
@@ -202,19 +202,19 @@ def _experiments(standings: dict[str, Standings]) -> Block:
     return table(header, rows, unwrapped=(0, 2))
 
 
-def _decisions(each: Standings) -> Cell:
+def _decisions(standings: Standings) -> Cell:
     """The decisions that hold, each once, in the order of the candidates."""
-    words = list(dict.fromkeys(report.word(one.decision) for one in each.candidates))
+    words = list(dict.fromkeys(report.word(one.decision) for one in standings.candidates))
     words = [word for word in words if word]
     if len(words) == 1:
         return words[0]
     return "\n".join(text_of(word) for word in words)
 
 
-def _verdict(each: Standings) -> Cell:
+def _verdict(standings: Standings) -> Cell:
     """One word for an experiment; several candidates may have several."""
-    words = list(dict.fromkeys(map(logbook.verdict, each.candidates)))
-    if words == [logbook.NOT_RUN] and each.former:
+    words = list(dict.fromkeys(map(logbook.verdict, standings.candidates)))
+    if words == [logbook.NOT_RUN] and standings.former:
         return Span(logbook.CHANGED, "warn")
     if len(words) == 1:
         return words[0]
@@ -271,9 +271,11 @@ def experiment(
         yield paragraph("What was expected was written after that record.", style="dim")
     if since := expected.rewritten(standings):
         yield paragraph(_REWRITTEN[since], style="warn" if since == "edited" else "dim")
-    for each, point in zip(standings.candidates, written.candidates, strict=True):
-        if each.changed:
-            yield paragraph(f"{spell_point(point)}: {logbook.before_change(each)}.", style="warn")
+    for standing, point in zip(standings.candidates, written.candidates, strict=True):
+        if standing.changed:
+            yield paragraph(
+                f"{spell_point(point)}: {logbook.before_change(standing)}.", style="warn"
+            )
     if not records:
         yield paragraph(f"No records yet: kernelexp run {name}")
         return
@@ -287,15 +289,15 @@ def experiment(
 
 def _standing(standings: Standings) -> Block:
     rows: list[tuple[Cell, ...]] = []
-    for each, point in zip(standings.candidates, standings.experiment.candidates, strict=True):
-        arm = None if each.changed else each.arm
+    for standing, point in zip(standings.candidates, standings.experiment.candidates, strict=True):
+        arm = None if standing.changed else standing.arm
         effect = arm.measured.effect if arm and arm.measured else None
         rows.append(
             (
                 spell_point(point),
                 figures.cell_of(arm),
                 figures.effect(effect) if effect else "",
-                logbook.verdict(each),
+                logbook.verdict(standing),
             )
         )
     head = figures.head_of(candidate.arm for candidate in standings.candidates if candidate.arm)

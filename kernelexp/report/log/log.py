@@ -38,7 +38,7 @@ class KernelLog(msgspec.Struct, frozen=True, kw_only=True):
     def unreadable(self) -> tuple[Unreadable, ...]:
         """Files among the records that were skipped."""
         entries = (*self.history.values(), *self.experiments.values())
-        return tuple(each for entry in entries for each in entry.unreadable)
+        return tuple(item for entry in entries for item in entry.unreadable)
 
     @property
     def best(self) -> str | None:
@@ -79,8 +79,12 @@ def assemble(project: Project) -> tuple[KernelLog, ...]:
             title=project.kernels[kernel].title,
             problem=project.kernels[kernel].problem,
             device=project.kernels[kernel].targets[arch].device,
-            history={name: each for name, each in named.items() if name in project.history},
-            experiments={name: each for name, each in named.items() if name not in project.history},
+            history={
+                name: standings for name, standings in named.items() if name in project.history
+            },
+            experiments={
+                name: standings for name, standings in named.items() if name not in project.history
+            },
             sweeps=_sweeps(project, kernel, arch),
             accepted=decisions.best(tree.decided[0], kernel, arch),
         )
@@ -89,5 +93,5 @@ def assemble(project: Project) -> tuple[KernelLog, ...]:
 
 
 def _sweeps(project: Project, kernel: str, arch: str) -> tuple[Record, ...]:
-    found, _ = records.read(project.root, f"{SWEEP}{kernel}")
-    return tuple(record for record in found if record.arch == arch)[-_SWEEPS_SHOWN:]
+    result, _ = records.read(project.root, f"{SWEEP}{kernel}")
+    return tuple(record for record in result if record.arch == arch)[-_SWEEPS_SHOWN:]

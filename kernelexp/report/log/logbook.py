@@ -39,7 +39,9 @@ def tables(logs: Sequence[KernelLog]) -> Iterator[Block]:
         if log.history:
             yield history(log)
         if log.experiments:
-            rows = [row for name, each in log.experiments.items() for row in _rows(name, each)]
+            rows = [
+                row for name, standings in log.experiments.items() for row in _rows(name, standings)
+            ]
             yield _with_decisions(rows, log.experiments)
         if log.sweeps:
             yield _sweeps(log)
@@ -69,8 +71,8 @@ def file(logs: Sequence[KernelLog]) -> Iterator[Block]:
                 yield paragraph(line)
         if log.experiments:
             yield Heading("Experiments", 3)
-        for name, each in log.experiments.items():
-            yield from _section(name, each)
+        for name, standings in log.experiments.items():
+            yield from _section(name, standings)
         if log.sweeps:
             yield Heading("Sweeps", 3)
             yield _sweeps(log)
@@ -118,9 +120,9 @@ def _sources(log: KernelLog) -> str:
         sentences.append(f"Measured figures: {', '.join(devices)}; {how}")
     if published:
         sentences.append(f"Published figures: {'; '.join(published)}.")
-    standing = [each for each in records if each.measurement and not says_problem(each)]
+    standing = [record for record in records if record.measurement and not says_problem(record)]
     if standing:
-        names = ", ".join(dict.fromkeys(each.experiment for each in standing))
+        names = ", ".join(dict.fromkeys(record.experiment for record in standing))
         sentences.append(f"Runs that did not record their problem.py: {names}.")
     return " ".join(sentences)
 
@@ -129,18 +131,18 @@ def _changes(log: KernelLog, steps: bool = False) -> Iterator[str]:
     """What is no longer as it was measured, a line for each candidate."""
     entries = log.history if steps else {**log.history, **log.experiments}
     for name, entry in entries.items():
-        for each, point in zip(entry.candidates, entry.experiment.candidates, strict=True):
-            if each.changed:
+        for standing, point in zip(entry.candidates, entry.experiment.candidates, strict=True):
+            if standing.changed:
                 several = f", {spell_point(point)}" if len(entry.candidates) > 1 else ""
-                yield f"{name}{several}: {before_change(each)}."
+                yield f"{name}{several}: {before_change(standing)}."
 
 
-def before_change(each: Standing) -> str:
+def before_change(standing: Standing) -> str:
     """Why a standing's figures are not shown as current."""
-    record = each.record
+    record = standing.record
     timed = record is not None and (record.measurement or record.provenance == "published")
     what = "measured" if timed else "run"
-    return f"{what} before this changed: {', '.join(each.changed)}"
+    return f"{what} before this changed: {', '.join(standing.changed)}"
 
 
 def _sweeps(log: KernelLog) -> Block:
@@ -184,16 +186,16 @@ def history_row(name: str, entry: Standings) -> tuple[Cell, ...]:
 def _rows(name: str, entry: Standings) -> Iterator[tuple[Cell, ...]]:
     """A row for each candidate of an experiment; a baseline is shown with each run of it."""
     shown = None
-    for index, each in enumerate(entry.candidates):
-        run = each.record.run if each.record else None
-        baseline = _baseline(each) if index == 0 or run != shown else None
+    for index, standing in enumerate(entry.candidates):
+        run = standing.record.run if standing.record else None
+        baseline = _baseline(standing) if index == 0 or run != shown else None
         shown = run
         yield (
             name if index == 0 else "",
             entry.experiment.title if index == 0 else "",
-            "" if index and baseline is None else _short(baseline, each.record),
+            "" if index and baseline is None else _short(baseline, standing.record),
             _candidate(entry, index),
-            verdict(each),
+            verdict(standing),
         )
 
 
@@ -202,28 +204,28 @@ def _with_decisions(rows: Sequence[tuple[Cell, ...]], entries: Mapping[str, Stan
     decided = [candidate.decision for entry in entries.values() for candidate in entry.candidates]
     if not any(decided):
         return table(EXPERIMENT_HEADER, rows, numbers=(2, 3), unwrapped=(4,))
-    wider = [(*row, decisions.word(each)) for row, each in zip(rows, decided, strict=True)]
+    wider = [(*row, decisions.word(decision)) for row, decision in zip(rows, decided, strict=True)]
     return table((*EXPERIMENT_HEADER, "Decision"), wider, numbers=(2, 3), unwrapped=(4,))
 
 
 def _candidate(entry: Standings, index: int) -> str:
     """The candidate's time and change; where there are several, which one it is."""
-    each = entry.candidates[index]
-    result = figures.NONE if each.changed else _short(each.arm, each.record)
+    standing = entry.candidates[index]
+    result = figures.NONE if standing.changed else _short(standing.arm, standing.record)
     if len(entry.candidates) == 1:
         return result
     return f"{spell_point(entry.experiment.candidates[index])}: {result}"
 
 
-def _baseline(each: Standing) -> Arm | None:
-    return each.record.baseline if each.record and not each.changed else None
+def _baseline(standing: Standing) -> Arm | None:
+    return standing.record.baseline if standing.record and not standing.changed else None
 
 
-def verdict(each: Standing) -> Cell:
+def verdict(standing: Standing) -> Cell:
     """The verdict that stands; where there is none, why."""
-    if each.verdict is None:
+    if standing.verdict is None:
         return NOT_RUN
-    return Span(CHANGED, "warn") if each.changed else status(each.verdict.status)
+    return Span(CHANGED, "warn") if standing.changed else status(standing.verdict.status)
 
 
 def _short(arm: Arm | None, record: Record | None) -> str:
@@ -245,14 +247,14 @@ def _section(name: str, entry: Standings) -> Iterator[Block]:
     if any(dates):
         yield Labelled("Date", ", ".join(filter(None, dates)))
     yield Labelled("Baseline", _long(first, _baseline(first), spell_point(experiment.baseline)))
-    for each, point in zip(entry.candidates, experiment.candidates, strict=True):
-        arm = None if each.changed else each.arm
-        yield Labelled("Result", _long(each, arm, spell_point(point)))
+    for standing, point in zip(entry.candidates, experiment.candidates, strict=True):
+        arm = None if standing.changed else standing.arm
+        yield Labelled("Result", _long(standing, arm, spell_point(point)))
     yield Labelled("Verdict", _verdicts(entry))
-    for each in entry.candidates:
-        if each.changed:
-            words = f"{before_change(each)}. The verdict then: {_status(each)}."
-            yield Labelled("Changed since", f"{spell_point(each.variant.axes)} {words}")
+    for candidate in entry.candidates:
+        if candidate.changed:
+            words = f"{before_change(candidate)}. The verdict then: {_status(candidate)}."
+            yield Labelled("Changed since", f"{spell_point(candidate.variant.axes)} {words}")
     yield from _words(entry)
 
 
@@ -287,13 +289,13 @@ def decided(entry: Standings) -> Iterator[str]:
     """Every decision on an experiment in a sentence, oldest first; the last of each candidate
     holds."""
     several = len(entry.candidates) > 1
-    for each, point in zip(entry.candidates, entry.experiment.candidates, strict=True):
-        for decision in each.decisions:
+    for standing, point in zip(entry.candidates, entry.experiment.candidates, strict=True):
+        for decision in standing.decisions:
             which = f"{spell_point(point)}: " if several else ""
             yield f"{which}{decisions.sentence(decision)}"
 
 
-def _long(each: Standing, arm: Arm | None, variant: str) -> str:
+def _long(standing: Standing, arm: Arm | None, variant: str) -> str:
     if arm is None:
         return variant
     if arm.measured:
@@ -301,7 +303,7 @@ def _long(each: Standing, arm: Arm | None, variant: str) -> str:
         speed = "" if rate == figures.NONE else f", {rate} TFLOPS"
         effect = arm.measured.effect
         change = f", {figures.effect(effect)}" if effect else ""
-        whose = f"measured, {arm.measured.device}{figures.conditions(each.record)}"
+        whose = f"measured, {arm.measured.device}{figures.conditions(standing.record)}"
         return f"{figures.timed(arm)}{speed}{change} ({whose}); {variant}"
     if arm.published:
         return f"{figures.published_line(arm.published)} (published); {variant}"
@@ -312,13 +314,15 @@ def _long(each: Standing, arm: Arm | None, variant: str) -> str:
 
 def _verdicts(entry: Standings) -> str:
     parts = []
-    for each, point in zip(entry.candidates, entry.experiment.candidates, strict=True):
-        whose = " (published)" if each.record and each.record.provenance == "published" else ""
+    for standing, point in zip(entry.candidates, entry.experiment.candidates, strict=True):
+        whose = (
+            " (published)" if standing.record and standing.record.provenance == "published" else ""
+        )
         several = f"{spell_point(point)} " if len(entry.candidates) > 1 else ""
-        word = CHANGED if each.changed else _status(each)
+        word = CHANGED if standing.changed else _status(standing)
         parts.append(f"{several}{word}{whose}")
     return "; ".join(parts)
 
 
-def _status(each: Standing) -> str:
-    return each.verdict.status.value if each.verdict else NOT_RUN
+def _status(standing: Standing) -> str:
+    return standing.verdict.status.value if standing.verdict else NOT_RUN

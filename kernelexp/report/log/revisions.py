@@ -45,9 +45,17 @@ def _row(stage: Stage) -> tuple[Cell, ...]:
 def _built(arm: Arm | None) -> tuple[str, str, str, str]:
     if arm is None or arm.build is None:
         return (figures.NONE,) * 4
-    made = arm.build.resources
-    spill, memory = made.spill_bytes, made.static_smem_bytes + made.dynamic_smem_bytes
-    return str(made.registers), figures.value(spill), f"{memory:,}", f"{made.sass_bytes:,}"
+    resources = arm.build.resources
+    spill, memory = (
+        resources.spill_bytes,
+        resources.static_smem_bytes + resources.dynamic_smem_bytes,
+    )
+    return (
+        str(resources.registers),
+        figures.value(spill),
+        f"{memory:,}",
+        f"{resources.sass_bytes:,}",
+    )
 
 
 def _outcome(stage: Stage) -> Cell:
@@ -63,25 +71,27 @@ def _outcome(stage: Stage) -> Cell:
     return ""
 
 
-def step(each: BisectStep) -> Block:
+def step(bisect_step: BisectStep) -> Block:
     """A revision that was looked at, in a line."""
-    side = Span(f"{each.side:7}", _SIDES[each.side])
-    return paragraph(side, f" {each.commit[:SHOWN]} {each.subject}: {each.sentence}")
+    side = Span(f"{bisect_step.side:7}", _SIDES[bisect_step.side])
+    return paragraph(
+        side, f" {bisect_step.commit[:SHOWN]} {bisect_step.subject}: {bisect_step.sentence}"
+    )
 
 
 def bisected(found: Bisected) -> Iterator[Block]:
     """All revisions that were looked at, then the commit, or why there is none."""
-    for each in found.steps:
-        yield step(each)
+    for bisect_step in found.steps:
+        yield step(bisect_step)
     if not found.first_bad:
-        skipped = any(each.side == "skipped" for each in found.steps)
+        skipped = any(item.side == "skipped" for item in found.steps)
         why = "could not both be judged" if skipped else f"do not differ by {found.by}"
         yield paragraph(f"The two revisions {why}: there is nothing to bisect.")
         return
     if len(found.first_bad) > 1:
         yield paragraph("The first bad commit is one of these, as not all could be judged:")
-        for each in found.first_bad:
-            yield paragraph(f"{each.commit[:SHOWN]} {each.subject}", indent=2)
+        for bisect_step in found.first_bad:
+            yield paragraph(f"{bisect_step.commit[:SHOWN]} {bisect_step.subject}", indent=2)
         return
     (first,) = found.first_bad
     yield paragraph(

@@ -44,16 +44,16 @@ def of_record(record: Record) -> Dispatch:
     """By the record of the last size of a run."""
     arms = dict(zip(record.names, record.arms, strict=True))
     choices = []
-    for each in ordered(record):
-        name = oversizes.best(each)
-        effect = each.effect(name)
+    for size_result in ordered(record):
+        name = oversizes.best(size_result)
+        effect = size_result.effect(name)
         choices.append(
             SizeChoice(
-                size=each.size,
-                parameters=each.parameters,
+                size=size_result.size,
+                parameters=size_result.parameters,
                 axes=arms[name].axes,
                 change=effect.ratio - 1.0 if effect else 0.0,
-                run=each.run,
+                run=size_result.run,
             )
         )
     return Dispatch(
@@ -89,7 +89,11 @@ def _bounds(record: Record, parameter: str) -> list[int]:
     if not parameter:
         raise UsageError("a table in C++ takes sizes that differ in one parameter: write .json.")
     results = ordered(record)
-    crossed = {each.after: each.at for each in oversizes.crossovers(record.sizes) if each.at}
+    crossed = {
+        crossover.after: crossover.at
+        for crossover in oversizes.crossovers(record.sizes)
+        if crossover.at
+    }
     return [
         math.floor(crossed.get(one.size) or _middle(one, other, parameter))
         for one, other in itertools.pairwise(results)

@@ -155,16 +155,18 @@ def _cell(was: Value | None, now: Value | None, alone: bool) -> Cell:
 
 def _others(base: Arm, candidates: Mapping[str, Arm]) -> tuple[list[metrics.Metric], int]:
     """Figures that no row has and that changed by 5%, most first; and how many others moved."""
-    found: dict[str, differences.Difference] = {}
+    result: dict[str, differences.Difference] = {}
     for arm in candidates.values():
-        for each in differences.between(base, arm, *documents.KINDS):
-            known = found.get(each.metric.label)
-            if _is_other(each.metric.name) and (known is None or each.factor > known.factor):
-                found[each.metric.label] = each
-    large = [each for each in found.values() if ranking.is_large(each, ranking.FLOOR)]
-    large.sort(key=lambda each: (each.metric.kind != "built", -each.factor))
+        for difference in differences.between(base, arm, *documents.KINDS):
+            known = result.get(difference.metric.label)
+            if _is_other(difference.metric.name) and (
+                known is None or difference.factor > known.factor
+            ):
+                result[difference.metric.label] = difference
+    large = [item for item in result.values() if ranking.is_large(item, ranking.FLOOR)]
+    large.sort(key=lambda item: (item.metric.kind != "built", -item.factor))
     shown = large[:_MORE]
-    return [each.metric for each in shown], len(found) - len(shown)
+    return [item.metric for item in shown], len(result) - len(shown)
 
 
 def _is_other(name: str) -> bool:
@@ -179,7 +181,9 @@ def _pipes(base: Arm, arm: Arm) -> str:
     before, after = base.counted, arm.counted
     if not (before and after):
         return ""
-    was, now = (each.counters.get(EXECUTED["sass"], 0) for each in (before, after))
+    was, now = (
+        emulated_evidence.counters.get(EXECUTED["sass"], 0) for emulated_evidence in (before, after)
+    )
     if not was or was == now:
         return ""
     moved = {

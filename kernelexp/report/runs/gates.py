@@ -30,8 +30,12 @@ def render(checked: Checked) -> Iterator[Block]:
     yield paragraph(_counts(checked))
 
 
-def _said(each: GateFinding) -> str:
-    return f"{each.gate}: {each.sentence}" if each.gate else each.sentence
+def _said(gate_finding: GateFinding) -> str:
+    return (
+        f"{gate_finding.gate}: {gate_finding.sentence}"
+        if gate_finding.gate
+        else gate_finding.sentence
+    )
 
 
 def _counts(checked: Checked) -> str:
@@ -41,13 +45,14 @@ def _counts(checked: Checked) -> str:
         for finding in checked.findings
         if not finding.gate and finding.outcome != "compiler"
     ]
-    held = sum(each.outcome == "same" for each in own)
+    held = sum(gate_finding.outcome == "same" for gate_finding in own)
     words = f"{held} of {len(own)} variants match {FILE}"
     gated = [
         finding for finding in checked.findings if finding.gate and finding.outcome != "skipped"
     ]
     if gated:
-        words += f"; {sum(each.outcome == 'same' for each in gated)} of {len(gated)} gates are met"
+        met = sum(gate_finding.outcome == "same" for gate_finding in gated)
+        words += f"; {met} of {len(gated)} gates are met"
     if checked.since:
         words += f"; {checked.left_out} unchanged since {checked.since}"
     return f"{words}."
@@ -87,7 +92,7 @@ def to_junit(findings: Sequence[GateFinding]) -> str:
         name="kernelexp check",
         tests=str(len(findings)),
         failures=str(len(failed)),
-        skipped=str(sum(each.outcome == "skipped" for each in findings)),
+        skipped=str(sum(gate_finding.outcome == "skipped" for gate_finding in findings)),
     )
     for finding in findings:
         name = printable(" / ".join(filter(None, (finding.variant, finding.gate))))

@@ -174,9 +174,9 @@ def _hidden(record: Record) -> str:
     if not shared:
         return compiler
     differing = {
-        each.metric.name
+        difference.metric.name
         for arm in shown
-        for each in differences.between(shown[0], arm, *arms.KINDS)
+        for difference in differences.between(shown[0], arm, *arms.KINDS)
     }
     words = [compiler] if compiler else []
     if len(record.candidates) > _SIDE_BY_SIDE:
@@ -233,7 +233,7 @@ def _verdicts(record: Record) -> Iterator[Block]:
         texts = (verdict.status.value, verdict.reason, verdict.sentence, candidate.reproduction)
         groups.setdefault(texts, []).append(candidate)
     for (_, reason, sentence, reproduction), candidates in groups.items():
-        own = (spell_point(own_axes(record.baseline, each.arm)) for each in candidates)
+        own = (spell_point(own_axes(record.baseline, item.arm)) for item in candidates)
         yield paragraph(
             Span("Verdict: ", "strong"),
             f"{'; '.join(own)}: " if len(record.candidates) > 1 else "",

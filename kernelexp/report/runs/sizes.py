@@ -28,8 +28,8 @@ def render(record: Record) -> Iterator[Block]:
     yield _every(record, results) if few else _best(record, results)
     yield from text.render(list(chart.plots(record)))
     crossed = list(oversizes.crossovers(record.sizes))
-    for each in crossed:
-        yield paragraph(Span("Crossover: ", "strong"), _crossover(record, each))
+    for crossover in crossed:
+        yield paragraph(Span("Crossover: ", "strong"), _crossover(record, crossover))
     if not crossed:
         winner = _spell(record, oversizes.best(results[0]))
         yield paragraph(f"No crossover: {winner} is the best at every size.")
@@ -39,22 +39,22 @@ def render(record: Record) -> Iterator[Block]:
 
 def _every(record: Record, results: list[SizeResult]) -> Block:
     """A row per size and candidate, then what all sizes come to."""
-    weighted = len({each.weight for each in results}) > 1
+    weighted = len({size_result.weight for size_result in results}) > 1
     rows: list[list[Cell]] = []
-    for each in results:
+    for result in results:
         for name in record.names[1:]:
             first = name == record.names[1]
-            effect = each.effect(name)
-            cells = [_time(each.baseline_us), _time(_scaled(each, name))]
-            weight = [f"{each.weight:g}" if first else ""] if weighted else []
+            effect = result.effect(name)
+            cells = [_time(result.baseline_us), _time(_scaled(result, name))]
+            weight = [f"{result.weight:g}" if first else ""] if weighted else []
             rows.append(
                 [
-                    each.size if first else "",
+                    result.size if first else "",
                     *weight,
                     _spell(record, name),
                     *cells,
                     figures.ratio(effect) if effect else figures.NONE,
-                    status(each.verdicts[name].status),
+                    status(result.verdicts[name].status),
                 ]
             )
     for name, candidate in zip(record.names[1:], record.candidates, strict=True):
@@ -76,11 +76,11 @@ def _every(record: Record, results: list[SizeResult]) -> Block:
 def _best(record: Record, results: list[SizeResult]) -> Block:
     """A row per size: which of many variants is the best there."""
     rows: list[list[Cell]] = []
-    for each in results:
-        name = oversizes.best(each)
-        effect = each.effect(name)
+    for result in results:
+        name = oversizes.best(result)
+        effect = result.effect(name)
         change = figures.effect(effect) if effect else "the baseline"
-        rows.append([each.size, _spell(record, name), _time(_scaled(each, name)), change])
+        rows.append([result.size, _spell(record, name), _time(_scaled(result, name)), change])
     return table(("size", "best", "ms", "change"), rows, numbers=(2,), unwrapped=(0,))
 
 
@@ -96,13 +96,12 @@ def _overall(record: Record) -> Iterator[Block]:
             )
 
 
-def _crossover(record: Record, each: Crossover) -> str:
-    where = f"between {each.after} and {each.before}"
-    if each.at is not None:
-        where += f", at about {each.parameter}={round(each.at):,}"
-    return (
-        f"{where}: {_spell(record, each.was)} is the best before, {_spell(record, each.now)} after."
-    )
+def _crossover(record: Record, crossover: Crossover) -> str:
+    where = f"between {crossover.after} and {crossover.before}"
+    if crossover.at is not None:
+        where += f", at about {crossover.parameter}={round(crossover.at):,}"
+    before, after = (_spell(record, arm) for arm in (crossover.was, crossover.now))
+    return f"{where}: {before} is the best before, {after} after."
 
 
 def _spell(record: Record, name: str) -> str:

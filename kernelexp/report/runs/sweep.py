@@ -39,7 +39,7 @@ def planned(grid: Grid, refused: Mapping[str, Verdict]) -> Iterator[Block]:
     count = 1 + len(grid.candidates)
     words = f"{count - len(refused)} of {count} variants, compared with"
     yield paragraph(f"{words} {spell_point(_own(grid.baseline.axes, grid.swept))}.")
-    variants = [spell_point(_own(each.axes, grid.swept)) for each in grid.candidates]
+    variants = [spell_point(_own(candidate.axes, grid.swept)) for candidate in grid.candidates]
     buildable = [label for label in variants if label not in refused]
     if buildable:
         shown = buildable[:_PLANNED_SHOWN]
@@ -298,7 +298,9 @@ def _counted(flat: plateaus.CountedPlateau) -> Iterator[Block]:
             f"the {flat.variants} variants do the same work; if the time depends on what was "
             "counted, no axis here changes it.",
         )
-    alike = [f"{each.metric.label.strip()} {figures.value(each.value)}" for each in flat.shared]
+    alike = [
+        f"{figure.metric.label.strip()} {figures.value(figure.value)}" for figure in flat.shared
+    ]
     if flat.same_code:
         alike.insert(0, f"{flat.same_code} of them have the same SASS as another")
     if alike:
@@ -325,8 +327,8 @@ def _plateau(record: Record, examined: SweepResults, flat: Plateau) -> Iterator[
         Span("Plateau: ", "strong"), f"{seen}: what limits the kernel depends on no axis here."
     )
     words = [
-        f"{each.metric.label.strip()} {figures.value(each.value, each.metric.unit)}"
-        for each in flat.shared
+        f"{figure.metric.label.strip()} {figures.value(figure.value, figure.metric.unit)}"
+        for figure in flat.shared
     ]
     if flat.same_code:
         words.insert(0, f"{flat.same_code} of them have the same SASS as another")

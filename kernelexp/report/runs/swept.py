@@ -59,7 +59,7 @@ def to_values(record: Record) -> Swept:
 def _plain(flat: Plateau) -> SweptPlateau:
     return SweptPlateau(
         widest=flat.widest,
-        shared={each.metric.name: each.value for each in flat.shared},
+        shared={figure.metric.name: figure.value for figure in flat.shared},
         differing=flat.differing,
         same_code=flat.same_code,
         hot_line=flat.hot_line,

@@ -30,20 +30,20 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 def answers(name: str, standings: Standings) -> Iterator[Answer]:
     """One for each candidate, in their order."""
-    for each, point in zip(standings.candidates, standings.experiment.candidates, strict=True):
+    for standing, point in zip(standings.candidates, standings.experiment.candidates, strict=True):
         yield Answer(
             candidate=spell_point(point),
-            word=logbook.verdict(each),
-            sentence=_sentence(name, each),
+            word=logbook.verdict(standing),
+            sentence=_sentence(name, standing),
         )
 
 
-def _sentence(name: str, each: Standing) -> str:
-    if each.verdict is None:
+def _sentence(name: str, standing: Standing) -> str:
+    if standing.verdict is None:
         return f"No record of it yet: `kernelexp run {name}`."
-    if each.changed:
-        return f"{logbook.before_change(each)}: `kernelexp run {name}` asks again."
-    return each.verdict.sentence
+    if standing.changed:
+        return f"{logbook.before_change(standing)}: `kernelexp run {name}` asks again."
+    return standing.verdict.sentence
 
 
 def limits(standings: Standings, profiles: Mapping[str, Profile]) -> Bars | None:

@@ -73,7 +73,7 @@ def excerpts(
         figure.name: max(figure.read(line) for lines in spent.values() for line in lines.values())
         for figure, _ in columns
     }
-    found = []
+    result = []
     for file in {place[0] for lines in spent.values() for place in lines}:
         own = {
             number: tuple(
@@ -81,11 +81,13 @@ def excerpts(
             )
             for number in sorted({p[1] for lines in spent.values() for p in lines if p[0] == file})
         }
-        own = {number: row for number, row in own.items() if any(each.shade for each in row)}
+        own = {
+            number: row for number, row in own.items() if any(heat_cell.shade for heat_cell in row)
+        }
         if own:
-            heat = sum(each.shade for row in own.values() for each in row)
-            found.append((-heat, file, own))
-    for _, file, own in sorted(found):
+            heat = sum(heat_cell.shade for row in own.values() for heat_cell in row)
+            result.append((-heat, file, own))
+    for _, file, own in sorted(result):
         text = texts.of(record, file)
         page = page_of(sources.of_record(record)[file]) if text is not None else ""
         compiled = {name: codes.of(arm).by_place for name, arm in arms.items()}
@@ -113,7 +115,7 @@ def _excerpt(
         digest=digest,
         columns=tuple(
             (label, tuple(name for _, name in own_columns))
-            for label, own_columns in groupby(columns, key=lambda each: each[0].label(isa))
+            for label, own_columns in groupby(columns, key=lambda item: item[0].label(isa))
         ),
         lines=tuple(
             Line(
@@ -139,15 +141,17 @@ def _isa(arms: Iterable[Arm]) -> Isa:
 
 def _lines(arm: Arm, isa: Isa, profile: Profile | None) -> dict[Place, Costs]:
     """What each source line costs: counted by the emulation, sampled by the profiler."""
-    found: dict[Place, list[Costs]] = {}
+    result: dict[Place, list[Costs]] = {}
     counted = arm.counted if isa == "sass" else arm.emulated
     for line in counted.lines if counted else ():
-        found.setdefault((line.file, line.line), []).append(Costs(emulated=line.counters))
+        result.setdefault((line.file, line.line), []).append(Costs(emulated=line.counters))
     sampled = profile.arm.profiled.instructions if profile and profile.arm.profiled else ()
-    for each in sampled:
-        if each.line and each.file in arm.files:
-            found.setdefault((each.file, each.line), []).append(Costs(profiled=each.figures))
-    return {place: costs.add(parts) for place, parts in found.items()}
+    for instruction in sampled:
+        if instruction.line and instruction.file in arm.files:
+            result.setdefault((instruction.file, instruction.line), []).append(
+                Costs(profiled=instruction.figures)
+            )
+    return {place: costs.add(parts) for place, parts in result.items()}
 
 
 def _cost(figure: CostFigure, own: Costs | None, most: Mapping[str, float]) -> HeatCell:

@@ -90,10 +90,14 @@ class Codes:
         except KernelexpError:
             return MachineCode()
         by_place: dict[tuple[str, int], dict[int, str]] = defaultdict(dict)
-        for each in code:
-            source = each.source.relative_to(str(self._root)) if each.source else None
+        for sass_instruction in code:
+            source = (
+                sass_instruction.source.relative_to(str(self._root))
+                if sass_instruction.source
+                else None
+            )
             for frame in source.frames() if source else ():
-                by_place[frame.file, frame.line][each.offset] = each.text
+                by_place[frame.file, frame.line][sass_instruction.offset] = sass_instruction.text
         return MachineCode(
             instructions=tuple(instructions.texts(kept.sass, entry)),
             places=frozenset(by_place),
@@ -120,7 +124,7 @@ def seen_by_variants(record: Record, texts: Texts, codes: Codes) -> Iterator[Tex
             if lines:
                 yield _shown(f"{file} as baseline and {name} see it", lines)
         if base.source and arm.source and base.source != arm.source:
-            one, other = (texts.of(record, each) for each in (base.source, arm.source))
+            one, other = (texts.of(record, item) for item in (base.source, arm.source))
             if one is not None and other is not None:
                 yield _difference(f"{base.source} and {arm.source}", split(one), split(other))
 

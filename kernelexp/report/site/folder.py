@@ -68,14 +68,14 @@ def write(site: ProjectSite, folder: Path, force: bool = False) -> int:
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """Makes the folder; no other report is written into it until the block ends."""
-    made = [path for path in (folder, *folder.parents) if not path.exists()]
+    paths = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with _locked(folder, fcntl.LOCK_EX):
             yield
     except BaseException:
         with contextlib.suppress(OSError):  # another report has written into it since
-            for path in made:
+            for path in paths:
                 path.rmdir()
         raise
 

@@ -121,14 +121,16 @@ def _chosen(log: KernelLog) -> _Best | None:
     entry = {**log.history, **log.experiments}.get(log.best or "")
     if entry is None or log.best is None:
         return None
-    accepted = [each for each in entry.candidates if each.decision == log.accepted]
-    each = (accepted if log.accepted and accepted else entry.candidates)[0]
-    if each.arm is None or each.changed:
+    accepted = [candidate for candidate in entry.candidates if candidate.decision == log.accepted]
+    standing = (accepted if log.accepted and accepted else entry.candidates)[0]
+    if standing.arm is None or standing.changed:
         return None
-    device = f"measured, {each.arm.measured.device}" if each.arm.measured else ""
-    how = device or ("published" if each.arm.published else "built")
+    device = f"measured, {standing.arm.measured.device}" if standing.arm.measured else ""
+    how = device or ("published" if standing.arm.published else "built")
     whose = f"{how}, accepted" if log.accepted else how
-    return _Best(id=log.best, arm=each.arm, record=each.record, variant=each.variant, whose=whose)
+    return _Best(
+        id=log.best, arm=standing.arm, record=standing.record, variant=standing.variant, whose=whose
+    )
 
 
 def _fastest(log: KernelLog) -> _Best | None:
@@ -146,8 +148,8 @@ def _fastest(log: KernelLog) -> _Best | None:
             alike["the highest rate published", ""].append((-published.tflops, best))
     if not alike:
         return None
-    usual = max(alike, key=lambda each: (len(each) > 2, len(alike[each])))
-    _, best = min(alike[usual], key=lambda each: each[0])
+    usual = max(alike, key=lambda item: (len(item) > 2, len(alike[item])))
+    _, best = min(alike[usual], key=lambda item: item[0])
     whose = ", ".join(filter(None, (*map(str, usual[:2]), best.whose)))
     return msgspec.structs.replace(best, whose=whose)
 
@@ -155,12 +157,12 @@ def _fastest(log: KernelLog) -> _Best | None:
 def _standing(log: KernelLog) -> Iterator[_Best]:
     """The candidates that are right as they are now, and what they were compared with."""
     for name, entry in log.experiments.items():
-        for each in entry.candidates:
-            record, arm = each.record, each.arm
-            if record is None or arm is None or each.changed:
+        for candidate in entry.candidates:
+            record, arm = candidate.record, candidate.arm
+            if record is None or arm is None or candidate.changed:
                 continue
-            if each.verdict is None or each.verdict.status not in WRONG:
-                yield _Best(id=name, arm=arm, record=record, variant=each.variant, whose="")
+            if candidate.verdict is None or candidate.verdict.status not in WRONG:
+                yield _Best(id=name, arm=arm, record=record, variant=candidate.variant, whose="")
             yield _Best(id=name, arm=record.baseline, record=record, whose="a baseline")
 
 
@@ -175,11 +177,21 @@ def _peer(best: _Best, profile: Profile | None) -> str:
     arm = best.arm
     if arm.measured and arm.measured.time_us:
         time = arm.measured.time_us / 1000
-        peers = [(each.time_ms, each.name) for each in auditing.timed_peers(best.record)]
+        peers = [
+            (timed_peer.time_ms, timed_peer.name)
+            for timed_peer in auditing.timed_peers(best.record)
+        ]
     else:
         time = arm.published.time_ms or 0.0 if arm.published else 0.0
-        told = profile.arm.published if profile else None
-        peers = [(each.time_ms, f"{each.name}, published") for each in told.peers] if told else []
+        published_result = profile.arm.published if profile else None
+        peers = (
+            [
+                (published_peer.time_ms, f"{published_peer.name}, published")
+                for published_peer in published_result.peers
+            ]
+            if published_result
+            else []
+        )
     if not time or not peers:
         return ""
     peer, name = min(peers)
@@ -199,8 +211,8 @@ def _limit(log: KernelLog, best: _Best, profile: Profile | None) -> str:
     use = bounds.nearest(bounds.uses(case))
     if use is None or use.percent is None:
         return ""
-    told = profile is not None and profile.provenance == "published"
-    kind = "published profile" if told and use.kind == "profiled" else use.kind
+    result = profile is not None and profile.provenance == "published"
+    kind = "published profile" if result and use.kind == "profiled" else use.kind
     return f"{use.percent:.0f}% of the limit of {use.resource} ({kind})"
 
 
@@ -208,18 +220,18 @@ def _evidence(log: KernelLog) -> str:
     """How many candidates are measured, only emulated, only built."""
     counts: dict[str, int] = {}
     for entry in (*log.history.values(), *log.experiments.values()):
-        for each in entry.candidates:
-            word = evidence_of(each)
+        for candidate in entry.candidates:
+            word = evidence_of(candidate)
             counts[word] = counts.get(word, 0) + 1
     return ", ".join(f"{count} {word}" for word, count in counts.items())
 
 
-def evidence_of(each: Standing) -> str:
+def evidence_of(standing: Standing) -> str:
     """The strongest evidence that there is of a candidate as it is now, in a word or two."""
-    arm = each.arm
+    arm = standing.arm
     if arm is None:
         return "not run"
-    if each.changed:
+    if standing.changed:
         return logbook.CHANGED
     if arm.measured:
         return "measured"
@@ -235,14 +247,17 @@ def _latest(every: Iterable[tuple[str, Standings]]) -> Iterator[Note]:
     dated = [
         (record.created, name, entry)
         for name, entry in every
-        if (record := max(_runs(entry), key=lambda each: each.created, default=None))
+        if (record := max(_runs(entry), key=lambda item: item.created, default=None))
     ]
-    for created, name, entry in sorted(dated, key=lambda each: each[:2], reverse=True)[:LATEST]:
+    for created, name, entry in sorted(dated, key=lambda item: item[:2], reverse=True)[:LATEST]:
         states = list(dict.fromkeys(map(logbook.verdict, entry.candidates)))
         changes = [
-            figures.ratio(each.arm.measured.effect)
-            for each in entry.candidates
-            if each.arm and each.arm.measured and each.arm.measured.effect and not each.changed
+            figures.ratio(candidate.arm.measured.effect)
+            for candidate in entry.candidates
+            if candidate.arm
+            and candidate.arm.measured
+            and candidate.arm.measured.effect
+            and not candidate.changed
         ]
         change = f" ({', '.join(changes)})" if 0 < len(changes) <= 3 else ""
         yield Note(
@@ -272,9 +287,9 @@ def _regressed(log: KernelLog) -> Iterator[Note]:
                 )
             best = min(best, (cost, name)) if best else (cost, name)
     for name, entry in {**log.history, **log.experiments}.items():
-        for each in entry.candidates:
-            if each.verdict and each.verdict.status in WRONG and not each.changed:
-                yield Note(id=name, text=entry.experiment.title, state=logbook.verdict(each))
+        for candidate in entry.candidates:
+            if candidate.verdict and candidate.verdict.status in WRONG and not candidate.changed:
+                yield Note(id=name, text=entry.experiment.title, state=logbook.verdict(candidate))
 
 
 def _waiting(log: KernelLog) -> Iterator[Note]:
@@ -282,13 +297,15 @@ def _waiting(log: KernelLog) -> Iterator[Note]:
     for name, entry in log.experiments.items():
         if entry.experiment.decision.strip().lower() not in _UNDECIDED:
             continue
-        for each, point in zip(entry.candidates, entry.experiment.candidates, strict=True):
-            status = each.verdict.status if each.verdict and not each.changed else None
-            if each.decision is None and status is Status.IMPROVED:
-                effect = each.arm.measured.effect if each.arm and each.arm.measured else None
+        for standing, point in zip(entry.candidates, entry.experiment.candidates, strict=True):
+            status = standing.verdict.status if standing.verdict and not standing.changed else None
+            if standing.decision is None and status is Status.IMPROVED:
+                effect = (
+                    standing.arm.measured.effect if standing.arm and standing.arm.measured else None
+                )
                 change = f": {figures.effect(effect)}" if effect else ""
                 yield Note(
-                    id=name, text=f"{spell_point(point)}{change}", state=logbook.verdict(each)
+                    id=name, text=f"{spell_point(point)}{change}", state=logbook.verdict(standing)
                 )
 
 
@@ -302,7 +319,7 @@ def _outdated(every: Iterable[tuple[str, Standings]]) -> Iterator[Note]:
 def _unmeasured(every: Iterable[tuple[str, Standings]]) -> Iterator[Note]:
     """Experiments none of whose candidates was ever timed, nor published with a time."""
     for name, entry in every:
-        arms = [each.arm for each in entry.candidates if each.arm]
+        arms = [candidate.arm for candidate in entry.candidates if candidate.arm]
         if not any(arm.measured or arm.published for arm in arms):
             words = dict.fromkeys(map(evidence_of, entry.candidates))
             yield Note(id=name, text=entry.experiment.title, state=Span(", ".join(words), "dim"))

@@ -40,7 +40,7 @@ def lines(text: Sequence[str], defines: Mapping[str, str], shown: Collection[str
             if not _follow(branches, match[1], match[2], defines):
                 return [*text]  # unbalanced: the conditions are not what they seem
             inside = branches[:-1] if match[1] != "endif" else branches
-            kept.append(line if all(each.here is not False for each in inside) else None)
+            kept.append(line if all(branch.here is not False for branch in inside) else None)
         elif any(branch.here is False for branch in branches):
             kept.append(None)
         elif match and match[1] not in ("define", "pragma"):
@@ -92,7 +92,7 @@ def difference(before: Lines, after: Lines, context: int = 3) -> Iterator[str]:
     changed = [number for number, (one, other) in enumerate(pairs) if one != other]
     shown = sorted({at for n in changed for at in range(n - context, n + context + 1)})
     last, added = -2, list[str]()
-    for at in (each for each in shown if 0 <= each < len(pairs)):
+    for at in (item for item in shown if 0 <= item < len(pairs)):
         if at != last + 1:
             yield from added
             added = []

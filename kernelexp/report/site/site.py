@@ -56,11 +56,13 @@ class ProjectSite:
         self._of_kernel: dict[tuple[str, str], list[Profile]] = defaultdict(list)
         for profile in reversed(kept):
             self._of_kernel[profile.arm.kernel, profile.arm.arch].append(profile)
-        self._sweeps = {record.run: record for each in self.logs for record in each.sweeps}
+        self._sweeps = {
+            record.run: record for kernel_log in self.logs for record in kernel_log.sweeps
+        }
         self._standings = {
-            name: (each, entry)
-            for each in self.logs
-            for name, entry in {**each.history, **each.experiments}.items()
+            name: (kernel_log, entry)
+            for kernel_log in self.logs
+            for name, entry in {**kernel_log.history, **kernel_log.experiments}.items()
         }
         names = ["", *self._standings, ""]
         self._neighbours = {
@@ -69,7 +71,7 @@ class ProjectSite:
         }
         self._linked: dict[str, None] = {}
         self.unreadable: tuple[Unreadable, ...] = (
-            *(each for one in self.logs for each in one.unreadable),
+            *(item for one in self.logs for item in one.unreadable),
             *unreadable,
         )
 
@@ -126,7 +128,7 @@ class ProjectSite:
     def _rooflines(self) -> Iterator[tuple[str, tuple[Plot, ...]]]:
         """Of each kernel, whose profiles are named by their variants."""
         for (kernel, arch), own in self._of_kernel.items():
-            named = [(spell_point(each.arm.axes), each) for each in own]
+            named = [(spell_point(profile.arm.axes), profile) for profile in own]
             yield f"{kernel}@{arch}", roofline.plots(named, self._measured)[0]
 
     def _measured(self, wanted: Arm) -> Arm | None:
@@ -152,7 +154,7 @@ class ProjectSite:
             for candidate in standings.candidates
             if candidate.record
         }
-        found = records.last(self._project.root, name, RECORDS_SHOWN, runs)
+        result = records.last(self._project.root, name, RECORDS_SHOWN, runs)
         changed = {
             candidate.record.run: [
                 word for one in standings.candidates if one.record for word in one.changed
@@ -162,7 +164,11 @@ class ProjectSite:
         }
         profiled = self._profiles_of(name)
         before, after = self._neighbours[name]
-        known = {each.name: each.profile for each in profiled if not each.changed}
+        known = {
+            standing_profile.name: standing_profile.profile
+            for standing_profile in profiled
+            if not standing_profile.changed
+        }
         return self._page(
             "experiment.html",
             "../",
@@ -171,15 +177,15 @@ class ProjectSite:
             log=kernel_log,
             before=before,
             after=after,
-            earlier=max(0, standings.records - len(found)),
+            earlier=max(0, standings.records - len(result)),
             answers=list(answer.answers(name, standings)),
             candidates=candidates.plot(name, standings),
             limits=answer.limits(standings, known),
             experiment=standings.experiment,
-            document=list(listing.experiment(name, standings, found, every=True)),
+            document=list(listing.experiment(name, standings, result, every=True)),
             runs=[
-                self._run(each, standings.experiment.hypothesis, changed[run], profiled)
-                for run, each in runs.items()
+                self._run(record, standings.experiment.hypothesis, changed[run], profiled)
+                for run, record in runs.items()
             ],
             profiles=profiled,
             mentioned=list(profile_report.mentioned(profiled)),
@@ -224,25 +230,25 @@ class ProjectSite:
     def _pictures(self, record: Record) -> list[MemoryPicture]:
         """Of the arms whose accesses `inspect --memory` has noted."""
         root, arms = self._project.root, zip(record.names, record.arms, strict=True)
-        found = (memory_pictures.kept(root, name, arm) for name, arm in arms)
-        return [each for each in found if each and each.accesses]
+        generator = (memory_pictures.kept(root, name, arm) for name, arm in arms)
+        return [picture for picture in generator if picture and picture.accesses]
 
     def _profiles_of(self, name: str) -> tuple[StandingProfile, ...]:
         """As standing.of_profiles(), without reading any file twice."""
         baseline, candidates = self._project.variants(self._project.experiment(name))
-        found = []
+        result = []
         for called, variant in zip(
             arm_names(len(candidates)), (baseline, *candidates), strict=True
         ):
             profile = self._latest_profile(variant)
             if profile is not None:
                 changed = tuple(standing.profile_changes(variant, profile, self._tree))
-                found.append(StandingProfile(name=called, profile=profile, changed=changed))
-        return tuple(found)
+                result.append(StandingProfile(name=called, profile=profile, changed=changed))
+        return tuple(result)
 
     def _latest_profile(self, variant: Variant) -> Profile | None:
         own = self._of_kernel[variant.kernel, variant.arch]
-        return next((each for each in own if is_of(dict(variant.axes), each.arm)), None)
+        return next((profile for profile in own if is_of(dict(variant.axes), profile.arm)), None)
 
     def _sweep(self, run: str) -> bytes:
         record = self._sweeps[run]
@@ -267,7 +273,10 @@ class ProjectSite:
             profile=profile,
             conditions=profile_report.conditions(profile),
             stalls=stalls.bars([("this profile", evidence)]) if stalls.has_any(evidence) else None,
-            readings=[(name, list(section_report.document(each))) for name, each in readings],
+            readings=[
+                (name, list(section_report.document(section_reading)))
+                for name, section_reading in readings
+            ],
         )
 
     @functools.cached_property
@@ -296,10 +305,10 @@ def _place(arm: Arm, files: Mapping[str, str]) -> tuple[object, ...]:
 
 def _stalls(profiled: tuple[StandingProfile, ...]) -> Bars | None:
     """Those of the variants that have any."""
-    found = [
+    result = [
         (standing_profile.name, standing_profile.profile.arm.profiled)
         for standing_profile in profiled
         if standing_profile.profile.arm.profiled
         and stalls.has_any(standing_profile.profile.arm.profiled)
     ]
-    return stalls.bars(found) if found else None
+    return stalls.bars(result) if result else None

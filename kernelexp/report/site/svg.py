@@ -111,7 +111,7 @@ def draw(plot: Plot, width: float = WIDTH) -> Drawing:
     right = width - _RIGHT
     marks = [mark for series in plot.series for mark in series.marks]
     x = _scale(plot.x, [mark.x for mark in marks], _LEFT, right)
-    ends = [each for mark in marks for each in (mark.y, mark.low, mark.high) if each is not None]
+    ends = [item for mark in marks for item in (mark.y, mark.low, mark.high) if item is not None]
     ends += [end for band in plot.bands for end in (band.low, band.high)]
     tilted = len(plot.x.categories) * _LEVEL > width
     bottom = HEIGHT - (_BOTTOM_TILTED if tilted else _BOTTOM)
@@ -134,10 +134,10 @@ def draw(plot: Plot, width: float = WIDTH) -> Drawing:
 
 
 def _keys(series: Sequence[Series]) -> Iterator[Key]:
-    for number, each in enumerate(series):
-        path = {"line": "M-7 0H7", "dots": "M0 0h0"}.get(each.look) or _shape(number, 0, 0)
-        look = "point" if each.look == "points" else each.look
-        yield Key(name=each.name, path=path, number=number, look=look)
+    for number, item in enumerate(series):
+        path = {"line": "M-7 0H7", "dots": "M0 0h0"}.get(item.look) or _shape(number, 0, 0)
+        look = "point" if item.look == "points" else item.look
+        yield Key(name=item.name, path=path, number=number, look=look)
 
 
 def _shape(number: int, across: float, up: float) -> str:
@@ -172,7 +172,7 @@ def _ticks(axis: ChartAxis, scale: _Scale) -> Iterator[Tick]:
 def _steps(low: float, high: float) -> Iterator[float]:
     """Round numbers, four to eight of them."""
     size = 10.0 ** math.floor(math.log10((high - low) / 4))
-    size *= next(each for each in (5, 2, 1) if each == 1 or (high - low) / (size * each) >= 4)
+    size *= next(item for item in (5, 2, 1) if item == 1 or (high - low) / (size * item) >= 4)
     for number in range(math.ceil(low / size), math.floor(high / size) + 1):
         yield round(number * size, 12)
 
@@ -212,7 +212,7 @@ def _point(plot: Plot, mark: Mark, number: int, x: _Scale, y: _Scale) -> Iterato
         ends = f"M{across} {y.at(mark.low)}V{y.at(mark.high)}"
         yield SvgShape(path=ends, number=number, look="whisker")
     name = plot.x.categories[int(mark.x)] if plot.x.categories else ""
-    words = [each for each in (name, mark.label) if each]
+    words = [item for item in (name, mark.label) if item]
     title = f"{', '.join(words)}: {figures.value(float(mark.y))} {plot.y.unit}"
     path = _shape(number, across, up)
     yield SvgShape(path=path, number=number, look="point", title=title.rstrip(), category=name)

@@ -55,7 +55,7 @@ def _most(row: Sequence[Use]) -> float:
 
 def _is_told(row: Sequence[Use], every: Sequence[Sequence[Use]]) -> bool:
     """Whether the whole of L1 is as busy as its data pipe, which has a row of its own."""
-    pipe = next(each for each in every if each[0].resource == "L1 data pipe")
+    pipe = next(uses for uses in every if uses[0].resource == "L1 data pipe")
     return row[0].resource == "L1" and [f"{use.percent or 0:.1f}" for use in row] == [
         f"{use.percent or 0:.1f}" for use in pipe
     ]
@@ -94,6 +94,6 @@ def _from(uses: Mapping[str, Use]) -> str:
     if len(by_formula) == 1:
         words = list(by_formula)
     else:
-        words = [f"{' and '.join(names)} {each}" for each, names in by_formula.items()]
+        words = [f"{' and '.join(names)} {item}" for item, names in by_formula.items()]
     sources = dict.fromkeys(use.source for use in uses.values() if use.source)
     return "; ".join(filter(None, [*words, *sources]))

@@ -45,15 +45,15 @@ def render(arms: Mapping[str, Arm], verbose: bool = False) -> Iterator[Block]:
 
 def _others(build: BuildEvidence) -> Iterator[tuple[Cell, ...]]:
     """A row for each entry that a job launches besides the one of the variant's row."""
-    for symbol, each in build.others.items():
-        used = each.resources
+    for symbol, other_entry in build.others.items():
+        used = other_entry.resources
         values = (
             used.registers,
             used.spill_bytes,
             used.stack_bytes,
             used.static_smem_bytes + used.dynamic_smem_bytes,
             used.sass_bytes,
-            each.occupancy.ctas_per_sm,
+            other_entry.occupancy.ctas_per_sm,
         )
         yield (f"  and {plain_name(symbol)}", *map(figures.value, values))
 

@@ -87,11 +87,11 @@ def _agreement(arm: Arm) -> tuple[str, Style]:
 
 def _right(arms: Sequence[Arm]) -> str:
     """The sentence about arms that are right in every element."""
-    evidence = [each for each in map(_judged, arms) if each]
+    evidence = [emulated_evidence for emulated_evidence in map(_judged, arms) if emulated_evidence]
     first = evidence[0]
     names = " and ".join(array.name for array in first.arrays)
     elements = sum(array.elements for array in first.arrays)
-    worst = max(array.worst for each in evidence for array in each.arrays)
+    worst = max(array.worst for emulated_evidence in evidence for array in emulated_evidence.arrays)
     every = f"all {elements:,} elements" if elements > 1 else "its one element"
     return (
         f"{names} correct, {every} under {_schedules(first)}; "
@@ -136,7 +136,7 @@ def was_cut_off(arm: Arm) -> bool:
 
 
 def _was_cut_off(evidence: EmulatedEvidence) -> bool:
-    ended = bool(evidence.hang) or any(each.name in _ENDING for each in evidence.findings)
+    ended = bool(evidence.hang) or any(finding.name in _ENDING for finding in evidence.findings)
     return ended and any(array.unwritten for array in evidence.arrays)
 
 
@@ -163,9 +163,11 @@ def _remarks(name: str, evidence: EmulatedEvidence) -> Iterator[Block]:
             f"{name}: {', '.join(evidence.varying)} depends on the order in which atomics or flags "
             "meet, which nothing in the kernel decides."
         )
-    for each in evidence.printed[:_PRINTS_SHOWN]:
-        text = printable(each.text.rstrip("\n"))
-        yield paragraph(f"{name}, CTA {each.cta} thread {each.thread} printed: {text}")
+    for emulated_print in evidence.printed[:_PRINTS_SHOWN]:
+        text = printable(emulated_print.text.rstrip("\n"))
+        yield paragraph(
+            f"{name}, CTA {emulated_print.cta} thread {emulated_print.thread} printed: {text}"
+        )
     if evidence.prints > _PRINTS_SHOWN:
         rest = evidence.prints - _PRINTS_SHOWN
         yield paragraph(f"{name}: {rest:,} more printf() calls.", style="dim")
@@ -197,9 +199,13 @@ def launches(names: Sequence[str], arms: Sequence[Arm], every: bool) -> Iterator
     executed."""
     for name, arm in zip(names, arms, strict=True):
         judged = arm.emulated if arm.emulated is not arm.counted else None
-        for each in (arm.counted, judged):
-            if each and each.launches and (every or each is (arm.counted or judged)):
-                yield _launches(name, each)
+        for emulated_evidence in (arm.counted, judged):
+            if (
+                emulated_evidence
+                and emulated_evidence.launches
+                and (every or emulated_evidence is (arm.counted or judged))
+            ):
+                yield _launches(name, emulated_evidence)
 
 
 def _launches(name: str, evidence: EmulatedEvidence) -> Block:
@@ -216,11 +222,14 @@ def _launches(name: str, evidence: EmulatedEvidence) -> Block:
         (
             (
                 f"launch {number}",
-                plain_name(each.entry),
-                *map(figures.value, (each.ctas, each.counters.get(EXECUTED[isa], 0))),
-                *(figures.value(each.counters.get(prefix + cost, 0)) for cost in _COSTS),
+                plain_name(emulated_launch.entry),
+                *map(
+                    figures.value,
+                    (emulated_launch.ctas, emulated_launch.counters.get(EXECUTED[isa], 0)),
+                ),
+                *(figures.value(emulated_launch.counters.get(prefix + cost, 0)) for cost in _COSTS),
             )
-            for number, each in enumerate(evidence.launches, 1)
+            for number, emulated_launch in enumerate(evidence.launches, 1)
         ),
         numbers=range(2, 4 + len(_COSTS)),
     )

@@ -25,10 +25,10 @@ def render(emulations: Sequence[Emulation], verbose: bool = False) -> Iterator[B
     Unless `verbose`, of a few variants what one looks at first, of many what differs.
     """
     names = [f"variant {number}" for number in range(1, len(emulations) + 1)]
-    for name, each in zip(names, emulations, strict=True):
-        yield paragraph(Span(f"{name}: {each.label}", "strong"))
-    arms = [each.arm for each in emulations]
-    yield from emulation.results(names, arms, [as_argument(each.label) for each in emulations])
+    for name, item in zip(names, emulations, strict=True):
+        yield paragraph(Span(f"{name}: {item.label}", "strong"))
+    arms = [entry.arm for entry in emulations]
+    yield from emulation.results(names, arms, [as_argument(entry.label) for entry in emulations])
     if verbose:
         alone = len(arms) == 1
         yield from shared.all_figures(names, arms, ("emulated",), (PIPE,) if alone else ())
@@ -44,13 +44,13 @@ def render(emulations: Sequence[Emulation], verbose: bool = False) -> Iterator[B
     else:
         yield from matrix.render(dict(zip(names, arms, strict=True)))
         yield paragraph("--verbose shows every counter.", style="dim")
-    for name, each in zip(names, emulations, strict=True):
-        if each.scaled:
-            yield from _scaled(name, each.scaled)
-        elif each.not_scaled:
-            yield paragraph(f"{name}: no counters of the full problem: {each.not_scaled}.")
-    for name, each in zip(names, emulations, strict=True):
-        if refused := each.arm.refused:
+    for name, item in zip(names, emulations, strict=True):
+        if item.scaled:
+            yield from _scaled(name, item.scaled)
+        elif item.not_scaled:
+            yield paragraph(f"{name}: no counters of the full problem: {item.not_scaled}.")
+    for name, item in zip(names, emulations, strict=True):
+        if refused := item.arm.refused:
             yield paragraph(f"{name}: {refused.status} ({refused.reason}). {refused.sentence}")
 
 

@@ -30,7 +30,7 @@ def render(judged: Mapping[str, Sequence[Judged]]) -> Iterator[Block]:
         return
     header = (*(("",) if several else ()), "expected of", "", "kind", "came out", "")
     last = len(header) - 1
-    longest = max(len(label(each.metric)) for own in judged.values() for each in own)
+    longest = max(len(label(item.metric)) for own in judged.values() for item in own)
     names = (last - 4,) if longest <= _NAME_MAX else ()
     place = (0,) if several else ()
     yield table(header, rows, unwrapped=(*place, *names, last - 3, last - 2, last))
@@ -38,13 +38,13 @@ def render(judged: Mapping[str, Sequence[Judged]]) -> Iterator[Block]:
         yield paragraph(note)
 
 
-def _row(each: Judged) -> tuple[Cell, ...]:
+def _row(judged: Judged) -> tuple[Cell, ...]:
     return (
-        label(each.metric),
-        each.expected,
-        each.kind or "",
-        _came_out(each),
-        Span(each.result, _STYLES[each.result]),
+        label(judged.metric),
+        judged.expected,
+        judged.kind or "",
+        _came_out(judged),
+        Span(judged.result, _STYLES[judged.result]),
     )
 
 
@@ -56,11 +56,11 @@ def label(metric: str) -> str:
     return ", ".join(filter(None, (known.label.strip(), known.unit)))
 
 
-def _came_out(each: Judged) -> str:
+def _came_out(judged: Judged) -> str:
     """Both values, and the change where it is relative."""
-    if each.after is None:
+    if judged.after is None:
         return figures.NONE
-    words = f"{figures.value(each.before)} → {figures.value(each.after)}"
-    if each.change and each.before != each.after:
-        words += f" ({100 * each.change:+.2f}%)"
+    words = f"{figures.value(judged.before)} → {figures.value(judged.after)}"
+    if judged.change and judged.before != judged.after:
+        words += f" ({100 * judged.change:+.2f}%)"
     return words

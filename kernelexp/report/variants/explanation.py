@@ -115,21 +115,21 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
     modelled: str = ""
 
 
-def to_values(found: Explanation) -> Explained:
+def to_values(explanation: Explanation) -> Explained:
     """The explanation, for programs."""
-    standing = found.standing
-    one, other = found.baseline, found.candidate
-    near, other_near = (nearest(use) for use in found.uses)
+    standing = explanation.standing
+    one, other = explanation.baseline, explanation.candidate
+    near, other_near = (nearest(use) for use in explanation.uses)
     return Explained(
-        experiment=found.experiment,
+        experiment=explanation.experiment,
         candidate=standing.variant.axes,
         verdict=standing.verdict,
         run=standing.record.run if standing.record else None,
         changed_since=standing.changed,
-        conclusion=tuple(conclusions(found)),
-        expectations=found.judged,
-        differences=found.differing,
-        uses=OfBoth(baseline=found.uses[0], candidate=found.uses[1]),
+        conclusion=tuple(conclusions(explanation)),
+        expectations=explanation.judged,
+        differences=explanation.differing,
+        uses=OfBoth(baseline=explanation.uses[0], candidate=explanation.uses[1]),
         nearest=OfBoth(
             baseline=near.resource if near else None,
             candidate=other_near.resource if other_near else None,
@@ -140,56 +140,56 @@ def to_values(found: Explanation) -> Explained:
             baseline=one.profile.run if one.profile else None,
             candidate=other.profile.run if other.profile else None,
         ),
-        warnings=tuple(_warnings(found)),
-        undecided=found.questions,
-        modelled=found.modelled,
+        warnings=tuple(_warnings(explanation)),
+        undecided=explanation.questions,
+        modelled=explanation.modelled,
     )
 
 
-def render(found: Explanation) -> Iterator[Block]:
+def render(explanation: Explanation) -> Iterator[Block]:
     """For a terminal or as markdown."""
-    own = spell_point(own_axes(found.baseline.case.arm, found.candidate.case.arm))
-    yield Heading(f"{found.experiment}  {found.written.title}: {own}")
-    yield _verdict(found.standing)
-    if found.standing.changed:
-        words = ", ".join(found.standing.changed)
+    own = spell_point(own_axes(explanation.baseline.case.arm, explanation.candidate.case.arm))
+    yield Heading(f"{explanation.experiment}  {explanation.written.title}: {own}")
+    yield _verdict(explanation.standing)
+    if explanation.standing.changed:
+        words = ", ".join(explanation.standing.changed)
         yield paragraph(f"The verdict is from before these changed: {words}.", style="warn")
-    for sentence in _warnings(found):
+    for sentence in _warnings(explanation):
         yield paragraph(sentence, style="warn")
-    yield from expectations.render({"candidate": found.judged})
-    refused = list(_refused(found))
+    yield from expectations.render({"candidate": explanation.judged})
+    refused = list(_refused(explanation))
     yield from refused
     if refused:
         return
-    for sentence in conclusions(found):
+    for sentence in conclusions(explanation):
         yield paragraph(sentence)
-    if found.modelled:
-        yield paragraph(found.modelled)
-    yield from _differences(found.differing)
-    yield from _limits(found)
-    if found.questions:
+    if explanation.modelled:
+        yield paragraph(explanation.modelled)
+    yield from _differences(explanation.differing)
+    yield from _limits(explanation)
+    if explanation.questions:
         yield paragraph(Span("What would decide:", "strong"))
-        yield Items(tuple(_by_command(found.questions)))
+        yield Items(tuple(_by_command(explanation.questions)))
 
 
-def conclusions(found: Explanation) -> Iterator[str]:
+def conclusions(explanation: Explanation) -> Iterator[str]:
     """What either arm is bound by, the sentence that an expert would begin with."""
-    arms = found.baseline.case.arm, found.candidate.case.arm
-    yield moved(*found.uses)
-    words = lost(*found.uses, slowdown(*arms), found.differing.waits)
+    arms = explanation.baseline.case.arm, explanation.candidate.case.arm
+    yield moved(*explanation.uses)
+    words = lost(*explanation.uses, slowdown(*arms), explanation.differing.waits)
     if words:
         yield words
-    case = found.candidate.case
-    yield bottleneck.conclude(case, found.uses[1], "The candidate", is_held=not words)
+    case = explanation.candidate.case
+    yield bottleneck.conclude(case, explanation.uses[1], "The candidate", is_held=not words)
 
 
-def _sides(found: Explanation) -> tuple[tuple[str, Dossier], ...]:
-    return ("baseline", found.baseline), ("candidate", found.candidate)
+def _sides(explanation: Explanation) -> tuple[tuple[str, Dossier], ...]:
+    return ("baseline", explanation.baseline), ("candidate", explanation.candidate)
 
 
-def _warnings(found: Explanation) -> Iterator[str]:
+def _warnings(explanation: Explanation) -> Iterator[str]:
     """What stands against the profiles: sources that changed since, conditions that differ."""
-    for name, side in _sides(found):
+    for name, side in _sides(explanation):
         if side.profile and side.profile.provenance == "published":
             yield f"The {name} was profiled by others: {side.profile.run}."
         if side.profile_changed:
@@ -197,7 +197,7 @@ def _warnings(found: Explanation) -> Iterator[str]:
             yield f"The {name} was profiled before these changed: {words}."
         if doubt := _other_build(side):
             yield f"The {name}'s profile is of another build: {doubt}."
-    one, other = (side.case.arm for _, side in _sides(found))
+    one, other = (side.case.arm for _, side in _sides(explanation))
     if one.profiled and other.profiled:
         both = (comparability.conditions(arm)["profiled"] for arm in (one, other))
         for name, first, second in comparability.different(*both):
@@ -210,9 +210,9 @@ def _other_build(side: Dossier) -> str:
     return samebuild.doubt(arm.build, arm.profiled) if arm.build and arm.profiled else ""
 
 
-def _refused(found: Explanation) -> Iterator[Block]:
+def _refused(explanation: Explanation) -> Iterator[Block]:
     """Why there is nothing to compare; nothing where both arms can run."""
-    for name, side in _sides(found):
+    for name, side in _sides(explanation):
         if refused := side.case.arm.refused:
             yield paragraph(
                 f"The {name} has no figures: ", status(refused.status), f". {refused.sentence}"
@@ -267,7 +267,7 @@ def _with_it(cause: Cause) -> str:
     """Where a cause's figures are from, which way it goes, and what else it changed, in a line."""
     left = cause.told if cause.noise else cause.told[1:]
     others = [
-        f"{told.label} {_value(told.before)} → {_value(told.after)}" for told in left[:_WITH_IT]
+        f"{item.label} {_value(item.before)} → {_value(item.after)}" for item in left[:_WITH_IT]
     ]
     rest = len(left) - len(others)
     goes = f"noise: {cause.noise}" if cause.noise else cause.leader.way
@@ -295,8 +295,8 @@ def _explains(cause: Cause) -> str:
 def _waits(waits: Sequence[Told]) -> Iterator[Block]:
     """Where warps wait, by points."""
     rows = [
-        (told.label, f"{told.before:.2f}%", f"{told.after:.2f}%", f"{told.points:+.2f}")
-        for told in waits[:_WAITS]
+        (wait.label, f"{wait.before:.2f}%", f"{wait.after:.2f}%", f"{wait.points:+.2f}")
+        for wait in waits[:_WAITS]
     ]
     if rows:
         header = ("of the warp slots", "baseline", "candidate", "points")
@@ -309,18 +309,18 @@ def _value(value: metrics.Value) -> str:
     return figures.value(int(value) if whole else value)
 
 
-def _limits(found: Explanation) -> Iterator[Block]:
-    one, other = found.uses
+def _limits(explanation: Explanation) -> Iterator[Block]:
+    one, other = explanation.uses
     yield from bounds.render({"baseline": one, "candidate": other})
-    if found.candidate.case.power:
-        yield paragraph(f"Power, of all arms together: {found.candidate.case.power}.")
-    for name, side in (("baseline", found.baseline), ("candidate", found.candidate)):
+    if explanation.candidate.case.power:
+        yield paragraph(f"Power, of all arms together: {explanation.candidate.case.power}.")
+    for name, side in (("baseline", explanation.baseline), ("candidate", explanation.candidate)):
         emulated = side.case.arm.emulated
         if emulated and emulated.unsupported:
             yield paragraph(f"{name}: not emulated. {emulated.unsupported}", style="warn")
         if not side.case.arm.counted and (words := widths.summarize(emulated)):
             yield paragraph(f"{name}: {words}.", style="warn")
-    if scaled := found.candidate.case.scaled:
+    if scaled := explanation.candidate.case.scaled:
         yield paragraph(f"Emulated counters of the full problem: {scaled}.", style="dim")
 
 
@@ -329,6 +329,6 @@ def _by_command(questions: Sequence[Question]) -> Iterator[str]:
     commands: dict[str, list[Question]] = {}
     for question in questions:
         commands.setdefault(question.command, []).append(question)
-    for command, asked in commands.items():
-        answers = "; ".join(f"{each.question} ({each.evidence})" for each in asked)
+    for command, item in commands.items():
+        answers = "; ".join(f"{entry.question} ({entry.evidence})" for entry in item)
         yield f"{command}: {answers}."

@@ -19,11 +19,11 @@ from warpsim.tables import opcodes
 TOP = 10
 _PLACES = 3
 _TENSOR = frozenset(
-    each
-    for each in opcodes.known()
-    if each.endswith("MMA") and "tensor" in opcodes.pipes(each, "", 90)
+    item
+    for item in opcodes.known()
+    if item.endswith("MMA") and "tensor" in opcodes.pipes(item, "", 90)
 )
-_BULK = frozenset(each for each in opcodes.known() if "tma" in opcodes.pipes(each, "", 90))
+_BULK = frozenset(item for item in opcodes.known() if "tma" in opcodes.pipes(item, "", 90))
 GROUPS: dict[str, frozenset[str]] = {
     "tensor instructions": _TENSOR,
     "bulk copies": _BULK | {"UTCCP"},
@@ -40,28 +40,28 @@ _REPEATED = frozenset({"tensor", "tc", "tma", "tmem", "fma", "fp64", "fp16", "xu
 _NOT_REPEATED = frozenset("IMAD VIADD S2R MEMBAR FENCE".split())
 
 
-def render(found: Inspection, top: int = TOP) -> Iterator[Block]:
+def render(inspection: Inspection, top: int = TOP) -> Iterator[Block]:
     """One variant; `top`: how many repeated lines to show, 0 for all."""
-    yield Heading(found.label)
-    if found.arm.refused:
-        refused = found.arm.refused
+    yield Heading(inspection.label)
+    if inspection.arm.refused:
+        refused = inspection.arm.refused
         yield paragraph(f"{refused.status}. {refused.sentence}", style="warn")
-    if found.arm.build is None:
+    if inspection.arm.build is None:
         return
-    if found.arm.emulated and found.arm.emulated.unsupported:
-        yield paragraph(f"Not emulated. {found.arm.emulated.unsupported}", style="warn")
-    if found.arm.emulated_sass and (why := found.arm.emulated_sass.unsupported):
+    if inspection.arm.emulated and inspection.arm.emulated.unsupported:
+        yield paragraph(f"Not emulated. {inspection.arm.emulated.unsupported}", style="warn")
+    if inspection.arm.emulated_sass and (why := inspection.arm.emulated_sass.unsupported):
         yield paragraph(f"SASS not executed: {why}", style="dim")
-    yield _size(found)
-    yield from _accesses(found)
+    yield _size(inspection)
+    yield from _accesses(inspection)
     for name, group in GROUPS.items():
-        yield from _group(found, name, group)
-    yield from _barriers(found)
-    yield from _executed(found)
-    yield from _loops(found)
-    yield from _repeated(found, top)
-    yield _pipes(found)
-    yield from pipe_mix.render(found.arm, found.profile)
+        yield from _group(inspection, name, group)
+    yield from _barriers(inspection)
+    yield from _executed(inspection)
+    yield from _loops(inspection)
+    yield from _repeated(inspection, top)
+    yield _pipes(inspection)
+    yield from pipe_mix.render(inspection.arm, inspection.profile)
 
 
 def conditions(judged: Sequence[tuple[str, JudgedInstructions]]) -> Iterator[Block]:
@@ -69,18 +69,22 @@ def conditions(judged: Sequence[tuple[str, JudgedInstructions]]) -> Iterator[Blo
     if not judged:
         return
     several = len({label for label, _ in judged}) > 1
-    compared = any(each.before is not None for _, each in judged)
+    compared = any(instructions.before is not None for _, instructions in judged)
     style = {"met": Span("met", "good"), "missed": Span("missed", "bad")}
     rows: list[tuple[Cell, ...]] = [
         (
             *([label] if several else []),
-            each.condition,
-            *(["" if each.before is None else f"{each.before:,}"] if compared else []),
-            f"{each.actual:,}",
-            style[each.result],
-            each.sentence,
+            instructions.condition,
+            *(
+                ["" if instructions.before is None else f"{instructions.before:,}"]
+                if compared
+                else []
+            ),
+            f"{instructions.actual:,}",
+            style[instructions.result],
+            instructions.sentence,
         )
-        for label, each in judged
+        for label, instructions in judged
     ]
     header = (
         *(["variant"] if several else []),
@@ -96,54 +100,72 @@ def conditions(judged: Sequence[tuple[str, JudgedInstructions]]) -> Iterator[Blo
 # ---- sections ------------------------------------------------------------------------------------
 
 
-def _size(found: Inspection) -> Block:
-    assert found.arm.build is not None
-    used = found.arm.build.resources
-    names = {each.opcode for each in found.code}
+def _size(inspection: Inspection) -> Block:
+    assert inspection.arm.build is not None
+    used = inspection.arm.build.resources
+    names = {sass_instruction.opcode for sass_instruction in inspection.code}
     spilled = "unknown" if used.spill_bytes is None else f"{used.spill_bytes:,}"
     local = (
-        f"{sum(each.opcode == 'LDL' for each in found.code)} LDL and "
-        f"{sum(each.opcode == 'STL' for each in found.code)} STL"
+        f"{sum(sass_instruction.opcode == 'LDL' for sass_instruction in inspection.code)} LDL and "
+        f"{sum(sass_instruction.opcode == 'STL' for sass_instruction in inspection.code)} STL"
         if names & {"LDL", "STL"}
         else "none"
     )
     return paragraph(
-        f"{len(found.code):,} instructions, {used.sass_bytes:,} B of code; {used.registers} "
+        f"{len(inspection.code):,} instructions, {used.sass_bytes:,} B of code; {used.registers} "
         f"registers per thread, {spilled} B spilled, {used.stack_bytes:,} B of stack. "
         f"Accesses to local memory: {local}."
     )
 
 
-def _accesses(found: Inspection) -> Iterator[Block]:
+def _accesses(inspection: Inspection) -> Iterator[Block]:
     """By kind and width, with PTX's own numbers."""
-    sass = access_counts(found.code)
-    looped = access_counts([each for each in found.code if found.loop(each)])
-    asked = found.asked
+    sass = access_counts(inspection.code)
+    looped = access_counts(
+        [
+            sass_instruction
+            for sass_instruction in inspection.code
+            if inspection.loop(sass_instruction)
+        ]
+    )
+    result = inspection.asked
     every = sorted(
-        set(sass) | set(asked or {}), key=lambda each: (accesses.KINDS.index(each.kind), each.bits)
+        set(sass) | set(result or {}),
+        key=lambda access: (accesses.KINDS.index(access.kind), access.bits),
     )
     rows = [
         (
-            each.kind,
-            f"{each.bits}" if each.bits else "",
-            _count(sass[each]),
-            _count(looped[each]),
-            "" if asked is None else _count(asked.get(each, 0)),
-            *_times(found, [one for one in found.code if accesses.of_sass(one.mnemonic) == each]),
-            ", ".join(_names(found.code, each)),
+            access.kind,
+            f"{access.bits}" if access.bits else "",
+            _count(sass[access]),
+            _count(looped[access]),
+            "" if result is None else _count(result.get(access, 0)),
+            *_times(
+                inspection,
+                [one for one in inspection.code if accesses.of_sass(one.mnemonic) == access],
+            ),
+            ", ".join(_names(inspection.code, access)),
         )
-        for each in every
+        for access in every
     ]
     if rows:
-        header = ("access", "bits", "SASS", "in loops", "PTX", *_head(found), "SASS instructions")
+        header = (
+            "access",
+            "bits",
+            "SASS",
+            "in loops",
+            "PTX",
+            *_head(inspection),
+            "SASS instructions",
+        )
         yield table(header, rows, numbers=range(1, len(header) - 1), unwrapped=[0])
-    if asked is None:
+    if result is None:
         yield paragraph("No PTX to count accesses in, or none that is understood.", style="dim")
 
 
 def access_counts(code: Iterable[SassInstruction]) -> Counter[Access]:
-    found = (accesses.of_sass(sass_instruction.mnemonic) for sass_instruction in code)
-    return Counter(each for each in found if each)
+    generator = (accesses.of_sass(sass_instruction.mnemonic) for sass_instruction in code)
+    return Counter(access for access in generator if access)
 
 
 def _names(code: Iterable[SassInstruction], wanted: Access) -> list[str]:
@@ -151,41 +173,41 @@ def _names(code: Iterable[SassInstruction], wanted: Access) -> list[str]:
     return [name for name in names if accesses.of_sass(name) == wanted]
 
 
-def _head(found: Inspection) -> tuple[str, ...]:
+def _head(inspection: Inspection) -> tuple[str, ...]:
     """Of the column of _times()."""
-    return ("executed",) if found.costs else ()
+    return ("executed",) if inspection.costs else ()
 
 
-def _times(found: Inspection, code: Iterable[SassInstruction]) -> tuple[str, ...]:
+def _times(inspection: Inspection, code: Iterable[SassInstruction]) -> tuple[str, ...]:
     """How often warps executed these, where the SASS was executed."""
-    return (_count(found.times(code)),) if found.costs else ()
+    return (_count(inspection.times(code)),) if inspection.costs else ()
 
 
 def _count(number: int) -> str:
     return f"{number:,}" if number else "-"
 
 
-def _group(found: Inspection, name: str, belonging: frozenset[str]) -> Iterator[Block]:
-    own = [each for each in found.code if each.opcode in belonging]
+def _group(inspection: Inspection, name: str, belonging: frozenset[str]) -> Iterator[Block]:
+    own = [instruction for instruction in inspection.code if instruction.opcode in belonging]
     groups: dict[str, list[SassInstruction]] = {}
-    for each in own:
-        groups.setdefault(each.mnemonic, []).append(each)
+    for sass_instruction in own:
+        groups.setdefault(sass_instruction.mnemonic, []).append(sass_instruction)
     rows = [
         (
             mnemonic,
             _count(len(group)),
-            _count(sum(bool(found.loop(each)) for each in group)),
-            *_times(found, group),
-            _where(found, group),
+            _count(sum(bool(inspection.loop(instruction)) for instruction in group)),
+            *_times(inspection, group),
+            _where(inspection, group),
         )
         for mnemonic, group in sorted(groups.items(), key=lambda item: -len(item[1]))
     ]
     if rows:
-        header = (name, "SASS", "in loops", *_head(found), "where")
+        header = (name, "SASS", "in loops", *_head(inspection), "where")
         yield table(header, rows, numbers=range(1, len(header) - 1), unwrapped=[0])
 
 
-def _where(found: Inspection, group: Sequence[SassInstruction]) -> str:
+def _where(inspection: Inspection, group: Sequence[SassInstruction]) -> str:
     """The lines that most of them are from; how many only diverged warps come to."""
     counts = Counter(
         str(sass_instruction.source.own()) if sass_instruction.source else "-"
@@ -193,39 +215,43 @@ def _where(found: Inspection, group: Sequence[SassInstruction]) -> str:
     )
     shown = [name for name, _ in counts.most_common(_PLACES)]
     more = f" and {len(counts) - _PLACES} more" if len(counts) > _PLACES else ""
-    diverged = sum(sass_instruction.offset in found.flow.diverged for sass_instruction in group)
+    diverged = sum(
+        sass_instruction.offset in inspection.flow.diverged for sass_instruction in group
+    )
     copies = f"; {diverged} in copies for diverged warps" if diverged else ""
     return ", ".join(shown) + more + copies
 
 
-def _barriers(found: Inspection) -> Iterator[Block]:
+def _barriers(inspection: Inspection) -> Iterator[Block]:
     """Each instruction on barriers, with its line and its loop."""
-    polling = {loop.number: loop for loop in found.flow.loops if polls(found, loop)}
+    polling = {loop.number: loop for loop in inspection.flow.loops if polls(inspection, loop)}
     groups: dict[tuple[str, str, int], list[tuple[SassInstruction, Source | None]]] = {}
-    for each in found.code:
-        if each.opcode in BARRIER_OPCODES:
-            source, loop = each.source, found.loop(each)
+    for sass_instruction in inspection.code:
+        if sass_instruction.opcode in BARRIER_OPCODES:
+            source, loop = sass_instruction.source, inspection.loop(sass_instruction)
             if loop in polling:  # a wait that goes on where the first try failed
-                source, loop = loop_line(found, polling[loop]), polling[loop].parent
-            groups.setdefault((each.mnemonic, place(source), loop), []).append((each, source))
+                source, loop = loop_line(inspection, polling[loop]), polling[loop].parent
+            groups.setdefault((sass_instruction.mnemonic, place(source), loop), []).append(
+                (sass_instruction, source)
+            )
     rows = [
         (
             mnemonic,
             f"{len(group)}",
-            *_times(found, (each for each, _ in group)),
+            *_times(inspection, (instruction for instruction, _ in group)),
             f"{loop}" if loop else "-",
-            f"{where}  {text_of(found, group[0][1])}".rstrip(),
+            f"{where}  {text_of(inspection, group[0][1])}".rstrip(),
         )
         for (mnemonic, where, loop), group in groups.items()
     ]
     if rows:
-        header = ("barriers and fences", "SASS", *_head(found), "loop", "line")
+        header = ("barriers and fences", "SASS", *_head(inspection), "loop", "line")
         yield table(header, rows, numbers=range(1, len(header) - 1))
 
 
-def _executed(found: Inspection) -> Iterator[Block]:
+def _executed(inspection: Inspection) -> Iterator[Block]:
     """How often an emulated launch came to them."""
-    executed = found.executed
+    executed = inspection.executed
     if executed is None or not executed.lines:
         return
     groups: dict[tuple[str, str], float] = {}
@@ -268,26 +294,30 @@ def _decimal(value: float) -> str:
     return f"{value:,.2f}".rstrip("0").rstrip(".")
 
 
-def _loops(found: Inspection) -> Iterator[Block]:
-    loops = found.flow.loops
-    polling = [loop for loop in loops if polls(found, loop)]
+def _loops(inspection: Inspection) -> Iterator[Block]:
+    loops = inspection.flow.loops
+    polling = [loop for loop in loops if polls(inspection, loop)]
     rows = []
     for loop in loops:
         if loop not in polling:
-            inside = [each for each in found.code if each.offset in loop.offsets]
-            line = loop_line(found, loop)
-            where = f"{place(line)}  {line_of(found, line.own()) if line else ''}".rstrip()
+            inside = [
+                sass_instruction
+                for sass_instruction in inspection.code
+                if sass_instruction.offset in loop.offsets
+            ]
+            line = loop_line(inspection, loop)
+            where = f"{place(line)}  {line_of(inspection, line.own()) if line else ''}".rstrip()
             around = f"{loop.parent}" if loop.parent else "-"
-            size = (f"{len(inside):,}", *_times(found, inside))
+            size = (f"{len(inside):,}", *_times(inspection, inside))
             rows.append((f"{loop.number}", around, where, *size, _contents(inside)))
     if rows:
-        header = ("loop", "in", "line", "SASS", *_head(found), "of it")
+        header = ("loop", "in", "line", "SASS", *_head(inspection), "of it")
         yield table(header, rows, numbers=(0, 1, *range(3, len(header) - 1)))
     else:
         yield paragraph("No loops.")
     if polling:
         yield paragraph(f"Loops that only poll an mbarrier: {len(polling)}.", style="dim")
-    if indirect := found.flow.indirect:
+    if indirect := inspection.flow.indirect:
         yield paragraph(
             f"Branches whose target is in a register: {len(indirect)}. Which loops go through them "
             "is assumed.",
@@ -300,19 +330,24 @@ def _contents(inside: Sequence[SassInstruction]) -> str:
     counts = Counter(sass_instruction.opcode for sass_instruction in inside)
     kinds = [
         [count for count in counts if count in _TENSOR],
-        [each for each in ("BAR", "SYNCS", "SHFL") if each in counts],
+        [item for item in ("BAR", "SYNCS", "SHFL") if item in counts],
         [count for count in counts if accesses.of_sass(count) or count in _BULK],
-        [each for each in ("FFMA", "HFMA2", "DFMA", "MUFU") if each in counts],
+        [item for item in ("FFMA", "HFMA2", "DFMA", "MUFU") if item in counts],
     ]
-    return ", ".join(f"{counts[each]} {each}" for kind in kinds for each in kind)
+    return ", ".join(f"{counts[item]} {item}" for kind in kinds for item in kind)
 
 
-def _repeated(found: Inspection, top: int) -> Iterator[Block]:
+def _repeated(inspection: Inspection, top: int) -> Iterator[Block]:
     """Lines that have the same instruction several times: mostly unrolled."""
-    groups = repeated(found)
+    groups = repeated(inspection)
     shown = groups[: top or None]
     rows = [
-        (f"{count}", mnemonic, f"{loop}" if loop else "-", f"{place(source)}  {_of(found, source)}")
+        (
+            f"{count}",
+            mnemonic,
+            f"{loop}" if loop else "-",
+            f"{place(source)}  {_of(inspection, source)}",
+        )
         for (source, mnemonic, loop), count in shown
     ]
     if rows:
@@ -323,29 +358,31 @@ def _repeated(found: Inspection, top: int) -> Iterator[Block]:
             yield paragraph(f"{more} more with two copies or more (--top 0).", style="dim")
 
 
-def _of(found: Inspection, source: Source) -> str:
-    return line_of(found, source.own())
+def _of(inspection: Inspection, source: Source) -> str:
+    return line_of(inspection, source.own())
 
 
-def repeated(found: Inspection) -> list[tuple[tuple[Source, str, int], int]]:
+def repeated(inspection: Inspection) -> list[tuple[tuple[Source, str, int], int]]:
     """How often a line, inlined at one place, has an instruction in one loop; most first."""
     counts = Counter(
-        (each.source, each.mnemonic, found.loop(each))
-        for each in found.code
-        if each.source and each.pipe in _REPEATED and each.opcode not in _NOT_REPEATED
+        (sass_instruction.source, sass_instruction.mnemonic, inspection.loop(sass_instruction))
+        for sass_instruction in inspection.code
+        if sass_instruction.source
+        and sass_instruction.pipe in _REPEATED
+        and sass_instruction.opcode not in _NOT_REPEATED
     )
     return [(key, count) for key, count in counts.most_common() if count > 1]
 
 
-def _pipes(found: Inspection) -> Block:
+def _pipes(inspection: Inspection) -> Block:
     groups: dict[str, Counter[str]] = {}
-    for each in found.code:
-        groups.setdefault(each.pipe, Counter())[each.opcode] += 1
+    for sass_instruction in inspection.code:
+        groups.setdefault(sass_instruction.pipe, Counter())[sass_instruction.opcode] += 1
     rows = [
         (
             pipe,
             f"{groups[pipe].total():,}",
-            f"{100 * groups[pipe].total() / len(found.code):.1f}%",
+            f"{100 * groups[pipe].total() / len(inspection.code):.1f}%",
             ", ".join(f"{name} {count:,}" for name, count in groups[pipe].most_common(6)),
         )
         for pipe in opcodes.GROUPS

@@ -28,25 +28,25 @@ from kernelexp.services.inspection import BARRIERS, ExecutedBarriers, Inspection
 Judged = Sequence[tuple[str, JudgedInstructions]]
 
 
-def render(found: Sequence[Inspection], judged: Judged, top: int) -> Iterator[Block]:
+def render(inspections: Sequence[Inspection], judged: Judged, top: int) -> Iterator[Block]:
     """One variant by itself, several by what differs."""
-    if len(found) == 1:
-        yield from one.render(found[0], top)
-    elif found:
-        yield from _differences(found)
+    if len(inspections) == 1:
+        yield from one.render(inspections[0], top)
+    elif inspections:
+        yield from _differences(inspections)
     yield from one.conditions(judged)
 
 
-def _differences(found: Sequence[Inspection]) -> Iterator[Block]:
+def _differences(inspections: Sequence[Inspection]) -> Iterator[Block]:
     yield Heading("What differs")
-    for number, each in enumerate(found, 1):
-        refused = each.arm.refused
-        yield paragraph(f"{number}: {each.label}{f' ({refused.status})' if refused else ''}")
-    built = {str(number): each for number, each in enumerate(found, 1) if each.arm.build}
+    for number, inspection in enumerate(inspections, 1):
+        refused = inspection.arm.refused
+        yield paragraph(f"{number}: {inspection.label}{f' ({refused.status})' if refused else ''}")
+    built = {str(number): item for number, item in enumerate(inspections, 1) if item.arm.build}
     variants = list(built.values())
     first = next(iter(built), "")
-    for name, each in list(built.items())[1:]:
-        if is_same(built[first], each):
+    for name, inspection in list(built.items())[1:]:
+        if is_same(built[first], inspection):
             yield paragraph(f"{name} has identical SASS to {first}.")
     differing = [(title, _differing(rows)) for title, rows in sections(variants).items()]
     for title, cells in differing:
@@ -64,27 +64,29 @@ def _differing(rows: Mapping[str, Sequence[float]]) -> list[tuple[str, ...]]:
 
 def is_same(first: Inspection, other: Inspection) -> bool:
     """Whether both have the same instructions at the same offsets."""
-    return [(each.offset, each.text) for each in first.code] == [
-        (each.offset, each.text) for each in other.code
-    ]
+    return [
+        (sass_instruction.offset, sass_instruction.text) for sass_instruction in first.code
+    ] == [(sass_instruction.offset, sass_instruction.text) for sass_instruction in other.code]
 
 
-def sections(found: Sequence[Inspection]) -> dict[str, dict[str, list[float]]]:
+def sections(inspections: Sequence[Inspection]) -> dict[str, dict[str, list[float]]]:
     """The figures of each variant by section and name, in the variants' order."""
-    counts = [inspection.counts() for inspection in found]
-    emulated = [_executed(inspection.executed) for inspection in found if inspection.executed]
+    counts = [inspection.counts() for inspection in inspections]
+    emulated = [_executed(inspection.executed) for inspection in inspections if inspection.executed]
     return {
-        "code": _aligned([_size(inspection) for inspection in found]),
-        "accesses": _aligned([_accesses(inspection) for inspection in found]),
+        "code": _aligned([_size(inspection) for inspection in inspections]),
+        "accesses": _aligned([_accesses(inspection) for inspection in inspections]),
         "instructions": _aligned([count.every for count in counts]),
         "instructions in loops": _aligned([count.in_loops for count in counts]),
         # Of all or of none: a variant that was not emulated has not 0.
         "instructions executed": _aligned(
-            [inspection.executed_by_mnemonic() for inspection in found]
-            if all(inspection.costs for inspection in found)
+            [inspection.executed_by_mnemonic() for inspection in inspections]
+            if all(inspection.costs for inspection in inspections)
             else []
         ),
-        "barriers executed per CTA": _aligned(emulated if len(emulated) == len(found) else []),
+        "barriers executed per CTA": _aligned(
+            emulated if len(emulated) == len(inspections) else []
+        ),
     }
 
 
@@ -93,24 +95,24 @@ def _aligned(figures: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
     return {name: [figure.get(name, 0) for figure in figures] for name in names}
 
 
-def _size(each: Inspection) -> dict[str, float]:
-    assert each.arm.build is not None
-    used = each.arm.build.resources
+def _size(inspection: Inspection) -> dict[str, float]:
+    assert inspection.arm.build is not None
+    used = inspection.arm.build.resources
     spilled = {} if used.spill_bytes is None else {"bytes spilled": used.spill_bytes}
     return {
-        "instructions": len(each.code),
+        "instructions": len(inspection.code),
         "bytes of code": used.sass_bytes,
         "registers per thread": used.registers,
         **spilled,
         "bytes of stack": used.stack_bytes,
-        "loops": len(each.flow.loops),
+        "loops": len(inspection.flow.loops),
     }
 
 
-def _accesses(each: Inspection) -> dict[str, float]:
+def _accesses(inspection: Inspection) -> dict[str, float]:
     return {
         f"{access.kind}, {access.bits} bits": count
-        for access, count in one.access_counts(each.code).items()
+        for access, count in one.access_counts(inspection.code).items()
     }
 
 
@@ -129,77 +131,77 @@ def _spell(value: float) -> str:
 # ---- values --------------------------------------------------------------------------------------
 
 
-def to_values(found: Sequence[Inspection], judged: Judged, top: int) -> Inspected:
+def to_values(inspections: Sequence[Inspection], judged: Judged, top: int) -> Inspected:
     """The same for programs: every instruction count, and each barrier and loop."""
-    built = [inspection for inspection in found if inspection.arm.build]
+    built = [inspection for inspection in inspections if inspection.arm.build]
     return Inspected(
-        variants=tuple(_values(inspection, top) for inspection in found),
-        same_sass_as_first=tuple(is_same(built[0], each) for each in built[1:]),
+        variants=tuple(_values(inspection, top) for inspection in inspections),
+        same_sass_as_first=tuple(is_same(built[0], inspection) for inspection in built[1:]),
         expected=tuple(
-            InspectedCondition(variant=label, **msgspec.structs.asdict(each))
-            for label, each in judged
+            InspectedCondition(variant=label, **msgspec.structs.asdict(instructions))
+            for label, instructions in judged
         ),
     )
 
 
-def _values(each: Inspection, top: int) -> InspectedVariant:
-    if each.arm.build is None:
-        return InspectedVariant(variant=each.label, refused=each.arm.refused)
+def _values(inspection: Inspection, top: int) -> InspectedVariant:
+    if inspection.arm.build is None:
+        return InspectedVariant(variant=inspection.label, refused=inspection.arm.refused)
     return InspectedVariant(
-        variant=each.label,
-        refused=each.arm.refused,
-        code=_size(each),
-        accesses=_access_values(each),
-        counts=each.counts(),
+        variant=inspection.label,
+        refused=inspection.arm.refused,
+        code=_size(inspection),
+        accesses=_access_values(inspection),
+        counts=inspection.counts(),
         barriers=tuple(
             InspectedBarrier(
                 offset=i.offset,
                 instruction=i.text,
-                loop=each.loop(i),
+                loop=inspection.loop(i),
                 lines=tuple(str(frame) for frame in i.source.frames()) if i.source else (),
             )
-            for i in each.code
+            for i in inspection.code
             if i.opcode in one.BARRIER_OPCODES
         ),
-        executed=_executed_values(each.executed),
-        loops=_loop_values(each),
+        executed=_executed_values(inspection.executed),
+        loops=_loop_values(inspection),
         repeated=tuple(
             InspectedRepetition(line=place(source), instruction=mnemonic, loop=loop, copies=count)
-            for (source, mnemonic, loop), count in one.repeated(each)[: top or None]
+            for (source, mnemonic, loop), count in one.repeated(inspection)[: top or None]
         ),
-        pipes=each.arm.build.pipes,
-        executed_instructions=each.executed_by_mnemonic() if each.costs else None,
-        executed_pipes=pipe_mix.emulated(each.arm) if each.arm.counted else None,
+        pipes=inspection.arm.build.pipes,
+        executed_instructions=inspection.executed_by_mnemonic() if inspection.costs else None,
+        executed_pipes=pipe_mix.emulated(inspection.arm) if inspection.arm.counted else None,
     )
 
 
-def _access_values(each: Inspection) -> tuple[InspectedAccess, ...]:
-    sass = one.access_counts(each.code)
-    looped = one.access_counts([i for i in each.code if each.loop(i)])
-    asked = each.asked
+def _access_values(inspection: Inspection) -> tuple[InspectedAccess, ...]:
+    sass = one.access_counts(inspection.code)
+    looped = one.access_counts([i for i in inspection.code if inspection.loop(i)])
+    result = inspection.asked
     return tuple(
         InspectedAccess(
             kind=access.kind,
             bits=access.bits,
             sass=sass[access],
             in_loops=looped[access],
-            ptx=None if asked is None else asked.get(access, 0),
+            ptx=None if result is None else result.get(access, 0),
         )
-        for access in sorted(set(sass) | set(asked or {}))
+        for access in sorted(set(sass) | set(result or {}))
     )
 
 
-def _loop_values(each: Inspection) -> tuple[InspectedLoop, ...]:
+def _loop_values(inspection: Inspection) -> tuple[InspectedLoop, ...]:
     return tuple(
         InspectedLoop(
             loop=loop.number,
             parent=loop.parent,
             depth=loop.depth,
-            line=place(loop_line(each, loop)),
-            instructions=sum(i.offset in loop.offsets for i in each.code),
-            polls=polls(each, loop),
+            line=place(loop_line(inspection, loop)),
+            instructions=sum(i.offset in loop.offsets for i in inspection.code),
+            polls=polls(inspection, loop),
         )
-        for loop in each.flow.loops
+        for loop in inspection.flow.loops
     )
 
 

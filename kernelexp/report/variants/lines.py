@@ -43,30 +43,30 @@ def render(
         yield from _conditions(lines)
         if not lines.pieces:
             continue
-        figure, found = ranking.rank(lines, by, role)
+        figure, pieces = ranking.rank(lines, by, role)
         total = costs.add(piece.costs for piece in lines.pieces)
         yield from _roles(lines, total)
-        yield from _ranking(lines, figure, found, top, role, sass, markdown)
+        yield from _ranking(lines, figure, pieces, top, role, sass, markdown)
         yield from _hints(lines)
 
 
 def _ranking(
     lines: Lines,
     figure: CostFigure,
-    found: Sequence[Piece],
+    pieces: Sequence[Piece],
     top: int,
     role: str | None,
     sass: bool,
     markdown: bool,
 ) -> Iterator[Block]:
     whose = f" that {ranking.resolve_role(lines, role)} runs" if role else ""
-    if not found:
+    if not pieces:
         yield paragraph(f"No line{whose} has {figure.name} ({figure.how(lines.isa)}).")
         return
     total = costs.add(piece.costs for piece in lines.pieces)
-    shown = found[: top or None]
+    shown = pieces[: top or None]
     yield paragraph(
-        f"{len(shown)} of {len(found)} line{'s' * (len(found) > 1)}{whose}, by {figure.name} "
+        f"{len(shown)} of {len(pieces)} line{'s' * (len(pieces) > 1)}{whose}, by {figure.name} "
         f"({figure.how(lines.isa)}); {_compact(figure.read(total))} in all"
         f"{' roles' if role else ''}."
     )
@@ -74,7 +74,7 @@ def _ranking(
     if markdown:
         yield _table(lines, shown, figure, columns, total)
         if sass:
-            yield from (_sass_of(lines, each, total) for each in shown if each.instructions)
+            yield from (_sass_of(lines, piece, total) for piece in shown if piece.instructions)
     else:
         rows = _listing(lines, shown, figure, columns, total, sass)
         yield Listing("\n".join(["", *rows, ""]))
@@ -120,7 +120,7 @@ def _emulated(lines: Lines) -> Iterator[Block]:
 
 
 def _names(kind: str) -> str:
-    return ", ".join(each.name for each in FIGURES.values() if each.kind == kind)
+    return ", ".join(figure.name for figure in FIGURES.values() if figure.kind == kind)
 
 
 def _hints(lines: Lines) -> Iterator[Block]:
@@ -152,7 +152,7 @@ def _roles(lines: Lines, total: Costs) -> Iterator[Block]:
     rows = [("warps", *(where for _, where, _ in columns))]
     for figure in FIGURES.values():
         if whole := figure.read(total):
-            values = [figure.read(found) for _, _, found in columns]
+            values = [figure.read(item) for _, _, item in columns]
             rows.append((figure.label(lines.isa), *(_with_share(value, whole) for value in values)))
     header = ("role", *(name for name, _, _ in columns))
     yield table(header, rows, numbers=range(1, len(header)), unwrapped=[0])
@@ -168,7 +168,11 @@ def _with_share(value: float, whole: float) -> str:
 def _columns(lines: Lines, figure: CostFigure) -> list[CostFigure]:
     """The other figures that some line has, in the table's order."""
     total = costs.add(piece.costs for piece in lines.pieces)
-    return [each for each in FIGURES.values() if each.name != figure.name and each.read(total)]
+    return [
+        cost_figure
+        for cost_figure in FIGURES.values()
+        if cost_figure.name != figure.name and cost_figure.read(total)
+    ]
 
 
 def source_text(lines: Lines, piece: Piece) -> str:
@@ -238,18 +242,18 @@ def _listing(
 ) -> Iterator[str]:
     """For each line its figures with a bar, its text, and what it was stalled for."""
     whole = figure.read(total)
-    first = [_compact(figure.read(each.costs)) for each in shown]
+    first = [_compact(figure.read(item.costs)) for item in shown]
     wide = max(len(figure.name), *map(len, first))
     used = wide + 2 + _BAR + 5
     others: list[tuple[CostFigure, list[str], int]] = []
-    for each in columns:
-        values = [_compact(each.read(piece.costs)) for piece in shown]
-        width = max(len(each.name), *map(len, values))
+    for column in columns:
+        values = [_compact(column.read(piece.costs)) for piece in shown]
+        width = max(len(column.name), *map(len, values))
         if any(value != "0" for value in values) and used + 2 + width <= WIDTH:
-            others.append((each, values, width))
+            others.append((column, values, width))
             used += 2 + width
-    named = [figure, *(each for each, _, _ in others)]
-    heads = [(each.source(lines.isa), each.name) for each in named]
+    named = [figure, *(cost_figure for cost_figure, _, _ in others)]
+    heads = [(cost_figure.source(lines.isa), cost_figure.name) for cost_figure in named]
     for first_head, *rest_heads in zip(*heads, strict=True):
         rest = "".join(f"  {head:>{others[i][2]}}" for i, head in enumerate(rest_heads))
         yield f"{first_head:>{wide}}{'':{2 + _BAR + 5}}{rest}"
@@ -267,11 +271,11 @@ def _listing(
             yield from _instructions(piece.instructions, total)
 
 
-def _instructions(found: Sequence[PieceInstruction], total: Costs) -> Iterator[str]:
+def _instructions(piece_instructions: Sequence[PieceInstruction], total: Costs) -> Iterator[str]:
     """Offset, pipe, text, where emulated how often it was executed, and where profiled the
     samples."""
     whole = total.profiled.get(costs.SAMPLES, 0.0)
-    for instruction in found:
+    for instruction in piece_instructions:
         samples = instruction.profiled.get(costs.SAMPLES, 0.0)
         stalls = f"  {_compact(samples):>6} {bar(samples / whole, 6)}" if whole else ""
         executed = "" if instruction.executed is None else f" {_compact(instruction.executed):>7}"

@@ -80,7 +80,7 @@ def _values(lines: Lines, by: str | None, top: int, role: str | None, sass: bool
     if not lines.pieces:
         return costed_variant
     figure, ranked = ranking.rank(lines, by, role)
-    warps = {each.name: each.warps for each in lines.roles}
+    warps = {item.name: item.warps for item in lines.roles}
     return msgspec.structs.replace(
         costed_variant,
         by=figure.name,
@@ -88,13 +88,13 @@ def _values(lines: Lines, by: str | None, top: int, role: str | None, sass: bool
             CostedRole(
                 role=name,
                 warps=tuple(members(warps.get(name, 0))),
-                figures=_figures(each),
-                emulated=each.emulated,
-                profiled=each.profiled,
+                figures=_figures(costs),
+                emulated=costs.emulated,
+                profiled=costs.profiled,
             )
-            for name, _, each in ranking.role_costs(lines)
+            for name, _, costs in ranking.role_costs(lines)
         ),
-        lines=tuple(_line(lines, each, sass) for each in ranked[: top or None]),
+        lines=tuple(_line(lines, piece, sass) for piece in ranked[: top or None]),
     )
 
 
@@ -112,5 +112,5 @@ def _line(lines: Lines, piece: Piece, sass: bool) -> CostedLine:
     )
 
 
-def _figures(found: Costs) -> dict[str, float]:
-    return {name: figure.read(found) for name, figure in FIGURES.items()}
+def _figures(costs: Costs) -> dict[str, float]:
+    return {name: figure.read(costs) for name, figure in FIGURES.items()}

@@ -69,16 +69,16 @@ def _alike(accesses: Sequence[AccessPattern]) -> list[tuple[AccessPattern, int]]
     """The first of those of one line that cost as much, and how many there are: an unrolled loop
     makes many."""
     groups: dict[tuple[object, ...], list[AccessPattern]] = {}
-    for each in accesses:
+    for access in accesses:
         key = (
-            str(each.source),
-            each.opcode,
-            each.space,
-            each.bytes_per_lane,
-            each.cost,
-            each.ideal,
+            str(access.source),
+            access.opcode,
+            access.space,
+            access.bytes_per_lane,
+            access.cost,
+            access.ideal,
         )
-        groups.setdefault(key, []).append(each)
+        groups.setdefault(key, []).append(access)
     return [(group[0], len(group)) for group in groups.values()]
 
 
@@ -98,7 +98,7 @@ def _access(picture: MemoryPicture, access: AccessPattern, count: int) -> Iterat
 
 def _rule(access: AccessPattern) -> str:
     """How the addresses go from lane to lane, if they all go alike."""
-    known = [each for each in access.addresses if each is not None]
+    known = [address for address in access.addresses if address is not None]
     steps = {after - before for before, after in itertools.pairwise(known)}
     way = "store" if access.store else "load"
     words = f"{len(known)} lanes {way} {access.bytes_per_lane} bytes each"

@@ -34,12 +34,14 @@ def to_values(found: Sequence[Modelled], top: int) -> list[ModelledVariant]:
     """The same, for programs; `top` lines of each, all where it is 0."""
     return [
         ModelledVariant(
-            variant=each.label,
-            modelled=msgspec.structs.replace(each.time, lines=each.time.lines[: top or None]),
-            change=_change(found[0], each),
-            sampled=each.sampled,
+            variant=modelled.label,
+            modelled=msgspec.structs.replace(
+                modelled.time, lines=modelled.time.lines[: top or None]
+            ),
+            change=_change(found[0], modelled),
+            sampled=modelled.sampled,
         )
-        for each in found
+        for modelled in found
     ]
 
 
@@ -48,50 +50,56 @@ def render(found: Sequence[Modelled], top: int) -> Iterator[Block]:
     yield Heading("Modelled times")
     yield table(
         ("variant", "cycles", "against the first", "busiest units"),
-        [_row(found[0], each) for each in found],
+        [_row(found[0], item) for item in found],
         numbers=(1,),
     )
-    for each in found:
-        if each.time.refused:
-            yield paragraph(f"{each.label}: {each.time.refused}", style="warn")
+    for modelled in found:
+        if modelled.time.refused:
+            yield paragraph(f"{modelled.label}: {modelled.time.refused}", style="warn")
     yield paragraph(_worth(found), style="dim")
-    for each in found:
-        if each.time.lines:
-            yield from _of(each, top)
+    for modelled in found:
+        if modelled.time.lines:
+            yield from _of(modelled, top)
 
 
-def _row(first: Modelled, each: Modelled) -> tuple[Cell, ...]:
-    time = each.time
+def _row(first: Modelled, modelled: Modelled) -> tuple[Cell, ...]:
+    time = modelled.time
     if time.refused:
-        return each.label, "-", "-", "-"
-    change = _change(first, each)
+        return modelled.label, "-", "-", "-"
+    change = _change(first, modelled)
     return (
-        each.label,
+        modelled.label,
         f"{time.cycles:,.0f}",
         change.sentence if change else "",
         ", ".join(f"{name} {part:.0%}" for name, part in _largest(time.units, UNITS_SHOWN)),
     )
 
 
-def _change(first: Modelled, each: Modelled) -> ModelledChange | None:
-    if each is first or each.time.refused or first.time.refused:
+def _change(first: Modelled, modelled: Modelled) -> ModelledChange | None:
+    if modelled is first or modelled.time.refused or first.time.refused:
         return None
-    return judge.change(first.time, each.time)
+    return judge.change(first.time, modelled.time)
 
 
 def _worth(found: Sequence[Modelled]) -> str:
-    known = [each.time for each in found if not each.time.refused]
-    sizes = list(dict.fromkeys(" and ".join(each.followed) for each in known if each.followed))
+    known = [modelled.time for modelled in found if not modelled.time.refused]
+    sizes = list(
+        dict.fromkeys(
+            " and ".join(modelled_time.followed)
+            for modelled_time in known
+            if modelled_time.followed
+        )
+    )
     smaller = f" Extrapolated from size {'; '.join(sizes)}." if sizes else ""
-    chips = ", ".join(dict.fromkeys(each.chip for each in known)) or "no chip"
+    chips = ", ".join(dict.fromkeys(modelled_time.chip for modelled_time in known)) or "no chip"
     return (
         f"Modelled for {chips} at size {found[0].time.size}; not measured. {judge.worth()}{smaller}"
     )
 
 
-def _of(each: Modelled, top: int) -> Iterator[Block]:
-    time = each.time
-    yield Heading(each.label, level=2)
+def _of(modelled: Modelled, top: int) -> Iterator[Block]:
+    time = modelled.time
+    yield Heading(modelled.label, level=2)
     yield paragraph(
         f"{time.cycles:,.0f} cycles, {time.microseconds:.1f} us at {time.clock_mhz:,.0f} MHz. "
         f"{power(time)}Warps: "
@@ -103,9 +111,9 @@ def _of(each: Modelled, top: int) -> Iterator[Block]:
         (code_places.place(line.source), f"{line.part:.1%}", line.reason)
         for line in time.lines[: top or None]
     ]
-    if each.sampled:
+    if modelled.sampled:
         header = (*header, "ncu's samples")
-        yield table(header, [(*row, _of_ncu(each, row[0])) for row in rows], numbers=(1,))
+        yield table(header, [(*row, _of_ncu(modelled, row[0])) for row in rows], numbers=(1,))
     else:
         yield table(header, rows, numbers=(1,))
 
@@ -120,11 +128,11 @@ def power(time: ModelledTime) -> str:
     )
 
 
-def _of_ncu(each: Modelled, place: str) -> str:
+def _of_ncu(modelled: Modelled, place: str) -> str:
     """What a profile has of a line."""
-    own = (line for line in each.sampled if f"{line.file}:{line.line}" == place)
+    own = (line for line in modelled.sampled if f"{line.file}:{line.line}" == place)
     return next((f"{line.part:.1%} {line.reason}" for line in own), "")
 
 
 def _largest(parts: dict[str, float], count: int) -> list[tuple[str, float]]:
-    return sorted(parts.items(), key=lambda each: -each[1])[:count]
+    return sorted(parts.items(), key=lambda item: -item[1])[:count]

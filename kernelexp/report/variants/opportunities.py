@@ -39,14 +39,14 @@ class Offered(msgspec.Struct, frozen=True, kw_only=True):
 def to_values(
     dossier: Dossier,
     uses: Sequence[Use],
-    found: Sequence[Opportunity],
+    opportunities: Sequence[Opportunity],
     suppressed: Sequence[Suppressed],
 ) -> Offered:
     """The same, for programs."""
     return Offered(
         variant=dossier.case.label,
         conclusion=bottleneck.conclude(dossier.case, uses),
-        opportunities=tuple(found),
+        opportunities=tuple(opportunities),
         suppressed=tuple(suppressed),
         uses=tuple(uses),
         changed_since_measured=tuple(dossier.changed),
@@ -58,7 +58,7 @@ def to_values(
 def render(
     dossier: Dossier,
     uses: Sequence[Use],
-    found: Sequence[Opportunity],
+    opportunities: Sequence[Opportunity],
     suppressed: Sequence[Suppressed],
 ) -> Iterator[Block]:
     """Largest estimate first."""
@@ -77,23 +77,23 @@ def render(
     arm = dossier.case.arm
     if arm.build and arm.profiled and (doubt := samebuild.doubt(arm.build, arm.profiled)):
         yield paragraph(f"The profile is of another build: {doubt}.", style="warn")
-    if found:
+    if opportunities:
         rows = [
-            (f"{number}.", _estimate(each), each.issue, each.kind)
-            for number, each in enumerate(found, 1)
+            (f"{number}.", _estimate(item), item.issue, item.kind)
+            for number, item in enumerate(opportunities, 1)
         ]
         yield table(("", "about", "issue", "kind"), rows, numbers=(0, 1), unwrapped=(3,))
     else:
         yield paragraph("No rule found anything.")
-    for number, each in enumerate(found, 1):
-        yield _details(number, each, dossier)
-    yield from _hidden(found)
+    for number, opportunity in enumerate(opportunities, 1):
+        yield _details(number, opportunity, dossier)
+    yield from _hidden(opportunities)
     if suppressed:
         yield paragraph(Span("Not repeated:", "strong"))
     for warning in suppressed:
         estimate = warning.speedup_percent
-        said = f" (ncu: {estimate:.4g}%)" if estimate is not None else ""
-        yield paragraph(f"{warning.rule}{said}: {warning.why}.", indent=2)
+        result = f" (ncu: {estimate:.4g}%)" if estimate is not None else ""
+        yield paragraph(f"{warning.rule}{result}: {warning.why}.", indent=2)
     yield from bounds.render({"": uses})
     yield paragraph(
         "About: the share of the time that would be saved, until the next limit holds the kernel. "
@@ -121,33 +121,33 @@ def _evidence(dossier: Dossier) -> str:
     return f"Evidence: {'; '.join(parts) or 'none'}."
 
 
-def _estimate(each: Opportunity) -> str:
-    return "" if each.percent is None else f"{each.percent:.1f}%"
+def _estimate(opportunity: Opportunity) -> str:
+    return "" if opportunity.percent is None else f"{opportunity.percent:.1f}%"
 
 
-def _other_widths(dossier: Dossier, each: Opportunity) -> list[AccessWidths]:
+def _other_widths(dossier: Dossier, opportunity: Opportunity) -> list[AccessWidths]:
     """Of the line that an emulated opportunity names."""
-    file, _, line = each.line.rpartition(":")
-    if each.kind != "emulated" or not file or dossier.case.counts_sass:
+    file, _, line = opportunity.line.rpartition(":")
+    if opportunity.kind != "emulated" or not file or dossier.case.counts_sass:
         return []
     return widths.of_line(dossier.case.arm.emulated, file, int(line))
 
 
-def _details(number: int, each: Opportunity, dossier: Dossier) -> Block:
-    parts = [each.reckoning] if each.reckoning else []
-    if each.line:
-        parts.append(f"most of it at {each.line}")
-    if each.also:
-        parts.append(f"ncu on the same cause: {', '.join(each.also)}")
-    parts += map(widths.spell, _other_widths(dossier, each))
-    return paragraph(Span(f"{number}. {each.rule}: ", "strong"), "; ".join(parts) + ".")
+def _details(number: int, opportunity: Opportunity, dossier: Dossier) -> Block:
+    parts = [opportunity.reckoning] if opportunity.reckoning else []
+    if opportunity.line:
+        parts.append(f"most of it at {opportunity.line}")
+    if opportunity.also:
+        parts.append(f"ncu on the same cause: {', '.join(opportunity.also)}")
+    parts += map(widths.spell, _other_widths(dossier, opportunity))
+    return paragraph(Span(f"{number}. {opportunity.rule}: ", "strong"), "; ".join(parts) + ".")
 
 
-def _hidden(found: Sequence[Opportunity]) -> Iterator[Block]:
+def _hidden(opportunities: Sequence[Opportunity]) -> Iterator[Block]:
     """Why costs may not show in the time, each reason once."""
     reasons: dict[str, list[str]] = {}
-    for number, each in enumerate(found, 1):
-        if each.hidden:
-            reasons.setdefault(each.hidden, []).append(str(number))
+    for number, opportunity in enumerate(opportunities, 1):
+        if opportunity.hidden:
+            reasons.setdefault(opportunity.hidden, []).append(str(number))
     for reason, numbers in reasons.items():
         yield paragraph(f"May be hidden ({', '.join(numbers)}): {reason}.")

@@ -20,8 +20,8 @@ def render(arm: Arm, profile: Profile | None) -> Iterator[Block]:
     columns: dict[str, dict[str, float]] = {}
     if arm.counted:
         columns["emulated"] = {**emulated(arm)}
-    if profile and (found := profiled(profile)):
-        columns[_TAKEN[profile.provenance]] = found
+    if profile and (result := profiled(profile)):
+        columns[_TAKEN[profile.provenance]] = result
     if not columns:
         return
     names = [
@@ -57,12 +57,12 @@ def emulated(arm: Arm) -> dict[str, int]:
 def profiled(profile: Profile) -> dict[str, float]:
     """The same of a profile; empty where it lacks them."""
     figures = profile.arm.profiled.figures if profile.arm.profiled else {}
-    found = {}
+    result = {}
     for name in (*(PIPE + pipe for pipe in PIPES), _ALL):
         value = figures.get(f"{name}.sum")
         if isinstance(value, int | float):
-            found[name] = value
-    return found if found.get(_ALL) and len(found) > 1 else {}
+            result[name] = value
+    return result if result.get(_ALL) and len(result) > 1 else {}
 
 
 def _cells(column: dict[str, float], name: str) -> tuple[str, str]:

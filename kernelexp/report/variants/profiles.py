@@ -35,22 +35,22 @@ _MAIN = (
 def render(done: Sequence[Profiling]) -> Iterator[Block]:
     """The main figures side by side, what each profile is of, and what was lost."""
     names = [f"variant {number}" for number in range(1, len(done) + 1)]
-    for name, each in zip(names, done, strict=True):
-        yield paragraph(Span(f"{name}: {each.label}", "strong"))
+    for name, profiling in zip(names, done, strict=True):
+        yield paragraph(Span(f"{name}: {profiling.label}", "strong"))
     with_profile = [
-        (name, each.profile, each.path)
-        for name, each in zip(names, done, strict=True)
-        if each.profile
+        (name, item.profile, item.path)
+        for name, item in zip(names, done, strict=True)
+        if item.profile
     ]
     if with_profile:
         yield _figures([(name, _evidence(kept)) for name, kept, _ in with_profile])
         for name, kept, path in with_profile:
             yield paragraph(f"{name}: profiled, {conditions(kept)}. {path}", style="dim")
-    for name, each in zip(names, done, strict=True):
-        if each.refused:
-            said = each.refused
-            yield paragraph(f"{name}: {said.status} ({said.reason}). {said.sentence}")
-        for sentence in each.lost:
+    for name, profiling in zip(names, done, strict=True):
+        if profiling.refused:
+            refused = profiling.refused
+            yield paragraph(f"{name}: {refused.status} ({refused.reason}). {refused.sentence}")
+        for sentence in profiling.lost:
             yield paragraph(f"{name}: {sentence}", style="warn")
 
 
@@ -89,9 +89,9 @@ def conditions(kept: Profile) -> str:
     return one_line(", ".join(filter(None, parts)))
 
 
-def mentioned(found: Iterable[StandingProfile]) -> Iterator[Block]:
+def mentioned(standing_profiles: Iterable[StandingProfile]) -> Iterator[Block]:
     """A line for each profile of an experiment's variants: of which, its time, what has changed."""
-    for standing_profile in found:
+    for standing_profile in standing_profiles:
         kept = standing_profile.profile
         time = _evidence(kept).figures.get("gpu__time_duration.sum")
         parts = [f"{time / 1e6:,.4f} ms under ncu"] if isinstance(time, float) else []

@@ -34,8 +34,8 @@ def document(reading: SectionReading, names: bool = False) -> Document:
     if reading.about:
         yield paragraph(reading.about)
     shown = [value for value in reading.values if value.shown]
-    rows = [each for each in shown if each.value is not None]
-    for group, values in groupby(rows, key=lambda each: each.group):
+    rows = [value for value in shown if value.value is not None]
+    for group, values in groupby(rows, key=lambda value: value.group):
         if group:
             yield paragraph(Span(group, "strong"))
         yield _table(list(values))
@@ -63,19 +63,19 @@ def _row(value: Value) -> Sequence[str]:
 def _formulas(rows: Sequence[Value]) -> Iterator[Block]:
     """Each formula, then with its figures; of a group of rows the first. Then what was given."""
     derived = [row for row in rows if row.formula and row.formula not in row.inputs]
-    firsts = {each.group: each for each in reversed(derived) if each.group}
+    firsts = {value.group: value for value in reversed(derived) if value.group}
     lines = [
-        f"{each.label} = {each.formula}\n    = {_with_figures(each)}"
-        for each in derived
-        if not each.group or firsts[each.group] is each
+        f"{value.label} = {value.formula}\n    = {_with_figures(value)}"
+        for value in derived
+        if not value.group or firsts[value.group] is value
     ]
     if lines:
         yield Listing("\n".join(lines))
     given = {
-        f"{name}: {units.spell(each.value, each.unit)}, {each.source}"
+        f"{name}: {units.spell(item.value, item.unit)}, {item.source}"
         for value in derived
-        for name, each in value.inputs.items()
-        if name in GIVEN and each.source
+        for name, item in value.inputs.items()
+        if name in GIVEN and item.source
     }
     if given:
         yield Listing("\n".join(sorted(given)))
@@ -83,8 +83,8 @@ def _formulas(rows: Sequence[Value]) -> Iterator[Block]:
 
 def _with_figures(value: Value) -> str:
     def figure(match: re.Match[str]) -> str:
-        each = value.inputs.get(match[0])
-        return units.spell(each.value, each.unit) if each else match[0]
+        result = value.inputs.get(match[0])
+        return units.spell(result.value, result.unit) if result else match[0]
 
     return _NAME.sub(figure, value.formula)
 

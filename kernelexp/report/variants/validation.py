@@ -14,9 +14,9 @@ _HEADER = ("kernel", "times", "error", "bias", "pairs >= 5%", ">= 10%", "floor >
 _REGRET = 0.02
 
 
-def render(found: ModelValidation) -> Iterator[Block]:
-    yield Heading(f"The model of time against records of an {found.chip}")
-    rows = [_row(family) for family in found.families]
+def render(model_validation: ModelValidation) -> Iterator[Block]:
+    yield Heading(f"The model of time against records of an {model_validation.chip}")
+    rows = [_row(family) for family in model_validation.families]
     yield table(_HEADER, rows, numbers=range(1, len(_HEADER)))
     yield paragraph(
         "Pairs of one run that were measured so far apart, and how many of them the model ranks "
@@ -26,19 +26,19 @@ def render(found: ModelValidation) -> Iterator[Block]:
     yield table(
         ("modelled apart by", "pairs", "ranked right"),
         [
-            (f"{each.distance:.0%}", str(each.pairs), _share(each.right, each.pairs))
-            for each in found.errors.by_distance
+            (f"{error.distance:.0%}", str(error.pairs), _share(error.right, error.pairs))
+            for error in model_validation.errors.by_distance
         ],
         numbers=(1, 2),
     )
-    yield paragraph(_intervals(found))
+    yield paragraph(_intervals(model_validation))
     yield Heading("In the wrong order", level=2)
     yield table(
         ("experiment", "measured", "modelled", "arms"),
-        [_wrong(pair) for pair in found.worst],
+        [_wrong(pair) for pair in model_validation.worst],
         numbers=(1, 2),
     )
-    for name, why in found.missing.items():
+    for name, why in model_validation.missing.items():
         yield paragraph(f"{name}: {why}", style="dim")
 
 
@@ -59,17 +59,20 @@ def _share(part: int, whole: int) -> str:
     return f"{part}/{whole} ({part / whole:.0%})" if whole else "0/0"
 
 
-def _intervals(found: ModelValidation) -> str:
-    left, small = found.left_out, sum(regret <= _REGRET for regret in found.regrets)
+def _intervals(model_validation: ModelValidation) -> str:
+    left, small = (
+        model_validation.left_out,
+        sum(regret <= _REGRET for regret in model_validation.regrets),
+    )
     return (
         "With intervals from the residuals of the other experiments only (as wide as "
-        f"{HELD:.0%} of all need; within = {found.errors.within:.3f}), "
+        f"{HELD:.0%} of all need; within = {model_validation.errors.within:.3f}), "
         f"{_share(left.inside, left.pairs)} of the measured ratios are inside theirs. "
         f"{_share(left.decided, left.pairs)} pairs are "
         f"decided, {_share(left.right, left.decided)} of them right; of those measured 5% apart "
         f"or more, {_share(left.apart_undecided, left.apart)} are too close for the model. Where "
         f"a run has three arms or more, the modelled best is within {_REGRET:.0%} of the fastest "
-        f"in {_share(small, len(found.regrets))} runs."
+        f"in {_share(small, len(model_validation.regrets))} runs."
     )
 
 

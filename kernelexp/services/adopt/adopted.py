@@ -119,7 +119,7 @@ def parse_map(name: str, text: str) -> MapLayout:
     return layout
 
 
-_ELEMENTS = tuple(each for each in get_args(Element) if each in SCALARS)
+_ELEMENTS = tuple(get_arg for get_arg in get_args(Element) if get_arg in SCALARS)
 
 
 def parse_dtype(name: str, text: str) -> DType:
@@ -145,10 +145,10 @@ def described(
                 raise UsageError(
                     f"{option}: {name!r} is no array of the kernel{suggest(name, known)}."
                 )
-    every = tuple(entries.described(each, outputs, elements) for each in compiled.entries)
+    every = tuple(entries.described(entry, outputs, elements) for entry in compiled.entries)
     inner = jobs.between(every, answers, outputs)
     noted = LaunchShape(smem=str(compiled.dynamic_smem_bytes or ""))
-    shapes = tuple(answering.completed(each, noted) for each in answers.launches)
+    shapes = tuple(answering.completed(launch, noted) for launch in answers.launches)
     return (
         msgspec.structs.replace(compiled, entries=every),
         msgspec.structs.replace(answers, between=tuple(inner), launches=shapes),

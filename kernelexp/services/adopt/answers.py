@@ -102,7 +102,9 @@ def is_size(parameter: KernelParameter) -> bool:
 def outputs(values: Sequence[KernelParameter], answers: Answers) -> list[KernelParameter]:
     """The arrays that are written and are not the kernel's own."""
     written = (value for value in values if value.is_array and value.written)
-    return [each for each in written if each.name not in answers.own]
+    return [
+        kernel_parameter for kernel_parameter in written if kernel_parameter.name not in answers.own
+    ]
 
 
 def inputs(values: Sequence[KernelParameter], answers: Answers) -> list[KernelParameter]:
@@ -130,10 +132,14 @@ def own_sizes(
 ) -> list[str]:
     """Names with a value that are no parameters, but occur in a grid, in a shape or in what is
     passed: sizes that the kernel learns from its grid, or has as constants."""
-    known = {each.name for each in values}
-    grids = (text for each in answers.launches for text in (*each.grid, each.smem) if text)
+    known = {value.name for value in values}
+    grids = (text for launch in answers.launches for text in (*launch.grid, launch.smem) if text)
     shapes = (extent for shape in answers.shapes.values() for extent in shape)
-    maps = (text for each in answers.maps.values() for text in (*each.extents, *each.strides))
+    maps = (
+        text
+        for map_layout in answers.maps.values()
+        for text in (*map_layout.extents, *map_layout.strides)
+    )
     used = expressions.names_in((*grids, *shapes, *maps, *passed))
     return [
         name

@@ -36,14 +36,14 @@ def torch_flags(copy: SourceCopy) -> tuple[str, ...]:
     if folder is None or not folder.is_dir():
         raise UsageError(f"{copy.origin} needs PyTorch's headers: pip install torch.")
     folders = (folder, folder / "torch/csrc/api/include")
-    return (*(f"-I{each}" for each in folders), *_TORCH)
+    return (*(f"-I{path}" for path in folders), *_TORCH)
 
 
 _TORCH = (
     "-std=c++17",
     "--expt-relaxed-constexpr",
-    *(f"-D__CUDA_NO_{each}__" for each in ("HALF_OPERATORS", "HALF_CONVERSIONS")),
-    *(f"-D__CUDA_NO_{each}__" for each in ("HALF2_OPERATORS", "BFLOAT16_CONVERSIONS")),
+    *(f"-D__CUDA_NO_{item}__" for item in ("HALF_OPERATORS", "HALF_CONVERSIONS")),
+    *(f"-D__CUDA_NO_{item}__" for item in ("HALF2_OPERATORS", "BFLOAT16_CONVERSIONS")),
 )
 """As torch.utils.cpp_extension does."""
 
@@ -87,9 +87,9 @@ def read(source: Path) -> SourceCopy:
 
 
 def _beside(path: Path, text: str) -> Iterator[Path]:
-    for each in declarations.read(text):
-        if each.include.startswith('"'):
-            included = (path.parent / each.include.strip('"')).resolve()
+    for declaration in declarations.read(text):
+        if declaration.include.startswith('"'):
+            included = (path.parent / declaration.include.strip('"')).resolve()
             if included.is_file():
                 yield included
 
@@ -97,8 +97,10 @@ def _beside(path: Path, text: str) -> Iterator[Path]:
 def kernels(copy: SourceCopy) -> list[Declaration]:
     """The kernels of all its files, those of the source itself first."""
     names = sorted(copy.texts, key=lambda name: name != copy.main)
-    found = (each for name in names for each in declarations.read(copy.texts[name]))
-    return [each for each in found if each.kernel]
+    generator = (
+        declaration for name in names for declaration in declarations.read(copy.texts[name])
+    )
+    return [declaration for declaration in generator if declaration.kernel]
 
 
 def only(copy: SourceCopy, kernels: frozenset[str]) -> tuple[SourceCopy, list[Omitted]]:
@@ -107,10 +109,12 @@ def only(copy: SourceCopy, kernels: frozenset[str]) -> tuple[SourceCopy, list[Om
     texts = {}
     for name, text in copy.texts.items():
         out = [
-            each
-            for each in declarations.read(text)
-            if (each.kernel and each.kernel not in kernels)
-            or (not each.is_for_device and "<<<" in text[each.first : each.end])
+            declaration
+            for declaration in declarations.read(text)
+            if (declaration.kernel and declaration.kernel not in kernels)
+            or (
+                not declaration.is_for_device and "<<<" in text[declaration.first : declaration.end]
+            )
         ]
         texts[name] = declarations.blank(text, out)
         left += _left(name, out)
@@ -141,11 +145,13 @@ def compile_copy(
                 texts |= beside  # where the compiler finds it first, and the next errors are in it
                 continue
             out = [
-                each
-                for each in declarations.read(texts[name])
-                if any(each.first_line <= line <= each.last_line for line in lines)
+                declaration
+                for declaration in declarations.read(texts[name])
+                if any(declaration.first_line <= line <= declaration.last_line for line in lines)
             ]
-            if blocked := next((each for each in out if each.is_for_device), None):
+            if blocked := next(
+                (declaration for declaration in out if declaration.is_for_device), None
+            ):
                 first = min(n for n in lines if blocked.first_line <= n <= blocked.last_line)
                 raise _refusal(copy, lines[first], left)
             if not out:
@@ -166,8 +172,8 @@ _ABSENT = re.compile(r"([\w./+-]+): No such file or directory")
 def _stubs(errors: Iterable[Diagnostic]) -> dict[str, str]:
     """An empty header for each that a header elsewhere includes and nobody has, as those of a GPU
     build of PyTorch beside a CPU build."""
-    found = (_ABSENT.fullmatch(error.message) for error in errors)
-    names = (match[1] for match in found if match)
+    generator = (_ABSENT.fullmatch(error.message) for error in errors)
+    names = (match[1] for match in generator if match)
     return {
         f"{STUBS}/{name}": "#pragma once\n"
         + "".join(f"typedef void* {kind};\n" for kind in _OPAQUE.get(name, ()))
@@ -189,9 +195,9 @@ def _as_included(texts: Mapping[str, str], path: str) -> dict[str, str]:
     """A header that was found through -I, where an #include in quotes looks first: beside the file
     that has the #include. Nothing where none is for it."""
     for name, text in texts.items():
-        for each in declarations.read(text):
-            included = each.include.strip('"')
-            if each.include.startswith('"') and path.endswith(f"/{included}"):
+        for declaration in declarations.read(text):
+            included = declaration.include.strip('"')
+            if declaration.include.startswith('"') and path.endswith(f"/{included}"):
                 place = os.path.normpath(os.path.join(os.path.dirname(name), included))
                 try:
                     return {} if place.startswith("..") else {place: Path(path).read_text("utf-8")}
@@ -220,7 +226,7 @@ def _refusal(copy: SourceCopy, error: Diagnostic, left: list[Omitted]) -> BuildE
         advice = (
             f"{match[1]} was removed from CUDA: write {match[1]}_sync(0xffffffff, ...) instead."
         )
-    elif folder := next(filter(None, (_nearby(copy, each) for each in missing)), ""):
+    elif folder := next(filter(None, (_nearby(copy, item) for item in missing)), ""):
         advice = f"try --flag=-I{folder}."
     else:
         advice = (
@@ -243,8 +249,8 @@ def _nearby(copy: SourceCopy, include: str) -> str:
     top = next(above, source.parents[2] if len(source.parents) > 4 else source.parent)
     inside = (Path(folder) / name for folder, _, names in os.walk(top) for name in names)
     files = islice(inside, LOOKED_THROUGH)
-    found = (path for path in files if path.as_posix().endswith(f"/{wanted}"))
-    nearest = min(found, key=lambda path: len(_between(source.parent, path)), default=None)
+    generator = (path for path in files if path.as_posix().endswith(f"/{wanted}"))
+    nearest = min(generator, key=lambda path: len(_between(source.parent, path)), default=None)
     return str(nearest).removesuffix(f"/{wanted}") if nearest else ""
 
 

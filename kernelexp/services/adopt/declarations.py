@@ -84,21 +84,21 @@ def read(text: str) -> list[Declaration]:
             pending, depth = [], 0
     if pending:
         declarations.append(_declaration(text, pending))
-    return sorted(declarations, key=lambda each: each.first)
+    return sorted(declarations, key=lambda declaration: declaration.first)
 
 
 def blank(text: str, declarations: Collection[Declaration]) -> str:
     """The text without these, every other line at its number; directives inside of them stay."""
     pieces, place = [], 0
-    for each in sorted(declarations, key=lambda each: each.first):
-        pieces.append(text[place : each.first])
-        pieces.append(_blanked(text[each.first : each.end], each))
-        place = each.end
+    for declaration in sorted(declarations, key=lambda item: item.first):
+        pieces.append(text[place : declaration.first])
+        pieces.append(_blanked(text[declaration.first : declaration.end], declaration))
+        place = declaration.end
     return "".join([*pieces, text[place:]])
 
 
-def _blanked(inside: str, each: Declaration) -> str:
-    if each.include:
+def _blanked(inside: str, declaration: Declaration) -> str:
+    if declaration.include:
         return f"// {inside.strip()}"
     kept = []
     for match in _TOKEN.finditer(inside):

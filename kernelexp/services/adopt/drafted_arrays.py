@@ -24,7 +24,8 @@ def workspaces(values: Sequence[KernelParameter], answers: Answers, names: froze
     if not own:
         return ""
     lines = "".join(
-        array(each, answers, names, zero=each.name in answers.workspaces) for each in own
+        array(kernel_parameter, answers, names, zero=kernel_parameter.name in answers.workspaces)
+        for kernel_parameter in own
     )
     return f"def workspaces(axes, size):\n    return {{\n{lines}    }}\n\n\n"
 
@@ -55,12 +56,18 @@ def references(
     texts = {output.name: answers.references.get(output.name) for output in outputs}
     used = expressions.names_in(filter(None, texts.values()))
     lines = ["    import torch\n\n"] if "torch" in used else []
-    for each in values:
-        if each.name in used and each.is_array:
-            lines.append(f'    {each.name} = inputs["{each.name}"].double()\n')
-        elif each.name in used:
-            size = f'size["{each.name}"]' if is_size(each) else value(each, answers)
-            lines.append(f"    {each.name} = {size}\n")
+    for kernel_parameter in values:
+        if kernel_parameter.name in used and kernel_parameter.is_array:
+            lines.append(
+                f'    {kernel_parameter.name} = inputs["{kernel_parameter.name}"].double()\n'
+            )
+        elif kernel_parameter.name in used:
+            size = (
+                f'size["{kernel_parameter.name}"]'
+                if is_size(kernel_parameter)
+                else value(kernel_parameter, answers)
+            )
+            lines.append(f"    {kernel_parameter.name} = {size}\n")
     lines += [f'    {name} = size["{name}"]\n' for name in own if name in used]
     for output in outputs:
         name, text = output.name, texts[output.name]

@@ -21,7 +21,7 @@ def launches(entries: Sequence[KernelEntry], answers: Answers, names: frozenset[
     ]
     if len(texts) == 1:
         return texts[0]
-    every = "".join(f"{textwrap.indent(each, '    ')},\n" for each in texts)
+    every = "".join(f"{textwrap.indent(text, '    ')},\n" for text in texts)
     return f"[\n{every}]"
 
 
@@ -39,10 +39,10 @@ def tiles(answers: Answers, names: frozenset[str]) -> str:
     grid = answers.launches[0].grid
     if not grid or not _alike(answers, names):
         return ""
-    extents = [_extent(each, answers, names) for each in grid]
-    factors = [each for each in extents if each != "1"]
+    extents = [_extent(item, answers, names) for item in grid]
+    factors = [extent for extent in extents if extent != "1"]
     if len(factors) > 1:
-        factors = [each if each.isalnum() else f"({each})" for each in factors]
+        factors = [factor if factor.isalnum() else f"({factor})" for factor in factors]
     first = " of the first launch" * (len(answers.launches) > 1)
     return (
         "def tiles(axes, size):\n"
@@ -80,7 +80,7 @@ def _launch(entry: KernelEntry, shape: LaunchShape, answers: Answers, names: fro
         f"    cluster={cluster},\n" * (cluster != (1, 1, 1)),
         f"    dynamic_smem_bytes={smem},\n" if smem else "",
         "    arguments=(\n",
-        *(f"        {_argument(each, answers, names)},\n" for each in entry.parameters),
+        *(f"        {_argument(parameter, answers, names)},\n" for parameter in entry.parameters),
         "    ),\n",
     ]
     return f"Launch(\n{''.join(lines)})"
@@ -89,13 +89,13 @@ def _launch(entry: KernelEntry, shape: LaunchShape, answers: Answers, names: fro
 def _grid(shape: LaunchShape, answers: Answers, names: frozenset[str]) -> str:
     if not shape.grid:
         return 'blank("how many CTAs, as (x, y, z)")'
-    extents = [_extent(each, answers, names) for each in shape.grid]
+    extents = [_extent(item, answers, names) for item in shape.grid]
     return f"({', '.join([*extents, '1', '1'][:3])})"
 
 
 def _extents(shape: LaunchShape, answers: Answers, names: frozenset[str]) -> str:
     """Of the block, where an axis has a say in them."""
-    extents = [_extent(each, answers, names) for each in shape.extents]
+    extents = [_extent(extent, answers, names) for extent in shape.extents]
     return f"({', '.join(extents)})" if extents else ""
 
 
@@ -148,11 +148,11 @@ def _tensor_map(parameter: KernelParameter, answers: Answers, names: frozenset[s
     shape = strides = None
     if layout and layout.extents:
         shape, strides = (
-            _tuple([of_size(each, names) for each in texts])
+            _tuple([of_size(text, names) for text in texts])
             for texts in (layout.extents, layout.strides)
         )
     elif name in answers.shapes and parameter.dtype:
-        extents = [of_size(each, names) for each in reversed(answers.shapes[name])]
+        extents = [of_size(item, names) for item in reversed(answers.shapes[name])]
         shape = _tuple(extents)
         size = SIZES[parameter.dtype]
         products = [" * ".join([*extents[: i + 1], str(size)]) for i in range(len(extents) - 1)]

@@ -23,8 +23,10 @@ def work(
     names: frozenset[str],
 ) -> str:
     """Nothing where a shape or a type is not known."""
-    moved = [_bytes(each, answers.shapes, names) for each in (*given, *outputs)]
-    known = [each for each in moved if each]
+    moved = [
+        _bytes(kernel_parameter, answers.shapes, names) for kernel_parameter in (*given, *outputs)
+    ]
+    known = [item for item in moved if item]
     if len(known) < len(moved):
         return ""
     products = _products(outputs, answers)
@@ -45,8 +47,8 @@ def _bytes(array: KernelParameter, shapes: Mapping[str, Shape], names: frozenset
 
 
 def _product(extents: Sequence[str], names: frozenset[str]) -> str:
-    factors = [of_size(each, names) for each in extents if each != "1"]
-    return " * ".join(each if _is_factor(each) else f"({each})" for each in factors) or "1"
+    factors = [of_size(extent, names) for extent in extents if extent != "1"]
+    return " * ".join(factor if _is_factor(factor) else f"({factor})" for factor in factors) or "1"
 
 
 def _is_factor(text: str) -> bool:
@@ -55,21 +57,21 @@ def _is_factor(text: str) -> bool:
 
 def _products(outputs: Sequence[KernelParameter], answers: Answers) -> list[Shape] | None:
     """The extents over which each matrix product multiplies; None where one's are not known."""
-    found: list[Shape] = []
+    result: list[Shape] = []
     for output in outputs:
         text = answers.references.get(output.name)
         for extents in _iter_products(text, answers.shapes) if text else ():
             if extents is None:
                 return None
-            found.append(extents)
-    return found
+            result.append(extents)
+    return result
 
 
 def _iter_products(text: str, shapes: Mapping[str, Shape]) -> Iterator[Shape | None]:
     for node in ast.walk(ast.parse(text, mode="eval")):
         pair = _factors(node)
         if pair is not None:
-            yield _extents(*(_shape(each, shapes) for each in pair))
+            yield _extents(*(_shape(item, shapes) for item in pair))
         elif isinstance(node, ast.Call) and _called(node) == "einsum":
             yield _einsum(node, shapes)
 
@@ -117,14 +119,14 @@ def _shape(node: ast.expr, shapes: Mapping[str, Shape]) -> Shape | None:
     if isinstance(node, ast.Attribute) and node.attr in ("T", "mT"):
         return _swapped(_shape(node.value, shapes))
     if (pair := _factors(node)) is not None:
-        extents = _extents(*(_shape(each, shapes) for each in pair))
+        extents = _extents(*(_shape(item, shapes) for item in pair))
         right = _shape(pair[1], shapes)
         if extents is None or right is None:
             return None
         return (*extents[:-2], extents[-1]) if len(right) > 1 else extents[:-1]
     if isinstance(node, ast.BinOp):
-        sides = [_shape(each, shapes) for each in (node.left, node.right)]
-        known = [each for each in sides if each is not None]
+        sides = [_shape(item, shapes) for item in (node.left, node.right)]
+        known = [side for side in sides if side is not None]
         return max(known, key=len) if len(known) == 2 else None
     if isinstance(node, ast.UnaryOp):
         return _shape(node.operand, shapes)

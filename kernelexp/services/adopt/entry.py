@@ -107,7 +107,7 @@ class KernelParameter(msgspec.Struct, frozen=True, kw_only=True):
     def scalar(self) -> ScalarType | None:
         """None where it is a structure, or of a type that has no name here."""
         dtype = ELEMENTS.get(self.type)
-        return next((each for each in SCALARS if each == dtype and not self.is_pointer), None)
+        return next((item for item in SCALARS if item == dtype and not self.is_pointer), None)
 
     packed: bool = False
     """Whether the kernel takes its integers apart, and does not index with them."""
@@ -173,7 +173,11 @@ class KernelEntry(msgspec.Struct, frozen=True, kw_only=True):
         )
         inside = itertools.chain.from_iterable(flat)
         return tuple(
-            each for each in inside if not each.alias and not each.ignored and not each.passed
+            kernel_parameter
+            for kernel_parameter in inside
+            if not kernel_parameter.alias
+            and not kernel_parameter.ignored
+            and not kernel_parameter.passed
         )
 
 
@@ -182,12 +186,12 @@ def described(
 ) -> KernelEntry:
     """With what a person says of arrays: which the kernel writes, and what they have."""
 
-    def one(each: KernelParameter) -> KernelParameter:
+    def one(kernel_parameter: KernelParameter) -> KernelParameter:
         return msgspec.structs.replace(
-            each,
-            written=each.written or each.name in outputs,
-            element=elements.get(each.name, each.element),
-            members=tuple(map(one, each.members)),
+            kernel_parameter,
+            written=kernel_parameter.written or kernel_parameter.name in outputs,
+            element=elements.get(kernel_parameter.name, kernel_parameter.element),
+            members=tuple(map(one, kernel_parameter.members)),
         )
 
     return msgspec.structs.replace(entry, parameters=tuple(map(one, entry.parameters)))
@@ -206,14 +210,15 @@ def read(
     types, names = types_and_names(entry.name, written)
     used = uses.find(entry)
     parameters = [
-        _parameter(place, each, types, names, used) for place, each in enumerate(entry.parameters)
+        _parameter(place, variable, types, names, used)
+        for place, variable in enumerate(entry.parameters)
     ]
     taken = {parameter.name for parameter in parameters}
     for place, inside in members.items():
         whole = parameters[place]
         own = tuple(_members(place, whole.name, inside, used, taken))
         parameters[place] = msgspec.structs.replace(whole, members=own)
-        taken |= {each.name for each in own}
+        taken |= {kernel_parameter.name for kernel_parameter in own}
     exact = entry.directives.get("reqntid")
     limit = exact or entry.directives.get("maxntid") or (0,)
     return KernelEntry(
@@ -294,22 +299,22 @@ def _members(
     """Those that the kernel loads, each with the shortest name that no other has."""
     paths = [(owner, *member.path) for member in inside]
     ends = Counter("_".join(path[at:]) for path in paths for at in range(len(path)))
-    for each, path in zip(inside, paths, strict=True):
-        if not used.loaded_at(place, each.offset, each.size):
+    for member, path in zip(inside, paths, strict=True):
+        if not used.loaded_at(place, member.offset, member.size):
             continue
         names = [python_name("_".join(path[at:])) for at in reversed(range(len(path)))]
         yield KernelParameter(
             name=next((x for x in names if x not in taken and ends[x] == 1), names[-1]),
-            type=bare(each.type),
-            size=each.size,
-            align=each.size,
-            is_pointer=each.is_pointer,
-            read=used.read_at(place, each.offset),
-            written=used.written_at(place, each.offset),
-            offset=each.offset,
-            packed=used.is_packed(place, each.offset),
-            mixed=used.is_mixed(place, each.offset),
-            halves=used.halves_at(place, each.offset, bare(each.type)),
+            type=bare(member.type),
+            size=member.size,
+            align=member.size,
+            is_pointer=member.is_pointer,
+            read=used.read_at(place, member.offset),
+            written=used.written_at(place, member.offset),
+            offset=member.offset,
+            packed=used.is_packed(place, member.offset),
+            mixed=used.is_mixed(place, member.offset),
+            halves=used.halves_at(place, member.offset, bare(member.type)),
         )
 
 
@@ -332,7 +337,7 @@ def _types(signature: str) -> list[str]:
             part = ""
         else:
             part += character
-    return [each.strip() for each in (*parts, part) if each.strip()]
+    return [item.strip() for item in (*parts, part) if item.strip()]
 
 
 def _type_of(text: str) -> str:

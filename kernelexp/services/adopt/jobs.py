@@ -44,8 +44,8 @@ def passed(entries: Sequence[KernelEntry]) -> list[str]:
 
 
 def _flat(parameters: Sequence[KernelParameter]) -> Iterator[KernelParameter]:
-    for each in parameters:
-        yield from each.members or (each,)
+    for parameter in parameters:
+        yield from parameter.members or (parameter,)
 
 
 def between(entries: Sequence[KernelEntry], answers: Answers, kept: Sequence[str]) -> list[str]:
@@ -62,7 +62,14 @@ def between(entries: Sequence[KernelEntry], answers: Answers, kept: Sequence[str
 
 def _last(entries: Sequence[KernelEntry], name: str) -> KernelParameter:
     uses = [value for entry in entries for value in entry.values if value.name == name]
-    return next((each for each in reversed(uses) if each.read or each.written), uses[-1])
+    return next(
+        (
+            kernel_parameter
+            for kernel_parameter in reversed(uses)
+            if kernel_parameter.read or kernel_parameter.written
+        ),
+        uses[-1],
+    )
 
 
 def called(entry: KernelEntry, arguments: Sequence[str]) -> KernelEntry:
@@ -71,14 +78,17 @@ def called(entry: KernelEntry, arguments: Sequence[str]) -> KernelEntry:
     if not arguments:
         return entry
     if len(arguments) != len(entry.parameters):
-        parameters = ", ".join(each.name for each in entry.parameters)
+        parameters = ", ".join(parameter.name for parameter in entry.parameters)
         raise UsageError(
             f"--entry: {entry.name} has {len(entry.parameters)} parameters ({parameters}), and "
             f"{len(arguments)} arguments are passed."
         )
     pairs = zip(entry.parameters, arguments, strict=True)
     return msgspec.structs.replace(
-        entry, parameters=tuple(_called(entry, each, text) for each, text in pairs)
+        entry,
+        parameters=tuple(
+            _called(entry, kernel_parameter, text) for kernel_parameter, text in pairs
+        ),
     )
 
 
@@ -100,11 +110,11 @@ def _called(entry: KernelEntry, parameter: KernelParameter, text: str) -> Kernel
 def symbol(ptx: str, plain: str, template: str) -> str:
     """Of the entry that a source calls so; UsageError where several are."""
     symbols: list[str] = re.findall(r"\.entry\s+([\w$.]+)", ptx)
-    named = [each for each in symbols if plain_name(each) == plain]
+    named = [item for item in symbols if plain_name(item) == plain]
     if len(named) > 1 and template:
-        named = [each for each in named if _squeezed(full_name(each)) == _squeezed(template)]
+        named = [item for item in named if _squeezed(full_name(item)) == _squeezed(template)]
     if len(named) != 1:
-        known = join(map(demangle, (each for each in symbols if plain_name(each) == plain)))
+        known = join(map(demangle, (item for item in symbols if plain_name(item) == plain)))
         raise UsageError(f"--entry {template or plain!r}: write it as the compiler does: {known}.")
     return named[0]
 

@@ -36,7 +36,7 @@ def add(launch: AdoptedLaunch, name: str, values: tuple[int, ...]) -> AdoptedLau
     where it is a size of the launch divided by that.
     """
     compiled, answers, flags = launch.compiled, launch.answers, launch.flags
-    if any(each.block is None for each in answers.launches):
+    if any(launch_shape.block is None for launch_shape in answers.launches):
         raise UsageError(f"--axis {name}: say the block that the kernel has now, with --block.")
     axis = name.lower()  # as axes are named; the macro keeps its own name
     if axis in answers.values or axis in answers.axes:
@@ -45,9 +45,13 @@ def add(launch: AdoptedLaunch, name: str, values: tuple[int, ...]) -> AdoptedLau
         default, about = (answers.launches[0].block or (0,))[0], "threads of a CTA in x"
     else:
         default, about, flags = _defined(compiled, name, flags)
-    made = DraftAxis(values=tuple(sorted({default, *values})), default=default, about=about)
-    shapes = tuple(_follow(each, answers, name, default) for each in answers.launches)
-    answers = msgspec.structs.replace(answers, axes=answers.axes | {axis: made}, launches=shapes)
+    draft_axis = DraftAxis(values=tuple(sorted({default, *values})), default=default, about=about)
+    shapes = tuple(
+        _follow(launch_shape, answers, name, default) for launch_shape in answers.launches
+    )
+    answers = msgspec.structs.replace(
+        answers, axes=answers.axes | {axis: draft_axis}, launches=shapes
+    )
     return msgspec.structs.replace(launch, answers=answers, flags=flags)
 
 
@@ -111,7 +115,7 @@ def _defined(
             main = compiled.folder / compiled.source
             text = f"#define {name} {macro}\n{main.read_text('utf-8')}"
             wholefile.write(main, text.encode(), durable=False)
-            rest = tuple(each for each in flags if each != flag)
+            rest = tuple(item for item in flags if item != flag)
             return int(flag.partition("=")[2]), f"was {flag}", rest
     raise UsageError(
         f"--axis: the kernel's sources have no line `#define {name} NUMBER`, no constant {name} "
@@ -137,13 +141,13 @@ def _argument(compiled: Compiled, name: str, macro: str, texts: Sequence[str]) -
     that are compiled."""
     main = compiled.folder / compiled.source
     text = main.read_text("utf-8")
-    for kernel in dict.fromkeys(each.name for each in compiled.entries):
+    for kernel in dict.fromkeys(entry.name for entry in compiled.entries):
         instances = list(re.finditer(rf"(kx_instance\d* = &[^<;]*\b{kernel}<)([^;]*)(>;)", text))
         place = _place(kernel, name, texts)
         if place is None or len(instances) != 1:
             continue
         (instance,) = instances
-        arguments = [each.strip() for each in instance[2].split(",")]
+        arguments = [part.strip() for part in instance[2].split(",")]
         if place < len(arguments) and arguments[place].isdigit():
             default, arguments[place] = int(arguments[place]), macro
             inside = ", ".join(arguments)
@@ -158,8 +162,8 @@ def _place(kernel: str, name: str, texts: Sequence[str]) -> int | None:
     head = re.compile(rf"template\s*<([^<>]*)>[^;{{}}]*?\b{kernel}\s*\(")
     match = next(filter(None, map(head.search, texts)), None)
     written = match[1].split(",") if match else []
-    words = [re.findall(r"\w+", each.partition("=")[0]) for each in written]
-    names = [each[-1] for each in words if each]
+    words = [re.findall(r"\w+", item.partition("=")[0]) for item in written]
+    names = [word[-1] for word in words if word]
     return names.index(name) if name in names else None
 
 

@@ -106,7 +106,7 @@ def adopt(
         )
         answers = Answers(
             launches=(shape,),
-            shapes={each.name: (str(_count(entry, each)),) for each in arrays},
+            shapes={array.name: (str(_count(entry, array)),) for array in arrays},
             values=dict(_values(entry, launch)),
             before={key: stored.store(folder, content) for key, content in before.items()},
             after={key: stored.store(folder, content) for key, content in after.items()},
@@ -126,8 +126,8 @@ def _source(asked: Asked, launch: CapturedLaunch) -> Path:
     """The file that has the kernel, or includes it."""
     plain = plain_name(launch.symbol)
     # A source before a header: that may need what is included before it.
-    for path in (*asked.sources, *sorted(_written(launch), key=lambda each: each.suffix != ".cu")):
-        if any(each.kernel == plain for each in copying.kernels(copying.read(path))):
+    for path in (*asked.sources, *sorted(_written(launch), key=lambda file: file.suffix != ".cu")):
+        if any(kernel.kernel == plain for kernel in copying.kernels(copying.read(path))):
             return path
     raise UsageError(f"none of the program's sources has {full_name(launch.symbol)}.")
 
@@ -141,21 +141,24 @@ _OF_DEVICE = (
 
 def _written(launch: CapturedLaunch) -> list[Path]:
     """The files that the kernel's module was made from."""
-    named = (Path(each) for each in _FILE.findall(launch.ptx))
-    return [each for each in named if each.is_file()]
+    named = (Path(item) for item in _FILE.findall(launch.ptx))
+    return [path for path in named if path.is_file()]
 
 
 def _device_flags(calls: Sequence[CompilerCall], sources: Sequence[Path]) -> Iterator[str]:
     """What device code was compiled with that is made of these files: macros, folders of headers,
     the language."""
-    call = next((each for each in calls if any(map(each.compiles, sources))), None)
+    call = next(
+        (compiler_call for compiler_call in calls if any(map(compiler_call.compiles, sources))),
+        None,
+    )
     words = list(_joined(call.arguments)) if call else []
     for word in words:
         if word.startswith(("-I", "-isystem")) and call:
             yield f"-I{(call.folder / word.removeprefix('-isystem').removeprefix('-I')).resolve()}"
         elif word.startswith(_OF_DEVICE):
             yield word
-    if not any("std=" in each for each in words):
+    if not any("std=" in item for item in words):
         yield "-std=c++17"
 
 
@@ -178,14 +181,20 @@ def _arrays(
     """The entry with what is known of its pointers now, and the arrays that these point to."""
     names: dict[int, str] = {}
     parameters = []
-    for each, data in zip(entry.parameters, launch.arguments, strict=True):
-        members = tuple(_pointed(member, data, launch, names) for member in each.members)
-        whole = each if each.members else _pointed(each, data, launch, names)
+    for kernel_parameter, data in zip(entry.parameters, launch.arguments, strict=True):
+        members = tuple(
+            _pointed(member, data, launch, names) for member in kernel_parameter.members
+        )
+        whole = (
+            kernel_parameter
+            if kernel_parameter.members
+            else _pointed(kernel_parameter, data, launch, names)
+        )
         parameters.append(msgspec.structs.replace(whole, members=members))
     entry = msgspec.structs.replace(entry, parameters=tuple(parameters))
     arrays = [_array(entry, address, names, launch) for address in names]
-    known = {each.name: each for each in arrays}
-    parameters = [_with_uses(each, known) for each in entry.parameters]
+    known = {array.name: array for array in arrays}
+    parameters = [_with_uses(parameter, known) for parameter in entry.parameters]
     return msgspec.structs.replace(entry, parameters=tuple(parameters)), tuple(arrays)
 
 
@@ -205,7 +214,9 @@ def _pointed(
 
 
 def _region(launch: CapturedLaunch, address: int) -> Region | None:
-    return next((each for each in launch.regions if each.address <= address < each.end), None)
+    return next(
+        (region for region in launch.regions if region.address <= address < region.end), None
+    )
 
 
 def _array(
@@ -214,8 +225,12 @@ def _array(
     """From an address to the next that is passed, or to the end of its allocation."""
     region = _region(launch, address)
     assert region is not None
-    same = [each for each in _all(entry) if names[address] in (each.name, each.alias)]
-    end = min([region.end, *(each for each in names if address < each)])
+    same = [
+        kernel_parameter
+        for kernel_parameter in _all(entry)
+        if names[address] in (kernel_parameter.name, kernel_parameter.alias)
+    ]
+    end = min([region.end, *(name for name in names if address < name)])
     size = (end - address) // _element(same[0]) * _element(same[0])
     inside = slice(address - region.address, address - region.address + size)
     before, after = region.before[inside], region.after[inside]
@@ -225,15 +240,15 @@ def _array(
         size=size,
         before=before,
         after=after,
-        read=any(each.read for each in same),
-        written=any(each.written for each in same) or before != after,
+        read=any(kernel_parameter.read for kernel_parameter in same),
+        written=any(kernel_parameter.written for kernel_parameter in same) or before != after,
     )
 
 
 def _all(entry: KernelEntry) -> Iterator[KernelParameter]:
     """Parameters and members, aliases too."""
-    for each in entry.parameters:
-        yield from each.members or (each,)
+    for parameter in entry.parameters:
+        yield from parameter.members or (parameter,)
 
 
 def _element(parameter: KernelParameter) -> int:
@@ -241,12 +256,12 @@ def _element(parameter: KernelParameter) -> int:
 
 
 def _count(entry: KernelEntry, array: LaunchedArray) -> int:
-    (parameter,) = (each for each in entry.values if each.name == array.name)
+    (parameter,) = (value for value in entry.values if value.name == array.name)
     return array.size // _element(parameter)
 
 
 def _with_uses(parameter: KernelParameter, known: dict[str, LaunchedArray]) -> KernelParameter:
-    members = tuple(_with_uses(each, known) for each in parameter.members)
+    members = tuple(_with_uses(member, known) for member in parameter.members)
     array = known.get(parameter.name) if parameter.is_pointer else None
     if array is None:
         return msgspec.structs.replace(parameter, members=members)
@@ -254,8 +269,8 @@ def _with_uses(parameter: KernelParameter, known: dict[str, LaunchedArray]) -> K
 
 
 def _values(entry: KernelEntry, launch: CapturedLaunch) -> Iterator[tuple[str, bool | int | float]]:
-    for each, data in zip(entry.parameters, launch.arguments, strict=True):
-        for value in each.members or (each,):
+    for kernel_parameter, data in zip(entry.parameters, launch.arguments, strict=True):
+        for value in kernel_parameter.members or (kernel_parameter,):
             if value.scalar and not value.ignored:
                 content = data[value.offset : value.offset + value.size]
                 yield value.name, scalar_from_bytes(value.scalar, content)
@@ -263,16 +278,18 @@ def _values(entry: KernelEntry, launch: CapturedLaunch) -> Iterator[tuple[str, b
 
 def _raw(entry: KernelEntry, launch: CapturedLaunch) -> Iterator[tuple[str, bytes]]:
     """Structures of which only the bytes are known, none of which may be an address."""
-    for each, data in zip(entry.parameters, launch.arguments, strict=True):
-        if each.members or not (each.is_structure or each.is_tensor_map):
+    for kernel_parameter, data in zip(entry.parameters, launch.arguments, strict=True):
+        if kernel_parameter.members or not (
+            kernel_parameter.is_structure or kernel_parameter.is_tensor_map
+        ):
             continue
         words = struct.iter_unpack("<Q", data[: len(data) // 8 * 8])
-        if each.is_tensor_map or any(_region(launch, word) for (word,) in words):
+        if kernel_parameter.is_tensor_map or any(_region(launch, word) for (word,) in words):
             raise UsageError(
-                f"{each.name} ({each.type}) has addresses in it, at places that are not known: "
-                "a launch with it can't be had by itself."
+                f"{kernel_parameter.name} ({kernel_parameter.type}) has addresses in it, at "
+                "places that are not known: a launch with it can't be had by itself."
             )
-        yield each.name, data
+        yield kernel_parameter.name, data
 
 
 # ---- What it read and wrote
@@ -286,8 +303,15 @@ def _contents(
     It is launched again on these arrays alone, those that it only writes empty: then it is known
     which bytes it writes, and that nothing else is needed.
     """
-    held = {each.name: np.frombuffer(each.before, np.uint8).copy() for each in arrays}
-    empty = [each.name for each in arrays if each.written and not each.read]
+    held = {
+        launched_array.name: np.frombuffer(launched_array.before, np.uint8).copy()
+        for launched_array in arrays
+    }
+    empty = [
+        launched_array.name
+        for launched_array in arrays
+        if launched_array.written and not launched_array.read
+    ]
     for name in empty:
         held[name][:] = _POISON
     again = Launch(
@@ -301,13 +325,13 @@ def _contents(
     execute.run(modules.load(launch.ptx), again, held, unwritten=empty, limit=limit)
     before: dict[str, bytes] = {}
     after: dict[str, bytes] = {}
-    for each in arrays:
-        if each.written:
-            start = _needed(each, held[each.name], launch)
-            before |= {each.name: start} if start else {}
-            after[each.name] = each.after
+    for array in arrays:
+        if array.written:
+            start = _needed(array, held[array.name], launch)
+            before |= {array.name: start} if start else {}
+            after[array.name] = array.after
         else:
-            before[each.name] = each.before
+            before[array.name] = array.before
     return before, after
 
 
@@ -330,7 +354,7 @@ def _needed(array: LaunchedArray, again: Bytes, launch: CapturedLaunch) -> bytes
 
 
 def _more_than_arguments(array: LaunchedArray, launch: CapturedLaunch) -> str:
-    variables = [plain_name(each) for each in launch.changed]
+    variables = [plain_name(item) for item in launch.changed]
     why = (
         f"the program sets {join(variables)}, which no experiment does"
         if variables
@@ -344,10 +368,10 @@ def _more_than_arguments(array: LaunchedArray, launch: CapturedLaunch) -> str:
 
 def _arguments(entry: KernelEntry, launch: CapturedLaunch) -> Iterator[StructValue]:
     """The arguments as they were, with the addresses of arrays where these lie now."""
-    for each, data in zip(entry.parameters, launch.arguments, strict=True):
+    for kernel_parameter, data in zip(entry.parameters, launch.arguments, strict=True):
         fields = tuple(
             Field(offset=value.offset, value=Pointer(array=value.alias or value.name))
-            for value in each.members or (each,)
+            for value in kernel_parameter.members or (kernel_parameter,)
             if value.is_pointer and not value.ignored
         )
         yield StructValue(data=data, fields=fields)

@@ -70,7 +70,7 @@ def parse_block(text: str, option: str = "--block") -> Dim3:
 
 def _shape(text: str, inside: str) -> LaunchShape:
     """Of `n/256, dim3(16, 16), 1024`; a stream says nothing."""
-    parts = [_extents(each) for each in split(inside)]
+    parts = [_extents(part) for part in split(inside)]
     if len(parts) < 2:
         raise UsageError(
             f"--entry {text!r}: a launch has a grid and a block, as in <<<n/256, 256>>>."
@@ -106,7 +106,7 @@ def _extents(text: str) -> str:
 
 
 def _arguments(text: str, inside: str) -> tuple[str, ...]:
-    return tuple(_argument(text, each.strip()) for each in split(inside)) if inside else ()
+    return tuple(_argument(text, part.strip()) for part in split(inside)) if inside else ()
 
 
 def _argument(text: str, argument: str) -> str:

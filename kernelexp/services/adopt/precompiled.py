@@ -51,14 +51,12 @@ def read(path: Path) -> File:
         text = content.decode("utf-8", "replace")
         symbols = tuple(re.findall(r"\.entry\s+([\w$.]+)", text))
         target = _TARGET.search(text)
-        found = File(
-            path=path, content=content, symbols=symbols, target=target[1] if target else ""
-        )
+        file = File(path=path, content=content, symbols=symbols, target=target[1] if target else "")
     else:
-        found = _read_cubin(path, content)
-    if not found.symbols:
+        file = _read_cubin(path, content)
+    if not file.symbols:
         raise UsageError(f"{path} has no kernel.")
-    return found
+    return file
 
 
 def _read_cubin(path: Path, content: bytes) -> File:
@@ -72,21 +70,21 @@ def _read_cubin(path: Path, content: bytes) -> File:
     return File(path=path, content=content, symbols=symbols, target=f"sm_{sm}")
 
 
-def choose(found: File, text: str) -> str:
+def choose(file: File, text: str) -> str:
     """The symbol of the entry `text`, or of the only one; UsageError lists those that there are."""
-    named = [symbol for symbol in found.symbols if text in ("", symbol, plain_name(symbol))]
+    named = [symbol for symbol in file.symbols if text in ("", symbol, plain_name(symbol))]
     if len(named) == 1:
         return named[0]
-    names = list(dict.fromkeys(map(plain_name, found.symbols)))
-    known = names if len(names) == len(found.symbols) else list(found.symbols)
+    names = list(dict.fromkeys(map(plain_name, file.symbols)))
+    known = names if len(names) == len(file.symbols) else list(file.symbols)
     if not named:
-        raise UsageError(f"{found.path} has no kernel {text!r}{suggest(text, known)}.")
-    raise UsageError(f"{found.path} has several kernels: say which with --entry: {join(known)}.")
+        raise UsageError(f"{file.path} has no kernel {text!r}{suggest(text, known)}.")
+    raise UsageError(f"{file.path} has several kernels: say which with --entry: {join(known)}.")
 
 
 def adopt(
     project: Project,
-    found: File,
+    file: File,
     wanted: Sequence[WantedLaunch],
     kernel: str,
     arch: str,
@@ -98,33 +96,33 @@ def adopt(
 
     BuildError where ptxas refuses it, UsageError for a signature that it can't have.
     """
-    arch = _arch(found, arch)
-    symbols = [choose(found, each.entry) for each in wanted]
+    arch = _arch(file, arch)
+    symbols = [choose(file, wanted_launch.entry) for wanted_launch in wanted]
     plain = list(map(plain_name, symbols))
     name = adopted.name_kernel(project, kernel or plain[0])
     written = _parse(signature)
-    beside = triton.read(found.path)
-    source = f"{name}{found.path.suffix}"
+    beside = triton.read(file.path)
+    source = f"{name}{file.path.suffix}"
     folder = project.root / "variants" / name
     variant = Variant(
         kernel=name, arch=arch, source=f"variants/{name}/{source}", axes={}, flags=tuple(flags)
     )
     with adopted.whole(folder):
         folder.mkdir(parents=True)
-        (folder / source).write_bytes(found.content)
+        (folder / source).write_bytes(file.content)
         (built,) = build.build(project.root, [variant], tools)
         if built.fault:
             raise built.fault
         if not built.ok:
-            raise _refusal(found.path, built.log)
-        entries = [_entry(found, symbol, written or beside.parameters) for symbol in symbols]
+            raise _refusal(file.path, built.log)
+        entries = [_entry(file, symbol, written or beside.parameters) for symbol in symbols]
     if beside.threads and entries[0].block is None:
         entries = [msgspec.structs.replace(x, block=(beside.threads, 1, 1)) for x in entries]
     return Compiled(
         kernel=name,
-        title=f"{', '.join(dict.fromkeys(plain))} of {found.path.name}",
+        title=f"{', '.join(dict.fromkeys(plain))} of {file.path.name}",
         source=source,
-        origin=str(found.path),
+        origin=str(file.path),
         arch=arch,
         folder=folder,
         entries=tuple(map(_called, entries, plain, wanted)),
@@ -144,14 +142,16 @@ def _refusal(path: Path, log: str) -> BuildError:
     return BuildError(f"{path}: {words}")
 
 
-def _arch(found: File, wanted: str) -> str:
+def _arch(file: File, wanted: str) -> str:
     """The architecture of the target: what the file says, with the suffix that has a card."""
-    digits = re.sub(r"\D", "", found.target)
-    named = [each for each in ARCHITECTURES if re.sub(r"\D", "", each) == digits]
+    digits = re.sub(r"\D", "", file.target)
+    named = [
+        architecture for architecture in ARCHITECTURES if re.sub(r"\D", "", architecture) == digits
+    ]
     arch = wanted or next(iter(named), "")
     if arch not in ARCHITECTURES:
-        what = f"there is no architecture {wanted!r}" if wanted else f"it is for {found.target}"
-        raise UsageError(f"{found.path}: {what}{suggest(arch or found.target, ARCHITECTURES)}.")
+        what = f"there is no architecture {wanted!r}" if wanted else f"it is for {file.target}"
+        raise UsageError(f"{file.path}: {what}{suggest(arch or file.target, ARCHITECTURES)}.")
     return arch
 
 
@@ -166,23 +166,23 @@ def _parse(signature: str) -> tuple[str, ...]:
     return read[0].parameters
 
 
-def _entry(found: File, symbol: str, written: Sequence[str]) -> KernelEntry:
-    if ptx := _ptx(found, symbol):
+def _entry(file: File, symbol: str, written: Sequence[str]) -> KernelEntry:
+    if ptx := _ptx(file, symbol):
         entry = reading.read(ptx, written, symbol)
     else:
-        entry = _entry_of_cubin(found.content, symbol, written)
+        entry = _entry_of_cubin(file.content, symbol, written)
     have = len(entry.parameters)
     if len(written) > have:
         raise UsageError(f"--signature names {len(written)} parameters, and {symbol} has {have}.")
     return entry
 
 
-def _ptx(found: File, symbol: str) -> str:
+def _ptx(file: File, symbol: str) -> str:
     """Of the kernel; of a cubin that which it was made from, if that lies beside it."""
-    if form_of(found.path.name) == "ptx":
-        return found.content.decode("utf-8", "replace")
+    if form_of(file.path.name) == "ptx":
+        return file.content.decode("utf-8", "replace")
     try:
-        beside = found.path.with_suffix(".ptx").read_text("utf-8")
+        beside = file.path.with_suffix(".ptx").read_text("utf-8")
     except (OSError, UnicodeDecodeError):
         return ""
     return beside if re.search(rf"\.entry\s+{re.escape(symbol)}\b", beside) else ""
@@ -193,26 +193,26 @@ def _entry_of_cubin(content: bytes, symbol: str, written: Sequence[str]) -> Kern
     what is not named is taken for pointers that may be null."""
     from warpsim.front.sass import cubin
 
-    said = cubin.read(content, symbol)
+    cubin_entry = cubin.read(content, symbol)
     types, names = reading.types_and_names(symbol, written)
     parameters = [
         KernelParameter(
             name=names[place] if place < len(names) else f"p{place}",
             type=reading.bare(types[place]) if place < len(types) else "",
-            size=each.size,
-            align=min(each.size, 8),
+            size=cubin_parameter.size,
+            align=min(cubin_parameter.size, 8),
             is_pointer=place < len(types) and "*" in types[place],
             read=place < len(types) and "*" in types[place] and "const" in types[place],
             written=place < len(types) and "*" in types[place] and "const" not in types[place],
             ignored=bool(types) and place >= len(types),
         )
-        for place, each in enumerate(said.parameters)
+        for place, cubin_parameter in enumerate(cubin_entry.parameters)
     ]
     return KernelEntry(
         symbol=symbol,
         signature=reading.demangle(symbol),
         parameters=tuple(parameters),
-        threads=said.max_threads or 0,
-        block=said.block,
+        threads=cubin_entry.max_threads or 0,
+        block=cubin_entry.block,
         dynamic_smem=False,  # which it does not say
     )

@@ -52,14 +52,14 @@ def choose(project: Project, source: Path, wanted: Sequence[WantedLaunch], kerne
     declarations = copying.kernels(copy)
     if not declarations:
         raise UsageError(f"{source} has no __global__ function.")
-    entries = tuple(_choose(source, declarations, each) for each in wanted)
+    entries = tuple(_choose(source, declarations, wanted_launch) for wanted_launch in wanted)
     name = adopted.name_kernel(project, kernel or entries[0].declaration.kernel)
     return Chosen(copy=copy, entries=entries, kernel=name)
 
 
 def _choose(source: Path, declarations: Sequence[Declaration], wanted: WantedLaunch) -> ChosenEntry:
     text, plain = wanted.entry, wanted.plain
-    named = [each for each in declarations if each.kernel == plain] if text else declarations
+    named = [item for item in declarations if item.kernel == plain] if text else declarations
     if not named:
         raise UsageError(f"{source} has no kernel {text!r}{suggest(plain, _names(declarations))}.")
     if not text and len(declarations) > 1:
@@ -76,9 +76,11 @@ def _choose(source: Path, declarations: Sequence[Declaration], wanted: WantedLau
     return ChosenEntry(declaration=declaration, template=template, arguments=wanted.arguments)
 
 
-def _names(found: Sequence[Declaration]) -> list[str]:
+def _names(declarations: Sequence[Declaration]) -> list[str]:
     return list(
-        dict.fromkeys(declaration.kernel + "<...>" * declaration.template for declaration in found)
+        dict.fromkeys(
+            declaration.kernel + "<...>" * declaration.template for declaration in declarations
+        )
     )
 
 
@@ -118,10 +120,10 @@ def compile_entry(
         raise UsageError(f"there is no architecture {arch!r}{suggest(arch, ARCHITECTURES)}.")
     folder = project.root / "variants" / chosen.kernel
     names = ", ".join(
-        dict.fromkeys(each.template or each.declaration.kernel for each in chosen.entries)
+        dict.fromkeys(entry.template or entry.declaration.kernel for entry in chosen.entries)
     )
     copy, others = copying.only(
-        chosen.copy, frozenset(each.declaration.kernel for each in chosen.entries)
+        chosen.copy, frozenset(entry.declaration.kernel for entry in chosen.entries)
     )
     variant = Variant(
         kernel=chosen.kernel,
@@ -130,7 +132,7 @@ def compile_entry(
         axes={},
         flags=(*flags, *more),
     )
-    templates = [each.template for each in chosen.entries if each.template]
+    templates = [entry.template for entry in chosen.entries if entry.template]
     text = draft.wrapper(names, templates, f"{ORIGIN}/{copy.main}", copy.origin)
     builds: list[Built] = []
     with adopted.whole(folder):
@@ -174,10 +176,10 @@ def _attempt(
         if one.fault:
             raise one.fault
         builds.append(one)
-        found = () if one.ok else (*build.iter_errors(one.log), build.first_error(one.log))
+        diagnostics = () if one.ok else (*build.iter_errors(one.log), build.first_error(one.log))
         return tuple(
             msgspec.structs.replace(fromkey, file=fromkey.file.removeprefix(prefix))
-            for fromkey in dict.fromkeys(found)
+            for fromkey in dict.fromkeys(diagnostics)
             if fromkey
         )
 
@@ -194,11 +196,14 @@ def _entries(
     artefacts = build.artefacts(root, built.identity)
     assert artefacts.ptx is not None  # of a source there always is one
     ptx = artefacts.ptx.read_text("utf-8", "replace")
-    symbols = [jobs.symbol(ptx, each.declaration.kernel, each.template) for each in chosen]
+    symbols = [
+        jobs.symbol(ptx, chosen_entry.declaration.kernel, chosen_entry.template)
+        for chosen_entry in chosen
+    ]
     plain = {symbol: plain_name(symbol) for symbol in symbols}
 
-    def read(symbol: str, each: ChosenEntry) -> KernelEntry:
-        written = each.declaration.parameters
+    def read(symbol: str, chosen_entry: ChosenEntry) -> KernelEntry:
+        written = chosen_entry.declaration.parameters
         entry = entries.read(ptx, written, symbol)
         if any(parameter.is_structure for parameter in entry.parameters):
             members = structures.members(root, variant, tools, symbol)
@@ -206,6 +211,6 @@ def _entries(
         # An instance of a template beside another of it is no plain name's only one.
         is_only = list(plain.values()).count(plain[symbol]) == 1
         named = msgspec.structs.replace(entry, name=plain[symbol] if is_only else symbol)
-        return jobs.called(named, each.arguments)
+        return jobs.called(named, chosen_entry.arguments)
 
     return tuple(map(read, symbols, chosen))

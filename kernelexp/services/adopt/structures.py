@@ -32,7 +32,7 @@ def members(
     """Of an entry of a source, by the places of its parameters; nothing where the compiler does
     not tell."""
     (plan,) = build.make_plans(root, [variant], tools)
-    argv = [*(each for each in plan.command if each != "-lineinfo"), "-G", "-cubin"]
+    argv = [*(item for item in plan.command if item != "-lineinfo"), "-G", "-cubin"]
     with tempfile.TemporaryDirectory(dir=root / build.CACHE) as folder:
         cubin, env = Path(folder) / "debug.cubin", {"TMPDIR": folder}
         try:
@@ -51,8 +51,8 @@ def read(cubin: bytes, symbol: str) -> dict[int, tuple[Member, ...]]:
         for die in unit.iter_DIEs():
             if die.tag == "DW_TAG_subprogram" and symbol in _names(die):
                 parameters = (p for p in die.iter_children() if p.tag == "DW_TAG_formal_parameter")
-                found = {n: tuple(_of_parameter(p)) for n, p in enumerate(parameters)}
-                return {place: inside for place, inside in found.items() if inside}
+                result = {n: tuple(_of_parameter(p)) for n, p in enumerate(parameters)}
+                return {place: inside for place, inside in result.items() if inside}
     return {}
 
 
@@ -143,8 +143,8 @@ def _type(entry: Any) -> Any:
 
 
 def _text(entry: Any, attribute: str) -> str:
-    found = entry.attributes.get(attribute)
-    return found.value.decode("utf-8", "replace") if found else ""
+    result = entry.attributes.get(attribute)
+    return result.value.decode("utf-8", "replace") if result else ""
 
 
 def _size(entry: Any) -> int:
@@ -154,8 +154,8 @@ def _size(entry: Any) -> int:
         return 8
     if _kind(entry) == "array_type":
         return _count(entry) * _size(_plain(_type(entry)))
-    found = entry.attributes.get("DW_AT_byte_size")
-    return int(found.value) if found else 0
+    result = entry.attributes.get("DW_AT_byte_size")
+    return int(result.value) if result else 0
 
 
 def _count(array: Any) -> int:
@@ -170,12 +170,12 @@ def _count(array: Any) -> int:
 
 def _place(member: Any) -> int | None:
     """Bytes from the structure's beginning: a number, or DW_OP_plus_uconst and a LEB128."""
-    found = member.attributes.get("DW_AT_data_member_location")
-    if found is None:
+    result = member.attributes.get("DW_AT_data_member_location")
+    if result is None:
         return 0
-    if isinstance(found.value, int):
-        return int(found.value)
-    operation, *encoded = found.value
+    if isinstance(result.value, int):
+        return int(result.value)
+    operation, *encoded = result.value
     if operation != 0x23:
         return None
     return int(sum((byte & 0x7F) << 7 * index for index, byte in enumerate(encoded)))

@@ -38,10 +38,10 @@ def guess(
         for extent in shapes.get(parameter.name, ())
         if output.name in shapes and extent not in shapes[output.name]
     )
-    term = max(_OF_SUM.get(each, 0.0) for each in types)
+    term = max(_OF_SUM.get(kind, 0.0) for kind in types)
     if not term or not summed:
         return f'\n        rtol={rounding},\n        of_rms={rounding},\n        why="{why}",\n    '
-    extents = [of_size(each, names) for each in summed]
+    extents = [of_size(item, names) for item in summed]
     terms = extents[0] if len(extents) == 1 else f"max({', '.join(extents)})"
     return (
         f"\n        rtol={rounding},\n        of_rms={rounding} + {term} * ({terms}) ** 0.5,\n"

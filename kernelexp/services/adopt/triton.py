@@ -48,7 +48,7 @@ def read(path: Path) -> LaunchNotes:
     return LaunchNotes(
         threads=32 * metadata.num_warps,
         dynamic_smem_bytes=metadata.shared,
-        parameters=tuple(_declare(*each) for each in _PARAMETER.findall(function[1]))
+        parameters=tuple(_declare(*item) for item in _PARAMETER.findall(function[1]))
         if function
         else (),
     )

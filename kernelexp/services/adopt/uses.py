@@ -78,7 +78,7 @@ class ParameterUses(msgspec.Struct, frozen=True, kw_only=True):
 
 def find(entry: Function) -> ParameterUses:
     """By the registers that are computed from parameters, whatever way the code takes."""
-    places = {each.name: place for place, each in enumerate(entry.parameters)}
+    places = {variable.name: place for place, variable in enumerate(entry.parameters)}
     addresses, addressed = _addresses(entry, places)
     loaded = [
         one for instruction in entry.instructions for one in _loaded(instruction, places, addresses)
@@ -86,22 +86,22 @@ def find(entry: Function) -> ParameterUses:
     origins = _origins(entry, loaded)
     reads: set[_Place] = set()
     writes: set[_Place] = set()
-    for each in entry.instructions:
-        if each.opcode.startswith("ld.param"):
+    for instruction in entry.instructions:
+        if instruction.opcode.startswith("ld.param"):
             continue
-        operands = [one for one in each.operands if isinstance(one, Address)]
-        found = [_union(origins, operand) for operand in operands]
-        if each.opcode.startswith("cp."):
-            found = [
+        operands = [one for one in instruction.operands if isinstance(one, Address)]
+        result = [_union(origins, operand) for operand in operands]
+        if instruction.opcode.startswith("cp."):
+            result = [
                 own | _described(operand, places, addresses)
-                for own, operand in zip(found, operands, strict=True)
+                for own, operand in zip(result, operands, strict=True)
             ]
-            writes |= set().union(*found[:1])
-            reads |= set().union(*found[1:])
+            writes |= set().union(*result[:1])
+            reads |= set().union(*result[1:])
             continue
-        does_read, does_write = _access(each.opcode)
-        reads |= set().union(*found) if does_read else set()
-        writes |= set().union(*found) if does_write else set()
+        does_read, does_write = _access(instruction.opcode)
+        reads |= set().union(*result) if does_read else set()
+        writes |= set().union(*result) if does_write else set()
     return ParameterUses(
         reads=frozenset(reads),
         writes=frozenset(writes),
@@ -120,34 +120,34 @@ def _values(entry: Function, origins: dict[str, set[_Place]]) -> dict[_Place, fr
     """What becomes of what is loaded from memory."""
     fetched = [
         (name, place, 0)
-        for each in entry.instructions
-        if each.opcode.startswith(_LOADS) and not each.opcode.startswith(("ld.param", "ld.shared"))
-        for operand in each.operands[1:2]
+        for item in entry.instructions
+        if item.opcode.startswith(_LOADS) and not item.opcode.startswith(("ld.param", "ld.shared"))
+        for operand in item.operands[1:2]
         for place in _union(origins, operand)
-        for name in _registers(each.operands[0])
+        for name in _registers(item.operands[0])
     ]
     moved = _origins(entry, fetched, _MOVES)
     plain = _origins(entry, fetched, ("mov.",))
     # A nibble or a byte that a mask takes out may be the index of a table, whatever the others are.
     computed = _origins(entry, fetched, but=_takes_a_byte)
-    found: dict[_Place, set[str]] = {}
-    for each in entry.instructions:
-        half = _HALVES.search(each.opcode)
-        word = half[1] if half else "bits" if each.opcode.startswith(_BIT_WORK) else ""
-        for operand in each.operands:
+    result: dict[_Place, set[str]] = {}
+    for instruction in entry.instructions:
+        half = _HALVES.search(instruction.opcode)
+        word = half[1] if half else "bits" if instruction.opcode.startswith(_BIT_WORK) else ""
+        for operand in instruction.operands:
             if isinstance(operand, Address):
                 for place in _union(computed, operand):
-                    found.setdefault(place, set()).add("index")
-        for operand in each.operands[1:] if word else ():
+                    result.setdefault(place, set()).add("index")
+        for operand in instruction.operands[1:] if word else ():
             for place in _union(moved, operand):
-                found.setdefault(place, set()).add(word)
+                result.setdefault(place, set()).add(word)
             for place in _union(plain, operand) if half else ():
-                found.setdefault(place, set()).add("half")
-    return {place: frozenset(words) for place, words in found.items()}
+                result.setdefault(place, set()).add("half")
+    return {place: frozenset(words) for place, words in result.items()}
 
 
 def _takes_a_byte(instruction: Instruction) -> bool:
-    masks = (each.value for each in instruction.operands if isinstance(each, Immediate))
+    masks = (operand.value for operand in instruction.operands if isinstance(operand, Immediate))
     return instruction.opcode.startswith("and.") and any(0 <= mask <= 255 for mask in masks)
 
 
@@ -170,21 +170,21 @@ def _described(
 def _addresses(entry: Function, places: dict[str, int]) -> tuple[dict[str, _Place], frozenset[int]]:
     """The registers that hold the address of a parameter, or of a byte of it; and the parameters
     whose address goes where it is not followed."""
-    found: dict[str, _Place] = {}
+    result: dict[str, _Place] = {}
     lost: set[int] = set()
     for instruction in entry.instructions:
         if instruction.opcode.startswith("ld.") or not instruction.operands:
             continue
         target, *sources = instruction.operands
-        held = [one for x in sources if (one := _address(x, places, found))]
+        held = [one for x in sources if (one := _address(x, places, result))]
         moved = sum(one.value for one in sources if isinstance(one, Immediate))
         follows = instruction.opcode.startswith(("mov.", "cvta.", "add."))
         if len(held) == 1 and follows and isinstance(target, Register) and not instruction.guard:
-            if all(isinstance(one, Immediate) or _address(one, places, found) for one in sources):
-                found[target.name] = held[0][0], held[0][1] + moved
+            if all(isinstance(one, Immediate) or _address(one, places, result) for one in sources):
+                result[target.name] = held[0][0], held[0][1] + moved
                 continue
         lost |= {place for place, _ in held}
-    return found, frozenset(lost)
+    return result, frozenset(lost)
 
 
 def _address(operand: Any, places: dict[str, int], found: dict[str, _Place]) -> _Place | None:
@@ -194,16 +194,16 @@ def _address(operand: Any, places: dict[str, int], found: dict[str, _Place]) -> 
 
 
 def _loaded(
-    each: Instruction, places: dict[str, int], addresses: dict[str, _Place]
+    instruction: Instruction, places: dict[str, int], addresses: dict[str, _Place]
 ) -> Iterator[tuple[str, _Place, int]]:
     """Register, place and bytes of each value that a load takes from a parameter."""
-    if not each.opcode.startswith("ld.") or len(each.operands) < 2:
+    if not instruction.opcode.startswith("ld.") or len(instruction.operands) < 2:
         return
-    source, bits = each.operands[1], _BITS.search(each.opcode)
+    source, bits = instruction.operands[1], _BITS.search(instruction.opcode)
     base = _address(source.base, places, addresses) if isinstance(source, Address) else None
     if base and bits and isinstance(source, Address):
         size, first = int(bits[1]) // 8, base[1] + source.offset
-        for index, name in enumerate(_registers(each.operands[0])):
+        for index, name in enumerate(_registers(instruction.operands[0])):
             yield name, (base[0], first + index * size), size
 
 

@@ -29,16 +29,16 @@ def since(here: Project, commit: str, named: Mapping[str, Variant]) -> dict[str,
     now = _baseline(here.root)
     files = _files(here.root)
     inputs = {
-        (each.source, each.config): _inputs(here.root, files, each.source, each.config)
-        for each in named.values()
+        (variant.source, variant.config): _inputs(here.root, files, variant.source, variant.config)
+        for variant in named.values()
     }
     return {
-        label: each
-        for label, each in named.items()
-        if before.get(label) != each
+        label: variant
+        for label, variant in named.items()
+        if before.get(label) != variant
         or _line(then, label) != _line(now, label)
-        or gated.get(each.kernel) != here.kernels[each.kernel].gates
-        or _touches(changed, each, inputs[each.source, each.config])
+        or gated.get(variant.kernel) != here.kernels[variant.kernel].gates
+        or _touches(changed, variant, inputs[variant.source, variant.config])
     }
 
 

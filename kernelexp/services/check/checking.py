@@ -102,13 +102,17 @@ def check(project: Project, request: CheckRequest, session: Session) -> Checked:
 def _drifts(
     project: Project, looked: _Looked, baseline: Baseline, margin: float
 ) -> list[GateFinding]:
-    timed = {label: each for label, each in looked.subjects.items() if conditions.is_timed(each)}
+    timed = {
+        label: gated_variant
+        for label, gated_variant in looked.subjects.items()
+        if conditions.is_timed(gated_variant)
+    }
     variants = {label: looked.named[label] for label in timed}
-    found = timegates.drifts(project, variants, baseline)
+    drifts = timegates.drifts(project, variants, baseline)
     return [
-        timegates.judge_drift(timed[label], each, margin)
-        for label, every in found.items()
-        for each in every
+        timegates.judge_drift(timed[label], drifting, margin)
+        for label, every in drifts.items()
+        for drifting in every
     ]
 
 
@@ -138,12 +142,12 @@ def _look(
     variants = list(named.values())
     prepared = prepare.built(project, variants, session)
     rules = {
-        label: conditions.gates_of(project.kernels[each.kernel], each)
-        for label, each in named.items()
+        label: conditions.gates_of(project.kernels[item.kernel], item)
+        for label, item in named.items()
     }
     wanted = [
-        each
-        for label, each in named.items()
+        item
+        for label, item in named.items()
         if session.emulate or conditions.needs_execution(rules[label])
     ]
     sass = any(map(conditions.needs_sass, rules.values()))
@@ -158,7 +162,7 @@ def _look(
             reads = arm.build is not None and any(gate.instructions for gate in own)
             counts = inspection.counts(project.root, arm) if reads else None
             subjects[label] = GatedVariant(label=label, arm=arm, gates=own, counts=counts)
-    faults = {label: error for label, each in named.items() if (error := prepared.fault(each))}
+    faults = {label: error for label, item in named.items() if (error := prepared.fault(item))}
     return _Looked(named=named, subjects=subjects, faults=faults)
 
 
@@ -185,12 +189,12 @@ def _emulate(
 def _plain(looked: _Looked) -> dict[str, Arm]:
     """The arms by label; a wrong result is left to the gate that says what is expected of it."""
     return {
-        label: msgspec.structs.replace(each.arm, refused=None)
-        if each.arm.refused
-        and each.arm.refused.status in gates.WRONG
-        and conditions.judges_result(each.gates)
-        else each.arm
-        for label, each in looked.subjects.items()
+        label: msgspec.structs.replace(gated_variant.arm, refused=None)
+        if gated_variant.arm.refused
+        and gated_variant.arm.refused.status in gates.WRONG
+        and conditions.judges_result(gated_variant.gates)
+        else gated_variant.arm
+        for label, gated_variant in looked.subjects.items()
     }
 
 
@@ -198,8 +202,15 @@ def _extras(
     project: Project, looked: _Looked, before: Baseline | None, margin: float
 ) -> dict[str, dict[str, int | str]]:
     """What gates compare with the baseline besides its five figures, by variant and name."""
-    extras = {label: conditions.to_commit(each) for label, each in looked.subjects.items()}
-    timed = [label for label, each in looked.subjects.items() if conditions.is_timed(each)]
+    extras = {
+        label: conditions.to_commit(gated_variant)
+        for label, gated_variant in looked.subjects.items()
+    }
+    timed = [
+        label
+        for label, gated_variant in looked.subjects.items()
+        if conditions.is_timed(gated_variant)
+    ]
     variants = {label: looked.named[label] for label in timed}
     accepted = timegates.accepted(project, variants, before, margin)
     for label in timed:
@@ -233,7 +244,7 @@ def _unused(
     for name, kernel in project.kernels.items():
         if kernels and name not in kernels:
             continue
-        own = [each for each in named.values() if each.kernel == name]
+        own = [variant for variant in named.values() if variant.kernel == name]
         for number in conditions.unused(kernel, own):
             sentence = "no variant that an experiment names is meant: correct `of` and `arch`."
             findings.append(

@@ -82,18 +82,18 @@ def _has_no_code(subject: GatedVariant) -> bool:
 
 def to_commit(subject: GatedVariant) -> dict[str, int | str]:
     """The figures of a variant that its gates compare with the baseline, by name."""
-    found: dict[str, int | str] = {}
+    answer: dict[str, int | str] = {}
     for gate in subject.gates:
         for text in gate.instructions:
-            each = condition.parse(text)
-            if each.expectation.of != "value" and subject.counts:
-                counts = subject.counts.in_loops if each.in_loops else subject.counts.every
-                found[_name(text)] = condition.count(each.pattern, counts)
+            result = condition.parse(text)
+            if result.expectation.of != "value" and subject.counts:
+                counts = subject.counts.in_loops if result.in_loops else subject.counts.every
+                answer[_name(text)] = condition.count(result.pattern, counts)
         for name, text in gate.emulated.items():
             value = _counted(name, subject.arm)
             if expectation.parse(text).of != "value" and value is not None:
-                found[name] = value
-    return dict(sorted(found.items()))
+                answer[name] = value
+    return dict(sorted(answer.items()))
 
 
 def judge(subject: GatedVariant, committed: Committed) -> Iterator[GateFinding]:
@@ -155,15 +155,15 @@ def _executed(subject: GatedVariant, gate: Gate) -> GateFinding:
 
 
 def _instructions(subject: GatedVariant, text: str, committed: Committed) -> GateFinding:
-    each = condition.parse(text)
+    result = condition.parse(text)
     if subject.counts is None:
         return _finding(subject, text, "unchecked", "its SASS could not be read.")
     before: InstructionCounts | None = None
-    if each.expectation.of != "value":
+    if result.expectation.of != "value":
         was = committed.get(_name(text))
         if not isinstance(was, int):
             return _missing(subject, text)
-        before = InstructionCounts(every={each.pattern: was}, in_loops={each.pattern: was})
+        before = InstructionCounts(every={result.pattern: was}, in_loops={result.pattern: was})
     (judged,) = instruction_expectations(subject.counts, [text], before)
     if judged.result == "met":
         return _finding(subject, text, "same", "")
@@ -219,5 +219,5 @@ def _taken(name: str, arm: Arm) -> EmulatedEvidence | None:
 
 def _name(text: str) -> str:
     """Of a condition's instructions in the baseline: `BAR.SYNC in loops`."""
-    each = condition.parse(text)
-    return f"{each.pattern} in loops" if each.in_loops else each.pattern
+    result = condition.parse(text)
+    return f"{result.pattern} in loops" if result.in_loops else result.pattern

@@ -97,10 +97,10 @@ def _time(
     before = atrevision.examine(project, commit, variant, unexecuted, measuring.size)
     if before.arm is None or before.fault:
         return "unchecked", f"the baseline can't be timed: {before.fault}"
-    made = sidebyside.compare(
+    record = sidebyside.compare(
         project, variant, [(before.arm, before.launches), (arm, ())], session, measuring=measuring
     )
-    verdict = made.candidates[0].verdict
+    verdict = record.candidates[0].verdict
     outcome = _OUTCOMES.get(verdict.status, "unchecked")
     advice = ""
     if outcome == "better":
@@ -136,23 +136,23 @@ def drifts(
 ) -> dict[str, list[Drifting]]:
     """How the times in the records of each variant went, on each GPU with enough of them; those
     after the run up to which the baseline accepts them."""
-    measured = _measured(project, {each.kernel for each in variants.values()})
-    found: dict[str, list[Drifting]] = {}
+    measured = _measured(project, {entry.kernel for entry in variants.values()})
+    result: dict[str, list[Drifting]] = {}
     for label, variant in variants.items():
         after = _accepted_up_to(baseline, label)
         by_gpu: dict[str, list[tuple[str, Timing]]] = {}
         for record in measured:
             if (record.kernel, record.arch) == (variant.kernel, variant.arch):
                 if record.run > after:
-                    for uuid, each in _times(record, variant):
-                        by_gpu.setdefault(uuid, []).append(each)
+                    for uuid, item in _times(record, variant):
+                        by_gpu.setdefault(uuid, []).append(item)
         for times in by_gpu.values():
-            if how := drift.find([each for _, each in times]):
+            if how := drift.find([timing for _, timing in times]):
                 device, last = times[-1]
-                found.setdefault(label, []).append(
+                result.setdefault(label, []).append(
                     Drifting(device=device, drift=how, last=last.run)
                 )
-    return found
+    return result
 
 
 def accepted(
@@ -160,23 +160,24 @@ def accepted(
 ) -> dict[str, str]:
     """Of each variant that drifts, or has drifted before, the run up to which that is accepted."""
     known = {label: _accepted_up_to(before, label) for label in variants}
-    for label, found in drifts(project, variants, before).items():
-        ends = [each.last for each in found if each.drift.ratio > 1 + margin]
+    for label, item in drifts(project, variants, before).items():
+        ends = [drifting.last for drifting in item if drifting.drift.ratio > 1 + margin]
         known[label] = max([known[label], *ends])
     return {label: run for label, run in known.items() if run}
 
 
-def judge_drift(subject: GatedVariant, found: Drifting, margin: float) -> GateFinding:
+def judge_drift(subject: GatedVariant, drifting: Drifting, margin: float) -> GateFinding:
     """Worse where the latest times are beyond the margin above the fastest."""
-    drifted = found.drift.ratio > 1 + margin
+    drifted = drifting.drift.ratio > 1 + margin
     steps = ", ".join(
         f"{100 * (step.ratio - 1):+.1f}% since {step.since.run}"
         + (f" ({step.since.commit[:10]})" if step.since.commit else "")
-        for step in found.drift.steps
+        for step in drifting.drift.steps
     )
+    slower = 100 * (drifting.drift.ratio - 1)
     sentence = (
-        f"{100 * (found.drift.ratio - 1):.1f}% slower than its fastest of {found.drift.records} "
-        f"records on {found.device}: {steps}. Accept it with `{UPDATE}`."
+        f"{slower:.1f}% slower than its fastest of {drifting.drift.records} records "
+        f"on {drifting.device}: {steps}. Accept it with `{UPDATE}`."
     )
     return GateFinding(
         variant=subject.label,
@@ -195,12 +196,12 @@ def _accepted_up_to(baseline: Baseline | None, label: str) -> str:
 
 def _measured(project: Project, kernels: set[str]) -> Sequence[Record]:
     """The measured records of these kernels' experiments, oldest first."""
-    found: dict[str, Record] = {}
+    result: dict[str, Record] = {}
     for name, experiment in project.experiments.items():
         if experiment.kernel in kernels:
             every, _ = records.read(project.root, name)
-            found |= {each.run: each for each in every if each.measurement}
-    return [found[run] for run in sorted(found)]
+            result |= {record.run: record for record in every if record.measurement}
+    return [result[run] for run in sorted(result)]
 
 
 def _times(record: Record, variant: Variant) -> list[tuple[str, tuple[str, Timing]]]:
@@ -210,7 +211,10 @@ def _times(record: Record, variant: Variant) -> list[tuple[str, tuple[str, Timin
     device = record.measurement.device
     commit = record.git.commit if record.git else ""
     return [
-        (device.uuid, (device.name, Timing(run=record.run, commit=commit, time_us=each.time_us)))
+        (
+            device.uuid,
+            (device.name, Timing(run=record.run, commit=commit, time_us=measured.time_us)),
+        )
         for arm in record.arms
-        if is_of(variant.axes, arm) and (each := arm.measured) and each.time_us is not None
+        if is_of(variant.axes, arm) and (measured := arm.measured) and measured.time_us is not None
     ][:1]

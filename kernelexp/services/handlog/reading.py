@@ -78,8 +78,8 @@ def read(sections: Sequence[LogSection]) -> Log:
         for table in section.tables:
             if _is_history(table) and not steps:
                 steps += _history(table, section, doubts)
-            elif found := _variants(table, section, experiments):
-                experiments.append(found)
+            elif variants := _variants(table, section, experiments):
+                experiments.append(variants)
             else:
                 lost.append(table)
         if lost:
@@ -107,22 +107,22 @@ def _history(table: LogTable, section: LogSection, doubts: list[str]) -> Iterato
     before = LoggedVariant(state=BEFORE, figures=NOTHING)
     change, notes = _column(table, "change", "title", "optimi", "descr"), _column(table, "note")
     for row in table.rows:
-        found, name = _row_figures(table, row), row[0].strip("` ")
+        published_result, name = _row_figures(table, row), row[0].strip("` ")
         if not is_name(name):
             doubts.append(f"line {section.line}: a step {name!r} has no name that can be an id.")
             continue
-        verdict = figures.judge(before.figures, found)
+        verdict = figures.judge(before.figures, published_result)
         yield Read(
             id=name,
             title=row[change] if change is not None else name,
             baseline=before,
-            candidates=(LoggedVariant(state=name, figures=found, verdict=verdict),),
+            candidates=(LoggedVariant(state=name, figures=published_result, verdict=verdict),),
             decision="committed",
             notes=_notes(table, row, notes),
             commit=name if _SHA.fullmatch(name) else "",
             line=section.line,
         )
-        before = LoggedVariant(state=name, figures=found)
+        before = LoggedVariant(state=name, figures=published_result)
 
 
 def _notes(table: LogTable, row: Sequence[str], notes: int | None) -> str:
@@ -160,7 +160,11 @@ def _variants(table: LogTable, section: LogSection, experiments: Sequence[Read])
     if _column(table, *_NAMES) != 0 or not _timed(table):
         return None
     notes = _column(table, "note")
-    rows = [(row, found) for row in table.rows if (found := _row_figures(table, row)) != NOTHING]
+    rows = [
+        (row, row_figures)
+        for row in table.rows
+        if (row_figures := _row_figures(table, row)) != NOTHING
+    ]
     if len(rows) < 2:
         return None
     number = 1 + sum(
@@ -175,11 +179,11 @@ def _variants(table: LogTable, section: LogSection, experiments: Sequence[Read])
         candidates=tuple(
             LoggedVariant(
                 state=f"{name}_{_token(row[0])}",
-                figures=found,
-                verdict=figures.judge(own, found),
+                figures=published_result,
+                verdict=figures.judge(own, published_result),
                 title=row[0],
             )
-            for row, found in rows[1:]
+            for row, published_result in rows[1:]
         ),
         changes=tuple(row[0] for row, _ in rows[1:]),
         notes="\n".join([f"The baseline is {first[0]}.", *listed]),
@@ -197,7 +201,7 @@ def _experiment(
     own = {text.label.lower(): text for text in section.texts if text.label}
     verdict, hypothesis = _first(own, "verdict"), _first(own, "hypothesis")
     changes, date = _first(own, "change"), _text(_first(own, "date"))
-    whys = [each for label, each in own.items() if label.startswith(_WHY)]
+    whys = [labelled_text for label, labelled_text in own.items() if label.startswith(_WHY)]
     base, candidates = _candidates(section, name, own, doubts)
     used = {id(why) for why in (verdict, hypothesis, changes, *whys) if why}
     shas = _SHA.findall(_text(_first(own, "commit"))) or _SHA.findall(_text(verdict))
@@ -208,7 +212,9 @@ def _experiment(
         candidates=candidates,
         hypothesis=hypothesis.whole if hypothesis else "",
         changes=_changes(changes),
-        why="\n\n".join(_named(each, bare=place == 0) for place, each in enumerate(whys)),
+        why="\n\n".join(
+            _named(labelled_text, bare=place == 0) for place, labelled_text in enumerate(whys)
+        ),
         decision=_text(verdict),
         notes="\n\n".join(
             _named(text) for text in (*section.texts, *_others(section)) if id(text) not in used
@@ -223,29 +229,35 @@ def _candidates(
     section: LogSection, name: str, own: Mapping[str, LabelledText], doubts: list[str]
 ) -> tuple[PublishedResult, tuple[LoggedVariant, ...]]:
     """The baseline's figures, and the candidates with their verdicts."""
-    base, found = _compared(name, own, doubts)
-    found += [
+    base, result = _compared(name, own, doubts)
+    result += [
         (match[1].strip(), figures.parse(match[2]))
         for text in section.texts
         for match in _ALSO.finditer(text.text)
     ]
-    status = _status(_text(_first(own, "verdict")), len(found))
-    if status is None and all(not figures.spell(each, NOTHING) for _, each in found):
+    status = _status(_text(_first(own, "verdict")), len(result))
+    if status is None and all(
+        not figures.spell(published_result, NOTHING) for _, published_result in result
+    ):
         doubts.append(f"line {section.line}: {name} has no verdict and no figure that is known.")
     return base, tuple(
         LoggedVariant(
-            state=name if len(found) == 1 else f"{name}_{number}",
-            figures=each,
-            verdict=figures.published(status, base, each) if status else figures.judge(base, each),
+            state=name if len(result) == 1 else f"{name}_{number}",
+            figures=published_result,
+            verdict=figures.published(status, base, published_result)
+            if status
+            else figures.judge(base, published_result),
             title=label,
         )
-        for number, (label, each) in enumerate(found, start=1)
+        for number, (label, published_result) in enumerate(result, start=1)
     )
 
 
 def _first(own: Mapping[str, LabelledText], *words: str) -> LabelledText | None:
     """The text whose label begins with one of the words."""
-    return next((each for label, each in own.items() if label.startswith(words)), None)
+    return next(
+        (labelled_text for label, labelled_text in own.items() if label.startswith(words)), None
+    )
 
 
 def _text(labelled: LabelledText | None) -> str:
@@ -259,7 +271,7 @@ def _named(labelled: LabelledText, bare: bool = False) -> str:
 
 
 def _others(section: LogSection) -> Iterator[LabelledText]:
-    return (LabelledText(label="", text=each) for each in section.other)
+    return (LabelledText(label="", text=item) for item in section.other)
 
 
 def _changes(changes: LabelledText | None) -> tuple[str, ...]:
@@ -272,17 +284,21 @@ def _compared(
     name: str, own: Mapping[str, LabelledText], doubts: list[str]
 ) -> tuple[PublishedResult, list[tuple[str, PublishedResult]]]:
     """The figures of the baseline and of the candidates."""
-    said, after, before = _first(own, "result"), _first(own, "after"), _first(own, "baseline")
-    result = figures.parse(said.text) if said else NOTHING
+    labelled_text, after, before = (
+        _first(own, "result"),
+        _first(own, "after"),
+        _first(own, "baseline"),
+    )
+    result = figures.parse(labelled_text.text) if labelled_text else NOTHING
     if after is not None:
         base = figures.parse(before.text) if before else result
-        if before and said:
+        if before and labelled_text:
             doubts.append(f"{name} has a result and one after it: the latter is the candidate's.")
         return base, [(after.label, figures.parse(after.text))]
     if before is not None:
         return figures.parse(before.text), [("", result)]
-    if said and "→" in said.text:
-        one, _, other = said.text.partition("→")
+    if labelled_text and "→" in labelled_text.text:
+        one, _, other = labelled_text.text.partition("→")
         pair = figures.parse(one), figures.parse(other)
         replaced = "replaced" in other.lower()
         doubts.append(
@@ -290,7 +306,7 @@ def _compared(
             f"{'second' if replaced else 'first'} is taken for it."
         )
         return (pair[1], [("", pair[0])]) if replaced else (pair[0], [("", pair[1])])
-    if said and re.search(r"\bboth\b", said.text):
+    if labelled_text and re.search(r"\bboth\b", labelled_text.text):
         return result, [("", result)]
     if result != NOTHING:
         doubts.append(f"{name} has no baseline: its result is compared with nothing.")

@@ -120,7 +120,7 @@ def _items(tokens: Sequence[Token], lines: Sequence[str]) -> Iterator[str]:
 def _labelled(token: Token) -> Iterator[LabelledText]:
     """The lines of a paragraph: each begins a text of its own if it begins with a label."""
     label, text = "", ""
-    children = [each for each in token.children or () if each.type != "text" or each.content]
+    children = [item for item in token.children or () if item.type != "text" or item.content]
     place, fresh = 0, True
     while place < len(children):
         child = children[place]

@@ -62,11 +62,11 @@ def read(
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise UsageError(f"{path} can't be read: {why}.") from None
     is_csv = path.suffix.lower() in (".csv", ".tsv")
-    found = tables.from_csv(text) if is_csv else sections.read(text)
-    log = reading.read([] if is_csv or columns else found)
+    log_sections = tables.from_csv(text) if is_csv else sections.read(text)
+    log = reading.read([] if is_csv or columns else log_sections)
     if not (log.steps or log.experiments):
         try:
-            rows, doubts = tables.read(found, columns, ask)
+            rows, doubts = tables.read(log_sections, columns, ask)
         except UsageError as error:
             raise UsageError(f"{path}: {error}") from None
         log = msgspec.structs.replace(log, experiments=tuple(rows), doubts=tuple(doubts))
@@ -78,13 +78,16 @@ def read(
     names = [step.id for step in (*log.steps, *log.experiments)]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise UsageError(f"{path} has two entries called {twice}: rename one of them.")
-    return text, log, _subject(text, found)
+    return text, log, _subject(text, log_sections)
 
 
-def _subject(text: str, found: list[sections.LogSection]) -> LogSubject:
+def _subject(text: str, log_sections: list[sections.LogSection]) -> LogSubject:
     named, arch = _KERNEL.search(text), _ARCH.search(text)
-    texts = found[0].texts if found else ()
-    first = next((each.text for each in texts if named and named[0] in each.text), "")
+    texts = log_sections[0].texts if log_sections else ()
+    first = next(
+        (labelled_text.text for labelled_text in texts if named and named[0] in labelled_text.text),
+        "",
+    )
     rest = [line for line in first.splitlines() if line != (named[0] if named else "")]
     return LogSubject(
         kernel=named[1] if named else "",
@@ -141,8 +144,8 @@ def _placed(path: Path, name: str, arch: str) -> tuple[str, str]:
             f"{path} does not say which kernel it is about: name it with --kernel{also}."
         )
     if arch not in ARCHITECTURES:
-        said = f"says {arch}, which is none" if arch else "names no architecture"
-        raise UsageError(f"{path} {said}: give it with --arch{suggest(arch, ARCHITECTURES)}.")
+        result = f"says {arch}, which is none" if arch else "names no architecture"
+        raise UsageError(f"{path} {result}: give it with --arch{suggest(arch, ARCHITECTURES)}.")
     return name, arch
 
 

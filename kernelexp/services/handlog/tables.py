@@ -55,7 +55,7 @@ def from_csv(text: str) -> list[LogSection]:
 
 def parse_columns(texts: Sequence[str]) -> dict[Role, str]:
     """time=HEADING of the command line."""
-    found: dict[Role, str] = {}
+    result: dict[Role, str] = {}
     for text in texts:
         role, equals, heading = text.partition("=")
         if role not in ROLES or not equals:
@@ -63,8 +63,8 @@ def parse_columns(texts: Sequence[str]) -> dict[Role, str]:
                 f"--column {text!r} should be ROLE=HEADING, as in time=ms{suggest(role, ROLES)}; "
                 f"the roles are {join(ROLES)}."
             )
-        found[role] = heading
-    return found
+        result[role] = heading
+    return result
 
 
 def read(
@@ -79,17 +79,17 @@ def read(
             raise UsageError(
                 f"--column {role}={heading}: there is no such column{suggest(heading, every)}."
             )
-    tables = [each for each in tables if all(_has(each[0].header, x) for x in named.values())]
+    tables = [item for item in tables if all(_has(item[0].header, x) for x in named.values())]
     for table, section in tables:
         columns = _columns(table, named)
         if "time" in columns or "tflops" in columns:
             doubts: list[str] = []
             return list(_rows(table, columns, section.line, doubts)), doubts
     for table, section in tables:
-        asked = ask and ask("time", table.header)
-        if asked:
+        result = ask and ask("time", table.header)
+        if result:
             doubts = []
-            columns = _columns(table, {**named, "time": asked})
+            columns = _columns(table, {**named, "time": result})
             return list(_rows(table, columns, section.line, doubts)), doubts
     if tables:
         headings = join([head for head in tables[0][0].header if head])
@@ -101,21 +101,21 @@ def read(
 
 
 def _has(headings: Sequence[str], heading: str) -> bool:
-    return heading.strip().lower() in (each.strip().lower() for each in headings)
+    return heading.strip().lower() in (item.strip().lower() for item in headings)
 
 
 def _columns(table: LogTable, named: Mapping[Role, str]) -> dict[Role, int]:
     """By what is said, then by headings; a heading has one role."""
     heads = [head.strip().lower() for head in table.header]
-    found: dict[Role, int] = {}
+    result: dict[Role, int] = {}
     for role, heading in named.items():
-        found[role] = heads.index(heading.strip().lower())
+        result[role] = heads.index(heading.strip().lower())
     for role, pattern in _HEADINGS.items():
         for place, head in enumerate(heads):
-            if role not in found and place not in found.values() and head:
+            if role not in result and place not in result.values() and head:
                 if re.fullmatch(pattern, head, re.IGNORECASE):
-                    found[role] = place
-    return found
+                    result[role] = place
+    return result
 
 
 def _rows(

@@ -163,5 +163,5 @@ def figure(name: str, total: Costs) -> CostFigure:
 
 def preferred(total: Costs) -> CostFigure:
     """What to rank by where nobody says."""
-    found = (FIGURES[name] for name in PREFERRED if FIGURES[name].read(total))
-    return next(found, FIGURES["sass"])
+    generator = (FIGURES[name] for name in PREFERRED if FIGURES[name].read(total))
+    return next(generator, FIGURES["sass"])

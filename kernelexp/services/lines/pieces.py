@@ -80,20 +80,20 @@ def cut(
         if same
         else {}
     )
-    found = [_emulated(line, whose) for line in lines]
-    found += [
+    pieces = [_emulated(line, whose) for line in lines]
+    pieces += [
         _built(sass_instruction, rows.get(sass_instruction.offset), whose, executed)
         for sass_instruction in sass
         if not sass_instruction.is_padding
     ]
     if not same:
-        found += [
+        pieces += [
             _named(profiled_instruction)
             for profiled_instruction in profiled
             if profiled_instruction.file
         ]
     groups: dict[tuple[str, int, tuple[str, ...]], list[Piece]] = {}
-    for piece in found:
+    for piece in pieces:
         groups.setdefault((piece.file, piece.line, piece.roles), []).append(piece)
     return tuple(merge(group) for _, group in sorted(groups.items()))
 
@@ -115,7 +115,9 @@ def merge(pieces: Sequence[Piece]) -> Piece:
         line=pieces[0].line,
         roles=tuple(dict.fromkeys(role for piece in pieces for role in piece.roles)),
         costs=costs.add(piece.costs for piece in pieces),
-        instructions=tuple(sorted(instructions, key=lambda each: each.offset)),
+        instructions=tuple(
+            sorted(instructions, key=lambda piece_instruction: piece_instruction.offset)
+        ),
     )
 
 
@@ -148,38 +150,41 @@ def _emulated(line: LineCost, whose: RolesOfCode) -> Piece:
 
 
 def _built(
-    each: SassInstruction,
+    sass_instruction: SassInstruction,
     row: ProfiledInstruction | None,
     whose: RolesOfCode,
     executed: Mapping[int, int] | None,
 ) -> Piece:
-    file, number = _place(each.source)
+    file, number = _place(sass_instruction.source)
     figures = _sampled(row.figures) if row else {}
     one = PieceInstruction(
-        offset=each.offset,
-        text=each.text,
-        pipe=each.pipe,
-        executed=None if executed is None else executed.get(each.offset, 0),
+        offset=sass_instruction.offset,
+        text=sass_instruction.text,
+        pipe=sass_instruction.pipe,
+        executed=None if executed is None else executed.get(sass_instruction.offset, 0),
         profiled=figures,
     )
     return Piece(
         file=file,
         line=number,
-        roles=whose.of_source(each.source),
+        roles=whose.of_source(sass_instruction.source),
         costs=Costs(sass=1, profiled=figures),
         instructions=(one,),
     )
 
 
-def _named(each: ProfiledInstruction) -> Piece:
+def _named(instruction: ProfiledInstruction) -> Piece:
     return Piece(
-        file=each.file, line=each.line, roles=(), costs=Costs(profiled=_sampled(each.figures))
+        file=instruction.file,
+        line=instruction.line,
+        roles=(),
+        costs=Costs(profiled=_sampled(instruction.figures)),
     )
 
 
 def _sampled(figures: Mapping[str, float]) -> dict[str, float]:
     """Under the name that all versions of ncu share."""
-    found = dict(figures)
-    if SAMPLES not in found and "# Samples" in found:
-        found[SAMPLES] = found["# Samples"]
-    return found
+    result = dict(figures)
+    if SAMPLES not in result and "# Samples" in result:
+        result[SAMPLES] = result["# Samples"]
+    return result

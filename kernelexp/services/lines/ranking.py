@@ -16,17 +16,19 @@ def rank(lines: Lines, by: str | None, role: str | None) -> tuple[CostFigure, li
     """The figure, and the lines that have any of it, most first."""
     total = costs.add(piece.costs for piece in lines.pieces)
     figure = costs.figure(by, total) if by else costs.preferred(total)
-    found = pieces.by_line(lines.pieces, resolve_role(lines, role) if role else "")
-    found = [each for each in found if figure.read(each.costs) > 0]
-    return figure, sorted(found, key=lambda each: (-figure.read(each.costs), each.file, each.line))
+    result = pieces.by_line(lines.pieces, resolve_role(lines, role) if role else "")
+    result = [piece for piece in result if figure.read(piece.costs) > 0]
+    return figure, sorted(
+        result, key=lambda piece: (-figure.read(piece.costs), piece.file, piece.line)
+    )
 
 
 def resolve_role(lines: Lines, role: str) -> str:
     """A role by its name or by its warps."""
-    for each in lines.roles:
-        if role in (each.name, each.where):
-            return each.name
-    known = [each.name for each in lines.roles]
+    for item in lines.roles:
+        if role in (item.name, item.where):
+            return item.name
+    known = [entry.name for entry in lines.roles]
     if not known:
         raise UsageError(
             f"--role {role}: the roles of {lines.label} are not known, because it was not emulated."
@@ -36,14 +38,14 @@ def resolve_role(lines: Lines, role: str) -> str:
 
 def role_costs(lines: Lines) -> list[tuple[str, str, Costs]]:
     """Name, warps and costs of each role, then of what several share, then of what has none."""
-    found = pieces.by_role(lines.pieces)
+    result = pieces.by_role(lines.pieces)
     rows = [
-        (role.name, role.where.partition(" ")[2], found.get((role.name,), Costs()))
+        (role.name, role.where.partition(" ")[2], result.get((role.name,), Costs()))
         for role in lines.roles
     ]
-    several = [each for roles, each in found.items() if len(roles) > 1]
+    several = [item for roles, item in result.items() if len(roles) > 1]
     if several:
         rows.append((SHARED, "", costs.add(several)))
-    if () in found:
-        rows.append((NOT_RUN, "", found[()]))
+    if () in result:
+        rows.append((NOT_RUN, "", result[()]))
     return rows

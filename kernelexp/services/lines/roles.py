@@ -79,13 +79,13 @@ def find(lines: Sequence[LineCost]) -> tuple[int, ...]:
 
 def _weights(lines: Sequence[LineCost], warp: int) -> dict[Place, float]:
     """Instructions that one warp executes for each line, as if its fellows executed as many."""
-    found: dict[Place, float] = {}
+    result: dict[Place, float] = {}
     for line in lines:
         if line.warps >> warp & 1:
             share = executed(line) / line.warps.bit_count()
             for place in {(frame.file, frame.line) for frame in line.source.frames()}:
-                found[place] = found.get(place, 0.0) + share
-    return found
+                result[place] = result.get(place, 0.0) + share
+    return result
 
 
 def _alike(one: Mapping[Place, float], other: Mapping[Place, float]) -> bool:
@@ -110,8 +110,8 @@ def name(
     called = _called(found, lines, functions)
     names = [one or other for one, other in zip(named, called, strict=True)]
     return tuple(
-        Role(name=each if each and names.count(each) == 1 else spell(warps), warps=warps)
-        for warps, each in zip(found, names, strict=True)
+        Role(name=item if item and names.count(item) == 1 else spell(warps), warps=warps)
+        for warps, item in zip(found, names, strict=True)
     )
 
 
@@ -163,11 +163,11 @@ def _total(lines: Sequence[LineCost], warps: int) -> int:
 
 def _choose(own: Counter[str], others: Sequence[Counter[str]], total: int) -> str:
     alone = {name: count for name, count in own.items() if not any(name in o for o in others)}
-    for each, _ in sorted(alone.items(), key=lambda item: -item[1]):
-        if match := _ROLE.match(each):
+    for entry, _ in sorted(alone.items(), key=lambda item: -item[1]):
+        if match := _ROLE.match(entry):
             return match[1] or match[2]
     # Callers were counted before what they call: the first is the outermost.
-    return next((each for each, count in alone.items() if 2 * count > total), "")
+    return next((element for element, count in alone.items() if 2 * count > total), "")
 
 
 def plain(mangled: str) -> str:
@@ -175,8 +175,8 @@ def plain(mangled: str) -> str:
     if not mangled.startswith("_Z"):
         return mangled
     rest = re.sub(r"^_Z(?:N[rVK]*)?(?:St)?", "", mangled)
-    found = ""
+    result = ""
     while match := _IDENTIFIER.match(rest):
         start, length = match.end(), int(match[1])
-        found, rest = rest[start : start + length], rest[start + length :]
-    return found
+        result, rest = rest[start : start + length], rest[start + length :]
+    return result

@@ -60,35 +60,35 @@ def look(
     Counted on SASS where that is among `isas` and can be executed, else on PTX.
     """
     prepare.refuse_programs(variants, "cost by source line")
-    for kernel in dict.fromkeys(each.kernel for each in variants):
+    for kernel in dict.fromkeys(variant.kernel for variant in variants):
         consulted = consult.consult(project.root, kernel, timeout_s=session.limits.problem_s)
         consult.require_size(kernel, consulted.sizes, size)
     prepared = prepare.built(project, variants, session)
     prepared = prepare.emulated(
         project, prepared, session, how=EmulationOptions(size=size, isas=isas)
     )
-    found = [
+    result = [
         _look(project, variant, arm, size, session.limits)
         for variant, arm in prepared.named(variants)
     ]
-    return found, list(dict.fromkeys(prepared.faults.values()))
+    return result, list(dict.fromkeys(prepared.faults.values()))
 
 
 def _look(project: Project, variant: Variant, arm: Arm, size: str, limits: Limits) -> Lines:
     bare = Lines(label=project.label(variant), size=size, arm=arm)
     if arm.build is None:
         return bare
-    root, made = project.root, build.artefacts(project.root, arm.identity)
+    root, artefacts = project.root, build.artefacts(project.root, arm.identity)
     isa: Isa = "sass" if arm.counted else "ptx"
     counts = emulated.instructions(root, arm, size, limits, bare.label) if arm.counted else ()
     lines = _of_entry(root, arm, isa, size, limits, bare.label)
     # ptxas mixes the lines of roles, and has few left of a short one.
     apart = _of_entry(root, arm, "ptx", size, limits, bare.label) if arm.emulated else lines
-    sass = sass_lines.read(made.cubin, made.sass, arm.build.entry)
+    sass = sass_lines.read(artefacts.cubin, artefacts.sass, arm.build.entry)
     profile, sampled = _sampled(root, variant)
     files = {frame.file for line in (*lines, *apart) for frame in line.source.frames()}
     texts = read_texts(root, files | {f.file for i in sass if i.source for f in i.source.frames()})
-    functions = line_table.functions(made.cubin, arm.build.entry)
+    functions = line_table.functions(artefacts.cubin, arm.build.entry)
     whose = roles.name(roles.find(apart), apart, functions, _comments(texts))
     return msgspec.structs.replace(
         bare,
@@ -126,7 +126,7 @@ def _of_entry(
     if arm.build is None or not (arm.counted if isa == "sass" else arm.emulated):
         return []
     every = emulated.lines(root, arm, size, limits, label, isa)
-    return [each for each in every if each.entry == arm.build.entry]
+    return [line_cost for line_cost in every if line_cost.entry == arm.build.entry]
 
 
 def _sampled(
@@ -141,10 +141,10 @@ def _sampled(
 
 def read_texts(root: Path, files: Iterable[str]) -> dict[str, dict[int, str]]:
     """The lines of the project's own files; those of the toolkit are left out."""
-    found = {}
+    result = {}
     for file in sorted(files):
         path = root / file
         if not Path(file).is_absolute() and path.is_file():
             lines = path.read_text("utf-8", "replace").split("\n")
-            found[file] = dict(enumerate(lines, 1))
-    return found
+            result[file] = dict(enumerate(lines, 1))
+    return result

@@ -201,7 +201,7 @@ class _ByFigure:
 
     def __init__(self, name: str, good: AtRevision, bad: AtRevision) -> None:
         self._name = name
-        self._good, self._bad = (_read(name, each.arm) for each in (good, bad))
+        self._good, self._bad = (_read(name, at_revision.arm) for at_revision in (good, bad))
 
     def __call__(self, revision: AtRevision) -> tuple[Side, str]:
         value = _read(self._name, revision.arm)
@@ -260,14 +260,14 @@ class _ByTime:
     def _time(self, revision: AtRevision) -> tuple[Side, str]:
         if self._good.arm is None or revision.arm is None or self._good.arm.refused:
             return "skipped", f"the good revision can't be timed: {self._good.fault}"
-        made = sidebyside.compare(
+        record = sidebyside.compare(
             self._project,
             self._variant,
             [(self._good.arm, self._good.launches), (revision.arm, revision.launches)],
             self._session,
             measuring=self._request.measuring,
         )
-        verdict = made.candidates[0].verdict
+        verdict = record.candidates[0].verdict
         status, sentence = verdict.status, verdict.sentence
         if revision.commit == self._bad.commit:
             self._wanted = status if status in (Status.REJECTED, Status.IMPROVED) else None

@@ -38,6 +38,6 @@ def compare(
     shared = runner.share(project, project.root, session, settings=settings)
     built = [arm for arm, _ in arms]
     names = arm_names(len(arms) - 1)
-    launches = {name: each for name, (_, each) in zip(names, arms, strict=True) if each}
+    launches = {name: item for name, (_, item) in zip(names, arms, strict=True) if item}
     timed = timing.take(shared, built, launches)
     return conclusion.conclude(shared, "revisions", experiment, built, timed).record

@@ -60,15 +60,15 @@ def trace(
     commits = revisions.resolve_range(project.root, revision_range)
     every = [atrevision.examine(project, commit, variant, session, size) for commit in commits]
     firsts: dict[str, AtRevision] = {}
-    for each in every:
-        if each.code:
-            firsts.setdefault(each.code, each)
+    for at_revision in every:
+        if at_revision.code:
+            firsts.setdefault(at_revision.code, at_revision)
     timed, why_not = _time(
         project, variant, revision_range, list(firsts.values()), session, measuring
     )
     return Timeline(
         label=project.label(variant),
-        stages=tuple(_stage(each, firsts, timed) for each in every),
+        stages=tuple(_stage(revision, firsts, timed) for revision in every),
         why_not=why_not,
     )
 
@@ -99,23 +99,23 @@ def _time(
             f"{revision_range} has {len(arms)} different codes, and up to {TIMED_MAX} "
             "can be timed together: name a shorter range, or bisect it."
         )
-    made = sidebyside.compare(project, variant, list(arms.values()), session, measuring=measuring)
-    verdicts = (None, *(candidate.verdict for candidate in made.candidates))
-    return dict(zip(arms, zip(made.arms, verdicts, strict=True), strict=True)), ""
+    record = sidebyside.compare(project, variant, list(arms.values()), session, measuring=measuring)
+    verdicts = (None, *(candidate.verdict for candidate in record.candidates))
+    return dict(zip(arms, zip(record.arms, verdicts, strict=True), strict=True)), ""
 
 
 def _stage(
-    each: AtRevision,
+    at_revision: AtRevision,
     firsts: Mapping[str, AtRevision],
     timed: Mapping[str, tuple[Arm, Verdict | None]],
 ) -> Stage:
-    first = firsts[each.code].commit if each.code else ""
-    arm, verdict = timed.get(each.code, (each.arm, None))
+    first = firsts[at_revision.code].commit if at_revision.code else ""
+    arm, verdict = timed.get(at_revision.code, (at_revision.arm, None))
     return Stage(
-        commit=each.commit,
-        subject=each.subject,
+        commit=at_revision.commit,
+        subject=at_revision.subject,
         arm=arm,
-        why=each.fault,
-        same_as=first if first != each.commit else "",
+        why=at_revision.fault,
+        same_as=first if first != at_revision.commit else "",
         verdict=verdict,
     )

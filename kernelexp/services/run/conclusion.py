@@ -49,11 +49,11 @@ def conclude(
     host_files = _unchanged(shared, experiment, name, timed)
     earlier, unreadable = records.read(shared.home, name)
     if several:  # what this run has just timed is no earlier finding
-        own = {each.run for each in several.before}
-        earlier = [each for each in earlier if each.run not in own]
+        own = {item.run for item in several.before}
+        earlier = [item for item in earlier if item.run not in own]
     if repeats:
-        earlier = [each for each in earlier if each.run == repeats]
-    made = msgspec.structs.replace(
+        earlier = [item for item in earlier if item.run == repeats]
+    result = msgspec.structs.replace(
         _assemble(shared, name, experiment, arms, timed),
         host_files=host_files,
         environment=files.environment(shared.project.root, experiment.kernel),
@@ -61,12 +61,12 @@ def conclude(
         overrides=overrides or {},
         tuning=tuning,
     )
-    made = _judge(record.complete(made), timed.why_not, earlier)
-    made = _over_sizes(made, timed, several) if several else made
-    made, path = _keep(shared, made) if shared.settings.keep else (made, None)
+    result = _judge(record.complete(result), timed.why_not, earlier)
+    result = _over_sizes(result, timed, several) if several else result
+    result, path = _keep(shared, result) if shared.settings.keep else (result, None)
     _remove_journals(timed)
     return Concluded(
-        record=made,
+        record=result,
         path=path,
         earlier=tuple(earlier),
         unreadable=tuple(unreadable),
@@ -146,7 +146,7 @@ def _is_same_code(root: Path, baseline: Arm, arm: Arm) -> bool:
         return False  # another grid, or other arguments
     if baseline.emulated and arm.emulated and _work(baseline.emulated) != _work(arm.emulated):
         return False  # other arrays
-    one, other = (build.artefacts(root, each.identity).sass for each in (baseline, arm))
+    one, other = (build.artefacts(root, item.identity).sass for item in (baseline, arm))
     return one == other
 
 
@@ -196,7 +196,9 @@ def size_result(made: Record, timed: Timed, weight: float) -> SizeResult:
         weight=weight,
         baseline_us=base.median_us if base else None,
         effects=own.effects if own else (),
-        verdicts=dict(zip(made.names[1:], (each.verdict for each in made.candidates), strict=True)),
+        verdicts=dict(
+            zip(made.names[1:], (candidate.verdict for candidate in made.candidates), strict=True)
+        ),
     )
 
 

@@ -61,9 +61,9 @@ def order(project: Project, grid: Grid, session: Session, size: str, *, prune: b
     variants = (grid.baseline, *grid.candidates)
     results = modelling.each(project, variants, session, size)
     times = {
-        prepare.key(variant): found
-        for variant, found in zip(variants, results, strict=True)
-        if isinstance(found, ModelledTime)
+        prepare.key(variant): item
+        for variant, item in zip(variants, results, strict=True)
+        if isinstance(item, ModelledTime)
     }
     if not times:
         raise UsageError(f"--order modelled: {results[0]}")
@@ -78,14 +78,16 @@ def order(project: Project, grid: Grid, session: Session, size: str, *, prune: b
         return own.cycles if own else math.inf
 
     behind = [variant for variant in grid.candidates if prune and is_behind(variant)]
-    kept = sorted((each for each in grid.candidates if each not in behind), key=cycles)
+    kept = sorted(
+        (candidate for candidate in grid.candidates if candidate not in behind), key=cycles
+    )
     return OrderedGrid(
         grid=msgspec.structs.replace(grid, candidates=tuple(kept), note=_note(len(behind))),
         pruned=tuple(behind),
         unmodelled={
-            spell_point({axis: variant.axes[axis] for axis in grid.swept}): str(found)
-            for variant, found in zip(variants, results, strict=True)
-            if not isinstance(found, ModelledTime)
+            spell_point({axis: variant.axes[axis] for axis in grid.swept}): str(item)
+            for variant, item in zip(variants, results, strict=True)
+            if not isinstance(item, ModelledTime)
         },
     )
 

@@ -93,8 +93,12 @@ def examine(shared: RunContext, variants: Sequence[Variant], names: Sequence[str
     sizes: list[tuple[str, str]] = []
     if measuring:
         experiments = [project.experiment(name) for name in names]
-        sizes = [(each.kernel, one.size) for each in experiments for one in measuring.over(each)]
-        sizes = sizes or [(each.kernel, measuring.at("").size) for each in variants]
+        sizes = [
+            (experiment.kernel, one.size)
+            for experiment in experiments
+            for one in measuring.over(experiment)
+        ]
+        sizes = sizes or [(variant.kernel, measuring.at("").size) for variant in variants]
     prepared = prepare.built(project, variants, session, sizes)
     return prepare.emulated(project, prepared, session) if session.emulate else prepared
 
@@ -109,7 +113,7 @@ def _run(
         point = overrides.get(name, {})
         changed = [project.variant(v.kernel, v.arch, v.axes, point) for v in candidates]
         variants[name] = [baseline, *changed]
-    every = [each for own in variants.values() for each in own]
+    every = [variant for own in variants.values() for variant in own]
     prepared = examine(shared, every, list(variants))
     progress = Joined(shared.session.on_progress)  # experiments may be measured at the same time
 
@@ -130,10 +134,10 @@ def _run(
 
     cards = len(shared.gpus.devices)
     if min(cards, len(variants)) < 2:
-        made = [one(name) for name in variants]
+        result = [one(name) for name in variants]
     else:
-        made = processes.parallel(one, list(variants), workers=cards)
-    return list(itertools.chain.from_iterable(made))
+        result = processes.parallel(one, list(variants), workers=cards)
+    return list(itertools.chain.from_iterable(result))
 
 
 def _run_one(
@@ -174,9 +178,9 @@ def _examined(
     """The variants to go on with, the baseline first, and the faults of those left out."""
     if not shared.settings.partial:
         return variants, ()
-    faults = [(each, fault) for each in variants[1:] if (fault := prepared.fault(each))]
+    faults = [(variant, fault) for variant in variants[1:] if (fault := prepared.fault(variant))]
     faulty = [variant for variant, _ in faults]
-    kept = [each for each in variants if each not in faulty]
+    kept = [variant for variant in variants if variant not in faulty]
     return (kept, tuple(faults)) if len(kept) > 1 else (variants, ())
 
 
@@ -195,11 +199,11 @@ def exit_code(outcomes: Sequence[Outcome], reproduce: bool = False) -> int:
     for outcome in outcomes:
         if isinstance(outcome, Failed):
             return outcome.error.exit_code
-    made = [outcome.record for outcome in outcomes if isinstance(outcome, Concluded)]
-    candidates = [candidate for record in made for candidate in record.candidates]
+    result = [outcome.record for outcome in outcomes if isinstance(outcome, Concluded)]
+    candidates = [candidate for record in result for candidate in record.candidates]
     statuses = {candidate.verdict.status for candidate in candidates}
-    statuses |= {record.baseline.refused.status for record in made if record.baseline.refused}
+    statuses |= {record.baseline.refused.status for record in result if record.baseline.refused}
     code = verdict.exit_code(statuses)
-    if not code and reproduce and any(each.reproduces is False for each in candidates):
+    if not code and reproduce and any(candidate.reproduces is False for candidate in candidates):
         return errors.REGRESSION
     return code

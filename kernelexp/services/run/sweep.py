@@ -118,7 +118,7 @@ def plan_space(
     target = project.kernels[kernel].targets[default.arch]
     start = project.variant(kernel, default.arch, parse_point(target, baseline, "--baseline"))
     if every and not choices:
-        choices = [f"{axis}={EVERY}" for axis, each in target.axes.items() if len(each.values) > 1]
+        choices = [f"{axis}={EVERY}" for axis, item in target.axes.items() if len(item.values) > 1]
     swept: dict[str, tuple[AxisValue, ...]] = {}
     for choice in choices:
         axis, equals, text = choice.partition("=")
@@ -210,8 +210,8 @@ def latest(project: Project, name: str) -> Record:
     """The latest record of a sweep of KERNEL or KERNEL@ARCH; UsageError where there is none."""
     kernel, _, arch = name.partition("@")
     variant = project.variant(kernel, arch or None)
-    found, _ = records.read(project.root, f"{SWEEP}{kernel}")
-    own = [record for record in found if record.arch == variant.arch]
+    result, _ = records.read(project.root, f"{SWEEP}{kernel}")
+    own = [record for record in result if record.arch == variant.arch]
     if not own:
         raise UsageError(f"there is no sweep of {kernel}@{variant.arch} yet: run one first.")
     return own[-1]
@@ -303,7 +303,7 @@ def exit_code(outcome: Concluded) -> int:
     if outcome.faults:
         return outcome.faults[0][1].exit_code
     verdicts = [candidate.verdict for candidate in record.candidates]
-    statuses = {each.status for each in verdicts} - {Status.INCONCLUSIVE}
+    statuses = {item.status for item in verdicts} - {Status.INCONCLUSIVE}
     if record.baseline.refused:
         statuses.add(record.baseline.refused.status)
     race = examine(record).race
@@ -336,7 +336,7 @@ def experiment_of(project: Project, record: Record, row: int) -> dict[str, Any]:
         "kernel": record.kernel,
         "arch": record.arch,
         "title": spell_point(own),
-        "baseline": {axis: each for axis, each in base.items() if each != default.get(axis)},
+        "baseline": {axis: item for axis, item in base.items() if item != default.get(axis)},
         "candidate": own,
         "hypothesis": f"Sweep {record.run}: {_figures(candidate)}",
     }

@@ -228,8 +228,8 @@ class _Tuning:
             if value is not None and name not in failed:
                 return Trial(axes=own, arm=name, value=value)
             if any(arm_.name == name for arm_ in taken.measurement.arms):
-                said = verdict.measured(taken.measurement, name, self._measuring.margin)
-                return Trial(axes=own, arm=name, why=said.sentence)
+                result = verdict.measured(taken.measurement, name, self._measuring.margin)
+                return Trial(axes=own, arm=name, why=result.sentence)
         return Trial(axes=own, arm=name, why="it was not timed.")
 
     def _model(self, names: Sequence[str]) -> None:
@@ -237,8 +237,8 @@ class _Tuning:
         if self._metric is metrics.MODELLED:
             variants = [self._variants[name] for name in names]
             shared = self._shared
-            found = modelling.each(shared.project, variants, shared.session, self._plan.size)
-            self._modelled.update(zip(names, found, strict=True))
+            result = modelling.each(shared.project, variants, shared.session, self._plan.size)
+            self._modelled.update(zip(names, result, strict=True))
 
     def _figure(self, name: str) -> float | None:
         time = self._modelled.get(name)
@@ -308,7 +308,7 @@ class _Tuning:
 
     def _experiment(self) -> Experiment:
         base = self._grid.baseline.axes
-        others = [each for name, each in self._variants.items() if name != "baseline"]
+        others = [variant for name, variant in self._variants.items() if name != "baseline"]
         figure = "fastest" if self._cards else f"best in {self._plan.objective}"
         return Experiment(
             kernel=self._grid.kernel,

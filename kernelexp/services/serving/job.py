@@ -56,7 +56,7 @@ def of_paths(problem: Path, solution: Path, **options: object) -> QueuedJob:
     """The job that evaluates what lies on this machine."""
     files = [problem] if problem.is_file() else sorted(problem.rglob("*"))
     root = problem.parent if problem.is_file() else problem
-    texts = {str(each.relative_to(root)): each.read_text() for each in files if each.is_file()}
+    texts = {str(file.relative_to(root)): file.read_text() for file in files if file.is_file()}
     given = {"problem": texts, "solution": {solution.name: solution.read_text()}, **options}
     return msgspec.convert(given, QueuedJob)
 

@@ -25,9 +25,9 @@ def find(root: Path, runtime: Path) -> Path:
         SOURCE.read_bytes() + version("torch").encode() + runtime.name.encode()
     ).hexdigest()[:16]
     for folder in native.folders(root):
-        made = folder / f"torch-memory-{key}.so"
-        if made.is_file():
-            return made
+        path = folder / f"torch-memory-{key}.so"
+        if path.is_file():
+            return path
     compiler = next(filter(None, map(shutil.which, native.COMPILERS)), None)
     if compiler is None:
         raise EnvironmentFault(
@@ -38,18 +38,18 @@ def find(root: Path, runtime: Path) -> Path:
     return _make(compiler, runtime, folder / f"torch-memory-{key}.so")
 
 
-def _make(compiler: str, runtime: Path, made: Path) -> Path:
+def _make(compiler: str, runtime: Path, path: Path) -> Path:
     torch = _torch()
     argv = [compiler, "-std=c++20", "-O1", "-fPIC", "-shared", "-w", str(SOURCE)]
     argv += [f"-I{torch / 'include'}", *library.headers()]
     argv += [f"-L{torch / 'lib'}", "-lc10", f"-L{runtime}", "-lcudart"]
-    with tempfile.TemporaryDirectory(dir=made.parent) as folder:
-        part = Path(folder) / made.name
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        part = Path(folder) / path.name
         done = processes.run([*argv, "-o", str(part)], timeout_s=LIMIT_S)
         if done.returncode != 0:
             raise EnvironmentFault(f"torch's memory does not compile: {done.stderr[-2000:]}")
-        os.replace(part, made)
-    return made
+        os.replace(part, path)
+    return path
 
 
 def _torch() -> Path:

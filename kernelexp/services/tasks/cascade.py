@@ -168,16 +168,16 @@ class _Run:
         if not _compiles(self._task):
             return
         failing.raise_if_killed(work.solution("build", Schedule()))
-        told = self._work.told()
-        if told.get("error") == "build":
+        result = self._work.told()
+        if result.get("error") == "build":
             raise TaskFailed(
                 Status.BUILD_FAILED,
                 "compile",
-                str(told["sentence"])[:2000],
-                tuple(failing.compiler_lines(str(told["sentence"]))),
+                str(result["sentence"])[:2000],
+                tuple(failing.compiler_lines(str(result["sentence"]))),
             )
-        if "error" in told:
-            raise failing.raised(told)
+        if "error" in result:
+            raise failing.raised(result)
 
     def _known(self) -> None:
         libraries = sorted((self._work.answers / "built").glob("*/*.so"))
@@ -192,11 +192,11 @@ class _Run:
         feedback = tuple(failing.of_kernels(executed))
         self._kernels = tuple(
             LaunchedKernel(
-                name=full_name(each.kernel),
-                launches=each.launches,
-                thread_instructions=each.thread_instructions,
+                name=full_name(kernel.kernel),
+                launches=kernel.launches,
+                thread_instructions=kernel.thread_instructions,
             )
-            for each in executed.kernels
+            for kernel in executed.kernels
         )
         if executed.refused:
             raise TaskFailed(Status.UNMEASURED, "not_executed", executed.refused)
@@ -211,9 +211,9 @@ class _Run:
 
     def _judge(self, executed: Executed) -> None:
         failing.raise_if_killed(executed)
-        told = self._work.told()
-        if "error" in told:
-            raise failing.raised(told)
+        result = self._work.told()
+        if "error" in result:
+            raise failing.raised(result)
         judged = self._work.problem("judge", self._work.answers)
         if "fault" in judged:
             raise TaskFailed(Status.INCORRECT, "check_failed", str(judged["fault"]))
@@ -271,7 +271,7 @@ class _Run:
         cases = self._task.cases
         if len(cases) > 1 or cases[0].reduced or self._task.timed:
             return 0.0
-        return sum(each.thread_instructions for each in self._kernels) / ROUNDS
+        return sum(kernel.thread_instructions for kernel in self._kernels) / ROUNDS
 
     # Results
 

@@ -31,8 +31,8 @@ _HIDDEN = re.compile(r"warning|note:|^\s|\d+ \||^$")
 
 
 def _told() -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(os.environ[VARIABLE])
-    return told
+    data: dict[str, Any] = json.loads(os.environ[VARIABLE])
+    return data
 
 
 def on_gpu() -> bool:
@@ -64,7 +64,7 @@ def load_inline(
     binding = _binding(functions)
     files = {"main.cpp": "#include <torch/extension.h>\n" + "\n".join(plain) + binding}
     if cuda:
-        text = "\n".join(_placed(each) for each in cuda)
+        text = "\n".join(_placed(item) for item in cuda)
         files["cuda.cu"] = f"#include <torch/types.h>\n{_PRELUDE}{text}"
     files["main.cpp"] = files["main.cpp"].replace("\n", f"\n{_PRELUDE}", 1)
     flags = [*_defines(extra_cflags), *(extra_cuda_cflags or ())]
@@ -73,7 +73,7 @@ def load_inline(
 
 def load(name: str, sources: str | Sequence[str], **options: Any) -> ModuleType:
     """As torch.utils.cpp_extension has it."""
-    paths = [Path(each) for each in _texts(sources)]
+    paths = [Path(text) for text in _texts(sources)]
     files = {
         path.name: f'#include <torch/extension.h>\n{_PRELUDE}#line 1 "{path.name}"\n'
         + path.read_text()
@@ -84,7 +84,7 @@ def load(name: str, sources: str | Sequence[str], **options: Any) -> ModuleType:
 
 
 def _texts(sources: str | Sequence[str] | None) -> list[str]:
-    return [sources] if isinstance(sources, str) else [str(each) for each in sources or ()]
+    return [sources] if isinstance(sources, str) else [str(source) for source in sources or ()]
 
 
 def _defines(flags: Sequence[str] | None) -> list[str]:
@@ -111,9 +111,9 @@ def _placed(text: str) -> str:
 
 def _built(files: dict[str, str], name: str, flags: Sequence[str]) -> Path:
     """The library; the one that was made before of the same, if there is one."""
-    told = _told()
-    digest = hashlib.sha256(json.dumps([files, name, list(flags), told]).encode()).hexdigest()
-    folder = Path(told["folder"]) / digest[:16]
+    result = _told()
+    digest = hashlib.sha256(json.dumps([files, name, list(flags), result]).encode()).hexdigest()
+    folder = Path(result["folder"]) / digest[:16]
     library = folder / f"{name}.so"
     if library.is_file():
         return library
@@ -123,10 +123,10 @@ def _built(files: dict[str, str], name: str, flags: Sequence[str]) -> Path:
     torch_flags = _torch_flags(name) if len(files) > 1 or "main.cpp" in files else []
 
     def compile_one(file: str) -> None:
-        _run([*told["nvcc"], *torch_flags, *flags, "-c", file, "-o", f"{file}.o"], folder)
+        _run([*result["nvcc"], *torch_flags, *flags, "-c", file, "-o", f"{file}.o"], folder)
 
     processes.parallel(compile_one, list(files))
-    linked = [*told["nvcc"], "-shared", *(f"{file}.o" for file in files), "-o", library.name]
+    linked = [*result["nvcc"], "-shared", *(f"{file}.o" for file in files), "-o", library.name]
     _run([*linked, *(_torch_libraries() if torch_flags else ())], folder)
     return library
 

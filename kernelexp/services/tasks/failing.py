@@ -35,9 +35,12 @@ def plain(sentence: str) -> str:
 
 
 def of_kernels(executed: Executed) -> Iterator[Feedback]:
-    for each in executed.findings[:SHOWN]:
+    for finding in executed.findings[:SHOWN]:
         yield Feedback(
-            name=each.name, sentence=plain(each.sentence), file=Path(each.file).name, line=each.line
+            name=finding.name,
+            sentence=plain(finding.sentence),
+            file=Path(finding.file).name,
+            line=finding.line,
         )
 
 

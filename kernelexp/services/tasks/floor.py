@@ -34,7 +34,7 @@ def moved(reference: Call, arguments: Values, seed: int) -> Moved:
     given = list(wire.tensors(arguments))
     copies = wire.copied(arguments)
     answer = reference(copies)
-    before = {each.data_ptr(): old for each, old in zip(wire.tensors(copies), given, strict=True)}
+    before = {item.data_ptr(): old for item, old in zip(wire.tensors(copies), given, strict=True)}
     written = 0
     for tensor in wire.tensors(answer):
         old = before.get(tensor.data_ptr())
@@ -74,7 +74,7 @@ def _same(one: Any, other: Any) -> bool:
     """Bit by bit: a NaN is the same as itself."""
     import torch
 
-    left, right = (each.contiguous().reshape(-1).view(torch.uint8) for each in (one, other))
+    left, right = (item.contiguous().reshape(-1).view(torch.uint8) for item in (one, other))
     return bool(torch.equal(left, right))
 
 

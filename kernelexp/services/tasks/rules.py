@@ -23,11 +23,11 @@ def faults(solution: Solution) -> list[Feedback]:
         return [Feedback(name="too_long", sentence=f"more than {LONGEST:,} characters.")]
     if solution.language == "cuda":
         return _of_cuda(solution)
-    found = []
+    feedbacks = []
     for name, text in solution.files.items():
         if name.endswith(".py"):
-            found += _of_python(name, text, solution.entry if name == solution.main else "")
-    return found
+            feedbacks += _of_python(name, text, solution.entry if name == solution.main else "")
+    return feedbacks
 
 
 def _of_cuda(solution: Solution) -> list[Feedback]:
@@ -44,13 +44,15 @@ def _of_python(name: str, text: str, entry: str) -> list[Feedback]:
         line = getattr(error, "lineno", 0) or 0
         words = f"{getattr(error, 'msg', error)}."
         return [Feedback(name="syntax", sentence=words, file=name, line=line)]
-    found = [
+    feedbacks = [
         Feedback(name="patches", sentence=f"it replaces {what}.", file=name, line=line)
         for what, line in _replaced(tree)
     ]
     if entry and entry not in _defined(tree):
-        found.append(Feedback(name="no_entry", sentence=f"it does not define {entry}.", file=name))
-    return found
+        feedbacks.append(
+            Feedback(name="no_entry", sentence=f"it does not define {entry}.", file=name)
+        )
+    return feedbacks
 
 
 def _defined(tree: ast.Module) -> set[str]:

@@ -24,19 +24,19 @@ def main() -> None:
     what, given, answers = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
     task = decode((given / "task.json").read_bytes(), Task)
     os.chdir(given)
-    told: dict[str, Any]
+    result: dict[str, Any]
     try:
         if what == "build" and task.solution.language == "cuda":
             extensions.compile_shared(given / task.solution.main)
             return _tell(answers, {"built": True})
         _prepare(Path(sys.argv[4]))
         call = formats.named(task.format).open_solution(task, given, wire.read(given / "prepared"))
-        told = {"built": True}
+        result = {"built": True}
         if what == "run":
             _answer(call, len(task.cases), given, answers)
     except BaseException as error:
-        told = explained(error)
-    _tell(answers, told)
+        result = explained(error)
+    _tell(answers, result)
 
 
 def _tell(answers: Path, told: dict[str, Any]) -> None:

@@ -89,16 +89,19 @@ def measure(
     times = tuple(
         _Case(work, task, bench, index).time(thread_instructions) for index in range(len(cases))
     )
-    whole = sum(each.weight for each in times)
+    whole = sum(time.weight for time in times)
 
     def mean(values: Iterator[float]) -> float:
-        logs = (each.weight * math.log(max(v, 1e-9)) for each, v in zip(times, values, strict=True))
+        logs = (
+            case_time.weight * math.log(max(v, 1e-9))
+            for case_time, v in zip(times, values, strict=True)
+        )
         return math.exp(sum(logs) / whole)
 
     return times, TaskEffect(
-        ratio=mean(each.ratio for each in times),
-        low=mean(each.low for each in times),
-        high=mean(each.high for each in times),
+        ratio=mean(time.ratio for time in times),
+        low=mean(time.low for time in times),
+        high=mean(time.high for time in times),
     )
 
 
@@ -245,7 +248,7 @@ class _Case:
     def _made(
         self, taken: Sequence[Taken], needed: floor.Moved, thread_instructions: float
     ) -> CaseTime:
-        workers = [_worker(number, each) for number, each in enumerate(taken)]
+        workers = [_worker(number, item) for number, item in enumerate(taken)]
         effect = stats.clustered(workers, 1, 0, SOLUTION, RISK)
         assert effect is not None
         time_us, reference_us = (_median_us(taken, arm) for arm in (SOLUTION, REFERENCE))
@@ -261,14 +264,14 @@ class _Case:
             weight=self._case.weight,
             time_us=time_us,
             reference_us=reference_us,
-            overhead_us=1e6 * statistics.median(each.overhead_s() for each in taken),
+            overhead_us=1e6 * statistics.median(item.overhead_s() for item in taken),
             ratio=effect.ratio,
             low=effect.low,
             high=effect.high,
             floor_us=least,
             floor=words,
             processes=len(taken),
-            calls=sum(len(each.turns(SOLUTION)) for each in taken),
+            calls=sum(len(item.turns(SOLUTION)) for item in taken),
         )
 
 
@@ -278,8 +281,8 @@ def _net_us(turn: Turn, overhead_s: float) -> float:
 
 def _median_us(taken: Sequence[Taken], arm: str) -> float:
     return statistics.fmean(
-        statistics.median(_net_us(turn, each.overhead_s()) for turn in each.turns(arm))
-        for each in taken
+        statistics.median(_net_us(turn, item.overhead_s()) for turn in item.turns(arm))
+        for item in taken
     )
 
 
@@ -311,18 +314,18 @@ def require_honest(taken: Sequence[Taken]) -> None:
     The quickest tenth of what is suspected against the slowest of what it is compared with: a busy
     machine does not convict.
     """
-    overhead = statistics.median(each.overhead_s() for each in taken)
-    beside = _tenth([t.call_s for each in taken for t in each.turns(REFERENCE)]) - overhead
-    used = _tenth([t.ready_s for each in taken for t in each.turns(SOLUTION)])
-    idle = max(t.ready_s for each in taken for t in each.turns(NOTHING))
+    overhead = statistics.median(item.overhead_s() for item in taken)
+    beside = _tenth([t.call_s for item in taken for t in item.turns(REFERENCE)]) - overhead
+    used = _tenth([t.ready_s for item in taken for t in item.turns(SOLUTION)])
+    idle = max(t.ready_s for item in taken for t in item.turns(NOTHING))
     if used - idle > EARLY * beside:
         words = (
             f"before the clock it uses {1e3 * (used - idle):.3g} ms more than a process that does "
             f"nothing; a call of the reference takes {1e3 * beside:.3g} ms."
         )
         raise TaskFailed(Status.INVALID, "early", words)
-    alone = max(t.call_s for each in taken for t in each.alone) - overhead
-    noise = max(t.call_s for each in taken for t in each.turns(NOTHING)) - overhead
+    alone = max(t.call_s for item in taken for t in item.alone) - overhead
+    noise = max(t.call_s for item in taken for t in item.turns(NOTHING)) - overhead
     if beside > SLOWED * max(alone, 0.0) + noise:
         words = (
             f"the reference takes {1e3 * beside:.3g} ms or more beside the solution, and "

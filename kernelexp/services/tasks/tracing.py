@@ -67,16 +67,16 @@ def _errors(assessed: Assessment) -> dict[str, float]:
 def _evaluation(assessed: Assessment, answer: CaseAnswer | None) -> dict[str, Any] | None:
     """None for what is right: a Trace that says PASSED has a time, and nothing was timed."""
     status = _STATUS.get(assessed.status)
-    told: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     if answer is not None and not answer.right:
         status = _of_sentence(answer.sentence)
         if status == "INCORRECT_NUMERICAL":
-            told["correctness"] = _errors(assessed)
+            result["correctness"] = _errors(assessed)
     elif answer is not None:
         return None
     if status is None:
         return None
-    return {**_described(assessed, status, f"emulated on {platform.machine()}"), **told}
+    return {**_described(assessed, status, f"emulated on {platform.machine()}"), **result}
 
 
 def _described(assessed: Assessment, status: str, hardware: str) -> dict[str, Any]:

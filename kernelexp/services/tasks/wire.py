@@ -64,7 +64,9 @@ def copied(value: Any) -> Any:
 
 def digest(value: Any) -> int:
     """Of all tensors' bytes, on their device; whoever has it has the answer."""
-    return sum(int(total) for total in [_sum(each) for each in tensors(value) if each.numel()])
+    return sum(
+        int(total) for total in [_sum(tensor) for tensor in tensors(value) if tensor.numel()]
+    )
 
 
 def _sum(tensor: Any) -> Any:
@@ -142,8 +144,8 @@ def _restore(told: dict[str, Any], content: bytearray, device: str) -> Any:
         raise ValueError("a tensor leaves its file")
     if count == 0:
         return torch.empty(shape, dtype=dtype, device=device)
-    made = torch.frombuffer(content, dtype=torch.uint8, count=count * dtype.itemsize, offset=at)
-    own = made.clone() if device == "cpu" else made.to(device)
+    result = torch.frombuffer(content, dtype=torch.uint8, count=count * dtype.itemsize, offset=at)
+    own = result.clone() if device == "cpu" else result.to(device)
     plain = own.view(dtype).reshape(shape)
     return _strided(plain, [int(stride) for stride in told["strides"]])
 
@@ -158,7 +160,7 @@ def _strided(plain: Any, strides: list[int]) -> Any:
     dense = min(strides) >= 1 and plain.numel() <= reach <= 4 * plain.numel()
     if not dense or torch._debug_has_internal_overlap(plain.as_strided((1,), (1,))):
         return plain
-    made = torch.empty_strided(
+    result = torch.empty_strided(
         tuple(plain.shape), tuple(strides), dtype=plain.dtype, device=plain.device
     )
-    return made.copy_(plain)
+    return result.copy_(plain)

@@ -73,8 +73,8 @@ class Workplace:
         if done.returncode != 0 or not result.is_file():
             last = done.stderr.strip().splitlines()[-1:] or ["it was killed"]
             raise EnvironmentFault(f"{self._task.name}: its reference can't be run: {last[0]}.")
-        told: dict[str, Any] = json.loads(result.read_text())
-        return told
+        data: dict[str, Any] = json.loads(result.read_text())
+        return data
 
     def solution(self, what: str, schedule: Schedule) -> Executed:
         """Runs it with new answers."""
@@ -90,7 +90,7 @@ class Workplace:
         if jail.can_confine():
             read = [self.given, runtime, memory, self._toolkit()]
             argv = jail.command(argv, read, self.answers, output, limit)
-        asked = Asked(
+        result = Asked(
             argv=tuple(argv),
             device=self._device,
             limit=INSTRUCTIONS,
@@ -98,16 +98,16 @@ class Workplace:
             schedule=schedule,
             environment=self._environment(runtime),
         )
-        return execution.execute(asked, self._tools, self._root)
+        return execution.execute(result, self._tools, self._root)
 
     def _environment(self, runtime: Path) -> dict[str, str]:
         """What the solution's process is told of compilers, and of places to write to."""
         flags = [*compiling.link_flags(runtime, ARCH), "-std=c++20", "-Xcompiler=-fPIC", "-w"]
-        told = {"nvcc": [self._tools.nvcc, *flags], "folder": str(self.answers / "built")}
+        result = {"nvcc": [self._tools.nvcc, *flags], "folder": str(self.answers / "built")}
         (self.answers / "built").mkdir(exist_ok=True)
         return {
             "PYTHONPATH": str(jail.packages(self.given)),
-            extensions.VARIABLE: json.dumps(told),
+            extensions.VARIABLE: json.dumps(result),
             "TMPDIR": str(self.answers),
             "HOME": str(self.answers),
             "CUDA_VISIBLE_DEVICES": "0",
@@ -116,13 +116,13 @@ class Workplace:
 
     def around(self, hostile: bool, gpu_arch: str) -> tuple[list[str], dict[str, str]]:
         """What a process that is timed is started with: what confines it, and its environment."""
-        made = self.answers / "built"
-        made.mkdir(exist_ok=True)
+        path = self.answers / "built"
+        path.mkdir(exist_ok=True)
         flags = [f"-arch={gpu_arch}", "-std=c++20", "-Xcompiler=-fPIC", "-w", "-cudart=shared"]
-        told = {"nvcc": [self._tools.nvcc, *flags], "folder": str(made), "gpu": True}
+        result = {"nvcc": [self._tools.nvcc, *flags], "folder": str(path), "gpu": True}
         environment = {
-            extensions.VARIABLE: json.dumps(told),
-            "TORCH_EXTENSIONS_DIR": str(made),
+            extensions.VARIABLE: json.dumps(result),
+            "TORCH_EXTENSIONS_DIR": str(path),
             "TORCH_CUDA_ARCH_LIST": re.sub(r"^sm_(\d+)(\d)", r"\1.\2", gpu_arch),
             "CUDA_HOME": str(self._toolkit()),
             "PYTHONDONTWRITEBYTECODE": "1",
@@ -147,10 +147,10 @@ class Workplace:
     def told(self) -> dict[str, Any]:
         """What the solution's process says of its end; nothing, where that makes no sense."""
         try:
-            told = json.loads((self.answers / "told.json").read_text())
+            data = json.loads((self.answers / "told.json").read_text())
         except (OSError, ValueError):
             errors = self.answers / "errors"
             words = errors.read_text(errors="replace").strip() if errors.is_file() else ""
             last = words.splitlines()[-1][:300] if words else "its process ended without a word"
             return {"error": "raised", "sentence": last, "lines": []}
-        return told if isinstance(told, dict) else {}
+        return data if isinstance(data, dict) else {}

@@ -32,8 +32,8 @@ def test_a_logic_function_is_looked_up_bit_by_bit(a, b, c, table):
 @some
 @given(st.booleans(), st.booleans(), st.booleans(), st.integers(0, 255))
 def test_a_function_of_predicates_is_looked_up(p, q, r, table):
-    found = bits.truth(table, *(np.array([each]) for each in (p, q, r)))
-    assert found[0] == bool(table >> (p << 2 | q << 1 | r) & 1)
+    result = bits.truth(table, *(np.array([item]) for item in (p, q, r)))
+    assert result[0] == bool(table >> (p << 2 | q << 1 | r) & 1)
 
 
 @some
@@ -58,10 +58,10 @@ def test_a_shift_of_two_words_is_clamped_or_wraps(low, shift, high, left, kind, 
         signed = both - (1 << 64) if kind[0] == "S" and both >> 63 else both
         moved = signed >> count
     want = (moved >> 32 if upper else moved) & ALL
-    found = bits.funnel(
+    result = bits.funnel(
         word(low), word(shift), word(high), left=left, kind=kind, wraps=wraps, upper=upper
     )
-    assert found[0] == want
+    assert result[0] == want
 
 
 @some
@@ -95,8 +95,8 @@ def test_low_bits_are_extended(a, length, signed, wraps):
     low = a & ((1 << length) - 1)
     if signed and length and low >> (length - 1):
         low -= 1 << length
-    found = bits.extend(word(a), word(length), signed=signed, wraps=wraps)
-    assert found[0] == low & ALL
+    result = bits.extend(word(a), word(length), signed=signed, wraps=wraps)
+    assert result[0] == low & ALL
 
 
 @pytest.mark.parametrize(
@@ -105,5 +105,5 @@ def test_low_bits_are_extended(a, length, signed, wraps):
      ("ECL", 2, 0x44333333), ("ECR", 2, 0x33332211), ("RC16", 1, 0x44334433)],
 )  # fmt: skip
 def test_the_modes_of_a_permutation_stand_for_selectors(mode, selector, want):
-    found = bits.permute(word(0x44332211), word(selector), word(0x88776655), mode)
-    assert found[0] == want
+    result = bits.permute(word(0x44332211), word(selector), word(0x88776655), mode)
+    assert result[0] == want

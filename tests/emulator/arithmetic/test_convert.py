@@ -56,7 +56,7 @@ def test_every_fp8_code_comes_back_from_f32(fmt: Format) -> None:
 def test_satfinite_saturates_and_keeps_nan(x: float, e4m3: int, e5m2: int) -> None:
     pattern = np.array([x], np.float32).view(np.uint32)
     got = [convert.floating(pattern, "f32", kind, satfinite=True) for kind in ("e4m3", "e5m2")]
-    assert [int(each[0]) for each in got] == [e4m3, e5m2]
+    assert [int(item[0]) for item in got] == [e4m3, e5m2]
 
 
 @pytest.mark.parametrize("dst", ["f16", "bf16", "f32", "e4m3", "e5m2"])

@@ -101,9 +101,9 @@ def test_a_square_root_is_rounded_once(kind: str, data) -> None:  # type: ignore
 
 
 def neighbour(pattern: int, step: int, number: Float) -> Fraction:
-    found = value(max(pattern + step, 0), number.format)
-    assert isinstance(found, Fraction)
-    return found
+    result = value(max(pattern + step, 0), number.format)
+    assert isinstance(result, Fraction)
+    return result
 
 
 @some

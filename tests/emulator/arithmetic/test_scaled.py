@@ -79,7 +79,7 @@ def test_sums_of_16_products_are_exact_before_they_are_scaled(
             (signed(p) * signed(q) for p, q in
              zip(a[first : first + 16], b[first : first + 16], strict=True)), Fraction(0)
         )  # fmt: skip
-        left, right = (parts(each[first * count // 64], kind) for each in (x, y))
+        left, right = (parts(item[first * count // 64], kind) for item in (x, y))
         terms.append((total * left[0] * right[0], left[1] + right[1]))
     got = scaled.mma_e2m1(
         bytes_of(a), bytes_of(b), np.full((1, 1), c, np.uint32), bytes_of(x), bytes_of(y),

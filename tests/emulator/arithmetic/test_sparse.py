@@ -43,7 +43,7 @@ def test_a_sparse_product_is_the_dense_one_of_the_matrix_it_describes(
     stored = {"f16": 16, "tf32": 8, "e4m3": 32, "s8": 32, "u4": 64}[kind]
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     choices = [0b0100, 0b1110] if kind == "tf32" else list(ASCENDING)
-    found = rng.choice(choices, (2, sparse.groups(stored, WIDTH[kind]))).astype(np.uint8)
+    result = rng.choice(choices, (2, sparse.groups(stored, WIDTH[kind]))).astype(np.uint8)
     if kind in ("s8", "u4"):
         a, b = (rng.integers(0, 16, shape).astype(np.uint8) for shape in ((2, stored), (3, 128)))
         d_type = "s32"
@@ -54,13 +54,13 @@ def test_a_sparse_product_is_the_dense_one_of_the_matrix_it_describes(
         d_type = "f32"
     k = 2 * stored
     b, c = b[:, :k], rng.integers(0, 0x40000000, (2, 3)).astype(np.uint32)
-    matrix = np.stack([dense(row, list(meta), kind) for row, meta in zip(a, found, strict=True)])
+    matrix = np.stack([dense(row, list(meta), kind) for row, meta in zip(a, result, strict=True)])
 
     def multiply(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
         return fragments.products(x, y, z, kind, kind, d_type, False, fused=True)
 
     wanted = multiply(matrix[None], b[None], c[None])
-    where = sparse.located(found, WIDTH[kind])[None]
+    where = sparse.located(result, WIDTH[kind])[None]
     for by_row in (False, True):
         got = sparse.product(a[None], b[None], c[None], where, multiply, by_row=by_row)
         assert np.array_equal(got, wanted)
@@ -125,10 +125,10 @@ def lanes(word_of: dict[int, int]) -> np.ndarray:
 def test_each_nibble_of_a_lanes_word_belongs_to_a_group_of_a_row(
     width: int, groups: int, selector: int, lane: int, shift: int, row: int, group: int
 ) -> None:
-    found = sparse.nibbles(lanes({lane: 0xE << shift}), groups, width, selector)
-    assert [place.tolist() for place in np.nonzero(found)] == [[0], [row], [group]]
+    nibbles = sparse.nibbles(lanes({lane: 0xE << shift}), groups, width, selector)
+    assert [place.tolist() for place in np.nonzero(nibbles)] == [[0], [row], [group]]
 
 
 def test_lanes_that_the_selector_leaves_out_do_not_count():
-    found = sparse.nibbles(lanes({0: 0xFFFFFFFF, 1: 0xFFFFFFFF}), 8, 16, 1)
-    assert not found.any()
+    nibbles = sparse.nibbles(lanes({0: 0xFFFFFFFF, 1: 0xFFFFFFFF}), 8, 16, 1)
+    assert not nibbles.any()

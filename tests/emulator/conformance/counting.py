@@ -94,11 +94,11 @@ def launch_each(folder: Path) -> None:
 
 def write(printed: Path, target: Path) -> None:
     """The metrics of each launch from `ncu --csv --page raw --print-units base`."""
-    found = pages.read(printed.read_text(), printed.name)
+    result = pages.read(printed.read_text(), printed.name)
     with target.open("w", newline="") as file:
         lines = csv.writer(file, lineterminator="\n")
         lines.writerow(["area", "case", *METRICS])
-        for (area, case), evidence in zip(launches(), found, strict=True):
+        for (area, case), evidence in zip(launches(), result, strict=True):
             assert bare(evidence.entry) == case.launch.entry
             figures = evidence.figures
             counts = [int(figures.get(m, figures.get(f"{m}.sum", 0))) for m in METRICS]

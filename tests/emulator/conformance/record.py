@@ -114,8 +114,8 @@ def record(folder: Path, out: Path, names: list[str]) -> None:
 
 
 def _driver_version() -> str:
-    said = run(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"])
-    return said.stdout.strip()
+    result = run(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"])
+    return result.stdout.strip()
 
 
 def deep(folder: Path, out: Path) -> None:
@@ -124,10 +124,10 @@ def deep(folder: Path, out: Path) -> None:
 
     gpu = Gpu()
     out.mkdir(parents=True, exist_ok=True)
-    found: dict[str, np.ndarray] = {}
+    result: dict[str, np.ndarray] = {}
     for name in WRITTEN:
         module = gpu.load((folder / f"{name}.cubin").read_bytes())
-        _deep_elementwise(gpu, module, name, found)
+        _deep_elementwise(gpu, module, name, result)
     for name, products, block, count in (
         ("mma", matrices.MMA, 32, 2100),
         ("wgmma", matrices.WGMMA, 128, 700),
@@ -135,7 +135,7 @@ def deep(folder: Path, out: Path) -> None:
         module = gpu.load((folder / f"{name}.cubin").read_bytes())
         cases = product_cases(products, block, count, "deep/")
         for product, case in zip(products, cases, strict=True):
-            _deep_product(gpu, module, product, case, found)
+            _deep_product(gpu, module, product, case, result)
     module = gpu.load((folder / "sparse.cubin").read_bytes())
     every = (*sparse.MMA, *sparse.WGMMA)
     for product, case in zip(every, sparse.cases(DEEP_SPARSE, "deep/"), strict=True):
@@ -150,7 +150,7 @@ def deep(folder: Path, out: Path) -> None:
         "mapa windows:",
         [[hex(word) for word in row] for row in windows.arrays["out"].reshape(4, 8)],
     )
-    np.savez_compressed(out / "deep.npz", **found)
+    np.savez_compressed(out / "deep.npz", **result)
 
 
 def _deep_elementwise(gpu, module, area: str, found: dict[str, np.ndarray]) -> None:  # type: ignore[no-untyped-def]

@@ -76,7 +76,7 @@ def _codes(product: Sparse, matrices: Array, kind: str) -> Array:
 
 
 def _multiplied(product: Sparse, a: Array, b: Array, c: Array) -> Array:
-    return np.stack([product.compute(*each) for each in zip(a, b, c, strict=True)])
+    return np.stack([product.compute(*item) for item in zip(a, b, c, strict=True)])
 
 
 def cases(count: int = len(matrices.STYLES), seed: str = "") -> Iterator[Case]:

@@ -92,14 +92,14 @@ def _rows() -> Iterator[tuple[str, npt.NDArray[np.int64]]]:
 def cases() -> Iterator[Case]:
     for pattern in patterns():
         arrays = {"where": pattern.where.astype(np.uint32), "out": output(128)}
-        made = case(
+        result = case(
             f"{pattern.entry}: {pattern.name}", pattern.entry, 1, 32, arrays, "out",
             smem=SMEM_BYTES,
         )  # fmt: skip
-        where, out = made.launch.arguments
+        where, out = result.launch.arguments
         arguments = (where, u32(pattern.active), out)
         yield msgspec.structs.replace(
-            made, launch=msgspec.structs.replace(made.launch, arguments=arguments)
+            result, launch=msgspec.structs.replace(result.launch, arguments=arguments)
         )
 
 

@@ -25,14 +25,14 @@ HARDWARE = (
     "smsp__thread_inst_executed",
     "smsp__thread_inst_executed_pred_on",
     *(f"smsp__inst_executed_pipe_{pipe}" for pipe in PIPES),
-    *(f"smsp__inst_executed_op_{each}" for each in _CLASSES),
+    *(f"smsp__inst_executed_op_{class_}" for class_ in _CLASSES),
     "smsp__sass_inst_executed_op_shared_gmma",
     "smsp__sass_inst_executed_op_global_ld",
     "smsp__sass_inst_executed_op_global_st",
     _WAVEFRONTS,
-    *(f"{_WAVEFRONTS}_op_{each}" for each in ("ld", "st", "atom", "gmma", "misc")),
+    *(f"{_WAVEFRONTS}_op_{item}" for item in ("ld", "st", "atom", "gmma", "misc")),
     _CONFLICTS,
-    *(f"{_CONFLICTS}_op_{each}" for each in ("ld", "st", "atom", "ldgsts", "misc")),
+    *(f"{_CONFLICTS}_op_{item}" for item in ("ld", "st", "atom", "ldgsts", "misc")),
     *(
         _TAGS.format(what, space, op)
         for space, ops in (("global", ("ld", "st", "atom", "red")), ("local", ("ld", "st")))

@@ -41,10 +41,10 @@ def rows() -> Iterator[str]:
     yield f"| kernel, M x N x K | {heads} |"
     yield "|---" * (1 + 3 * len(_HEADS)) + "|"
     module, ptx = functools.cache(load), functools.cache(emulator.load)
-    for made in launches.of_program(SGEMM):
-        name = made.case.name
-        sass = execute(module(made.code), made).counters.kernel
-        source = execute(ptx(made.code.ptx), made).counters.kernel
+    for item in launches.of_program(SGEMM):
+        name = item.case.name
+        sass = execute(module(item.code), item).counters.kernel
+        source = execute(ptx(item.code.ptx), item).counters.kernel
         ncu = cells(golden.recorded().launches["sgemm"][name])
         figures = [
             f"{source[theirs]:,} | {sass[ours]:,} | {counted}"

@@ -45,8 +45,8 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
 def checkout(program: Program) -> Path | None:
     """The folder of the program's repository, if there is one."""
     folder = os.environ.get(ENVIRONMENT, "")
-    found = Path(folder) / program.repository
-    return found if folder and (found / program.file).is_file() else None
+    result = Path(folder) / program.repository
+    return result if folder and (result / program.file).is_file() else None
 
 
 def compile_program(program: Program, root: Path, scratch: Path) -> str:
@@ -54,7 +54,7 @@ def compile_program(program: Program, root: Path, scratch: Path) -> str:
 
     root: the checkout. scratch: an empty folder, for copies without host code.
     """
-    folders = [root / each for each in program.include]
+    folders = [root / item for item in program.include]
     for path in _reached(root / program.file, folders):
         copy = scratch / path.relative_to(root)
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -66,23 +66,23 @@ def compile_program(program: Program, root: Path, scratch: Path) -> str:
     )
     source = main.with_name(f"kx_{main.stem}.cu")
     source.write_text(f'{program.before}\n#include "{main.name}"\n{instances}')
-    include = [scratch / each for each in program.include]
+    include = [scratch / item for item in program.include]
     return compile_cu(source, target=TARGET, include=include, options=program.options)
 
 
 def _reached(main: Path, folders: list[Path]) -> set[Path]:
     """A source and what it includes of its repository."""
-    found: set[Path] = set()
+    result: set[Path] = set()
     waiting = [main]
     while waiting:
         path = waiting.pop()
-        if path not in found:
-            found.add(path)
+        if path not in result:
+            result.add(path)
             text = path.read_text("utf-8", "replace")
             waiting += [
-                at for each in declarations.read(text) if (at := _local(each, path, folders))
+                at for item in declarations.read(text) if (at := _local(item, path, folders))
             ]
-    return found
+    return result
 
 
 def _local(each: Declaration, path: Path, folders: list[Path]) -> Path | None:
@@ -95,9 +95,9 @@ def _device_code(path: Path, folders: list[Path]) -> str:
     """A file without host functions, and without headers that the toolkit does not have."""
     text = path.read_text("utf-8", "replace")
     out = [
-        each
-        for each in declarations.read(text)
-        if not (_local(each, path, folders) or _is_wanted(each, text))
+        item
+        for item in declarations.read(text)
+        if not (_local(item, path, folders) or _is_wanted(item, text))
     ]
     return declarations.blank(text, out)
 

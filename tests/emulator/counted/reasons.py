@@ -38,7 +38,7 @@ def reason(group: str, name: str, what: str, figures: tuple[int, int], counted: 
     mine, ncu = figures
     if group == "hopper" and what.startswith(_CONFLICTS) and ncu >= mine:
         return ARBITRATION
-    if any(each in counted.executed for each in _ASKING) and _LOOPS.fullmatch(what):
+    if any(item in counted.executed for item in _ASKING) and _LOOPS.fullmatch(what):
         return POLLING
     return next(
         (

@@ -46,9 +46,9 @@ def build(folder: Path, names: list[str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for group in names or launches.GROUPS:
         shots = []
-        for i, made in enumerate(launches.group(group)):
-            shots.append(_shot(folder, group, i, made))
-            print(group, made.case.name, flush=True)
+        for i, item in enumerate(launches.group(group)):
+            shots.append(_shot(folder, group, i, item))
+            print(group, item.case.name, flush=True)
         (folder / f"{group}.json").write_bytes(msgspec.json.encode(shots))
 
 
@@ -89,18 +89,18 @@ def launch(folder: Path, group: str) -> None:
 def write(folder: Path) -> None:
     """Everything that was printed, as golden data."""
     about = msgspec.json.decode((folder / "about.json").read_bytes(), type=dict[str, str])
-    found = {}
+    result = {}
     for group in launches.GROUPS:
         printed = pages.read((folder / f"{group}.csv").read_text(), group)
         shots = _shots(folder, group)
-        counted = [_counted(shot, each.figures) for shot, each in zip(shots, printed, strict=True)]
-        found[group] = {shot.name: each for shot, each in zip(shots, counted, strict=True)}
+        counted = [_counted(shot, item.figures) for shot, item in zip(shots, printed, strict=True)]
+        result[group] = {shot.name: item for shot, item in zip(shots, counted, strict=True)}
     golden.write(
         Golden(
             about=about,
             metrics=(*HARDWARE, *SOURCE),
             sources={program.name: _source(program) for program in (SGEMM, *PUBLIC)},
-            launches=found,
+            launches=result,
         )
     )
 

@@ -54,9 +54,9 @@ def test_boxes_over_every_edge_move_the_sectors_that_ncu_counted() -> None:
             strides_bytes=(line["pitch"],),
             box=(line["box_columns"], line["box_rows"]),
         )
-        found = tma.sectors(tensor, 0, (line["x"], line["y"]), load=True)
-        if found != line["sectors"]:
-            other[tuple(line.values())] = found
+        sectors = tma.sectors(tensor, 0, (line["x"], line["y"]), load=True)
+        if sectors != line["sectors"]:
+            other[tuple(line.values())] = sectors
     assert len(lines) == 120
     assert other == {}
 

@@ -21,21 +21,21 @@ _QUICK = "memory"
 def apart(group: str, made: list[Made]) -> list[str]:
     """What differs from ncu's counts for no reason that is known, by launch; the code must be that
     which was counted."""
-    recorded, found = golden.recorded(), []
+    recorded, answer = golden.recorded(), []
     module = functools.cache(load)
-    for each in made:
-        name = each.case.name
+    for item in made:
+        name = item.case.name
         counted = recorded.launches[group][name]
-        digest = each.code.digest(counted.entry)
+        digest = item.code.digest(counted.entry)
         assert digest == counted.code, f"{name}: not the code that ncu counted"
-        result = execute(module(each.code), each)
+        result = execute(module(item.code), item)
         assert not result.findings, f"{name}: {result.findings}"
-        found += [
+        answer += [
             f"{name}: {what}: {mine:,} emulated, {ncu:,} by ncu"
             for what, mine, ncu in pairs(result, counted, recorded.metrics)
             if mine != ncu and not reason(group, name, what, (mine, ncu), counted)
         ]
-    return found
+    return answer
 
 
 @pytest.mark.slow

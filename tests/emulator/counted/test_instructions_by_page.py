@@ -31,19 +31,19 @@ def test_every_instruction_is_counted_as_on_ncu_s_source_page(name: str) -> None
     group = golden.recorded().launches["sgemm" if program is SGEMM else "public"]
     compared = 0
     with np.load(_PAGES) as pages:
-        for made in launches.of_program(program):
-            if made.case.name not in pages:
+        for item in launches.of_program(program):
+            if item.case.name not in pages:
                 continue
-            counted = group[made.case.name]
-            assert made.code.digest(counted.entry) == counted.code
-            page = pages[made.case.name]
-            text = made.code.listing.splitlines()
-            found = np.zeros_like(page)
-            for each in execute(load(made.code), made).counters.instructions:
-                address = _ADDRESS.match(text[each.instruction.line - 1])
+            counted = group[item.case.name]
+            assert item.code.digest(counted.entry) == counted.code
+            page = pages[item.case.name]
+            text = item.code.listing.splitlines()
+            result = np.zeros_like(page)
+            for instruction in execute(load(item.code), item).counters.instructions:
+                address = _ADDRESS.match(text[instruction.instruction.line - 1])
                 assert address
-                found[int(address[1], 16) // 16] = _columns(each)
-            np.testing.assert_array_equal(found, page)
+                result[int(address[1], 16) // 16] = _columns(instruction)
+            np.testing.assert_array_equal(result, page)
             compared += 1
     assert compared
 

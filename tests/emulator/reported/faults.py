@@ -322,15 +322,15 @@ def page() -> str:
             tools = ", ".join(_tools(wrong)) or "nothing"
             tools += " (also of the right form)" if _tools(right) else ""
         lines.append(f"| {fault.sentence} | {reports} | {shown} | {result} | {tools} |")
-    found = sum(fault.finding != NOTHING for _, fault in faults())
-    lines += ["", f"{found} of {sum(1 for _ in faults())} are found; no right form is accused."]
+    answer = sum(fault.finding != NOTHING for _, fault in faults())
+    lines += ["", f"{answer} of {sum(1 for _ in faults())} are found; no right form is accused."]
     return "\n".join([*lines, "", _of_tools(seen), ""])
 
 
 def _of_tools(seen: dict[tuple[str, str], list[dict[str, Any]]]) -> str:
     """A sentence on what each tool reported."""
     names = {name for name, _ in seen}
-    told = {name for name in names if _tools(seen[name, "wrong"])}
+    result = {name for name in names if _tools(seen[name, "wrong"])}
     accused = {name for name in names if _tools(seen[name, "right"])}
     counts = ", ".join(
         f"{tool} in {sum(tool in _tools(seen[name, 'wrong']) for name in names)}"
@@ -338,7 +338,7 @@ def _of_tools(seen: dict[tuple[str, str], list[dict[str, Any]]]) -> str:
     )
     shows = sum(seen[n, "wrong"][0]["printed"] != seen[n, "right"][0]["printed"] for n in names)
     return (
-        f"Of the {len(names)} for sm_90a, compute-sanitizer reports something in {len(told)} wrong "
-        f"forms ({counts}), and accuses {len(accused)} right form. Run once with no tool, "
+        f"Of the {len(names)} for sm_90a, compute-sanitizer reports something in {len(result)} "
+        f"wrong forms ({counts}), and accuses {len(accused)} right form. Run once with no tool, "
         f"{shows} wrong forms show a wrong result, an error or a hang on the card."
     )

@@ -43,9 +43,9 @@ Exec = Callable[..., Ended]
 
 @pytest.fixture(scope="module")
 def mistakes(tmp_path_factory: pytest.TempPathFactory, usual_tools: Toolchain) -> Path:
-    made = tmp_path_factory.mktemp("programs") / "mistakes"
-    compiling.compile_program([SOURCE], [], usual_tools, library.folder(ROOT), "sm_90a", made)
-    return made
+    result = tmp_path_factory.mktemp("programs") / "mistakes"
+    compiling.compile_program([SOURCE], [], usual_tools, library.folder(ROOT), "sm_90a", result)
+    return result
 
 
 @pytest.fixture
@@ -76,17 +76,17 @@ def test_a_program_without_a_mistake_has_no_finding_and_its_own_output(run: Exec
 @pytest.mark.parametrize("word", PLANTED)
 def test_a_planted_mistake_is_the_only_finding_with_its_line(word: str, run: Exec) -> None:
     executed, _ = run(word)
-    (found,) = executed.findings
+    (result,) = executed.findings
     name, kernel = PLANTED[word]
-    assert (found.name, found.kernel) == (name, kernel)
-    assert (found.call if kernel else found.where) == f"mistakes.cu:{line_of(word)}"
+    assert (result.name, result.kernel) == (name, kernel)
+    assert (result.call if kernel else result.where) == f"mistakes.cu:{line_of(word)}"
 
 
 def test_a_finding_in_a_kernel_names_the_line_of_the_kernel(run: Exec) -> None:
-    (found,) = run("out-of-bounds")[0].findings
-    text = SOURCE.read_text().splitlines()[found.line - 1]
+    (result,) = run("out-of-bounds")[0].findings
+    text = SOURCE.read_text().splitlines()[result.line - 1]
     assert text == "  if (i <= n) out[i] = i;"
-    assert "just past the end of more (mistakes.cu:" in found.sentence
+    assert "just past the end of more (mistakes.cu:" in result.sentence
 
 
 def test_memory_that_is_not_freed_is_a_note(run: Exec) -> None:
@@ -102,7 +102,7 @@ def test_an_exit_code_is_the_programs_own(run: Exec) -> None:
 def test_a_graph_launches_its_kernel_each_time(run: Exec) -> None:
     executed, output = run("graph")
     assert output == f"{199 * 2**3} 71 65\n"
-    launches = {each.kernel: each.launches for each in executed.kernels}
+    launches = {kernel.kernel: kernel.launches for kernel in executed.kernels}
     assert next(count for name, count in launches.items() if "add" in name) == 3
 
 
@@ -127,7 +127,7 @@ def test_a_cooperative_grid_waits_for_all(run: Exec) -> None:
 def test_only_kernels_that_are_named_are_judged(run: Exec) -> None:
     executed, _ = run("race", kernels=("count",))
     assert executed.findings == ()
-    assert {each.kernel: each.judged for each in executed.kernels} == {
+    assert {kernel.kernel: kernel.judged for kernel in executed.kernels} == {
         "_Z4fillPfi": 0,
         "_Z10neighboursPf": 0,
         "_Z5countv": 1,

@@ -163,7 +163,7 @@ and.b32 %i, %t, 31; shl.b32 %i, %i, 4; add.u32 %i, %i, %tile; ld.shared.u32 {r},
 
 
 def _split(text: str, by: str) -> list[str]:
-    return [each.strip() for each in text.split(by) if each.strip()]
+    return [part.strip() for part in text.split(by) if part.strip()]
 
 
 _CALL = """
@@ -192,7 +192,7 @@ SHARED = f".shared .align 16 .b8 tile[4096]; .shared .align 16 .b8 own[{OWN * TH
 def _allowed(templates: list[str], target: str) -> list[str]:
     """Those that an architecture has, without their marks."""
     early = int(target[3:5]) < 90 and not target.startswith("sm_100")
-    return [each.rstrip("~ ") for each in templates if not (early and each.endswith("~"))]
+    return [item.rstrip("~ ") for item in templates if not (early and item.endswith("~"))]
 
 
 def _instruction(templates: list[str]) -> st.SearchStrategy[str]:
@@ -206,7 +206,7 @@ def _instruction(templates: list[str]) -> st.SearchStrategy[str]:
         )
 
     def fill(template: str, results: dict[str, str], *sources: dict[str, str]) -> str:
-        chosen = {name: register for each in sources for name, register in each.items()}
+        chosen = {name: register for source in sources for name, register in source.items()}
         # Results of one instruction may not be the same register.
         return template.format(**(chosen if _apart(template) else chosen | results))
 
@@ -234,7 +234,7 @@ def _apart(template: str) -> bool:
 def _part(depth: int, target: str) -> st.SearchStrategy[str]:
     """A few instructions, some of them guarded or repeated; at the outermost, of whole warps."""
     everywhere, together, of_cta = (
-        _allowed(each, target) for each in (EVERYWHERE, TOGETHER, OF_CTA)
+        _allowed(item, target) for item in (EVERYWHERE, TOGETHER, OF_CTA)
     )
     plain = _instruction(everywhere)
     if depth == 2:

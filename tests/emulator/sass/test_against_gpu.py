@@ -148,12 +148,12 @@ def taken(text: str, target: str) -> str:
     ("target", "area"), [(target, area) for target, areas in _OTHERS.items() for area in areas]
 )
 def test_the_sass_of_another_architecture_writes_the_same(target: str, area: str, source) -> None:  # type: ignore[no-untyped-def]
-    found = load_cubin(*assemble(taken(source(area), target), target))
+    answer = load_cubin(*assemble(taken(source(area), target), target))
     outputs, problems, compared = golden.load(area).outputs, [], 0
     for case, schedule in zip(golden.cases(area), itertools.cycle(_SCHEDULES), strict=False):
-        if case.launch.entry not in found.entries:
+        if case.launch.entry not in answer.entries:
             continue
-        arrays, result = executed(found, case, schedule)
+        arrays, result = executed(answer, case, schedule)
         compared += 1
         problems += [f"{case.name}: {finding.sentence}" for finding in result.findings]
         for name in case.outputs:

@@ -93,8 +93,8 @@ def executed(
 
     def noting(self: Mbarriers, cta: int) -> None:
         number = self.residents.ctas[cta].number
-        own = [each for each in self.at.values() if each.cta == number]
-        phases.update({(each.cta, each.address): each.phase for each in own})
+        own = [item for item in self.at.values() if item.cta == number]
+        phases.update({(item.cta, item.address): item.phase for item in own})
         end(self, cta)
 
     patch.setattr(Mbarriers, "end", noting)

@@ -58,7 +58,7 @@ def both(
     text: str, target: str, launch: Launch, given: dict[str, np.ndarray], out: np.ndarray
 ) -> list[tuple[np.ndarray, dict[str, int]]]:
     """What the PTX writes and counts, then what its SASS does under another schedule."""
-    found = []
+    answer = []
     ptx, sass = emulator.load(text), emulator.load_cubin(*assemble(text, target))
     for module, seed in ((ptx, 0), (sass, 1)):
         mine, schedule = np.zeros_like(out), emulator.Schedule(seed=seed)
@@ -66,8 +66,8 @@ def both(
             module, launch, {**given, "out": mine}, unwritten=["out"], schedule=schedule
         )
         assert not result.findings
-        found.append((mine, result.counters.kernel))
-    return found
+        answer.append((mine, result.counters.kernel))
+    return answer
 
 
 def test_a_transpose_moves_the_same_bytes_in_both(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,14 +75,14 @@ def test_a_transpose_moves_the_same_bytes_in_both(monkeypatch: pytest.MonkeyPatc
     size = {"rows": 64, "columns": 96}
     launch = problem("transpose", monkeypatch).launch({}, size, exports(text))
     x = np.arange(64 * 96, dtype=np.float32).reshape(64, 96)
-    found = []
+    answer = []
     for module in (emulator.load(text), emulator.load_cubin(*assemble(text, "sm_90a"))):
         y = np.zeros((96, 64), np.float32)
         result = emulator.run(module, launch, {"x": x.copy(), "y": y}, unwritten=["y"])
         assert not result.findings
         assert (y == x.T).all()
-        found.append(result.counters.kernel)
-    ptx, sass = found
+        answer.append(result.counters.kernel)
+    ptx, sass = answer
     assert {n: sass[n] for n in GLOBAL + SHARED} == {n: ptx[f"ptx__{n}"] for n in GLOBAL + SHARED}
     assert sass["l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld"] == 31 * 64 * 96 // 32
 
@@ -133,9 +133,9 @@ def test_each_access_is_of_the_lsu(target: str, monkeypatch: pytest.MonkeyPatch)
     opcodes = counters.by_opcode()
     accesses = sum(opcodes.get(name, 0) for name in ("LDG", "STG", "LDS", "STS", "SHFL"))
     indices = sum(
-        each.executed
-        for each in counters.instructions
-        if each.instruction.opcode == "S2R" and "SR_TID" in each.instruction.text
+        instruction.executed
+        for instruction in counters.instructions
+        if instruction.instruction.opcode == "S2R" and "SR_TID" in instruction.instruction.text
     )
     assert counters.kernel["sm__inst_executed_pipe_lsu"] == accesses + indices
     assert counters.kernel["sm__inst_executed_pipe_fma"] > 0

@@ -20,8 +20,8 @@ sub.u32 %r1, %r0, %t; shl.b32 %r2, %r1, 5; st.global.u32 [%d1], %r2;
 
 def executed(result: Result, opcode: str) -> tuple[int, int]:
     """(warp instructions, threads for which the guard held) of one opcode."""
-    found = [c for c in result.counters.instructions if c.instruction.opcode == opcode]
-    return sum(c.executed for c in found), sum(c.threads for c in found)
+    answer = [c for c in result.counters.instructions if c.instruction.opcode == opcode]
+    return sum(c.executed for c in answer), sum(c.threads for c in answer)
 
 
 def test_a_barrier_is_executed_by_a_warp_that_its_guard_keeps_from_it() -> None:

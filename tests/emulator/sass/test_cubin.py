@@ -51,7 +51,7 @@ def test_an_instruction_that_is_not_covered_is_named_with_its_address():
 
 def test_what_follows_a_register_after_a_dot_is_refused_where_it_is_not_modelled():
     cubin, listing = assembled(f"{COPY} not.b32 %r0, %r0; {STORE}")
-    (line,) = [each for each in listing.splitlines() if "LOP3.LUT" in each]
+    (line,) = [item for item in listing.splitlines() if "LOP3.LUT" in item]
     changed = re.sub(r"(R\d+), (R\w+)", r"\1, \2.H1_H1", line, count=1)
     with pytest.raises(UnsupportedInstruction, match="part of a register that is not covered"):
         load_cubin(cubin, listing.replace(line, changed))

@@ -13,10 +13,10 @@ from kernelexp.model.record import Profile
 from warpsim.tables.opcodes import pipes
 
 PROFILES = [
-    each
+    item
     for kernel, arch in (("patch_embed_gemm", "sm_90a"), ("transpose", "sm_90a"))
-    for each in profiles.read_all(ROOT)[0]
-    if (each.arm.kernel, each.arm.arch) == (kernel, arch)
+    for item in profiles.read_all(ROOT)[0]
+    if (item.arm.kernel, item.arm.arch) == (kernel, arch)
 ]
 # A counter of ncu's is of another pass than the source page: what polls runs otherwise there.
 # Of ADU it has 32 more for each SM, whatever the launch.
@@ -26,12 +26,12 @@ TOLERANCE = {"lsu": 0.0001, "alu": 0.001, "adu": 0.001}
 def executed(profile: Profile) -> Counter[str]:
     """Warp instructions by pipe, from the source page."""
     assert profile.arm.profiled
-    found: Counter[str] = Counter()
-    for each in profile.arm.profiled.instructions:
-        opcode = next(word for word in each.sass.split() if not word.startswith("@"))
-        for pipe in pipes(opcode, each.sass, 90):
-            found[pipe] += int(each.figures.get("Instructions Executed", 0.0))
-    return found
+    result: Counter[str] = Counter()
+    for instruction in profile.arm.profiled.instructions:
+        opcode = next(word for word in instruction.sass.split() if not word.startswith("@"))
+        for pipe in pipes(opcode, instruction.sass, 90):
+            result[pipe] += int(instruction.figures.get("Instructions Executed", 0.0))
+    return result
 
 
 # CBU and ADU also have what polls, the transpose does not.

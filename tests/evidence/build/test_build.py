@@ -25,10 +25,10 @@ def variants(root: Path, *widths: int) -> list[Variant]:
 def test_a_variant_becomes_ptx_cubin_and_sass(scale: Path, tools: Toolchain) -> None:
     (built,) = build.build(scale, variants(scale, 4), tools)
     assert built.ok
-    made = build.artefacts(scale, built.identity)
-    assert "ld.global.v4.b32" in made.ptx.read_text() or "v4.f32" in made.ptx.read_text()
-    assert "LDG.E.128" in made.sass
-    assert "Used 14 registers" in made.ptxas_report
+    artefacts = build.artefacts(scale, built.identity)
+    assert "ld.global.v4.b32" in artefacts.ptx.read_text() or "v4.f32" in artefacts.ptx.read_text()
+    assert "LDG.E.128" in artefacts.sass
+    assert "Used 14 registers" in artefacts.ptxas_report
 
 
 def test_the_same_variant_twice_is_built_once_and_a_second_build_starts_no_compiler(
@@ -60,14 +60,14 @@ def test_a_changed_header_rebuilds_just_what_includes_it(
     header = scale / "variants/include/vector.cuh"
     header.write_text(header.read_text() + "// changed\n")
     rebuilt = build.build(scale, both, tools)
-    assert [each.cached for each in rebuilt] == [False, True]
+    assert [item.cached for item in rebuilt] == [False, True]
     assert len(calls.read_text().splitlines()) == 3
 
 
 def test_flags_and_defines_make_the_identity(scale: Path, tools: Toolchain) -> None:
     (one, two) = variants(scale, 1, 2)
     flagged = msgspec.structs.replace(one, flags=("--use_fast_math",))
-    identities = {each.identity for each in build.build(scale, [one, two, flagged], tools)}
+    identities = {item.identity for item in build.build(scale, [one, two, flagged], tools)}
     assert len(identities) == 3
 
 
@@ -145,11 +145,11 @@ def test_a_define_may_hold_a_template_and_parentheses(scale: Path, tools: Toolch
 def test_progress_begins_before_any_work_and_names_the_variant(
     scale: Path, tools: Toolchain
 ) -> None:
-    said: list[Step] = []
-    build.build(scale, variants(scale, 1, 2), tools, on_progress=said.append)
-    assert (said[0].done, said[0].total, said[0].now) == (0, 2, "")
-    assert (said[-1].done, said[-1].total) == (2, 2)
-    assert {step.now for step in said[1:-1]} == {
+    result: list[Step] = []
+    build.build(scale, variants(scale, 1, 2), tools, on_progress=result.append)
+    assert (result[0].done, result[0].total, result[0].now) == (0, 2, "")
+    assert (result[-1].done, result[-1].total) == (2, 2)
+    assert {step.now for step in result[1:-1]} == {
         f"scale@sm_90a: width={width}, order=forward" for width in (1, 2)
     }
 
@@ -159,12 +159,12 @@ def test_a_project_that_was_copied_keeps_its_identities_and_its_builds(
 ) -> None:
     (first,) = build.build(scale, variants(scale, 1), tools)
     copy = Path(shutil.copytree(scale, tmp_path / "elsewhere"))
-    (found,) = build.build(copy, variants(copy, 1), tools)
-    assert (found.identity, found.cached) == (first.identity, True)
+    (result,) = build.build(copy, variants(copy, 1), tools)
+    assert (result.identity, result.cached) == (first.identity, True)
     shutil.rmtree(copy / ".kernelexp")
     (anew,) = build.build(copy, variants(copy, 1), tools)
     assert (anew.identity, anew.cached) == (first.identity, False)
-    ptx = [build.artefacts(each, first.identity).ptx.read_text() for each in (scale, copy)]
+    ptx = [build.artefacts(item, first.identity).ptx.read_text() for item in (scale, copy)]
     assert ptx[0] == ptx[1]
 
 

@@ -28,9 +28,9 @@ def test_ninja_makes_the_code_of_the_cache(scale: Path, kx: Kx) -> None:
     assert kx("inspect", "--build", "S1", "--ninja", "out", cwd=scale).exit_code == 0
     done = ninja(scale)
     assert done.returncode == 0, done.stdout
-    made = code(scale / "out")
-    assert len(made) == 2
-    assert made == code(store.builds(scale))
+    result = code(scale / "out")
+    assert len(result) == 2
+    assert result == code(store.builds(scale))
 
 
 def test_ninja_builds_again_what_a_header_changed(scale: Path, kx: Kx) -> None:
@@ -47,9 +47,9 @@ def test_ninja_builds_again_what_a_header_changed(scale: Path, kx: Kx) -> None:
 def test_the_commands_of_editors_name_source_and_folder(scale: Path, kx: Kx) -> None:
     kx("inspect", "--build", "--ninja", "out", cwd=scale)
     commands = json.loads((scale / "out/compile_commands.json").read_text())
-    assert {each["directory"] for each in commands} == {str(scale.resolve())}
-    assert all((scale / each["file"]).is_file() for each in commands)
-    assert all("-lineinfo" in each["arguments"] for each in commands)
+    assert {command["directory"] for command in commands} == {str(scale.resolve())}
+    assert all((scale / command["file"]).is_file() for command in commands)
+    assert all("-lineinfo" in command["arguments"] for command in commands)
 
 
 def test_ninja_writes_the_named_variants_alone(scale: Path, kx: Kx) -> None:

@@ -33,8 +33,8 @@ def precompile(tmp_path: Path, warm: Path, usual_tools: Toolchain) -> Precompile
         for width in (1, 2, 4):
             variant = loaded.variant("scale", None, {"width": width})
             (built,) = build.build(root, [variant], usual_tools)
-            made = build.artefacts(root, built.identity)
-            shutil.copy(getattr(made, form), folder / f"scale-{width}.{form}")
+            artefacts = build.artefacts(root, built.identity)
+            shutil.copy(getattr(artefacts, form), folder / f"scale-{width}.{form}")
         edit(root, "source: scale.cu", f"source: scale-{{width}}.{form}")
         edit(root, ORDER, "")
         problem = folder / "problem.py"

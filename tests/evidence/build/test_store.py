@@ -103,7 +103,7 @@ def test_two_runs_at_once_share_the_work(scale: Path, counted: tuple[Toolchain, 
         )
         for _ in range(3)
     ]
-    assert [each.communicate()[0] for each in runs] == ["True\n"] * 3
+    assert [run.communicate()[0] for run in runs] == ["True\n"] * 3
     assert len(calls.read_text().splitlines()) == 1
 
 
@@ -119,17 +119,17 @@ def test_waiting_for_another_run_says_so(
             waited_for.wait(60)
 
     def note(*words: object, **_: object) -> None:
-        said.append(" ".join(map(str, words)))
+        result.append(" ".join(map(str, words)))
         waited_for.set()
 
-    said: list[str] = []
+    result: list[str] = []
     monkeypatch.setattr("builtins.print", note)
     thread = threading.Thread(target=hold)
     thread.start()
     held.wait()
     assert build_one().ok
     thread.join()
-    assert "waiting for another run that builds in" in said[0]
+    assert "waiting for another run that builds in" in result[0]
 
 
 def test_ptxas_that_could_not_write_its_cubin_is_no_build(

@@ -48,12 +48,12 @@ def test_builds_that_wait_for_a_core_are_disassembled_by_one_process(
     loaded = project.load(scale)
     variants = [loaded.variant("scale", "sm_90a", {"width": width}) for width in (1, 4)]
     builds = build.build(scale, variants, counted)
-    assert [each.ok for each in builds] == [True, True], builds
+    assert [entry.ok for entry in builds] == [True, True], builds
     assert len(starts.read_text().splitlines()) == 1
-    for each in builds:
-        made = build.artefacts(scale, each.identity)
-        alone = processes.run([tools.cuobjdump, "-res-usage", "-sass", str(made.cubin)])
-        assert made.sass == alone.stdout
+    for item in builds:
+        artefacts = build.artefacts(scale, item.identity)
+        alone = processes.run([tools.cuobjdump, "-res-usage", "-sass", str(artefacts.cubin)])
+        assert artefacts.sass == alone.stdout
 
 
 def test_a_cubin_of_two_functions_is_disassembled_alone(tools: Toolchain, tmp_path: Path) -> None:

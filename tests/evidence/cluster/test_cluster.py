@@ -35,9 +35,9 @@ pytestmark = pytest.mark.xdist_group("cluster")
 @pytest.fixture(scope="module")
 def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
     """Two workers, for all tests that kill none."""
-    made = RealCluster(tmp_path_factory.mktemp("cluster"), 2)
-    yield made
-    made.close()
+    result = RealCluster(tmp_path_factory.mktemp("cluster"), 2)
+    yield result
+    result.close()
 
 
 def test_a_linked_folder_of_the_project_goes_to_the_workers(tmp_path: Path) -> None:
@@ -57,9 +57,9 @@ def variants_of(root: Path):
 def examined(root: Path, tools: Toolchain, address: str):
     loaded, variants = variants_of(root)
     with cluster.connect(address) as executor:
-        made = prepare.built(loaded, variants, Session(tools=tools, executor=executor))
-        made = prepare.emulated(loaded, made, Session(tools=tools, executor=executor))
-    return made, variants
+        result = prepare.built(loaded, variants, Session(tools=tools, executor=executor))
+        result = prepare.emulated(loaded, result, Session(tools=tools, executor=executor))
+    return result, variants
 
 
 @pytest.mark.slow
@@ -139,9 +139,9 @@ def test_a_source_that_does_not_build_fails_there_as_here(
 ) -> None:
     source = cold / "variants/scale/scale.cu"
     source.write_text(source.read_text() + "\nnonsense\n")
-    made, variants = examined(cold, tools, workers.address)
-    assert made.arm(variants[0]).refused.status == "BUILD_FAILED"
-    assert "nonsense" in made.arm(variants[0]).build_log
+    result, variants = examined(cold, tools, workers.address)
+    assert result.arm(variants[0]).refused.status == "BUILD_FAILED"
+    assert "nonsense" in result.arm(variants[0]).build_log
 
 
 @pytest.mark.slow
@@ -171,8 +171,8 @@ def test_another_version_of_kernelexp_is_refused(
     monkeypatch.setattr(messages, "code", lambda: "0" * 16)
     loaded, variants = variants_of(cold)
     with cluster.connect(workers.address) as executor:
-        made = prepare.built(loaded, variants[:1], Session(tools=tools, executor=executor))
-    assert "has another version of kernelexp" in str(made.fault(variants[0]))
+        result = prepare.built(loaded, variants[:1], Session(tools=tools, executor=executor))
+    assert "has another version of kernelexp" in str(result.fault(variants[0]))
 
 
 @pytest.mark.slow
@@ -182,8 +182,8 @@ def test_another_compiler_is_refused(
     monkeypatch.setenv("NVCC_APPEND_FLAGS", "-DX=1")
     loaded, variants = variants_of(cold)
     with cluster.connect(workers.address) as executor:
-        made = prepare.built(loaded, variants[:1], Session(tools=tools, executor=executor))
-    assert "another compiler" in str(made.fault(variants[0]))
+        result = prepare.built(loaded, variants[:1], Session(tools=tools, executor=executor))
+    assert "another compiler" in str(result.fault(variants[0]))
 
 
 def test_a_message_that_was_damaged_is_refused() -> None:
@@ -201,30 +201,30 @@ def test_a_measurement_gets_the_cubins_and_the_problem_of_the_client(
     cubin.write_bytes(b"ELF")
     name = "variants/scale/problem.py"
     arms = tuple(
-        ArmJob(arm=TimedArm(name=each, role=each), cubin=str(cubin), arch="sm_90a")
-        for each in ("baseline", "candidate")
+        ArmJob(arm=TimedArm(name=item, role=item), cubin=str(cubin), arch="sm_90a")
+        for item in ("baseline", "candidate")
     )
     job = Job(problem=str(tmp_path / name), name=name, size={}, arms=arms)
     question = MeasurementQuestion(job=job, options=Options(), margin=0.01, goal="verdicts")
     task = messages.MeasureTask(question=question, cubins={str(cubin): cubin.read_bytes()})
     cubin.unlink()
-    asked = []
+    result = []
     monkeypatch.setattr(
-        measured, "answer_on", lambda gpu, it: asked.append((Path(it.job.arms[1].cubin), it))
+        measured, "answer_on", lambda gpu, it: result.append((Path(it.job.arms[1].cubin), it))
     )
     (tmp_path / "worker").mkdir()
     worker._measure(task, cold, tmp_path / "worker")
-    ((path, moved),) = asked
+    ((path, moved),) = result
     assert path.read_bytes() == b"ELF"
     assert Path(moved.job.problem).is_file()
     assert (moved.margin, moved.goal, moved.options) == (0.01, "verdicts", Options())
 
 
 def test_a_measurement_that_came_home_is_not_taken_again(tmp_path: Path) -> None:
-    taken = measurement([finished(each, (1.0, 1.0, 1.0)) for each in range(4)])
+    taken = measurement([finished(item, (1.0, 1.0, 1.0)) for item in range(4)])
     journal = tmp_path / "journal.json"
     journals.save(journal, taken)
-    arms = tuple(ArmJob(arm=each, arch="sm_90a") for each in taken.arms)
+    arms = tuple(ArmJob(arm=arm, arch="sm_90a") for arm in taken.arms)
     job = Job(problem="", size={}, arms=arms)
     question = MeasurementQuestion(job=job, options=taken.options, margin=0.01, goal="verdicts")
     nobody = Cluster(client=None, address="")  # would fail if it were asked
@@ -267,14 +267,14 @@ def test_a_worker_that_is_killed_costs_its_task_only(
     root = slow_project(scale, body)
     own = tmp_path / "cluster"
     own.mkdir()
-    made = RealCluster(own, 2)
+    result = RealCluster(own, 2)
     try:
-        prepared, variants = examined(root, tools, made.address)
-        assert sum(each.poll() is not None for each in made.workers) == 1
+        prepared, variants = examined(root, tools, result.address)
+        assert sum(item.poll() is not None for item in result.workers) == 1
         assert prepared.errors() == []
-        assert all(prepared.arm(each).emulated.finished for each in variants)
+        assert all(prepared.arm(variant).emulated.finished for variant in variants)
     finally:
-        made.close()
+        result.close()
 
 
 @pytest.mark.slow
@@ -293,14 +293,14 @@ def test_a_task_that_kills_every_worker_is_named_and_the_others_are_done(
     problem.write_text(text.replace(start, start + guard, 1))
     own = tmp_path / "cluster"
     own.mkdir()
-    made = RealCluster(own, 3, allowed_failures=1)
+    result = RealCluster(own, 3, allowed_failures=1)
     try:
-        prepared, variants = examined(scale, tools, made.address)
+        prepared, variants = examined(scale, tools, result.address)
         assert "2 workers died of it" in str(prepared.fault(variants[1]))
         assert prepared.arm(variants[0]).emulated.finished
         assert prepared.arm(variants[2]).emulated.finished
     finally:
-        made.close()
+        result.close()
 
 
 @pytest.mark.slow
@@ -310,11 +310,11 @@ def test_without_any_worker_left_it_says_so(
     monkeypatch.setattr("kernelexp.evidence.cluster.client.ALONE_S", 3.0)
     own = tmp_path / "cluster"
     own.mkdir()
-    made = RealCluster(own, 1)
+    result = RealCluster(own, 1)
     try:
-        os.kill(made.workers[0].pid, signal.SIGKILL)
-        made.workers[0].wait()
-        prepared, variants = examined(cold, tools, made.address)
+        os.kill(result.workers[0].pid, signal.SIGKILL)
+        result.workers[0].wait()
+        prepared, variants = examined(cold, tools, result.address)
         assert "no worker is left at tcp://" in str(prepared.fault(variants[0]))
     finally:
-        made.close()
+        result.close()

@@ -66,7 +66,7 @@ def test_a_number_is_read_as_it_was_printed(value: float) -> None:
 
 
 def test_the_output_says_whether_the_result_is_right() -> None:
-    asked = program(correct="^PASSED$")
-    assert printed.is_correct(asked, "time: 1 ms\nPASSED\n")
-    assert not printed.is_correct(asked, "NOT PASSED\n")
+    result = program(correct="^PASSED$")
+    assert printed.is_correct(result, "time: 1 ms\nPASSED\n")
+    assert not printed.is_correct(result, "NOT PASSED\n")
     assert printed.is_correct(program(), "")

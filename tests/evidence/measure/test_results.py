@@ -29,8 +29,8 @@ def chunks(values, size=2):
 
 
 def check(got, want, tolerance=TOLERANCE, poison=results.POISON):
-    (found,) = compare({"y": got}, chunks(want), tolerance, poison)
-    return found
+    (result,) = compare({"y": got}, chunks(want), tolerance, poison)
+    return result
 
 
 def poisoned(*shape, dtype="f32"):
@@ -49,9 +49,9 @@ def poisoned(*shape, dtype="f32"):
     ],
 )
 def test_an_element_is_right_within_atol_plus_rtol_of_what_is_wanted(got, wrong, worst):
-    found = check(torch.tensor(got).reshape(3, 1), torch.tensor([[10.0], [-10.0], [0.0]]))
-    assert (found.elements, found.wrong) == (3, wrong)
-    assert found.worst == pytest.approx(worst, rel=1e-5)
+    result = check(torch.tensor(got).reshape(3, 1), torch.tensor([[10.0], [-10.0], [0.0]]))
+    assert (result.elements, result.wrong) == (3, wrong)
+    assert result.worst == pytest.approx(worst, rel=1e-5)
 
 
 def test_a_tolerance_of_the_rms_scales_with_the_values_of_a_chunk():
@@ -60,9 +60,9 @@ def test_a_tolerance_of_the_rms_scales_with_the_values_of_a_chunk():
     want = torch.tensor([[3.0], [4.0], [INF], [0.0]])
     got = want + torch.tensor([[0.3], [-0.3], [0.0], [0.2]])
     for scale in (1e-9, 1.0, 1e9):
-        found = check(got * scale, want * scale, tolerance)
-        assert found.wrong == 1
-        assert found.worst == WORST
+        result = check(got * scale, want * scale, tolerance)
+        assert result.wrong == 1
+        assert result.worst == WORST
 
 
 def test_without_tolerance_only_equality_is_right():
@@ -87,21 +87,21 @@ def test_without_tolerance_only_equality_is_right():
     ],
 )
 def test_infinities_and_nans_are_right_where_they_are_wanted(got, want, right, tolerance):
-    found = check(torch.tensor([[got]]), torch.tensor([[want]]), tolerance)
-    assert found.wrong == (not right)
-    msgspec.json.encode(found, order="deterministic")
-    assert found.worst <= WORST
-    assert found.frobenius <= WORST
+    result = check(torch.tensor([[got]]), torch.tensor([[want]]), tolerance)
+    assert result.wrong == (not right)
+    msgspec.json.encode(result, order="deterministic")
+    assert result.worst <= WORST
+    assert result.frobenius <= WORST
 
 
 @pytest.mark.parametrize("dtype", TORCH_NAMES)
 def test_what_was_never_written_is_wrong_even_where_a_nan_is_wanted(dtype):
     got = poisoned(4, 2, dtype=dtype)
     want = torch.full((4, 2), 7.0 if tensors.is_integral(got.dtype) else NAN)
-    found = check(got, want)
+    result = check(got, want)
     elements = 16 if got.is_complex() else 8
-    assert (found.elements, found.unwritten) == (elements, elements)
-    assert found.where.startswith("never written; first y[0, 0")
+    assert (result.elements, result.unwritten) == (elements, elements)
+    assert result.where.startswith("never written; first y[0, 0")
 
 
 @pytest.mark.parametrize("dtype", TORCH_NAMES)
@@ -109,8 +109,8 @@ def test_what_equals_the_reference_is_right_in_every_type(dtype):
     kind = tensors.torch_dtype(dtype)
     got = torch.tensor([[1.0], [0.0]]).to(kind)
     want = got if got.is_complex() else got.double()
-    (found,) = compare({"y": got}, [Chunk(array="y", first=0, values=want)], EXACT)
-    assert (found.wrong, found.worst) == (0, 0.0)
+    (result,) = compare({"y": got}, [Chunk(array="y", first=0, values=want)], EXACT)
+    assert (result.wrong, result.worst) == (0, 0.0)
 
 
 @pytest.mark.parametrize("dtype", ["s64", "u64"])
@@ -118,16 +118,16 @@ def test_what_equals_the_reference_is_right_in_every_type(dtype):
 def test_integers_of_64_bits_are_compared_exactly(dtype, value, off):
     want = torch.tensor([min(2**63 - 4, max(3, value))])
     got = (want + off).to(tensors.torch_dtype(dtype))
-    (found,) = compare({"y": got}, [Chunk(array="y", first=0, values=want)], EXACT)
-    assert found.wrong == (off != 0)
+    (result,) = compare({"y": got}, [Chunk(array="y", first=0, values=want)], EXACT)
+    assert result.wrong == (off != 0)
 
 
 def test_the_parts_of_a_complex_number_are_compared_one_by_one():
     got = torch.tensor([1 + 2j, 3 - 4j])
     want = got.to(torch.complex128) + torch.tensor([0, 1j])
-    (found,) = compare({"y": got}, [Chunk(array="y", first=0, values=want)], EXACT)
-    assert (found.elements, found.wrong) == (4, 1)
-    assert "y[1, 1]: got -4, want -3" in found.where
+    (result,) = compare({"y": got}, [Chunk(array="y", first=0, values=want)], EXACT)
+    assert (result.elements, result.wrong) == (4, 1)
+    assert "y[1, 1]: got -4, want -3" in result.where
 
 
 def test_integers_that_keep_the_byte_of_their_poison_were_never_written():
@@ -145,8 +145,8 @@ def test_integers_that_keep_the_byte_of_their_poison_were_never_written():
     ],
 )
 def test_integers_are_shown_in_full(kind, got, want, words):
-    found = check(torch.tensor([got], dtype=kind), torch.tensor([want]), EXACT)
-    assert words in found.where
+    result = check(torch.tensor([got], dtype=kind), torch.tensor([want]), EXACT)
+    assert words in result.where
 
 
 def test_rows_that_were_never_written_are_named():
@@ -173,8 +173,8 @@ def test_whole_rows_columns_tiles_and_stripes_are_named(rows, columns, words):
     want = torch.ones(16, 32)
     got = want.clone()
     got[rows, columns] = 3.5
-    found = check(got, want, EXACT)
-    assert found.where.partition("first y")[0].rstrip("; ") == words
+    result = check(got, want, EXACT)
+    assert result.where.partition("first y")[0].rstrip("; ") == words
 
 
 def test_blocks_of_rows_are_named():
@@ -195,8 +195,8 @@ def test_scattered_elements_are_said_to_be_and_three_are_shown():
 
 
 def test_an_error_that_only_a_zero_makes_large_has_no_figure():
-    found = check(torch.tensor([1.0]), torch.tensor([1e-20]), Tolerance(rtol=1e-3, atol=0, why=""))
-    assert describe(found) == "1 of 1 element of y is wrong: first y[0]: got 1, want 1e-20"
+    result = check(torch.tensor([1.0]), torch.tensor([1e-20]), Tolerance(rtol=1e-3, atol=0, why=""))
+    assert describe(result) == "1 of 1 element of y is wrong: first y[0]: got 1, want 1e-20"
 
 
 def test_got_and_wanted_are_shown_with_the_digits_that_tell_them_apart():
@@ -217,9 +217,9 @@ def test_pieces_are_compared_as_the_whole(monkeypatch):
 def test_every_array_is_compared_with_its_own_chunks():
     outputs = {"y": torch.ones(2, 1), "z": torch.zeros(2)}
     wanted = [Chunk(array="z", first=0, values=torch.ones(2).double()), *chunks(torch.ones(2, 1))]
-    found = compare(outputs, wanted, TOLERANCE)
-    assert [(each.name, each.wrong) for each in found] == [("y", 0), ("z", 2)]
-    assert describe_wrong(found) == (
+    result = compare(outputs, wanted, TOLERANCE)
+    assert [(item.name, item.wrong) for item in result] == [("y", 0), ("z", 2)]
+    assert describe_wrong(result) == (
         "all 2 elements of z are wrong, the worst by 9.09 times the tolerance: "
         "first z[0]: got 0, want 1, z[1]: got 0, want 1"
     )
@@ -230,17 +230,17 @@ def test_right_arrays_need_no_sentence():
 
 
 def test_a_right_array_says_how_near_the_tolerance_it_came():
-    found = check(torch.tensor([[10.1]]), torch.tensor([[10.0]]))
-    assert describe(found) == (
+    result = check(torch.tensor([[10.1]]), torch.tensor([[10.0]]))
+    assert describe(result) == (
         "1 element of y is right, the worst at 0.50 of the tolerance, relative error 1.0e-02"
     )
 
 
 def test_no_sentence_has_a_figure_that_stands_for_infinity():
-    found = check(poisoned(4, 4), torch.ones(4, 4))
-    assert (found.worst, found.frobenius) == (WORST, WORST)
-    assert "e+" not in describe(found)
-    assert "0000" not in describe(found)
+    result = check(poisoned(4, 4), torch.ones(4, 4))
+    assert (result.worst, result.frobenius) == (WORST, WORST)
+    assert "e+" not in describe(result)
+    assert "0000" not in describe(result)
 
 
 FLOATS = st.floats(width=32, allow_nan=True, allow_infinity=True)
@@ -253,7 +253,7 @@ FLOATS = st.floats(width=32, allow_nan=True, allow_infinity=True)
 )
 def test_the_check_is_its_definition(pairs, rtol, atol):
     got, want = (torch.tensor(column).reshape(-1, 1) for column in zip(*pairs, strict=True))
-    found = check(got, want, Tolerance(rtol=rtol, atol=atol, why="drawn"))
+    result = check(got, want, Tolerance(rtol=rtol, atol=atol, why="drawn"))
 
     def right(one, other):
         if math.isnan(other):
@@ -262,8 +262,8 @@ def test_the_check_is_its_definition(pairs, rtol, atol):
             return one == other
         return abs(one - other) <= atol + rtol * abs(other)
 
-    assert found.wrong == sum(not right(*pair) for pair in pairs)
-    assert msgspec.json.decode(msgspec.json.encode(found), type=ArrayResult) == found
+    assert result.wrong == sum(not right(*pair) for pair in pairs)
+    assert msgspec.json.decode(msgspec.json.encode(result), type=ArrayResult) == result
 
 
 @pytest.mark.parametrize(

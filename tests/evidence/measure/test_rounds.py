@@ -46,7 +46,7 @@ def run(
 
     program = Program(figures=figures or {"time": TIME}, correct=correct, gpu=gpu)
     arms = [arm("baseline", "baseline", baseline), arm("placebo", "placebo", baseline)]
-    arms += [arm(f"candidate {n}", "candidate", each) for n, each in enumerate(candidates, 1)]
+    arms += [arm(f"candidate {n}", "candidate", item) for n, item in enumerate(candidates, 1)]
     job = ProgramJob(
         kernel="k", folder=str(tmp_path), program=program, arms=tuple(arms), run_s=run_s
     )
@@ -71,14 +71,14 @@ def test_every_arm_runs_twice_in_a_round_in_one_order_and_back(tmp_path: Path) -
         assert sorted(there) == [0, 1, 2]
         assert back == there[::-1]
     runs = [(tmp_path / name).read_text().split() for name in ("base", "other")]
-    assert [len(each) for each in runs] == [2 * (4 * 2) + 1, 4 * 2 + 1]  # and a first run of each
+    assert [len(item) for item in runs] == [2 * (4 * 2) + 1, 4 * 2 + 1]  # and a first run of each
     assert max(Counter(runs[0] + runs[1]).values()) == 1  # each a process of its own
 
 
 def test_a_time_is_in_microseconds_whatever_its_unit(tmp_path: Path) -> None:
     seconds = {"time": PrintedFigure(pattern="(\\S+) s", unit="s")}
     taken = run(tmp_path, "echo 0.25 s", "echo 0.5 s", figures=seconds)
-    samples = {each for block in taken.workers[0].blocks for each in block.rows[0].times_us}
+    samples = {item for block in taken.workers[0].blocks for item in block.rows[0].times_us}
     assert samples == {250_000.0, 500_000.0}
     assert judged(taken).status == "REJECTED"
 

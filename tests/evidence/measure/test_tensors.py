@@ -17,11 +17,11 @@ def test_an_array_begins_as_poison_as_zero_or_as_the_input_of_its_name():
         "c": Array(shape=(2,), dtype="f64"),
     }
     inputs = {"c": torch.tensor([1.0, 2.0], dtype=torch.float64)}
-    found = allocate(arrays, inputs)
-    assert set(as_bytes(found["y"]).tolist()) == {POISON}
-    assert set(as_bytes(found["tickets"]).tolist()) == {0}
-    assert found["c"].tolist() == [1.0, 2.0]
-    found["c"][0] = 7
+    result = allocate(arrays, inputs)
+    assert set(as_bytes(result["y"]).tolist()) == {POISON}
+    assert set(as_bytes(result["tickets"]).tolist()) == {0}
+    assert result["c"].tolist() == [1.0, 2.0]
+    result["c"][0] = 7
     assert inputs["c"][0] == 1.0
 
 

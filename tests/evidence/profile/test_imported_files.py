@@ -22,12 +22,12 @@ TIME = "gpu__time_duration.sum"
 
 
 def test_files_of_one_report_are_one_launch_with_figures_advice_and_lines() -> None:
-    found = imports.read([SASS, DETAILS, RAW, CUDA], launch=1)
-    evidence = found.evidence
+    result = imports.read([SASS, DETAILS, RAW, CUDA], launch=1)
+    evidence = result.evidence
     assert evidence.figures[TIME] == pytest.approx(754_368)
     assert evidence.advice
     assert evidence.instructions[0].line
-    assert found.lost == ()
+    assert result.lost == ()
 
 
 def test_the_source_names_each_file_with_its_hash_and_the_launch() -> None:
@@ -214,9 +214,9 @@ def test_a_report_is_read_through_ncu(tmp_path: Path) -> None:
     ncu.chmod(0o755)
     report = tmp_path / "full.ncu-rep"
     report.write_bytes(b"NVR\0")
-    found = imports.read([report], launch=1, ncu=str(ncu))
+    result = imports.read([report], launch=1, ncu=str(ncu))
     pages_of_it = imports.read([RAW, DETAILS, SASS, CUDA, DATA / "session.csv"], launch=1)
-    assert found.evidence == pages_of_it.evidence
+    assert result.evidence == pages_of_it.evidence
 
 
 def test_a_report_that_ncu_cannot_read_is_said_to(tmp_path: Path) -> None:

@@ -45,11 +45,11 @@ def figure(printed: str, unit: str = "", **options: bool) -> float | str | None:
 
 
 def test_every_launch_of_a_raw_page_is_an_evidence_of_its_own() -> None:
-    found = read(text("raw.csv"))
-    assert [each.entry for each in found] == ["patch_embed_gemm"] * 2 + ["transpose"] * 2
-    assert found[0].grid == (132, 1, 1)
-    assert found[0].block == (384, 1, 1)
-    assert (found[0].device, found[0].capability) == ("NVIDIA H200", "9.0")
+    result = read(text("raw.csv"))
+    assert [item.entry for item in result] == ["patch_embed_gemm"] * 2 + ["transpose"] * 2
+    assert result[0].grid == (132, 1, 1)
+    assert result[0].block == (384, 1, 1)
+    assert (result[0].device, result[0].capability) == ("NVIDIA H200", "9.0")
 
 
 def test_scaled_units_and_base_units_give_the_same_figures() -> None:
@@ -93,7 +93,7 @@ def test_details_give_the_figures_of_the_raw_page_under_the_same_names() -> None
 
 def test_details_have_the_advice_of_ncus_rules() -> None:
     last = read(text("details.csv"))[-1]
-    advice = next(each for each in last.advice if each.rule == "UncoalescedSharedAccess")
+    advice = next(item for item in last.advice if item.rule == "UncoalescedSharedAccess")
     assert (advice.section, advice.kind, advice.scope) == ("SourceCounters", "OPT", "global")
     assert advice.speedup_percent == 93.53
     assert advice.sentence.startswith("This kernel has uncoalesced shared accesses")
@@ -111,7 +111,7 @@ def test_a_label_whose_metric_is_not_known_keeps_its_section() -> None:
 
 def test_a_source_page_has_instructions_by_their_offset() -> None:
     gemm, _, transpose, _ = read(text("source-sass.csv"))
-    assert [each.offset for each in gemm.instructions[:3]] == [0, 16, 32]
+    assert [instruction.offset for instruction in gemm.instructions[:3]] == [0, 16, 32]
     assert gemm.instructions[0].sass == "LDC R1, c[0x0][0x28]"
     assert gemm.instructions[0].figures["Instructions Executed"] == 1584
     assert "Divergent Branches" not in gemm.instructions[0].figures
@@ -132,15 +132,15 @@ def test_figures_of_a_source_page_stand_under_their_own_columns_where_one_is_not
 
 def test_a_page_of_cuda_and_sass_tells_the_line_of_an_instruction() -> None:
     gemm = read(text("source-cuda-sass.csv"))[0]
-    assert {each.file.rpartition("/")[2] for each in gemm.instructions} == {
+    assert {instruction.file.rpartition("/")[2] for instruction in gemm.instructions} == {
         "patch_embed_gemm_sm90a.cu",
         "tiles_sm90a.cuh",
     }
-    assert all(each.line for each in gemm.instructions)
+    assert all(instruction.line for instruction in gemm.instructions)
 
 
 def test_a_file_that_comes_again_is_of_the_next_launch() -> None:
-    assert [each.entry for each in read(text("source-cuda-sass.csv"))] == [
+    assert [item.entry for item in read(text("source-cuda-sass.csv"))] == [
         "patch_embed_gemm",
         "patch_embed_gemm",
         "transpose",
@@ -157,7 +157,9 @@ def test_the_line_of_the_project_counts_where_an_instruction_is_of_a_toolkits_he
         '"Line No","Source","Address","Source","# Samples"\n'
         '"86","n = min(a, b);","-","-","3"\n"","","0x7f0010","      UMIN","3"\n'
     )
-    assert [(each.file, each.line) for each in evidence.instructions] == [("tiles.cuh", 86)]
+    assert [(instruction.file, instruction.line) for instruction in evidence.instructions] == [
+        ("tiles.cuh", 86)
+    ]
 
 
 def test_quotes_in_a_line_of_source_do_not_move_its_columns() -> None:
@@ -169,7 +171,7 @@ def test_quotes_in_a_line_of_source_do_not_move_its_columns() -> None:
         '"19","f("a","b");","-","-","1"\n'
         '"","","0x7f0010","      NOP","1"\n'
     )
-    assert [each.line for each in evidence.instructions] == [18, 19]
+    assert [instruction.line for instruction in evidence.instructions] == [18, 19]
     assert evidence.instructions[0].file == "C:\\src\\cluster.cuh"
     assert evidence.instructions[0].figures == {"# Samples": 399}
 
@@ -225,7 +227,7 @@ def test_a_page_that_a_spreadsheet_wrote_anew_is_read(delimiter: str) -> None:
 
 def test_a_description_over_several_lines_is_one_sentence() -> None:
     printed = text("details.csv").replace("uncoalesced shared accesses", "uncoalesced\naccesses")
-    assert any("uncoalesced\naccesses" in each.sentence for each in read(printed)[-1].advice)
+    assert any("uncoalesced\naccesses" in item.sentence for item in read(printed)[-1].advice)
 
 
 def test_quotes_in_a_description_do_not_move_its_columns() -> None:
@@ -236,9 +238,9 @@ def test_quotes_in_a_description_do_not_move_its_columns() -> None:
 
 
 def test_two_pages_that_follow_each_other_are_one_launch_each() -> None:
-    found = read(text("raw.csv") + text("source-sass.csv"))
-    assert len(found) == 4
-    assert all(each.figures and each.instructions for each in found)
+    result = read(text("raw.csv") + text("source-sass.csv"))
+    assert len(result) == 4
+    assert all(item.figures and item.instructions for item in result)
 
 
 def test_rows_of_the_same_launch_are_one_evidence() -> None:
@@ -324,7 +326,7 @@ def test_a_file_that_ends_within_a_row_keeps_what_is_whole_and_says_so(name: str
     page = pages.parse(cut.splitlines(keepends=True), "cut.csv")
     assert page.lost
     assert all(sentence.startswith("cut.csv") for sentence in page.lost)
-    everything = {name for each in read(whole) for name in each.figures}
+    everything = {name for item in read(whole) for name in item.figures}
     assert all(set(launch.evidence.figures) <= everything for launch in page.launches)
 
 
@@ -387,9 +389,9 @@ def test_pages_of_one_report_are_merged_by_launch() -> None:
         for name in ("source-cuda-sass.csv", "details.csv", "source-sass.csv", "raw.csv")
     ]
     merged = [launch.evidence for launch in merge(parsed)]
-    assert [each.entry for each in merged] == ["patch_embed_gemm"] * 2 + ["transpose"] * 2
-    assert [bool(each.advice) for each in merged] == [True, False, False, True]
-    assert all(each.instructions and each.figures for each in merged)
+    assert [item.entry for item in merged] == ["patch_embed_gemm"] * 2 + ["transpose"] * 2
+    assert [bool(item.advice) for item in merged] == [True, False, False, True]
+    assert all(item.instructions and item.figures for item in merged)
     assert merged[0].figures[TIME] == read(text("raw.csv"))[0].figures[TIME]
     assert merged[0].instructions[0].line
     assert merged[0].instructions[0].figures["Instructions Executed"] == 1584
@@ -422,7 +424,7 @@ def test_the_lines_of_a_function_are_those_of_the_kernel_that_calls_it() -> None
         )
     )
     (evidence,) = read(sass + lines)
-    assert [(each.file, each.line) for each in evidence.instructions] == [
+    assert [(instruction.file, instruction.line) for instruction in evidence.instructions] == [
         ("k.cu", 9),
         ("", 0),
         ("f.cuh", 7),
@@ -472,10 +474,10 @@ def test_any_rows_behind_a_page_are_read_or_refused(rows: list[list[str]], name:
 def test_a_page_cut_anywhere_is_read_or_refused(data: st.DataObject) -> None:
     whole = text(data.draw(st.sampled_from(["raw.csv", "details.csv", "source-cuda-sass.csv"])))
     try:
-        found = read(whole[: data.draw(st.integers(0, len(whole)))])
+        result = read(whole[: data.draw(st.integers(0, len(whole)))])
     except UsageError:
         return
-    assert len(found) <= 4
+    assert len(result) <= 4
 
 
 @given(st.floats(0, 1e15, allow_subnormal=False), st.sampled_from([",", ".", " ", "\u202f", "'"]))
@@ -494,8 +496,8 @@ def test_what_is_written_as_a_raw_page_is_read_again(figures: dict[str, int]) ->
 
 
 def test_a_source_page_alone_has_the_totals_of_its_columns() -> None:
-    found = read(text("source-transpose-plain.csv"))[0]
-    assert found.figures["smsp__pcsamp_warps_issue_stalled_mio_throttle"] == 30_180
-    assert found.figures["smsp__pcsamp_warps_issue_stalled_long_scoreboard"] == 13_192
+    result = read(text("source-transpose-plain.csv"))[0]
+    assert result.figures["smsp__pcsamp_warps_issue_stalled_mio_throttle"] == 30_180
+    assert result.figures["smsp__pcsamp_warps_issue_stalled_long_scoreboard"] == 13_192
     whole = read(text("source-sass.csv"))
     assert whole[3].figures["smsp__inst_executed.sum"] == 6_291_456  # of the rows that are there

@@ -83,38 +83,38 @@ def evidence(text: str) -> tuple[ProfiledEvidence, ...]:
 @pytest.mark.parametrize("page", ["details.csv", "rules.csv"])
 def test_plain_text_has_the_figures_and_the_advice_of_the_csv(page: str) -> None:
     printed = (DATA / page).read_text()
-    want, found = evidence(printed), evidence(plain(printed))
-    assert len(want) == len(found) > 1
-    for one, other in zip(want, found, strict=True):
+    want, result = evidence(printed), evidence(plain(printed))
+    assert len(want) == len(result) > 1
+    for one, other in zip(want, result, strict=True):
         assert other.figures == one.figures
         assert other.units == one.units
         assert (other.entry, other.grid, other.block) == (one.entry, one.grid, one.block)
         assert other.capability == one.capability
-        told = {(each.kind, each.speedup_percent, each.scope) for each in one.advice}
-        assert {(each.kind, each.speedup_percent, each.scope) for each in other.advice} == told
+        answer = {(item.kind, item.speedup_percent, item.scope) for item in one.advice}
+        assert {(item.kind, item.speedup_percent, item.scope) for item in other.advice} == answer
 
 
 def test_rules_are_known_by_their_words() -> None:
     printed = (DATA / "rules.csv").read_text()
     for one, other in zip(evidence(printed), evidence(plain(printed)), strict=True):
-        assert sorted(each.rule for each in other.advice) == sorted(
-            each.rule for each in one.advice
+        assert sorted(item.rule for item in other.advice) == sorted(
+            item.rule for item in one.advice
         )
 
 
 def test_what_a_program_prints_around_it_is_passed_over() -> None:
     printed = (DATA / "details.csv").read_text()
     noisy = "==PROF== Connected to process 1\nM=1024, N=1024\n" + plain(printed) + "\ndone in 3 s\n"
-    assert [each.figures for each in evidence(noisy)] == [
-        each.figures for each in evidence(plain(printed))
+    assert [item.figures for item in evidence(noisy)] == [
+        item.figures for item in evidence(plain(printed))
     ]
 
 
 def test_the_text_of_an_older_ncu_is_read() -> None:
-    (found,) = evidence(OLDER)
-    assert found.entry == "scale(float *, int)"
-    assert found.figures["gpu__time_duration.sum"] == pytest.approx(12_250)
-    assert found.figures["dram__bytes.sum.per_second"] == pytest.approx(250.5e9)
+    (result,) = evidence(OLDER)
+    assert result.entry == "scale(float *, int)"
+    assert result.figures["gpu__time_duration.sum"] == pytest.approx(12_250)
+    assert result.figures["dram__bytes.sum.per_second"] == pytest.approx(250.5e9)
 
 
 def test_a_file_of_it_is_imported_as_a_csv_page_is(tmp_path: Path) -> None:

@@ -86,9 +86,9 @@ def first_launch(name: str) -> str:
 
 def answering(answer: Answer, *, report: bool = True, code: int = 0) -> str:
     """Shell: what ncu does where the worker in the folder, its last argument, answers this."""
-    said = shlex.quote(msgspec.json.encode(answer).decode())
-    made = '; : > "$report"' if report else ""
-    return f'echo {said} > "$word/answers.jsonl"{made}; exit {code}'
+    outcome = shlex.quote(msgspec.json.encode(answer).decode())
+    result = '; : > "$report"' if report else ""
+    return f'echo {outcome} > "$word/answers.jsonl"{result}; exit {code}'
 
 
 @pytest.fixture
@@ -285,8 +285,8 @@ def test_the_command_keeps_a_profile_of_each_variant(
     assert "754.37 us" in done.output
     kept, unreadable = profiles.read_all(scale)
     assert unreadable == []
-    assert {each.arm.axes["width"] for each in kept} == {1, 4}
-    assert all(each.arm.build and each.arm.files and each.compiler for each in kept)
+    assert {item.arm.axes["width"] for item in kept} == {1, 4}
+    assert all(item.arm.build and item.arm.files and item.compiler for item in kept)
     (scale / "variants/scale/scale.cu").write_text("// changed\n")
     words = " ".join(kx("show", "S1", cwd=scale).output.split())
     assert "taken before this changed: variants/scale/scale.cu" in words

@@ -28,7 +28,7 @@ from kernelexp.model.record import Profile
 
 
 def use(case: Case, resource: str) -> Use:
-    return next(each for each in bounds.uses(case) if each.resource == resource)
+    return next(item for item in bounds.uses(case) if item.resource == resource)
 
 
 @pytest.mark.parametrize(("place", "launch"), [(0, PLAIN), (1, PADDED)])
@@ -46,8 +46,8 @@ def test_what_is_reckoned_without_a_profile_is_near_what_ncu_reports(
 
 def test_the_nearest_limit_moves_with_the_padding() -> None:
     uses = [bounds.uses(transpose(place)) for place in (0, 1)]
-    near = [bounds.nearest(each) for each in uses]
-    assert [each.resource for each in near if each] == ["L1 data pipe", "device memory"]
+    near = [bounds.nearest(item) for item in uses]
+    assert [item.resource for item in near if item] == ["L1 data pipe", "device memory"]
     assert moved(*uses) == (
         "The nearest limit moved: L1 data pipe (88.1%) for the baseline, device memory (76.0%) "
         "for the candidate."
@@ -103,8 +103,8 @@ def test_without_any_time_only_the_floor_is_known() -> None:
     ],
 )
 def test_what_is_not_known_says_why(case: Case, resource: str, why: str) -> None:
-    found = use(case, resource)
-    assert (found.percent, found.reckoned) == (None, why)
+    result = use(case, resource)
+    assert (result.percent, result.reckoned) == (None, why)
 
 
 def test_the_type_of_operands_is_read_from_the_instructions() -> None:
@@ -113,14 +113,14 @@ def test_the_type_of_operands_is_read_from_the_instructions() -> None:
 
 
 def test_a_profile_has_the_names_that_are_looked_up() -> None:
-    known = [each for each in bounds.uses(profiled(transpose(), PLAIN)) if each.percent is not None]
-    assert {*bounds.MAIN} <= {each.resource for each in known}
+    known = [item for item in bounds.uses(profiled(transpose(), PLAIN)) if item.percent is not None]
+    assert {*bounds.MAIN} <= {item.resource for item in known}
     assert profile(PLAIN).device == "NVIDIA H200"
 
 
 def test_two_arms_of_which_one_is_profiled_are_reckoned_alike() -> None:
     one, other = bounds.uses_of_both(transpose(), profiled(transpose(1), PADDED))
-    assert {each.kind for each in (*one, *other)} == {None, "emulated", "measured"}
+    assert {item.kind for item in (*one, *other)} == {None, "emulated", "measured"}
 
 
 def test_peaks_are_those_of_the_clock_that_was_measured() -> None:
@@ -228,5 +228,5 @@ def test_a_slower_candidate_that_is_further_from_the_limit_waits() -> None:
         "slower: it waits longer."
     )
     assert lost(uses[0], uses[1], -0.0395, ()) == ""
-    said = bottleneck.conclude(cases[1], uses[1], "The candidate", is_held=False)
-    assert said.startswith("The candidate is nearest to the tensor cores: of its peak 83.8%.")
+    result = bottleneck.conclude(cases[1], uses[1], "The candidate", is_held=False)
+    assert result.startswith("The candidate is nearest to the tensor cores: of its peak 83.8%.")

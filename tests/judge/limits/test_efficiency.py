@@ -27,16 +27,16 @@ def storing(requests: int, sectors: int, tags: int) -> Arm:
 
 def test_rows_of_32_bytes_fill_a_quarter_of_each_line() -> None:
     """What the audit of the published kernel says of its baseline: 32 sectors, 25%."""
-    found = efficiency.of(storing(768, 24_576, 24_576), "stores")
-    assert found
-    assert found.sectors_per_request == 32
-    assert found.line_fill_percent == pytest.approx(25)
+    result = efficiency.of(storing(768, 24_576, 24_576), "stores")
+    assert result
+    assert result.sectors_per_request == 32
+    assert result.line_fill_percent == pytest.approx(25)
 
 
 def test_whole_rows_fill_their_lines() -> None:
-    found = efficiency.of(transpose().arm, "stores")
-    assert found
-    assert found.sectors_per_request == 4
+    result = efficiency.of(transpose().arm, "stores")
+    assert result
+    assert result.sectors_per_request == 4
 
 
 def test_what_was_not_emulated_has_no_efficiency() -> None:

@@ -40,9 +40,9 @@ COUNTERS = {
 
 
 def only(rule: rules.Rule, case: Case) -> Opportunity:
-    (found,) = rule(case)
-    assert isinstance(found, Opportunity)
-    return found
+    (result,) = rule(case)
+    assert isinstance(result, Opportunity)
+    return result
 
 
 def with_resources(case: Case, **changes: Any) -> Case:
@@ -52,30 +52,30 @@ def with_resources(case: Case, **changes: Any) -> Case:
 
 
 def with_figures(case: Case, **changes: float) -> Case:
-    found = case.arm.profiled
-    assert found is not None
+    result = case.arm.profiled
+    assert result is not None
     return with_arm(
-        case, profiled=msgspec.structs.replace(found, figures={**found.figures, **changes})
+        case, profiled=msgspec.structs.replace(result, figures={**result.figures, **changes})
     )
 
 
 def test_planted_bank_conflicts_are_found_with_their_line_and_their_cost() -> None:
-    found = only(rules.bank_conflicts, transpose())
-    assert found.issue == (
+    result = only(rules.bank_conflicts, transpose())
+    assert result.issue == (
         "shared loads: 32.0-way bank conflicts, 94% of the shared-memory wavefronts (PTX), 97% of "
         "those of loads"
     )
-    assert found.line == "variants/transpose/transpose.cu:59"
+    assert result.line == "variants/transpose/transpose.cu:59"
     # Device memory becomes as busy as the L1 data pipe was; T1 gained 55%.
-    assert found.percent == pytest.approx(61.3, abs=0.1)
-    assert "then device memory is next with 34.1%" in found.reckoning
-    assert (found.kind, found.hidden) == ("emulated", "")
+    assert result.percent == pytest.approx(61.3, abs=0.1)
+    assert "then device memory is next with 34.1%" in result.reckoning
+    assert (result.kind, result.hidden) == ("emulated", "")
 
 
 def test_without_a_time_the_longest_floor_falls() -> None:
-    found = only(rules.bank_conflicts, with_arm(transpose(), measured=None))
-    assert found.percent == pytest.approx(61.3, abs=0.1)
-    assert "not measured" in found.reckoning
+    result = only(rules.bank_conflicts, with_arm(transpose(), measured=None))
+    assert result.percent == pytest.approx(61.3, abs=0.1)
+    assert "not measured" in result.reckoning
 
 
 def test_padding_leaves_no_conflicts() -> None:
@@ -84,8 +84,8 @@ def test_padding_leaves_no_conflicts() -> None:
 
 def test_profiled_conflicts_are_bounded_by_the_next_limit() -> None:
     """ncu's own estimates are 85% and 94%; L2 is at 41.4 of the 87.5% that L1's data pipe is."""
-    found, _ = rules.find(profiled(transpose(), PLAIN))
-    (conflicts,) = (each for each in found if each.rule == "SharedMemoryConflicts")
+    result, _ = rules.find(profiled(transpose(), PLAIN))
+    (conflicts,) = (item for item in result if item.rule == "SharedMemoryConflicts")
     assert conflicts.percent == pytest.approx(52.7, abs=0.1)
     assert "then L2 is next with 41.4%" in conflicts.reckoning
     assert conflicts.also == ("SharedMemoryConflicts 85.19%", "UncoalescedSharedAccess 93.53%")
@@ -93,9 +93,9 @@ def test_profiled_conflicts_are_bounded_by_the_next_limit() -> None:
 
 def test_conflicts_that_no_layout_makes_are_not_repeated() -> None:
     case = profiled(transpose(), PLAIN, advice=())
-    (found,) = rules.bank_conflicts(with_figures(case, **{EXCESS: 0.0}))
-    assert isinstance(found, Suppressed)
-    assert "another layout would save none" in found.why
+    (result,) = rules.bank_conflicts(with_figures(case, **{EXCESS: 0.0}))
+    assert isinstance(result, Suppressed)
+    assert "another layout would save none" in result.why
 
 
 def test_sectors_beyond_what_the_bytes_need_are_found_with_their_line() -> None:
@@ -105,23 +105,23 @@ def test_sectors_beyond_what_the_bytes_need_are_found_with_their_line() -> None:
     )
     case = transpose(counters={SECTORS: 74, f"{SECTORS}_ideal": 26})
     emulated = msgspec.structs.replace(emulated_of(case), lines=lines)
-    found = only(rules.uncoalesced, with_arm(case, emulated=emulated))
-    assert found.issue.startswith("65% of the sectors")
-    assert (found.line, found.percent) == ("a.cu:7", None)
+    result = only(rules.uncoalesced, with_arm(case, emulated=emulated))
+    assert result.issue.startswith("65% of the sectors")
+    assert (result.line, result.percent) == ("a.cu:7", None)
 
 
 def test_conflicts_of_loads_that_ptxas_merges_have_no_estimate() -> None:
-    found = only(rules.bank_conflicts, merged(transpose()))
-    assert found.percent is None
-    assert "SASS accesses shared memory in other widths" in found.reckoning
+    result = only(rules.bank_conflicts, merged(transpose()))
+    assert result.percent is None
+    assert "SASS accesses shared memory in other widths" in result.reckoning
 
 
 def test_what_is_emulated_is_named_as_counted_on_ptx() -> None:
     for rule in (rules.bank_conflicts, rules.uncoalesced):
-        found = only(rule, transpose(counters=COUNTERS))
-        assert found.figures
-        assert all(name.startswith("ptx__") for name in found.figures)
-        assert "(PTX)" in found.issue
+        result = only(rule, transpose(counters=COUNTERS))
+        assert result.figures
+        assert all(name.startswith("ptx__") for name in result.figures)
+        assert "(PTX)" in result.issue
 
 
 def test_whole_sectors_are_no_opportunity() -> None:
@@ -138,9 +138,9 @@ def test_stores_of_several_widths_are_not_repeated_as_uncoalesced() -> None:
         }
     )
     emulated = msgspec.structs.replace(emulated_of(case), lines=(line,))
-    (found,) = rules.mixed_stores(with_arm(case, emulated=emulated))
-    assert isinstance(found, Suppressed)
-    assert found.why.startswith("12.80 sectors per request are an average")
+    (result,) = rules.mixed_stores(with_arm(case, emulated=emulated))
+    assert isinstance(result, Suppressed)
+    assert result.why.startswith("12.80 sectors per request are an average")
     assert list(rules.mixed_stores(transpose())) == []
 
 
@@ -151,12 +151,12 @@ def plain_gemm(**changes: Any) -> Case:
 
 
 def test_occupancy_names_its_limiter_and_is_bounded_by_the_nearest_limit() -> None:
-    found = only(filling.occupancy, plain_gemm())
-    assert found.issue == (
+    result = only(filling.occupancy, plain_gemm())
+    assert result.issue == (
         "12 of 64 warps per SM, limited by registers and shared memory: 168 registers per thread, "
         "229,496 B of shared memory, 384 threads"
     )
-    assert found.percent == pytest.approx(100 - 78.6, abs=0.1)  # of the tensor cores' 78.6%
+    assert result.percent == pytest.approx(100 - 78.6, abs=0.1)  # of the tensor cores' 78.6%
     assert list(filling.occupancy(transpose())) == []
 
 
@@ -168,36 +168,36 @@ def test_one_cta_by_design_is_no_lack_of_warps() -> None:
     (persistent,) = filling.occupancy(plain_gemm(ctas=132))
     assert isinstance(persistent, Suppressed)
     assert "the kernel is persistent" in persistent.why
-    found, suppressed = rules.find(profiled(gemm(), DEFAULTS))
-    assert found == []
-    assert any("LaunchConfiguration" in each.rule for each in suppressed)
+    result, suppressed = rules.find(profiled(gemm(), DEFAULTS))
+    assert result == []
+    assert any("LaunchConfiguration" in item.rule for item in suppressed)
 
 
 def test_a_grid_too_small_for_the_sms_is_what_limits_the_warps() -> None:
     few = transpose(ctas=128)
     half = msgspec.structs.replace(build_of(few).occupancy, warps_per_sm=32, ctas_per_sm=4)
     few = with_arm(few, build=msgspec.structs.replace(build_of(few), occupancy=half))
-    (found,) = filling.occupancy(few)
-    assert isinstance(found, Suppressed)
-    assert found.why == "the grid limits the warps: 128 CTAs on 132 SMs, which would hold 4 each"
+    (result,) = filling.occupancy(few)
+    assert isinstance(result, Suppressed)
+    assert result.why == "the grid limits the warps: 128 CTAs on 132 SMs, which would hold 4 each"
     assert "4 SMs without work, at most 8 of 64 warps on an SM" in only(filling.grid, few).issue
 
 
 def test_a_grid_that_leaves_sms_idle_is_found() -> None:
-    found = only(filling.grid, transpose(ctas=66))
-    assert found.issue.startswith("66 CTAs for 132 SMs: 0.062 waves, 66 SMs without work")
-    assert found.percent == pytest.approx(50)
+    result = only(filling.grid, transpose(ctas=66))
+    assert result.issue.startswith("66 CTAs for 132 SMs: 0.062 waves, 66 SMs without work")
+    assert result.percent == pytest.approx(50)
 
 
 def test_a_grid_with_work_for_each_sm_has_no_share_of_time_that_it_loses() -> None:
     case = msgspec.structs.replace(with_arm(transpose(ctas=512), measured=None), tiles=512)
-    found = only(filling.grid, case)
-    assert found.issue == (
+    result = only(filling.grid, case)
+    assert result.issue == (
         "512 CTAs for 132 SMs: 0.48 waves, 4 CTAs on 116 SMs and 3 on the others, at most 32 of 64 "
         "warps on an SM"
     )
-    assert found.percent is None
-    assert "3% if made even" in found.reckoning
+    assert result.percent is None
+    assert "3% if made even" in result.reckoning
 
 
 def test_a_grid_that_gives_some_sms_twice_the_work_of_others_is_found() -> None:
@@ -209,9 +209,9 @@ def test_a_grid_that_gives_some_sms_twice_the_work_of_others_is_found() -> None:
 
 
 def test_a_last_wave_that_is_not_full_is_found_where_it_matters() -> None:
-    found = only(filling.grid, transpose(ctas=132 * 8 + 1))
-    assert found.issue.startswith("1.00 waves of 1,056 CTAs")
-    assert found.percent == pytest.approx(50, abs=0.1)
+    result = only(filling.grid, transpose(ctas=132 * 8 + 1))
+    assert result.issue.startswith("1.00 waves of 1,056 CTAs")
+    assert result.percent == pytest.approx(50, abs=0.1)
     assert list(filling.grid(transpose(ctas=TILES))) == []  # 124.12 waves: 0.7%
     assert list(filling.grid(gemm(ctas=132))) == []  # persistent: one wave
 
@@ -219,47 +219,47 @@ def test_a_last_wave_that_is_not_full_is_found_where_it_matters() -> None:
 def test_few_active_threads_are_found() -> None:
     """Of the full problem: the emulated size may have other tails."""
     counters = {"ptx__inst_executed": 100, "ptx__thread_inst_executed": 1600}
-    found = only(rules.divergence, transpose(counters=counters))
-    assert found.issue == "16.0 of 32 threads per warp are active on average"
+    result = only(rules.divergence, transpose(counters=counters))
+    assert result.issue == "16.0 of 32 threads per warp are active on average"
     assert list(rules.divergence(profiled(gemm(), DEFAULTS))) == []  # 28.3 of 32
 
 
 def test_barriers_matter_with_one_cta_per_sm() -> None:
     many = {"ptx__inst_executed_barrier": 13_200 * 24}
-    found = only(filling.barriers, plain_gemm(counters=many))
-    assert found.issue.startswith("2 CTA barriers per tile and warp, 2 per CTA, with 1 CTA per SM")
-    assert found.percent is None
+    result = only(filling.barriers, plain_gemm(counters=many))
+    assert result.issue.startswith("2 CTA barriers per tile and warp, 2 per CTA, with 1 CTA per SM")
+    assert result.percent is None
     assert list(filling.barriers(gemm(counters=many))) == []  # warps with roles
     assert list(filling.barriers(transpose(counters={"ptx__inst_executed_barrier": 48}))) == []
 
 
 def test_a_products_flops_without_tensor_instructions_are_found() -> None:
     case = transpose(flops=64 * (8 << 27))
-    found = only(rules.no_tensor_cores, case)
-    assert found.issue == "64 FLOPs per byte that must move, and no tensor instruction"
+    result = only(rules.no_tensor_cores, case)
+    assert result.issue == "64 FLOPs per byte that must move, and no tensor instruction"
     assert list(rules.no_tensor_cores(transpose())) == []
     assert list(rules.no_tensor_cores(gemm())) == []
 
 
 def test_spills_are_found() -> None:
-    found = only(rules.spills, with_resources(gemm(), spill_store_bytes=20, spill_load_bytes=40))
-    assert found.issue.startswith("20 B of spill stores and 40 B of spill loads")
+    result = only(rules.spills, with_resources(gemm(), spill_store_bytes=20, spill_load_bytes=40))
+    assert result.issue.startswith("20 B of spill stores and 40 B of spill loads")
     assert list(rules.spills(gemm())) == []
 
 
 def test_opportunities_are_ranked_by_their_estimates() -> None:
-    found, _ = rules.find(profiled(transpose(), PLAIN))
-    estimates = [each.percent for each in found]
-    known = [each for each in estimates if each is not None]
+    result, _ = rules.find(profiled(transpose(), PLAIN))
+    estimates = [item.percent for item in result]
+    known = [estimate for estimate in estimates if estimate is not None]
     assert known == sorted(known, reverse=True)
     assert estimates[: len(known)] == known
-    assert found[0].rule == "SharedMemoryConflicts"
-    assert found[0].line == "variants/transpose/transpose.cu:59"
+    assert result[0].rule == "SharedMemoryConflicts"
+    assert result[0].line == "variants/transpose/transpose.cu:59"
 
 
 def test_one_cause_is_listed_once() -> None:
-    found, _ = rules.find(profiled(transpose(), PLAIN))
-    assert [each.rule for each in found] == ["SharedMemoryConflicts"]
+    result, _ = rules.find(profiled(transpose(), PLAIN))
+    assert [item.rule for item in result] == ["SharedMemoryConflicts"]
 
 
 def test_an_estimate_of_ncus_is_bounded_by_the_nearest_limit() -> None:
@@ -267,8 +267,8 @@ def test_an_estimate_of_ncus_is_bounded_by_the_nearest_limit() -> None:
         section="S", rule="Other", kind="OPT", sentence="Do it.", speedup_percent=50.0,
         scope="global",
     )  # fmt: skip
-    found, _ = rules.find(profiled(transpose(), PLAIN, advice=(advice,)))
-    (bounded,) = (each for each in found if each.rule == "Other")
+    result, _ = rules.find(profiled(transpose(), PLAIN, advice=(advice,)))
+    (bounded,) = (item for item in result if item.rule == "Other")
     assert bounded.percent == pytest.approx(100 - 87.5, abs=0.1)
     assert "bounded by L1 data pipe" in bounded.reckoning
 
@@ -278,19 +278,19 @@ def test_a_local_estimate_is_none_of_the_launch() -> None:
         section="S", rule="Other", kind="OPT", sentence="Do it.", speedup_percent=84.76,
         scope="local",
     )  # fmt: skip
-    found, _ = rules.find(profiled(transpose(1), PADDED, advice=(advice,)))
-    (local,) = (each for each in found if each.rule == "Other")
+    result, _ = rules.find(profiled(transpose(1), PADDED, advice=(advice,)))
+    (local,) = (item for item in result if item.rule == "Other")
     assert local.percent is None
     assert local.reckoning == "ncu's estimate, local: 84.76% of the part that the rule is about"
 
 
 def test_waiting_warps_and_busy_pipes_are_no_causes_of_their_own() -> None:
     for case in (profiled(gemm(), DEFAULTS), profiled(transpose(), PLAIN)):
-        found, suppressed = rules.find(case)
-        names = ", ".join(each.rule for each in suppressed)
+        result, suppressed = rules.find(case)
+        names = ", ".join(item.rule for item in suppressed)
         assert all(rule in names for rule in ("CPIStall", "IssueSlotUtilization"))
-        assert all(each.rule not in ("CPIStall", "HighPipeUtilization") for each in found)
-        assert "optional metric" not in " ".join(each.issue for each in found)
+        assert all(item.rule not in ("CPIStall", "HighPipeUtilization") for item in result)
+        assert "optional metric" not in " ".join(item.issue for item in result)
 
 
 def test_scattered_stores_have_an_estimate() -> None:
@@ -300,23 +300,23 @@ def test_scattered_stores_have_an_estimate() -> None:
         "ptx__memory_l1_tag_requests_global": 32 << 20,
         "ptx__sass__inst_executed_global_stores": 1 << 20,
     }  # fmt: skip
-    found = only(rules.uncoalesced, transpose(counters=counters))
-    assert found.issue.startswith("50% of the sectors")
-    assert "the lines that they touch are filled to 12%" in found.issue
-    assert found.percent is not None
-    assert "L1 tag stage" in found.reckoning
+    result = only(rules.uncoalesced, transpose(counters=counters))
+    assert result.issue.startswith("50% of the sectors")
+    assert "the lines that they touch are filled to 12%" in result.issue
+    assert result.percent is not None
+    assert "L1 tag stage" in result.reckoning
 
 
 def test_counts_that_cannot_be_scaled_give_ratios_and_say_what_tiles_would_add() -> None:
-    found = only(rules.bank_conflicts, transpose(ratios_of="emulated", tiles=0))
-    assert found.issue.startswith("shared loads: 32.0-way bank conflicts, 94%")
-    assert found.percent is None
-    assert "tiles() in problem.py would give" in found.reckoning
+    result = only(rules.bank_conflicts, transpose(ratios_of="emulated", tiles=0))
+    assert result.issue.startswith("shared loads: 32.0-way bank conflicts, 94%")
+    assert result.percent is None
+    assert "tiles() in problem.py would give" in result.reckoning
 
 
 def test_memory_that_cannot_be_compressed_is_not_repeated() -> None:
     _, suppressed = rules.find(profiled(transpose(1), PADDED))
-    assert "MemoryL2Compression" in {each.rule for each in suppressed}
+    assert "MemoryL2Compression" in {item.rule for item in suppressed}
 
 
 @pytest.mark.parametrize(("excess", "is_false"), [(0.0, True), (1000.0, False)])
@@ -340,19 +340,19 @@ def test_uncoalesced_stores_are_not_repeated_where_no_sector_is_in_excess(
     )
     case = profiled(transpose(), PLAIN, advice=(advice,), instructions=(store,))
     total = {"derived__memory_l2_theoretical_sectors_global_excessive": 44_556_288.0}
-    found, suppressed = rules.find(with_figures(case, **total))
-    names = {each.rule for each in suppressed}
+    result, suppressed = rules.find(with_figures(case, **total))
+    names = {item.rule for item in suppressed}
     assert ("UncoalescedGlobalAccess" in names) == is_false
-    assert any(each.line == "a.cu:9" for each in found) != is_false
+    assert any(item.line == "a.cu:9" for item in result) != is_false
 
 
 def test_profiled_conflicts_are_not_the_layouts_where_the_emulator_counts_none() -> None:
     case = profiled(transpose(1), PADDED, advice=())
     name = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld"
-    found = {f"{name}.sum": 5_370_403.0}
+    result = {f"{name}.sum": 5_370_403.0}
     assert case.arm.profiled is not None
     kept = {key: value for key, value in case.arm.profiled.figures.items() if key != EXCESS}
-    evidence = msgspec.structs.replace(case.arm.profiled, figures={**kept, **found})
+    evidence = msgspec.structs.replace(case.arm.profiled, figures={**kept, **result})
     (suppressed,) = rules.bank_conflicts(with_arm(case, profiled=evidence))
     assert isinstance(suppressed, Suppressed)
     assert "(ptx__memory_l1_wavefronts_shared equals its ideal, emulated)" in suppressed.why

@@ -23,18 +23,18 @@ def times(count: int, course: Callable[[int], float], noise: float = 0.002) -> l
 
 @pytest.mark.slow
 def test_steps_that_are_each_within_a_margin_of_1_percent_add_up() -> None:
-    found = drift.find(times(24, lambda i: 1.003**i))
-    assert found is not None
-    assert found.ratio == pytest.approx(1.003**20, abs=0.015)
-    assert len(found.steps) >= 3
-    assert all(1 < step.ratio < 1.03 for step in found.steps)
+    result = drift.find(times(24, lambda i: 1.003**i))
+    assert result is not None
+    assert result.ratio == pytest.approx(1.003**20, abs=0.015)
+    assert len(result.steps) >= 3
+    assert all(1 < step.ratio < 1.03 for step in result.steps)
 
 
 def test_a_step_is_dated() -> None:
-    found = drift.find(times(20, lambda i: 1.0 if i < 12 else 1.02))
-    assert found is not None
-    assert [step.since.run for step in found.steps] == ["r12"]
-    assert found.ratio == pytest.approx(1.02, abs=0.003)
+    result = drift.find(times(20, lambda i: 1.0 if i < 12 else 1.02))
+    assert result is not None
+    assert [step.since.run for step in result.steps] == ["r12"]
+    assert result.ratio == pytest.approx(1.02, abs=0.003)
 
 
 @pytest.mark.parametrize(
@@ -46,15 +46,15 @@ def test_a_step_is_dated() -> None:
     ],
 )
 def test_no_drift_is_no_drift(course: Callable[[int], float]) -> None:
-    found = drift.find(times(24, course))
-    assert found is not None
-    assert found.ratio < 1.005
+    result = drift.find(times(24, course))
+    assert result is not None
+    assert result.ratio < 1.005
 
 
 def test_an_outlier_is_no_step() -> None:
-    found = drift.find(times(24, lambda i: 1.2 if i == 10 else 1.0))
-    assert found is not None
-    assert found.ratio < 1.005
+    result = drift.find(times(24, lambda i: 1.2 if i == 10 else 1.0))
+    assert result is not None
+    assert result.ratio < 1.005
 
 
 def test_a_few_records_say_nothing() -> None:

@@ -17,8 +17,8 @@ COSTS = st.dictionaries(
 
 
 def of(**costs: tuple[float | None, int]) -> tuple[str, ...]:
-    made = {name: Cost(time=time, resources=(own,)) for name, (time, own) in costs.items()}
-    return front(made, 0.01)
+    result = {name: Cost(time=time, resources=(own,)) for name, (time, own) in costs.items()}
+    return front(result, 0.01)
 
 
 def test_a_faster_variant_of_the_same_resources_takes_the_place() -> None:

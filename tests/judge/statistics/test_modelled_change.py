@@ -14,10 +14,10 @@ def modelled(cycles: float) -> ModelledTime:
 
 
 def test_times_farther_apart_than_the_errors_are_ranked():
-    found = change(modelled(1000), modelled(500))
-    assert found.decided
-    assert found.low < 0.5 < found.high < 1
-    assert "faster" in found.sentence
+    result = change(modelled(1000), modelled(500))
+    assert result.decided
+    assert result.low < 0.5 < result.high < 1
+    assert "faster" in result.sentence
 
 
 def test_a_slower_one_is_called_slower():
@@ -26,11 +26,11 @@ def test_a_slower_one_is_called_slower():
 
 @pytest.mark.parametrize("ratio", [1, 1.02, 0.97])
 def test_times_nearer_than_the_errors_are_not_ranked(ratio: float):
-    found = change(modelled(1000), modelled(1000 * ratio))
-    assert not found.decided
-    assert found.sentence.startswith("too close for the model")
+    result = change(modelled(1000), modelled(1000 * ratio))
+    assert not result.decided
+    assert result.sentence.startswith("too close for the model")
 
 
 def test_farther_pairs_are_ranked_right_more_often():
-    shares = [each.right / each.pairs for each in ERRORS.by_distance]
+    shares = [item.right / item.pairs for item in ERRORS.by_distance]
     assert shares == sorted(shares)

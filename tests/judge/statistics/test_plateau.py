@@ -42,7 +42,7 @@ def processes(effect=lambda point: 0.0, count=6, noise=0.0006, seed=3):
 
 
 def findings(taken):
-    return {each.axis: each for each in plateau.findings(taken, POINTS, RISK, MARGIN)}
+    return {finding.axis: finding for finding in plateau.findings(taken, POINTS, RISK, MARGIN)}
 
 
 def result(taken, risk=RISK / 23):
@@ -100,15 +100,15 @@ def arms(**changes):
 def test_of_24_equal_variants_no_axis_makes_a_difference() -> None:
     seen = findings(processes())
     assert set(seen) == set(AXES)
-    assert all(each.is_idle and not each.matters for each in seen.values())
-    assert all(0.0 < each.largest.bound < MARGIN for each in seen.values())
+    assert all(item.is_idle and not item.matters for item in seen.values())
+    assert all(0.0 < item.largest.bound < MARGIN for item in seen.values())
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_one_axis_that_matters_by_3_percent_is_the_only_one_named(seed: int) -> None:
     taken = processes(lambda point: 0.03 if point["reduce"] == "serial" else 0.0, seed=seed)
     seen = findings(taken)
-    assert [axis for axis, each in seen.items() if each.matters] == ["reduce"]
+    assert [axis for axis, item in seen.items() if item.matters] == ["reduce"]
     assert all(seen[axis].is_idle for axis in AXES if axis != "reduce")
     (effect,) = seen["reduce"].from_best()
     assert (effect.before, effect.after) == ("warp", "serial")
@@ -127,7 +127,7 @@ def test_variants_that_left_early_still_count_in_the_processes_that_timed_them()
     taken = processes(lambda point: 0.03 if point["reduce"] == "serial" else 0.0)
     slow = [name for name, point in POINTS.items() if point["reduce"] == "serial"]
     late = [
-        {a: v for a, v in each.items() if a not in slow or a == "baseline"} for each in taken[3:]
+        {a: v for a, v in item.items() if a not in slow or a == "baseline"} for item in taken[3:]
     ]
     seen = findings([*taken[:3], *late])
     assert seen["reduce"].matters
@@ -156,7 +156,7 @@ def test_a_plateau_names_what_all_variants_share() -> None:
     flat = plateau.plateau(
         result(taken), plateau.findings(taken, POINTS, RISK, MARGIN), arms(), MARGIN
     )
-    shared = {each.metric.name: each.value for each in flat.shared}
+    shared = {item.metric.name: item.value for item in flat.shared}
     assert shared["ptx__inst_executed_barrier"] == 40
     assert shared["occupancy_limit"] == "registers"
     assert flat.same_code == 24
@@ -171,17 +171,17 @@ def test_counts_on_sass_go_before_those_on_ptx_where_every_variant_has_them() ->
         counters={"sass__inst_executed_barrier": 20, conflicts: 700},
         lines=(EmulatedLine(file="fa.cu", line=33, counters={conflicts: 700}),),
     )
-    own = {name: msgspec.structs.replace(each, emulated_sass=sass) for name, each in arms().items()}
+    own = {name: msgspec.structs.replace(item, emulated_sass=sass) for name, item in arms().items()}
     taken = processes()
     axes = plateau.findings(taken, POINTS, RISK, MARGIN)
     flat = plateau.plateau(result(taken), axes, own, MARGIN)
-    shared = {each.metric.name: each.value for each in flat.shared}
+    shared = {item.metric.name: item.value for item in flat.shared}
     assert (shared["sass__inst_executed_barrier"], shared[conflicts]) == (20, 700)
     assert not any(name.startswith("ptx__") for name in shared)
     assert flat.hot_line == "fa.cu:33"
     own["candidate 3"] = arm(POINTS["candidate 3"])  # ptxas made something that is not covered
     flat = plateau.plateau(result(taken), axes, own, MARGIN)
-    assert "ptx__inst_executed_barrier" in {each.metric.name for each in flat.shared}
+    assert "ptx__inst_executed_barrier" in {item.metric.name for item in flat.shared}
     assert flat.hot_line == "fa.cu:171"
 
 
@@ -206,13 +206,13 @@ def test_an_axis_that_matters_is_no_plateau() -> None:
 def test_samples_that_could_hide_more_than_the_margin_are_no_plateau() -> None:
     taken = processes(noise=0.02, count=4)
     axes = plateau.findings(taken, POINTS, RISK, MARGIN)
-    assert not any(each.is_idle for each in axes)
+    assert not any(axis.is_idle for axis in axes)
     assert plateau.plateau(result(taken), axes, arms(), MARGIN) is None
 
 
 def test_equal_variants_are_called_different_in_at_most_one_sweep_of_100() -> None:
     wrong = sum(
-        any(each.matters for each in findings(processes(seed=seed)).values()) for seed in range(200)
+        any(item.matters for item in findings(processes(seed=seed)).values()) for seed in range(200)
     )
     assert wrong <= 2
 
@@ -221,7 +221,7 @@ def test_counts_alone_tell_of_a_plateau_where_nothing_was_timed() -> None:
     flat = plateau.counted([*arms().values()])
     assert flat
     assert flat.is_likely
-    assert "ptx__inst_executed_barrier" in {each.metric.name for each in flat.shared}
+    assert "ptx__inst_executed_barrier" in {item.metric.name for item in flat.shared}
     assert flat.spreads == {}
 
 

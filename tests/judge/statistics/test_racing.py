@@ -31,12 +31,12 @@ def field(*ratios_, processes=4, looks=None, noise=NOISE, rows=6, departures=())
         for p in range(processes)
     ]
     looks = looks if looks is not None else tuple(n for n in (2, 3, 4, 6, 8) if n <= processes)
-    made = measurement(workers, looks, arms)
-    return msgspec.structs.replace(made, options=Options(race=True), departures=departures)
+    result = measurement(workers, looks, arms)
+    return msgspec.structs.replace(result, options=Options(race=True), departures=departures)
 
 
 def gone(looked):
-    return {each.arm for each in looked.leaving}
+    return {item.arm for item in looked.leaving}
 
 
 def test_after_two_processes_only_what_is_many_times_slower_leaves() -> None:
@@ -75,8 +75,8 @@ def test_without_a_race_nothing_leaves() -> None:
 
 def test_an_arm_that_left_keeps_the_level_of_the_look_that_settled_it() -> None:
     left = Departure(arm="c2", processes=2, look=1, slower_than="c1")
-    found = field(0.9, 60.0, processes=6, departures=(left,))
-    levels = {each.arm: each.level for each in ratios(found)[0]}
+    result = field(0.9, 60.0, processes=6, departures=(left,))
+    levels = {item.arm: item.level for item in ratios(result)[0]}
     assert levels["c2"] == pytest.approx(1 - 0.01 * share_of_look(1, race=True) / 2)
     assert levels["c1"] == pytest.approx(1 - 0.01 * share_of_look(4, race=True) / 2)
 
@@ -91,17 +91,17 @@ def test_an_arm_that_was_outrun_without_a_verdict_says_so() -> None:
     left = Departure(arm="c2", processes=3, look=2, slower_than="c1")
     both = field(0.5, 1.012, processes=8, noise=0.001, departures=(left,))
     one = field(0.5, processes=8, noise=0.001)
-    found = msgspec.structs.replace(both, workers=(*both.workers[:3], *one.workers[3:]))
-    decided = measured(found, "c2")
+    result = msgspec.structs.replace(both, workers=(*both.workers[:3], *one.workers[3:]))
+    decided = measured(result, "c2")
     assert (decided.status, decided.reason) == (Status.INCONCLUSIVE, "outrun")
     assert decided.sentence.endswith("timed in 3 processes only, since c1 was faster.")
 
 
 def test_a_result_names_leader_and_contenders_again_from_the_samples() -> None:
-    found = field(0.95, 0.9502, 1.2, processes=6)
-    seen = racing.look(found, 0.01, "fastest")
-    found = msgspec.structs.replace(found, departures=seen.leaving)
-    came = racing.result(found, 0.01)
+    result = field(0.95, 0.9502, 1.2, processes=6)
+    seen = racing.look(result, 0.01, "fastest")
+    result = msgspec.structs.replace(result, departures=seen.leaving)
+    came = racing.result(result, 0.01)
     assert came.leader in {"c1", "c2"}
     assert set(came.contenders) == {"c1", "c2"}
     assert came.is_decided
@@ -117,12 +117,12 @@ def test_one_process_decides_nothing() -> None:
 
 @pytest.mark.parametrize("name", ["knob", "gemm", "short"])
 def test_identical_arms_of_a_recording_are_never_told_apart(name: str) -> None:
-    found = recorded(name)
-    arms = [msgspec.structs.replace(arm, name=f"a{i}") for i, arm in enumerate(found.arms)]
-    found = msgspec.structs.replace(
-        found, arms=tuple(arms), looks=(2, 3, 4, 6, 8), options=Options(race=True)
+    result = recorded(name)
+    arms = [msgspec.structs.replace(arm, name=f"a{i}") for i, arm in enumerate(result.arms)]
+    result = msgspec.structs.replace(
+        result, arms=tuple(arms), looks=(2, 3, 4, 6, 8), options=Options(race=True)
     )
-    assert racing.look(found, 0.01, "fastest").leaving == ()
+    assert racing.look(result, 0.01, "fastest").leaving == ()
 
 
 @pytest.mark.slow
@@ -157,18 +157,18 @@ def test_two_fast_arms_are_compared_in_the_rows_that_a_slow_baseline_sits_out() 
 
     def sparse(worker):
         (block,) = worker.blocks
-        rows = tuple(row(number, each) for number, each in enumerate(block.rows))
+        rows = tuple(row(number, item) for number, item in enumerate(block.rows))
         blocks = (msgspec.structs.replace(block, rows=rows),)
         return msgspec.structs.replace(worker, blocks=blocks)
 
-    made = msgspec.structs.replace(whole, workers=tuple(map(sparse, whole.workers)))
-    scores = racing.scores(made)
+    result = msgspec.structs.replace(whole, workers=tuple(map(sparse, whole.workers)))
+    scores = racing.scores(result)
     through_baseline = [
-        median(log_ratios(each.blocks, 3, 0)[0]) - median(log_ratios(each.blocks, 2, 0)[0])
-        for each in made.workers
+        median(log_ratios(item.blocks, 3, 0)[0]) - median(log_ratios(item.blocks, 2, 0)[0])
+        for item in result.workers
     ]
 
-    apart = [each["c2"] - each["c1"] for each in scores]
+    apart = [score["c2"] - score["c1"] for score in scores]
     assert stdev(apart) < stdev(through_baseline) / 2
     assert fmean(apart) == pytest.approx(math.log(1.02), abs=0.003)
     assert scores[0]["c1"] == pytest.approx(math.log(0.01), abs=0.06)

@@ -151,11 +151,11 @@ def test_an_interval_of_99_percent_covers_the_truth_in_at_least_98_of_100(truth)
     covered = 0
     for trial in range(100):
         rng = random.Random(trial)
-        made = [
+        result = [
             worker(i, (truth * math.exp(rng.gauss(0, 0.002)), 1.0, 1.0), rows=6, noise=0.001)
             for i in range(5)
         ]
-        (effect,), _ = stats.ratios(measurement(made))
+        (effect,), _ = stats.ratios(measurement(result))
         covered += effect.low <= truth <= effect.high
     assert covered >= 98
 
@@ -225,13 +225,13 @@ def test_copies_at_the_same_addresses_in_every_process_differed_by_a_third_of_a_
 
 
 def test_the_conditions_name_what_held_the_clock_down():
-    found = stats.estimate(recorded("gemm")).conditions
-    assert found.throttle == {"sw_power_cap": 1.0}
-    assert found.sm_clock_high_mhz < 1980
-    assert found.power_w > 500
+    conditions = stats.estimate(recorded("gemm")).conditions
+    assert conditions.throttle == {"sw_power_cap": 1.0}
+    assert conditions.sm_clock_high_mhz < 1980
+    assert conditions.power_w > 500
 
 
 def test_times_alone_are_given_for_every_arm():
-    found = stats.estimate(recorded("gemm"))
-    assert [each.arm for each in found.times] == ["baseline", "placebo", "same-0"]
-    assert all(each.low_us <= each.median_us <= each.high_us for each in found.times)
+    result = stats.estimate(recorded("gemm"))
+    assert [time.arm for time in result.times] == ["baseline", "placebo", "same-0"]
+    assert all(time.low_us <= time.median_us <= time.high_us for time in result.times)

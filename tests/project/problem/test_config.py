@@ -48,21 +48,21 @@ def with_config(scale: Path) -> Path:
 
 def read(root: Path, width: int, terms: dict[str, str] | None = None) -> Configured:
     variant = project.load(root).variant("scale", "sm_90a", {"width": width})
-    (found,) = configure(root, [variant], [terms or {}])
-    return found
+    (result,) = configure(root, [variant], [terms or {}])
+    return result
 
 
 def test_exports_are_read_a_0_too(with_config: Path) -> None:
-    found = read(with_config, 2, TERMS)
-    assert found.exports == {"dynamic_smem_bytes": 131_072, "nothing": 0, "threads": 256}
-    assert found.terms == {"dynamic_smem_bytes": "2 stages x 65,536 B"}
-    assert (found.refusals, found.failure) == ((), "")
+    result = read(with_config, 2, TERMS)
+    assert result.exports == {"dynamic_smem_bytes": 131_072, "nothing": 0, "threads": 256}
+    assert result.terms == {"dynamic_smem_bytes": "2 stages x 65,536 B"}
+    assert (result.refusals, result.failure) == ((), "")
 
 
 def test_an_assertion_is_a_refusal_beside_the_exports(with_config: Path) -> None:
-    found = read(with_config, 1)
-    assert found.refusals == ("a width of 1 is none, says the header: really",)
-    assert found.exports["dynamic_smem_bytes"] == 65_536
+    result = read(with_config, 1)
+    assert result.refusals == ("a width of 1 is none, says the header: really",)
+    assert result.exports["dynamic_smem_bytes"] == 65_536
 
 
 def test_a_header_that_changed_is_read_again_and_others_are_not(
@@ -88,9 +88,9 @@ def test_an_entry_of_the_cache_that_is_cut_off_is_made_anew(with_config: Path) -
 
 def test_a_header_that_is_not_plain_c_says_what_the_compiler_said(with_config: Path) -> None:
     (with_config / "variants/scale/limits.cuh").write_text("constexpr uint4 FACTOR;\n")
-    found = read(with_config, 2)
-    assert "limits.cuh:1:11: error: 'uint4'" in found.failure
-    assert found.exports == {}
+    result = read(with_config, 2)
+    assert "limits.cuh:1:11: error: 'uint4'" in result.failure
+    assert result.exports == {}
 
 
 def test_a_term_that_does_not_compile_is_named(with_config: Path) -> None:

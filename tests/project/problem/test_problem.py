@@ -66,10 +66,10 @@ def ask(root: Path, **options: object) -> Consulted:
 def test_what_is_optional_may_be_left_out(scale: Path) -> None:
     cut(scale, "constraints")
     cut(scale, "budget")
-    said = ask(scale)
-    assert said.points[0].reasons == ()
-    assert said.points[0].budget is None
-    assert (said.peers, said.work) == ((), {})
+    result = ask(scale)
+    assert result.points[0].reasons == ()
+    assert result.points[0].budget is None
+    assert (result.peers, result.work) == ((), {})
     assert loader.load(scale, "scale").tiles(AXES, {"count": 4}, {}) is None
 
 
@@ -79,20 +79,20 @@ def test_a_kernel_without_a_budget_builds(scale: Path, kx: Kx) -> None:
 
 
 def test_arranged_arrays_are_added_to_those_that_stay(edited: Edit) -> None:
-    found = edited(
+    result = edited(
         (
             "def outputs(size):",
             "def arrange(inputs, axes):\n    return {'z': inputs['x'] + 1}\n\n\ndef outputs(size):",
         )
     )
     x = torch.zeros(4)
-    assert set(found.arrange({"x": x}, AXES)) == {"x", "z"}
+    assert set(result.arrange({"x": x}, AXES)) == {"x", "z"}
 
 
 @pytest.mark.parametrize("parameters", ["size, arch", "size, arch, axes"])
 def test_a_tolerance_may_depend_on_the_axes(edited: Edit, parameters: str) -> None:
-    found = edited(("def tolerance(size, arch)", f"def tolerance({parameters})"))
-    assert found.tolerance({"count": 4}, "sm_90a", AXES).rtol == 2**-24
+    result = edited(("def tolerance(size, arch)", f"def tolerance({parameters})"))
+    assert result.tolerance({"count": 4}, "sm_90a", AXES).rtol == 2**-24
 
 
 def test_what_is_required_is_named_where_it_is_missing(scale: Path) -> None:
@@ -133,9 +133,9 @@ def test_launches_and_tiles_are_asked_for_by_size(scale: Path) -> None:
         ("def outputs", "def tiles(axes, size):\n    return size['count'] // 4\n\n\ndef outputs"),
     )
     points = [Point(axes=AXES, arch="sm_90a", exports=EXPORTS)]
-    said = consult.consult(scale, "scale", points, ["full", "emulated"])
-    (facts,) = said.points
-    assert [each.grid for each in facts.launches["emulated"]] == [(16, 1, 1)]
+    result = consult.consult(scale, "scale", points, ["full", "emulated"])
+    (facts,) = result.points
+    assert [item.grid for item in facts.launches["emulated"]] == [(16, 1, 1)]
     assert facts.tiles == {"full": 1 << 18, "emulated": 1024}
 
 
@@ -144,9 +144,9 @@ def test_a_variant_whose_launch_raises_spoils_no_other(scale: Path) -> None:
     points = [
         Point(axes={**AXES, "width": width}, arch="sm_90a", exports=EXPORTS) for width in (2, 4)
     ]
-    said = consult.consult(scale, "scale", points, ["emulated"], separately=True)
-    assert "AssertionError: two" in said.points[0].faults["emulated"]
-    assert (said.points[1].faults, len(said.points[1].launches["emulated"])) == ({}, 1)
+    result = consult.consult(scale, "scale", points, ["emulated"], separately=True)
+    assert "AssertionError: two" in result.points[0].faults["emulated"]
+    assert (result.points[1].faults, len(result.points[1].launches["emulated"])) == ({}, 1)
     with pytest.raises(ConfigurationError, match="AssertionError: two"):
         consult.consult(scale, "scale", points, ["emulated"])
 
@@ -154,21 +154,21 @@ def test_a_variant_whose_launch_raises_spoils_no_other(scale: Path) -> None:
 def test_a_size_that_is_beyond_a_variant_is_left_out_of_its_launches(scale: Path) -> None:
     change(scale, ("    count = size", "    assert size['count'] < 9999, 'much'\n    count = size"))
     point = Point(axes=AXES, arch="sm_90a", exports=EXPORTS)
-    said = consult.consult(scale, "scale", [point], ["full", "emulated"], separately=True)
-    assert said.points[0].launches.keys() == {"emulated"}
+    result = consult.consult(scale, "scale", [point], ["full", "emulated"], separately=True)
+    assert result.points[0].launches.keys() == {"emulated"}
     with pytest.raises(ConfigurationError, match="AssertionError: much"):
-        said.points[0].launch_of("full")
+        result.points[0].launch_of("full")
 
 
 def test_a_job_is_its_launches_in_their_order(edited: Edit) -> None:
-    found = edited(
+    result = edited(
         (
             "def launch(axes, size, exports):",
             "def launch(axes, size):\n    exports = {'threads': 9}",
         ),
         ("    return Launch(", "    for main in (False, True): yield Launch(main=main,"),
     )
-    first, second = found.launches(AXES, {"count": 4096}, EXPORTS)
+    first, second = result.launches(AXES, {"count": 4096}, EXPORTS)
     assert (first.block, main_launch([first, second])) == ((9, 1, 1), second)
 
 
@@ -184,9 +184,9 @@ def test_a_job_is_its_launches_in_their_order(edited: Edit) -> None:
     ],
 )
 def test_what_is_no_job_is_a_sentence(edited: Edit, returned: str, words: str) -> None:
-    found = edited(("return Launch(", returned))
+    result = edited(("return Launch(", returned))
     with pytest.raises(ConfigurationError, match=rf"launch\(\): {words}"):
-        found.launches(AXES, {"count": 4096}, EXPORTS)
+        result.launches(AXES, {"count": 4096}, EXPORTS)
 
 
 # ---- what its functions return -------------------------------------------------------------------
@@ -212,9 +212,9 @@ def test_outputs_that_can_not_be_are_a_sentence(
 
 @pytest.mark.parametrize("bound", ["-1.0", "float('inf')", "float('nan')", "'small'"])
 def test_a_tolerance_is_finite_and_not_negative(edited: Edit, bound: str) -> None:
-    found = edited(("rtol=2**-24", f"rtol={bound}"))
+    result = edited(("rtol=2**-24", f"rtol={bound}"))
     with pytest.raises(ConfigurationError, match=r"problem.py:26: tolerance\(\): "):
-        found.tolerance(SIZE, "sm_90a", AXES)
+        result.tolerance(SIZE, "sm_90a", AXES)
 
 
 @pytest.mark.parametrize(
@@ -235,9 +235,9 @@ def test_a_tolerance_is_finite_and_not_negative(edited: Edit, bound: str) -> Non
 def test_a_launch_that_can_not_be_is_a_sentence(
     edited: Edit, text: str, instead: str, words: str
 ) -> None:
-    found = edited((text, instead))
+    result = edited((text, instead))
     with pytest.raises(ConfigurationError, match=rf"launch\(\): .*{words}"):
-        found.launches(AXES, {"count": 4096}, EXPORTS)
+        result.launches(AXES, {"count": 4096}, EXPORTS)
 
 
 STRUCTURE = "type('P', (ctypes.Structure,), {'_fields_': [('a', ctypes.c_short)]})"
@@ -268,16 +268,16 @@ def test_scalars_of_any_width_and_structures_are_arguments(
     edited: Edit, argument: str, data: bytes
 ) -> None:
     imports = "import ctypes, torch\nfrom kernelexp.launch import Field, StructValue, "
-    found = edited(
+    result = edited(
         ("from kernelexp.launch import ", imports), ('Scalar(type="f32", value=FACTOR)', argument)
     )
-    (launch,) = found.launches(AXES, {"count": 4096}, EXPORTS)
+    (launch,) = result.launches(AXES, {"count": 4096}, EXPORTS)
     kept = msgspec.json.decode(msgspec.json.encode(launch), type=Launch)
     assert to_bytes(kept.arguments[2], lambda array: 77, lambda map_: b"") == data
 
 
 def test_the_address_of_an_array_lies_in_its_structure(edited: Edit) -> None:
-    found = edited(
+    result = edited(
         ("from kernelexp.launch import ", "from kernelexp.launch import Field, StructValue, "),
         (
             'Scalar(type="f32", value=FACTOR)',
@@ -285,7 +285,7 @@ def test_the_address_of_an_array_lies_in_its_structure(edited: Edit) -> None:
         ),
     )
     with pytest.raises(ConfigurationError, match="a field of 8 bytes at byte 8 leaves its struct"):
-        found.launches(AXES, {"count": 4096}, EXPORTS)
+        result.launches(AXES, {"count": 4096}, EXPORTS)
 
 
 @pytest.mark.parametrize("dtype", ["'float32'", "'torch.float32'", "__import__('torch').float32"])
@@ -295,8 +295,8 @@ def test_types_may_have_the_names_of_torch_and_numpy(edited: Edit, dtype: str) -
 
 def reference(edited: Edit, body: str) -> list[object]:
     whole = 'yield Chunk(array="y", first=0, values=inputs["x"].double() * FACTOR)'
-    found = edited((whole, body))
-    return list(found.reference({"x": torch.ones(8)}, SIZE))
+    result = edited((whole, body))
+    return list(result.reference({"x": torch.ones(8)}, SIZE))
 
 
 def chunk(rows: str, first: str = "0", array: str = "y") -> str:
@@ -341,12 +341,12 @@ def test_coverage_is_each_row_once_in_any_order(lengths: list[int], data: st.Dat
 
 
 def test_inputs_that_are_not_contiguous_are_refused(edited: Edit) -> None:
-    found = edited(
+    result = edited(
         ('torch.randn(size["count"],', "torch.randn((2, 4),"),
         ("device=device)}", "device=device).t()}"),
     )
     with pytest.raises(ConfigurationError, match=r"inputs\(\): 'x' is not contiguous"):
-        found.inputs(SIZE, 1, "cpu")
+        result.inputs(SIZE, 1, "cpu")
 
 
 @pytest.mark.parametrize(
@@ -359,22 +359,22 @@ def test_inputs_that_are_not_contiguous_are_refused(edited: Edit) -> None:
     ],
 )
 def test_a_reference_is_real_numbers_in_memory(edited: Edit, values: str, words: str) -> None:
-    found = edited(('inputs["x"].double() * FACTOR', values))
+    result = edited(('inputs["x"].double() * FACTOR', values))
     with pytest.raises(ConfigurationError, match=words):
-        list(found.reference(found.inputs(SIZE, 1, "cpu"), SIZE))
+        list(result.reference(result.inputs(SIZE, 1, "cpu"), SIZE))
 
 
 def test_a_tensor_that_wants_a_gradient_is_taken_without(edited: Edit) -> None:
-    found = edited(("device=device)}", "device=device, requires_grad=True)}"))
-    inputs = found.inputs(SIZE, 1, "cpu")
-    (chunk,) = found.reference({"x": inputs["x"].requires_grad_()}, SIZE)
+    result = edited(("device=device)}", "device=device, requires_grad=True)}"))
+    inputs = result.inputs(SIZE, 1, "cpu")
+    (chunk,) = result.reference({"x": inputs["x"].requires_grad_()}, SIZE)
     assert not chunk.values.requires_grad
 
 
 def test_inputs_have_their_values_in_memory(edited: Edit) -> None:
-    found = edited(("device=device)}", "device=device).to('meta')}"))
+    result = edited(("device=device)}", "device=device).to('meta')}"))
     with pytest.raises(ConfigurationError, match=r"inputs\(\): 'x' is a meta tensor"):
-        found.inputs(SIZE, 1, "cpu")
+        result.inputs(SIZE, 1, "cpu")
 
 
 # ---- a process of its own ------------------------------------------------------------------------

@@ -43,8 +43,8 @@ def test_it_is_in_the_record_whose_verdict_is_from_before_it_changed(sharing: Pa
     (record,) = all_records(sharing)[0]
     assert "variants/shared_factor.py" in record.host_files
     (sharing / "variants/shared_factor.py").write_text("FACTOR = 3.0 + 0\n")
-    said = " ".join(kx("explain", "S1", cwd=sharing).stdout.split())
-    assert "from before these changed: variants/shared_factor.py." in said
+    output = " ".join(kx("explain", "S1", cwd=sharing).stdout.split())
+    assert "from before these changed: variants/shared_factor.py." in output
 
 
 def test_an_environment_variable_that_it_reads_does_so_too(
@@ -57,5 +57,5 @@ def test_an_environment_variable_that_it_reads_does_so_too(
     monkeypatch.setenv("KX_F", "4")
     assert kx("emulate", "scale", cwd=scale).exit_code == errors.WRONG_RESULT
     monkeypatch.setenv("KX_F", "3.0")
-    said = " ".join(kx("explain", "S1", cwd=scale).stdout.split())
-    assert "from before these changed: the environment variable KX_F." in said
+    output = " ".join(kx("explain", "S1", cwd=scale).stdout.split())
+    assert "from before these changed: the environment variable KX_F." in output

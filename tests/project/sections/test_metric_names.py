@@ -47,8 +47,8 @@ def test_every_metric_asked_for_exists_on_the_chip(
 def test_no_section_says_that_a_chip_lacks_what_it_has(
     chip: str, known: dict[str, tuple[str, set[str]]]
 ) -> None:
-    asked = set(sections.metrics_to_ask(_all(), chip))
-    lacking = set(sections.metrics_to_ask(_all(), "")) - asked
+    result = set(sections.metrics_to_ask(_all(), chip))
+    lacking = set(sections.metrics_to_ask(_all(), "")) - result
 
     assert not [metric for metric in lacking if chip in known[metric.partition(".")[0]][1]]
 

@@ -17,11 +17,11 @@ RUN = Run(time_ms=0.579, flops=2 * 928_256 * 768 * 768, dtype="fp8", peer="cuBLA
 
 
 def _values(reading: SectionReading) -> dict[str, float]:
-    return {each.name: each.value for each in reading.values if each.value is not None}
+    return {value.name: value.value for value in reading.values if value.value is not None}
 
 
 def _text(reading: SectionReading, name: str) -> str:
-    return next(each.text for each in reading.values if each.name == name)
+    return next(value.text for value in reading.values if value.name == name)
 
 
 @pytest.fixture(params=sections.NAMES)
@@ -96,7 +96,7 @@ def test_percentages_are_distrusted_where_the_view_by_cycles_contradicts_them() 
 
 
 def test_percentages_alone_come_with_the_caveat_too() -> None:
-    figures = {name: each for name, each in FIGURES.items() if "latency" not in name}
+    figures = {name: item for name, item in FIGURES.items() if "latency" not in name}
     alone = ProfiledEvidence(entry="k", figures=figures, device="B200", capability="10.0")
 
     (caveat,) = evaluate(sections.builtin("stalls"), alone).caveats
@@ -111,7 +111,7 @@ def test_stalls_are_worked_out_of_samples_where_no_counter_was_collected() -> No
     figures = {f"{begin}{reason}": count for reason, count in samples.items()}
     figures["sm__warps_active.avg.pct_of_peak_sustained_active"] = 50.0
     sampled = ProfiledEvidence(entry="k", figures=figures, device="B200", capability="10.0")
-    values = {each.name: each for each in evaluate(sections.builtin("stalls"), sampled).values}
+    values = {value.name: value for value in evaluate(sections.builtin("stalls"), sampled).values}
     waits = values["long_scoreboard"]
     assert (waits.value, waits.metric) == (15.0, "stall_long_scoreboard_percent")
 
@@ -191,7 +191,7 @@ def test_what_hides_a_term_is_not_known_without_evidence() -> None:
 
 
 def test_traffic_needs_counters_that_were_not_published() -> None:
-    (traffic,) = (each for each in gap(EVIDENCE, RUN).values if each.name == "traffic")
+    (traffic,) = (value for value in gap(EVIDENCE, RUN).values if value.name == "traffic")
 
     assert traffic.value is None
     assert traffic.absent == ("dram_read", "dram_write")
@@ -201,14 +201,14 @@ def test_every_section_evaluates_the_published_profile(name: str) -> None:
     reading = evaluate(sections.builtin(name), EVIDENCE, RUN)
 
     assert reading.family == "gb100"
-    assert all(each.missing for each in reading.values if each.value is None)
+    assert all(value.missing for value in reading.values if value.value is None)
 
 
 def test_a_group_without_any_value_is_missing_by_its_title() -> None:
-    figures = {name: each for name, each in FIGURES.items() if "latency" not in name}
+    figures = {name: item for name, item in FIGURES.items() if "latency" not in name}
     alone = ProfiledEvidence(entry="k", figures=figures, device="B200", capability="10.0")
     blocks = list(document(evaluate(sections.builtin("stalls"), alone)))
-    missing = {each.label: each.text for each in blocks if isinstance(each, Labelled)}
+    missing = {block.label: block.text for block in blocks if isinstance(block, Labelled)}
 
     assert missing["not in this profile"] == "LG throttle; Weighted by cycles, per warp"
     assert missing["gb100 has no such counter"] == "GMMA"

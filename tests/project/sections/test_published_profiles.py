@@ -75,7 +75,7 @@ def test_a_profile_is_of_the_step_that_it_names(step: str) -> None:
     assert (profile.step, profile.provenance) == (step, "published")
     assert profile.source
     named = profiles.of_variant(ROOT, variant.kernel, variant.arch, variant.axes)
-    assert profile.run in [each.run for each in named]
+    assert profile.run in [item.run for item in named]
 
 
 def test_each_profile_is_of_another_variant() -> None:

@@ -46,14 +46,14 @@ def transpose() -> ProfiledEvidence:
 
 
 def _values(reading: SectionReading) -> dict[str, float]:
-    return {each.name: each.value for each in reading.values if each.value is not None}
+    return {value.name: value.value for value in reading.values if value.value is not None}
 
 
 def _shown(reading: SectionReading) -> str:
     out = io.StringIO()
     console = Console(file=out, width=80)
-    for each in terminal.render(document(reading, names=True)):
-        console.print(each)
+    for item in terminal.render(document(reading, names=True)):
+        console.print(item)
     return out.getvalue()
 
 
@@ -82,7 +82,7 @@ def test_what_hopper_lacks_is_said(gemm: ProfiledEvidence) -> None:
 
 def test_what_was_not_collected_is_told_from_what_ncu_refused(gemm: ProfiledEvidence) -> None:
     refused = msgspec.structs.replace(gemm, missing=("sm__inst_executed_pipe_tensor.sum",))
-    assert [_why_missing(each, "tensor_instructions") for each in (gemm, refused)] == [
+    assert [_why_missing(item, "tensor_instructions") for item in (gemm, refused)] == [
         "not in this profile",
         "ncu could not collect it",
     ]
@@ -90,7 +90,7 @@ def test_what_was_not_collected_is_told_from_what_ncu_refused(gemm: ProfiledEvid
 
 def _why_missing(evidence: ProfiledEvidence, name: str) -> str:
     values = evaluate(sections.builtin("tensor"), evidence).values
-    return next(each.missing for each in values if each.name == name)
+    return next(value.missing for value in values if value.name == name)
 
 
 def test_conflicts_per_sm_use_the_profiles_own_count_of_sms(gemm: ProfiledEvidence) -> None:
@@ -116,7 +116,7 @@ def test_the_instructions_with_most_samples_are_listed_with_their_reasons(
     assert len(reading.instructions) == 10
     assert first.sass.startswith("UCGABAR_WAIT")
     assert next(iter(first.reasons)) == "barrier"
-    assert first.samples == max(each.samples for each in reading.instructions)
+    assert first.samples == max(instruction.samples for instruction in reading.instructions)
     assert "UCGABAR_WAIT" in _shown(reading)
 
 
@@ -137,7 +137,9 @@ def test_a_formula_is_shown_with_its_figures_and_sources(gemm: ProfiledEvidence)
 def test_without_a_measured_time_the_gap_names_the_profiles_clocks(gemm: ProfiledEvidence) -> None:
     locked = msgspec.structs.replace(gemm, clock_control="base")
     (gap_at_peak,) = (
-        each for each in gap(locked, Run(flops=1e12, dtype="fp8")).values if each.name == "peak_gap"
+        value
+        for value in gap(locked, Run(flops=1e12, dtype="fp8")).values
+        if value.name == "peak_gap"
     )
 
     assert gap_at_peak.inputs["time_ms"].source == "profiled, clock control: base"
@@ -153,7 +155,7 @@ def test_a_profile_of_an_unknown_device_evaluates(gemm: ProfiledEvidence) -> Non
 
 def test_a_kernel_without_tensor_cores_is_not_told_to_use_them(transpose: ProfiledEvidence) -> None:
     reading = evaluate(sections.builtin("tensor"), transpose)
-    (idle,) = (each for each in reading.values if each.name == "tensor_idle")
+    (idle,) = (value for value in reading.values if value.name == "tensor_idle")
 
     assert idle.text == "The tensor cores are not used."
 
@@ -162,7 +164,7 @@ def test_a_kernel_without_tensor_cores_is_not_told_to_use_them(transpose: Profil
 def test_a_figure_that_is_no_number_is_missing(gemm: ProfiledEvidence, figure: float | str) -> None:
     metric = "smsp__cycles_active.avg"
     odd = msgspec.structs.replace(gemm, figures={**gemm.figures, metric: figure})
-    values = {each.name: each for each in evaluate(sections.builtin("tensor"), odd).values}
+    values = {value.name: value for value in evaluate(sections.builtin("tensor"), odd).values}
 
     assert values["cycles_active"].missing == "no number in this profile"
     assert values["sm_active"].missing == "not known without cycles_active"

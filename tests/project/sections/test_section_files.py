@@ -118,7 +118,7 @@ def test_a_file_that_is_not_there_or_no_text_is_a_sentence(tmp_path: Path) -> No
 
 
 def test_the_sections_are_the_nine_of_a_report() -> None:
-    assert [each.name for each in sections.find()] == list(sections.NAMES)
+    assert [item.name for item in sections.find()] == list(sections.NAMES)
 
 
 def test_the_example_of_the_docs_is_a_section() -> None:

@@ -14,10 +14,10 @@ from kernelexp.services.adopt import copying
 
 def refused(source: Path, *errors: tuple[int, str]) -> str:
     """The sentence about a compiler that finds these one after the other."""
-    found = iter(errors)
+    result = iter(errors)
 
     def attempt(_texts: Mapping[str, str]) -> tuple[Diagnostic, ...]:
-        line, message = next(found)
+        line, message = next(result)
         return (Diagnostic(file=source.name, line=line, message=message),)
 
     with pytest.raises(BuildError) as raised:
@@ -43,13 +43,15 @@ def test_a_header_in_another_folder_of_the_repository_is_named(
     for folder in ("others", "kernels/attention/include"):
         (tmp_path / folder / "tools").mkdir(parents=True)
         (tmp_path / folder / "tools/own.h").write_text("#define OWN 1\n")
-    said = refused(source, MISSING, (2, 'identifier "OWN" is undefined'))
-    assert f": try --flag=-I{tmp_path}/kernels/attention/include." in said
+    result = refused(source, MISSING, (2, 'identifier "OWN" is undefined'))
+    assert f": try --flag=-I{tmp_path}/kernels/attention/include." in result
 
 
 def test_a_header_that_is_nowhere_is_asked_for(source: Path) -> None:
-    said = refused(source, MISSING, (2, 'identifier "OWN" is undefined'))
-    assert 'headers were not found: "tools/own.h"): name folders of headers with --flag=-I' in said
+    result = refused(source, MISSING, (2, 'identifier "OWN" is undefined'))
+    assert (
+        'headers were not found: "tools/own.h"): name folders of headers with --flag=-I' in result
+    )
 
 
 def test_host_code_in_a_header_that_was_found_by_a_flag_is_left_out(source: Path) -> None:
@@ -64,11 +66,11 @@ def test_host_code_in_a_header_that_was_found_by_a_flag_is_left_out(source: Path
         return (Diagnostic(file=file, line=1, message="absent.h: No such file or directory"),)
 
     copy, left = copying.compile_copy(copying.read(source), attempt)
-    assert [each.include for each in left] == ["<absent.h>"]
+    assert [item.include for item in left] == ["<absent.h>"]
     assert copy.texts["k.cu"] == source.read_text()
     assert header.read_text().startswith("#include")
 
 
 def test_an_intrinsic_that_cuda_has_no_more_is_named_with_its_successor(source: Path) -> None:
-    said = refused(source, (2, 'identifier "__shfl_xor" is undefined'))
-    assert said.endswith("write __shfl_xor_sync(0xffffffff, ...) instead.")
+    result = refused(source, (2, 'identifier "__shfl_xor" is undefined'))
+    assert result.endswith("write __shfl_xor_sync(0xffffffff, ...) instead.")

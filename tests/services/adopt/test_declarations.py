@@ -37,21 +37,21 @@ MODULE(name, m) { m.def("x"); }
 
 
 def named(text: str) -> dict[str, declarations.Declaration]:
-    return {each.kernel: each for each in declarations.read(text) if each.kernel}
+    return {item.kernel: item for item in declarations.read(text) if item.kernel}
 
 
 def test_kernels_have_names_parameters_and_lines() -> None:
-    found = named(SOURCE)
-    assert set(found) == {"first", "second"}
-    assert found["first"].template
-    assert not found["second"].template
-    assert found["first"].parameters == (
+    result = named(SOURCE)
+    assert set(result) == {"first", "second"}
+    assert result["first"].template
+    assert not result["second"].template
+    assert result["first"].parameters == (
         "const T * __restrict__ x",
         "Pair < T , 2 > p",
         "int ( & n ) [ 4 ]",
     )
-    assert found["second"].parameters == ("float * out", "int rows")
-    assert (found["first"].first_line, found["first"].last_line) == (11, 15)
+    assert result["second"].parameters == ("float * out", "int rows")
+    assert (result["first"].first_line, result["first"].last_line) == (11, 15)
 
 
 def test_a_default_value_is_no_part_of_a_parameter() -> None:
@@ -60,7 +60,7 @@ def test_a_default_value_is_no_part_of_a_parameter() -> None:
 
 
 def test_declarations_end_where_they_end_in_cpp() -> None:
-    parts = [SOURCE[each.first : each.end].split("(")[0] for each in declarations.read(SOURCE)]
+    parts = [SOURCE[item.first : item.end].split("(")[0] for item in declarations.read(SOURCE)]
     assert [part.splitlines()[0] for part in parts] == [
         '#include "near.h"',
         "#include <far.h>",
@@ -76,7 +76,7 @@ def test_declarations_end_where_they_end_in_cpp() -> None:
 
 def test_what_is_left_out_leaves_its_lines_and_directives() -> None:
     text = "int a;\nvoid host() {\n#if X\n  f();\n#endif\n}\nint b;\n"
-    (host,) = (each for each in declarations.read(text) if "host" in each.words)
+    (host,) = (item for item in declarations.read(text) if "host" in item.words)
     assert declarations.blank(text, [host]) == "int a;\n\n#if X\n\n#endif\n\nint b;\n"
 
 
@@ -100,7 +100,7 @@ def test_attributes_are_no_names(attribute: str) -> None:
 
 @given(strategies.text("{}()<>;\"'/*\\\n#aR _=,", max_size=60))
 def test_any_text_is_cut_without_overlap_and_keeps_its_lines(text: str) -> None:
-    found = declarations.read(text)
-    for one, other in pairwise(found):
+    result = declarations.read(text)
+    for one, other in pairwise(result):
         assert one.end <= other.first
-    assert declarations.blank(text, found).count("\n") == text.count("\n")
+    assert declarations.blank(text, result).count("\n") == text.count("\n")

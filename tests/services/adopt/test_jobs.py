@@ -45,7 +45,7 @@ def test_an_array_between_launches_is_neither_given_nor_compared() -> None:
 def test_what_a_later_launch_changes_in_place_is_a_result() -> None:
     again = entry("again", array("sums", read=True, written=True))
     assert jobs.between([PARTS, again], Answers(), ()) == []
-    (sums,) = (each for each in jobs.values([PARTS, again]) if each.name == "sums")
+    (sums,) = (job for job in jobs.values([PARTS, again]) if job.name == "sums")
     assert sums.written
     assert not sums.read
 
@@ -69,7 +69,7 @@ def test_a_job_is_drafted_as_a_list_of_launches() -> None:
 
 def test_arguments_rename_parameters_and_are_as_many() -> None:
     renamed = jobs.called(TOTAL, ("parts", "", "n"))
-    assert [each.name for each in renamed.parameters] == ["parts", "y", "n"]
+    assert [parameter.name for parameter in renamed.parameters] == ["parts", "y", "n"]
     with pytest.raises(UsageError, match=r"total has 3 parameters \(sums, y, count\), and 1 arg"):
         jobs.called(TOTAL, ("sums",))
     with pytest.raises(UsageError, match="sums is an array: pass it by a name, not 'n \\+ 1'"):
@@ -125,7 +125,7 @@ def test_two_instances_of_a_template_are_told_apart_by_their_symbols() -> None:
 
 
 def test_a_number_that_is_passed_is_no_parameter_of_the_job() -> None:
-    assert [each.name for each in jobs.called(PARTS, ("", "", "512")).values] == ["x", "sums"]
+    assert [value.name for value in jobs.called(PARTS, ("", "", "512")).values] == ["x", "sums"]
     assert msgspec.structs.replace(whole("n"), passed="512").passed == "512"
 
 

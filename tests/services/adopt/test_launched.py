@@ -129,8 +129,8 @@ def of(kernel: str, name: str) -> pytest.MarkDecorator:
 def test_a_launch_of_a_template_is_the_same_kernel_with_its_own_arrays(
     taken: tuple[str, str],
 ) -> None:
-    said, problem = taken
-    assert "out correct, all 100 elements" in said
+    result, problem = taken
+    assert "out correct, all 100 elements" in result
     assert "blank" not in problem
     assert "grid=(4, 1, 1),\n        block=(32, 1, 1)" in problem
     assert 'Scalar(type="f64", value=0.5)' in problem
@@ -140,15 +140,15 @@ def test_a_launch_of_a_template_is_the_same_kernel_with_its_own_arrays(
 
 @of("scale", "scaled")
 def test_an_array_that_is_passed_twice_is_one_array(taken: tuple[str, str]) -> None:
-    said, problem = taken
-    assert "in_ correct, all 100 elements" in said
+    result, problem = taken
+    assert "in_ correct, all 100 elements" in result
     assert problem.count('Pointer(array="in_")') == 2
 
 
 @of("count", "counted")
 def test_structures_are_bytes_and_a_null_pointer_stays_one(taken: tuple[str, str]) -> None:
-    said, problem = taken
-    assert "bins correct, all 4 elements" in said
+    result, problem = taken
+    assert "bins correct, all 4 elements" in result
     assert '"u8", (64,), device)' in problem
     assert 'Scalar(type="u64", value=0)' in problem
     assert 'rtol=0, why="a guess: integers are exact"' in problem
@@ -156,17 +156,17 @@ def test_structures_are_bytes_and_a_null_pointer_stays_one(taken: tuple[str, str
 
 @of("copy", "copied")
 def test_pointers_in_a_structure_are_arrays(taken: tuple[str, str]) -> None:
-    said, problem = taken
-    assert "out correct, all 100 elements" in said
+    result, problem = taken
+    assert "out correct, all 100 elements" in result
     assert 'Field(offset=8, value=Pointer(array="out"))' in problem
 
 
 @of("tiles", "tiled")
 def test_what_a_launch_writes_in_part_is_an_input_too(taken: tuple[str, str]) -> None:
-    said, problem = taken
+    result, problem = taken
     assert "dynamic_smem_bytes=256" in problem
     assert '"out": read_array(' in problem
-    assert "out correct, all 100 elements" in said
+    assert "out correct, all 100 elements" in result
 
 
 def test_an_axis_is_a_number_of_the_source_that_block_and_grid_follow(

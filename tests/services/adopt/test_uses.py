@@ -27,7 +27,7 @@ def used(*lines: str) -> ParameterUses:
 
 
 def test_memory_is_read_and_written_through_what_is_computed_from_a_parameter() -> None:
-    found = used(
+    result = used(
         "ld.param.u64 %rd1, [k_param_0]",
         "ld.param.u32 %r1, [k_param_2]",
         "mul.wide.u32 %rd2, %r1, 4",
@@ -35,72 +35,72 @@ def test_memory_is_read_and_written_through_what_is_computed_from_a_parameter() 
         "ld.global.f32 %f1, [%rd3]",
         "st.global.f32 [%rd1+4], %f1",
     )
-    assert found.read_at(0, 0)
-    assert found.written_at(0, 0)
-    assert found.loaded_at(2, 0, 4)
-    assert not found.addressed
+    assert result.read_at(0, 0)
+    assert result.written_at(0, 0)
+    assert result.loaded_at(2, 0, 4)
+    assert not result.addressed
 
 
 def test_what_is_copied_to_shared_memory_is_read() -> None:
-    found = used(
+    result = used(
         "ld.param.u64 %rd1, [k_param_0]",
         "ld.param.u32 %r1, [k_param_2]",
         "cp.async.ca.shared.global [%r1], [%rd1], 4",
     )
-    assert found.read_at(0, 0)
-    assert not found.written_at(0, 0)
+    assert result.read_at(0, 0)
+    assert not result.written_at(0, 0)
 
 
 def test_members_of_a_structure_are_told_apart() -> None:
-    found = used(
+    result = used(
         "ld.param.v2.u64 {%rd1, %rd2}, [k_param_1+8]",
         "ld.global.f32 %f1, [%rd1]",
         "st.global.f32 [%rd2], %f1",
     )
-    assert found.read_at(1, 8)
-    assert not found.written_at(1, 8)
-    assert found.written_at(1, 16)
-    assert [found.loaded_at(1, at, 8) for at in (0, 8, 16, 24)] == [False, True, True, False]
+    assert result.read_at(1, 8)
+    assert not result.written_at(1, 8)
+    assert result.written_at(1, 16)
+    assert [result.loaded_at(1, at, 8) for at in (0, 8, 16, 24)] == [False, True, True, False]
 
 
 def test_the_address_of_a_structure_is_followed_through_constants() -> None:
-    found = used(
+    result = used(
         "mov.b64 %rd1, k_param_1",
         "add.s64 %rd2, %rd1, 20",
         "ld.param.u64 %rd3, [%rd2+-4]",
         "st.global.u32 [%rd3], 1",
     )
-    assert found.written_at(1, 16)
-    assert not found.loaded_at(1, 0, 8)
+    assert result.written_at(1, 16)
+    assert not result.loaded_at(1, 0, 8)
 
 
 def test_an_address_that_is_computed_with_may_be_of_any_member() -> None:
-    found = used(
+    result = used(
         "ld.param.u32 %r1, [k_param_2]",
         "mov.b64 %rd1, k_param_1",
         "mul.wide.u32 %rd2, %r1, 8",
         "add.s64 %rd3, %rd1, %rd2",
         "ld.param.u64 %rd4, [%rd3]",
     )
-    assert all(found.loaded_at(1, at, 8) for at in (0, 8, 32))
-    assert not found.loaded_at(0, 0, 8)
+    assert all(result.loaded_at(1, at, 8) for at in (0, 8, 32))
+    assert not result.loaded_at(0, 0, 8)
 
 
 def test_fragments_of_wmma_are_loaded_from_memory_and_stored_to_it() -> None:
     fragment = "{%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8}"
     sums = "{%f1, %f2, %f3, %f4, %f5, %f6, %f7, %f8}"
-    found = used(
+    result = used(
         "ld.param.u64 %rd1, [k_param_0]",
         "ld.param.u64 %rd2, [k_param_1+16]",
         f"wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {fragment}, [%rd1], %r9",
         f"wmma.store.d.sync.aligned.row.m16n16k16.global.f32 [%rd2], {sums}, %r9",
     )
-    assert (found.read_at(0, 0), found.written_at(0, 0)) == (True, False)
-    assert (found.read_at(1, 16), found.written_at(1, 16)) == (False, True)
+    assert (result.read_at(0, 0), result.written_at(0, 0)) == (True, False)
+    assert (result.read_at(1, 16), result.written_at(1, 16)) == (False, True)
 
 
 def test_integers_that_are_shifted_are_packed_and_those_that_index_are_not() -> None:
-    found = used(
+    result = used(
         "ld.param.u64 %rd1, [k_param_0]",
         "ld.param.u64 %rd2, [k_param_1+8]",
         "ld.global.u32 %r1, [%rd1]",
@@ -111,29 +111,29 @@ def test_integers_that_are_shifted_are_packed_and_those_that_index_are_not() -> 
         "add.s64 %rd4, %rd1, %rd3",
         "st.global.u32 [%rd4], %r2",
     )
-    assert found.is_packed(0, 0)
-    assert not found.is_packed(1, 8)
+    assert result.is_packed(0, 0)
+    assert not result.is_packed(1, 8)
 
 
 def test_halves_that_are_loaded_as_wider_words_are_told_by_what_computes_with_them() -> None:
-    found = used(
+    result = used(
         "ld.param.u64 %rd1, [k_param_0]",
         "ld.global.v4.b32 {%r1, %r2, %r3, %r4}, [%rd1]",
         "mul.rn.f16x2 %r5, %r1, %r2",
     )
-    assert found.halves_at(0, 0, "float4") == "f16"
-    assert found.halves_at(0, 0, "float") is None
+    assert result.halves_at(0, 0, "float4") == "f16"
+    assert result.halves_at(0, 0, "float") is None
 
 
 def test_a_sum_in_float_that_is_rounded_to_half_does_not_make_its_terms_halves() -> None:
-    found = used(
+    result = used(
         "ld.param.u64 %rd1, [k_param_0]",
         "ld.global.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1]",
         "add.f32 %f5, %f1, %f2",
         "cvt.rn.f16.f32 %r1, %f5",
         "add.f16 %r2, %r1, %r1",
     )
-    assert found.halves_at(0, 0, "float4") is None
+    assert result.halves_at(0, 0, "float4") is None
 
 
 BLOCK = (
@@ -147,9 +147,9 @@ BLOCK = (
 
 
 def test_bytes_of_a_block_that_begins_with_a_half_are_mixed_and_packed() -> None:
-    found = used(*BLOCK)
-    assert found.is_packed(0, 0)
-    assert found.is_mixed(0, 0)
+    result = used(*BLOCK)
+    assert result.is_packed(0, 0)
+    assert result.is_mixed(0, 0)
     assert not used(*BLOCK[:3]).is_mixed(0, 0)
     assert not used(BLOCK[0], *BLOCK[3:]).is_mixed(0, 0)
 

@@ -54,8 +54,8 @@ def test_a_result_is_judged_by_what_is_expected(
     arm: Arm, expected: str, status: Status | None, outcome: str | None
 ) -> None:
     gate = msgspec.convert({"expected": expected}, Gate)
-    found = [each.outcome for each in conditions.judge(subject(arm, status, gate), {})]
-    assert found == ([outcome] if outcome else [])
+    result = [item.outcome for item in conditions.judge(subject(arm, status, gate), {})]
+    assert result == ([outcome] if outcome else [])
 
 
 @pytest.mark.parametrize(
@@ -72,8 +72,8 @@ def test_a_result_is_judged_by_what_is_expected(
 def test_a_condition_on_instructions(
     arm: Arm, text: str, committed: dict[str, int | str], outcome: str
 ) -> None:
-    (found,) = conditions.judge(subject(arm, None, Gate(instructions=[text])), committed)
-    assert found.outcome == outcome
+    (result,) = conditions.judge(subject(arm, None, Gate(instructions=[text])), committed)
+    assert result.outcome == outcome
 
 
 @pytest.mark.parametrize(
@@ -88,5 +88,5 @@ def test_a_condition_on_instructions(
 def test_a_gate_that_is_missed_comes_before_one_that_is_undecided(
     outcomes: list[gates.Outcome], code: int
 ) -> None:
-    found = [GateFinding(variant="a", outcome=each, sentence="") for each in outcomes]
-    assert gates.exit_code(found) == code
+    result = [GateFinding(variant="a", outcome=outcome, sentence="") for outcome in outcomes]
+    assert gates.exit_code(result) == code

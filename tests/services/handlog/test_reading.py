@@ -15,8 +15,8 @@ def read(text: str) -> Log:
 
 
 def one(body: str) -> Read:
-    (found,) = read(f"### Experiment X1: A title\n\n{body}\n").experiments
-    return found
+    (result,) = read(f"### Experiment X1: A title\n\n{body}\n").experiments
+    return result
 
 
 @pytest.mark.parametrize(
@@ -56,10 +56,10 @@ def test_a_time_is_the_same_in_a_text_and_in_a_cell(thousandths: int, unit: str)
 
 @given(strategies.floats(0.01, 100), strategies.floats(0.01, 100))
 def test_figures_judge_by_a_margin_of_a_percent(before: float, after: float) -> None:
-    found = figures.judge(PublishedResult(time_ms=before), PublishedResult(time_ms=after)).status
+    status = figures.judge(PublishedResult(time_ms=before), PublishedResult(time_ms=after)).status
     ratio = after / before
-    assert (found is Status.IMPROVED) == (ratio < 0.99)
-    assert (found is Status.REJECTED) == (ratio > 1.01)
+    assert (status is Status.IMPROVED) == (ratio < 0.99)
+    assert (status is Status.REJECTED) == (ratio > 1.01)
 
 
 def test_a_history_compares_each_step_with_the_one_before() -> None:
@@ -78,7 +78,7 @@ def test_a_history_compares_each_step_with_the_one_before() -> None:
     assert third.baseline.figures == second.candidates[0].figures
     assert (third.id, third.commit) == ("now", "")
     verdicts = [step.candidates[0].verdict for step in (first, second, third)]
-    assert [each.status.value for each in verdicts if each] == [
+    assert [verdict.status.value for verdict in verdicts if verdict] == [
         "INCONCLUSIVE",
         "IMPROVED",
         "IMPROVED",
@@ -86,29 +86,29 @@ def test_a_history_compares_each_step_with_the_one_before() -> None:
 
 
 def test_an_experiment_has_its_labelled_texts() -> None:
-    found = one(
+    result = one(
         "**Date:** 2026-01-02\n**Baseline:** 1.00 ms\n**Result:** 1.20 ms, 40 regs\n"
         "**Verdict:** REJECTED\n\n**Hypothesis**: It is `a*b`.\n\n**Changes:**\n\n1. one\n2. two\n"
         "\n```\nsome code\n```\n\n"
         "**Why it failed:** Because.\n\n**Lesson:** None.\n\nSomething else.\n"
     )
-    assert (found.title, found.hypothesis, found.changes) == (
+    assert (result.title, result.hypothesis, result.changes) == (
         "A title",
         "It is `a*b`.",
         ("one", "two"),
     )
-    assert (found.why, found.decision, found.date) == (
+    assert (result.why, result.decision, result.date) == (
         "Because.\n\nLesson: None.",
         "REJECTED",
         "2026-01-02",
     )
-    verdict = found.candidates[0].verdict
+    verdict = result.candidates[0].verdict
     assert verdict
     assert (verdict.status, verdict.reason) == (Status.REJECTED, "published")
     assert verdict.sentence == "Published: 1.200 ms against 1.000 ms."
-    assert "Something else." in found.notes
-    assert "some code" in found.notes
-    assert "Result: 1.20 ms, 40 regs" in found.notes
+    assert "Something else." in result.notes
+    assert "some code" in result.notes
+    assert "Result: 1.20 ms, 40 regs" in result.notes
 
 
 @given(
@@ -124,26 +124,31 @@ def test_an_experiment_has_its_labelled_texts() -> None:
 def test_no_word_of_an_experiment_is_lost(parts: list[tuple[str, str]]) -> None:
     parts = [*parts, ("Hypothesis", "some words")]
     body = "\n\n".join(f"**{label}:** {text}" if label else text for label, text in parts)
-    found = one(body)
-    said = " ".join([found.hypothesis, found.why, found.decision, found.notes, *found.changes])
-    assert all(word in said for _, text in parts for word in text.split())
+    result = one(body)
+    answer = " ".join(
+        [result.hypothesis, result.why, result.decision, result.notes, *result.changes]
+    )
+    assert all(word in answer for _, text in parts for word in text.split())
 
 
 def test_figures_after_a_change_are_the_candidate_s() -> None:
-    found = one(
+    result = one(
         "**Result:** 0.722 ms\n**After reducing to 4:** 0.700 ms\n**Verdict:** 6 REJECTED\n\n"
         "**Findings:** Good. 5 stages also tested (0.715 ms, 236 regs)."
     )
-    assert found.baseline.figures.time_ms == 0.722
-    assert [each.figures.time_ms for each in found.candidates] == [0.7, 0.715]
-    assert [each.title for each in found.candidates] == ["After reducing to 4", "5 stages"]
+    assert result.baseline.figures.time_ms == 0.722
+    assert [candidate.figures.time_ms for candidate in result.candidates] == [0.7, 0.715]
+    assert [candidate.title for candidate in result.candidates] == [
+        "After reducing to 4",
+        "5 stages",
+    ]
 
 
 def test_what_replaced_it_is_compared_with_and_that_is_named_as_unclear() -> None:
     text = "### Experiment X1: T\n\n**Result:** ~500 TFLOPS → replaced by b at 1043 TFLOPS\n"
     log = read(text)
-    (found,) = log.experiments
-    assert (found.baseline.figures.tflops, found.candidates[0].figures.tflops) == (1043.0, 500.0)
+    (result,) = log.experiments
+    assert (result.baseline.figures.tflops, result.candidates[0].figures.tflops) == (1043.0, 500.0)
     assert log.doubts == (
         "X1 has no baseline: of the two figures in its result, the second is taken for it.",
     )
@@ -167,11 +172,11 @@ def test_a_table_of_variants_is_compared_with_its_first_row() -> None:
 | barriers | 600 |
 """
     log = read(text)
-    (found,) = log.experiments
-    assert (found.id, found.title, found.baseline.title) == ("T1", "Results", "small")
-    (candidate,) = found.candidates
+    (result,) = log.experiments
+    assert (result.id, result.title, result.baseline.title) == ("T1", "Results", "small")
+    (candidate,) = result.candidates
     assert (candidate.state, candidate.figures.time_ms) == ("T1_phase_3_guarded", 1.1)
-    assert "small: slow; Speedup: 1x" in found.notes
+    assert "small: slow; Speedup: 1x" in result.notes
 
 
 def test_what_became_no_entry_is_listed_with_its_line() -> None:

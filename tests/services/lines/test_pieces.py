@@ -36,8 +36,8 @@ PROFILE = (row(16, "SYNCS R1", 70.0, long_sb=60.0, wait=10.0), row(32, "@P0 BRA 
 
 
 def test_code_of_a_header_counts_for_the_line_of_the_kernel_that_uses_it() -> None:
-    found = pieces.by_line(pieces.cut(LINES, ROLES, SASS, ()))
-    assert [(each.file, each.line) for each in found] == [
+    result = pieces.by_line(pieces.cut(LINES, ROLES, SASS, ()))
+    assert [(item.file, item.line) for item in result] == [
         ("", 0),
         ("k/kernel.cu", 20),
         ("k/kernel.cu", 50),
@@ -45,35 +45,35 @@ def test_code_of_a_header_counts_for_the_line_of_the_kernel_that_uses_it() -> No
 
 
 def test_roles_share_what_both_ran_and_part_of_a_line_is_of_one_alone() -> None:
-    found = pieces.by_role(pieces.cut(LINES, ROLES, (), ()))
-    executed = {roles: FIGURES["instructions"].read(each) for roles, each in found.items()}
+    result = pieces.by_role(pieces.cut(LINES, ROLES, (), ()))
+    executed = {roles: FIGURES["instructions"].read(item) for roles, item in result.items()}
     assert executed == {("load",): 5, ("store",): 3, ("load", "store"): 8}
 
 
 def test_stalls_go_by_offset_to_line_and_role() -> None:
     cut = pieces.cut(LINES, ROLES, SASS, PROFILE)
-    stalls = {each.line: FIGURES["stalls"].read(each.costs) for each in pieces.by_line(cut)}
+    stalls = {item.line: FIGURES["stalls"].read(item.costs) for item in pieces.by_line(cut)}
     assert stalls == {0: 0, 20: 30, 50: 70}
-    (wait,) = [each for each in cut if each.line == 50]
+    (wait,) = [item for item in cut if item.line == 50]
     assert wait.costs.stalls == {"long_sb": 60.0, "wait": 10.0}
     assert wait.roles == ("load", "store")
 
 
 def test_code_that_no_emulation_ran_has_the_roles_of_its_caller() -> None:
-    (called,) = [each for each in pieces.cut(LINES, ROLES, SASS, ()) if each.instructions][1:2]
+    (called,) = [item for item in pieces.cut(LINES, ROLES, SASS, ()) if item.instructions][1:2]
     assert (called.line, called.roles) == (20, ("load", "store"))
 
 
 def test_padding_is_no_code() -> None:
-    assert costs.add(each.costs for each in pieces.cut((), (), SASS, ())).sass == 3
+    assert costs.add(item.costs for item in pieces.cut((), (), SASS, ())).sass == 3
 
 
 def test_a_profile_of_other_code_goes_by_the_lines_that_it_names() -> None:
     other = (row(16, "FADD R1", 9.0, "k/kernel.cu", 50), row(32, "BRA", 4.0))
     assert not pieces.is_of(other, SASS)
-    found = pieces.cut(LINES, ROLES, SASS, other)
-    stalls = [(each.line, each.roles, FIGURES["stalls"].read(each.costs)) for each in found]
-    assert [each for each in stalls if each[2]] == [(50, (), 9.0)]
+    result = pieces.cut(LINES, ROLES, SASS, other)
+    stalls = [(item.line, item.roles, FIGURES["stalls"].read(item.costs)) for item in result]
+    assert [stall for stall in stalls if stall[2]] == [(50, (), 9.0)]
 
 
 def test_a_profile_of_longer_code_is_of_other_code() -> None:
@@ -82,8 +82,8 @@ def test_a_profile_of_longer_code_is_of_other_code() -> None:
 
 
 def test_one_role_is_shown_with_what_it_shares() -> None:
-    found = pieces.by_line(pieces.cut(LINES, ROLES, (), ()), "store")
-    assert {each.line: each.costs.emulated["ptx__inst_executed"] for each in found} == {
+    result = pieces.by_line(pieces.cut(LINES, ROLES, (), ()), "store")
+    assert {item.line: item.costs.emulated["ptx__inst_executed"] for item in result} == {
         20: 3,
         50: 8,
     }

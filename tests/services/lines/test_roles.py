@@ -64,23 +64,23 @@ def test_nothing_emulated_has_no_roles() -> None:
 
 @given(st.lists(st.tuples(st.integers(1, 30), st.integers(1, ALL), st.integers(1, 99))))
 def test_each_warp_that_ran_has_one_role(lines: list[tuple[int, int, int]]) -> None:
-    found = roles.find([ran(*each) for each in lines])
+    result = roles.find([ran(*item) for item in lines])
     every = 0
     for _, warps, _ in lines:
         every |= warps
-    assert sum(found) == every
-    assert all(not one & other for i, one in enumerate(found) for other in found[:i])
+    assert sum(result) == every
+    assert all(not one & other for i, one in enumerate(result) for other in result[:i])
 
 
 def names(functions: dict[int, str], comments: dict[int, str] | None = None) -> list[str]:
     lines = [*PROLOGUE, *PRODUCER, *CONSUMER]
-    found = roles.name(
+    result = roles.name(
         roles.find(lines),
         lines,
         {("kernel.cu", line): name for line, name in functions.items()},
         {("kernel.cu", line): text for line, text in (comments or {}).items()},
     )
-    return [role.name for role in found]
+    return [role.name for role in result]
 
 
 def test_roles_without_names_go_by_their_warps() -> None:

@@ -47,10 +47,10 @@ def test_a_wrong_text_is_incorrect_and_leaves_nothing_behind(scale: Path, kx: Kx
     words = ("--source", str(scale.parent / "wrong.cu"), "--no-gpu", "--hostile", "--json")
     result = kx("time", "--peers", VARIANT, *words, cwd=scale)
     assert result.exit_code == errors.WRONG_RESULT
-    found = validate("time", result.stdout)
-    assert found["verdict"]["status"] == "INCORRECT"
-    assert found["record"]["candidates"][0]["arm"]["emulated"]["arrays"][0]["wrong"] > 0
-    assert "refused" not in found["record"]["baseline"]
+    output = validate("time", result.stdout)
+    assert output["verdict"]["status"] == "INCORRECT"
+    assert output["record"]["candidates"][0]["arm"]["emulated"]["arrays"][0]["wrong"] > 0
+    assert "refused" not in output["record"]["baseline"]
     assert {path for path in scale.rglob("*") if ".kernelexp" not in path.parts} == before
     assert not list(scale.glob(".kernelexp/evaluation-*"))
 
@@ -70,23 +70,23 @@ def test_what_a_killed_evaluation_left_is_removed_after_a_day(scale: Path) -> No
 
 
 def test_the_projects_own_text_is_right_and_the_same_code(scale: Path) -> None:
-    found = api.evaluate(api.load(scale), VARIANT, text_of(scale), gpu=False)
-    assert found.verdict.status is Status.UNMEASURED
-    assert found.arm.identity == found.record.baseline.identity
-    assert found.arm.emulated
-    assert not any(array.wrong for array in found.arm.emulated.arrays)
+    result = api.evaluate(api.load(scale), VARIANT, text_of(scale), gpu=False)
+    assert result.verdict.status is Status.UNMEASURED
+    assert result.arm.identity == result.record.baseline.identity
+    assert result.arm.emulated
+    assert not any(array.wrong for array in result.arm.emulated.arrays)
 
 
 @pytest.mark.slow
 def test_without_a_text_a_variant_is_compared_with_the_defaults(scale: Path) -> None:
-    found = api.evaluate(api.load(scale), VARIANT, emulate=False, gpu=False)
-    assert (found.record.baseline.axes["width"], found.arm.axes["width"]) == (1, 4)
+    result = api.evaluate(api.load(scale), VARIANT, emulate=False, gpu=False)
+    assert (result.record.baseline.axes["width"], result.arm.axes["width"]) == (1, 4)
 
 
 def test_what_does_not_compile_says_why(scale: Path) -> None:
-    found = hostile(scale, text_of(scale) + "int broken = nothing;\n")
-    assert found.verdict.status is Status.BUILD_FAILED
-    assert 'identifier "nothing" is undefined' in found.arm.build_log
+    result = hostile(scale, text_of(scale) + "int broken = nothing;\n")
+    assert result.verdict.status is Status.BUILD_FAILED
+    assert 'identifier "nothing" is undefined' in result.arm.build_log
 
 
 @pytest.mark.parametrize(
@@ -109,18 +109,18 @@ def test_a_hostile_text_includes_nothing_from_outside(
 ) -> None:
     secret = tmp_path / "secret.txt"
     secret.write_text("swordfish_is_the_password")
-    found = hostile(scale, text.replace("{secret}", str(secret)) + "\n" + text_of(scale))
-    assert found.verdict.status is Status.BUILD_FAILED
-    assert b"swordfish" not in api.encode("time", found)
+    result = hostile(scale, text.replace("{secret}", str(secret)) + "\n" + text_of(scale))
+    assert result.verdict.status is Status.BUILD_FAILED
+    assert b"swordfish" not in api.encode("time", result)
 
 
 @pytest.mark.slow
 def test_a_link_in_the_project_leads_a_hostile_text_nowhere(scale: Path, tmp_path: Path) -> None:
     (tmp_path / "secret.txt").write_text("swordfish_is_the_password")
     (scale / "harmless").symlink_to(tmp_path)
-    found = hostile(scale, '#include "../../harmless/secret.txt"\n' + text_of(scale))
-    assert found.verdict.status is Status.BUILD_FAILED
-    assert b"swordfish" not in api.encode("time", found)
+    result = hostile(scale, '#include "../../harmless/secret.txt"\n' + text_of(scale))
+    assert result.verdict.status is Status.BUILD_FAILED
+    assert b"swordfish" not in api.encode("time", result)
 
 
 @pytest.mark.slow
@@ -140,9 +140,9 @@ def test_a_text_that_compiles_for_too_long_is_a_failed_build(scale: Path) -> Non
     text = text_of(scale) + "template <class... T> struct L {};\n"
     text += "template <int N, class... T> struct M : M<N - 1, T..., T..., L<T...>> {};\n"
     text += "template <class... T> struct M<0, T...> {};\nM<40, int, int> m;\n"
-    found = hostile(scale, text, Limits(build_s=4.0))
-    assert found.verdict.status is Status.BUILD_FAILED
-    assert "under the limits" in found.arm.build_log or "past the limit" in found.arm.build_log
+    result = hostile(scale, text, Limits(build_s=4.0))
+    assert result.verdict.status is Status.BUILD_FAILED
+    assert "under the limits" in result.arm.build_log or "past the limit" in result.arm.build_log
 
 
 def test_a_text_that_is_too_long_is_refused(scale: Path) -> None:
@@ -211,9 +211,9 @@ def test_a_line_that_names_another_file_shows_nothing_of_it(scale: Path, tmp_pat
         .replace('extern "C"', f'#line 1 "{tmp_path}/secret.txt"\nextern "C"')
         .replace("y[i] = v;", 'y[i] = v; asm volatile("bad.instruction;");')
     )
-    found = hostile(scale, text)
-    assert found.verdict.status is Status.BUILD_FAILED
-    assert b"swordfish" not in api.encode("time", found)
+    result = hostile(scale, text)
+    assert result.verdict.status is Status.BUILD_FAILED
+    assert b"swordfish" not in api.encode("time", result)
 
 
 @pytest.mark.slow
@@ -221,14 +221,14 @@ def test_a_hostile_text_that_knows_the_usual_inputs_is_found_out(scale: Path) ->
     loaded = api.load(scale)
     shows = 'if (i == 0) printf("%.9g", x[0].at[0]); y[i] = v;'
     text = "#include <cstdio>\n" + text_of(scale)
-    told = api.evaluate(loaded, VARIANT, text.replace("y[i] = v;", shows), gpu=False).arm
-    assert told.emulated
-    first = told.emulated.printed[0].text
+    arm = api.evaluate(loaded, VARIANT, text.replace("y[i] = v;", shows), gpu=False).arm
+    assert arm.emulated
+    first = arm.emulated.printed[0].text
     cheats = f"if (x[0].at[0] == {first}f) y[i] = v; else y[i] = x[i];"
     text = text_of(scale).replace("y[i] = v;", cheats)
     assert api.evaluate(loaded, VARIANT, text, gpu=False).verdict.status is Status.UNMEASURED
-    found = api.evaluate(loaded, VARIANT, text, gpu=False, hostile=True)
-    assert found.verdict.status is Status.INCORRECT
+    result = api.evaluate(loaded, VARIANT, text, gpu=False, hostile=True)
+    assert result.verdict.status is Status.INCORRECT
 
 
 def test_a_program_is_never_taken_as_hostile(cold: Path, tools: Toolchain) -> None:
@@ -259,6 +259,6 @@ def test_a_text_that_does_not_fit_its_problem_is_judged(
 ) -> None:
     source = (scale / "variants/scale/scale.cu").read_text()
     assert text in source
-    found = api.evaluate(api.load(scale), "scale", source.replace(text, instead), gpu=False)
-    assert found.verdict.status == status
-    assert found.verdict.sentence
+    result = api.evaluate(api.load(scale), "scale", source.replace(text, instead), gpu=False)
+    assert result.verdict.status == status
+    assert result.verdict.sentence

@@ -57,7 +57,7 @@ def test_a_fault_in_one_leaves_the_others_done_and_recorded(two: Path, kx: Kx, f
     result = kx("run", "S1", "B", "S2", "--no-emulate", cwd=two)
     assert result.exit_code == code
     assert "error: B: variants/other/problem.py" in result.stderr
-    assert {each.name for each in (two / "logs/runs").iterdir()} == {"S1", "S2"}
+    assert {file.name for file in (two / "logs/runs").iterdir()} == {"S1", "S2"}
     assert " B " in result.stdout.split("Reproduces")[1]
 
 
@@ -65,7 +65,7 @@ def test_a_kernel_that_does_not_build_is_its_own_verdict(two: Path, kx: Kx) -> N
     (two / "variants/other/scale.cu").write_text("oops\n")
     result = kx("run", "S1", "B", "--no-emulate", cwd=two)
     assert result.exit_code == errors.BUILD
-    assert {each.name for each in (two / "logs/runs").iterdir()} == {"S1", "B"}
+    assert {path.name for path in (two / "logs/runs").iterdir()} == {"S1", "B"}
     assert result.stdout.count("the compiler's errors:") == 1
 
 
@@ -95,7 +95,7 @@ def test_nothing_is_recorded_of_a_problem_py_that_changes_meanwhile(two: Path, k
     result = kx("run", "S1", "B", "--no-emulate", cwd=two)
     assert result.exit_code == errors.USAGE
     assert "error: B: variants/other/problem.py changed while B ran" in result.stderr
-    assert {each.name for each in (two / "logs/runs").iterdir()} == {"S1"}
+    assert {file.name for file in (two / "logs/runs").iterdir()} == {"S1"}
 
 
 def test_a_verdict_of_before_is_not_the_last_word_once_the_source_is_mended(

@@ -24,12 +24,12 @@ def cost(point) -> float | None:
 
 def search(strategy: Strategy, seed: int = 0, rounds: int = 10, better="less"):
     """The points in their order with what they cost, eight in each round."""
-    made = Search(SPACE, strategy, seed, better)
+    result = Search(SPACE, strategy, seed, better)
     taken = []
     for _ in range(rounds):
-        for point in made.ask(8):
+        for point in result.ask(8):
             value = cost(point)
-            made.tell(point, value if better == "less" or value is None else -value)
+            result.tell(point, value if better == "less" or value is None else -value)
             taken.append((spell_point(point), value))
     return taken
 
@@ -70,14 +70,14 @@ def test_no_point_is_proposed_twice(strategy: Strategy) -> None:
 
 @pytest.mark.parametrize("strategy", list(Strategy))
 def test_a_small_space_is_tried_as_a_whole(strategy: Strategy) -> None:
-    made = Search({"a": (1, 2, 4), "b": (True, 1)}, strategy, 0, "less")
-    made.tell({"a": 1, "b": True}, 1.0)
-    points = made.ask(8)
+    result = Search({"a": (1, 2, 4), "b": (True, 1)}, strategy, 0, "less")
+    result.tell({"a": 1, "b": True}, 1.0)
+    points = result.ask(8)
     for number, point in enumerate(points):
-        made.tell(point, float(number))
+        result.tell(point, float(number))
     assert len(points) == 5  # true and 1 are two values
-    assert made.is_exhausted()
-    assert made.ask(8) == []
+    assert result.is_exhausted()
+    assert result.ask(8) == []
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,22 +83,22 @@ class Service:
         self.process.wait()
 
     def workers(self) -> list[int]:
-        found = []
+        result = []
         for path in Path("/proc").glob("[0-9]*"):
             try:
                 words = (path / "cmdline").read_bytes().split(b"\0")
             except OSError:
                 continue
             if b"worker" in words and str(self.folder).encode() in words:
-                found.append(int(path.name))
-        return found
+                result.append(int(path.name))
+        return result
 
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    made = Service(tmp_path / "queue", 1)
-    yield made
-    made.kill()
+    result = Service(tmp_path / "queue", 1)
+    yield result
+    result.kill()
 
 
 def job(number: int, text: str = REFUSED) -> dict[str, Any]:
@@ -106,23 +106,23 @@ def job(number: int, text: str = REFUSED) -> dict[str, Any]:
 
 
 def ended(service: Service, key: str) -> Any:
-    told: list[Any] = []
+    result: list[Any] = []
 
     def done() -> bool:
-        told[:] = [service.ask("GET", f"/evaluations/{key}")[1]]
-        return told[0]["state"] not in ("queued", "running")
+        result[:] = [service.ask("GET", f"/evaluations/{key}")[1]]
+        return result[0]["state"] not in ("queued", "running")
 
     wait_until(done)
-    return told[0]
+    return result[0]
 
 
 def test_an_evaluation_is_accepted_done_and_told(service: Service) -> None:
     code, ticket = service.ask("POST", "/evaluations", job(1))
     assert code == 202
-    told = ended(service, ticket["id"])
-    assert told["state"] == "done"
-    assert told["assessment"]["reason"] == "patches"
-    jsonschema.validate(told["assessment"], outputs.schema("assessment"))
+    result = ended(service, ticket["id"])
+    assert result["state"] == "done"
+    assert result["assessment"]["reason"] == "patches"
+    jsonschema.validate(result["assessment"], outputs.schema("assessment"))
     assert service.ask("POST", "/evaluations", job(1))[0] == 200
     _, events = service.ask("GET", f"/evaluations/{ticket['id']}/events")
     assert [line for line in events.splitlines() if line.startswith("event: ")] == [
@@ -142,17 +142,19 @@ def test_an_evaluation_is_accepted_done_and_told(service: Service) -> None:
 def test_clients_have_tokens_and_limits(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens"
     tokens.write_text("one 0123456789abcdef\ntwo fedcba9876543210\n")
-    made = Service(tmp_path / "queue", 0, "--tokens", str(tokens), "--most", "2")
+    result = Service(tmp_path / "queue", 0, "--tokens", str(tokens), "--most", "2")
     try:
-        assert made.ask("POST", "/evaluations", job(0))[0] == 401
-        codes = [made.ask("POST", "/evaluations", job(n), "0123456789abcdef")[0] for n in range(3)]
+        assert result.ask("POST", "/evaluations", job(0))[0] == 401
+        codes = [
+            result.ask("POST", "/evaluations", job(n), "0123456789abcdef")[0] for n in range(3)
+        ]
         assert codes == [202, 202, 429]
-        assert made.ask("POST", "/evaluations", job(2), "fedcba9876543210")[0] == 202
+        assert result.ask("POST", "/evaluations", job(2), "fedcba9876543210")[0] == 202
         key = Queue(tmp_path / "queue").take("w")
         assert key is not None
-        assert made.ask("DELETE", f"/evaluations/{key.id}", token="0123456789abcdef")[0] == 200
+        assert result.ask("DELETE", f"/evaluations/{key.id}", token="0123456789abcdef")[0] == 200
     finally:
-        made.kill()
+        result.kill()
 
 
 def test_other_machines_are_let_in_with_tokens_only(tmp_path: Path) -> None:

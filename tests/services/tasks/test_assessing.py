@@ -30,8 +30,8 @@ def assess(tools: Toolchain, tmp_path: Path) -> Assess:
     def of_text(name: str | Path, solution: str, text: str, **wanted: object) -> Assessment:
         path = tmp_path / solution
         path.write_text(text)
-        asked = Assignment(**{"schedules": 0, "largest": 32, **wanted})  # type: ignore[arg-type]
-        return cascade.assess(TASKS / name, path, tools, tmp_path, asked)
+        result = Assignment(**{"schedules": 0, "largest": 32, **wanted})  # type: ignore[arg-type]
+        return cascade.assess(TASKS / name, path, tools, tmp_path, result)
 
     return of_text
 
@@ -101,12 +101,12 @@ def test_a_python_solution_that_raises_is_said_by_line(assess: Assess) -> None:
 
 
 def test_a_definition_of_flashinfer_is_evaluated_and_traced(tmp_path: Path, kx: Kx) -> None:
-    told = json.loads((TASKS / "flashinfer/solution.json").read_text())
-    told["sources"][0]["content"] = (
+    data = json.loads((TASKS / "flashinfer/solution.json").read_text())
+    data["sources"][0]["content"] = (
         "import torch\n\ndef run(x, a, y):\n    torch.add(x, a, out=y)\n"
     )
     solution = tmp_path / "solution.json"
-    solution.write_text(json.dumps(told))
+    solution.write_text(json.dumps(data))
     arguments = ("evaluate", str(TASKS / "flashinfer"), str(solution), "--trace", "traces.jsonl")
     result = kx(*arguments, "--schedules", "0", "--json", cwd=tmp_path)
     assert result.exit_code == errors.WRONG_RESULT

@@ -33,14 +33,14 @@ def test_a_file_of_no_format_is_refused_with_the_formats_that_there_are() -> Non
 
 
 def test_sizes_of_kernelbench_are_reduced_in_the_problem_and_said() -> None:
-    problem, solution = (TASKS / each for each in PROBLEMS["kernelbench"])
+    problem, solution = (TASKS / item for item in PROBLEMS["kernelbench"])
     (case,) = (task := formats.named("kernelbench").read(problem, solution, 64)).cases
     assert case.reduced == {"batch": (128, 64), "features": (4096, 64)}
     assert "features = 64\n" in task.files["problem.py"]
 
 
 def test_a_tuple_of_sizes_is_reduced_too(tmp_path: Path) -> None:
-    problem, solution = (TASKS / each for each in PROBLEMS["kernelbench"])
+    problem, solution = (TASKS / item for item in PROBLEMS["kernelbench"])
     path = tmp_path / "problem.py"
     path.write_text(problem.read_text() + "shape = (4096, 3)\nkernel = (3, 3)\n")
     task = formats.named("kernelbench").read(path, solution, 64)
@@ -49,20 +49,20 @@ def test_a_tuple_of_sizes_is_reduced_too(tmp_path: Path) -> None:
 
 
 def test_its_own_sizes_stay_where_nothing_is_to_be_reduced() -> None:
-    problem, solution = (TASKS / each for each in PROBLEMS["kernelbench"])
+    problem, solution = (TASKS / item for item in PROBLEMS["kernelbench"])
     task = formats.named("kernelbench").read(problem, solution, 0)
     assert task.files["problem.py"] == problem.read_text()
     assert not task.cases[0].reduced
 
 
 def test_odd_sizes_of_gpumode_stay_odd() -> None:
-    folder, solution = (TASKS / each for each in PROBLEMS["gpumode"])
+    folder, solution = (TASKS / item for item in PROBLEMS["gpumode"])
     task = formats.named("gpumode").read(folder, solution, 20)
     assert [case.parameters for case in task.cases] == [{"size": 19}, {"size": 20}]
 
 
 def test_the_reference_is_no_file_of_the_solution() -> None:
-    folder, submission = (TASKS / each for each in PROBLEMS["gpumode"])
+    folder, submission = (TASKS / item for item in PROBLEMS["gpumode"])
     task = formats.named("gpumode").read(folder, submission, 64)
     assert set(task.solution.files) == {"task.py", "submission.py"}
 
@@ -75,7 +75,7 @@ def test_a_file_that_a_task_names_and_lacks_is_said(tmp_path: Path) -> None:
 
 
 def test_axes_that_a_definition_fixes_are_not_reduced() -> None:
-    folder, solution = (TASKS / each for each in PROBLEMS["flashinfer"])
+    folder, solution = (TASKS / item for item in PROBLEMS["flashinfer"])
     task = formats.named("flashinfer").read(folder, solution, 16)
     assert [case.parameters["axes"] for case in task.cases] == [
         {"N": 7, "W": 32},
@@ -84,9 +84,9 @@ def test_axes_that_a_definition_fixes_are_not_reduced() -> None:
 
 
 def test_a_solution_bound_by_tvm_ffi_says_that_it_is_not_executed(tmp_path: Path) -> None:
-    told = json.loads((TASKS / "flashinfer/solution.json").read_text())
-    told["spec"]["language"] = "cuda"
+    data = json.loads((TASKS / "flashinfer/solution.json").read_text())
+    data["spec"]["language"] = "cuda"
     path = tmp_path / "solution.json"
-    path.write_text(json.dumps(told))
+    path.write_text(json.dumps(data))
     task = formats.named("flashinfer").read(TASKS / "flashinfer", path, 64)
     assert "tvm-ffi, which is not executed" in task.solution.refused

@@ -82,8 +82,8 @@ def test_a_solution_goes_through_all_stages(
 ) -> None:
     given = (str(ROOT / problem), str(ROOT / "tests/projects/tasks" / solution))
     result = kx("evaluate", *given, "--schedules", "1", "--json", cwd=tmp_path)
-    told = json.loads(result.stdout)
-    print(told["sentence"], told["times"], told["not_checked"])
-    assert told["stages"][-1]["name"] == "time"
-    assert told["stages"][-1]["outcome"] == "passed", told["sentence"]
-    assert told["device"]
+    data = json.loads(result.stdout)
+    print(data["sentence"], data["times"], data["not_checked"])
+    assert data["stages"][-1]["name"] == "time"
+    assert data["stages"][-1]["outcome"] == "passed", data["sentence"]
+    assert data["device"]

@@ -47,9 +47,9 @@ def test_a_transposed_tensor_stays_transposed(tmp_path: Path) -> None:
 def test_a_tensor_that_leaves_its_file_is_refused(tmp_path: Path) -> None:
     wire.write(tmp_path / "value", torch.zeros(4))
     file = tmp_path / "value.json"
-    told = json.loads(file.read_text())
-    told["tensor"]["shape"] = [1 << 40]
-    file.write_text(json.dumps(told))
+    data = json.loads(file.read_text())
+    data["tensor"]["shape"] = [1 << 40]
+    file.write_text(json.dumps(data))
     with pytest.raises(ValueError, match="leaves its file"):
         wire.read(tmp_path / "value")
 

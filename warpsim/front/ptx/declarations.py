@@ -26,8 +26,8 @@ def size_of(type_name: str) -> int:
 class Declarations(Stream):
     """What declares a name in a state space, and the table of source files."""
 
-    def __init__(self, found: Tokens) -> None:
-        super().__init__(found)
+    def __init__(self, tokens: Tokens) -> None:
+        super().__init__(tokens)
         self.files: dict[int, str] = {}
         self.inlined: dict[tuple[int, int, int], Source] = {}
         """Where the code at a line, seen so far, was inlined."""

@@ -12,9 +12,9 @@ _AHEAD = 2
 class Stream:
     """Tokens and a place among them."""
 
-    def __init__(self, found: Tokens) -> None:
-        self.texts = [*found.texts, *[""] * (_AHEAD + 1)]
-        self.lines = found.lines
+    def __init__(self, tokens: Tokens) -> None:
+        self.texts = [*tokens.texts, *[""] * (_AHEAD + 1)]
+        self.lines = tokens.lines
         self.at = 0
 
     def peek(self, ahead: int = 0) -> str:

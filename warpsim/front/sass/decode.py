@@ -86,9 +86,9 @@ def _only_runtime(ins: MachineInstruction, entry: CubinEntry) -> None:
     known = {variable.name for variable in entry.variables} | set(FUNCTIONS)
     pointed = [address for variable in entry.variables for address in variable.addresses]
     pointed += [pointer for pointers in entry.addresses.values() for pointer in pointers]
-    for each in pointed:
-        if each.name not in known:
-            raise refuse(ins, f"may call {each.name}, by its address, which is not covered")
+    for item in pointed:
+        if item.name not in known:
+            raise refuse(ins, f"may call {item.name}, by its address, which is not covered")
 
 
 def _expanded(code: Sequence[MachineInstruction]) -> Iterator[MachineInstruction]:
@@ -227,54 +227,54 @@ def _noting(decoder: SassDecoder, number: int) -> Op:
 
 
 def _blocks(
-    decoder: SassDecoder, made: Sequence[Result], more: Collection[int]
+    decoder: SassDecoder, results: Sequence[Result], more: Collection[int]
 ) -> dict[int, BasicBlock]:
     """The blocks; `more` begin some too."""
     starts = {0, *more}
-    if any(isinstance(result, BranchPoint) and result.index is not None for result in made):
+    if any(isinstance(result, BranchPoint) and result.index is not None for result in results):
         starts |= set(decoder.starts().values())
-    for number, each in enumerate(made):
-        if isinstance(each, BranchPoint):
-            starts |= {number + 1, *(each.targets if each.index is None else ())}
-        elif isinstance(each, Exit):
+    for number, item in enumerate(results):
+        if isinstance(item, BranchPoint):
+            starts |= {number + 1, *(item.targets if item.index is None else ())}
+        elif isinstance(item, Exit):
             starts.add(number + 1)
-        elif isinstance(each, WaitGate):
+        elif isinstance(item, WaitGate):
             starts |= {number, number + 1}
-        elif isinstance(each, Reconvergence):
+        elif isinstance(item, Reconvergence):
             starts.add(number)
-    ordered = sorted(start for start in starts if 0 <= start < len(made))
+    ordered = sorted(start for start in starts if 0 <= start < len(results))
     blocks = {}
-    for first, last in zip(ordered, [*ordered[1:], len(made)], strict=True):
+    for first, last in zip(ordered, [*ordered[1:], len(results)], strict=True):
         block = blocks[first] = BasicBlock(first, last)
         for number in range(first, last):
             ins = decoder.code[number]
             if (
-                isinstance(made[number], BranchPoint)
+                isinstance(results[number], BranchPoint)
                 and ins.guard is not None
                 and ins.base != AROUND
             ):
                 block.add(number, _noting(decoder, number))
-            _put(block, number, made[number])
+            _put(block, number, results[number])
         if _polls(block, decoder.code[first:last]):
             block.weight = POLL
     return blocks
 
 
-def _put(block: BasicBlock, number: int, each: Result) -> None:
+def _put(block: BasicBlock, number: int, result: Result) -> None:
     """Adds an instruction to its block."""
-    if isinstance(each, WaitGate):
-        block.gate = each
-    elif isinstance(each, Reconvergence):
-        block.sync, block.anywhere = each.members, each.anywhere
-        block.exclusive = each.exclusive
-    elif isinstance(each, Exit):
-        block.end = each
-    elif isinstance(each, BranchPoint):
-        if each.before is not None:
-            block.add(number, each.before)
-        block.end = Branch(each.targets, number + 1, each.guard, each.negated, each.index)
+    if isinstance(result, WaitGate):
+        block.gate = result
+    elif isinstance(result, Reconvergence):
+        block.sync, block.anywhere = result.members, result.anywhere
+        block.exclusive = result.exclusive
+    elif isinstance(result, Exit):
+        block.end = result
+    elif isinstance(result, BranchPoint):
+        if result.before is not None:
+            block.add(number, result.before)
+        block.end = Branch(result.targets, number + 1, result.guard, result.negated, result.index)
     else:
-        block.add(number, each)
+        block.add(number, result)
 
 
 def _polls(block: BasicBlock, code: Sequence[MachineInstruction]) -> bool:

@@ -55,8 +55,8 @@ class LaneCopy:
         )
         machine.execution.tally(write.site.number).add(cost)
         if wanted.any():
-            found = machine.global_space.within(warps, source, self.read, mask)
-            mask = np.zeros(wanted.shape, bool) if found is None else found[1]
+            result = machine.global_space.within(warps, source, self.read, mask)
+            mask = np.zeros(wanted.shape, bool) if result is None else result[1]
 
         begun = machine.clocks.tick()
 

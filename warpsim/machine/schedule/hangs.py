@@ -31,15 +31,16 @@ class Waiter(msgspec.Struct, frozen=True, kw_only=True):
 def ordered(machine: Machine, fragments: Iterable[Fragment]) -> list[Fragment]:
     """By CTA and warp."""
     return sorted(
-        fragments, key=lambda each: (machine.cta_of(each.warp).number, machine.warp_of(each.warp))
+        fragments,
+        key=lambda fragment: (machine.cta_of(fragment.warp).number, machine.warp_of(fragment.warp)),
     )
 
 
 def describe_hang(waiters: Iterable[Waiter]) -> tuple[str, ...]:
     """A sentence, without its stop, for each set of warps of a CTA that wait for the same."""
     groups: dict[tuple[int, str, str], dict[int, None]] = {}
-    for each in waiters:
-        groups.setdefault((each.cta, each.where, each.waits_for), {})[each.warp] = None
+    for waiter in waiters:
+        groups.setdefault((waiter.cta, waiter.where, waiter.waits_for), {})[waiter.warp] = None
     return tuple(
         f"CTA {cta}, {_spell_warps(list(warps))}, at {where}: {waits_for}"
         for (cta, where, waits_for), warps in groups.items()

@@ -174,9 +174,9 @@ def _uses_row(uses: SlotUses | None) -> tuple[object, ...]:
     """What an instruction does with registers, as compiled code has it."""
     slots = ((), (), ()) if uses is None else (uses.reads, uses.decides, uses.writes)
     lists = list(zip(slots, (READS, DECIDES, WRITES), strict=True))
-    followed = uses is not None and all(len(each) <= room for each, room in lists)
+    followed = uses is not None and all(len(item) <= room for item, room in lists)
     rule = _RULES.index(_rule(uses)) if uses is not None and followed else 0
-    return rule, *([*each, *[-1] * (room - len(each))][:room] for each, room in lists)
+    return rule, *([*item, *[-1] * (room - len(item))][:room] for item, room in lists)
 
 
 # Blocks that a batch may run before others get their turn: most batches stop at a barrier long
@@ -220,7 +220,7 @@ class DecodedProgram:
 
     def code(self, first: int) -> CompiledBlock:
         """The block that begins there for compiled code, which has to be loaded."""
-        found = self._code.get(first)
-        if found is None:
-            found = self._code[first] = CompiledBlock(self.blocks[first], self.uses)
-        return found
+        compiled_block = self._code.get(first)
+        if compiled_block is None:
+            compiled_block = self._code[first] = CompiledBlock(self.blocks[first], self.uses)
+        return compiled_block

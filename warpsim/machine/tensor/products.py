@@ -130,15 +130,15 @@ def metadata(words: Array, stored: int, width: int, sparsity: Sparsity) -> Array
     return sparse.nibbles(words, sparse.groups(stored, width), width, sparsity.selector)
 
 
-def meaningless(found: Array, width: int, ordered: bool) -> list[tuple[int, str]]:
+def meaningless(array: Array, width: int, ordered: bool) -> list[tuple[int, str]]:
     """The first dimension's places at which metadata means nothing, each with a sentence."""
-    wrong = sparse.meaningless(found, width, ordered)
+    wrong = sparse.meaningless(array, width, ordered)
     if not wrong.any():
         return []
     places = []
     for place in np.flatnonzero(wrong.any(axis=(1, 2))).tolist():
         row, group = first_true(wrong[place])
-        value = int(found[place, row, group])
+        value = int(array[place, row, group])
         sentence = (
             f"the metadata of row {row}, group {group} of the sparse matrix is {value:#06b}, for "
             "which the behaviour is undefined."

@@ -73,15 +73,15 @@ class TmemCopy(NamedTuple):
         return Area(cta, granules, column, column + self.matrix().row_bytes // 4)
 
 
-def copy(machine: Machine, issuer: Issuer, asked: TmemCopy) -> None:
+def copy(machine: Machine, issuer: Issuer, tmem_copy: TmemCopy) -> None:
     """Issues a copy to the tensor memory of each CTA of its group."""
-    if asked.lane >= (32 if asked.shape == "4x256b" else 1):
+    if tmem_copy.lane >= (32 if tmem_copy.shape == "4x256b" else 1):
         raise UnsupportedInstruction(
-            f"{issuer.site.where()}: tcgen05.cp.{asked.shape} to lane {asked.lane}."
+            f"{issuer.site.where()}: tcgen05.cp.{tmem_copy.shape} to lane {tmem_copy.lane}."
         )
-    ctas = tensor_core.ctas_of(machine, issuer, asked.group)
-    matrix, lanes = asked.matrix(), asked.lanes()
-    areas = [_checked(machine, issuer, asked.area(cta)) for cta in ctas]
+    ctas = tensor_core.ctas_of(machine, issuer, tmem_copy.group)
+    matrix, lanes = tmem_copy.matrix(), tmem_copy.lanes()
+    areas = [_checked(machine, issuer, tmem_copy.area(cta)) for cta in ctas]
     for area in areas:
         machine.tmem.races.issue("a tcgen05.cp", area, issuer, ())
     request = machine.tmem.races.asked(issuer)
@@ -91,8 +91,8 @@ def copy(machine: Machine, issuer: Issuer, asked: TmemCopy) -> None:
         for area in areas:
             machine.tmem.races.land(area, issuer, (), request)
             data = fetch(machine, issuer, area.cta, matrix)
-            if asked.bits:
-                data = narrow.in_containers(narrow.of_chunks(data, asked.bits), asked.bits)
+            if tmem_copy.bits:
+                data = narrow.in_containers(narrow.of_chunks(data, tmem_copy.bits), tmem_copy.bits)
             window = area.cta, lanes, slice(area.first, area.end)
             machine.tmem.data[window] = data.view(np.uint32)
             machine.tmem.written[window] = True

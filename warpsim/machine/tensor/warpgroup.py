@@ -81,12 +81,12 @@ class Warpgroups:
         return accumulators
 
     def target(self, machine: Machine, wgmma: Wgmma) -> AccumulatorSlots:
-        found = self.targets.get(wgmma)
-        if found is None:
+        accumulator_slots = self.targets.get(wgmma)
+        if accumulator_slots is None:
             slots, rows = wgmma.d, _rows(machine, wgmma.d, wgmma.site)
-            found = self.destinations.setdefault(slots, AccumulatorSlots(slots, rows))
-            self.targets[wgmma] = found
-        return found
+            accumulator_slots = self.destinations.setdefault(slots, AccumulatorSlots(slots, rows))
+            self.targets[wgmma] = accumulator_slots
+        return accumulator_slots
 
 
 def _rows(machine: Machine, slots: tuple[int, ...], site: Site) -> Array:

@@ -131,16 +131,16 @@ class Undefined:
         if uses.members is not None and marks[0] is not None:
             marks[0] = _of_any(marks[0], active, R[uses.members])
         pairs = zip(uses.reads, marks, strict=True)
-        found = next((s for s, x in pairs if x is not None and (x[active] != 0).any()), None)
+        answer = next((s for s, x in pairs if x is not None and (x[active] != 0).any()), None)
         if not uses.writes:
-            self._sink(uses, marks, found)
+            self._sink(uses, marks, answer)
             return
-        if found is None and not any(known.known(slot) for slot in uses.writes):
+        if answer is None and not any(known.known(slot) for slot in uses.writes):
             return
         mixed = self._results(uses, marks, R, warps.count)
         for slot, result in zip(uses.writes, mixed, strict=True):
-            if found is not None or known.known(slot):
-                origin = known.origin(slot if found is None else found)
+            if answer is not None or known.known(slot):
+                origin = known.origin(slot if answer is None else answer)
                 known.put(slot, warps, active, result, origin)
 
     def _guarded(self, uses: SlotUses, R: list[Array], warps: Warps, m: Mask) -> Array:

@@ -118,8 +118,10 @@ def _described(program: Program) -> PrintedSamples:
         better=figure.better or "less",
         is_time=figure.is_time,
         also={
-            name: AlsoPrinted(unit=each.unit, better=each.better or "less", values={})
-            for name, each in program.figures.items()
+            name: AlsoPrinted(
+                unit=printed_figure.unit, better=printed_figure.better or "less", values={}
+            )
+            for name, printed_figure in program.figures.items()
             if name != program.judged
         },
     )
@@ -211,8 +213,8 @@ class _Rounds:
             unit_us = TIME_UNITS.get(figure.unit, 1.0)
             timed.append(index)
             samples.append(self._so_far.printed.to_sample(value, unit_us))
-            for each, further in values.items():
-                also.setdefault(each, []).append((name, further))
+            for item, further in values.items():
+                also.setdefault(item, []).append((name, further))
         row = Row(order=tuple(timed), times_us=tuple(samples))
         return Block(before=before, after=self._state(), rows=(row,))
 
@@ -299,11 +301,13 @@ class _Rounds:
         self._so_far = msgspec.structs.replace(self._so_far, **fields)
 
 
-def _run(job: ProgramJob, each: ProgramArm, environment: Mapping[str, str]) -> dict[str, float]:
+def _run(
+    job: ProgramJob, program_arm: ProgramArm, environment: Mapping[str, str]
+) -> dict[str, float]:
     """The figures that one run prints; raises _Failed, or what is no fault of the arm's."""
     try:
         done = processes.run(
-            each.argv,
+            program_arm.argv,
             cwd=Path(job.folder),
             env=environment,
             timeout_s=job.run_s,
@@ -317,7 +321,7 @@ def _run(job: ProgramJob, each: ProgramArm, environment: Mapping[str, str]) -> d
         words = f"The program printed more than {most} in a run, and was ended."
         raise _Failed("CRASHED", words) from None
     if done.returncode:
-        raise _ending(job, each, done)
+        raise _ending(job, program_arm, done)
     if not printed.is_correct(job.program, done.stdout):
         correct, line = job.program.correct, printed.last_line(done.stdout)
         words = f"The program printed nothing that matches {correct!r}; last: {line}."
@@ -325,7 +329,7 @@ def _run(job: ProgramJob, each: ProgramArm, environment: Mapping[str, str]) -> d
     try:
         return printed.read(job.program, done.stdout)
     except printed.MissingFigure as unreadable:
-        if each.arm.role in ("baseline", "placebo"):
+        if program_arm.arm.role in ("baseline", "placebo"):
             raise ConfigurationError(
                 f"experiments.yaml: kernels.{job.kernel}.program does not fit what the "
                 f"baseline prints. {unreadable}"
@@ -333,7 +337,9 @@ def _run(job: ProgramJob, each: ProgramArm, environment: Mapping[str, str]) -> d
         raise _Failed("INCORRECT", str(unreadable)) from None
 
 
-def _ending(job: ProgramJob, each: ProgramArm, done: Completed) -> _Failed | EnvironmentFault:
+def _ending(
+    job: ProgramJob, program_arm: ProgramArm, done: Completed
+) -> _Failed | EnvironmentFault:
     """What a run that ended with a code or by a signal comes to."""
     line = printed.last_line(done.stderr or done.stdout)
     if done.returncode > 0:
@@ -342,7 +348,7 @@ def _ending(job: ProgramJob, each: ProgramArm, done: Completed) -> _Failed | Env
     name = signal.Signals(-done.returncode).name
     if -done.returncode in isolated.OUTSIDE:
         return EnvironmentFault(
-            f"{job.kernel}, {each.arm.name}: the program was ended from outside by {name}: it may "
-            "have needed more memory than this machine has."
+            f"{job.kernel}, {program_arm.arm.name}: the program was ended from outside by "
+            f"{name}: it may have needed more memory than this machine has."
         )
     return _Failed("CRASHED", f"The program was ended by {name}; its last words: {line}.")

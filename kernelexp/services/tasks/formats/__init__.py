@@ -16,15 +16,15 @@ FORMATS: tuple[TaskFormat, ...] = (gpumode, leetgpu, kernelbench, flashinfer)
 
 
 def named(name: str) -> TaskFormat:
-    return next(each for each in FORMATS if each.NAME == name)
+    return next(task_format for task_format in FORMATS if task_format.NAME == name)
 
 
 def recognise(path: Path) -> TaskFormat:
     """UsageError where it is a problem of none of them."""
     if not path.exists():
         raise UsageError(f"there is no problem at {path}.")
-    for each in FORMATS:
-        if each.recognises(path):
-            return each
-    names = ", ".join(each.NAME for each in FORMATS)
+    for task_format in FORMATS:
+        if task_format.recognises(path):
+            return task_format
+    names = ", ".join(item.NAME for item in FORMATS)
     raise UsageError(f"{path} is a problem of no format that kernelexp reads ({names}).")

@@ -38,12 +38,12 @@ def recognises(path: Path) -> bool:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        told = json.loads(path.read_text())
+        data = json.loads(path.read_text())
     except ValueError as error:
         raise ConfigurationError(f"{path} is no JSON: {error}.") from None
-    if not isinstance(told, dict):
+    if not isinstance(data, dict):
         raise ConfigurationError(f"{path} should be an object.")
-    return told
+    return data
 
 
 def read(path: Path, solution: Path, largest: int) -> Task:
@@ -73,7 +73,7 @@ def _case(line: dict[str, Any], definition: dict[str, Any], largest: int) -> Tas
     kept = {n: a["value"] for n, a in definition["axes"].items() if a["type"] == "const"}
     own = {name: int(value) for name, value in workload["axes"].items()}
     # What a file holds has the size that it has.
-    held = any(told.get("type") == "safetensors" for told in workload["inputs"].values())
+    held = any(item.get("type") == "safetensors" for item in workload["inputs"].values())
     smaller = {name: value if held else shrink(value, largest) for name, value in own.items()}
     reduced = {name: (own[name], smaller[name]) for name in own if own[name] != smaller[name]}
     return TaskCase(
@@ -113,11 +113,11 @@ class _Opened:
         import torch
 
         torch.manual_seed(seed)
-        made: Values = {}
-        for name, told in self._definition["inputs"].items():
+        result: Values = {}
+        for name, item in self._definition["inputs"].items():
             how = case.parameters["inputs"].get(name, {"type": "random"})
-            made[name] = self._input(told, how, case.parameters["axes"])
-        return made
+            result[name] = self._input(item, how, case.parameters["axes"])
+        return result
 
     def _input(self, told: dict[str, Any], how: dict[str, Any], axes: dict[str, int]) -> Any:
         if how["type"] == "scalar":
@@ -187,15 +187,15 @@ def _empty(definition: dict[str, Any], arguments: Values) -> Values:
     import torch
 
     axes = {n: a["value"] for n, a in definition["axes"].items() if a["type"] == "const"}
-    for name, told in definition["inputs"].items():
-        axes.update(zip(told["shape"] or (), getattr(arguments[name], "shape", ()), strict=False))
+    for name, item in definition["inputs"].items():
+        axes.update(zip(item["shape"] or (), getattr(arguments[name], "shape", ()), strict=False))
     return {
         name: torch.empty(
-            [axes[axis] for axis in told["shape"]],
-            dtype=getattr(torch, told["dtype"]),
+            [axes[axis] for axis in entry["shape"]],
+            dtype=getattr(torch, entry["dtype"]),
             device=next(wire.tensors(arguments)).device,
         )
-        for name, told in definition["outputs"].items()
+        for name, entry in definition["outputs"].items()
     }
 
 

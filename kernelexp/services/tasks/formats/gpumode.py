@@ -33,9 +33,9 @@ def recognises(path: Path) -> bool:
 
 def read(path: Path, solution: Path, largest: int) -> Task:
     folder = path if path.is_dir() else path.parent
-    told = _yaml(folder / FILE)
-    files = _files(folder, told)
-    cases, timed = (_cases(told.get(name), largest) for name in ("tests", "benchmarks"))
+    result = _yaml(folder / FILE)
+    files = _files(folder, result)
+    cases, timed = (_cases(result.get(name), largest) for name in ("tests", "benchmarks"))
     if not cases:
         raise ConfigurationError(f"{folder / FILE} has no tests: a list of sizes is needed.")
     beside = {name: text for name, text in files.items() if name not in (REFERENCE, "eval.py")}
@@ -67,24 +67,24 @@ def _yaml(path: Path) -> dict[str, Any]:
     import yaml
 
     try:
-        told = yaml.safe_load(path.read_text())
+        result = yaml.safe_load(path.read_text())
     except yaml.YAMLError as error:
         raise ConfigurationError(f"{path}: {str(error).splitlines()[0]}.") from None
-    if not isinstance(told, dict):
+    if not isinstance(result, dict):
         raise ConfigurationError(f"{path} should be a mapping with tests and files.")
-    return told
+    return result
 
 
 def _files(folder: Path, told: dict[str, Any]) -> dict[str, str]:
     """As the task names them, by the names that they have when it runs."""
     files = {REFERENCE: (folder / REFERENCE).read_text()}
-    for each in told.get("files") or []:
-        source = folder / str(each["source"])
-        if each["source"] == _SUBMITTED or source.name == "eval.py":
+    for item in told.get("files") or []:
+        source = folder / str(item["source"])
+        if item["source"] == _SUBMITTED or source.name == "eval.py":
             continue
         if not source.is_file():
-            raise ConfigurationError(f"{folder / FILE} names {each['source']}, which is not there.")
-        files[str(each["name"])] = source.read_text()
+            raise ConfigurationError(f"{folder / FILE} names {item['source']}, which is not there.")
+        files[str(item["name"])] = source.read_text()
     return files
 
 
@@ -107,13 +107,13 @@ class _Opened:
         return None
 
     def compare(self, case: TaskCase, arguments: Values, expected: Any, actual: Any) -> str:
-        told = self._module.check_implementation(arguments[_DATA], actual)
-        if isinstance(told, tuple):
-            good, *words = told
+        result = self._module.check_implementation(arguments[_DATA], actual)
+        if isinstance(result, tuple):
+            good, *words = result
             return "" if good else " ".join(map(str, words)) or "check_implementation says no."
-        if isinstance(told, bool):
-            return "" if told else "check_implementation says no."
-        return str(told or "")
+        if isinstance(result, bool):
+            return "" if result else "check_implementation says no."
+        return str(result or "")
 
 
 def open_problem(task: Task, folder: Path) -> TaskProblem:

@@ -19,10 +19,10 @@ def module(path: Path, needed: tuple[str, ...] = ()) -> ModuleType:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise ConfigurationError(f"{path.name} is no Python module.")
-    made = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = made
-    spec.loader.exec_module(made)
+    module_type = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module_type
+    spec.loader.exec_module(module_type)
     for name in needed:
-        if not hasattr(made, name):
+        if not hasattr(module_type, name):
             raise ConfigurationError(f"{path.name} does not define {name}.")
-    return made
+    return module_type

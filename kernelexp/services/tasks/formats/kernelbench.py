@@ -81,7 +81,7 @@ def _changes(
 ) -> dict[str, tuple[int, int]]:
     names = [name] if len(own) == 1 else [f"{name}[{place}]" for place in range(len(own))]
     pairs = zip(names, own, smaller, strict=True)
-    return {each: (one, other) for each, one, other in pairs if one != other}
+    return {item: (one, other) for item, one, other in pairs if one != other}
 
 
 def _constant(statement: ast.stmt) -> tuple[str, tuple[int, ...]] | None:

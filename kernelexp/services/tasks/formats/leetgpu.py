@@ -115,8 +115,8 @@ def _materialise(value: Any) -> Any:
 def _dtype(value: _Lazy, place: int, default: str = "float32") -> Any:
     import torch
 
-    told = value.option(place, "dtype", default)
-    return getattr(torch, told) if isinstance(told, str) else told
+    result = value.option(place, "dtype", default)
+    return getattr(torch, result) if isinstance(result, str) else result
 
 
 class _Opened:
@@ -127,7 +127,7 @@ class _Opened:
         self.errors = compare.Errors()
 
     def preparation(self) -> Values:
-        return {"signature": [solving.spell(n, *told) for n, told in self._signature.items()]}
+        return {"signature": [solving.spell(n, *item) for n, item in self._signature.items()]}
 
     def arguments(self, case: TaskCase, seed: int) -> Values:
         import torch
@@ -135,9 +135,9 @@ class _Opened:
         torch.manual_seed(seed)
         tests = getattr(self._challenge, {**_KINDS, **_TIMED}[case.parameters["kind"]])()
         tests = tests if isinstance(tests, list) else [tests]
-        made = [{name: _materialise(value) for name, value in test.items()} for test in tests]
-        small = [test for test in made if not self._elements or _largest(test) <= self._elements]
-        return {"tests": small or made[:1]}
+        result = [{name: _materialise(value) for name, value in test.items()} for test in tests]
+        small = [test for test in result if not self._elements or _largest(test) <= self._elements]
+        return {"tests": small or result[:1]}
 
     def expected(self, case: TaskCase, arguments: Values) -> Any:
         for test in arguments["tests"]:
@@ -145,7 +145,7 @@ class _Opened:
         return [self._outputs(test) for test in arguments["tests"]]
 
     def _outputs(self, test: Values) -> Values:
-        return {n: test[n] for n, told in self._signature.items() if told[1] in ("out", "inout")}
+        return {n: test[n] for n, item in self._signature.items() if item[1] in ("out", "inout")}
 
     def compare(self, case: TaskCase, arguments: Values, expected: Any, actual: Any) -> str:
         rtol, atol = float(self._challenge.rtol), float(self._challenge.atol)

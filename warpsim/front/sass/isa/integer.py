@@ -94,7 +94,9 @@ def imad(d: SassDecoder) -> Op:
     if carries:
         raise d.refuse("gives a carry, which is not covered")
     operands = d.take(rest, 3)
-    op = applied(d.to(first), lambda x, y, z: x * y + z, [d.integer(each) for each in operands])
+    op = applied(
+        d.to(first), lambda x, y, z: x * y + z, [d.integer(operand) for operand in operands]
+    )
     if is_zero(operands[0]):
         return d.formed(op, "mov.b32", first, operands[2:])
     return d.formed(op, "mad.lo.u32", first, operands)
@@ -321,7 +323,7 @@ def distances(d: SassDecoder) -> Op:
     kind = "u1" if "U8" in d.modifiers else "i1"
 
     def function(a: Array, b: Array, c: Array) -> Array:
-        x, y = (_bytes(each, kind).astype(np.int16) for each in (a, b))
+        x, y = (_bytes(item, kind).astype(np.int16) for item in (a, b))
         return np.abs(x - y).sum(axis=-1).astype(np.uint32) + c
 
     return applied(d.to(target), function, [d.bits(source) for source in sources])

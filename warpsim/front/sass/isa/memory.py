@@ -99,7 +99,11 @@ def _formed(
     """A load or a store with its compiled form, if it has any."""
     if form.space not in MEMORIES or not isinstance(memory, MemoryOperand) or is_zero(register):
         return op
-    bases = [each for each in (memory.base, memory.uniform) if each is not None]
+    bases = [
+        register_operand
+        for register_operand in (memory.base, memory.uniform)
+        if register_operand is not None
+    ]
     wide, offset = form.space != "shared", memory.offset
     if wide:
         words = _pairs(d, bases)

@@ -173,8 +173,8 @@ def copy(d: SassDecoder) -> Op:
     descriptor = d.words(_described(d, source, "gdesc"), 2)
 
     def act(machine: Machine, issuer: Issuer, R: list[Array], row: int) -> None:
-        asked = TmemCopy(shape, group, where(R, row), d.joined(R, descriptor, row), bits)
-        tmem_copies.copy(machine, issuer, asked)
+        result = TmemCopy(shape, group, where(R, row), d.joined(R, descriptor, row), bits)
+        tmem_copies.copy(machine, issuer, result)
 
     return once_per_warp(d, act)
 

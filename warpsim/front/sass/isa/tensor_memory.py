@@ -32,14 +32,14 @@ def allocate(d: SassDecoder) -> Op:
     """Allocates a run of 32 columns each, in both CTAs of the pair with `.2CTA`: its first, and
     whether there was one."""
     result, target, source = d.take(d.operands, 3)
-    found, to = d.to_predicate(result), d.to(target)
+    answer, to = d.to_predicate(result), d.to(target)
     (count,) = d.words(d.unsigned(source), 1)
     group = 2 if "2CTA" in d.modifiers else 1
 
     def act(machine: Machine, issuer: Issuer, R: list[Array], row: int) -> None:
         columns = _UNIT * int(R[count][row, 0])
         first = tmem_access.take(machine, issuer.place, columns, group, issuer.site)
-        R[found][row] = first is not None
+        R[answer][row] = first is not None
         R[to][row] = (first or 0) // _UNIT
 
     return once_per_warp(d, act)
@@ -100,7 +100,7 @@ def store(d: SassDecoder) -> Op:
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         for row, place in enumerate(warps.warps.tolist()):
-            values = np.stack([R[each][row] for each in sources], axis=-1)
+            values = np.stack([R[item][row] for item in sources], axis=-1)
             tmem_access.store(warps.machine, place, where(R, row), form, values)
             tmem_access.wait_stores(warps.machine, place)
 
