@@ -54,7 +54,8 @@ def serve(
     """Serve evaluations over HTTP: POST /evaluations, and GET /evaluations/ID for the result.
 
     What was accepted is kept in a file, also when the service is killed. The project's pages are
-    at /report/. Addresses other than this machine's own need --tokens. Needs the extra: pip install 'kernelexp[serve]'.
+    at /report/. Addresses other than this machine's own need --tokens. Needs the extra: pip install
+    'kernelexp[serve]'.
 
     For example:
         kernelexp serve --workers 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import sys
 import threading
@@ -57,9 +58,9 @@ def _listening(options: ServeOptions) -> socket.socket:
             (options.host, options.port), family=family, backlog=WAITING, reuse_port=False
         )
     except OSError as error:
+        why = os.strerror(error.errno) if error.errno else str(error)
         raise EnvironmentFault(
-            f"port {options.port} of {options.host} can't be had: {error.strerror}; choose one "
-            "with --port."
+            f"port {options.port} of {options.host} can't be had: {why}; choose one with --port."
         ) from None
 
 

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Mapping
 
 LEASE_S = 15.0
 LOOKS = 5
-"""After a machine has slept, all that it watches seems old: its workers get time to say otherwise."""
+"""After a machine has slept, all that it watches seems old; its workers get time to renew."""
 
 
 class Leases:

@@ -122,9 +122,13 @@ class QueueWorker:
             sentence = f"kernelexp failed ({type(error).__name__}): {error}"
             return functools.partial(fail, sentence, again=True)
         if assessed is None:
-            return functools.partial(self._queue.pass_on, leased.id, self.name)
+            return functools.partial(self._pass_on, leased.id)
         result = msgspec.json.encode(assessed)
         return functools.partial(self._queue.finish, leased.id, self.name, result)
+
+    def _pass_on(self, key: str) -> bool:
+        self._queue.pass_on(key, self.name)
+        return False
 
     def _evaluated(self, job: jobs.QueuedJob) -> Assessment | None:
         """None for what is right so far, and has to be timed elsewhere."""

@@ -69,9 +69,7 @@ def test_a_job_whose_worker_is_gone_goes_to_the_next_one(queue: Queue) -> None:
     assert events(queue, "a") == ["queued", "running", "running again", "done"]
 
 
-def test_a_lease_that_is_renewed_never_ends(
-    queue: Queue, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lease_that_is_renewed_never_ends(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leases, "LEASE_S", 0.0)
     put(queue, "a")
     taken(queue, "busy")
