@@ -22,13 +22,8 @@ import service_load
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name, value in (
-        ("jobs", 1000),
-        ("clients", 50),
-        ("workers", 2),
-        ("kills", 2),
-        ("real", 50),
-    ):
+    usual = {"jobs": 1000, "clients": 50, "workers": 2, "kills": 2, "real": 50}
+    for name, value in usual.items():
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--remote", action="store_true", help="workers that have the address only")
     load = service_load.Load(**vars(parser.parse_args()))
@@ -46,7 +41,8 @@ def main() -> None:
         "memory of the service": " ".join(f"{value:.0f}" for value in figures.service_mb) + " MB",
         "the queue's file": f"{figures.queue_mb:.1f} MB",
         "all of it": f"{figures.seconds:.0f} s",
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+        "machine": f"{os.cpu_count()} cores of {platform.machine()}, "
+        f"Python {platform.python_version()}",
     }
     for name, text in rows.items():
         print(f"{name:34} {text}")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import hmac
 import ipaddress
 import sqlite3
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -19,6 +21,19 @@ from kernelexp.model.errors import UsageError
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
+
+Answer = TypeVar("Answer")
+
+
+class OneByOne:
+    """Calls that write to the queue, in one thread: several would wait for each other's lock, and
+    for the interpreter's, 5 ms at a time."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, "queue")
+
+    async def __call__(self, call: Callable[..., Answer], *arguments: Any) -> Answer:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, call, *arguments)
 
 
 class Refused(Exception):

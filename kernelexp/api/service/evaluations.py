@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kernelexp.api.service.answers import Door, Refused, to_json
+from kernelexp.api.service.answers import Door, OneByOne, Refused, to_json
 from kernelexp.model.decoding import decode
 from kernelexp.report import outputs
 from kernelexp.services.serving import job as jobs
@@ -30,8 +30,8 @@ ANSWERS = 1000
 class Evaluations:
     """Of one queue."""
 
-    def __init__(self, queue: Queue, door: Door, most: int) -> None:
-        self._queue, self._door, self._most = queue, door, most
+    def __init__(self, queue: Queue, door: Door, write: OneByOne, most: int) -> None:
+        self._queue, self._door, self._write, self._most = queue, door, write, most
         self.accepting: collections.deque[float] = collections.deque(maxlen=ANSWERS)
         """Seconds to accept each of the last evaluations, from its last byte on."""
 
@@ -45,7 +45,7 @@ class Evaluations:
         begun = time.perf_counter()
         job = jobs.decode(bytes(content))
         try:
-            ticket = await asyncio.to_thread(
+            ticket = await self._write(
                 self._queue.put, job.key, bytes(content), client.name, self._most
             )
         except TooMany:
@@ -59,7 +59,7 @@ class Evaluations:
 
     async def cancel(self, request: Request) -> Response:
         ticket = await self._ticket(request)
-        if not await asyncio.to_thread(self._queue.cancel, ticket.id):
+        if not await self._write(self._queue.cancel, ticket.id):
             state = (await self._ticket(request)).state
             raise Refused(409, f"the evaluation is {state}.")
         return await self._describe(await self._ticket(request))

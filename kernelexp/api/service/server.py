@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from kernelexp.api.service.answers import Door, guarded, to_json
+from kernelexp.api.service.answers import Door, OneByOne, guarded, to_json
 from kernelexp.api.service.description import ROUTES, describe
 from kernelexp.api.service.evaluations import Evaluations
 from kernelexp.api.service.options import ServeOptions
@@ -98,8 +98,8 @@ def application(options: ServeOptions) -> Starlette:
         from starlette.routing import Route
     except ImportError:
         raise EnvironmentFault(NEEDED) from None
-    queue, door = Queue(options.folder), Door(options.tokens)
-    evaluations = Evaluations(queue, door, options.most)
+    queue, door, write = Queue(options.folder), Door(options.tokens), OneByOne()
+    evaluations = Evaluations(queue, door, write, options.most)
     state = State(queue, door, evaluations)
     pages = ReportPages(options.project, door)
     table: list[tuple[str, Callable[..., Any], str]] = [
@@ -108,7 +108,7 @@ def application(options: ServeOptions) -> Starlette:
         ("/evaluations/{id}", evaluations.status, "GET"),
         ("/evaluations/{id}", evaluations.cancel, "DELETE"),
         ("/evaluations/{id}/events", evaluations.events, "GET"),
-        ("/work/{verb}", Work(queue, door).call, "POST"),
+        ("/work/{verb}", Work(queue, door, write).call, "POST"),
         ("/health", state.health, "GET"),
         ("/metrics", state.metrics, "GET"),
         ("/openapi.json", _openapi, "GET"),

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from kernelexp import __version__
-from kernelexp.api.service.answers import Door, Refused, to_json
+from kernelexp.api.service.answers import Door, OneByOne, Refused, to_json
 from kernelexp.model.decoding import decode
 from kernelexp.services.serving.queue import Queue
 from kernelexp.services.serving.remote import WorkerAnswer, WorkerCall
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
 class Work:
     """Of one queue."""
 
-    def __init__(self, queue: Queue, door: Door) -> None:
-        self._queue, self._door = queue, door
+    def __init__(self, queue: Queue, door: Door, write: OneByOne) -> None:
+        self._queue, self._door, self._write = queue, door, write
         self._verbs: dict[str, Callable[[WorkerCall], bool]] = {
             "renew": lambda call: queue.renew(call.id, call.worker),
             "finish": self._finish,
@@ -48,10 +47,10 @@ class Work:
             raise Refused(409, words)
         verb = request.path_params["verb"]
         if verb == "take":
-            return to_json(await asyncio.to_thread(self._queue.take, call.worker, call.gpu))
+            return to_json(await self._write(self._queue.take, call.worker, call.gpu))
         if verb not in self._verbs:
             raise Refused(404, f"workers do not {verb}.")
-        own = await asyncio.to_thread(self._verbs[verb], call)
+        own = await self._write(self._verbs[verb], call)
         return to_json(WorkerAnswer(own=own))
 
     def _finish(self, call: WorkerCall) -> bool:
