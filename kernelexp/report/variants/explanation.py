@@ -260,7 +260,8 @@ def _differences(differing: CausedDifference) -> Iterator[Block]:
         )
     yield from _waits(differing.waits)
     if differing.small:
-        yield paragraph(f"{differing.small} more differ and explain nothing.", style="dim")
+        differ = "differs and explains" if differing.small == 1 else "differ and explain"
+        yield paragraph(f"{differing.small} more {differ} nothing.", style="dim")
 
 
 def _with_it(cause: Cause) -> str:
@@ -299,7 +300,7 @@ def _waits(waits: Sequence[Told]) -> Iterator[Block]:
         for wait in waits[:_WAITS]
     ]
     if rows:
-        header = ("of the warp slots", "baseline", "candidate", "points")
+        header = ("of the warps' time", "baseline", "candidate", "points")
         yield table(header, rows, numbers=(1, 2, 3))
 
 
