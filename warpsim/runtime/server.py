@@ -191,6 +191,7 @@ class Server:
     def _launch(self, message: Message) -> None:
         request = launching.read(message)
         loaded, entry = self._kernels[request.kernel]
+        judged = self._settings.judges(entry, request.launch)
         progress = Progress(entry, request.launch)
         execute = functools.partial(
             launching.run,
@@ -201,6 +202,7 @@ class Server:
             self._settings.limit,
             self._settings.schedule,
             progress.watch,
+            judged,
         )
         with progress:
             try:
@@ -215,7 +217,6 @@ class Server:
                 )
                 self._channel.answer(self._refused.sentence, 0, "")
                 return
-        judged = self._settings.judges(entry, request.launch)
         self._count(entry, result, judged)
         if judged:
             self._catch(entry, request, result)
