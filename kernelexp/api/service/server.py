@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 PAUSES_S = (1.0, 60.0)
 """Before a worker that ended is started again: at first, and at most."""
+SWITCH_S = 0.0005
 FOREVER_S = 10 * 365 * 86400.0
 WAITING = 512
 """Connections that wait to be accepted."""
@@ -42,6 +43,8 @@ def serve(options: ServeOptions, say: OnMessage) -> None:
         import uvicorn
     except ImportError:
         raise EnvironmentFault(NEEDED) from None
+    # Each call of SQLite lets go of the interpreter, and waits this long to have it back.
+    sys.setswitchinterval(SWITCH_S)
     routes = application(options)
     with _listening(options) as listener:
         config = uvicorn.Config(routes, log_level="warning", timeout_graceful_shutdown=5)

@@ -50,7 +50,7 @@ def proved(
     if gpu is None:
         yield None
         return
-    with devices.hold(f"worker-{gpu.uuid}", name=f"{gpu.name},"):
+    with _reserved(gpu):
         health = devices.Monitor(gpu.uuid).health()
         _refuse(gpu, list(faults(health)))
         for attempt in range(TRIES):
@@ -61,6 +61,19 @@ def proved(
                 _refuse(gpu, doubts)
         say(f"{gpu.name} {gpu.uuid} is fit: whole, free, not held down, and equal to itself.")
         yield gpu
+
+
+@contextlib.contextmanager
+def _reserved(gpu: Device) -> Iterator[None]:
+    with contextlib.ExitStack() as held:
+        try:
+            held.enter_context(devices.hold(f"worker-{gpu.uuid}"))
+        except EnvironmentFault:
+            raise EnvironmentFault(
+                f"another worker times on {gpu.name} {gpu.uuid}: name another GPU with --device, "
+                "or none."
+            ) from None
+        yield
 
 
 def _refuse(gpu: Device, sentences: list[str]) -> None:
