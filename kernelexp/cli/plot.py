@@ -176,7 +176,7 @@ def _run(project: Project, name: str) -> Iterable[Chart]:
     from kernelexp.logs import records
     from kernelexp.report.charts import pairs, sizes
 
-    record = records.read_file(records.find(project.root, name, measured=True))
+    record = records.read_file(records.find(project.root, project.id_of(name), measured=True))
     charts = [*sizes.plots(record), *pairs.plots(record)]
     if not charts:
         raise UsageError(f"the run {record.run} timed no pairs: name a measured one.")
