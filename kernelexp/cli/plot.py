@@ -75,20 +75,21 @@ def plot(
     For example:
         kernelexp plot history --out history.svg
     """
-    from kernelexp.report.charts import matplot, text
+    from kernelexp.report.charts import text
+    from kernelexp.report.site import drawing
 
     if by and what is not What.SWEEP:
         raise UsageError("--by goes with `plot sweep`.")
     if dtype and what is not What.ROOFLINE:
         raise UsageError("--dtype goes with `plot roofline`.")
     if out is not None:
-        matplot.require_format(out)
+        drawing.require_format(out)
         common.require_folder(out)
     charts = _make(what, common.load(project, sources=False), names or [], by, dtype)
     if out is None:
         output("plot", charts, text.render(charts), json)
         return
-    matplot.write(charts, out)
+    drawing.write(charts, out)
     if json:
         output("plot", charts, (), json)
     else:
