@@ -55,6 +55,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     device: str = "H200"
     kernels: tuple[str, ...] = ()
     launches: tuple[tuple[int, int], ...] = ()
+    per_kernel: int = 0
+    """How many launches of each kernel are judged; 0: all."""
     limit: int = 2_000_000_000
     """Warp instructions of a launch."""
     timeout_s: float | None = None
@@ -228,6 +230,7 @@ def _settings(asked: Asked) -> tuple[Settings, str]:
         limit=asked.limit,
         kernels=asked.kernels,
         launches=asked.launches,
+        per_kernel=asked.per_kernel,
         schedule=asked.schedule,
     )
     return settings, arch

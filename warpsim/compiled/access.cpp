@@ -162,6 +162,14 @@ bool may_read(const Memory& memory, const Access& access, int64_t row, const Lan
   });
 }
 
+// Of what is not checked: whether a load stays in some object.
+bool is_inside(const Memory& memory, const Access& access, const Lanes& lanes) {
+  return lanes.every([&](int lane) {
+    const uint8_t* state = memory.state + lanes.offsets[lane];
+    return state[0] != kOutside && state[access.size - 1] != kOutside;
+  });
+}
+
 bool are_writable(const Memory& memory, const Access& access, const Lanes& lanes) {
   return lanes.every([&](int lane) {
     const uint8_t* state = memory.state + lanes.offsets[lane];
@@ -233,6 +241,15 @@ bool find_flaws(const Memory& memory, const Access& access, int64_t row, const L
   });
 }
 
+// Counts what an access costs.
+void count_all(Memory& memory, const Access& access, const Lanes* all, bool pairs) {
+  if (memory.uncounted) return;
+  std::memset(memory.cost, 0, sizeof memory.cost);
+  for (int64_t row = 0; row < access.warps.rows; ++row) {
+    kx::count(memory, all[row], access.size, pairs);
+  }
+}
+
 // Loads what the lanes read: take(row, lanes). False, and nothing has changed, if there would be
 // something to report that is not one of the flaws that permits(flaws) accepts.
 template <class Permits, class Take>
@@ -246,6 +263,12 @@ bool load(Memory& memory, const Access& access, bool pairs, bool coherent, uint3
     }
     return true;
   };
+  if (memory.unchecked) {
+    if (!every_row([&](int64_t row) { return is_inside(memory, access, all[row]); })) return false;
+    for (int64_t row = 0; row < access.warps.rows; ++row) take(row, all[row]);
+    count_all(memory, access, all, pairs);
+    return true;
+  }
   const bool allowed = with_bytes(access.size, [&](auto bytes) {
     return every_row(
         [&](int64_t row) { return may_read<bytes>(memory, access, row, all[row], coherent); });
@@ -257,7 +280,6 @@ bool load(Memory& memory, const Access& access, bool pairs, bool coherent, uint3
     });
     if (!known || !permits(flaws)) return false;
   }
-  std::memset(memory.cost, 0, sizeof memory.cost);
   const int units = units_of(memory, access.size), shift = __builtin_ctzll(memory.unit);
   for (int64_t row = 0; row < access.warps.rows; ++row) {
     int64_t* column = memory.read + access.warps.columns[row] * memory.units;
@@ -268,8 +290,8 @@ bool load(Memory& memory, const Access& access, bool pairs, bool coherent, uint3
       return true;
     });
     take(row, all[row]);
-    kx::count(memory, all[row], access.size, pairs);
   }
+  count_all(memory, access, all, pairs);
   return true;
 }
 
@@ -388,6 +410,15 @@ bool agree(Memory& memory, const Access& access, const Lanes* all, Changes chang
   return false;
 }
 
+void mark_written(const Memory& memory, int size, const Lanes& lanes) {
+  with_bytes(size, [&](auto bytes) {
+    lanes.every([&](int lane) {
+      std::memset(memory.state + lanes.offsets[lane], kWritten, bytes);
+      return true;
+    });
+  });
+}
+
 // Stores what the lanes give: give(row, lanes), whatever may_write() says if it races in a way that
 // permits(lanes) accepts. False as for load, and if two lanes of a warp give a word different values,
 // so that changes(row, lane) holds when all is stored, or lanes of two warps give it any.
@@ -395,6 +426,18 @@ template <class Permits, class Changes, class Give>
 bool store(Memory& memory, const Access& access, Permits permits, Changes changes, Give give) {
   const Lanes* all = all_lanes(access);
   if (!all) return false;
+  const auto put = [&](int64_t row) {
+    mark_written(memory, access.size, all[row]);
+    give(row, all[row]);
+  };
+  if (memory.unchecked) {
+    for (int64_t row = 0; row < access.warps.rows; ++row) {
+      if (!are_writable(memory, access, all[row])) return false;
+    }
+    for (int64_t row = 0; row < access.warps.rows; ++row) put(row);
+    count_all(memory, access, all, false);
+    return true;
+  }
   bool allowed = true;
   for (int64_t row = 0; allowed && row < access.warps.rows; ++row) {
     allowed = may_write(memory, access, row, all[row]);
@@ -403,7 +446,6 @@ bool store(Memory& memory, const Access& access, Permits permits, Changes change
   const Shared shared = claim(memory, access, all);
   if (shared == Shared::kBeyond) return false;
   if (shared == Shared::kWithin && !agree(memory, access, all, changes, give)) return false;
-  std::memset(memory.cost, 0, sizeof memory.cost);
   const int units = units_of(memory, access.size), shift = __builtin_ctzll(memory.unit);
   for (int64_t row = 0; row < access.warps.rows; ++row) {
     all[row].every([&](int lane) {
@@ -414,15 +456,9 @@ bool store(Memory& memory, const Access& access, Permits permits, Changes change
       memory.touch(first, units);
       return true;
     });
-    with_bytes(access.size, [&](auto bytes) {
-      all[row].every([&](int lane) {
-        std::memset(memory.state + all[row].offsets[lane], kWritten, bytes);
-        return true;
-      });
-    });
-    give(row, all[row]);
-    kx::count(memory, all[row], access.size, false);
+    put(row);
   }
+  count_all(memory, access, all, false);
   return true;
 }
 
@@ -495,6 +531,9 @@ int lane_of(int line, int64_t unit, int units) { return line % 8 * 4 + unit * 4 
 
 bool may_move(const Memory& memory, const Access& access, int64_t row, const Lanes& lanes,
               bool stores) {
+  if (memory.unchecked) {
+    return stores ? are_writable(memory, access, lanes) : is_inside(memory, access, lanes);
+  }
   const int64_t* seen = memory.seen + access.warps.places[row] * memory.agents;
   const int units = units_of(memory, access.size);
   for (int line = 0; line < access.lanes; ++line) {
@@ -533,7 +572,6 @@ bool move_matrices(Memory& memory, const Access& access, int matrices, bool tran
   for (int64_t row = 0; row < access.warps.rows; ++row) {
     if (!may_move(memory, access, row, all[row], stores)) return false;
   }
-  std::memset(memory.cost, 0, sizeof memory.cost);
   const int units = units_of(memory, access.size);
   for (int64_t row = 0; row < access.warps.rows; ++row) {
     const Lanes& lanes = all[row];
@@ -541,7 +579,7 @@ bool move_matrices(Memory& memory, const Access& access, int matrices, bool tran
         stores ? memory.written : memory.read + access.warps.columns[row] * memory.units;
     for (int line = 0; line < access.lanes; ++line) {
       const int64_t first = unit_at(memory, lanes.offsets[line]);
-      for (int unit = 0; unit < units; ++unit) {
+      for (int unit = 0; !memory.unchecked && unit < units; ++unit) {
         const int64_t epoch = access.epoch(row, lane_of(line, unit, units));
         if (stores) {
           history[first + unit] = epoch;
@@ -567,8 +605,8 @@ bool move_matrices(Memory& memory, const Access& access, int matrices, bool tran
         }
       }
     }
-    kx::count(memory, lanes, access.size, false);
   }
+  count_all(memory, access, all, false);
   return true;
 }
 
@@ -639,6 +677,7 @@ Access access_of(const Call& call, int size) {
 }
 
 bool counted(const Call& call, const Memory& memory) {
+  if (memory.uncounted) return true;
   int64_t* costs = call.machine.costs + (1 + kx::kCosts) * call.instruction.site;
   costs[0] += 1;
   for (int i = 0; i < kx::kCosts; ++i) costs[i + 1] += memory.cost[i];

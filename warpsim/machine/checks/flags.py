@@ -90,7 +90,9 @@ class Flags:
 
     def _keys(self, warps: Warps, address: Array, m: Mask) -> list[tuple[int, Key, int]]:
         """(warp, (cluster or _GLOBAL, address), its CTA) of each flag that warps name."""
-        keys = []
+        keys: list[tuple[int, Key, int]] = []
+        if not self.clocks.ordered:
+            return keys
         for row, warp in enumerate(warps.warps.tolist()):
             lanes = address[row] if m is True else address[row][m[row]]
             # Shared addresses of different clusters are different places.

@@ -79,12 +79,13 @@ class PartialMeetings:
 class Clocks:
     """Vector clocks of `warps` warps.
 
-    checked: whether order is to be checked at all; if not, everybody has seen and fenced everything
-        from the beginning.
     now: the first time, after all times of earlier waves.
     """
 
-    def __init__(self, warps: int, *, checked: bool = True, now: int = 1) -> None:
+    ordered = True
+    """Whether they tell anything."""
+
+    def __init__(self, warps: int, *, now: int = 1) -> None:
         self.warps = warps
         self.tensor_memory = warps
         self.copy = 2 * warps
@@ -118,12 +119,6 @@ class Clocks:
         self.fenced_before = np.zeros(warps, np.int64)
         """When each warp last made a tcgen05.fence::before_thread_sync."""
         self.now = now
-        if not checked:
-            known = [self.seen, self._fenced, self.fenced_init, self.fenced_after]
-            known += [self.fenced_before]
-            known += [array for proxy in self.proxy.values() for array in (proxy.times, proxy.seen)]
-            for array in known:
-                array.fill(FOREVER)
 
     def earlier_row(self) -> Array:
         """What somebody learns who acquires what an earlier wave released: all that it did."""
@@ -309,3 +304,56 @@ class Clocks:
         # If all that is known of came after it, an earlier one may have been forgotten.
         own = (after & (fences <= known)).any(axis=0) | after.all(axis=0)
         return by_warp & ~own & (fenced[warp] < time)
+
+
+class Unordered(Clocks):
+    """Where no order is to be checked: everybody has seen and fenced everything from the beginning,
+    so that all rows are one, and nobody learns anything."""
+
+    ordered = False
+
+    def __init__(self, warps: int, *, now: int = 1) -> None:
+        super().__init__(warps, now=now)
+        everything = np.broadcast_to(np.full(2 * self.agents, FOREVER), self.seen.shape)
+        self.seen = self._fenced = self.fenced_after = everything
+        self.fenced_init.fill(FOREVER)
+        self.fenced_before.fill(FOREVER)
+        for fences in self.proxy.values():
+            fences.times = np.broadcast_to(np.int64(FOREVER), fences.times.shape)
+            fences.seen = everything
+
+    def converge(self, warp: int) -> None:
+        """Of no order."""
+
+    def converge_part(self, warp: int, lanes: Array) -> None:
+        """Of no order."""
+
+    def release(self, warp: int) -> Array:
+        return self.seen[warp]
+
+    def release_narrowly(self, warp: int) -> Array:
+        return self.seen[warp]
+
+    def fenced(self, warp: int) -> Array:
+        return self.seen[warp]
+
+    def fence(self, warp: int) -> None:
+        """Of no order."""
+
+    def fence_init(self, warp: int) -> None:
+        """Of no order."""
+
+    def fence_tensor_memory(self, warp: int, *, before: bool) -> None:
+        """Of no order."""
+
+    def fence_async(self, space: str, warps: Array, mask: Mask) -> None:
+        """Of no order."""
+
+    def meet(self, groups: Array) -> None:
+        """Of no order."""
+
+    def acquire(self, warp: int, row: Array, *, sure: bool = True, wide: bool = True) -> None:
+        """Of no order."""
+
+    def learn(self, warp: int, agent: int, time: int) -> None:
+        """Of no order."""

@@ -55,7 +55,7 @@ class MemoryLayout(ctypes.Structure):
     _fields_ = (
         *_pointers("data", "state", "written", "read", "pages", "seen", "used"),
         *_integers("used_count", "size", "units", "unit", "engines", "earlier", "agents"),
-        *_integers("first", "before", "is_global"),
+        *_integers("first", "before", "is_global", "unchecked", "uncounted"),
         ("cost", ctypes.c_int64 * COSTS),
     )
 

@@ -34,8 +34,12 @@ int64 [n]; the bytes from there that are."""
 class FastAccess:
     """One memory. A load or a store that Python has to look at is declined and changes nothing."""
 
-    def __init__(self, races: Races, bounds: Bounds, tally: Callable[[int], Tally]) -> None:
+    def __init__(
+        self, races: Races, bounds: Bounds, tally: Callable[[int], Tally], *, counts: bool
+    ) -> None:
+        """counts: whether the costs of accesses are counted."""
         self.races = races
+        self._counts = counts
         self._bounds = bounds
         self._tally = tally
         self._which = MEMORIES[races.space]
@@ -45,8 +49,9 @@ class FastAccess:
         self._memory = MemoryLayout(
             *(array.ctypes.data for array in (*arrays, self._used)),
             *(len(self._used), len(arena.data), len(history.written), history.unit),
-            *(history.engines, history.earlier, seen.shape[1]),
+            *(history.engines, history.earlier, seen.strides[0] // seen.itemsize),
             *(history.first, history.before, races.space == "global"),
+            *(not races.checks, not counts),
         )
         self._address = ctypes.addressof(self._memory)
         self._sets: dict[int, tuple[int, Any]] = {}
@@ -92,7 +97,7 @@ class FastAccess:
 
     def _count(self, access: AccessKind) -> None:
         """Counts the access just done."""
-        if access.counted:
+        if access.counted and self._counts:
             self._tally(access.site.number).add(AccessCost(*self._memory.cost))
 
     def load(self, warps: Warps, address: Array, access: AccessKind, m: Mask) -> Array | None:

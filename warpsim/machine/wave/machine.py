@@ -93,7 +93,7 @@ class Machine(Residents):
         self.late = execution.late
         self.registers = execution.registers
         self.world = execution.world
-        self._kind = Races if execution.image.strict else Unchecked
+        self._kind = Races if execution.judged else Unchecked
         warps, local = execution.warps, execution.local.size
         self.shared = Arena(self.resident * self.shared_stride)
         self.clocks = execution.clocks()
