@@ -154,6 +154,7 @@ def _history(project: Project, names: list[str]) -> Iterable[Chart]:
 
 
 def _sweep(project: Project, name: str, by: str) -> Iterable[Chart]:
+    from kernelexp.judge import sweeps
     from kernelexp.logs import records
     from kernelexp.model.names import SWEEP, is_sweep
     from kernelexp.report.charts import heat
@@ -165,7 +166,7 @@ def _sweep(project: Project, name: str, by: str) -> Iterable[Chart]:
         record = records.read_file(records.find(project.root, name))
     if not is_sweep(record.experiment):
         raise UsageError(f"{record.run} is a run of {record.experiment}, not a sweep.")
-    axes = sweep.parse_map(sweep.swept_axes(record), by) if by else None
+    axes = sweep.parse_map(sweeps.swept_axes(record), by) if by else None
     charts = list(heat.maps(record, axes))
     if not charts:
         raise UsageError(f"the sweep {record.run} has no map: it takes two swept axes and a build.")

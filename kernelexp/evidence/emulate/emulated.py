@@ -6,7 +6,7 @@ import functools
 import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
@@ -14,10 +14,9 @@ import kernelexp
 import warpsim
 from kernelexp.evidence import build, jobs
 from kernelexp.evidence.code import sass_lines
-from kernelexp.evidence.emulate import pattern_worker, widths
+from kernelexp.evidence.emulate import widths
 from kernelexp.evidence.emulate.emulated_costs import InstructionCost, LineCost
 from kernelexp.evidence.emulate.emulation_worker import Emulated, EmulationJob
-from kernelexp.evidence.emulate.pattern_worker import Patterned
 from kernelexp.model.arm import AccessWidths, Arm, EmulatedEvidence, Isa
 from kernelexp.model.axes import spell_point
 from kernelexp.model.decoding import decode
@@ -29,6 +28,9 @@ from kernelexp.project.problem import consult, files
 from kernelexp.system.process import isolated, processes
 from kernelexp.system.process.isolated import TimeLimit
 from warpsim.schedule import USUAL, Schedule, first_schedules
+
+if TYPE_CHECKING:
+    from kernelexp.evidence.emulate.pattern_worker import Patterned
 
 Emulator: TypeAlias = Callable[[EmulationJob], Emulated]
 """Emulates one variant, from any thread."""
@@ -190,6 +192,8 @@ def instructions(
 
 def patterns(root: Path, arm: Arm, isa: Isa, size: str = SIZE) -> Patterned | None:
     """The patterns of accesses that are kept next to the build of an arm; None without any."""
+    from kernelexp.evidence.emulate.pattern_worker import Patterned  # it brings NumPy
+
     kept = _place(root, want(arm, isa, size)).kept("patterns")
     return None if kept is None else decode(kept, Patterned)
 
@@ -202,6 +206,8 @@ def note_patterns(
     In Python: compiled code keeps no addresses, so that this takes many times as long as an
     emulation.
     """
+    from kernelexp.evidence.emulate import pattern_worker
+
     if kept := patterns(root, arm, isa, size):
         return kept
     whole = TimeLimit(name="emulation", seconds=limits.emulation_s, of=label)
@@ -209,7 +215,9 @@ def note_patterns(
     job = jobs.emulation(root, arm, size, problem, whole, first_schedules(1), isa)
     job = msgspec.structs.replace(job, native="")
     where = f"variants/{job.kernel}/problem.py"
-    noted = isolated.call(pattern_worker.__name__, job, Patterned, where, (problem, whole))
+    noted = isolated.call(
+        pattern_worker.__name__, job, pattern_worker.Patterned, where, (problem, whole)
+    )
     _place(root, want(arm, isa, size)).keep("patterns", msgspec.json.encode(noted))
     return noted
 
