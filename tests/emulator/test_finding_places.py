@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from harness import ptx, run
+from harness import found, ptx, run
 
 import warpsim as emulator
 from warpsim.lineinfo import Source
@@ -46,6 +46,23 @@ def test_an_mbarrier_is_named_by_its_variable() -> None:
 )
 def test_an_access_just_outside_an_array_names_it(body: str, words: str) -> None:
     result = run(ptx(body, ["x"], shared=RING), {"x": np.zeros(16, np.uint32)}, threads=1)
+    assert words in sentences(result)
+
+
+@pytest.mark.parametrize(
+    "copy",
+    [
+        "cp.async.bulk.global.shared::cta.bulk_group [%x], [%r1+16], 32;",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+        "[%r1+16], [%x], 32, [b];",
+    ],
+)
+def test_a_copy_that_leaves_its_array_for_the_next_names_it(copy: str) -> None:
+    shared = ".shared .align 16 .b8 s[32]; .shared .align 16 .b8 b[32];"
+    body = "mbarrier.init.shared.b64 [b], 1; mov.u32 %r1, s;" + copy
+    result = run(ptx(body, ["x"], shared=shared), {"x": np.zeros(16, np.uint32)}, threads=1)
+    words = "a copy of 32 bytes at shared 0x410 (byte 16 of s) leaves s (32 bytes)."
+    assert found(result) == {"out-of-bounds"}
     assert words in sentences(result)
 
 

@@ -204,9 +204,9 @@ def shared_range(
     if low % align:
         sentence = f"{machine.layout.spell(low)} is not at a multiple of {align} bytes."
         raise refused(machine, issuer, "misaligned", sentence)
-    if low + size > machine.layout.end:
+    if left := machine.layout.left_by(low, size):
         place = machine.layout.spell(low)
-        sentence = f"a copy of {size:,} bytes at {place} leaves the CTA's memory."
+        sentence = f"a copy of {size:,} bytes at {place} leaves {left}."
         raise refused(machine, issuer, "out-of-bounds", sentence)
     return cta, low
 
