@@ -63,6 +63,7 @@ def write(
         cooperative=False,
         attributes=(),
         modules=1,
+        chosen=True,
         parameters=tuple(PassedParameter(offset=0, data=item.hex()) for item in parameters),
         regions=tuple(
             Allocation(
@@ -74,7 +75,6 @@ def write(
             )
             for address, before, after in regions
         ),
-        maps=(),
     )
     captures.write(folder, capture)
     return capture

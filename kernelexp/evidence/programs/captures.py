@@ -48,29 +48,6 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True):
         return self.address + self.size
 
 
-class EncodedMap(msgspec.Struct, frozen=True, kw_only=True):
-    """What cuTensorMapEncodeTiled was given; enumerations by the numbers of cuda.h."""
-
-    address: int
-    type: int
-    sizes: tuple[int, ...]
-    strides: tuple[int, ...]
-    box: tuple[int, ...]
-    steps: tuple[int, ...]
-    interleave: int
-    swizzle: int
-    promotion: int
-    fill: int
-
-
-class PassedMap(msgspec.Struct, frozen=True, kw_only=True):
-    """A tensor map within a parameter."""
-
-    parameter: int
-    offset: int
-    map: EncodedMap
-
-
 class Capture(msgspec.Struct, frozen=True, kw_only=True):
     """launch.json."""
 
@@ -92,10 +69,11 @@ class Capture(msgspec.Struct, frozen=True, kw_only=True):
     attributes: tuple[int, ...]
     """The kinds that the launch carried (CUlaunchAttributeID)."""
     modules: int
-    """Loaded modules with a kernel of that name: the last one is taken."""
+    """Loaded modules with a kernel of that name."""
+    chosen: bool
+    """Whether module.cubin is known to be the right one of them; else it is the last one."""
     parameters: tuple[PassedParameter, ...]
     regions: tuple[Allocation, ...]
-    maps: tuple[PassedMap, ...]
     nanoseconds: int = 0
     """That this launch took on the device; 0: not known."""
     others: tuple[int, ...] = ()
@@ -119,6 +97,8 @@ class LaunchedKernel(msgspec.Struct, frozen=True, kw_only=True):
 
     symbol: str
     launches: int
+    patterns: tuple[int, ...]
+    """Of those that were asked for, by number, that it matches."""
     times: tuple[ShapeTimes, ...]
 
 
