@@ -31,8 +31,6 @@ REPEATS = 30
 WARM = 5
 """Launches whose times do not count."""
 LIMIT_S = 600.0
-_MAP_ALIGN = 64
-"""Of tensor maps, in the parameters too."""
 
 
 class Replay(msgspec.Struct, frozen=True, kw_only=True):
@@ -200,7 +198,9 @@ def _arguments(capture: Capture, world: GlobalLayout) -> Iterator[StructValue]:
         content = parameter.content
         data = bytearray(captures.relocated(content, capture.regions, bases))
         for at in range(
-            -parameter.offset % _MAP_ALIGN, len(data) - TENSOR_MAP_BYTES + 1, _MAP_ALIGN
+            -parameter.offset % captures.MAP_ALIGN,
+            len(data) - TENSOR_MAP_BYTES + 1,
+            captures.MAP_ALIGN,
         ):
             encoded = _encode(content[at : at + TENSOR_MAP_BYTES], capture, bases, world)
             data[at : at + len(encoded)] = encoded

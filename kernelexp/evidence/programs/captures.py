@@ -16,6 +16,8 @@ from warpsim.launch import Dim3
 
 LAUNCH, CUBIN = "launch.json", "module.cubin"
 FORMAT = 1
+MAP_ALIGN = 64
+"""Of tensor maps, in the parameters too."""
 
 
 class PassedParameter(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,6 +135,10 @@ class ProcessSummary(msgspec.Struct, frozen=True, kw_only=True):
     kernels: tuple[LaunchedKernel, ...]
     captured: tuple[TimedCapture, ...]
     skipped: tuple[SkippedLaunch, ...]
+
+
+def is_one(folder: Path) -> bool:
+    return (folder / LAUNCH).is_file()
 
 
 def read(folder: Path) -> Capture:

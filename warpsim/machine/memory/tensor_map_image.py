@@ -1,8 +1,8 @@
 """The bytes of tensor maps, as kernels copy and change them.
 
 The driver's encoding is not published. Where the fields lie is what ptxas makes of
-`tensormap.replace`: stores to these places. A map that a launch of the emulator brought has them and
-its number, which stands for the rest; decode() reads one that a driver made.
+`tensormap.replace`: stores to these places. A map that a launch of the emulator brings has the
+fields that kernels change, and its number for the rest; decode() reads one that a driver made.
 """
 
 from __future__ import annotations
