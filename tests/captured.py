@@ -80,7 +80,7 @@ def write(
     return capture
 
 
-def write_saxpy(folder: Path, cubin: bytes) -> Capture:
+def write_saxpy(folder: Path, cubin: bytes, symbol: str = "saxpy") -> Capture:
     """Of numbers that are exact in any order; x and y do not begin where their allocations do."""
     x = [float(i) for i in range(COUNT)]
     y = [float(1000 - i) for i in range(COUNT)]
@@ -96,4 +96,4 @@ def write_saxpy(folder: Path, cubin: bytes) -> Capture:
         (X, pad + struct.pack(floats, *x), pad + struct.pack(floats, *x)),
         (Y, pad + struct.pack(floats, *y), pad + struct.pack(floats, *after)),
     )
-    return write(folder, cubin, "saxpy", parameters, regions, grid=(4, 1, 1))
+    return write(folder, cubin, symbol, parameters, regions, grid=(4, 1, 1))
