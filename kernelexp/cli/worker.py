@@ -57,7 +57,7 @@ def worker(
     For example:
         kernelexp worker --queue queue --until-empty
         kernelexp worker --queue http://head:8000 --device 0
-        kernelexp worker --queue /shared/queue --slurm partition=gpu,gpus_per_node=1 --count 16
+        kernelexp worker --queue queue --slurm partition=gpu,time=60 --count 8
     """
     from kernelexp.services.serving import card
     from kernelexp.services.serving.queue import Queue
