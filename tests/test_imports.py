@@ -13,7 +13,7 @@ HEAVY = (
     "torch",
     "numpy",
     "scipy",
-    "matplotlib",
+    "resvg_py",
     "rich.table",
     "jsonschema",
     "elftools",

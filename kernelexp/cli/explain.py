@@ -97,6 +97,7 @@ def explain(
         kernelexp explain transpose@sm_90a:layout=plain
     """
     loaded = common.load(project)
+    name = loaded.id_of(name)
     is_experiment = _is_experiment(loaded, name)
     refuse_other_modes(ctx, WITH_EXPERIMENT if is_experiment else WITH_VARIANT)
     if is_experiment:

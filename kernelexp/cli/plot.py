@@ -75,20 +75,21 @@ def plot(
     For example:
         kernelexp plot history --out history.svg
     """
-    from kernelexp.report.charts import matplot, text
+    from kernelexp.report.charts import text
+    from kernelexp.report.site import drawing
 
     if by and what is not What.SWEEP:
         raise UsageError("--by goes with `plot sweep`.")
     if dtype and what is not What.ROOFLINE:
         raise UsageError("--dtype goes with `plot roofline`.")
     if out is not None:
-        matplot.require_format(out)
+        drawing.require_format(out)
         common.require_folder(out)
     charts = _make(what, common.load(project, sources=False), names or [], by, dtype)
     if out is None:
         output("plot", charts, text.render(charts), json)
         return
-    matplot.write(charts, out)
+    drawing.write(charts, out)
     if json:
         output("plot", charts, (), json)
     else:
@@ -177,7 +178,7 @@ def _run(project: Project, name: str) -> Iterable[Chart]:
     from kernelexp.logs import records
     from kernelexp.report.charts import pairs, sizes
 
-    record = records.read_file(records.find(project.root, name, measured=True))
+    record = records.read_file(records.find(project.root, project.id_of(name), measured=True))
     charts = [*sizes.plots(record), *pairs.plots(record)]
     if not charts:
         raise UsageError(f"the run {record.run} timed no pairs: name a measured one.")

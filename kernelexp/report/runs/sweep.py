@@ -25,19 +25,21 @@ from kernelexp.report.document.document import Block, Cell, Heading, Span, parag
 from kernelexp.report.runs import sizes, tuning
 
 if TYPE_CHECKING:  # a page needs nothing of what runs sweeps
-    from kernelexp.services.run.sweep import Grid
+    from kernelexp.services.run.sweep import Grid, TimingEstimate
 
 _SHOWN = 8
 _SPREADS = 5
 _PLANNED_SHOWN = 30
-_FRONT = "*"
+_FRONT = "Pareto"
 _TOGETHER = ("variant",)
 # Columns that the axes' values may take of 80.
 _AXES_WIDTH = 34
 
 
-def planned(grid: Grid, refused: Mapping[str, Verdict]) -> Iterator[Block]:
-    """What a sweep would compare, and what is refused before it is built."""
+def planned(
+    grid: Grid, refused: Mapping[str, Verdict], timing: TimingEstimate | None
+) -> Iterator[Block]:
+    """What a sweep would compare, what is refused before it is built, and how long timing takes."""
     yield Heading(f"{grid.name}  {grid.title}   {grid.kernel}, {grid.arch}")
     count = 1 + len(grid.candidates)
     words = f"{count - len(refused)} of {count} variants, compared with"
@@ -51,6 +53,12 @@ def planned(grid: Grid, refused: Mapping[str, Verdict]) -> Iterator[Block]:
         if more := len(buildable) - len(shown):
             yield paragraph(f"And {more:,} more: --json lists all.", style="dim")
     yield from _grouped(refused)
+    yield paragraph(
+        f"Timing takes about {timing.seconds:.0f} s on a GPU: run {timing.run} timed "
+        f"{timing.run_arms} arms in {timing.run_seconds:.0f} s. Builds come before that."
+        if timing
+        else "How long timing takes is not known: no run of this kernel was timed here."
+    )
 
 
 def render(
@@ -71,7 +79,7 @@ def render(
         yield paragraph(f"all: {spell_point(shared)}", style="dim")
     if examined.front:
         yield paragraph(
-            f"{_FRONT} no other is better in "
+            f"{_FRONT} *: no other is better in "
             f"{tuning.compared(record)}registers and shared memory at once.",
             style="dim",
         )
@@ -142,7 +150,7 @@ def _ranking(record: Record, examined: SweepResults) -> Block:
     header = ["row", *labels, *([figures.head_of(record.arms), "change"] if timed else [])]
     metric = tuning.metric_of(record)
     header += ["objective"] if metric else []
-    header += ["regs", "smem, B", "", "verdict"]
+    header += ["regs", "smem, B", _FRONT, "verdict"]
     rows: list[list[Cell]] = []
     for name in examined.ranking:
         arm = arms[name]
@@ -159,7 +167,7 @@ def _ranking(record: Record, examined: SweepResults) -> Block:
         cells += [
             figures.value(summary.get("registers") if arm.has_code else None),
             figures.value(summary.get("smem_bytes") if arm.has_code else None),
-            _FRONT if name in examined.front else "",
+            "*" if name in examined.front else "",
             _word(words[name].verdict) if name in words else "baseline",
         ]
         rows.append(cells)

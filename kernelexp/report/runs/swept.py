@@ -10,7 +10,7 @@ from kernelexp.judge.statistics import racing
 from kernelexp.judge.statistics.plateau import AxisFinding, Plateau
 from kernelexp.model.arm import Verdict
 from kernelexp.model.record import Record
-from kernelexp.services.run.sweep import Grid
+from kernelexp.services.run.sweep import Grid, TimingEstimate
 
 
 class SweptPlateau(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +41,8 @@ class PlannedSweep(msgspec.Struct, frozen=True, kw_only=True):
 
     sweep: Grid
     refused: dict[str, Verdict] | msgspec.UnsetType = msgspec.UNSET
+    timing: TimingEstimate | msgspec.UnsetType | None = msgspec.UNSET
+    """None where no run of this kernel was timed here."""
 
 
 def to_values(record: Record) -> Swept:

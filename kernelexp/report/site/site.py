@@ -62,7 +62,7 @@ class ProjectSite:
         self._standings = {
             name: (kernel_log, entry)
             for kernel_log in self.logs
-            for name, entry in {**kernel_log.history, **kernel_log.experiments}.items()
+            for name, entry in kernel_log.standings.items()
         }
         names = ["", *self._standings, ""]
         self._neighbours = {

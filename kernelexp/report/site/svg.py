@@ -1,6 +1,6 @@
 """A plot as the shapes of an inline SVG: positions only, for the template that writes them.
 
-Ten thousand of these take seconds, where matplotlib would take an hour; colours are the page's, so
+Ten thousand of these take seconds; colours are the page's, so
 that they follow light and dark.
 """
 
@@ -216,3 +216,8 @@ def _point(plot: Plot, mark: Mark, number: int, x: _Scale, y: _Scale) -> Iterato
     title = f"{', '.join(words)}: {figures.value(float(mark.y))} {plot.y.unit}"
     path = _shape(number, across, up)
     yield SvgShape(path=path, number=number, look="point", title=title.rstrip(), category=name)
+
+
+def shade(excess: float, shades: int) -> int:
+    """Of a field of a map: 0 for the best, the last one from twice the best on."""
+    return min(math.ceil(excess * shades), shades)

@@ -59,6 +59,16 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
         return math.prod(map(len, self.swept.values()))
 
 
+class TimingEstimate(msgspec.Struct, frozen=True, kw_only=True):
+    """How long timing a sweep takes, going by the latest run of its kernel that timed anything."""
+
+    seconds: float
+    run: str
+    run_seconds: float
+    run_arms: int
+    """What that run timed, its placebo and peers included."""
+
+
 def plan(project: Project, name: str, choices: Sequence[str], baseline: Sequence[str] = ()) -> Grid:
     """The grid of KERNEL or KERNEL@ARCH and texts like `stages=4,5` and `store=*`.
 
@@ -135,6 +145,27 @@ def refusals(project: Project, grid: Grid, limits: Limits) -> dict[str, Verdict]
         for variant in variants
         if prepare.key(variant) in refused
     }
+
+
+def estimate(project: Project, grid: Grid, refused: int, budget_s: float) -> TimingEstimate | None:
+    """In proportion to the number of arms, up to the budget; None where nothing was timed here."""
+    of_kernel = (
+        record
+        for record in records.measured(project.root)
+        if (record.kernel, record.arch) == (grid.kernel, grid.arch)
+    )
+    record = next(of_kernel, None)
+    if record is None or record.measurement is None:
+        return None
+    measurement = record.measurement
+    arms = len(measurement.arms)
+    seconds = measurement.elapsed_s * (1 + len(grid.candidates) - refused) / arms
+    return TimingEstimate(
+        seconds=min(seconds, budget_s),
+        run=record.run,
+        run_seconds=measurement.elapsed_s,
+        run_arms=arms,
+    )
 
 
 def run(

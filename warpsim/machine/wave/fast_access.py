@@ -58,6 +58,7 @@ class FastAccess:
         """By the identity of a set: the address of its layout, and what that needs to live."""
         self._load = compiled.function("kx_load", *_COMMON, _INT, _INT, _OBJECT)
         self._store = compiled.function("kx_store", *_COMMON, _OBJECT, _INT)
+        self._cost = compiled.function("kx_cost", _POINTER, *[_OBJECT] * 2, *[_INT] * 3)
         self._move_matrices = compiled.function("kx_move_matrices", *_MATRICES)
         self._read_chunks = compiled.function("kx_read_chunks", *_READ_CHUNKS)
         self._write_chunks = compiled.function("kx_write_chunks", *_WRITE_CHUNKS)
@@ -94,6 +95,14 @@ class FastAccess:
             )
             warps.native.warps[self._which] = prepared[0]
         return prepared[0]
+
+    def cost(self, offsets: Array, access: AccessKind, m: Mask) -> AccessCost:
+        """Of an access that Python has done."""
+        lanes = m if m is True else np.ascontiguousarray(m)
+        pairs = access.pairs and not access.store
+        offsets = np.ascontiguousarray(offsets)
+        self._cost(self._address, offsets, lanes, m is not True, access.size, pairs)
+        return AccessCost(*self._memory.cost)
 
     def _count(self, access: AccessKind) -> None:
         """Counts the access just done."""

@@ -10,6 +10,7 @@ import numpy as np
 from warpsim.machine.checks.flags import Flags
 from warpsim.machine.checks.neighbours import Neighbours
 from warpsim.machine.checks.races import Races, Unchecked
+from warpsim.machine.checks.shared_flags import SharedFlags
 from warpsim.machine.core.arrays import DTYPES, Array, Mask
 from warpsim.machine.core.asynchronous import Engines, Issuer
 from warpsim.machine.core.registers import Argument, SpecialRegister, SymbolAddress
@@ -116,7 +117,13 @@ class Machine(Residents):
         self.engines = Engines(self.late, execution.chance, not execution.shuffle, self.changed)
         self.races = self._shared_races()
         self.world_races = self._global_races()
-        self.flags = Flags(self.clocks, self.cluster_size, execution.announced)
+        within = SharedFlags(self.clocks, self.resident, self.shared_stride)
+        self.flags = Flags(
+            self.clocks,
+            self.cluster_size,
+            within if self.cluster_size == 1 else None,
+            execution.announced,
+        )
         self.shared_space = SharedMemory(self.undefined, self, self.mbarriers, self.races)
         self.global_space = Global(self.undefined, self, self.world.arena, self.world_races)
         self.spaces = self._spaces()

@@ -316,6 +316,8 @@ class Global(Space):
         return self.residents.execution.world.beside(address - GLOBAL_BASE)
 
     def cost(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> AccessCost:
+        if self.fast is not None:
+            return self.fast.cost(offsets, access, m)
         return global_cost(offsets, access.size, None if m is True else m)
 
     def shown(self, warps: Warps, offsets: Array) -> Array:
@@ -381,6 +383,8 @@ class SharedMemory(Space):
 
     def cost(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> AccessCost | None:
         mask = None if m is True else m
+        if self.fast is not None:
+            return self.fast.cost(offsets, access, m)
         return shared_cost(offsets, access.size, mask, pairs=access.pairs and not access.store)
 
     def shown(self, warps: Warps, offsets: Array) -> Array:
