@@ -45,6 +45,9 @@ def worker(
     count: Annotated[
         int, typer.Option("--count", metavar="N", min=1, help="With --slurm: how many workers.")
     ] = 1,
+    name: Annotated[
+        str, typer.Option("--name", hidden=True, help="By which serve knows its own workers.")
+    ] = "",
     nvcc: NvccOption = None,
 ) -> None:
     """Take evaluations from a queue, one after the other, until it is interrupted.
@@ -76,7 +79,7 @@ def worker(
     root = (cache or root).resolve()
     with card.proved(device, nvcc, print_message) as gpu:
         tools = toolchain.find(nvcc, root / ".kernelexp")
-        done = QueueWorker(source, root, tools, gpu).work(until_empty=until_empty)
+        done = QueueWorker(source, root, tools, gpu, name).work(until_empty=until_empty)
     print_message(f"{done} evaluation{'s' * (done != 1)} done.")
 
 

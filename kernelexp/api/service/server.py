@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import sqlite3
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ from kernelexp.api.service.state import State
 from kernelexp.api.service.work import Work
 from kernelexp.model.errors import EnvironmentFault, KernelexpError
 from kernelexp.services.serving.queue import Queue
+from kernelexp.services.serving.worker import new_name
 from kernelexp.system.process import processes
 from kernelexp.system.process.interrupts import Interrupted
 
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 PAUSES_S = (1.0, 60.0)
 """Before a worker that ended is started again: at first, and at most."""
 SWITCH_S = 0.0005
+ENDING_S = 10.0
+"""For workers that were killed to be gone."""
 FOREVER_S = 10 * 365 * 86400.0
 WAITING = 512
 """Connections that wait to be accepted."""
@@ -69,18 +73,24 @@ def _listening(options: ServeOptions) -> socket.socket:
 
 @contextlib.contextmanager
 def _workers(options: ServeOptions, say: OnMessage) -> Iterator[None]:
-    """Processes of their own, which are started again when they end."""
+    """Processes of their own, which are started again when they end; their jobs go on at once."""
     over = threading.Event()
     argv = [sys.executable, "-m", "kernelexp", "worker", "--queue", str(options.folder)]
+    queue = Queue(options.folder)
 
     def keep(device: str) -> None:
         pause = PAUSES_S[0]
         while not over.is_set():
+            name = new_name()
             with contextlib.suppress(KernelexpError, Interrupted):
-                ended = processes.run([*argv, "--device", device], timeout_s=FOREVER_S)
+                ended = processes.run(
+                    [*argv, "--device", device, "--name", name], timeout_s=FOREVER_S
+                )
                 if ended.returncode > 0 and not over.is_set():
                     say(f"A worker ended: {ended.stderr.strip()[-2000:]}")
                     pause = min(2 * pause, PAUSES_S[1])
+            with contextlib.suppress(sqlite3.OperationalError):  # else when its lease has ended
+                queue.give_back(name, attempts=0 if over.is_set() else 1)
             over.wait(pause)
 
     devices = ["none"] * options.workers + list(options.gpus)
@@ -92,6 +102,8 @@ def _workers(options: ServeOptions, say: OnMessage) -> Iterator[None]:
     finally:
         over.set()
         processes.stop_all()
+        for thread in threads:
+            thread.join(ENDING_S)
 
 
 def application(options: ServeOptions) -> Starlette:

@@ -304,14 +304,16 @@ class Queue:
             ).fetchone()
             yield database, row[0] if row else 0
 
-    def give_back(self, worker: str) -> None:
-        """What this worker has goes to the next one at once, and was no attempt."""
+    def give_back(self, worker: str, attempts: int = 0) -> None:
+        """What this worker has goes to the next one at once, and counts as so many attempts."""
         with self._writing() as database:
             rows = database.execute(
                 "SELECT id FROM jobs WHERE worker = ? AND state = 'running'", (worker,)
             ).fetchall()
             for (key,) in rows:
-                database.execute("UPDATE jobs SET attempts = attempts - 1 WHERE id = ?", (key,))
+                database.execute(
+                    "UPDATE jobs SET attempts = attempts + ? WHERE id = ?", (attempts - 1, key)
+                )
                 self._requeue(database, key, "given back")
 
     def _requeue(self, database: sqlite3.Connection, key: str, what: str) -> None:

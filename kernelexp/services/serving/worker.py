@@ -39,6 +39,11 @@ AWAY = (QueueAway, sqlite3.OperationalError)
 Answer = TypeVar("Answer")
 
 
+def new_name() -> str:
+    """Of a worker; no other has it."""
+    return f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
+
+
 class JobSource(Protocol):
     """A queue in a folder, or behind an address."""
 
@@ -57,10 +62,15 @@ class QueueWorker:
     """Of one process; `root` has the cache."""
 
     def __init__(
-        self, queue: JobSource, root: Path, tools: Toolchain, gpu: Device | None = None
+        self,
+        queue: JobSource,
+        root: Path,
+        tools: Toolchain,
+        gpu: Device | None = None,
+        name: str = "",
     ) -> None:
         self._queue, self._root, self._tools, self._gpu = queue, root, tools, gpu
-        self.name = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
+        self.name = name or new_name()
 
     def work(self, *, until_empty: bool = False) -> int:
         """Until it is interrupted, or every job has ended; how many it did."""

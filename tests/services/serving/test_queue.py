@@ -178,6 +178,17 @@ def test_a_worker_that_ends_gives_back_what_it_has(queue: Queue) -> None:
     assert ticket.attempts == 1
 
 
+def test_a_worker_that_died_has_had_an_attempt(queue: Queue) -> None:
+    put(queue, "a")
+    for turn in range(queues.ATTEMPTS):
+        assert taken(queue, f"w{turn}") == "a"
+        queue.give_back(f"w{turn}", attempts=1)
+    assert taken(queue, "next") == ""
+    ticket = queue.ticket("a")
+    assert ticket is not None
+    assert ticket.state == "failed"
+
+
 def test_equal_content_has_an_equal_key_whatever_its_order() -> None:
     one = jobs.decode(json.dumps(JOB).encode())
     other = jobs.decode(json.dumps(dict(reversed(JOB.items()))).encode())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,7 +12,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from service_load import Load, Service, job, run
+from service_load import HONEST, Load, Service, job, run
 from support import ROOT, wait_until
 
 from kernelexp.report import outputs
@@ -73,6 +75,26 @@ def test_pages_of_other_sites_may_not_ask(service: Service) -> None:
         403
     ] * 2
     assert service.ask("GET", "/health")[1]["jobs"] == {}
+
+
+def test_a_service_that_ends_takes_no_job_with_it(service: Service) -> None:
+    key = service.ask("POST", "/evaluations", job(1, HONEST))[1]["id"]
+    wait_until(lambda: service.ask("GET", f"/evaluations/{key}")[1]["state"] == "running")
+    service.process.terminate()
+    service.process.wait()
+    ticket = Queue(service.folder).ticket(key)
+    assert ticket is not None
+    assert (ticket.state, ticket.attempts) == ("queued", 0)
+
+
+def test_the_job_of_a_worker_that_was_killed_goes_on_at_once(service: Service) -> None:
+    key = service.ask("POST", "/evaluations", job(1, HONEST))[1]["id"]
+    queue = Queue(service.folder)
+    wait_until(lambda: queue.counts().get("running"))
+    for pid in service.workers():
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: [event.what for event in queue.events(key)][-1] == "running again")
+    assert [event.what for event in queue.events(key)][2] == "given back"
 
 
 def test_a_project_s_pages_have_the_same_address(tmp_path: Path) -> None:
