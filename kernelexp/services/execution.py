@@ -25,6 +25,7 @@ from warpsim.launch import full_name
 from warpsim.runtime.capturing import CapturedLaunch, LaunchChoice
 from warpsim.runtime.reports import MISTAKES, Caught, KernelTotals, Remark, Report
 from warpsim.runtime.server import Settings
+from warpsim.runtime.triton import STORAGE
 from warpsim.schedule import Schedule, first_schedules
 
 Level = Literal["finding", "warning", "note"]
@@ -393,5 +394,7 @@ def _named(report: Report, lines: Mapping[tuple[int, ...], CallSite], sentence: 
 def _allocation(site: CallSite | None, number: int) -> str:
     if site is None:
         return f"allocation {number}"
+    if site.function.startswith(STORAGE):
+        return f"the storage of {site.function.removeprefix(STORAGE)} ({site})"
     names = _ASSIGNED.findall(linecache.getline(site.file, site.line))
     return f"{names[0]} ({site})" if len(names) == 1 else f"the allocation of {site}"
