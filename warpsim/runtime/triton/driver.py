@@ -286,8 +286,8 @@ def _values(
             yield from _values([(name, part) for part in kind], argument, copies)
         elif kind.startswith("tensordesc"):
             raise RuntimeError(
-                f"kernelexp exec: {name} is a TensorDescriptor made on the host, which is not "
-                "supported: pass the tensor and call tl.make_tensor_descriptor in the kernel."
+                f"kernelexp exec: {name} is a TensorDescriptor, which is not supported: pass the "
+                "tensor, and load by pointers."
             )
         elif kind.startswith("*"):
             yield struct.pack("<Q", copies.address(argument, name))
