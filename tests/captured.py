@@ -63,6 +63,7 @@ def write(
         cooperative=False,
         attributes=(),
         modules=1,
+        chosen=True,
         parameters=tuple(PassedParameter(offset=0, data=item.hex()) for item in parameters),
         regions=tuple(
             Allocation(
@@ -74,13 +75,12 @@ def write(
             )
             for address, before, after in regions
         ),
-        maps=(),
     )
     captures.write(folder, capture)
     return capture
 
 
-def write_saxpy(folder: Path, cubin: bytes) -> Capture:
+def write_saxpy(folder: Path, cubin: bytes, symbol: str = "saxpy") -> Capture:
     """Of numbers that are exact in any order; x and y do not begin where their allocations do."""
     x = [float(i) for i in range(COUNT)]
     y = [float(1000 - i) for i in range(COUNT)]
@@ -96,4 +96,4 @@ def write_saxpy(folder: Path, cubin: bytes) -> Capture:
         (X, pad + struct.pack(floats, *x), pad + struct.pack(floats, *x)),
         (Y, pad + struct.pack(floats, *y), pad + struct.pack(floats, *after)),
     )
-    return write(folder, cubin, "saxpy", parameters, regions, grid=(4, 1, 1))
+    return write(folder, cubin, symbol, parameters, regions, grid=(4, 1, 1))

@@ -32,7 +32,9 @@ def render(program: ProgramCaptures, wanted: bool) -> Iterator[Block]:
         )
     if not program.captured:
         yield from _kernels(program)
-    if wanted and not program.captured and not program.skipped:
+    for sentence in program.unmet:
+        yield paragraph(Span("not kept", "warn"), f": {sentence}.")
+    if wanted and not (program.captured or program.skipped or program.unmet):
         yield paragraph(Span("nothing was kept", "warn"), ": no launch is one that was asked for.")
     yield paragraph(_summary(program), style="dim")
 
@@ -54,8 +56,18 @@ def _kernels(program: ProgramCaptures) -> Iterator[Block]:
 
 
 def _short(symbol: str) -> str:
-    name = printable(full_name(symbol))
+    name = _own_name(printable(full_name(symbol)))
     return name if len(name) <= _NAME_MAX else f"{name[: _NAME_MAX - 3]}..."
+
+
+def _own_name(name: str) -> str:
+    """f<a::b> of x::y::f<a::b>."""
+    depth, begin = 0, 0
+    for at, letter in enumerate(name):
+        depth += (letter == "<") - (letter == ">")
+        if depth == 0 and name.startswith("::", at):
+            begin = at + 2
+    return name[begin:]
 
 
 def _summary(program: ProgramCaptures) -> str:
@@ -83,6 +95,16 @@ def _replayed(result: Replay) -> Iterator[Block]:
             f"differ, the first at {item.first:,}",
             indent=2,
         )
+    if not result.changed:
+        yield paragraph(
+            "the program's launch changed nothing, as after one like it: an earlier one says more",
+            indent=2,
+        )
+    if result.unsure:
+        yield paragraph(
+            "several modules of the program have a kernel of this name: this may be another's",
+            indent=2,
+        )
     if not result.repeatable:
         yield paragraph("its launches here do not leave the same bytes each time", indent=2)
     for finding in result.findings:
@@ -98,6 +120,7 @@ def _times(result: Replay) -> str:
         f"{value:,.2f} us {what}"
         for value, what in (
             (result.replayed_us, "replayed (median)"),
+            (result.evicted_us, "with other data in L2"),
             (result.own_us, "in the program"),
             (result.others_us, "the program's other launches of this shape (median)"),
         )

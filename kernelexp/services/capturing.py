@@ -84,6 +84,8 @@ class ProgramCaptures(msgspec.Struct, frozen=True, kw_only=True):
     """Those that took longest first."""
     captured: tuple[CapturedFolder, ...]
     skipped: tuple[SkippedLaunch, ...]
+    unmet: tuple[str, ...] = ()
+    """Why there is no launch for some of what was asked for, in sentences."""
     no_times: str = ""
 
 
@@ -118,6 +120,7 @@ def capture(order: CaptureOrder, root: Path, output: int | None = None) -> Progr
         kernels=tuple(sorted(_uses(read), key=lambda use: -use.seconds)),
         captured=tuple(kept),
         skipped=tuple(skipped for summary in read for skipped in summary.skipped),
+        unmet=tuple(_unmet(order.kernels, read)),
         no_times=next((summary.no_times for summary in read if summary.no_times), ""),
     )
 
@@ -177,6 +180,16 @@ def _others(summary: ProcessSummary, launch: captures.Capture) -> Iterator[int]:
                 launch.block,
             ):
                 yield from shape.nanoseconds
+
+
+def _unmet(wanted: Sequence[WantedKernel], read: Sequence[ProcessSummary]) -> Iterator[str]:
+    kernels = [kernel for summary in read for kernel in summary.kernels]
+    for index, order in enumerate(wanted):
+        launches = [kernel.launches for kernel in kernels if index in kernel.patterns]
+        if not launches:
+            yield f"no kernel is called {order.pattern!r}"
+        elif max(launches) < order.first:
+            yield (f"{order.pattern!r} is launched {max(launches):,} times, not {order.first:,}")
 
 
 def _folder_name(symbol: str, launch: int) -> str:

@@ -6,7 +6,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -15,13 +15,14 @@ import numpy as np
 
 from kernelexp.evidence import native
 from kernelexp.evidence.programs import captures, injection, replay_worker
-from kernelexp.evidence.programs.captures import Capture, EncodedMap
+from kernelexp.evidence.programs.captures import Capture
 from kernelexp.evidence.programs.replay_worker import Difference, WorkerReplay
 from kernelexp.model.errors import EnvironmentFault, UsageError
 from kernelexp.system.process import processes
 from kernelexp.system.toolchain import Toolchain
 from warpsim import compiled, execute, modules
-from warpsim.launch import Element, Launch, StructValue, Swizzle, TensorMap, full_name
+from warpsim.launch import TENSOR_MAP_BYTES, Launch, StructValue, full_name
+from warpsim.machine.memory import tensor_map_image
 from warpsim.machine.memory.layout import GLOBAL_BASE, GlobalLayout
 from warpsim.machine.memory.tensor_map_image import PlacedMap
 
@@ -30,12 +31,6 @@ REPEATS = 30
 WARM = 5
 """Launches whose times do not count."""
 LIMIT_S = 600.0
-# The numbers of CUtensorMapDataType and CUtensorMapSwizzle (cuda.h) that are executed.
-_ELEMENTS: dict[int, Element] = {
-    **{0: "u8", 1: "u16", 2: "u32", 3: "s32", 6: "f16", 7: "f32", 8: "f64", 9: "bf16"},
-    **{13: "u4x16", 14: "u4x16_p64", 15: "u6x16_p32"},
-}
-_SWIZZLES: dict[int, Swizzle] = {0: "none", 1: "32B", 2: "64B", 3: "128B"}
 
 
 class Replay(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +41,9 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     where: Where
     regions: int
     changed: int
-    """Of them, those that the program's launch changed."""
+    """Of them, those that the program's launch changed: none tells little."""
+    unsure: bool
+    """Whether several modules have a kernel of that name, and which was launched is not known."""
     bytes: int
     differences: tuple[Difference, ...]
     """None: it left the same bytes."""
@@ -59,7 +56,9 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     """What the captured launch took in the program, and others of its shape; 0: not known."""
     others_us: float = 0.0
     replayed_us: float = 0.0
-    """The median here."""
+    """The median here, one launch after the other."""
+    evicted_us: float = 0.0
+    """The same with other data in the L2 cache before each launch."""
 
     @property
     def name(self) -> str:
@@ -93,9 +92,10 @@ def _replay(folder: Path, capture: Capture, where: Where) -> Replay:
         regions=len(capture.regions),
         changed=sum(region.changed for region in capture.regions),
         bytes=capture.bytes,
+        unsure=capture.modules > 1 and not capture.chosen,
         differences=(),
         own_us=capture.nanoseconds / 1e3,
-        others_us=statistics.median(capture.others) / 1e3 if capture.others else 0.0,
+        others_us=_median_us(capture.others),
     )
 
 
@@ -119,13 +119,18 @@ def _on_gpu(folder: Path, capture: Capture, root: Path) -> Replay:
         worker = msgspec.json.decode(result.read_bytes(), type=WorkerReplay)
         if worker.error:
             raise EnvironmentFault(f"{folder} can't be replayed: {worker.error}")
-        times = list(_times(Path(place), capture.symbol))[WARM:]
+        times = list(_times(Path(place), capture.symbol))
     return msgspec.structs.replace(
         _replay(folder, capture, "gpu"),
         differences=worker.differences,
         repeatable=worker.repeatable,
-        replayed_us=statistics.median(times) / 1e3 if times else 0.0,
+        replayed_us=_median_us(times[1 + WARM : 1 + WARM + REPEATS]),
+        evicted_us=_median_us(times[1 + WARM + REPEATS :]),
     )
+
+
+def _median_us(nanoseconds: Sequence[int]) -> float:
+    return statistics.median(nanoseconds) / 1e3 if nanoseconds else 0.0
 
 
 def _times(place: Path, symbol: str) -> Iterator[int]:
@@ -189,30 +194,24 @@ def _listing(cubin: Path, tools: Toolchain) -> str:
 
 def _arguments(capture: Capture, world: GlobalLayout) -> Iterator[StructValue]:
     bases = [world.address(f"r{index}") for index in range(len(capture.regions))]
-    for index, parameter in enumerate(capture.parameters):
-        data = bytearray(captures.relocated(parameter.content, capture.regions, bases))
-        for passed in capture.maps:
-            if passed.parameter == index:
-                encoded = _encode(passed.map, capture, bases, world)
-                data[passed.offset : passed.offset + len(encoded)] = encoded
+    for parameter in capture.parameters:
+        content = parameter.content
+        data = bytearray(captures.relocated(content, capture.regions, bases))
+        for at in range(
+            -parameter.offset % captures.MAP_ALIGN,
+            len(data) - TENSOR_MAP_BYTES + 1,
+            captures.MAP_ALIGN,
+        ):
+            encoded = _encode(content[at : at + TENSOR_MAP_BYTES], capture, bases, world)
+            data[at : at + len(encoded)] = encoded
         yield StructValue(size=len(data), data=bytes(data))
 
 
-def _encode(map_: EncodedMap, capture: Capture, bases: list[int], world: GlobalLayout) -> bytes:
-    """As the emulator has tensor maps."""
-    usual = (set(map_.steps) <= {1}, map_.interleave == 0, map_.fill == 0)
-    if map_.type not in _ELEMENTS or map_.swizzle not in _SWIZZLES or not all(usual):
-        raise UsageError(
-            f"the tensor map of {capture.symbol} (type {map_.type}, swizzle {map_.swizzle}, "
-            f"interleave {map_.interleave}, fill {map_.fill}) is not executed."
-        )
-    tensor = TensorMap(
-        array="",
-        element=_ELEMENTS[map_.type],
-        shape=map_.sizes,
-        strides_bytes=map_.strides,
-        box=map_.box,
-        swizzle=_SWIZZLES[map_.swizzle],
-    )
-    place = captures.moved(map_.address, capture.regions, bases)
-    return world.maps.add(PlacedMap(tensor, place - GLOBAL_BASE))
+def _encode(data: bytes, capture: Capture, bases: list[int], world: GlobalLayout) -> bytes:
+    """A tensor map as the emulator has it; empty where there is none."""
+    for index, region in enumerate(capture.regions):
+        address, tensor = tensor_map_image.decode(data, f"r{index}")
+        if tensor is not None and region.address <= address < region.end:
+            place = captures.moved(address, capture.regions, bases)
+            return world.maps.add(PlacedMap(tensor, place - GLOBAL_BASE))
+    return b""

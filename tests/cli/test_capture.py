@@ -77,7 +77,7 @@ def test_what_was_kept_and_what_was_not_is_told() -> None:
     text = " ".join(show(CAPTURED, wanted=True).split())
     assert "captures/elementwise_kernel-3: launch 3, 4.0 MiB in 2 allocation(s), 10.5 us" in text
     assert "1 of them are larger than --limit" in text
-    assert "not kept: launch 4, of at::native::elementwise_kernel<128>: it is recorded" in text
+    assert "not kept: launch 4, of elementwise_kernel<128>: it is recorded" in text
     assert "2 of CUDA graphs, whose kernels are not seen one by one" in text
 
 

@@ -16,6 +16,8 @@ from warpsim.launch import Dim3
 
 LAUNCH, CUBIN = "launch.json", "module.cubin"
 FORMAT = 1
+MAP_ALIGN = 64
+"""Of tensor maps, in the parameters too."""
 
 
 class PassedParameter(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,29 +50,6 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True):
         return self.address + self.size
 
 
-class EncodedMap(msgspec.Struct, frozen=True, kw_only=True):
-    """What cuTensorMapEncodeTiled was given; enumerations by the numbers of cuda.h."""
-
-    address: int
-    type: int
-    sizes: tuple[int, ...]
-    strides: tuple[int, ...]
-    box: tuple[int, ...]
-    steps: tuple[int, ...]
-    interleave: int
-    swizzle: int
-    promotion: int
-    fill: int
-
-
-class PassedMap(msgspec.Struct, frozen=True, kw_only=True):
-    """A tensor map within a parameter."""
-
-    parameter: int
-    offset: int
-    map: EncodedMap
-
-
 class Capture(msgspec.Struct, frozen=True, kw_only=True):
     """launch.json."""
 
@@ -92,10 +71,11 @@ class Capture(msgspec.Struct, frozen=True, kw_only=True):
     attributes: tuple[int, ...]
     """The kinds that the launch carried (CUlaunchAttributeID)."""
     modules: int
-    """Loaded modules with a kernel of that name: the last one is taken."""
+    """Loaded modules with a kernel of that name."""
+    chosen: bool
+    """Whether module.cubin is known to be the right one of them; else it is the last one."""
     parameters: tuple[PassedParameter, ...]
     regions: tuple[Allocation, ...]
-    maps: tuple[PassedMap, ...]
     nanoseconds: int = 0
     """That this launch took on the device; 0: not known."""
     others: tuple[int, ...] = ()
@@ -119,6 +99,8 @@ class LaunchedKernel(msgspec.Struct, frozen=True, kw_only=True):
 
     symbol: str
     launches: int
+    patterns: tuple[int, ...]
+    """Of those that were asked for, by number, that it matches."""
     times: tuple[ShapeTimes, ...]
 
 
@@ -153,6 +135,10 @@ class ProcessSummary(msgspec.Struct, frozen=True, kw_only=True):
     kernels: tuple[LaunchedKernel, ...]
     captured: tuple[TimedCapture, ...]
     skipped: tuple[SkippedLaunch, ...]
+
+
+def is_one(folder: Path) -> bool:
+    return (folder / LAUNCH).is_file()
 
 
 def read(folder: Path) -> Capture:

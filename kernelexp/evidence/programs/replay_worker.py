@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,11 @@ from kernelexp.evidence.measure.launch import (
     driver,
 )
 from kernelexp.evidence.programs import captures
-from kernelexp.evidence.programs.captures import Capture, EncodedMap
+from kernelexp.evidence.programs.captures import Capture
 from kernelexp.model.errors import KernelexpError
+
+_OTHER = 256 << 20
+"""Bytes: more than the L2 cache of any card."""
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,6 +85,7 @@ class _Card:
         self._arguments = (ctypes.c_void_p * count)(*map(ctypes.addressof, self._data))
         self._config = self._configuration()
         self._launched = False
+        self._other: Any = None
 
     def _allocate(self, size: int) -> Any:
         return check(self._cu.cuMemAlloc(size))
@@ -98,19 +102,13 @@ class _Card:
 
     def _argument(self, index: int) -> Any:
         capture, bases = self._capture, [int(base) for base in self._bases]
-        data = bytearray(
-            captures.relocated(capture.parameters[index].content, capture.regions, bases)
-        )
-        for passed in capture.maps:
-            if passed.parameter == index:
-                place = captures.moved(passed.map.address, capture.regions, bases)
-                encoded = _encode(self._cu, passed.map, place)
-                data[passed.offset : passed.offset + len(encoded)] = encoded
+        # Of a tensor map, the first word is the address; what else is in it may stay.
+        data = captures.relocated(capture.parameters[index].content, capture.regions, bases)
         # Tensor maps, which are copied from here, lie on 64 bytes as they do in the program.
         room = (ctypes.c_uint8 * (len(data) + 64))()
         skipped = -ctypes.addressof(room) % 64
         argument = (ctypes.c_uint8 * len(data)).from_buffer(room, skipped)
-        ctypes.memmove(argument, bytes(data), len(data))
+        ctypes.memmove(argument, data, len(data))
         return argument
 
     def _configuration(self) -> Any:
@@ -133,7 +131,7 @@ class _Card:
         config.numAttrs = len(attributes)
         return config
 
-    def launch(self) -> None:
+    def launch(self, meanwhile: Callable[[], None] = lambda: None) -> None:
         """On memory as it was before the launch in the program: what a launch leaves alone need
         not be copied again."""
         for start, base, region in zip(
@@ -142,9 +140,17 @@ class _Card:
             if region.changed or not self._launched:
                 check(self._cu.cuMemcpyDtoD(base, start, region.size))
         self._launched = True
+        meanwhile()
         check(self._cu.cuCtxSynchronize())
         arguments = ctypes.addressof(self._arguments)
         check(self._cu.cuLaunchKernelEx(self._config, self._function, arguments, 0))
+        check(self._cu.cuCtxSynchronize())
+
+    def evict(self) -> None:
+        """Other data into the L2 cache."""
+        if self._other is None:
+            self._other = self._allocate(_OTHER)
+        check(self._cu.cuMemsetD8(self._other, 0, _OTHER))
         check(self._cu.cuCtxSynchronize())
 
     def content(self, index: int) -> bytes:
@@ -160,27 +166,9 @@ def _attribute(cu: Any, kind: Any, value: Any) -> Any:
     return attribute
 
 
-def _encode(cu: Any, map_: EncodedMap, address: int) -> bytes:
-    encoded = check(
-        cu.cuTensorMapEncodeTiled(
-            cu.CUtensorMapDataType(map_.type),
-            len(map_.sizes),
-            address,
-            [cu.cuuint64_t(size) for size in map_.sizes],
-            [cu.cuuint64_t(stride) for stride in map_.strides],
-            [cu.cuuint32_t(extent) for extent in map_.box],
-            [cu.cuuint32_t(step) for step in map_.steps],
-            cu.CUtensorMapInterleave(map_.interleave),
-            cu.CUtensorMapSwizzle(map_.swizzle),
-            cu.CUtensorMapL2promotion(map_.promotion),
-            cu.CUtensorMapFloatOOBfill(map_.fill),
-        )
-    )
-    return ctypes.string_at(int(encoded.getPtr()), 128)
-
-
 def replay(folder: Path, repeats: int) -> WorkerReplay:
-    """Launches it so often; the first one's bytes are compared with the program's."""
+    """Launches it once, as often as that, then so often with other data in the L2 cache; the first
+    one's bytes are compared with the program's."""
     capture = captures.read(folder)
     card = _Card(folder, capture)
     card.launch()
@@ -192,6 +180,8 @@ def replay(folder: Path, repeats: int) -> WorkerReplay:
     ]
     for _ in range(repeats):
         card.launch()
+    for _ in range(repeats):
+        card.launch(card.evict)
     last = [card.content(index) for index in range(len(capture.regions))]
     return WorkerReplay(differences=tuple(differences), repeatable=first == last)
 

@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
-#include <map>
-#include <mutex>
 
 #include "driver.hpp"
 #include "json.hpp"
@@ -17,12 +15,8 @@
 namespace captor {
 namespace {
 
-constexpr size_t kMap = sizeof(CUtensorMap), kMapAlign = 64;
 constexpr uint64_t kLowest = 4096;  // no address lies below
 constexpr size_t kLine = 512;       // what cudaMalloc aligns to at least is a part of it
-
-std::mutex maps_mutex;
-std::map<std::string, TensorMap> maps;
 
 // ---- Parameters
 
@@ -45,6 +39,20 @@ CUfunction function_of(CUfunction given) {
     return own;
   }
   return given;
+}
+
+// What it was loaded as: a CUmodule, or a CUlibrary; null where the driver does not say.
+const void* owner_of(CUfunction given) {
+  const Driver& cuda = driver();
+  CUmodule module = nullptr;
+  CUlibrary library = nullptr;
+  const CUfunction function = function_of(given);
+  if (function != given && cuda.kernel_library &&
+      cuda.kernel_library(&library, reinterpret_cast<CUkernel>(given)) == CUDA_SUCCESS) {
+    return library;
+  }
+  if (cuda.function_module && cuda.function_module(&module, function) == CUDA_SUCCESS) return module;
+  return nullptr;
 }
 
 // The end of the buffer that CU_LAUNCH_PARAM_BUFFER_POINTER names.
@@ -71,17 +79,6 @@ std::string read_parameters(Captured& captured) {
   }
   if (result == CUDA_ERROR_INVALID_VALUE) return "";  // past the last
   return "cuFuncGetParamInfo fails with error " + std::to_string(int(result));
-}
-
-void find_maps(Captured& captured) {
-  const std::lock_guard<std::mutex> lock(maps_mutex);
-  for (size_t index = 0; index < captured.parameters.size(); ++index) {
-    const std::string& bytes = captured.parameters[index].bytes;
-    for (size_t at = 0; at + kMap <= bytes.size(); at += kMapAlign) {
-      const auto known = maps.find(bytes.substr(at, kMap));
-      if (known != maps.end()) captured.maps.push_back({index, at, known->second});
-    }
-  }
 }
 
 // ---- Memory
@@ -119,7 +116,6 @@ void find_regions(Captured& captured) {
       add_region(captured, word);
     }
   }
-  for (const PassedMap& passed : captured.maps) add_region(captured, passed.map.address);
 }
 
 std::string copy(std::string& bytes, CUdeviceptr from) {
@@ -143,21 +139,6 @@ bool write(const std::string& path, const std::string& content) {
   return bool(file.flush());
 }
 
-std::string spelled(const TensorMap& map) {
-  JsonObject object;
-  object.add("address", map.address).add("type", map.type).add("sizes", numbers(map.sizes));
-  object.add("strides", numbers(map.strides)).add("box", numbers(map.box));
-  object.add("steps", numbers(map.steps)).add("interleave", map.interleave);
-  object.add("swizzle", map.swizzle).add("promotion", map.promotion).add("fill", map.fill);
-  return object.text();
-}
-
-std::string spelled(const PassedMap& passed) {
-  JsonObject object;
-  object.add("parameter", passed.parameter).add("offset", passed.offset);
-  return object.add("map", spelled(passed.map)).text();
-}
-
 std::string spelled(const Parameter& parameter) {
   JsonObject object;
   return object.add("offset", parameter.offset).add("data", hexadecimal(parameter.bytes)).text();
@@ -179,7 +160,7 @@ std::string device_name() {
   return name;
 }
 
-std::string spelled(const Captured& captured, size_t modules) {
+std::string spelled(const Captured& captured, const Modules& modules) {
   const Call& call = captured.call;
   JsonObject object;
   object.add("format", 1).add("symbol", quoted(captured.symbol)).add("launch", captured.launch);
@@ -188,18 +169,17 @@ std::string spelled(const Captured& captured, size_t modules) {
   object.add("grid", numbers(call.grid)).add("block", numbers(call.block));
   object.add("cluster", numbers(call.cluster)).add("shared", call.shared);
   object.add("cooperative", call.cooperative).add("attributes", numbers(call.attributes));
-  object.add("modules", modules);
+  object.add("modules", modules.cubins.size()).add("chosen", modules.chosen);
   const auto spell = [](const auto& item) { return spelled(item); };
   object.add("parameters", listed(captured.parameters, spell));
-  object.add("regions", listed(captured.regions, spell));
-  return object.add("maps", listed(captured.maps, spell)).text();
+  return object.add("regions", listed(captured.regions, spell)).text();
 }
 
 bool write_all(const Captured& captured) {
-  const auto modules = modules_with(captured.symbol);
+  const Modules modules = modules_with(captured.symbol, owner_of(captured.call.function));
   const std::string& folder = captured.folder;
   if (mkdir(folder.c_str(), 0777)) return false;
-  bool good = modules.empty() || write(folder + "/module.cubin", *modules[0]);
+  bool good = modules.cubins.empty() || write(folder + "/module.cubin", *modules.cubins[0]);
   for (size_t index = 0; index < captured.regions.size(); ++index) {
     const Region& region = captured.regions[index];
     const std::string stem = folder + "/" + std::to_string(index);
@@ -207,15 +187,10 @@ bool write_all(const Captured& captured) {
     if (region.before != region.after) good = good && write(stem + ".after", region.after);
   }
   // Last: a folder without it is not whole.
-  return good && write(folder + "/launch.json", spelled(captured, modules.size()));
+  return good && write(folder + "/launch.json", spelled(captured, modules));
 }
 
 }  // namespace
-
-void note_map(const void* bytes, TensorMap map) {
-  const std::lock_guard<std::mutex> lock(maps_mutex);
-  maps[std::string(static_cast<const char*>(bytes), kMap)] = std::move(map);
-}
 
 std::string capture_before(Captured& captured) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -226,7 +201,6 @@ std::string capture_before(Captured& captured) {
   std::string why = wait();
   if (why.empty()) why = read_parameters(captured);
   if (!why.empty()) return why;
-  find_maps(captured);
   find_regions(captured);
   for (Region& region : captured.regions) {
     if (why.empty()) why = copy(region.before, region.address);

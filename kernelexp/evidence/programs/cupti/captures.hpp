@@ -35,19 +35,6 @@ struct Region {
   std::string before, after;
 };
 
-// Of cuTensorMapEncodeTiled.
-struct TensorMap {
-  uint64_t address = 0;
-  int type = 0, interleave = 0, swizzle = 0, promotion = 0, fill = 0;
-  std::vector<uint64_t> sizes, strides;
-  std::vector<uint32_t> box, steps;
-};
-
-struct PassedMap {
-  size_t parameter = 0, offset = 0;
-  TensorMap map;
-};
-
 struct Captured {
   std::string symbol;
   uint64_t launch = 0, number = 0;
@@ -55,13 +42,10 @@ struct Captured {
   Call call;
   std::vector<Parameter> parameters;
   std::vector<Region> regions;
-  std::vector<PassedMap> maps;
   std::string folder;
 };
 
-void note_map(const void* bytes, TensorMap map);
-
-// Fills in parameters, maps and memory as it is before the launch; empty, or why that can't be.
+// Fills in parameters and memory as it is before the launch; empty, or why that can't be.
 std::string capture_before(Captured& captured);
 
 // Memory after the launch, and all of it into a folder; empty, or why that can't be.

@@ -24,8 +24,7 @@ Driver looked_up() {
   look_up(library, "cuCtxGetDevice", found.device);
   look_up(library, "cuDeviceGetName", found.device_name);
   look_up(library, "cuFuncGetModule", found.function_module);
-  look_up(library, "cuFuncGetAttribute", found.function_attribute);
-  look_up(library, "cuModuleGetGlobal_v2", found.module_global);
+  look_up(library, "cuKernelGetLibrary", found.kernel_library);
   return found;
 }
 

@@ -15,8 +15,7 @@ struct Driver {
   CUresult (*device)(CUdevice*) = nullptr;
   CUresult (*device_name)(char*, int, CUdevice) = nullptr;
   CUresult (*function_module)(CUmodule*, CUfunction) = nullptr;
-  CUresult (*function_attribute)(int*, CUfunction_attribute, CUfunction) = nullptr;
-  CUresult (*module_global)(CUdeviceptr*, size_t*, CUmodule, const char*) = nullptr;
+  CUresult (*kernel_library)(CUlibrary*, CUkernel) = nullptr;
 };
 
 // Of the libcuda in this process; what an older one lacks is null.

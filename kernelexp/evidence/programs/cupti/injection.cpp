@@ -108,6 +108,42 @@ bool describe(CUpti_CallbackId id, const void* given, Call& call) {
   }
 }
 
+// ---- The calls of the driver that load
+
+struct Loading {
+  const void* const* handle;  // where the call leaves it
+  const void* image;
+};
+
+template <class Handle>
+Loading loading_of(Handle* handle, const void* image) {
+  return {reinterpret_cast<const void* const*>(handle), image};
+}
+
+bool loads(CUpti_CallbackId id, const void* given, Loading& loading) {
+  if (id == CUPTI_DRIVER_TRACE_CBID_cuModuleLoadData) {
+    const auto& call = *static_cast<const cuModuleLoadData_params*>(given);
+    loading = loading_of(call.module, call.image);
+  } else if (id == CUPTI_DRIVER_TRACE_CBID_cuModuleLoadDataEx) {
+    const auto& call = *static_cast<const cuModuleLoadDataEx_params*>(given);
+    loading = loading_of(call.module, call.image);
+  } else if (id == CUPTI_DRIVER_TRACE_CBID_cuModuleLoadFatBinary) {
+    const auto& call = *static_cast<const cuModuleLoadFatBinary_params*>(given);
+    loading = loading_of(call.module, call.fatCubin);
+  } else if (id == CUPTI_DRIVER_TRACE_CBID_cuLibraryLoadData) {
+    const auto& call = *static_cast<const cuLibraryLoadData_params*>(given);
+    loading = loading_of(call.library, call.code);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool succeeded(const CUpti_CallbackData& data) {
+  const auto* result = static_cast<const CUresult*>(data.functionReturnValue);
+  return result && *result == CUDA_SUCCESS;
+}
+
 // ---- A launch begins and ends
 
 void skip(const Captured& captured, const std::string& why) {
@@ -147,11 +183,8 @@ void end(const CUpti_CallbackData& data) {
   // Whoever did not begin a capture neither holds the lock nor sees one of its own here.
   if (!mutex.try_lock()) return;
   if (pending && pending->correlation == data.correlationId) {
-    const auto* result = static_cast<const CUresult*>(data.functionReturnValue);
     own_calls = true;
-    const std::string why = result && *result != CUDA_SUCCESS
-                                ? "the launch fails with error " + std::to_string(int(*result))
-                                : capture_after(*pending);
+    const std::string why = succeeded(data) ? capture_after(*pending) : "its launch fails";
     own_calls = false;
     if (why.empty()) {
       kept.push_back({pending->folder, pending->correlation});
@@ -164,31 +197,17 @@ void end(const CUpti_CallbackData& data) {
   mutex.unlock();
 }
 
-void note_encoded(const CUpti_CallbackData& data) {
-  const auto& given = *static_cast<const cuTensorMapEncodeTiled_params*>(data.functionParams);
-  const auto* result = static_cast<const CUresult*>(data.functionReturnValue);
-  if (!result || *result != CUDA_SUCCESS) return;
-  TensorMap map;
-  const unsigned rank = given.tensorRank;
-  map.address = reinterpret_cast<uint64_t>(given.globalAddress);
-  map.type = int(given.tensorDataType);
-  map.sizes.assign(given.globalDim, given.globalDim + rank);
-  map.strides.assign(given.globalStrides, given.globalStrides + rank - 1);
-  map.box.assign(given.boxDim, given.boxDim + rank);
-  map.steps.assign(given.elementStrides, given.elementStrides + rank);
-  map.interleave = int(given.interleave);
-  map.swizzle = int(given.swizzle);
-  map.promotion = int(given.l2Promotion);
-  map.fill = int(given.oobFill);
-  note_map(given.tensorMap, std::move(map));
-}
-
 void of_driver(CUpti_CallbackId id, const CUpti_CallbackData& data) {
   if (own_calls) return;
   const bool enters = data.callbackSite == CUPTI_API_ENTER;
   Call call;
-  if (id == CUPTI_DRIVER_TRACE_CBID_cuTensorMapEncodeTiled) {
-    if (!enters) note_encoded(data);
+  Loading loaded;
+  if (loads(id, data.functionParams, loaded)) {
+    if (enters) {
+      begin_loading();
+    } else if (succeeded(data)) {
+      end_loading(*loaded.handle, loaded.image);
+    }
   } else if (id == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch ||
              id == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz) {
     const std::lock_guard<std::recursive_mutex> lock(mutex);
@@ -206,7 +225,7 @@ void CUPTIAPI called(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, co
   } else if (domain == CUPTI_CB_DOMAIN_RESOURCE && id == CUPTI_CBID_RESOURCE_MODULE_LOADED) {
     const auto* resource = static_cast<const CUpti_ResourceData*>(given);
     const auto* module = static_cast<const CUpti_ModuleResourceData*>(resource->resourceDescriptor);
-    keep_module(module->moduleId, module->pCubin, module->cubinSize);
+    keep_module(module->pCubin, module->cubinSize);
   }
 }
 
@@ -221,7 +240,10 @@ constexpr CUpti_CallbackId kCalls[] = {
     CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz,
     CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch,
     CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz,
-    CUPTI_DRIVER_TRACE_CBID_cuTensorMapEncodeTiled,
+    CUPTI_DRIVER_TRACE_CBID_cuModuleLoadData,
+    CUPTI_DRIVER_TRACE_CBID_cuModuleLoadDataEx,
+    CUPTI_DRIVER_TRACE_CBID_cuModuleLoadFatBinary,
+    CUPTI_DRIVER_TRACE_CBID_cuLibraryLoadData,
 };
 
 CUptiResult subscribe() {
@@ -257,6 +279,7 @@ std::string spelled(const std::string& symbol, const Timings& times) {
   }
   JsonObject object;
   object.add("symbol", quoted(symbol)).add("launches", counts[symbol]);
+  object.add("patterns", numbers(settings().patterns_of(symbol)));
   return object.add("times", listed(shapes, [](const std::string& text) { return text; })).text();
 }
 

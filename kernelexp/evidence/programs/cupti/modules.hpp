@@ -6,10 +6,21 @@
 
 namespace captor {
 
-void keep_module(uint32_t id, const char* cubin, size_t size);
+// Those that have a kernel.
+struct Modules {
+  std::vector<const std::string*> cubins;  // the one that was loaded last first
+  bool chosen = false;                     // whether the first is known to be the kernel's own
+};
 
-// Those that have the kernel, the one that was loaded last first.
-std::vector<const std::string*> modules_with(const std::string& symbol);
+// One that was loaded now.
+void keep_module(const char* cubin, size_t size);
+
+// Around a call of the driver that loads `image`, which it gives out as `handle`.
+void begin_loading();
+void end_loading(const void* handle, const void* image);
+
+// handle: what the kernel was loaded as, if that is known.
+Modules modules_with(const std::string& symbol, const void* handle);
 
 uint64_t modules_seen();
 

@@ -53,7 +53,7 @@ std::vector<std::string> names_of(const std::string& symbol) {
 bool matches(const std::string& pattern, const std::string& symbol) {
   const std::string wanted = without_spaces(pattern);
   for (const std::string& name : names_of(symbol)) {
-    if (name == wanted || fnmatch(wanted.c_str(), name.c_str(), 0) == 0) return true;
+    if (name == wanted || fnmatch(wanted.c_str(), name.c_str(), FNM_CASEFOLD) == 0) return true;
   }
   return false;
 }
@@ -88,6 +88,14 @@ bool Settings::may_want(const std::string& symbol) const {
   if (kernels.empty()) return !launches.empty();
   return std::any_of(kernels.begin(), kernels.end(),
                      [&](const Wanted& wanted) { return matches(wanted.pattern, symbol); });
+}
+
+std::vector<size_t> Settings::patterns_of(const std::string& symbol) const {
+  std::vector<size_t> result;
+  for (size_t index = 0; index < kernels.size(); ++index) {
+    if (matches(kernels[index].pattern, symbol)) result.push_back(index);
+  }
+  return result;
 }
 
 bool Settings::wants(const std::string& symbol, uint64_t number, uint64_t launch) const {

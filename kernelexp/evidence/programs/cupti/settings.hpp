@@ -6,7 +6,7 @@
 
 namespace captor {
 
-// A pattern of fnmatch(3), with the launches of a kernel that it matches: from the first-th on,
+// A pattern of fnmatch(3), whatever the case of its letters, with the launches of a kernel that it matches: from the first-th on,
 // `count` of them.
 struct Wanted {
   uint64_t first = 1, count = 1;
@@ -26,6 +26,8 @@ struct Settings {
   bool captures() const { return !kernels.empty() || !launches.empty(); }
   // Whether any launch of the kernel may be captured.
   bool may_want(const std::string& symbol) const;
+  // The patterns that it matches, by number.
+  std::vector<size_t> patterns_of(const std::string& symbol) const;
   // Whether this launch is: the number-th of the kernel, the launch-th of all.
   bool wants(const std::string& symbol, uint64_t number, uint64_t launch) const;
 };
