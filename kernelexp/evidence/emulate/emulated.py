@@ -23,6 +23,7 @@ from kernelexp.model.decoding import decode
 from kernelexp.model.errors import KernelexpError
 from kernelexp.model.experiment import form_of
 from kernelexp.model.limits import Limits
+from kernelexp.model.modelled import ModelledRun
 from kernelexp.model.progress import OnProgress, Step
 from kernelexp.project.problem import consult, files
 from kernelexp.system.process import isolated, processes
@@ -220,6 +221,17 @@ def note_patterns(
     )
     _place(root, want(arm, isa, size)).keep("patterns", msgspec.json.encode(noted))
     return noted
+
+
+def modelled(root: Path, arm: Arm, size: str) -> ModelledRun | None:
+    """What is kept next to the build of an arm of having modelled it; None without any."""
+    kept = _place(root, want(arm, "sass", size)).kept("modelled")
+    return None if kept is None else decode(kept, ModelledRun)
+
+
+def keep_modelled(root: Path, arm: Arm, size: str, run: ModelledRun) -> None:
+    """For pages, which execute nothing."""
+    _place(root, want(arm, "sass", size)).keep("modelled", msgspec.json.encode(run))
 
 
 class _Place(msgspec.Struct, frozen=True, kw_only=True):
