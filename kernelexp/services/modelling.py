@@ -18,6 +18,7 @@ from kernelexp.model.arm import Arm
 from kernelexp.model.errors import KernelexpError, UsageError
 from kernelexp.model.experiment import Experiment
 from kernelexp.model.modelled import ModelledRun, ModelledTime
+from kernelexp.model.names import is_name
 from kernelexp.model.record import Record
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
@@ -163,7 +164,7 @@ def kept(root: Path, record: Record) -> list[KeptModelled]:
     runs = (
         (name, arm, emulated.modelled(root, arm, size))
         for name, arm in zip(record.names, record.arms, strict=True)
-        if arm.build and arm.identity.isalnum()  # a record may hold any text
+        if is_name(size)  # a record may hold any text
     )
     return [
         KeptModelled(name=name, arm=arm, run=run)

@@ -224,14 +224,25 @@ def note_patterns(
 
 
 def modelled(root: Path, arm: Arm, size: str) -> ModelledRun | None:
-    """What is kept next to the build of an arm of having modelled it; None without any."""
-    kept = _place(root, want(arm, "sass", size)).kept("modelled")
+    """What was kept of having modelled a variant of these sources; None without any."""
+    kept = build.kept(root / build.CACHE / "modelled", _modelled(root, arm, size))
     return None if kept is None else decode(kept, ModelledRun)
 
 
 def keep_modelled(root: Path, arm: Arm, size: str, run: ModelledRun) -> None:
-    """For pages, which execute nothing."""
-    _place(root, want(arm, "sass", size)).keep("modelled", msgspec.json.encode(run))
+    """For pages, which execute nothing, and whose records may be of other machines' builds."""
+    folder = root / build.CACHE / "modelled"
+    build.keep(folder, _modelled(root, arm, size), msgspec.json.encode(run))
+
+
+def source_digest(arm: Arm) -> str:
+    """Of the kernel, the axes and the files of an arm, whoever built it."""
+    content = (arm.kernel, arm.arch, arm.axes, arm.files)
+    return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:16]
+
+
+def _modelled(root: Path, arm: Arm, size: str) -> str:
+    return f"{source_digest(arm)}-{size}-{_digest(root, arm.kernel)}.json"
 
 
 class _Place(msgspec.Struct, frozen=True, kw_only=True):

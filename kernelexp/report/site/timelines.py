@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from kernelexp.evidence.emulate.emulated import source_digest
 from kernelexp.judge.statistics import modelled as judge
 from kernelexp.model.timeline import BlockKind, Timeline, TimelineBlock
 from kernelexp.report.document import figures
@@ -101,8 +102,8 @@ def _title(block: TimelineBlock) -> str:
 
 
 def page_of(kept: KeptModelled) -> str:
-    """The name of a time line's page: the build's, and the size that was modelled."""
-    return f"{kept.arm.identity}-{kept.run.time.size}" if kept.run.timeline else ""
+    """The name of a time line's page: that of the sources, and the size that was modelled."""
+    return f"{source_digest(kept.arm)}-{kept.run.time.size}" if kept.run.timeline else ""
 
 
 def rows(kept: list[KeptModelled]) -> Iterator[ModelledRow]:
