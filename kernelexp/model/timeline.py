@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-BlockKind: TypeAlias = Literal["copy", "mma", "barrier", "wait", "other"]
+BlockKind: TypeAlias = Literal["copy", "mma", "barrier", "memory", "wait", "other"]
 
 
 class TimelineBlock(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -26,14 +26,14 @@ WAIT = 8.0
 COLUMNS = 600
 """Into which a page divides the time: what is shorter than one is not seen."""
 _KINDS: tuple[tuple[BlockKind, re.Pattern[str]], ...] = (
-    ("mma", re.compile(r"\w*MMA")),
-    ("barrier", re.compile(r"BAR|SYNCS|UCGABAR|MEMBAR|FENCE|ARRIVES|DEPBAR|WARPGROUP")),
+    ("mma", re.compile(r"\w*MMA|WARPGROUP")),
+    ("barrier", re.compile(r"BAR|SYNCS|UCGABAR|MEMBAR|FENCE|ARRIVES")),
     ("copy", re.compile(r"UTMA|UBLKCP|LDG|STG|LDS|STS|LDT|STT|LD\b|ST\b|RED|ATOM|UTCCP")),
 )
 """By the beginning of the opcode."""
 
-_WAITS: dict[str, BlockKind] = {"barrier": "barrier", "gmma": "mma"}
-"""What a warp waits for, under ncu's name; the rest are waits."""
+_MEMORY = ("long_scoreboard", "short_scoreboard", "mio_throttle")
+"""What warps wait for that is memory, where it is no MMA and no barrier that waits."""
 
 Event = dict[str, Any]
 Issued = tuple[int, int, float, float]
@@ -116,13 +116,22 @@ def _spans(
         begin = max(end, since)
         if at - begin >= WAIT:
             name = REASONS[reason]
-            kind = _WAITS.get(name, "wait")
-            yield TimelineBlock(kind=kind, start=begin, cycles=at - begin, place=place, text=name)
+            words = f"{name} before {text}"
+            kind = _waiting(name, text)
+            yield TimelineBlock(kind=kind, start=begin, cycles=at - begin, place=place, text=words)
             begin = at
         yield TimelineBlock(
             kind=_kind(text), start=begin, cycles=at + 1 - begin, place=place, text=text
         )
         end = at + 1
+
+
+def _waiting(reason: str, text: str) -> BlockKind:
+    """What a wait for `reason` is for, before an instruction."""
+    kind = "mma" if reason == "gmma" else "barrier" if reason == "barrier" else _kind(text)
+    if kind in ("mma", "barrier"):
+        return kind
+    return "memory" if reason in _MEMORY else "wait"
 
 
 def _kind(text: str) -> BlockKind:

@@ -15,32 +15,48 @@ from kernelexp.report.site.svg import Tick
 from kernelexp.services.modelling import KeptModelled
 
 KINDS: dict[BlockKind, str] = {
-    "copy": "copies, loads and stores",
-    "mma": "MMAs, and waits for them",
-    "barrier": "barriers, and waits at them",
+    "copy": "copies, loads, stores",
+    "memory": "waits for memory",
+    "mma": "MMAs and waits for them",
+    "barrier": "barriers and waits at them",
     "wait": "other waits",
     "other": "other instructions",
 }
-WIDTH, ROW, LEFT = 1200.0, 24.0, 70.0
+WIDTH, ROW, LEFT = 960.0, 22.0, 56.0
 _UNITS = 3
+_ALIKE = 0.05
+"""Of the time: shares nearer than that are one row."""
 
 
 class WarpRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A warp with its blocks in pixels, and the part of the time of each kind."""
+    """A warp with its blocks in pixels."""
 
     name: str
     top: float
     blocks: tuple[tuple[BlockKind, float, float, str], ...]
     """Kind, left, width, and what a pointer over it shows."""
+
+
+class WarpShares(msgspec.Struct, frozen=True, kw_only=True):
+    """Neighbouring warps whose time goes to the same: the part of each kind, and the line that
+    most of it goes to."""
+
+    first: int
+    last: int
     parts: dict[BlockKind, float]
-    places: tuple[str, ...]
-    """The lines that most of the time goes to."""
+    place: str
+
+    @property
+    def name(self) -> str:
+        one = self.first == self.last
+        return f"warp {self.first}" if one else f"warps {self.first} to {self.last}"
 
 
 class DrawnTimeline(msgspec.Struct, frozen=True, kw_only=True):
     """A CTA's warps over cycles."""
 
     rows: tuple[WarpRow, ...]
+    shares: tuple[WarpShares, ...]
     ticks: tuple[Tick, ...]
     height: float
     cycles: str
@@ -63,6 +79,7 @@ def draw(timeline: Timeline) -> DrawnTimeline:
     scale = (WIDTH - LEFT) / timeline.cycles if timeline.cycles else 0.0
     return DrawnTimeline(
         rows=tuple(_row(number, own, scale) for number, own in enumerate(timeline.warps)),
+        shares=tuple(_shares(timeline)),
         ticks=tuple(
             Tick(round(LEFT + at * scale, 1), figures.value(at))
             for at in svg.steps(0, timeline.cycles or 1.0)
@@ -74,12 +91,6 @@ def draw(timeline: Timeline) -> DrawnTimeline:
 
 
 def _row(number: int, blocks: tuple[TimelineBlock, ...], scale: float) -> WarpRow:
-    parts: dict[BlockKind, float] = {}
-    places: dict[str, float] = {}
-    for block in blocks:
-        parts[block.kind] = parts.get(block.kind, 0.0) + block.cycles
-        places[block.place] = places.get(block.place, 0.0) + block.cycles
-    total = sum(parts.values()) or 1.0
     return WarpRow(
         name=f"warp {number}",
         top=ROW * number,
@@ -87,9 +98,42 @@ def _row(number: int, blocks: tuple[TimelineBlock, ...], scale: float) -> WarpRo
             (block.kind, round(LEFT + block.start * scale, 1), _width(block, scale), _title(block))
             for block in blocks
         ),
-        parts={kind: parts.get(kind, 0.0) / total for kind in KINDS},
-        places=tuple(sorted(places, key=lambda place: -places[place])[:_UNITS]),
     )
+
+
+def _shares(timeline: Timeline) -> Iterator[WarpShares]:
+    """Of the warps in their order; alike ones are told by the first of them."""
+    alike: WarpShares | None = None
+    for number, blocks in enumerate(timeline.warps):
+        own = _shares_of(number, blocks)
+        if alike and alike.place == own.place and _far(alike, own) < _ALIKE:
+            alike = msgspec.structs.replace(alike, last=number)
+            continue
+        if alike:
+            yield alike
+        alike = own
+    if alike:
+        yield alike
+
+
+def _shares_of(number: int, blocks: tuple[TimelineBlock, ...]) -> WarpShares:
+    total = sum(block.cycles for block in blocks) or 1.0
+    places: dict[str, float] = {}
+    for block in blocks:
+        places[block.place] = places.get(block.place, 0.0) + block.cycles
+    return WarpShares(
+        first=number,
+        last=number,
+        parts={
+            kind: sum(block.cycles for block in blocks if block.kind == kind) / total
+            for kind in KINDS
+        },
+        place=max(places, key=lambda place: places[place], default=""),
+    )
+
+
+def _far(one: WarpShares, other: WarpShares) -> float:
+    return max(abs(one.parts[kind] - other.parts[kind]) for kind in KINDS)
 
 
 def _width(block: TimelineBlock, scale: float) -> float:
