@@ -108,7 +108,7 @@ class ProjectSite:
         return render(template, self._live, root=root, title=title, **values)
 
     @property
-    def _title(self) -> str:
+    def title(self) -> str:
         """Named by the project's folder, which is what a tab among others shows."""
         return f"{self._project.root.name}: kernel experiments"
 
@@ -118,7 +118,7 @@ class ProjectSite:
         return self._page(
             INDEX,
             "",
-            self._title,
+            self.title,
             logs=self.logs,
             plots=list(history.plots(self.logs)),
             rooflines=[(name, list(plots)) for name, plots in self._rooflines() if plots],
