@@ -102,7 +102,7 @@ def application(options: ServeOptions) -> Starlette:
     except ImportError:
         raise EnvironmentFault(NEEDED) from None
     queue, door, write = Queue(options.folder), Door(options.tokens), OneByOne()
-    evaluations = Evaluations(queue, door, write, options.most)
+    evaluations = Evaluations(options.folder, door, write, options.most)
     state = State(queue, door, evaluations)
     pages = ReportPages(options.project, door)
     table: list[tuple[str, Callable[..., Any], str]] = [

@@ -28,6 +28,7 @@ FILE = "queue.sqlite"
 ATTEMPTS = 3
 """Workers that may end with a job, or fail at it, before it is given up."""
 BUSY_S = 30.0
+"""How long to wait for another process that writes."""
 FORM = 2
 """Of the file's tables."""
 _SCHEMA = """
@@ -90,8 +91,8 @@ class Queue:
 
     idle_s = 0.25
 
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / FILE
+    def __init__(self, folder: Path, busy_s: float = BUSY_S) -> None:
+        self._path, self._busy_s = folder / FILE, BUSY_S
         self._threads = threading.local()
         self._writer = threading.Lock()
         """Threads wait for each other here: SQLite lets them sleep up to 100 ms between tries."""
@@ -100,6 +101,8 @@ class Queue:
             folder.mkdir(parents=True, exist_ok=True)
             self._database.execute("PRAGMA journal_mode=WAL")  # the file's, from here on
             self._create()
+            self._busy_s = busy_s
+            self._database.execute(f"PRAGMA busy_timeout = {int(1e3 * busy_s)}")
         except (OSError, sqlite3.Error) as error:
             raise EnvironmentFault(f"the queue {self._path} can't be opened: {error}.") from None
 
@@ -120,7 +123,7 @@ class Queue:
     def _database(self) -> sqlite3.Connection:
         """This thread's own."""
         if not hasattr(self._threads, "database"):
-            database = sqlite3.connect(self._path, timeout=BUSY_S, isolation_level=None)
+            database = sqlite3.connect(self._path, timeout=self._busy_s, isolation_level=None)
             # What was committed outlives every process; the last of it not a loss of power.
             database.execute("PRAGMA synchronous=NORMAL")
             self._threads.database = database

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from warpsim.arithmetic.reductions import Combine
 from warpsim.machine.core.arrays import Array
 from warpsim.machine.core.asynchronous import Issuer, Pending
 from warpsim.machine.core.findings import Fatal
@@ -92,7 +93,7 @@ def issue_load(
 class Reduction(NamedTuple):
     """How a copy changes what it meets."""
 
-    operation: Callable[[Array, Array], Array]
+    operation: Combine
     element: int
     """Bytes."""
 

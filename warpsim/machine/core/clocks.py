@@ -18,6 +18,7 @@ import numpy as np
 
 from warpsim import compiled
 from warpsim.machine.core.arrays import Array, Mask, sparse_zeros
+from warpsim.machine.core.warps import Warps
 
 SLOTS = 32
 """Of each engine: agents that share one pass for the same."""
@@ -100,6 +101,8 @@ class Clocks:
         """By warp; a row has every agent twice, the second time what was also acquired formally."""
         self.wide = np.zeros(warps, bool)
         """Which warps may have seen what warps of other CTAs did."""
+        self.fences = False
+        """Whether any warp has made one for other CTAs."""
         self.unsure = False
         """Whether any warp has seen a flag and acquired nothing."""
         self.partial: PartialMeetings | None = None
@@ -176,6 +179,7 @@ class Clocks:
 
     def fence(self, warp: int) -> None:
         """A memory fence for other CTAs, such as __threadfence()."""
+        self.fences = True
         self._fenced[warp] = self.release(warp)
         self._performed[warp :: self.agents] = self._fenced[warp, warp]
         if self.unsure:
@@ -219,6 +223,41 @@ class Clocks:
         self.unsure = True
         first = self.seen[warp, : self.agents]
         np.maximum(first, row[: self.agents], out=first)
+
+    def acquire_within(
+        self, warp: int, other: int, time: int, columns: Array | None, known: Array
+    ) -> None:
+        """What another warp of the own CTA had done up to a time and then knew, of some columns or
+        of all: it orders no lanes of one warp."""
+        own, seen = self.seen[warp, warp], self.seen[warp]
+        if columns is None:
+            self.wide[warp] = True
+            np.maximum(seen, known, out=seen)
+        else:
+            seen[columns] = np.maximum(seen[columns], known)
+        did = [other, self.tensor_memory + other]
+        did += [self.agents + agent for agent in did]
+        seen[did] = np.maximum(seen[did], time)
+        seen[warp] = own
+
+    def columns_within(self, warps: Array) -> Array:
+        """Of a row, those that a warp knows of which has heard of none but these."""
+        engines = np.arange(self.copy, self.agents)
+        first = np.concatenate([warps, self.tensor_memory + warps, engines])
+        return np.concatenate([first, self.agents + first])
+
+    def knows(self, warp: int, other: int, time: int) -> bool:
+        """Whether a warp has seen what another had done up to a time, and with it all that that one
+        had seen."""
+        return bool((self.seen[warp, other :: self.agents] >= time).all())
+
+    def is_quiet(self, warps: Warps) -> bool:
+        """Whether ordinary stores of these warps tell other CTAs nothing: see fenced()."""
+        if self.fences:
+            return False
+        engines = self.seen[warps.warps, self.copy : self.agents]
+        formal = self.seen[warps.warps, self.agents + self.copy :]
+        return not (engines.any() or formal.any())
 
     def learn(self, warp: int, agent: int, time: int) -> None:
         """A warp has seen what an engine did up to a time."""

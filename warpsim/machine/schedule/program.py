@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -183,6 +183,29 @@ def _uses_row(uses: SlotUses | None) -> tuple[object, ...]:
 # before. A poll of memory counts as many, so that who polls does not keep off whom it waits for.
 QUANTUM = 4000
 POLL = QUANTUM // 8
+
+
+def in_loops(blocks: Mapping[int, BasicBlock]) -> Iterator[int]:
+    """Instructions that a thread may execute more than once."""
+    following = {first: tuple(_after(block)) for first, block in blocks.items()}
+    for first, block in blocks.items():
+        seen, left = set[int](), list(following[first])
+        while left and first not in seen:
+            at = left.pop()
+            if at not in seen and at in following:
+                seen.add(at)
+                left += following[at]
+        if first in seen:
+            yield from range(block.first, block.last)
+
+
+def _after(block: BasicBlock) -> Iterator[int]:
+    if block.end is None:
+        yield block.last
+    elif isinstance(block.end, Branch):
+        yield from block.end.targets
+        if block.end.guard is not None or block.end.index is not None:
+            yield block.end.following
 
 
 class DecodedProgram:

@@ -20,7 +20,7 @@ from warpsim.machine.memory.arena import BARRIER, CONSTANT, OUTSIDE, SCRATCH_BYT
 from warpsim.machine.memory.execution import Execution
 from warpsim.machine.memory.layout import GLOBAL_BASE, OFFSET_MASK, RANK_SHIFT, WINDOW_BITS
 from warpsim.machine.memory.residents import Residents
-from warpsim.machine.wave.fast_access import Bounds, FastAccess
+from warpsim.machine.wave.fast_access import Bounds, FastAccess, LocalAccess
 from warpsim.machine.wave.mbarrier import Mbarriers
 from warpsim.machine.wave.undefined import Undefined
 
@@ -316,6 +316,8 @@ class Global(Space):
         return self.residents.execution.world.beside(address - GLOBAL_BASE)
 
     def cost(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> AccessCost:
+        if self.fast is not None:
+            return self.fast.cost(offsets, access, m)
         return global_cost(offsets, access.size, None if m is True else m)
 
     def shown(self, warps: Warps, offsets: Array) -> Array:
@@ -326,6 +328,13 @@ class LocalMemory(Space):
     """Local memory: each thread's own."""
 
     name = "local"
+
+    def __init__(self, undefined: Undefined, residents: Residents, arena: Arena) -> None:
+        super().__init__(undefined, residents, arena)
+        self.compiled: LocalAccess | None = None
+        execution = residents.execution
+        if compiled.is_loaded():
+            self.compiled = LocalAccess(arena, execution.local.size, judged=execution.judged)
 
     def offsets(self, warps: Warps, address: Array, access: AccessKind, m: Mask) -> Array:
         local = address.astype(np.int64)
@@ -381,6 +390,8 @@ class SharedMemory(Space):
 
     def cost(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> AccessCost | None:
         mask = None if m is True else m
+        if self.fast is not None:
+            return self.fast.cost(offsets, access, m)
         return shared_cost(offsets, access.size, mask, pairs=access.pairs and not access.store)
 
     def shown(self, warps: Warps, offsets: Array) -> Array:
