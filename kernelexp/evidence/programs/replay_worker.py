@@ -21,7 +21,7 @@ from kernelexp.evidence.measure.launch import (
     driver,
 )
 from kernelexp.evidence.programs import captures
-from kernelexp.evidence.programs.captures import Capture
+from kernelexp.evidence.programs.captures import Allocation, Capture
 from kernelexp.model.errors import KernelexpError
 
 _OTHER = 256 << 20
@@ -72,13 +72,13 @@ class _Card:
         device = check(cu.cuDeviceGet(0))
         check(cu.cuCtxSetCurrent(check(cu.cuDevicePrimaryCtxRetain(device))))
         self._capture = capture
+        module = check(cu.cuModuleLoadData((folder / captures.CUBIN).read_bytes()))
+        self._function = check(cu.cuModuleGetFunction(module, capture.symbol.encode()))
         self._starts = [self._allocate(region.size) for region in capture.regions]
-        self._bases = [self._allocate(region.size) for region in capture.regions]
+        self._bases = [self._place(module, region) for region in capture.regions]
         for index, (start, region) in enumerate(zip(self._starts, capture.regions, strict=True)):
             before, _ = captures.contents(folder, capture, index)
             check(cu.cuMemcpyHtoD(start, before, region.size))
-        module = check(cu.cuModuleLoadData((folder / captures.CUBIN).read_bytes()))
-        self._function = check(cu.cuModuleGetFunction(module, capture.symbol.encode()))
         self._prepare()
         self._data = [self._argument(index) for index in range(len(capture.parameters))]
         count = max(1, len(self._data))
@@ -86,6 +86,11 @@ class _Card:
         self._config = self._configuration()
         self._launched = False
         self._other: Any = None
+
+    def _place(self, module: Any, region: Allocation) -> Any:
+        if not region.variable:
+            return self._allocate(region.size)
+        return check(self._cu.cuModuleGetGlobal(module, region.variable.encode()))[0]
 
     def _allocate(self, size: int) -> Any:
         return check(self._cu.cuMemAlloc(size))
