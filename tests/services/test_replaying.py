@@ -47,6 +47,7 @@ def test_a_byte_that_is_another_is_named(
     (tmp_path / "c/2.after").write_bytes(after)
     (difference,) = replay(tmp_path / "c", tools, user_cache).differences
     assert (difference.region, difference.first, difference.bytes) == (2, 512 + 4 * 70, 1)
+    assert 0 < difference.as_floats < 1e-6
 
 
 def test_an_access_beyond_an_allocation_is_a_finding(

@@ -39,6 +39,9 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """Offset of the first."""
     size: int
     """Of the region."""
+    as_floats: float
+    """The largest difference of 32-bit floats at these places, relative to the program's: little
+    says that results were rounded otherwise; negative where they are no such floats."""
 
 
 class WorkerReplay(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +63,20 @@ def compare(index: int, capture: Capture, got: bytes, after: bytes) -> Iterator[
             bytes=int(differs.sum()),
             first=int(differs.argmax()),
             size=len(after),
+            as_floats=_as_floats(got, after),
         )
+
+
+def _as_floats(got: bytes, after: bytes) -> float:
+    end = len(after) // 4 * 4
+    one, other = (np.frombuffer(data[:end], np.float32) for data in (got, after))
+    differs = one.view(np.uint32) != other.view(np.uint32)
+    if not differs.any():
+        return -1.0
+    values, own = one[differs].astype(np.float64), other[differs].astype(np.float64)
+    if not (np.isfinite(values).all() and np.isfinite(own).all()):
+        return -1.0
+    return float((np.abs(values - own) / np.maximum(np.abs(own), np.finfo(np.float32).tiny)).max())
 
 
 class _Card:
