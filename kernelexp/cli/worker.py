@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -33,6 +34,17 @@ def worker(
         Path | None,
         typer.Option("--cache", metavar="DIR", help="Where builds are kept; in DIR by default."),
     ] = None,
+    slurm: Annotated[
+        str | None,
+        typer.Option(
+            "--slurm",
+            metavar="OPTIONS",
+            help="Have Slurm run workers: options of sbatch, as in partition=gpu,time=60.",
+        ),
+    ] = None,
+    count: Annotated[
+        int, typer.Option("--count", metavar="N", min=1, help="With --slurm: how many workers.")
+    ] = 1,
     nvcc: NvccOption = None,
 ) -> None:
     """Take evaluations from a queue, one after the other, until it is interrupted.
@@ -45,6 +57,7 @@ def worker(
     For example:
         kernelexp worker --queue queue --until-empty
         kernelexp worker --queue http://head:8000 --device 0
+        kernelexp worker --queue queue --slurm partition=gpu,time=60 --count 8
     """
     from kernelexp.services.serving import card
     from kernelexp.services.serving.queue import Queue
@@ -52,6 +65,9 @@ def worker(
     from kernelexp.services.serving.worker import JobSource, QueueWorker
     from kernelexp.system import toolchain
 
+    if slurm is not None:
+        print_message(_submitted(queue, slurm, count, device, nvcc))
+        return
     source: JobSource
     if "://" in queue:
         source, root = RemoteQueue(queue, os.environ.get(TOKEN, "")), Path()
@@ -62,3 +78,16 @@ def worker(
         tools = toolchain.find(nvcc, root / ".kernelexp")
         done = QueueWorker(source, root, tools, gpu).work(until_empty=until_empty)
     print_message(f"{done} evaluation{'s' * (done != 1)} done.")
+
+
+def _submitted(queue: str, options: str, count: int, device: str | None, nvcc: str | None) -> str:
+    """A sentence with the ids of Slurm's jobs, each a worker that ends with the queue."""
+    from kernelexp.services.serving import slurm
+
+    wanted = slurm.parse(options)
+    place = queue if "://" in queue else str(Path(queue).resolve())
+    argv = [sys.executable, "-m", "kernelexp", "worker", "--queue", place, "--until-empty"]
+    for name, value in (("--device", device), ("--nvcc", nvcc)):
+        argv += [name, value] if value else []
+    jobs = slurm.submit(argv, Path("slurm").resolve(), wanted, count)
+    return f"Slurm has {', '.join(jobs)}; what they print is in slurm/."

@@ -8,6 +8,7 @@ from harness import found, ptx, run
 
 import warpsim as emulator
 from warpsim.lineinfo import Source
+from warpsim.machine.core.site import where
 
 FULL = "_ZZ4gemmPKfPfE4full"
 RING = f".shared .align 8 .b8 {FULL}[24]; .shared .align 4 .b8 tile[30];"
@@ -74,6 +75,18 @@ def test_a_place_in_an_inlined_function_comes_after_its_callers() -> None:
     assert (wrapper.place(), wrapper.place(2)) == ("gemm.cu:46", "gemm.cu:46")
 
 
+@pytest.mark.parametrize(
+    "folder",
+    ["/usr/local/cuda-13.0/bin/../include", "/opt/cuda/targets/x86_64-linux/include/cccl/cuda"],
+)
+def test_a_header_of_the_toolkit_is_no_place(folder: str) -> None:
+    caller = Source("/k/lock.cu", 20)
+    inside = Source(f"{folder}/device_atomic_functions.hpp", 202, caller)
+    assert where("PTX", 9, inside) == "lock.cu:20, PTX line 9"
+    own = Source("/k/include/wait.cuh", 7, caller)
+    assert where("PTX", 9, own) == "lock.cu:20 → wait.cuh:7, PTX line 9"
+
+
 def test_a_hang_is_told_once_for_all_warps_of_a_cta_that_wait_for_the_same() -> None:
     body = """
     .loc 1 46 1
@@ -87,8 +100,8 @@ def test_a_hang_is_told_once_for_all_warps_of_a_cta_that_wait_for_the_same() -> 
     """
     result = run(ptx(body) + FILES, {}, threads=96)
     first, second = emulator.describe_hang(result.hang)
-    assert first.startswith("CTA 0, warps 0 to 1, at gemm.cu:46 → :13, PTX line ")
-    assert second.startswith("CTA 0, warp 2, at gemm.cu:50, PTX line ")
+    assert first.startswith("CTA 0, warps 0 to 1 wait at gemm.cu:46 → :13, PTX line ")
+    assert second.startswith("CTA 0, warp 2 waits at gemm.cu:50, PTX line ")
     assert "gemm.cu:46 → :13, PTX line" in result.findings[0].where()
 
 

@@ -5,7 +5,7 @@ import subprocess
 import modal
 
 image = modal.Image.from_registry("nvidia/cuda:13.0.2-devel-ubuntu24.04", add_python="3.11")
-image = image.pip_install("kernelexp[serve]", "torch")
+image = image.pip_install("kernelexp")
 app = modal.App("kernelexp", image=image)
 
 
