@@ -32,6 +32,7 @@ struct Region {
   CUdeviceptr address = 0;
   CUdeviceptr allocation = 0;
   size_t allocated = 0;
+  std::string variable;  // of its module; empty: an allocation
   std::string before, after;
 };
 
