@@ -25,7 +25,7 @@ from kernelexp.system.process import isolated, processes
 from kernelexp.system.process.isolated import TimeLimit
 
 WORKER = "kernelexp.evidence.emulate.modelling_worker"
-CHIPS = {"sm_90a": "H200"}
+CHIPS = {"sm_90a": "H200", "sm_100a": "B200"}
 """The chip whose parameters are taken for an architecture."""
 
 

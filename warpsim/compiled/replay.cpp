@@ -14,6 +14,7 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr int kBoards = 6;
 constexpr int kFirstShared = 0, kLastShared = 3;  // pipes whose operands are vector registers
+constexpr double kRow = 32;  // bytes of a row of an operand, in one tcgen05.mma
 
 struct Board {
   double free = 0;
@@ -348,7 +349,8 @@ class Replay {
       case Kind::kShared: {
         const int64_t wavefronts = figure(warp);
         const double cycles = std::max<int64_t>(wavefronts, 1);
-        const double start = sm.data.take(queue(subcore, cycles), cycles + p_.data_interval);
+        const double passed = queue(subcore, cycles);
+        const double start = sm.data.take(passed, sm.beside(passed, cycles) + p_.data_interval);
         subcore.waiting.back() = start;
         done = start + cycles - 1 + p_.shared_latency;
         read = start + cycles - 1 + p_.read_latency;
@@ -363,7 +365,7 @@ class Replay {
       case Kind::kCopy: {
         const int64_t wavefronts = figure(warp);
         done = access(warp, ins, sm, subcore, &read) ;
-        sm.data.take(now_, std::max<int64_t>(wavefronts, 0));
+        sm.data.take(now_, sm.beside(now_, std::max<int64_t>(wavefronts, 0)));
         warp.copying = std::max(warp.copying, done);
         done = read;
         reason = kLong;
@@ -391,7 +393,7 @@ class Replay {
           landed = sm.fetch(start, bytes, int(array < 0 ? job_.array_count : array), from_dram);
           if (array >= 0) sm.box[array] = bytes;
           landed = std::max(landed, start + cycles) + p_.tma_latency;
-          sm.data.take(start, bytes / kLine);
+          sm.data.take(start, sm.beside(start, bytes / kLine));
         }
         for (int64_t count = figure(warp); count > 0; --count) signal(figure(warp), landed);
         break;
@@ -402,7 +404,7 @@ class Replay {
         if (bytes <= 0) break;
         const double cycles = std::max(p_.tma_interval, bytes / p_.tma_rate);
         const double start = sm.tma.take(now_, cycles);
-        sm.data.take(start, bytes / kLine);
+        sm.data.take(start, sm.beside(start, bytes / kLine));
         const double taken = sm.put(start + cycles, bytes);
         warp.copying = std::max(warp.copying, taken + p_.tma_latency);
         break;
@@ -432,11 +434,46 @@ class Replay {
       case Kind::kMatrixWait:
         hold(warp, warp.groups, ins.extra, kBarrier);  // as ncu counts it on an H200
         break;
+      case Kind::kProduct:
+        multiply(warp, ins, sm);
+        break;
+      case Kind::kSignal:
+        // What the waiter sees of it is part of the tail.
+        for (int64_t count = figure(warp); count > 0; --count)
+          signal(figure(warp), std::max(now_, warp.multiplying));
+        break;
+      case Kind::kTensorMemory: {
+        const double start = subcore.tensor_memory.take(now_, ins.interval);
+        done = start + ins.interval + p_.tmem_latency;
+        read = start + ins.interval;
+        reason = kLong;
+        break;
+      }
       case Kind::kExit:
         break;
     }
     release(warp, ins.wbar, done, reason);
     release(warp, ins.rbar, read, reason);
+  }
+
+  // A tcgen05.mma of a row of 32 bytes of A and of B: two columns a cycle, four where a CTA of a
+  // pair has 64 rows, and no faster than shared memory gives its operands.
+  void multiply(Warp& warp, const Instruction& ins, Sm& sm) {
+    const double rows = figure(warp), columns = figure(warp);
+    if (rows <= 0) return;
+    const bool pair = ins.extra & kPair;
+    const double group = pair ? 2 : 1, own = rows / group;
+    const double of_a = ins.extra & kFromTensorMemory ? 0 : own;
+    const double operands = kRow * (of_a + columns / group) / kLine;
+    const double cycles = std::max(pair && own == 64 ? columns / 4 : columns / 2, operands);
+    Sm& peer = pair ? sms_[job_.sm_of[warp.cta ^ 1]] : sm;
+    const double begin = std::max(sm.multiplying, peer.multiplying);
+    const double start = std::max(now_, begin);
+    sm.multiply(start, cycles, operands);
+    if (pair) peer.multiply(start, cycles, operands);
+    const double tail = pair ? p_.pair_tail : p_.product_tail;
+    const double less = ins.extra & kFromTensorMemory ? p_.tmem_operand : 0;
+    warp.multiplying = std::max(warp.multiplying, start + cycles + tail - less - p_.wake_latency);
   }
 
   // Until at most `allowed` of the groups are pending.

@@ -39,9 +39,16 @@ class TimedChip(msgspec.Struct, frozen=True, kw_only=True):
     def __getitem__(self, name: str) -> float:
         return self.parameters[name].value
 
+    def optional(self, name: str) -> float:
+        """A figure, or 0 where the chip has no such unit, or nobody knows."""
+        parameter = self.parameters.get(name)
+        return parameter.value if parameter else 0.0
+
     def in_cycles(self, name: str, clock_hz: float, sms: int) -> float:
-        """A figure in cycles of an SM, and in bytes per cycle of one of `sms` that share it."""
-        parameter = self.parameters[name]
+        """A figure in cycles of an SM, in bytes per cycle of one of `sms` that share it; or 0."""
+        parameter = self.parameters.get(name)
+        if parameter is None:
+            return 0.0
         if parameter.unit.startswith("ns"):
             return parameter.value * clock_hz / 1e9
         if parameter.unit == "B/s":

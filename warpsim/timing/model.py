@@ -106,7 +106,7 @@ def model(
     cycles = _cycles(samples, replays, whole)
     busy = [_tensor_cycles(*item, whole) for item in zip(samples, replays, strict=True)]
     duty = min(1.0, _extrapolate(samples, busy, whole) / cycles)
-    clock_hz = chip.clock_hz - chip["throttling"] * max(0.0, duty - chip["free_duty"])
+    clock_hz = chip.clock_hz - chip.optional("throttling") * max(0.0, duty - chip.optional("free_duty"))
     return ModelledLaunch(
         cycles=cycles,
         tensor_duty=duty,

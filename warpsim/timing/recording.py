@@ -209,11 +209,16 @@ class _Recording(Scheduler):
     def _watch(self, machine: Machine) -> None:
         """Notes what signals mbarriers."""
         barriers = machine.mbarriers
-        find, arrive, landed = barriers.find, barriers.arrive, barriers.landed
+        find, aim = barriers.find, barriers.aim
+        arrive, landed = barriers.arrive, barriers.landed
 
         def noted_find(place: int, address: int, site: Site) -> Mbarrier | None:
             self._cause = place
             return find(place, address, site)
+
+        def noted_aim(place: int, *others: Any) -> None:
+            self._cause = place
+            aim(place, *others)
 
         def noted_arrive(barrier: Mbarrier, count: int, *others: Any, **named: Any) -> None:
             self._signals[self._cause].append((self._phase(barrier, barrier.phase), 0))
@@ -225,7 +230,8 @@ class _Recording(Scheduler):
                 self._signals[issuer.place].append((token, size))
             landed(barrier, size, issuer)
 
-        barriers.find, barriers.arrive = noted_find, noted_arrive  # type: ignore[method-assign]
+        barriers.find, barriers.aim = noted_find, noted_aim  # type: ignore[method-assign]
+        barriers.arrive = noted_arrive  # type: ignore[method-assign]
         barriers.landed = noted_landed  # type: ignore[method-assign]
 
     def _phase(self, barrier: Mbarrier, phase: int) -> int:

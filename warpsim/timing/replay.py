@@ -21,7 +21,8 @@ PARAMETERS = (
     "l2_latency l2_rate l2_read_interval l2_write_rate l2_write_interval write_buffer dram_latency "
     "dram_wait dram_rate dram_write_rate dram_written read_latency tma_interval tma_rate "
     "tma_latency barrier_latency barrier_per_warp arrive_latency test_latency wake_latency branch "
-    "turnover launch_interval gmma_tail gmma_depth beside_gmma"
+    "turnover launch_interval gmma_tail gmma_depth beside_gmma product_tail pair_tail tmem_operand "
+    "tmem_latency"
 ).split()
 REASONS = (
     "selected wait short_scoreboard long_scoreboard barrier gmma math_pipe_throttle mio_throttle "
