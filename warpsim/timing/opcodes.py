@@ -161,15 +161,9 @@ def of(ins: MachineInstruction, block: BlockShape | None, sm: int, chip: TimedCh
         return OpcodeTiming(kind="matrix_wait", extra=_allowed(ins))
     if base in _PRODUCTS:
         return _product(ins, chip)
-    if base in footprints.PRODUCTS:
-        return _tensor_product(ins)
-    if base in footprints.SIGNALS:
-        return OpcodeTiming(kind="signal")
-    if base in _TENSOR_MEMORY:
-        turns = _registers(ins) / chip["tmem_rate"]
-        return OpcodeTiming(kind="tensor_memory", interval=turns)
-    if base in _UNKNOWN:
-        raise NotModelled(f"{ins.opcode} has no modelled time.")
+    fifth = _tensor_memory(ins, chip)
+    if fifth is not None:
+        return fifth
     if base in _WARP_PRODUCTS:
         return OpcodeTiming(pipe="tensor", interval=_flops(ins) / _rate(ins, chip["mma_flops"]))
     return _by_group(ins, sm)
@@ -212,6 +206,20 @@ def _product(ins: MachineInstruction, chip: TimedChip) -> OpcodeTiming:
     cycles = max(flops / _rate(ins, chip["gmma_flops"]), reading)
     closes = Other("gsb0") in ins.operands
     return OpcodeTiming(kind="matrix", pipe="tensor", interval=cycles, extra=int(closes))
+
+
+def _tensor_memory(ins: MachineInstruction, chip: TimedChip) -> OpcodeTiming | None:
+    """Of what works on tensor memory."""
+    if ins.base in footprints.PRODUCTS:
+        return _tensor_product(ins)
+    if ins.base in footprints.SIGNALS:
+        return OpcodeTiming(kind="signal")
+    if ins.base in _TENSOR_MEMORY:
+        turns = _registers(ins) / chip["tmem_rate"]
+        return OpcodeTiming(kind="tensor_memory", interval=turns)
+    if ins.base in _UNKNOWN:
+        raise NotModelled(f"{ins.opcode} has no modelled time.")
+    return None
 
 
 def _tensor_product(ins: MachineInstruction) -> OpcodeTiming:

@@ -7,7 +7,7 @@ from kernelexp.evidence.emulate.emulated_costs import LineCost
 from kernelexp.model.arm import ProfiledInstruction
 from kernelexp.services.lines import costs, pieces
 from kernelexp.services.lines.costs import FIGURES, SAMPLES
-from kernelexp.services.lines.roles import Role
+from kernelexp.evidence.emulate.roles import Role
 from warpsim.lineinfo import Source
 
 ENTRY = Source("k/kernel.cu", 50)
