@@ -230,7 +230,8 @@ class _Recording(Scheduler):
                 self._signals[issuer.place].append((token, size))
             landed(barrier, size, issuer)
 
-        barriers.find, barriers.aim = noted_find, noted_aim  # type: ignore[method-assign]
+        barriers.find = noted_find  # type: ignore[method-assign]
+        barriers.aim = noted_aim  # type: ignore[assignment, method-assign]
         barriers.arrive = noted_arrive  # type: ignore[method-assign]
         barriers.landed = noted_landed  # type: ignore[method-assign]
 
@@ -278,7 +279,11 @@ class _Recording(Scheduler):
             self._sync(place, [], [self._cluster(place, arrived)] if arrived >= 0 else [])
         elif isinstance(gate, PhaseTest):
             waits = []
-            for barrier, wanted, _ in gate._asked(machine, fragment):
+            tests = gate._asked(machine, fragment)
+            # A card's try_wait sleeps until its phase is over; the emulator's says no once before.
+            phases = sum(barrier.phase for barrier, _, _ in tests if barrier is not None)
+            fragment.polls[gate.site.number] = phases
+            for barrier, wanted, _ in tests:
                 if barrier is not None:
                     phase = barrier.phase - (barrier.phase & 1 != wanted)
                     waits += [self._phase(barrier, phase)] if phase >= 0 else []
