@@ -588,7 +588,7 @@ class Replay {
         done = std::max(done, taken);
         continue;
       }
-      const bool cached = ins.kind == Kind::kLoad || (ins.kind == Kind::kCopy && !ins.extra);
+      const bool cached = ins.kind != Kind::kAtomic && !ins.extra;
       const int missing = cached ? sm.l1.missing(line, sectors) : sectors;
       double there = asked + p_.l1_latency;
       if (missing) {

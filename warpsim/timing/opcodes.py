@@ -153,8 +153,7 @@ def of(ins: MachineInstruction, block: BlockShape | None, sm: int, chip: TimedCh
         return OpcodeTiming(kind="bulk_store" if stores else "bulk_load")
     for bases, kind in _FOOTPRINTS:
         if base in bases:
-            bypasses = kind == "copy" and "BYPASS" in ins.modifiers
-            return OpcodeTiming(kind=kind, extra=int(bypasses))
+            return OpcodeTiming(kind=kind, extra=int(_is_past_l1(kind, ins)))
     if base == "DEPBAR":
         return _waiting(ins)
     if base == "WARPGROUP" and "DEPBAR" in ins.modifiers:
@@ -167,6 +166,13 @@ def of(ins: MachineInstruction, block: BlockShape | None, sm: int, chip: TimedCh
     if base in _WARP_PRODUCTS:
         return OpcodeTiming(pipe="tensor", interval=_flops(ins) / _rate(ins, chip["mma_flops"]))
     return _by_group(ins, sm)
+
+
+def _is_past_l1(kind: str, ins: MachineInstruction) -> bool:
+    """Whether L1 has nothing of what it reads: copies that bypass it, loads that other SMs see."""
+    if kind == "copy":
+        return "BYPASS" in ins.modifiers
+    return kind == "load" and not {"GPU", "SYS"}.isdisjoint(ins.modifiers)
 
 
 def _by_group(ins: MachineInstruction, sm: int) -> OpcodeTiming:
