@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -114,7 +115,7 @@ def test_only_records_validate_the_model(kx: Kx) -> None:
     result = kx("calibrate", "--model", "--validate", "--experiment", "no such one")
     assert result.exit_code == 2
     assert "no such record of this project was measured" in " ".join(result.stderr.split())
-    assert kx("calibrate", "--model").exit_code == 2
+    assert kx("calibrate", "--validate").exit_code == 2
 
 
 def test_a_search_can_go_by_modelled_times(kx: Kx) -> None:
@@ -189,3 +190,34 @@ def test_a_run_says_what_the_model_makes_of_its_candidates(kx: Kx) -> None:
     *_, last = result.stdout.splitlines()
     assert last.startswith("T1, candidate 1: Modelled, not measured: ")
     assert "times measured on an NVIDIA H200, the model was off by" in last
+
+
+def test_the_path_names_the_role_and_what_it_waits_for(kx: Kx) -> None:
+    result = kx("inspect", CONFLICTS, "--modelled", "--json")
+    (one,) = json.loads(result.stdout)
+    path = one["modelled"]["path"]
+    assert 0.8 < sum(step["part"] for step in path) <= 1.0001
+    assert {step["role"] for step in path} == {"warps 0-7"}
+    assert any(step["waits_for"].startswith("LDS") for step in path)
+    assert "Critical path" in kx("inspect", CONFLICTS, "--modelled").stdout
+
+
+FIGURES = Path(__file__).parents[1] / "data" / "microbenchmarks-h200.jsonl"
+
+
+def test_parameters_are_refitted_from_what_microbenchmarks_printed(kx: Kx, tmp_path: Path) -> None:
+    target = tmp_path / "h200.toml"
+    result = kx("calibrate", "--model", "--figures", str(FIGURES), "--write", str(target), "--json")
+    validate("model-refit", result.stdout)
+    refitted = {item["name"]: item for item in json.loads(result.stdout)["parameters"]}
+    assert refitted["l2_latency"]["refitted"] == pytest.approx(140.5, abs=0.1)
+    written = tomllib.loads(target.read_text())
+    assert written["l2_latency"]["origin"] == "measured"
+    assert written["launch"]["origin"] == "published"
+
+
+def test_a_file_without_figures_is_refused(kx: Kx, tmp_path: Path) -> None:
+    (tmp_path / "none.jsonl").write_text("nothing\n")
+    result = kx("calibrate", "--model", "--figures", str(tmp_path / "none.jsonl"))
+    assert result.exit_code == 2
+    assert "has none of the figures of microbenchmarks.cu" in " ".join(result.stderr.split())

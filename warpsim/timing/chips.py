@@ -69,12 +69,17 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
 
 
+def path(name: str) -> Path:
+    """Where the parameters of a chip stand, if there are any."""
+    return _FOLDER / f"{name.casefold()}.toml"
+
+
 @functools.cache
 def find(name: str) -> TimedChip:
     """The parameters of a chip, by its name in any case; NotModelled where there are none."""
-    path = _FOLDER / f"{name.casefold()}.toml"
-    if not path.is_file():
+    file = path(name)
+    if not file.is_file():
         raise NotModelled(f"no time is modelled for {name}: known are {', '.join(names())}.")
-    content = tomllib.loads(path.read_text("utf-8"))
+    content = tomllib.loads(file.read_text("utf-8"))
     head = {key: content.pop(key) for key in _HEAD}
     return msgspec.convert({**head, "parameters": content}, TimedChip)
