@@ -113,7 +113,7 @@ def main() -> None:
     ]
     chosen = list(steps(project, names))
     wanted = list(itertools.chain.from_iterable(step.variants for step in chosen))
-    with common.session(project, None) as session:
+    with common.session(project, None, ["problem=10m", "emulation=10m"]) as session:
         times = model(project, wanted, session)
     print(f"{'step':10} {'published ms':>13} {'modelled ms':>13} {'published':>8} {'modelled':>8}")
     signs, errors = [], []

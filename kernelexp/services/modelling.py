@@ -125,7 +125,7 @@ def compare(project: Project, experiment: Experiment, number: int, session: Sess
             return f"Modelled: {result}"
     before, after = (item for item in results if isinstance(item, ModelledTime))
     sentence = judge.change(before, after).sentence
-    return f"Modelled, not measured: {sentence}. {judge.worth()}"
+    return f"Modelled, not measured: {sentence}. {judge.worth(after.chip)}"
 
 
 def _model(

@@ -92,10 +92,9 @@ def _worth(found: Sequence[Modelled]) -> str:
         )
     )
     smaller = f" Extrapolated from size {'; '.join(sizes)}." if sizes else ""
+    worth = " ".join(dict.fromkeys(judge.worth(item.chip) for item in known or [found[0].time]))
     chips = ", ".join(dict.fromkeys(modelled_time.chip for modelled_time in known)) or "no chip"
-    return (
-        f"Modelled for {chips} at size {found[0].time.size}; not measured. {judge.worth()}{smaller}"
-    )
+    return f"Modelled for {chips} at size {found[0].time.size}; not measured. {worth}{smaller}"
 
 
 def _of(modelled: Modelled, top: int) -> Iterator[Block]:
