@@ -1,12 +1,13 @@
 """How the emulator's time and memory grow with the work, and what a tiny launch costs.
 
-    python benchmarks/growth.py [--sass] [--only NAME ...] [--against FOLDER]
+    python benchmarks/growth.py [--sass] [--unjudged] [--only NAME ...] [--against FOLDER]
 
 Each row is one process with compiled code, one schedule and all checks: user time of the launch
 alone (the best of three), and by how much the peak of the process's memory grew beyond its arrays.
 Growth compares with the smallest size: time per thread-instruction, and the memory that each
 further byte of array takes. With --against, another checkout's warpsim runs in turn with this
-one's. Needs nvcc.
+one's. --unjudged: executed without checks and counts, as a program's launches are that nobody asked
+about. Needs nvcc.
 """
 
 from __future__ import annotations
@@ -61,7 +62,9 @@ def _peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def measure(name: str, size: int, code: Path, listing: Path | None, library: str) -> Row:
+def measure(
+    name: str, size: int, code: Path, listing: Path | None, library: str, how: Mapping[str, bool]
+) -> Row:
     """In this process."""
     import warpsim
     from warpsim import compiled
@@ -102,7 +105,7 @@ def measure(name: str, size: int, code: Path, listing: Path | None, library: str
     peak = 0
     for _ in range(ROUNDS * (20 if name == "tiny" else 1)):
         begun = os.times()
-        result = warpsim.run(module, launch, arrays, unwritten=unwritten)
+        result = warpsim.run(module, launch, arrays, unwritten=unwritten, **how)
         ended = os.times()
         peak = peak or _peak() - before
         spent = ended.user + ended.system - begun.user - begun.system
@@ -145,18 +148,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--row", nargs="+", help=argparse.SUPPRESS)
     parser.add_argument("--sass", action="store_true", help="execute what ptxas makes of them")
+    parser.add_argument("--unjudged", action="store_true", help="without checks and counts")
     parser.add_argument("--only", nargs="+", default=list(SIZES), choices=list(SIZES))
     parser.add_argument("--against", type=Path, metavar="FOLDER", help="another checkout")
     given = parser.parse_args()
     if given.row:
-        name, size, code, listing, library = given.row
-        row = measure(name, int(size), Path(code), Path(listing) if listing else None, library)
+        name, size, code, listing, library, unjudged = given.row
+        how = {"judged": False} if unjudged else {}
+        row = measure(name, int(size), Path(code), Path(listing) if listing else None, library, how)
         sys.stdout.buffer.write(msgspec.json.encode(row))
         return
     folders = [ROOT, *([given.against.resolve()] if given.against else [])]
     result = libraries(folders)
     with tempfile.TemporaryDirectory() as scratch:
         code, listing = f"{scratch}/k.{'cubin' if given.sass else 'ptx'}", ""
+        unjudged = "yes" if given.unjudged else ""
         how = "-cubin" if given.sass else "-ptx"
         tools = toolchain.find(None, Path(scratch))
         argv = [str(tools.nvcc), how, "-arch=sm_90a", str(SOURCES), "-o", code]
@@ -169,7 +175,7 @@ def main() -> None:
             firsts: list[Row] = []
             for size in SIZES[name]:
                 rows = [
-                    measured(folder, name, size, code, listing, library)
+                    measured(folder, name, size, code, listing, library, unjudged)
                     for folder, library in zip(folders, result, strict=True)
                 ]
                 firsts = firsts or rows

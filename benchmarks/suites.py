@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -27,6 +28,8 @@ from kernelexp.services import execution
 from kernelexp.services.execution import Asked, Executed
 from kernelexp.system import toolchain
 from kernelexp.system.toolchain import Toolchain
+
+SIZES = Path(__file__).with_name("hecbench_sizes.txt")
 
 _WRONG = re.compile(
     r"\bfail|mismatch|\berrors?\b(?!\s*(?:rate|bound|(?:=|:|is)\s*[0-9]))|incorrect|wrong", re.I
@@ -73,25 +76,54 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     launches: int = 0
 
 
+_MAKE = "make clean >/dev/null 2>&1; make ARCH=sm_90a"
+
+
 def hecbench(root: Path) -> Iterator[Program]:
+    sizes = _known_sizes()
     for folder in sorted((root / "src").glob("*-cuda")):
         makefile = folder / "Makefile"
         if not makefile.is_file():
             continue
         name = folder.name.removesuffix("-cuda")
         argvs = list(smaller(_argv(makefile.read_text(errors="replace"))))
-        makes = ["make clean >/dev/null 2>&1; make ARCH=sm_90a", *([""] * (len(argvs) - 1))]
-        yield Program(
-            name=name,
-            attempts=tuple(
-                Attempt(folder=str(folder), make=make, argv=argv)
-                for make, argv in zip(makes, argvs, strict=True)
-            ),
-        )
+        attempts = [Attempt(folder=str(folder), make="", argv=argv) for argv in argvs]
+        attempts[0] = msgspec.structs.replace(attempts[0], make=_MAKE)
+        if name in sizes:
+            attempts.append(_with_sizes(folder, sizes[name], attempts[-1].argv))
+        yield Program(name=name, attempts=tuple(attempts))
+
+
+def _known_sizes() -> dict[str, list[list[str]]]:
+    """What hecbench_sizes.txt says of each program."""
+    sizes: dict[str, list[list[str]]] = {}
+    for line in SIZES.read_text().splitlines():
+        if not line.startswith("#"):
+            name, *change = line.split(" | ")
+            sizes.setdefault(name, []).append(change)
+    return sizes
+
+
+def _with_sizes(folder: Path, changes: list[list[str]], argv: tuple[str, ...]) -> Attempt:
+    """The program with other arguments, or a copy of it beside it with other sizes."""
+    at, words = folder, argv
+    for change in changes:
+        if len(change) == 1:
+            words = (argv[0], *change[0].split())
+            continue
+        if at is folder:
+            at = folder.with_name(f"{folder.name}-reduced")
+            shutil.copytree(folder, at, dirs_exist_ok=True)
+        file, old, new = change
+        text = (at / file).read_text(errors="surrogateescape")
+        (at / file).write_text(text.replace(old, new), errors="surrogateescape")
+    edited = "; ".join(change[2] for change in changes if len(change) > 1)
+    return Attempt(folder=str(at), make="" if at is folder else _MAKE, argv=words, sizes=edited)
 
 
 def _argv(makefile: str) -> tuple[str, ...]:
     """How `make run` starts the program."""
+    makefile = makefile.replace("\\\n", " ")
     section = _RUN.search(makefile)
     name = re.search(r"^program\s*=\s*(\S+)", makefile, re.M)
     program = name[1] if name else "main"
@@ -169,7 +201,7 @@ def smaller(argv: Sequence[str]) -> Iterator[tuple[str, ...]]:
     once = list(given)
     once[numbers[-1]] = "1" if int(given[numbers[-1]]) > 1 else given[numbers[-1]]
     yield (first, *once)
-    for factor in (16, 256):
+    for factor in (16, 256, 4096):
         less = list(once)
         for at in numbers:
             if int(once[at]) > 16:
@@ -183,7 +215,7 @@ def smallest(program: Program) -> Program:
     each other."""
     first, last = program.attempts[0], program.attempts[-1]
     quick = msgspec.structs.replace(last, make=last.make or first.make)
-    again = () if quick == first else (msgspec.structs.replace(first, make=""),)
+    again = () if quick == first else (first,)
     return msgspec.structs.replace(program, attempts=(quick, *again))
 
 

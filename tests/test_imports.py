@@ -13,7 +13,7 @@ HEAVY = (
     "torch",
     "numpy",
     "scipy",
-    "matplotlib",
+    "resvg_py",
     "rich.table",
     "jsonschema",
     "elftools",
@@ -35,9 +35,17 @@ def test_the_command_line_itself_loads_nothing_heavy() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["logs.records", "report.log.log", "report.document.markdown", "project"]
+    "module",
+    [
+        "logs.records",
+        "report.log.log",
+        "report.runs.sweep",  # of a log with sweeps
+        "report.document.markdown",
+        "project",
+        "services.run.runner",  # where all evidence is kept
+    ],
 )
-def test_the_log_loads_neither_torch_nor_numpy(module: str) -> None:
+def test_the_log_and_a_run_of_kept_evidence_load_neither_torch_nor_numpy(module: str) -> None:
     assert not loaded_after(f"import kernelexp.{module}") & {"torch", "numpy", "jsonschema"}
 
 

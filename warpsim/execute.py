@@ -65,6 +65,7 @@ def run(
     unwritten: Collection[str] = (),
     card: Residency | None = None,
     limit: int = 200_000_000,
+    judged: bool = True,
 ) -> Result:
     """Executes one launch; `arrays` are written in place.
 
@@ -73,6 +74,7 @@ def run(
     card: the one that is launched on: CTAs which wait for each other have to be resident there.
         Without it as many are as the emulator takes.
     limit: warp instructions after which the launch is given up.
+    judged: as in run_on().
     """
     (result,) = run_each(
         module,
@@ -82,6 +84,7 @@ def run(
         unwritten=unwritten,
         card=card,
         limit=limit,
+        judged=judged,
     )
     return result
 
@@ -96,6 +99,7 @@ def run_each(
     card: Residency | None = None,
     limit: int = 200_000_000,
     patterns: Sequence[Patterns] = (),
+    judged: bool = True,
 ) -> tuple[Result, ...]:
     """Executes launches one after the other on the same memory, up to the first that is given up;
     otherwise as run().
@@ -109,33 +113,24 @@ def run_each(
     results: list[Result] = []
     memory: GlobalLayout | None = None
     for program, launch, notes in zip(programs, launches, watched, strict=True):
-        how = schedule or Schedule()
-        result, memory = _run(
-            program, launch, arrays, how, frozenset(unwritten), card, limit, memory, notes
+        started = time.perf_counter()
+        execution = Execution(
+            program.image,
+            launch,
+            arrays,
+            frozenset(unwritten),
+            schedule or Schedule(),
+            memory,
+            card=card,
+            patterns=notes,
+            judged=judged,
         )
+        memory = execution.world
+        result = _execute(program, execution, schedule or Schedule(), limit, started)
         results.append(result)
         if result.given_up:
             break
     return tuple(results)
-
-
-def _run(
-    program: DecodedProgram,
-    launch: Launch,
-    arrays: Mapping[str, Array],
-    schedule: Schedule,
-    unwritten: frozenset[str],
-    card: Residency | None,
-    limit: int,
-    before: GlobalLayout | None,
-    patterns: Patterns | None,
-) -> tuple[Result, GlobalLayout]:
-    """One launch, on the memory that the one before it left."""
-    started = time.perf_counter()
-    execution = Execution(
-        program.image, launch, arrays, unwritten, schedule, before, card=card, patterns=patterns
-    )
-    return _execute(program, execution, schedule, limit, started), execution.world
 
 
 def run_on(
@@ -147,14 +142,20 @@ def run_on(
     card: Residency | None = None,
     limit: int = 200_000_000,
     watch: Callable[[Execution], None] | None = None,
+    judged: bool = True,
 ) -> Result:
     """Executes one launch on memory that outlives it.
+
+    judged: False executes it faster, without looking for races and reads of what nobody wrote, and
+        without counting what accesses cost.
 
     watch: is given the launch before it begins, to see how far it is.
     """
     started = time.perf_counter()
     schedule = schedule or Schedule()
-    execution = Execution(program.image, launch, {}, frozenset(), schedule, world=world, card=card)
+    execution = Execution(
+        program.image, launch, {}, frozenset(), schedule, world=world, card=card, judged=judged
+    )
     if watch:
         watch(execution)
     return _execute(program, execution, schedule, limit, started)
@@ -165,6 +166,8 @@ def _execute(
 ) -> Result:
     count = _Count()
     hang: tuple[Waiter, ...] = ()
+    for number, sentence in program.hazards:
+        execution.findings.add("missing-scoreboard-wait", sentence, program.sites[number])
     given_up, begun = False, 0
     with np.errstate(all="ignore"):
         try:

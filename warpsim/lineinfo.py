@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 
 import msgspec
+
+_TOOLKIT = re.compile(r"/(cuda[^/]*|nvidia/\w+)/([\d.]+/)?(bin/\.\.//?|targets/[^/]+/)?include/")
+"""In the paths of headers that come with nvcc: no line of theirs tells anybody anything."""
 
 
 class Source(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -39,6 +43,10 @@ class Source(msgspec.Struct, frozen=True, omit_defaults=True):
             f":{frame.line}" if before and frame.file == before.file else str(frame)
             for before, frame in zip([None, *frames], frames, strict=False)
         )
+
+    @property
+    def is_toolkits(self) -> bool:
+        return _TOOLKIT.search(self.file) is not None
 
     def own(self) -> Source:
         """The innermost line in the folder of the kernel itself: where a wrapper was used."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kernelexp import project
+from kernelexp.api.rewards import reward
 from kernelexp.dossier import emulations, examine, standing
 from kernelexp.dossier.emulations import Emulation
 from kernelexp.dossier.session import Session
@@ -48,6 +49,7 @@ __all__ = [
     "load",
     "model",
     "record",
+    "reward",
     "run",
     "show",
 ]

@@ -20,6 +20,7 @@ from kernelexp.model.errors import UsageError
 if TYPE_CHECKING:
     from kernelexp.project import Project
     from kernelexp.services.adopt.adopted import Compiled
+    from kernelexp.services.adopt.launched import AdoptedLaunch
     from kernelexp.services.adopt.notation import WantedLaunch
     from kernelexp.system.toolchain import Toolchain
 
@@ -38,7 +39,8 @@ def adopt(
         typer.Option(
             "--from-program",
             metavar="ARGS",
-            help="Take a launch of a program: ARGS are those of kernelexp exec.",
+            help="Take a launch of a program: ARGS are those of kernelexp exec, or a folder that "
+            "kernelexp capture wrote.",
         ),
     ] = "",
     entry: Annotated[
@@ -185,6 +187,7 @@ def adopt(
         kernelexp adopt sum.cu --entry 'parts(x, sums)' --entry 'total(sums, y)'
         kernelexp adopt --from-program 'main.cu -- 1024' --kernel relu:3
     """
+    from kernelexp.evidence.programs import captures
     from kernelexp.services.adopt import adopted, answers, launch_axes, notation
     from kernelexp.services.adopt.expressions import parse_expressions, parse_reference
     from kernelexp.services.adopt.launched import AdoptedLaunch
@@ -209,10 +212,15 @@ def adopt(
                 "--tensor-map": tensor_map,
                 "--dtype": dtype,
                 "--torch": torch,
-                "--signature": signature,
             }
         )
         given = (reference or [], axis or [], flag or [])
+        if captures.is_one(Path(from_program)):
+            _refuse_known({"--axis": axis, "--flag": flag, "--nvcc": nvcc})
+            name = as_ or kernel
+            _adopt_capture(loaded, Path(from_program), name, signature, reference or [], tools)
+            return
+        _refuse_known({"--signature": signature})
         _adopt_launch(loaded, from_program, kernel, as_, *given, tools, nvcc)
         return
     if as_:
@@ -268,6 +276,20 @@ def _refuse_known(given: Mapping[str, object]) -> None:
             raise UsageError(f"--from-program: leave out {name}, which the launch says.")
 
 
+def _adopt_capture(
+    loaded: Project,
+    folder: Path,
+    name: str,
+    signature: str,
+    references: list[str],
+    tools: Toolchain,
+) -> None:
+    from kernelexp.services.adopt import captured
+
+    launch = captured.adopt(loaded, folder, name, signature, tools)
+    _finish(loaded, launch, [], references, None)
+
+
 def _adopt_launch(
     loaded: Project,
     text: str,
@@ -280,8 +302,7 @@ def _adopt_launch(
     nvcc: str | None,
 ) -> None:
     from kernelexp.cli import exec as exec_
-    from kernelexp.services.adopt import adopted, launch_axes, launched
-    from kernelexp.services.adopt.expressions import parse_reference
+    from kernelexp.services.adopt import launch_axes, launched
     from warpsim.runtime.capturing import LaunchChoice
 
     plain, _, number = kernel.rpartition(":") if _NUMBERED.search(kernel) else (kernel, "", "1")
@@ -290,9 +311,23 @@ def _adopt_launch(
     choice = LaunchChoice(kernel=plain, number=int(number))
     result = exec_.parse(text)
     varied = [launch_axes.parse(axis) for axis in axes]
-    wanted = {key: parse_reference(item) for key, item in parse_pairs(references, "--reference")}
     # What the program prints is not what this command prints.
     launch = launched.adopt(loaded, result, choice, name, tools, flags, _STDERR)
+    _finish(loaded, launch, varied, references, nvcc)
+
+
+def _finish(
+    loaded: Project,
+    launch: AdoptedLaunch,
+    varied: list[tuple[str, tuple[int, ...]]],
+    references: list[str],
+    nvcc: str | None,
+) -> None:
+    """Of a launch that is known: problem.py, experiments, the first emulation."""
+    from kernelexp.services.adopt import adopted
+    from kernelexp.services.adopt.expressions import parse_reference
+
+    wanted = {key: parse_reference(item) for key, item in parse_pairs(references, "--reference")}
     try:
         adoption.tell(launch.compiled, launch.answers)
         launch = adoption.vary(launch, varied)

@@ -21,7 +21,7 @@ def chosen(project: Project, names: list[str], every: bool) -> list[str]:
         return list(project.experiments)
     if every == bool(names):
         raise UsageError("name the experiments to run, or use --all (kernelexp show lists them).")
-    return list(project.experiments) if every else names
+    return list(project.experiments) if every else [project.id_of(name) for name in names]
 
 
 def parse_seconds(text: str, option: str) -> float:
@@ -88,6 +88,7 @@ def _parse_variant(project: Project, text: str) -> list[Variant]:
     """KERNEL, KERNEL@ARCH:axis=value,... or all variants of an experiment."""
     from kernelexp.project import parse_variant  # loads YAML: not for --help
 
+    text = project.id_of(text)
     if text in project.experiments:
         baseline, candidates = project.variants(project.experiments[text])
         return [baseline, *candidates]

@@ -35,6 +35,8 @@ GROUPS = {
         "inspect": "Show what the compiler made: builds, SASS, cost by line.",
         "emulate": "Execute variants on the CPU: result, barriers, counters.",
         "exec": "Run any CUDA program without a GPU, and check it.",
+        "capture": "Keep launches of any program on the GPU, with their memory.",
+        "replay": "Launch a captured kernel again; compare bits, time it.",
         "profile": "Profile variants with ncu, or import what ncu printed.",
         "history": "Follow a variant through commits; find the bad one.",
     },

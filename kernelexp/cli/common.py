@@ -82,11 +82,10 @@ def record_file(start: Path, text: str) -> Path:
     from kernelexp.logs import records
 
     path = Path(text)
-    return (
-        path
-        if path.is_file()
-        else records.find(load(start, sources=False).root, text, measured=True)
-    )
+    if path.is_file():
+        return path
+    loaded = load(start, sources=False)
+    return records.find(loaded.root, loaded.id_of(text), measured=True)
 
 
 def warn(root: Path, unreadable: Iterable[Unreadable]) -> None:

@@ -156,7 +156,9 @@ def _records(before: str, after: str | None, start: Path, json: bool, markdown: 
     if after is None:
         raise UsageError("--records compares two runs: name both.")
     loaded = common.load(start, sources=False)
-    one, other = (records.read_file(records.find(loaded.root, text)) for text in (before, after))
+    one, other = (
+        records.read_file(records.find(loaded.root, loaded.id_of(text))) for text in (before, after)
+    )
     compared = comparison.compare(loaded.root, one, other)
     output("diff", comparison.to_values(compared), comparison.render(compared), json, markdown)
 

@@ -81,10 +81,10 @@ def decide(
     if (by is None) is (action is Action.replace):
         raise UsageError("--by goes with replace, as in kernelexp decide replace F5 --by F13.")
     loaded = common.load(project, sources=False)
-    experiment, candidate = _numbered(experiment, candidate)
+    experiment, candidate = _numbered(loaded.id_of(experiment), candidate)
     request = deciding.DecisionRequest(commit=commit, note=note, why=why)
     if by is not None:
-        done = deciding.replace(loaded, experiment, by, candidate, request)
+        done = deciding.replace(loaded, experiment, loaded.id_of(by), candidate, request)
     elif action is Action.accept:
         done = deciding.accept(loaded, experiment, candidate, request)
     else:

@@ -72,6 +72,10 @@ def explain(
         ),
     ] = False,
     emulate: EmulateOption = True,
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", "-v", help="Show how the share of each limit was computed too."),
+    ] = False,
     json: JsonOption = False,
     markdown: MarkdownOption = False,
     limit: LimitOption = None,
@@ -93,6 +97,7 @@ def explain(
         kernelexp explain transpose@sm_90a:layout=plain
     """
     loaded = common.load(project)
+    name = loaded.id_of(name)
     is_experiment = _is_experiment(loaded, name)
     refuse_other_modes(ctx, WITH_EXPERIMENT if is_experiment else WITH_VARIANT)
     if is_experiment:
@@ -101,9 +106,9 @@ def explain(
         require_candidate(name, loaded.experiment(name), candidate)
     with common.session(loaded, nvcc, limit, emulate=emulate) as session:
         if is_experiment:
-            _experiment(loaded, name, candidate, session, modelled, json, markdown)
+            _experiment(loaded, name, candidate, session, modelled, verbose, json, markdown)
         else:
-            _variant(loaded, name, set_, session, json, markdown)
+            _variant(loaded, name, set_, session, verbose, json, markdown)
 
 
 def _is_experiment(loaded: Project, name: str) -> bool:
@@ -120,6 +125,7 @@ def _experiment(
     candidate: int,
     session: Session,
     modelled: bool,
+    verbose: bool,
     json: bool,
     markdown: bool,
 ) -> None:
@@ -132,7 +138,9 @@ def _experiment(
     one, other, standing = examine.experiment(loaded, name, candidate, session)
     sentence = modelling.compare(loaded, written, candidate, session) if modelled else ""
     explained = report.assemble(name, written, candidate, standing, one, other, sentence)
-    output("explain", report.to_values(explained), report.render(explained), json, markdown)
+    output(
+        "explain", report.to_values(explained), report.render(explained, verbose), json, markdown
+    )
 
 
 def _variant(
@@ -140,6 +148,7 @@ def _variant(
     name: str,
     sets: list[str] | None,
     session: Session,
+    verbose: bool,
     json: bool,
     markdown: bool,
 ) -> None:
@@ -155,5 +164,5 @@ def _variant(
     gains, suppressed = rules.find(case)
     uses = bounds.uses(case)
     values = report.to_values(dossier, uses, gains, suppressed)
-    document = report.render(dossier, uses, gains, suppressed)
+    document = report.render(dossier, uses, gains, suppressed, verbose)
     output("opportunities", values, document, json, markdown)

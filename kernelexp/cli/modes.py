@@ -12,6 +12,18 @@ from typer.core import TyperCommand
 
 from kernelexp.model.errors import UsageError
 
+BEHIND = "behind"
+"""Where the words after `--` lie in a context's meta."""
+
+
+class PartedCommand(TyperCommand):
+    """A command that leaves the words after `--` to another program."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        at = args.index("--") if "--" in args else len(args)
+        ctx.meta[BEHIND] = args[at + 1 :]
+        return super().parse_args(ctx, args[:at])
+
 
 class ModalCommand(TyperCommand):
     """A command whose --help has a paragraph of options for each of its modes."""

@@ -34,3 +34,14 @@ def parse_whole(text: str) -> int:
     if not isinstance(value, int):
         raise UsageError(f"{text!r} should be a whole number.")
     return value
+
+
+def parse_ranges(text: str) -> tuple[tuple[int, int], ...]:
+    """1-3,7,9- as pairs."""
+    result = []
+    for part in filter(None, text.split(",")):
+        first, dash, last = part.partition("-")
+        if not first.isdigit() or (last and not last.isdigit()):
+            raise UsageError(f"--launches {text!r} should be like 3, 1-3 or 5-.")
+        result.append((int(first), int(last) if last else (1 << 62) if dash else int(first)))
+    return tuple(result)

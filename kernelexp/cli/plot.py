@@ -75,20 +75,21 @@ def plot(
     For example:
         kernelexp plot history --out history.svg
     """
-    from kernelexp.report.charts import matplot, text
+    from kernelexp.report.charts import text
+    from kernelexp.report.site import drawing
 
     if by and what is not What.SWEEP:
         raise UsageError("--by goes with `plot sweep`.")
     if dtype and what is not What.ROOFLINE:
         raise UsageError("--dtype goes with `plot roofline`.")
     if out is not None:
-        matplot.require_format(out)
+        drawing.require_format(out)
         common.require_folder(out)
     charts = _make(what, common.load(project, sources=False), names or [], by, dtype)
     if out is None:
         output("plot", charts, text.render(charts), json)
         return
-    matplot.write(charts, out)
+    drawing.write(charts, out)
     if json:
         output("plot", charts, (), json)
     else:
@@ -154,6 +155,7 @@ def _history(project: Project, names: list[str]) -> Iterable[Chart]:
 
 
 def _sweep(project: Project, name: str, by: str) -> Iterable[Chart]:
+    from kernelexp.judge import sweeps
     from kernelexp.logs import records
     from kernelexp.model.names import SWEEP, is_sweep
     from kernelexp.report.charts import heat
@@ -165,7 +167,7 @@ def _sweep(project: Project, name: str, by: str) -> Iterable[Chart]:
         record = records.read_file(records.find(project.root, name))
     if not is_sweep(record.experiment):
         raise UsageError(f"{record.run} is a run of {record.experiment}, not a sweep.")
-    axes = sweep.parse_map(sweep.swept_axes(record), by) if by else None
+    axes = sweep.parse_map(sweeps.swept_axes(record), by) if by else None
     charts = list(heat.maps(record, axes))
     if not charts:
         raise UsageError(f"the sweep {record.run} has no map: it takes two swept axes and a build.")
@@ -176,7 +178,7 @@ def _run(project: Project, name: str) -> Iterable[Chart]:
     from kernelexp.logs import records
     from kernelexp.report.charts import pairs, sizes
 
-    record = records.read_file(records.find(project.root, name, measured=True))
+    record = records.read_file(records.find(project.root, project.id_of(name), measured=True))
     charts = [*sizes.plots(record), *pairs.plots(record)]
     if not charts:
         raise UsageError(f"the run {record.run} timed no pairs: name a measured one.")

@@ -208,6 +208,7 @@ def _placed(
     """The one variant that an imported launch is of."""
     if text is None:
         raise UsageError("--import needs --variant, which says what the launch is of.")
+    text = loaded.id_of(text)
     variants = parse_variants(loaded, [text], set_)
     if text not in loaded.experiments:
         if candidate is not None:

@@ -31,10 +31,11 @@ def show(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[EXPERIMENT|RUN|PROFILE]",
+            metavar="[EXPERIMENT|KERNEL|RUN|PROFILE]",
             autocompletion=complete(experiment_names),
-            help="An experiment's id; sweep-KERNEL; a run's name, its beginning, or its file; a "
-            "profile's run, or a CSV page or .ncu-rep report of ncu (FILE:2 for its launch 2).",
+            help="An experiment's id; a kernel; sweep-KERNEL; a run's name, its beginning, or its "
+            "file; a profile's run, or a CSV page or .ncu-rep report of ncu (FILE:2 for its "
+            "launch 2).",
         ),
     ] = None,
     judge: Annotated[
@@ -147,7 +148,7 @@ def show(
 ) -> None:
     """Show an experiment and its records, one run, or the tables of a profile.
 
-    Without a name, list kernels with their axes, and experiments with their verdicts.
+    Without a name, list kernels and verdicts; of a kernel, its axes and experiments.
 
     For example:
         kernelexp show F3
@@ -197,20 +198,26 @@ def _root(name: str, project: Path) -> Path | None:
     return None if subjects.is_file(name) else common.load(project, sources=False).root
 
 
-def _list(project: Path, json: bool) -> None:
-    """Kernels with their axes, and experiments with their verdicts."""
-    from kernelexp.dossier import standing
-    from kernelexp.report.log import listing
+def _list(project: Path, json: bool, wanted: str = "") -> None:
+    """Kernels with their axes, and experiments with their verdicts; or those of one kernel."""
+    from kernelexp.logs import decisions
+    from kernelexp.report import summary
+    from kernelexp.report.log import listing, log
 
     loaded = common.load(project, sources=False)
-    tree = standing.Tree(loaded.root)
-    standings = {name: standing.of_experiment(loaded, name, tree) for name in loaded.experiments}
-    common.warn(
-        loaded.root, (unreadable for one in standings.values() for unreadable in one.unreadable)
+    logs = log.assemble(loaded)
+    common.warn(loaded.root, (unreadable for one in logs for unreadable in one.unreadable))
+    known = {name: item for one in logs for name, item in one.standings.items()}
+    standings = {name: known[name] for name in loaded.experiments}
+    decided, _ = decisions.read_all(loaded.root)
+    values = listing.to_values(loaded, standings, decided) if json else None
+    is_long = len(standings) > summary.LISTED and not wanted
+    document = (
+        summary.render(loaded, logs)
+        if is_long
+        else listing.render(loaded, standings, decided, wanted)
     )
-    decided, _ = tree.decided
-    values = listing.to_values(loaded, standings, decided)
-    output("list", values, listing.render(loaded, standings, decided), json)
+    output("list", values, document, json)
 
 
 def _judge(name: str, margin: float | None, json: bool, project: Path) -> None:
@@ -232,6 +239,13 @@ def _experiment_or_run(name: str, every: bool, verbose: bool, json: bool, projec
     from kernelexp.report.variants import profiles as profiled_report
 
     loaded = common.load(project, sources=False)
+    name = loaded.id_of(name)
+    kernel, _, arch = name.partition("@")
+    if name not in loaded.experiments and kernel in loaded.kernels:
+        if arch:
+            loaded.variant(kernel, arch)  # refuses an architecture that it has not
+        _list(project, json, name)
+        return
     if name not in loaded.experiments and _names_a_run(name):
         _run(loaded.root, records.find(loaded.root, name), verbose, json)
         return

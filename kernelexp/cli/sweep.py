@@ -10,7 +10,7 @@ import typer
 
 from kernelexp.cli import common
 from kernelexp.cli.app import app
-from kernelexp.cli.arguments import parse_limits
+from kernelexp.cli.arguments import parse_limits, parse_seconds
 from kernelexp.cli.completion import complete, sweep_words
 from kernelexp.cli.console import output, print_message, print_text
 from kernelexp.cli.measuring import parse_measuring
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 
 WITH_STRATEGY = "With --strategy"
+BUDGET_S = 90.0
 
 
 class StrategyName(StrEnum):
@@ -212,8 +213,10 @@ def sweep(
         return
     if dry_run:
         refused = service.refusals(loaded, grid, parse_limits(limit))
-        values = swept.PlannedSweep(sweep=grid, refused=refused)
-        output("sweep-plan", values, report.planned(grid, refused), json)
+        budget_s = parse_seconds(budget, "--budget") if budget else BUDGET_S
+        timing = service.estimate(loaded, grid, len(refused), budget_s)
+        values = swept.PlannedSweep(sweep=grid, refused=refused, timing=timing)
+        output("sweep-plan", values, report.planned(grid, refused, timing), json)
         return
     settings = RunSettings(
         measuring=parse_measuring(
@@ -222,7 +225,7 @@ def sweep(
             margin=margin,
             size=size,
             budget=budget,
-            default_budget_s=None if tuning else 90.0,
+            default_budget_s=None if tuning else BUDGET_S,
             peers=False,
             shared_gpu=shared_gpu,
         ),

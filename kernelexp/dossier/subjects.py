@@ -74,6 +74,7 @@ def find(project: Project | None, text: str, session: Session | None = None) -> 
         return _of_file(path, part)
     if project is None:
         raise UsageError(f"there is no file {quote(text)}, and no project to look it up in.")
+    text = project.id_of(text)
     name, _, part = text.partition(":")
     is_experiment = name in project.experiments
     is_kernel = is_variant(project, text)

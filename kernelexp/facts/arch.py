@@ -14,6 +14,9 @@ import msgspec
 
 from kernelexp.model.errors import UsageError
 
+SCHEDULERS = 4
+"""Of warps, on an SM of any architecture since sm_50."""
+
 
 class Arch(msgspec.Struct, frozen=True, kw_only=True):
     """What one SM of an architecture holds, and what one CTA may ask of it."""

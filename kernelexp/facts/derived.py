@@ -55,8 +55,7 @@ def substitute(name: str) -> str:
 
 
 def stall(name: str) -> str:
-    """The reason that a share of the warp slots is of, ncu's own or derived: `long scoreboard`;
-    empty for any other figure."""
+    """The reason to wait, of which a figure gives the share: `long scoreboard`; else empty."""
     match = _STALLED.fullmatch(name) or _SHARE.fullmatch(name)
     return _singular(match[1]).replace("_", " ") if match else ""
 

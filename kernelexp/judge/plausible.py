@@ -14,6 +14,7 @@ from kernelexp.judge.verdict import spell_change, spell_interval
 from kernelexp.model.arm import Arm, Status, Verdict
 from kernelexp.model.measurement import Measurement
 from kernelexp.model.record import Candidate, Record
+from kernelexp.model.text import si
 
 _CLOCKS = 0.85
 """Of a floor at the datasheet's figures, the share that a card's higher clocks may reach."""
@@ -83,12 +84,12 @@ def _floors(record: Record, arm: str, chip: Chip) -> Iterator[tuple[float, str, 
     # What was written last may still lie in L2.
     held = chip.l2_size.value if record.measurement.options.l2 == "cold" else float("inf")
     beyond = f"beyond L2 at {chip.dram.value / 1e12:.3g} TB/s"
-    flops = f"{record.flops:.4g} FLOPs at {peak / 1e12:,.4g} TFLOPS"
+    flops = f"{si(record.flops, 'FLOP')} at {peak / 1e12:,.4g} TFLOPS"
     yield record.flops / peak, flops, stated
     moved = max(0.0, record.bytes - held)
-    yield moved / chip.dram.value, f"{moved:.4g} B {beyond}", stated
+    yield moved / chip.dram.value, f"{si(moved, 'B')} {beyond}", stated
     written = max(0.0, _elements(record.measurement, arm) - held)
-    elements = f"{written:.4g} of the elements that were checked, a byte each, {beyond}"
+    elements = f"{written:,.0f} of the elements that were checked, a byte each, {beyond}"
     yield written / chip.dram.value, elements, "what was timed is not what was checked"
 
 

@@ -118,7 +118,7 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     """Why the search ended, as a sentence."""
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, weakref=True):
     """One run of one experiment: written once, never edited.
 
     A later version may add fields with defaults; it does not change those that are here. Version 2

@@ -23,6 +23,14 @@ def shorten(text: str, most: int = 100) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
+def si(value: float, unit: str) -> str:
+    """With the decimal prefix that leaves 1 to 999 before the point: `2.14 GB`."""
+    for size, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{value / size:.4g} {prefix}{unit}"
+    return f"{value:.4g} {unit}"
+
+
 def not_utf8(path: str) -> str:
     """What to say of a path that no message to another process can hold."""
     return (

@@ -66,6 +66,15 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
             )
         return self.experiments[name]
 
+    def id_of(self, word: str) -> str:
+        """`word` with the id that it begins with, as in f3 or t3:1, in that id's own case; as it is
+        where no experiment or several are meant."""
+        name, colon, part = word.partition(":")
+        if name in self.experiments:
+            return word
+        alike = [item for item in self.experiments if item.casefold() == name.casefold()]
+        return f"{alike[0]}{colon}{part}" if len(alike) == 1 else word
+
     def kernel(self, name: str) -> Kernel:
         """The kernel `name`; UsageError with the nearest name if there is none."""
         if name not in self.kernels and re.fullmatch(r"\w+=\S+", name):

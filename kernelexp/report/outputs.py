@@ -24,6 +24,8 @@ VERSIONS = {
     "build": 1,
     "emulate": 1,
     "exec": 1,
+    "capture": 1,
+    "replay": 1,
     "recount": 1,
     "decisions": 1,
     "plot": 1,
@@ -131,10 +133,12 @@ def types() -> dict[str, Any]:
     )
     from kernelexp.services import again, doctor, evaluation, refitting, validating
     from kernelexp.services.calibration import Calibrated
+    from kernelexp.services.capturing import ProgramCaptures
     from kernelexp.services.check import gates
     from kernelexp.services.execution import Executed
     from kernelexp.services.profiling import Profiling
     from kernelexp.services.recounting import Recounted
+    from kernelexp.services.replaying import Replay
     from kernelexp.services.revisions import bisecting, timeline
     from kernelexp.services.tasks.assessment import Assessment
 
@@ -147,6 +151,8 @@ def types() -> dict[str, Any]:
         "build": dict[str, Arm],
         "emulate": list[Emulation],
         "exec": Executed,
+        "capture": ProgramCaptures,
+        "replay": list[Replay],
         "recount": list[Recounted],
         "decisions": decisions.Made,
         "plot": list[Chart],

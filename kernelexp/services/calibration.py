@@ -50,6 +50,12 @@ def against_itself(
     )
 
 
+def beside_itself(device: str, nvcc: str | None, options: Options) -> Measurement:
+    """A kernel as baseline, placebo and candidate, once."""
+    with _built_knob(device, nvcc) as knob:
+        return record_same_arms(knob, arms=3, options=options, device=device)
+
+
 def injected(
     percents: str,
     device: str | None,

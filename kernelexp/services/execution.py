@@ -28,7 +28,7 @@ from warpsim.runtime.server import Settings
 from warpsim.schedule import Schedule, first_schedules
 
 Level = Literal["finding", "warning", "note"]
-_TOKEN = re.compile(r"@(\d+)(-?)")
+_TOKEN = re.compile(r"@(\d+)(-?)(?:\[([\d,]+)\] \((\d+-byte elements)\))?")
 _ASSIGNED = re.compile(
     r"cuda(?:Malloc|HostAlloc)\w*\s*(?:<[^>]*>)?\s*\(\s*(?:\(\s*void\s*\*\s*\*\s*\)\s*)?&?\s*"
     r"([A-Za-z_][\w.\[\]]*(?:->\w+)*)"
@@ -55,6 +55,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     device: str = "H200"
     kernels: tuple[str, ...] = ()
     launches: tuple[tuple[int, int], ...] = ()
+    per_kernel: int = 0
+    """How many launches of each kernel are judged; 0: all."""
     limit: int = 2_000_000_000
     """Warp instructions of a launch."""
     timeout_s: float | None = None
@@ -228,6 +230,7 @@ def _settings(asked: Asked) -> tuple[Settings, str]:
         limit=asked.limit,
         kernels=asked.kernels,
         launches=asked.launches,
+        per_kernel=asked.per_kernel,
         schedule=asked.schedule,
     )
     return settings, arch
@@ -382,13 +385,18 @@ def _named(report: Report, lines: Mapping[tuple[int, ...], CallSite], sentence: 
         site = lines.get(stack)
         if match[2]:
             return str(site) if site else "a place that is not known"
-        return _allocation(site, number)
+        return _allocation(site, number, match[3], match[4])
 
     return _TOKEN.sub(label, re.sub(r"\b_Z\w+", lambda match: full_name(match[0]), sentence))
 
 
-def _allocation(site: CallSite | None, number: int) -> str:
-    if site is None:
-        return f"allocation {number}"
-    names = _ASSIGNED.findall(linecache.getline(site.file, site.line))
-    return f"{names[0]} ({site})" if len(names) == 1 else f"the allocation of {site}"
+def _allocation(
+    site: CallSite | None, number: int, element: str | None = None, size: str | None = None
+) -> str:
+    """`p (a.cu:26)`, or of an element `p[1] (4-byte elements, allocated at a.cu:26)`."""
+    names = _ASSIGNED.findall(linecache.getline(site.file, site.line)) if site else []
+    if len(names) == 1:
+        at = f"[{element}] ({size}, allocated at {site})" if element else f" ({site})"
+        return f"{names[0]}{at}"
+    name = f"the allocation of {site}" if site else f"allocation {number}"
+    return f"element {element} of {name} ({size})" if element else name

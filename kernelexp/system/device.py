@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from kernelexp.model.errors import EnvironmentFault, UsageError
 from kernelexp.model.measurement import Device, DeviceState
 
@@ -28,6 +30,19 @@ THROTTLE_BITS: dict[int, str] = {
 LOCKS = Path("/tmp/kernelexp-locks")
 # Targets whose cubins run on one compute capability only ("a": architecture-specific).
 SPECIFIC = {(9, 0), (10, 0), (10, 3), (12, 0)}
+
+
+class DeviceHealth(msgspec.Struct, frozen=True, kw_only=True):
+    """What NVML says of a card that nothing of ours uses; 0 and False where it does not say."""
+
+    uncorrected: int = 0
+    """Memory errors since the last reset that ECC could not correct."""
+    remap_pending: bool = False
+    remap_failed: bool = False
+    mig: bool = False
+    computing: int = 0
+    """Processes."""
+    throttle: tuple[str, ...] = ()
 
 
 def _nvml() -> Any:
@@ -130,10 +145,14 @@ def _describe(nvml: Any, handle: Any) -> Device:
 
 def _or_zero(nvml: Any, query: Any, *arguments: Any) -> int:
     """What NVML answers, 0 where this card or this virtual machine does not say."""
+    return int(_or(0, nvml, query, *arguments))
+
+
+def _or(otherwise: Any, nvml: Any, query: Any, *arguments: Any) -> Any:
     try:
-        return int(query(*arguments))
+        return query(*arguments)
     except nvml.NVMLError:
-        return 0
+        return otherwise
 
 
 class Monitor:
@@ -160,6 +179,21 @@ class Monitor:
             ),
             throttle=throttle_names(bits),
             others=self.others(),
+        )
+
+    def health(self) -> DeviceHealth:
+        nvml, handle = self._nvml, self._handle
+        errors = (nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC)
+        _, _, pending, failed = _or((0, 0, 0, 0), nvml, nvml.nvmlDeviceGetRemappedRows, handle)
+        mig, _ = _or((0, 0), nvml, nvml.nvmlDeviceGetMigMode, handle)
+        bits = _or_zero(nvml, nvml.nvmlDeviceGetCurrentClocksThrottleReasons, handle)
+        return DeviceHealth(
+            uncorrected=_or_zero(nvml, nvml.nvmlDeviceGetTotalEccErrors, handle, *errors),
+            remap_pending=bool(pending),
+            remap_failed=bool(failed),
+            mig=bool(mig),
+            computing=self.computing(),
+            throttle=throttle_names(bits),
         )
 
     def others(self) -> int:

@@ -255,6 +255,25 @@ def test_list_marks_the_default_of_each_axis(scale: Path, kx: Kx) -> None:
     assert "1*, 2, 4" in kx("list", cwd=scale).stdout
 
 
+def test_many_experiments_are_a_row_per_kernel_and_what_waits(kx: Kx) -> None:
+    shown = kx("show").stdout
+    assert len(shown.splitlines()) < 45
+    assert max(map(len, shown.splitlines())) <= 80
+    words = " ".join(shown.split())
+    assert "patch_embed_gemm@sm_100a 0.579 ms" in words
+    assert "No experiments: transpose@sm_100a" in words
+
+
+def test_a_kernel_is_shown_with_its_axes_and_experiments(kx: Kx) -> None:
+    shown = kx("show", "transpose@sm_90a").stdout
+    assert "plain, padded*, swizzled" in shown
+    assert " T3 " in shown
+    assert " F3 " not in shown
+    refused = kx("show", "transpose@sm_10")
+    assert refused.exit_code == errors.USAGE
+    assert "sm_10" in refused.stderr
+
+
 def test_a_kernel_without_axes_is_listed_without_a_table(tmp_path: Path, kx: Kx) -> None:
     target = "{source: fixed.cu, device: H200, axes: {}}"
     kernel = f"{{title: of one kind, problem: small, targets: {{sm_90a: {target}}}}}"

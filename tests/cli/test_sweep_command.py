@@ -74,6 +74,23 @@ def test_a_dry_run_lists_the_variants_that_would_be_built(scale: Path, kx: Kx) -
         assert f" width={width}, order={order}" in words
 
 
+def test_a_dry_run_estimates_from_the_latest_run_that_was_timed(kx: Kx) -> None:
+    grid = ("transpose@sm_90a", "rows=*", "layout=padded,swizzled", "--dry-run")
+    timing = json.loads(kx("sweep", *grid, "--json").stdout)["timing"]
+    record = next(ROOT.glob(f"logs/runs/*/{timing['run']}.measured.json"))
+    measurement = json.loads(record.read_text())["measurement"]
+    assert timing["run_seconds"] == measurement["elapsed_s"]
+    assert timing["seconds"] == pytest.approx(6 * timing["run_seconds"] / timing["run_arms"])
+    assert f"about {timing['seconds']:.0f} s on a GPU" in kx("sweep", *grid).stdout
+
+
+def test_a_dry_run_without_any_timed_run_says_that_the_time_is_not_known(
+    scale: Path, kx: Kx
+) -> None:
+    words = " ".join(kx("sweep", *GRID, "--dry-run", cwd=scale).stdout.split())
+    assert "How long timing takes is not known" in words
+
+
 def test_refusals_that_differ_in_figures_only_share_a_paragraph(kx: Kx) -> None:
     result = kx("sweep", "patch_embed_gemm@sm_90a", "stages=*", "--dry-run")
     (refused,) = (line for line in result.stdout.splitlines() if "IMPOSSIBLE" in line)

@@ -28,7 +28,9 @@ def built(area: str) -> emulator.Module:
     return emulator.load(ptx)
 
 
-def launched(area: str, kernel: Kernel, schedule: Schedule) -> tuple[emulator.Result, np.ndarray]:
+def launched(
+    area: str, kernel: Kernel, schedule: Schedule, *, judged: bool = True
+) -> tuple[emulator.Result, np.ndarray]:
     """(result, `out`) of a kernel, and `in` unchanged."""
     words = np.random.default_rng(0).integers(0, 2**32, WORDS, dtype=np.uint32)
     arrays = {"out": np.zeros(WORDS, np.uint32), "in": words}
@@ -41,8 +43,16 @@ def launched(area: str, kernel: Kernel, schedule: Schedule) -> tuple[emulator.Re
         dynamic_smem_bytes=kernel.dynamic,
         arguments=(*(Pointer(array=name) for name in arrays), *kernel.maps),
     )
-    result = emulator.run(built(area), launch, arrays, schedule=schedule, limit=LIMIT)
+    result = emulator.run(
+        built(area), launch, arrays, schedule=schedule, limit=LIMIT, judged=judged
+    )
     return result, arrays["out"]
+
+
+def wanted(kernel: Kernel) -> list[int]:
+    words = np.random.default_rng(0).integers(0, 2**32, WORDS, dtype=np.uint32)
+    first = [int(value) & 0xFFFF_FFFF for value in kernel.want(words.tolist())]
+    return first + [0] * (WORDS - len(first))
 
 
 def cases() -> Iterator[object]:
@@ -58,13 +68,18 @@ def cases() -> Iterator[object]:
 )
 @pytest.mark.parametrize(("area", "kernel"), list(cases()))
 def test_a_correct_kernel_is_right_and_not_accused_under_any_schedule(area, kernel, schedules):
-    words = np.random.default_rng(0).integers(0, 2**32, WORDS, dtype=np.uint32)
-    first = [int(value) & 0xFFFF_FFFF for value in kernel.want(words.tolist())]
-    want = first + [0] * (WORDS - len(first))
+    want = wanted(kernel)
     for schedule in schedules:
         result, out = launched(area, kernel, schedule)
         assert result.findings == (), schedule
         assert out.tolist() == want, schedule
+
+
+@pytest.mark.parametrize(("area", "kernel"), list(cases()))
+def test_a_kernel_that_nobody_judges_is_right_too(area, kernel):
+    result, out = launched(area, kernel, LATE, judged=False)
+    assert out.tolist() == wanted(kernel)
+    assert result.thread_instructions > 0
 
 
 def test_the_page_lists_every_kernel_of_the_sources():

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from harness import ptx, run
+from harness import found, ptx, run
 
 import warpsim as emulator
 from warpsim.lineinfo import Source
+from warpsim.machine.core.site import where
 
 FULL = "_ZZ4gemmPKfPfE4full"
 RING = f".shared .align 8 .b8 {FULL}[24]; .shared .align 4 .b8 tile[30];"
@@ -49,12 +50,41 @@ def test_an_access_just_outside_an_array_names_it(body: str, words: str) -> None
     assert words in sentences(result)
 
 
+@pytest.mark.parametrize(
+    "copy",
+    [
+        "cp.async.bulk.global.shared::cta.bulk_group [%x], [%r1+16], 32;",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+        "[%r1+16], [%x], 32, [b];",
+    ],
+)
+def test_a_copy_that_leaves_its_array_for_the_next_names_it(copy: str) -> None:
+    shared = ".shared .align 16 .b8 s[32]; .shared .align 16 .b8 b[32];"
+    body = "mbarrier.init.shared.b64 [b], 1; mov.u32 %r1, s;" + copy
+    result = run(ptx(body, ["x"], shared=shared), {"x": np.zeros(16, np.uint32)}, threads=1)
+    words = "a copy of 32 bytes at shared 0x410 (byte 16 of s) leaves s (32 bytes)."
+    assert found(result) == {"out-of-bounds"}
+    assert words in sentences(result)
+
+
 def test_a_place_in_an_inlined_function_comes_after_its_callers() -> None:
     kernel = Source("/k/gemm.cu", 46)
     wait = Source("/k/gemm.cu", 13, Source("/k/gemm.cu", 20, kernel))
     wrapper = Source("/include/wait.cuh", 7, kernel)
     assert (wait.place(), wait.place(2)) == ("gemm.cu:20 → :13", "gemm.cu:46 → :20 → :13")
     assert (wrapper.place(), wrapper.place(2)) == ("gemm.cu:46", "gemm.cu:46")
+
+
+@pytest.mark.parametrize(
+    "folder",
+    ["/usr/local/cuda-13.0/bin/../include", "/opt/cuda/targets/x86_64-linux/include/cccl/cuda"],
+)
+def test_a_header_of_the_toolkit_is_no_place(folder: str) -> None:
+    caller = Source("/k/lock.cu", 20)
+    inside = Source(f"{folder}/device_atomic_functions.hpp", 202, caller)
+    assert where("PTX", 9, inside) == "lock.cu:20, PTX line 9"
+    own = Source("/k/include/wait.cuh", 7, caller)
+    assert where("PTX", 9, own) == "lock.cu:20 → wait.cuh:7, PTX line 9"
 
 
 def test_a_hang_is_told_once_for_all_warps_of_a_cta_that_wait_for_the_same() -> None:
@@ -70,8 +100,8 @@ def test_a_hang_is_told_once_for_all_warps_of_a_cta_that_wait_for_the_same() -> 
     """
     result = run(ptx(body) + FILES, {}, threads=96)
     first, second = emulator.describe_hang(result.hang)
-    assert first.startswith("CTA 0, warps 0 to 1, at gemm.cu:46 → :13, PTX line ")
-    assert second.startswith("CTA 0, warp 2, at gemm.cu:50, PTX line ")
+    assert first.startswith("CTA 0, warps 0 to 1 wait at gemm.cu:46 → :13, PTX line ")
+    assert second.startswith("CTA 0, warp 2 waits at gemm.cu:50, PTX line ")
     assert "gemm.cu:46 → :13, PTX line" in result.findings[0].where()
 
 

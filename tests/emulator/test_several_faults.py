@@ -25,7 +25,11 @@ def module(several: bool) -> warpsim.Module:
 
 
 def launched(
-    entries: Sequence[str], *, several: bool = True, schedule: Schedule | None = None
+    entries: Sequence[str],
+    *,
+    several: bool = True,
+    schedule: Schedule | None = None,
+    judged: bool = True,
 ) -> tuple[Result, ...]:
     arrays = {"out": np.zeros(256, np.uint32), "x": np.arange(256, dtype=np.uint32)}
     launches = [
@@ -37,7 +41,7 @@ def launched(
         )
         for entry in entries
     ]
-    return warpsim.run_each(module(several), launches, arrays, schedule=schedule)
+    return warpsim.run_each(module(several), launches, arrays, schedule=schedule, judged=judged)
 
 
 def lines(result: Result) -> dict[int, str]:
@@ -105,3 +109,13 @@ def test_without_the_faults_nothing_is_found() -> None:
         (),
         (),
     ]
+
+
+@pytest.mark.parametrize("compile_", [True, False], ids=["compiled", "Python"])
+def test_a_launch_that_nobody_judges_has_the_faults_that_end_it_and_no_race(compile_: bool) -> None:
+    if not compile_:
+        compiled.unload()
+    (result,) = launched(["several"], judged=False)
+    assert set(lines(result).values()) == {"out-of-bounds", "misaligned"}
+    assert not result.finished
+    assert not any(row.tally.accesses for row in result.counters.instructions)

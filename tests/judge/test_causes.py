@@ -75,9 +75,24 @@ def test_stalls_are_ranked_by_points_and_not_by_ratio() -> None:
     """Short scoreboard grew elevenfold, by a point; long scoreboard fell by a third, by two."""
     result = causes.differing(published("cefc59d"), published("c32ab7a"), -0.096)
     waits = {wait.label: wait.points for wait in result.waits}
-    assert [*waits][:3] == ["selected", "long scoreboard", "short scoreboard"]
-    assert waits["selected"] == pytest.approx(5.0)
-    assert waits["long scoreboard"] == pytest.approx(-2.0)
+    assert [*waits][:2] == ["long scoreboard", "short scoreboard"]
+    assert waits["long scoreboard"] == pytest.approx(100 * (4.4 / 9.82 - 6.4 / 10.38), abs=2)
+    assert waits["selected"] == pytest.approx(100 * (1.19 / 9.82 - 0.88 / 10.38), abs=2)
+
+
+@pytest.mark.parametrize("case", [profiled(transpose(0), PLAIN), profiled(gemm(), DEFAULTS)])
+def test_shares_of_the_warps_time_are_those_of_an_average_warps_cycles(case: Case) -> None:
+    """`selected` too, of which ncu gives the share of a scheduler's issue slot."""
+    assert case.arm.profiled
+    prefix, suffix = "smsp__average_warp_latency_issue_stalled_", ".ratio"
+    cycles = {
+        name.removeprefix(prefix).removesuffix(suffix).replace("_", " "): float(value)
+        for name, value in case.arm.profiled.figures.items()
+        if name.startswith(prefix)
+    }
+    shares = causes.stalls(case.arm)
+    for state, value in cycles.items():
+        assert shares[state] == pytest.approx(100 * value / sum(cycles.values()), abs=0.5)
 
 
 def test_what_polling_counts_is_noise_and_comes_last() -> None:

@@ -76,6 +76,16 @@ def test_a_record_cut_short_is_named_and_the_rest_is_read(tmp_path: Path) -> Non
     assert "is truncated or invalid JSON" in unreadable[0].why
 
 
+def test_a_record_that_is_held_is_read_again_only_where_its_file_changed(tmp_path: Path) -> None:
+    path = records.write(tmp_path, a_record())
+    ((held,), _) = records.read(tmp_path, "S1")
+    ((again,), _) = records.read(tmp_path, "S1")
+    assert again is held
+    path.write_bytes(path.read_bytes()[:-40])
+    _, unreadable = records.read(tmp_path, "S1")
+    assert [item.path for item in unreadable] == [path]
+
+
 def test_a_record_of_a_newer_version_is_named_with_its_version(tmp_path: Path) -> None:
     records.write(tmp_path, a_record(version=9))
     _, unreadable = records.read(tmp_path, "S1")

@@ -190,6 +190,11 @@ REVIEWED = (
         r"(multicast|remote_stores|patch_embed.*) \| barrier\.cluster\.arrive 1 \| relaxed",
         "fence.mbarrier_init lets relaxed operations carry the inits, and there is nothing else",
     ),
+    equivalent(
+        r"remote_stores \| fence\.mbarrier_init 1 \| (dropped|a generic fence)",
+        "the cluster's barrier releases and acquires all that threads have done, their inits too; "
+        "threads send here, and the fence is for relaxed barriers and the asynchronous proxy",
+    ),
     formal(
         r"cluster_exchange \| barrier\.cluster\.arrive 2 \| relaxed",
         "PTX lets the load of the other CTA's word come after a relaxed arrival; hardware has its "

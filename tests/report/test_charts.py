@@ -16,7 +16,7 @@ from kernelexp.model.arm import Arm, ProfiledEvidence
 from kernelexp.model.axes import spell_point
 from kernelexp.model.errors import UsageError
 from kernelexp.model.record import Profile
-from kernelexp.report.charts import heat, matplot, pairs, roofline, stalls, text
+from kernelexp.report.charts import heat, pairs, roofline, stalls, text
 from kernelexp.report.charts.chart import (
     Band,
     Bars,
@@ -29,6 +29,7 @@ from kernelexp.report.charts.chart import (
     Tile,
 )
 from kernelexp.report.document.document import Table, text_of
+from kernelexp.report.site import drawing
 
 HOSTILE = "<script>alert(1)</script> $\\frac{1}{ & \x1b[31m 速"
 
@@ -191,7 +192,7 @@ def test_a_profile_without_stalls_is_named() -> None:
 
 
 def test_texts_stay_what_they_are_in_svg(tmp_path: Path) -> None:
-    matplot.write(EVERY, tmp_path / "a.svg")
+    drawing.write(EVERY, tmp_path / "a.svg")
     tree = ElementTree.parse(tmp_path / "a.svg")
     shown = [item.text or "" for item in tree.iter() if item.tag.endswith("text")]
     assert any("<script>alert(1)</script> $\\frac{1}{ & \\x1b[31m" in item for item in shown)
@@ -200,12 +201,50 @@ def test_texts_stay_what_they_are_in_svg(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_same_charts_give_the_same_bytes() -> None:
-    assert matplot.render((plot(),), "svg") == matplot.render((plot(),), "svg")
+    assert drawing.render((plot(),)) == drawing.render((plot(),))
 
 
-def test_a_chart_is_drawn_as_png(tmp_path: Path) -> None:
-    matplot.write((plot(),), tmp_path / "a.png")
-    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+def test_a_chart_is_drawn_as_png_at_twice_its_size(tmp_path: Path) -> None:
+    drawing.write((plot(),), tmp_path / "a.png")
+    content = (tmp_path / "a.png").read_bytes()
+    assert content.startswith(b"\x89PNG")
+    assert int.from_bytes(content[16:20], "big") == 2 * drawing.WIDTH
+
+
+def test_a_drawn_map_has_each_field_s_figure_on_its_shade() -> None:
+    fields = (Tile(value=0.0, text="best"), Tile(value=None, text="refused"))
+    slow = (Tile(value=3.0, text="4.0x"), None)
+    kinds = {"across": "a", "down": "d", "columns": ("x", "y"), "rows": ("r", "s")}
+    tree = ElementTree.fromstring(
+        drawing.render((HeatMap(title="t", tiles=(fields, slow), **kinds),))
+    )
+    shades = [item.get("class") for item in tree.iter() if item.tag.endswith("rect")][1:]
+    texts = {item.text: item.get("class") for item in tree.iter() if item.tag.endswith("text")}
+    assert shades == ["h0", "h5"]
+    assert (texts["best"], texts["refused"], texts["4.0x"]) == ("h0", "title", "h5")
+
+
+def test_drawn_bars_are_as_long_as_their_figures() -> None:
+    tree = ElementTree.fromstring(
+        drawing.render((Bars(title="t", unit="ms", names=("a", "b"), groups=(("g", (4.0, 1.0)),)),))
+    )
+    bars = [item for item in tree.iter() if item.tag.endswith("rect")][1:]
+    one, other = (float(item.get("width", "0")) for item in bars)
+    assert one == pytest.approx(4 * other, abs=0.5)
+
+
+def test_nothing_of_a_drawing_is_left_of_or_below_it() -> None:
+    tree = ElementTree.fromstring(drawing.render(EVERY))
+    tops = [
+        float(item.get("transform", "0 0)").split()[1].rstrip(")"))
+        for item in tree
+        if item.tag.endswith("}g")
+    ]
+    assert tops == sorted(tops)
+    assert tops[-1] < float(tree.get("height", "0"))
+    for item in tree.iter():
+        if item.tag.endswith("text") and item.get("x"):
+            assert 0 <= float(item.get("x", "0")) <= drawing.WIDTH
 
 
 def test_a_terminal_shows_marks_between_the_ends_of_their_intervals() -> None:

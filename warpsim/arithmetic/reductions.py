@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,17 +22,28 @@ def _max(a: Bits, b: Bits, t: str) -> Bits:
     return np.where(typed(b, t) > typed(a, t), b, a)
 
 
-def global_add(a: Bits, b: Bits) -> Bits:
-    """f32 in global memory: subnormals count as zeros (PTX ISA, atom: shared keeps them)."""
-    return f32.add(a, b, ftz=True)
+class Combine(NamedTuple):
+    """The new value, of old value and operand."""
+
+    name: str
+    """What compiled/atomics.cpp calls it, if it has it."""
+    function: Callable[[Bits, Bits], Bits]
+
+    def __call__(self, old: Any, operand: Any) -> Any:
+        return self.function(old, operand)
 
 
-def global_add_64(a: Bits, b: Bits) -> Bits:
-    """f64 in global memory hands a NaN on as it is, signalling ones too (an H200 does)."""
+def _add_64(a: Bits, b: Bits) -> Bits:
     result = f64.add(a, b)
     for operand in (b, a):
         result = np.where(operand << np.uint64(1) > np.uint64(0xFFE << 52), operand, result)
     return result
+
+
+GLOBAL_ADD = Combine("add.ftz.f32", functools.partial(f32.add, ftz=True))
+"""f32 in global memory: subnormals count as zeros (PTX ISA, atom: shared keeps them)."""
+GLOBAL_ADD_64 = Combine("add.raw.f64", _add_64)
+"""f64 in global memory hands a NaN on as it is, signalling ones too (an H200 does)."""
 
 
 def _floating_add(t: str) -> Callable[[Bits, Bits], Bits]:
@@ -40,8 +52,12 @@ def _floating_add(t: str) -> Callable[[Bits, Bits], Bits]:
     return (lambda a, b: packed(function, a, b)) if t.endswith("x2") else function
 
 
-def reduction(name: str, t: str) -> Callable[[Bits, Bits], Bits]:
-    """The function of old value and operand: reduction("max", "s32")."""
+def reduction(name: str, t: str) -> Combine:
+    """reduction("max", "s32")."""
+    return Combine(f"{name}.{t}", _function(name, t))
+
+
+def _function(name: str, t: str) -> Callable[[Bits, Bits], Bits]:
     if name == "add":
         is_float = t[0] == "f" or t.startswith("bf")
         return _floating_add(t) if is_float else lambda a, b: a + b

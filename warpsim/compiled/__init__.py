@@ -10,8 +10,6 @@ import ctypes
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
-
 
 class _Loaded:
     library: Any = None
@@ -21,6 +19,8 @@ class _Loaded:
 
 def load(path: Path) -> None:
     """From now on functions come from this library; OSError where it can't be used here."""
+    import numpy as np  # not for who asks where the sources are
+
     library = ctypes.PyDLL(str(path))
     matrix = np.zeros((4, 6), np.uint16)[1:, ::2]
     check = library.kx_is_array

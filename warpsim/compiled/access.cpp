@@ -18,6 +18,7 @@ struct kx::Warps {
   const int64_t* columns;
   int64_t rows;
   int64_t extent;  // bytes from `lower` on
+  int64_t lane;    // from the first offset of a lane to the next one's: they have it for themselves
 };
 
 namespace {
@@ -85,8 +86,9 @@ bool place(const Access& access, int64_t row, Lanes& lanes) {
   }
   const int64_t base = warps.base[row] + access.added, lower = warps.lower[row];
   return lanes.every([&](int lane) {
-    const int64_t offset = kx::load<Address>(access.address.at(row, lane)) + base;
-    const uint64_t inside = offset - lower;
+    const int64_t own = lane * warps.lane;
+    const int64_t offset = kx::load<Address>(access.address.at(row, lane)) + base + own;
+    const uint64_t inside = offset - lower - own;
     lanes.offsets[lane] = offset;
     return !(offset & (access.size - 1)) && inside < static_cast<uint64_t>(warps.extent);
   });
@@ -150,6 +152,13 @@ bool may_read(const Memory& memory, const Access& access, int64_t row, const Lan
               bool coherent) {
   Order order(memory, access, row);
   const int units = units_of(memory, kBytes), shift = __builtin_ctzll(memory.unit);
+  if (memory.unordered) {
+    return lanes.every([&](int lane) {
+      const uint8_t* state = memory.state + lanes.offsets[lane];
+      if (memory.unread) return state[0] != kOutside && state[kBytes - 1] != kOutside;
+      return is_written<kBytes>(state);
+    });
+  }
   return lanes.every([&](int lane) {
     const int64_t offset = lanes.offsets[lane], thread = access.thread(row, lane);
     if (!is_written<kBytes>(memory.state + offset)) return false;
@@ -159,6 +168,14 @@ bool may_read(const Memory& memory, const Access& access, int64_t row, const Lan
       if (!order.is_before(writers[unit], thread)) return false;
     }
     return true;
+  });
+}
+
+// Of what is not checked: whether a load stays in some object.
+bool is_inside(const Memory& memory, const Access& access, const Lanes& lanes) {
+  return lanes.every([&](int lane) {
+    const uint8_t* state = memory.state + lanes.offsets[lane];
+    return state[0] != kOutside && state[access.size - 1] != kOutside;
   });
 }
 
@@ -223,7 +240,7 @@ bool find_flaws(const Memory& memory, const Access& access, int64_t row, const L
         flaws.row = row, flaws.lane = lane;
       }
     }
-    for (int64_t unit = first; unit < first + units; ++unit) {
+    for (int64_t unit = first; !memory.unordered && unit < first + units; ++unit) {
       const int64_t epoch = memory.known(memory.written[unit]);
       if (epoch && !coherent) return false;
       const int64_t thread = access.thread(row, lane);
@@ -231,6 +248,15 @@ bool find_flaws(const Memory& memory, const Access& access, int64_t row, const L
     }
     return true;
   });
+}
+
+// Counts what an access costs.
+void count_all(Memory& memory, const Access& access, const Lanes* all, bool pairs) {
+  if (memory.uncounted) return;
+  std::memset(memory.cost, 0, sizeof memory.cost);
+  for (int64_t row = 0; row < access.warps.rows; ++row) {
+    kx::count(memory, all[row], access.size, pairs);
+  }
 }
 
 // Loads what the lanes read: take(row, lanes). False, and nothing has changed, if there would be
@@ -257,19 +283,18 @@ bool load(Memory& memory, const Access& access, bool pairs, bool coherent, uint3
     });
     if (!known || !permits(flaws)) return false;
   }
-  std::memset(memory.cost, 0, sizeof memory.cost);
   const int units = units_of(memory, access.size), shift = __builtin_ctzll(memory.unit);
   for (int64_t row = 0; row < access.warps.rows; ++row) {
     int64_t* column = memory.read + access.warps.columns[row] * memory.units;
-    all[row].every([&](int lane) {
+    if (!memory.unordered) all[row].every([&](int lane) {
       const int64_t first = all[row].offsets[lane] >> shift;
       const int64_t epoch = access.epoch(row, lane);
       for (int unit = 0; unit < units; ++unit) memory.note_read(column, first + unit, epoch);
       return true;
     });
     take(row, all[row]);
-    kx::count(memory, all[row], access.size, pairs);
   }
+  count_all(memory, access, all, pairs);
   return true;
 }
 
@@ -388,6 +413,15 @@ bool agree(Memory& memory, const Access& access, const Lanes* all, Changes chang
   return false;
 }
 
+void mark_written(const Memory& memory, int size, const Lanes& lanes) {
+  with_bytes(size, [&](auto bytes) {
+    lanes.every([&](int lane) {
+      std::memset(memory.state + lanes.offsets[lane], kWritten, bytes);
+      return true;
+    });
+  });
+}
+
 // Stores what the lanes give: give(row, lanes), whatever may_write() says if it races in a way that
 // permits(lanes) accepts. False as for load, and if two lanes of a warp give a word different values,
 // so that changes(row, lane) holds when all is stored, or lanes of two warps give it any.
@@ -395,6 +429,18 @@ template <class Permits, class Changes, class Give>
 bool store(Memory& memory, const Access& access, Permits permits, Changes changes, Give give) {
   const Lanes* all = all_lanes(access);
   if (!all) return false;
+  const auto put = [&](int64_t row) {
+    mark_written(memory, access.size, all[row]);
+    give(row, all[row]);
+  };
+  if (memory.unordered) {
+    for (int64_t row = 0; row < access.warps.rows; ++row) {
+      if (!are_writable(memory, access, all[row])) return false;
+    }
+    for (int64_t row = 0; row < access.warps.rows; ++row) put(row);
+    count_all(memory, access, all, false);
+    return true;
+  }
   bool allowed = true;
   for (int64_t row = 0; allowed && row < access.warps.rows; ++row) {
     allowed = may_write(memory, access, row, all[row]);
@@ -403,7 +449,6 @@ bool store(Memory& memory, const Access& access, Permits permits, Changes change
   const Shared shared = claim(memory, access, all);
   if (shared == Shared::kBeyond) return false;
   if (shared == Shared::kWithin && !agree(memory, access, all, changes, give)) return false;
-  std::memset(memory.cost, 0, sizeof memory.cost);
   const int units = units_of(memory, access.size), shift = __builtin_ctzll(memory.unit);
   for (int64_t row = 0; row < access.warps.rows; ++row) {
     all[row].every([&](int lane) {
@@ -414,15 +459,9 @@ bool store(Memory& memory, const Access& access, Permits permits, Changes change
       memory.touch(first, units);
       return true;
     });
-    with_bytes(access.size, [&](auto bytes) {
-      all[row].every([&](int lane) {
-        std::memset(memory.state + all[row].offsets[lane], kWritten, bytes);
-        return true;
-      });
-    });
-    give(row, all[row]);
-    kx::count(memory, all[row], access.size, false);
+    put(row);
   }
+  count_all(memory, access, all, false);
   return true;
 }
 
@@ -495,6 +534,9 @@ int lane_of(int line, int64_t unit, int units) { return line % 8 * 4 + unit * 4 
 
 bool may_move(const Memory& memory, const Access& access, int64_t row, const Lanes& lanes,
               bool stores) {
+  if (memory.unordered) {
+    return stores ? are_writable(memory, access, lanes) : is_inside(memory, access, lanes);
+  }
   const int64_t* seen = memory.seen + access.warps.places[row] * memory.agents;
   const int units = units_of(memory, access.size);
   for (int line = 0; line < access.lanes; ++line) {
@@ -533,7 +575,6 @@ bool move_matrices(Memory& memory, const Access& access, int matrices, bool tran
   for (int64_t row = 0; row < access.warps.rows; ++row) {
     if (!may_move(memory, access, row, all[row], stores)) return false;
   }
-  std::memset(memory.cost, 0, sizeof memory.cost);
   const int units = units_of(memory, access.size);
   for (int64_t row = 0; row < access.warps.rows; ++row) {
     const Lanes& lanes = all[row];
@@ -541,7 +582,7 @@ bool move_matrices(Memory& memory, const Access& access, int matrices, bool tran
         stores ? memory.written : memory.read + access.warps.columns[row] * memory.units;
     for (int line = 0; line < access.lanes; ++line) {
       const int64_t first = unit_at(memory, lanes.offsets[line]);
-      for (int unit = 0; unit < units; ++unit) {
+      for (int unit = 0; !memory.unordered && unit < units; ++unit) {
         const int64_t epoch = access.epoch(row, lane_of(line, unit, units));
         if (stores) {
           history[first + unit] = epoch;
@@ -567,8 +608,8 @@ bool move_matrices(Memory& memory, const Access& access, int matrices, bool tran
         }
       }
     }
-    kx::count(memory, lanes, access.size, false);
   }
+  count_all(memory, access, all, false);
   return true;
 }
 
@@ -595,7 +636,7 @@ using kx::Call;
 // Of numbers[0]; null where Python has to look at its accesses.
 Memory* memory_of(const Call& call, bool stores) {
   const int which = call.instruction.numbers[0];
-  const int withheld = call.withheld >> (stores ? 2 : 0) & (1 << which);
+  const int withheld = call.withheld >> (stores ? 3 : 0) & (1 << which);
   return withheld || !call.set.warps[which] ? nullptr : call.machine.memories[which];
 }
 
@@ -639,6 +680,7 @@ Access access_of(const Call& call, int size) {
 }
 
 bool counted(const Call& call, const Memory& memory) {
+  if (memory.uncounted) return true;
   int64_t* costs = call.machine.costs + (1 + kx::kCosts) * call.instruction.site;
   costs[0] += 1;
   for (int i = 0; i < kx::kCosts; ++i) costs[i + 1] += memory.cost[i];
@@ -647,7 +689,7 @@ bool counted(const Call& call, const Memory& memory) {
 
 // Whether races of an access are such that Python may report them later, and there is room for them.
 bool may_race(const Call& call) {
-  const bool repeats = call.withheld >> 2 & (1 << call.instruction.numbers[0]);
+  const bool repeats = call.withheld >> 3 & (1 << call.instruction.numbers[0]);
   return !repeats && call.machine.races->count + 2 <= kx::kRaces;
 }
 
@@ -675,7 +717,7 @@ void mark(const Call& call, const Memory& memory, const Access& access, const Fl
   const int64_t first = placed[flaws.row].offsets[flaws.lane];
   const kx::Origin origin{call.instruction.numbers[0], call.instruction.site,
                           static_cast<int32_t>(access.warps.places[flaws.row]), flaws.lane,
-                          first - access.warps.base[flaws.row]};
+                          first - access.warps.base[flaws.row] - flaws.lane * access.warps.lane};
   for (int i = 0; i < written; ++i) {
     for (int64_t row = 0; row < access.warps.rows; ++row) {
       uint16_t values[kLanes] = {};

@@ -137,3 +137,20 @@ void kx::count(Memory& memory, const Lanes& lanes, int size, bool pairs) {
   }
   for (int i = 0; i < kCosts; ++i) memory.cost[i] += cost.figures[i];
 }
+
+// Of accesses of warps at offsets (contiguous int64, [warps, 32]), by the lanes that `mask` has (bool,
+// if masked): left in memory.cost.
+extern "C" int kx_cost(kx::Memory* memory, const kx::Array* offsets, const kx::Array* mask,
+                       int masked, int size, int pairs) {
+  std::memset(memory->cost, 0, sizeof memory->cost);
+  for (int64_t row = 0; row < offsets->shape[0]; ++row) {
+    Lanes lanes;
+    lanes.on = 0;
+    std::memcpy(lanes.offsets, kx::integers(offsets) + row * kLanes, sizeof lanes.offsets);
+    for (int lane = 0; lane < kLanes; ++lane) {
+      lanes.on |= uint32_t(!masked || mask->data[row * kLanes + lane]) << lane;
+    }
+    kx::count(*memory, lanes, size, pairs);
+  }
+  return 0;
+}

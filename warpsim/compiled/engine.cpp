@@ -126,7 +126,7 @@ extern "C" int kx_fetch(const Array* index, int64_t base, int64_t width, const A
   const int64_t count = index->shape[0] * index->shape[1];
   for (int64_t i = 0; i < count; ++i) {
     const int64_t at = base + integers(index)[i];
-    if (state->data[at] == kUnwritten || !reader.may_read(integers(written)[at / unit])) return 1;
+    if (!(state->data[at] & kx::kWritten) || !reader.may_read(integers(written)[at / unit])) return 1;
   }
   for (int64_t i = 0; i < count; ++i) {
     const int64_t at = base + integers(index)[i];

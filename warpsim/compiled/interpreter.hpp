@@ -62,7 +62,7 @@ struct Races {
 
 struct Machine {
   const Slot* slots;
-  Memory* memories[2];  // shared, global
+  Memory* memories[3];  // shared, global, local
   int64_t* guarded;     // [sites, 3]: executions, warps with a lane for which a guard holds, lanes
   int64_t* costs;       // [sites, 1 + kCosts]: accesses, and what they cost
   uint8_t* lanes;       // [warps, 32], for lanes for which a guard holds
@@ -76,7 +76,7 @@ struct Set {
   int64_t first;
   int64_t step;
   int64_t rows;
-  const Warps* warps[2];  // by memory; null until Python has made the first access
+  const Warps* warps[3];  // by memory; null until Python has made the first access
 };
 
 struct Call {

@@ -27,6 +27,9 @@ struct Memory {
   int64_t first;    // epoch of this wave
   int64_t before;   // what those of earlier waves count as, but for their instruction
   int64_t is_global;
+  int64_t unordered;  // whether nobody looks at order: there is no history
+  int64_t unread;     // whether nobody looks at reads of what nobody wrote
+  int64_t uncounted;  // whether costs are not
   // Of the last access, as Cost in access.py: wavefronts, ideal ones, sectors, ideal ones, tags,
   // conflicts, sectors of the L1, requests.
   int64_t cost[kCosts];

@@ -228,7 +228,7 @@ class World(GlobalLayout):
             return f"global {GLOBAL_BASE + offset:#x}"
         byte = GLOBAL_BASE + offset - result.address
         if element and byte % element == 0:
-            return f"element {byte // element:,} of {result.name} (of {element} bytes)"
+            return f"{result.name}[{byte // element:,}] ({element}-byte elements)"
         return f"byte {byte:,} of {result.name}"
 
     def reserve(self, size: int) -> int:

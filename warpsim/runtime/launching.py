@@ -71,6 +71,7 @@ def run(
     limit: int,
     schedule: Schedule,
     watch: Callable[[Execution], None] | None = None,
+    judged: bool = True,
 ) -> Result:
     """Executes a launch, which `watch` is given before it begins."""
     program = loaded.program(entry)
@@ -88,7 +89,14 @@ def run(
         ),
     )
     return execute.run_on(
-        program, launch, loaded.world, schedule=schedule, card=card, limit=limit, watch=watch
+        program,
+        launch,
+        loaded.world,
+        schedule=schedule,
+        card=card,
+        limit=limit,
+        watch=watch,
+        judged=judged,
     )
 
 

@@ -43,6 +43,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Parts of the names of those that are judged; none: all are."""
     launches: tuple[tuple[int, int], ...] = ()
     """Ranges of launches, by their numbers, that are judged; none: all are."""
+    per_kernel: int = 0
+    """How many launches of each kernel are judged, the first ones; 0: all are."""
     capture: LaunchChoice | None = None
     """The launch that is kept, after which the program is stopped."""
 
@@ -56,11 +58,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             smem_per_sm_bytes=int(self.device["smem_per_sm"]),
         )
 
-    def judges(self, kernel: str, launch: int) -> bool:
+    def judges(self, kernel: str, launch: int, judged: int) -> bool:
+        """judged: launches of the kernel that were judged before."""
         named = not self.kernels or any(part in kernel for part in self.kernels)
-        return named and (
-            not self.launches or any(first <= launch <= last for first, last in self.launches)
-        )
+        ranged = not self.launches or any(first <= launch <= last for first, last in self.launches)
+        return named and ranged and (not self.per_kernel or judged < self.per_kernel)
 
 
 def _stop(_number: int, _frame: FrameType | None) -> None:
@@ -191,6 +193,8 @@ class Server:
     def _launch(self, message: Message) -> None:
         request = launching.read(message)
         loaded, entry = self._kernels[request.kernel]
+        wanted = self._captor is not None and self._captor.wants(entry)
+        judged = wanted or (self._captor is None and self._judges(entry, request.launch))
         progress = Progress(entry, request.launch)
         execute = functools.partial(
             launching.run,
@@ -201,10 +205,11 @@ class Server:
             self._settings.limit,
             self._settings.schedule,
             progress.watch,
+            judged,
         )
         with progress:
             try:
-                if self._captor and self._captor.wants(entry):
+                if self._captor and wanted:
                     self._captured = self._captor.keep(loaded, entry, request, execute)
                     self._channel.answer(f"launch {request.launch} was captured.", 0, "")
                     return
@@ -215,7 +220,6 @@ class Server:
                 )
                 self._channel.answer(self._refused.sentence, 0, "")
                 return
-        judged = self._settings.judges(entry, request.launch)
         self._count(entry, result, judged)
         if judged:
             self._catch(entry, request, result)
@@ -228,6 +232,11 @@ class Server:
         self._channel.answer()
 
     # What is noted
+
+    def _judges(self, entry: str, launch: int) -> bool:
+        """Whether it is checked; if not, it is but executed, which is quicker."""
+        known = self._launched.get(entry)
+        return self._settings.judges(entry, launch, known.judged if known else 0)
 
     def _count(self, entry: str, result: Result, judged: bool) -> None:
         old = self._launched.get(entry) or KernelTotals(

@@ -1,17 +1,11 @@
 """A reward for verl: `custom_reward_function.path=verl_reward.py`; the ground truth of a sample is
-the path of its problem.
-
-0.1 for a text that builds, 0.3 more for a right result, and all of it only for a solution with a
-kernel of its own. Times are not in it: what was not measured is no reward.
-"""
+the path of its problem."""
 
 import re
 import tempfile
 from pathlib import Path
 
 from kernelexp import api
-
-BUILDS, RIGHT = 0.1, 0.3
 
 
 def compute_score(data_source, solution_str, ground_truth, extra_info=None):
@@ -22,7 +16,4 @@ def compute_score(data_source, solution_str, ground_truth, extra_info=None):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"solution{suffix}"
         path.write_text(blocks[-1])
-        assessed = api.assess(ground_truth, path, schedules=1)
-    passed = {stage.name for stage in assessed.stages if stage.outcome == "passed"}
-    right = RIGHT * assessed.score if assessed.kernels else 0.0
-    return BUILDS * ("build" in passed) + right
+        return api.reward(api.assess(ground_truth, path))

@@ -6,7 +6,7 @@ import functools
 import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
@@ -14,21 +14,24 @@ import kernelexp
 import warpsim
 from kernelexp.evidence import build, jobs
 from kernelexp.evidence.code import sass_lines
-from kernelexp.evidence.emulate import pattern_worker, widths
+from kernelexp.evidence.emulate import widths
 from kernelexp.evidence.emulate.emulated_costs import InstructionCost, LineCost
 from kernelexp.evidence.emulate.emulation_worker import Emulated, EmulationJob
-from kernelexp.evidence.emulate.pattern_worker import Patterned
 from kernelexp.model.arm import AccessWidths, Arm, EmulatedEvidence, Isa
 from kernelexp.model.axes import spell_point
 from kernelexp.model.decoding import decode
 from kernelexp.model.errors import KernelexpError
 from kernelexp.model.experiment import form_of
 from kernelexp.model.limits import Limits
+from kernelexp.model.modelled import ModelledRun
 from kernelexp.model.progress import OnProgress, Step
 from kernelexp.project.problem import consult, files
 from kernelexp.system.process import isolated, processes
 from kernelexp.system.process.isolated import TimeLimit
 from warpsim.schedule import USUAL, Schedule, first_schedules
+
+if TYPE_CHECKING:
+    from kernelexp.evidence.emulate.pattern_worker import Patterned
 
 Emulator: TypeAlias = Callable[[EmulationJob], Emulated]
 """Emulates one variant, from any thread."""
@@ -190,6 +193,8 @@ def instructions(
 
 def patterns(root: Path, arm: Arm, isa: Isa, size: str = SIZE) -> Patterned | None:
     """The patterns of accesses that are kept next to the build of an arm; None without any."""
+    from kernelexp.evidence.emulate.pattern_worker import Patterned  # it brings NumPy
+
     kept = _place(root, want(arm, isa, size)).kept("patterns")
     return None if kept is None else decode(kept, Patterned)
 
@@ -202,6 +207,8 @@ def note_patterns(
     In Python: compiled code keeps no addresses, so that this takes many times as long as an
     emulation.
     """
+    from kernelexp.evidence.emulate import pattern_worker
+
     if kept := patterns(root, arm, isa, size):
         return kept
     whole = TimeLimit(name="emulation", seconds=limits.emulation_s, of=label)
@@ -209,9 +216,33 @@ def note_patterns(
     job = jobs.emulation(root, arm, size, problem, whole, first_schedules(1), isa)
     job = msgspec.structs.replace(job, native="")
     where = f"variants/{job.kernel}/problem.py"
-    noted = isolated.call(pattern_worker.__name__, job, Patterned, where, (problem, whole))
+    noted = isolated.call(
+        pattern_worker.__name__, job, pattern_worker.Patterned, where, (problem, whole)
+    )
     _place(root, want(arm, isa, size)).keep("patterns", msgspec.json.encode(noted))
     return noted
+
+
+def modelled(root: Path, arm: Arm, size: str) -> ModelledRun | None:
+    """What was kept of having modelled a variant of these sources; None without any."""
+    kept = build.kept(root / build.CACHE / "modelled", _modelled(root, arm, size))
+    return None if kept is None else decode(kept, ModelledRun)
+
+
+def keep_modelled(root: Path, arm: Arm, size: str, run: ModelledRun) -> None:
+    """For pages, which execute nothing, and whose records may be of other machines' builds."""
+    folder = root / build.CACHE / "modelled"
+    build.keep(folder, _modelled(root, arm, size), msgspec.json.encode(run))
+
+
+def source_digest(arm: Arm) -> str:
+    """Of the kernel, the axes and the files of an arm, whoever built it."""
+    content = (arm.kernel, arm.arch, arm.axes, arm.files)
+    return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:16]
+
+
+def _modelled(root: Path, arm: Arm, size: str) -> str:
+    return f"{source_digest(arm)}-{size}-{_digest(root, arm.kernel)}.json"
 
 
 class _Place(msgspec.Struct, frozen=True, kw_only=True):

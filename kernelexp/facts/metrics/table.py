@@ -105,7 +105,7 @@ _TABLE: tuple[tuple[str, str, str, Better, _Source], ...] = (
     ("launch__block_size", "threads per CTA", "", "",
      _built(lambda build: build.resources.threads)),
     ("ctas_per_cluster", "CTAs per cluster", "", "", _built(lambda build: build.resources.cluster)),
-    ("ctas_per_sm", "CTAs per SM", "", "more", _built(lambda build: build.occupancy.ctas_per_sm)),
+    ("ctas_per_sm", "CTAs per SM", "", "", _built(lambda build: build.occupancy.ctas_per_sm)),
     ("warps_per_sm", "warps per SM", "", "more",
      _built(lambda build: build.occupancy.warps_per_sm)),
     ("occupancy_limit", "occupancy limited by", "", "",

@@ -60,7 +60,7 @@ def grid(case: Case) -> GridShare | None:
 
 
 def waits(arm: Arm) -> dict[str, float]:
-    """Percent of the warp slots by reason to wait, largest first, without warps that issue or
+    """Percent of the warps' time by reason to wait, largest first, without when they issue or
     could."""
     return {key: value for key, value in stalls(arm).items() if key not in READY}
 
@@ -102,7 +102,7 @@ def _of_limit(case: Case, known: Sequence[Use], whose: str, is_held: bool) -> st
     if near.percent >= NEAR:
         return f"{whose} is nearest to {_spell(near)}, which likely limits it: of its peak {share}."
     waits = _waits(case.arm)
-    what = f": its warps wait most for {waits}" if waits else _unknown(case)
+    what = f": its warps wait {waits}" if waits else _unknown(case)
     return (
         f"{whose} is below {NEAR:.0f}% of every known limit (most: {_spell(near)}, {share}): it "
         f"waits for latency{what}."
@@ -159,15 +159,19 @@ _MEANT = {
     "mio throttle": "the queue of shared memory and special functions (mio throttle)",
     "barrier": "CTA barriers",
     "gmma": "MMAs of the warpgroup (gmma)",
+    "wait": "the fixed latency of the instruction before (wait)",
+    "math pipe throttle": "a busy arithmetic pipe (math pipe throttle)",
+    "no instruction": "instructions to be fetched (no instruction)",
+    "sleeping": "the end of a nanosleep (sleeping)",
 }
 
 
 def _waits(arm: Arm) -> str:
     """The two largest stalls, in words."""
-    most = list(waits(arm).items())[:2]
-    return " and ".join(
-        f"{_MEANT.get(key, key)}, {value:.1f}% of the warp slots" for key, value in most if value
-    )
+    most = [item for item in waits(arm).items() if item[1]][:2]
+    words = [f"{value:.0f}% of their time for {_MEANT.get(key, key)}" for key, value in most[:1]]
+    words += [f"{value:.0f}% for {_MEANT.get(key, key)}" for key, value in most[1:]]
+    return " and ".join(words)
 
 
 def _of_power(case: Case) -> str:

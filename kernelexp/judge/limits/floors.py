@@ -13,10 +13,11 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from kernelexp.facts.arch import ARCHITECTURES
+from kernelexp.facts.arch import ARCHITECTURES, SCHEDULERS
 from kernelexp.facts.chips import Chip
 from kernelexp.facts.counters import EXECUTED
 from kernelexp.judge.limits.case import Case
+from kernelexp.model.text import si
 
 Resource: TypeAlias = Literal[
     "tensor cores",
@@ -39,7 +40,6 @@ _TYPES = (
     ("int8", ("IGMMA", "IMMA", "UTCIMMA")),
     ("bf16", ("HGMMA", "HMMA", "UTCHMMA")),
 )
-_SCHEDULERS = 4
 _SHARED = ("memory_l1_wavefronts_shared", "l1tex__data_pipe_tc_wavefronts_mem_shared")
 _TAGS = "memory_l1_tag_requests_global"
 # Not ncu's theoretical sectors, which are more than are moved where a cp.async is misaligned.
@@ -97,7 +97,7 @@ def _tensor(case: Case, chip: Chip) -> Floor | None:
     return Floor(
         resource="tensor cores",
         seconds=case.flops / (per_clock * chip.sms.value * clock),
-        reckoned=f"{case.flops:.4g} FLOPs ({kind}, dense) / ({per_clock:,} per clock x "
+        reckoned=f"{si(case.flops, 'FLOP')} ({kind}, dense) / ({per_clock:,} per clock x "
         f"{chip.sms.value:.0f} SMs x {spelled})",
         source=chip.tensor[kind].source,
     )
@@ -180,7 +180,7 @@ def _memory(case: Case, chip: Chip) -> Floor | None:
     return Floor(
         resource="device memory",
         seconds=case.bytes / chip.dram.value,
-        reckoned=f"{case.bytes:.4g} B that must move / {chip.dram.value / 1e12:.3g} TB/s",
+        reckoned=f"{si(case.bytes, 'B')} that must move / {chip.dram.value / 1e12:.3g} TB/s",
         source=chip.dram.source,
     )
 
@@ -194,10 +194,10 @@ def _issue(case: Case, chip: Chip) -> Floor | None:
     sms = chip.sms.value
     return Floor(
         resource="issue slots",
-        seconds=count / (_SCHEDULERS * sms * clock),
+        seconds=count / (SCHEDULERS * sms * clock),
         emulated=True,
         reckoned=f"{count:,} {isa.upper()} instructions / "
-        f"({_SCHEDULERS} x {sms:.0f} SMs x {spelled})",
+        f"({SCHEDULERS} x {sms:.0f} SMs x {spelled})",
         source="an instruction per clock and scheduler"
         + ("" if case.counts_sass else "; ptxas makes other instructions of PTX"),
     )

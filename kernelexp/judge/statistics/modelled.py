@@ -58,9 +58,9 @@ def worth(chip: str) -> str:
         if not PUBLISHED.times:
             return unknown
         return (
-            f"{unknown} Of {PUBLISHED.times} published times of {PUBLISHED.kernel}, the model is off by "
-            f"{PUBLISHED.mean:.0%} on average; of {PUBLISHED.steps} published steps of 3% or more, "
-            f"it has the sign of {PUBLISHED.right}."
+            f"{unknown} Of {PUBLISHED.times} published times of {PUBLISHED.kernel}, the model is "
+            f"off by {PUBLISHED.mean:.0%} on average; of {PUBLISHED.steps} published steps of 3% "
+            f"or more, it has the sign of {PUBLISHED.right}."
         )
     return (
         f"On {ERRORS.times} times measured on an {ERRORS.device}, the model was off by "

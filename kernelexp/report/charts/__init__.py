@@ -1,1 +1,1 @@
-"""Charts as data, made from records and profiles; drawn by matplotlib, as SVG, or as text."""
+"""Charts as data, made from records and profiles; shown as SVG or as text."""

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
+from kernelexp.judge import sweeps
 from kernelexp.model.axes import spell
 from kernelexp.model.record import Record
 from kernelexp.report.charts.chart import HeatMap, Tile
 from kernelexp.report.document import heatmap
 from kernelexp.report.runs.sweep import mapped
-from kernelexp.services.run import sweep
 
 
 def maps(record: Record, by: tuple[str, str] | None = None) -> Iterator[HeatMap]:
     """The map of the axes `by` (down, across), or one for each pair of the swept axes."""
-    for down, across in [by] if by else combinations(sweep.swept_axes(record), 2):
+    for down, across in [by] if by else combinations(sweeps.swept_axes(record), 2):
         yield from _map(record, down, across)
 
 

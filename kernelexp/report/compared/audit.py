@@ -201,6 +201,12 @@ def _history(log: KernelLog | None) -> Iterator[Block]:
     if log and log.history:
         yield Heading("Optimization history", 2)
         yield logbook.history(log)
+        arms = (item.arm for step in log.history.values() for item in step.candidates)
+        if any(arm and arm.measured for arm in arms):
+            yield paragraph(
+                "Each time is of the step's own run; a change compares two variants of one run.",
+                style="dim",
+            )
 
 
 def _change(audit: Audit) -> Iterator[Block]:

@@ -21,6 +21,8 @@ def render(record: Record, verbose: bool = False) -> Iterator[Block]:
     rows = list(_rows(record, estimate, verbose))
     if rows:
         yield _times(rows, verbose, measurement.printed)
+        if any(row[-1] for row in rows):
+            yield paragraph(_DETECTS, style="dim")
     if measurement.printed and measurement.printed.also:
         yield _also(record, measurement.printed)
     yield paragraph(_method(measurement, estimate, record))
@@ -32,6 +34,12 @@ def render(record: Record, verbose: bool = False) -> Iterator[Block]:
         yield paragraph(conditions)
     for failure in measurement.failures:
         yield paragraph(f"{failure.arm}: {failure.status}: {failure.words}")
+
+
+_DETECTS = (
+    "placebo: the baseline, timed against itself. detects: the least change that this run would "
+    "have seen in that row."
+)
 
 
 def _times(rows: list[tuple[str, ...]], verbose: bool, printed: PrintedSamples | None) -> Block:

@@ -160,27 +160,42 @@ def _candidates(standings: Standings) -> tuple[ListedCandidate, ...]:
 
 
 def render(
-    project: Project, standings: dict[str, Standings], decided: Sequence[Decision] = ()
+    project: Project,
+    standings: Mapping[str, Standings],
+    decided: Sequence[Decision] = (),
+    wanted: str = "",
 ) -> Iterator[Block]:
-    """Each kernel with its axes, then its experiments and the steps of its history, and the
-    variant that was accepted last."""
+    """Each kernel, or those that `wanted` names, with its axes, its experiments and the steps of
+    its history, and the variant that was accepted last."""
     if not project.kernels:
         yield paragraph("No kernels yet: kernelexp adopt FILE.cu adds one.")
-    for kernel_name, kernel in project.kernels.items():
-        for arch, target in kernel.targets.items():
-            words = f"  {kernel.title}{' (a program)' if kernel.program else ''}"
-            yield paragraph(Span(f"{kernel_name}@{arch}", "strong"), words)
-            if target.axes:
-                yield _axes(target)
-            named = {
-                name: item
-                for name, item in project.experiments.items()
-                if (item.kernel, item.arch) == (kernel_name, arch)
-            }
-            if named:
-                yield _experiments({name: standings[name] for name in named})
-            if best := decisions.best(decided, kernel_name, arch):
-                yield paragraph(f"Current best: {report.best(project, best)}.")
+    for kernel_name, arch in _places(project):
+        if wanted not in ("", kernel_name, f"{kernel_name}@{arch}"):
+            continue
+        kernel, own = project.kernels[kernel_name], _of(project, standings, kernel_name, arch)
+        words = f"  {kernel.title}{' (a program)' if kernel.program else ''}"
+        yield paragraph(Span(f"{kernel_name}@{arch}", "strong"), words)
+        if kernel.targets[arch].axes:
+            yield _axes(kernel.targets[arch])
+        if own:
+            yield _experiments(own)
+        if best := decisions.best(decided, kernel_name, arch):
+            yield paragraph(f"Current best: {report.best(project, best)}.")
+
+
+def _places(project: Project) -> Iterator[tuple[str, str]]:
+    for name, kernel in project.kernels.items():
+        yield from ((name, arch) for arch in kernel.targets)
+
+
+def _of(
+    project: Project, standings: Mapping[str, Standings], kernel: str, arch: str
+) -> dict[str, Standings]:
+    return {
+        name: item
+        for name, item in standings.items()
+        if (project.experiments[name].kernel, project.experiments[name].arch) == (kernel, arch)
+    }
 
 
 def _axes(target: Target) -> Block:
@@ -190,7 +205,7 @@ def _axes(target: Target) -> Block:
     )
 
 
-def _experiments(standings: dict[str, Standings]) -> Block:
+def _experiments(standings: Mapping[str, Standings]) -> Block:
     """A row per experiment; with people's decisions where there are any."""
     header: tuple[str, ...] = ("experiment", "title", "verdict")
     rows: list[tuple[Cell, ...]] = [

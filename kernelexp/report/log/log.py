@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 from collections import defaultdict
+from collections.abc import Iterator
 
 import msgspec
 
@@ -33,6 +36,11 @@ class KernelLog(msgspec.Struct, frozen=True, kw_only=True):
     """The latest ones, oldest first."""
     accepted: Decision | None = None
     """The decision that makes a variant the current best; None where there is none."""
+
+    @property
+    def standings(self) -> dict[str, Standings]:
+        """The history's steps, then the experiments."""
+        return {**self.history, **self.experiments}
 
     @property
     def unreadable(self) -> tuple[Unreadable, ...]:
@@ -69,9 +77,10 @@ def assemble(project: Project) -> tuple[KernelLog, ...]:
     """The log of every kernel and architecture that has experiments."""
     tree = Tree(project.root)
     entries: dict[tuple[str, str], dict[str, Standings]] = defaultdict(dict)
-    for name, experiment in project.experiments.items():
-        where = (experiment.kernel, experiment.arch)
-        entries[where][name] = standing.of_experiment(project, name, tree)
+    with _uncollected():
+        for name, experiment in project.experiments.items():
+            where = (experiment.kernel, experiment.arch)
+            entries[where][name] = standing.of_experiment(project, name, tree)
     return tuple(
         KernelLog(
             kernel=kernel,
@@ -90,6 +99,20 @@ def assemble(project: Project) -> tuple[KernelLog, ...]:
         )
         for (kernel, arch), named in entries.items()
     )
+
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without Python's garbage collector, which goes through all records again and again: 0.9 of
+    2.5 s for 10,000, of which nothing is garbage. What was read is never gone through again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if enabled:
+            gc.enable()
 
 
 def _sweeps(project: Project, kernel: str, arch: str) -> tuple[Record, ...]:

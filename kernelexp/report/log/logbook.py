@@ -129,7 +129,7 @@ def _sources(log: KernelLog) -> str:
 
 def _changes(log: KernelLog, steps: bool = False) -> Iterator[str]:
     """What is no longer as it was measured, a line for each candidate."""
-    entries = log.history if steps else {**log.history, **log.experiments}
+    entries = log.history if steps else log.standings
     for name, entry in entries.items():
         for standing, point in zip(entry.candidates, entry.experiment.candidates, strict=True):
             if standing.changed:

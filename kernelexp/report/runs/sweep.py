@@ -7,13 +7,15 @@ import io
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from kernelexp.facts import metrics
+from kernelexp.judge import sweeps
 from kernelexp.judge.statistics import plateau as plateaus
 from kernelexp.judge.statistics.plateau import AxisEffect, AxisFinding, Plateau
+from kernelexp.judge.sweeps import SweepResults
 from kernelexp.model.arm import Arm, Verdict
 from kernelexp.model.axes import spell, spell_point
 from kernelexp.model.record import Record
@@ -21,20 +23,23 @@ from kernelexp.model.text import printable
 from kernelexp.report.document import figures, heatmap, measurement
 from kernelexp.report.document.document import Block, Cell, Heading, Span, paragraph, status, table
 from kernelexp.report.runs import sizes, tuning
-from kernelexp.services.run import sweep
-from kernelexp.services.run.sweep import Grid, SweepResults
+
+if TYPE_CHECKING:  # a page needs nothing of what runs sweeps
+    from kernelexp.services.run.sweep import Grid, TimingEstimate
 
 _SHOWN = 8
 _SPREADS = 5
 _PLANNED_SHOWN = 30
-_FRONT = "*"
+_FRONT = "Pareto"
 _TOGETHER = ("variant",)
 # Columns that the axes' values may take of 80.
 _AXES_WIDTH = 34
 
 
-def planned(grid: Grid, refused: Mapping[str, Verdict]) -> Iterator[Block]:
-    """What a sweep would compare, and what is refused before it is built."""
+def planned(
+    grid: Grid, refused: Mapping[str, Verdict], timing: TimingEstimate | None
+) -> Iterator[Block]:
+    """What a sweep would compare, what is refused before it is built, and how long timing takes."""
     yield Heading(f"{grid.name}  {grid.title}   {grid.kernel}, {grid.arch}")
     count = 1 + len(grid.candidates)
     words = f"{count - len(refused)} of {count} variants, compared with"
@@ -48,6 +53,12 @@ def planned(grid: Grid, refused: Mapping[str, Verdict]) -> Iterator[Block]:
         if more := len(buildable) - len(shown):
             yield paragraph(f"And {more:,} more: --json lists all.", style="dim")
     yield from _grouped(refused)
+    yield paragraph(
+        f"Timing takes about {timing.seconds:.0f} s on a GPU: run {timing.run} timed "
+        f"{timing.run_arms} arms in {timing.run_seconds:.0f} s. Builds come before that."
+        if timing
+        else "How long timing takes is not known: no run of this kernel was timed here."
+    )
 
 
 def render(
@@ -61,14 +72,14 @@ def render(
 
     Without `maps` nothing is mapped, where the page has maps of its own.
     """
-    examined = sweep.examine(record)
+    examined = sweeps.examine(record)
     yield Heading(f"{record.experiment}  {record.title}   {record.kernel}, {record.arch}")
     yield _ranking(record, examined)
     if shared := _shared(record):
         yield paragraph(f"all: {spell_point(shared)}", style="dim")
     if examined.front:
         yield paragraph(
-            f"{_FRONT} no other is better in "
+            f"{_FRONT} *: no other is better in "
             f"{tuning.compared(record)}registers and shared memory at once.",
             style="dim",
         )
@@ -88,7 +99,7 @@ def render(
         yield from _plateau(record, examined, examined.plateau)
     if flat := plateaus.counted(record.arms):
         yield from _counted(flat)
-    swept = sweep.swept_axes(record)
+    swept = sweeps.swept_axes(record)
     if maps and (by or len(swept) == 2):
         yield from _map(record, *(by or swept))
     yield from sizes.render(record)
@@ -100,9 +111,9 @@ def render(
 def fastest(record: Record) -> tuple[str, str]:
     """Time and variant of the fastest arm, and whether that is settled; empty where none was
     timed."""
-    race = sweep.examine(record).race
+    race = sweeps.examine(record).race
     if race is None and record.tuning and record.measurement is None:
-        best, value, _ = tuning.best(record, sweep.examine(record))
+        best, value, _ = tuning.best(record, sweeps.examine(record))
         return figures.NONE, f"{_label(record, best)}: {record.tuning.objective} {value}"
     if race is None:
         return figures.NONE, "not timed"
@@ -110,12 +121,12 @@ def fastest(record: Record) -> tuple[str, str]:
     others = len(race.contenders) - 1
     also = f", or {others} within {100 * record.margin:g}%" if others else ""
     doubt = also if race.is_decided else " (undecided)"
-    own = spell_point(_own(arm.axes, sweep.swept_axes(record)))
+    own = spell_point(_own(arm.axes, sweeps.swept_axes(record)))
     return figures.time_of(arm), f"{own}{doubt}"
 
 
 def _shared(record: Record) -> dict[str, Any]:
-    swept = sweep.swept_axes(record)
+    swept = sweeps.swept_axes(record)
     return {axis: value for axis, value in record.baseline.axes.items() if axis not in swept}
 
 
@@ -126,20 +137,20 @@ def _own(axes: Mapping[str, Any], names: Sequence[str] | Mapping[str, Any]) -> d
 def _label(record: Record, name: str) -> str:
     """A row with its variant: "row 7 (stages=4)"."""
     arm = dict(zip(record.names, record.arms, strict=True))[name]
-    own = spell_point(_own(arm.axes, sweep.swept_axes(record)))
-    return f"row {sweep.row_of(record, name)} ({own})"
+    own = spell_point(_own(arm.axes, sweeps.swept_axes(record)))
+    return f"row {sweeps.row_of(record, name)} ({own})"
 
 
 def _ranking(record: Record, examined: SweepResults) -> Block:
     timed = any(arm.measured for arm in record.arms)
     arms = dict(zip(record.names, record.arms, strict=True))
     words = dict(zip(record.names[1:], record.candidates, strict=True))
-    swept = sweep.swept_axes(record)
+    swept = sweeps.swept_axes(record)
     labels = _columns(record, swept)
     header = ["row", *labels, *([figures.head_of(record.arms), "change"] if timed else [])]
     metric = tuning.metric_of(record)
     header += ["objective"] if metric else []
-    header += ["regs", "smem, B", "", "verdict"]
+    header += ["regs", "smem, B", _FRONT, "verdict"]
     rows: list[list[Cell]] = []
     for name in examined.ranking:
         arm = arms[name]
@@ -149,14 +160,14 @@ def _ranking(record: Record, examined: SweepResults) -> Block:
         effect = arm.measured.effect if arm.measured else None
         own = _own(arm.axes, swept)
         values = [spell_point(own)] if labels == _TOGETHER else map(spell, own.values())
-        cells: list[Cell] = [sweep.row_of(record, name), *values]
+        cells: list[Cell] = [sweeps.row_of(record, name), *values]
         if timed:
             cells += [figures.cell_of(arm), _ratio(effect.printed[0]) if effect else ""]
         cells += [figures.value(tuning.value_of(record, name))] if metric else []
         cells += [
             figures.value(summary.get("registers") if arm.has_code else None),
             figures.value(summary.get("smem_bytes") if arm.has_code else None),
-            _FRONT if name in examined.front else "",
+            "*" if name in examined.front else "",
             _word(words[name].verdict) if name in words else "baseline",
         ]
         rows.append(cells)
@@ -183,7 +194,7 @@ def _refused(record: Record) -> Iterator[Block]:
     if record.baseline.refused:
         word = status(record.baseline.refused.status)
         yield paragraph("The baseline is ", word, f": {record.baseline.refused.sentence}")
-    swept = sweep.swept_axes(record)
+    swept = sweeps.swept_axes(record)
     yield from _grouped(
         {
             spell_point(_own(candidate.arm.axes, swept)): candidate.verdict
@@ -225,7 +236,7 @@ def _race(record: Record, examined: SweepResults) -> Iterator[Block]:
         yield paragraph("Undecided: fewer than two processes timed the variants.", style="warn")
         return
     leader, *others = race.contenders
-    rows = ", ".join(sweep.row_of(record, name) for name in others[:_SHOWN])
+    rows = ", ".join(sweeps.row_of(record, name) for name in others[:_SHOWN])
     more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
     margin = f"{100 * record.margin:g}%"
     judged = figures.judged(record.arms)
@@ -366,7 +377,7 @@ def mapped(record: Record) -> MappedSweep:
             texts={n: _ratio(own.printed[0]) if own else "base" for n, own in effects.items()},
         )
     metric = tuning.metric_of(record)
-    values = sweep.objective(record) if metric else {}
+    values = sweeps.objective(record) if metric else {}
     if metric is None:
         metric = metrics.METRICS["launch__registers_per_thread"]
         built = {name: arm for name, arm in arms.items() if arm.is_built and not arm.refused}
@@ -389,7 +400,7 @@ def _map(record: Record, down: str, across: str) -> Iterator[Block]:
 
 def to_csv(record: Record) -> str:
     """A row per arm in the order of the ranking: its axes, verdict and figures."""
-    examined = sweep.examine(record)
+    examined = sweeps.examine(record)
     arms = dict(zip(record.names, record.arms, strict=True))
     words = dict(zip(record.names[1:], record.candidates, strict=True))
     axes = list(record.baseline.axes)
@@ -405,7 +416,7 @@ def to_csv(record: Record) -> str:
         decided = words[name].verdict if name in words else None
         writer.writerow(
             [
-                sweep.row_of(record, name), name, record.kernel, record.arch, record.run,
+                sweeps.row_of(record, name), name, record.kernel, record.arch, record.run,
                 *(spell(arm.axes[axis]) for axis in axes),
                 decided.status.value if decided else "", decided.reason if decided else "",
                 int(name in examined.front), *_behind(examined, name), *_figures(arm),

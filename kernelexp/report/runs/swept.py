@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from kernelexp.facts import metrics
+from kernelexp.judge import sweeps
 from kernelexp.judge.statistics import racing
 from kernelexp.judge.statistics.plateau import AxisFinding, Plateau
 from kernelexp.model.arm import Verdict
 from kernelexp.model.record import Record
-from kernelexp.services.run import sweep
-from kernelexp.services.run.sweep import Grid
+from kernelexp.services.run.sweep import Grid, TimingEstimate
 
 
 class SweptPlateau(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,15 +41,17 @@ class PlannedSweep(msgspec.Struct, frozen=True, kw_only=True):
 
     sweep: Grid
     refused: dict[str, Verdict] | msgspec.UnsetType = msgspec.UNSET
+    timing: TimingEstimate | msgspec.UnsetType | None = msgspec.UNSET
+    """None where no run of this kernel was timed here."""
 
 
 def to_values(record: Record) -> Swept:
     """The record with what it comes to, for programs."""
-    examined = sweep.examine(record)
+    examined = sweeps.examine(record)
     return Swept(
         record=record,
-        ranking=tuple(int(sweep.row_of(record, name)) for name in examined.ranking),
-        front=tuple(int(sweep.row_of(record, name)) for name in examined.front),
+        ranking=tuple(int(sweeps.row_of(record, name)) for name in examined.ranking),
+        front=tuple(int(sweeps.row_of(record, name)) for name in examined.front),
         race=examined.race,
         axes=examined.axes,
         plateau=_plain(examined.plateau) if examined.plateau else None,

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kernelexp.facts import metrics
 from kernelexp.facts.modelled_errors import ERRORS
+from kernelexp.judge import sweeps
+from kernelexp.judge.sweeps import SweepResults
 from kernelexp.model.axes import spell_point
 from kernelexp.model.record import Record, Tuning
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, Heading, Span, paragraph
-from kernelexp.services.run import sweep
-from kernelexp.services.run.sweep import Grid, SweepResults
+
+if TYPE_CHECKING:
+    from kernelexp.services.run.sweep import Grid
 
 
 def planned(grid: Grid, trials: int, strategy: str) -> Iterator[Block]:
@@ -58,7 +61,7 @@ def value_of(record: Record, name: str) -> metrics.Value | None:
     if metric is None:
         return None
     if metric is metrics.MODELLED:
-        return sweep.objective(record).get(name)
+        return sweeps.objective(record).get(name)
     return metric.read(dict(zip(record.names, record.arms, strict=True))[name])
 
 

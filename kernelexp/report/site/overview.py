@@ -78,7 +78,7 @@ ProfileOf: TypeAlias = Callable[[Variant], Profile | None]
 
 def overview(logs: Sequence[KernelLog], profile_of: ProfileOf) -> Overview:
     """All of them, of every kernel."""
-    every = [pair for log in logs for pair in {**log.history, **log.experiments}.items()]
+    every = [pair for log in logs for pair in log.standings.items()]
     return Overview(
         outlooks=tuple(_outlook(log, profile_of) for log in logs),
         latest=tuple(_latest(every)),
@@ -118,7 +118,7 @@ def _outlook(log: KernelLog, profile_of: ProfileOf) -> Outlook:
 
 def _chosen(log: KernelLog) -> _Best | None:
     """What was accepted, else the fastest step of the history."""
-    entry = {**log.history, **log.experiments}.get(log.best or "")
+    entry = log.standings.get(log.best or "")
     if entry is None or log.best is None:
         return None
     accepted = [candidate for candidate in entry.candidates if candidate.decision == log.accepted]
@@ -286,7 +286,7 @@ def _regressed(log: KernelLog) -> Iterator[Note]:
                     text=f"{mark.label}: {change} in time to {best[1]} ({plot.series[0].name})",
                 )
             best = min(best, (cost, name)) if best else (cost, name)
-    for name, entry in {**log.history, **log.experiments}.items():
+    for name, entry in log.standings.items():
         for candidate in entry.candidates:
             if candidate.verdict and candidate.verdict.status in WRONG and not candidate.changed:
                 yield Note(id=name, text=entry.experiment.title, state=logbook.verdict(candidate))

@@ -25,19 +25,23 @@ from kernelexp.report.document import figures
 from kernelexp.report.document.document import Cell, text_of
 from kernelexp.report.site import svg
 
-_SCRIPTS = (("index.html", "script.js"), ("listing.html", "listing.js"))
+_SCRIPTS = (
+    ("index.html", "script.js"),
+    ("single.html", "script.js"),
+    ("listing.html", "listing.js"),
+)
 _CODE = re.compile(r"`([^`\n]+)`")
 
 
 def render(template: str, live: bool, **values: Any) -> bytes:
     """A page; `live` adds the script that shows what runs, and the page again when it is newer."""
-    scripts = [_asset(script) for page, script in _SCRIPTS if page == template]
-    scripts += [_asset("live.js")] if live else []
-    page = _environment().get_template(template)
+    scripts = [asset(script) for page, script in _SCRIPTS if page == template]
+    scripts += [asset("live.js")] if live else []
+    page = environment().get_template(template)
     text = page.render(
         policy=policy(scripts, live),
         scripts=[Markup(script) for script in scripts],
-        style=Markup(_asset("style.css")),
+        style=Markup(_style()),
         version=__version__,
         live=live,
         **values,
@@ -50,9 +54,13 @@ def policy(scripts: list[str], live: bool) -> str:
     allowed = " ".join(map(_hash, scripts)) or "'none'"
     connect = "'self'" if live else "'none'"
     return (
-        f"default-src 'none'; script-src {allowed}; style-src {_hash(_asset('style.css'))}; "
+        f"default-src 'none'; script-src {allowed}; style-src {_hash(_style())}; "
         f"connect-src {connect}; base-uri 'none'; form-action 'none'"
     )
+
+
+def _style() -> str:
+    return asset("style.css") + asset("plot.css")
 
 
 def _hash(text: str) -> str:
@@ -61,13 +69,15 @@ def _hash(text: str) -> str:
 
 
 @functools.cache
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """A file beside the templates."""
     source = resources.files(__package__) / "templates" / name
     return source.read_text(encoding="utf-8")
 
 
 @functools.cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """What all templates are rendered with; whatever they are given is escaped."""
     environment = Environment(
         loader=PackageLoader(__package__ or "", "templates"),
         autoescape=True,

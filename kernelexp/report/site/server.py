@@ -23,6 +23,14 @@ from kernelexp.system import live
 
 ADDRESS = "127.0.0.1"
 _TYPES = {".html": "text/html; charset=utf-8", ".json": "application/json"}
+_TEXT = "text/plain; charset=utf-8"
+HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+"""Of every answer: pages show what the project is at this moment, to nobody else."""
 _KEPT = 500
 """Pages that are kept until a file changes."""
 _SLOWEST_S = 10.0
@@ -51,6 +59,23 @@ class Pages:
     def progress(self) -> bytes:
         """What commands are doing on the project right now, as JSON."""
         return msgspec.json.encode(live.read(self._root))
+
+    def answer(self, path: str) -> tuple[HTTPStatus, bytes, str]:
+        """The status, content and type of what an address leads to; of a sentence, where that
+        can't be shown."""
+        name = path.lstrip("/") or site.INDEX
+        if name == "version":
+            return HTTPStatus.OK, self.version().encode(), _TEXT
+        if name == "progress":
+            return HTTPStatus.OK, self.progress(), _TYPES[".json"]
+        try:
+            content = self.page(name)
+        except (KernelexpError, OSError) as error:  # such as YAML that is being edited
+            words = explain(error) if isinstance(error, OSError) else str(error)
+            return HTTPStatus.INTERNAL_SERVER_ERROR, printable(words).encode() + b"\n", _TEXT
+        if content is None:
+            return HTTPStatus.NOT_FOUND, b"no such page\n", _TEXT
+        return HTTPStatus.OK, content, _TYPES[os.path.splitext(name)[1]]
 
     def page(self, path: str) -> bytes | None:
         """A page of the site; raises what keeps the project from being read."""
@@ -101,42 +126,19 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, body: bool) -> None:
         # A page of another host, whose name was made to lead here, has that name in this header.
         if self.headers.get("Host", "").lower() not in self.server.hosts:
-            self._send(HTTPStatus.FORBIDDEN, b"unknown host\n", "text/plain", body)
+            self._send(HTTPStatus.FORBIDDEN, b"unknown host\n", _TEXT, body)
             return
         try:
-            path = unquote(urlsplit(self.path).path).lstrip("/") or site.INDEX
+            path = unquote(urlsplit(self.path).path)
         except ValueError:  # as of http://[
-            self._send(HTTPStatus.BAD_REQUEST, b"no such address\n", "text/plain", body)
+            self._send(HTTPStatus.BAD_REQUEST, b"no such address\n", _TEXT, body)
             return
-        if path == "version":
-            text = self.server.pages.version().encode()
-            self._send(HTTPStatus.OK, text, "text/plain", body)
-            return
-        if path == "progress":
-            self._send(HTTPStatus.OK, self.server.pages.progress(), _TYPES[".json"], body)
-            return
-        try:
-            content = self.server.pages.page(path)
-        except (KernelexpError, OSError) as error:  # such as YAML that is being edited
-            words = explain(error) if isinstance(error, OSError) else str(error)
-            text = printable(words).encode() + b"\n"
-            self._send(HTTPStatus.INTERNAL_SERVER_ERROR, text, "text/plain; charset=utf-8", body)
-            return
-        if content is None:
-            self._send(HTTPStatus.NOT_FOUND, b"no such page\n", "text/plain", body)
-            return
-        self._send(HTTPStatus.OK, content, _TYPES[os.path.splitext(path)[1]], body)
+        status, content, kind = self.server.pages.answer(path)
+        self._send(status, content, kind, body)
 
     def _send(self, status: HTTPStatus, content: bytes, kind: str, body: bool) -> None:
         self.send_response(status)
-        headers = {
-            "Content-Type": kind,
-            "Content-Length": str(len(content)),
-            "Cache-Control": "no-store",
-            "X-Content-Type-Options": "nosniff",
-            "X-Frame-Options": "DENY",
-            "Cross-Origin-Resource-Policy": "same-origin",
-        }
+        headers = {"Content-Type": kind, "Content-Length": str(len(content)), **HEADERS}
         for name, value in headers.items():
             self.send_header(name, value)
         self.end_headers()

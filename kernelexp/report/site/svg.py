@@ -1,6 +1,6 @@
 """A plot as the shapes of an inline SVG: positions only, for the template that writes them.
 
-Ten thousand of these take seconds, where matplotlib would take an hour; colours are the page's, so
+Ten thousand of these take seconds; colours are the page's, so
 that they follow light and dark.
 """
 
@@ -165,11 +165,11 @@ def _ticks(axis: ChartAxis, scale: _Scale) -> Iterator[Tick]:
         for place in range(0, len(axis.categories), step):
             yield Tick(scale.at(place), axis.categories[place])
         return
-    for value in _steps_log(scale) if axis.log else _steps(scale.low, scale.high):
+    for value in _steps_log(scale) if axis.log else steps(scale.low, scale.high):
         yield Tick(scale.at(value), figures.value(float(value)))
 
 
-def _steps(low: float, high: float) -> Iterator[float]:
+def steps(low: float, high: float) -> Iterator[float]:
     """Round numbers, four to eight of them."""
     size = 10.0 ** math.floor(math.log10((high - low) / 4))
     size *= next(item for item in (5, 2, 1) if item == 1 or (high - low) / (size * item) >= 4)
@@ -216,3 +216,8 @@ def _point(plot: Plot, mark: Mark, number: int, x: _Scale, y: _Scale) -> Iterato
     title = f"{', '.join(words)}: {figures.value(float(mark.y))} {plot.y.unit}"
     path = _shape(number, across, up)
     yield SvgShape(path=path, number=number, look="point", title=title.rstrip(), category=name)
+
+
+def shade(excess: float, shades: int) -> int:
+    """Of a field of a map: 0 for the best, the last one from twice the best on."""
+    return min(math.ceil(excess * shades), shades)

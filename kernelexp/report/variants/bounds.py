@@ -15,7 +15,7 @@ _SHOWN = 10.0
 
 def render(uses: Mapping[str, Sequence[Use]], verbose: bool = False) -> Iterator[Block]:
     """A row per resource with the use of each arm by its name, the nearest limit of the last arm
-    first, then where the figures are from; with `verbose` also of limits that are hardly used."""
+    first; with `verbose` also limits that are hardly used, and where the figures are from."""
     rows: list[tuple[Cell, ...]] = []
     near = {name: judging.nearest(own) for name, own in uses.items()}
     every = [*zip(*uses.values(), strict=True)]
@@ -27,11 +27,12 @@ def render(uses: Mapping[str, Sequence[Use]], verbose: bool = False) -> Iterator
         rows.append((row[0].resource, *cells, " / ".join(filter(None, kinds))))
     names = [_head(name, own) for name, own in uses.items()]
     yield table(("of the chip's limit", *names, "kind"), rows, numbers=range(1, len(names) + 1))
-    yield from _sources(uses, shown)
-    if left_out := [row[0].resource for row in zip(*uses.values(), strict=True) if _is_low(row)]:
-        if not verbose:
-            words = f"Below {_SHOWN:.0f}%: {', '.join(left_out)}."
-            yield paragraph(words, indent=2, style="dim")
+    if verbose:
+        yield from _sources(uses, shown)
+    else:
+        low = ", ".join(row[0].resource for row in every if _is_low(row))
+        words = f"Below {_SHOWN:.0f}%: {low}. " if low else ""
+        yield paragraph(f"{words}The arithmetic: --verbose.", indent=2, style="dim")
 
 
 def _sources(

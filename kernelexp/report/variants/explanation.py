@@ -146,8 +146,8 @@ def to_values(explanation: Explanation) -> Explained:
     )
 
 
-def render(explanation: Explanation) -> Iterator[Block]:
-    """For a terminal or as markdown."""
+def render(explanation: Explanation, verbose: bool = False) -> Iterator[Block]:
+    """For a terminal or as markdown; with `verbose`, where shares of limits are from."""
     own = spell_point(own_axes(explanation.baseline.case.arm, explanation.candidate.case.arm))
     yield Heading(f"{explanation.experiment}  {explanation.written.title}: {own}")
     yield _verdict(explanation.standing)
@@ -166,7 +166,7 @@ def render(explanation: Explanation) -> Iterator[Block]:
     if explanation.modelled:
         yield paragraph(explanation.modelled)
     yield from _differences(explanation.differing)
-    yield from _limits(explanation)
+    yield from _limits(explanation, verbose)
     if explanation.questions:
         yield paragraph(Span("What would decide:", "strong"))
         yield Items(tuple(_by_command(explanation.questions)))
@@ -260,7 +260,8 @@ def _differences(differing: CausedDifference) -> Iterator[Block]:
         )
     yield from _waits(differing.waits)
     if differing.small:
-        yield paragraph(f"{differing.small} more differ and explain nothing.", style="dim")
+        differ = "differs and explains" if differing.small == 1 else "differ and explain"
+        yield paragraph(f"{differing.small} more {differ} nothing.", style="dim")
 
 
 def _with_it(cause: Cause) -> str:
@@ -299,7 +300,7 @@ def _waits(waits: Sequence[Told]) -> Iterator[Block]:
         for wait in waits[:_WAITS]
     ]
     if rows:
-        header = ("of the warp slots", "baseline", "candidate", "points")
+        header = ("of the warps' time", "baseline", "candidate", "points")
         yield table(header, rows, numbers=(1, 2, 3))
 
 
@@ -309,9 +310,9 @@ def _value(value: metrics.Value) -> str:
     return figures.value(int(value) if whole else value)
 
 
-def _limits(explanation: Explanation) -> Iterator[Block]:
+def _limits(explanation: Explanation, verbose: bool) -> Iterator[Block]:
     one, other = explanation.uses
-    yield from bounds.render({"baseline": one, "candidate": other})
+    yield from bounds.render({"baseline": one, "candidate": other}, verbose)
     if explanation.candidate.case.power:
         yield paragraph(f"Power, of all arms together: {explanation.candidate.case.power}.")
     for name, side in (("baseline", explanation.baseline), ("candidate", explanation.candidate)):

@@ -60,8 +60,10 @@ def render(
     uses: Sequence[Use],
     opportunities: Sequence[Opportunity],
     suppressed: Sequence[Suppressed],
+    verbose: bool = False,
 ) -> Iterator[Block]:
-    """Largest estimate first."""
+    """Largest estimate first; with `verbose`, why rules of ncu's are left out, and where shares of
+    limits are from."""
     yield Heading(f"{dossier.case.label}: opportunities")
     yield paragraph(bottleneck.conclude(dossier.case, uses))
     yield paragraph(_evidence(dossier), style="dim")
@@ -89,17 +91,19 @@ def render(
         yield _details(number, opportunity, dossier)
     yield from _hidden(opportunities)
     if suppressed:
-        yield paragraph(Span("Not repeated:", "strong"))
-    for warning in suppressed:
+        rules = "" if verbose else f" {', '.join(item.rule for item in suppressed)}."
+        yield paragraph(Span("Rules of ncu's that do not apply here:", "strong"), rules)
+    for warning in suppressed if verbose else ():
         estimate = warning.speedup_percent
         result = f" (ncu: {estimate:.4g}%)" if estimate is not None else ""
         yield paragraph(f"{warning.rule}{result}: {warning.why}.", indent=2)
-    yield from bounds.render({"": uses})
-    yield paragraph(
-        "About: the share of the time that would be saved, until the next limit holds the kernel. "
-        "The estimates do not add up.",
-        style="dim",
-    )
+    yield from bounds.render({"": uses}, verbose)
+    if opportunities:
+        yield paragraph(
+            "About: the share of the time that would be saved, until the next limit holds the "
+            "kernel. The estimates do not add up.",
+            style="dim",
+        )
 
 
 def _evidence(dossier: Dossier) -> str:

@@ -10,7 +10,7 @@ import msgspec
 
 from kernelexp.project import scaffold
 from kernelexp.services.adopt import answers as answering
-from kernelexp.services.adopt import drafted_arrays, drafted_launch, drafted_work, jobs, tolerance
+from kernelexp.services.adopt import drafted_arrays, drafted_launch, drafted_work, jobs
 from kernelexp.services.adopt.answers import Answers, DraftAxis, is_size
 from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
 
@@ -47,7 +47,7 @@ def problem(entries: Sequence[KernelEntry], origin: str, answers: Answers) -> st
         "WORKSPACES": drafted_arrays.workspaces(values, answers, names),
         "INPUTS": drafted_arrays.inputs(given, answers, names),
         "REFERENCE": drafted_arrays.references(outputs, values, own, answers),
-        "TOLERANCE": tolerance.guess(outputs, given, answers.shapes, names),
+        "TOLERANCE": drafted_arrays.tolerance(outputs, given, answers.shapes, names),
         "TILES": drafted_launch.tiles(answers, names),
         "WORK": drafted_work.work(outputs, given, answers, names),
         "LAUNCH": textwrap.indent(launches, "    ").strip(),

@@ -135,9 +135,11 @@ def _structure(parameter: KernelParameter, answers: Answers, names: frozenset[st
         f"{indent}Field(offset={member.offset}, value={_argument(member, answers, names)}),\n"
         for member in parameter.members
     )
+    raw = answers.raw.get(parameter.name)
+    content = f'data=bytes.fromhex("{raw.hex()}")' if raw else f"size={parameter.size}"
     return (
         f"StructValue(  # {parameter.type} {parameter.name}\n"
-        f"            size={parameter.size},\n"
+        f"            {content},\n"
         f"            fields=(\n{inside}            ),\n        )"
     )
 
@@ -158,7 +160,7 @@ def _tensor_map(parameter: KernelParameter, answers: Answers, names: frozenset[s
         products = [" * ".join([*extents[: i + 1], str(size)]) for i in range(len(extents) - 1)]
         strides = _tuple(products)
     inside = {
-        "array": f'"{name}"',
+        "array": f'"{parameter.alias or name}"',
         "element": f'"{layout.element}"' if layout else 'blank("the type of its elements: f16")',
         "shape": shape or 'blank("elements along each dimension, innermost first")',
         "strides_bytes": strides or 'blank("bytes from one index to the next, after the first")',

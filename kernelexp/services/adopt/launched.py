@@ -39,7 +39,7 @@ from warpsim.runtime.capturing import CapturedLaunch, LaunchChoice, Region
 
 Bytes = NDArray[np.uint8]
 _FILE = re.compile(r'^\s*\.file\s+\d+\s+"([^"]+)"', re.M)
-_NOWHERE = "unsigned char"
+NOWHERE = "unsigned char"
 """The type of what points to elements that have no type of their own here: its bytes."""
 _POISON = 0xFF
 """What memory that nobody wrote reads as."""
@@ -95,7 +95,7 @@ def adopt(
     compiled = service.compile_entry(project, chosen, arch, tools, flags)
     with adopted.whole(compiled.folder):
         (entry,) = compiled.entries
-        entry, arrays = _arrays(entry, launch)
+        entry, arrays = find_arrays(entry, launch)
         before, after = _contents(entry, launch, arrays, asked.limit)
         folder = compiled.folder
         shape = LaunchShape(
@@ -106,8 +106,8 @@ def adopt(
         )
         answers = Answers(
             launches=(shape,),
-            shapes={array.name: (str(_count(entry, array)),) for array in arrays},
-            values=dict(_values(entry, launch)),
+            shapes={array.name: (str(element_count(entry, array)),) for array in arrays},
+            values=dict(passed_values(entry, launch)),
             before={key: stored.store(folder, content) for key, content in before.items()},
             after={key: stored.store(folder, content) for key, content in after.items()},
             raw=dict(_raw(entry, launch)),
@@ -175,7 +175,7 @@ def _joined(arguments: Sequence[str]) -> Iterator[str]:
 # ---- What the parameters were
 
 
-def _arrays(
+def find_arrays(
     entry: KernelEntry, launch: CapturedLaunch
 ) -> tuple[KernelEntry, tuple[LaunchedArray, ...]]:
     """The entry with what is known of its pointers now, and the arrays that these point to."""
@@ -201,14 +201,15 @@ def _arrays(
 def _pointed(
     parameter: KernelParameter, data: bytes, launch: CapturedLaunch, names: dict[int, str]
 ) -> KernelParameter:
-    """A pointer to nothing is not used; one to the same place as another is its alias."""
-    if not parameter.is_pointer or parameter.ignored:
+    """A pointer to nothing is not used; one to the same place as another is its alias. A tensor map
+    begins with its address."""
+    if not parameter.is_array or parameter.ignored:
         return parameter
     address = int.from_bytes(data[parameter.offset : parameter.offset + 8], "little")
     if _region(launch, address) is None:
         return msgspec.structs.replace(parameter, ignored=True)
     first = names.setdefault(address, parameter.name)
-    kind = parameter.type if parameter.dtype else _NOWHERE
+    kind = parameter.type if parameter.dtype or parameter.is_tensor_map else NOWHERE
     alias = first if first != parameter.name else ""
     return msgspec.structs.replace(parameter, type=kind, alias=alias)
 
@@ -255,20 +256,23 @@ def _element(parameter: KernelParameter) -> int:
     return SIZES[parameter.dtype or "u8"]
 
 
-def _count(entry: KernelEntry, array: LaunchedArray) -> int:
+def element_count(entry: KernelEntry, array: LaunchedArray) -> int:
     (parameter,) = (value for value in entry.values if value.name == array.name)
     return array.size // _element(parameter)
 
 
 def _with_uses(parameter: KernelParameter, known: dict[str, LaunchedArray]) -> KernelParameter:
     members = tuple(_with_uses(member, known) for member in parameter.members)
-    array = known.get(parameter.name) if parameter.is_pointer else None
+    array = known.get(parameter.name) if parameter.is_array else None
     if array is None:
         return msgspec.structs.replace(parameter, members=members)
     return msgspec.structs.replace(parameter, read=array.read, written=array.written)
 
 
-def _values(entry: KernelEntry, launch: CapturedLaunch) -> Iterator[tuple[str, bool | int | float]]:
+def passed_values(
+    entry: KernelEntry, launch: CapturedLaunch
+) -> Iterator[tuple[str, bool | int | float]]:
+    """Of scalars, by name."""
     for kernel_parameter, data in zip(entry.parameters, launch.arguments, strict=True):
         for value in kernel_parameter.members or (kernel_parameter,):
             if value.scalar and not value.ignored:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
@@ -12,17 +12,11 @@ import msgspec
 from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
-from kernelexp.facts import metrics
-from kernelexp.facts.metrics import summarize
-from kernelexp.judge import verdict
-from kernelexp.judge.statistics import plateau as plateaus
-from kernelexp.judge.statistics import racing
-from kernelexp.judge.statistics.front import Cost, front
-from kernelexp.judge.statistics.stats import LEVEL, share_of_look
+from kernelexp.judge import sweeps, verdict
 from kernelexp.logs import records
 from kernelexp.model import errors
-from kernelexp.model.arm import Arm, Status, Verdict
-from kernelexp.model.axes import AxisValue, Point, spell, spell_point
+from kernelexp.model.arm import Status, Verdict
+from kernelexp.model.axes import AxisValue, spell, spell_point
 from kernelexp.model.errors import UsageError, suggest
 from kernelexp.model.experiment import Experiment
 from kernelexp.model.limits import Limits
@@ -65,16 +59,14 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
         return math.prod(map(len, self.swept.values()))
 
 
-class SweepResults(msgspec.Struct, frozen=True, kw_only=True):
-    """What the samples and the evidence of a sweep's record come to."""
+class TimingEstimate(msgspec.Struct, frozen=True, kw_only=True):
+    """How long timing a sweep takes, going by the latest run of its kernel that timed anything."""
 
-    ranking: tuple[str, ...]
-    """The names of all arms, the fastest first, then those that were not timed."""
-    front: tuple[str, ...]
-    """Those that none beats in time, registers and shared memory at once."""
-    race: racing.RaceResult | None
-    axes: tuple[plateaus.AxisFinding, ...]
-    plateau: plateaus.Plateau | None
+    seconds: float
+    run: str
+    run_seconds: float
+    run_arms: int
+    """What that run timed, its placebo and peers included."""
 
 
 def plan(project: Project, name: str, choices: Sequence[str], baseline: Sequence[str] = ()) -> Grid:
@@ -155,6 +147,27 @@ def refusals(project: Project, grid: Grid, limits: Limits) -> dict[str, Verdict]
     }
 
 
+def estimate(project: Project, grid: Grid, refused: int, budget_s: float) -> TimingEstimate | None:
+    """In proportion to the number of arms, up to the budget; None where nothing was timed here."""
+    of_kernel = (
+        record
+        for record in records.measured(project.root)
+        if (record.kernel, record.arch) == (grid.kernel, grid.arch)
+    )
+    record = next(of_kernel, None)
+    if record is None or record.measurement is None:
+        return None
+    measurement = record.measurement
+    arms = len(measurement.arms)
+    seconds = measurement.elapsed_s * (1 + len(grid.candidates) - refused) / arms
+    return TimingEstimate(
+        seconds=min(seconds, budget_s),
+        run=record.run,
+        run_seconds=measurement.elapsed_s,
+        run_arms=arms,
+    )
+
+
 def run(
     project: Project,
     grid: Grid,
@@ -217,83 +230,6 @@ def latest(project: Project, name: str) -> Record:
     return own[-1]
 
 
-def swept_axes(record: Record) -> list[str]:
-    """The axes in which a record's arms differ."""
-    first = {axis: spell(value) for axis, value in record.baseline.axes.items()}
-    return [
-        axis for axis in first if any(spell(arm.axes[axis]) != first[axis] for arm in record.arms)
-    ]
-
-
-def objective(record: Record) -> dict[str, float]:
-    """The objective of each arm of a search by another figure than the time: less is better."""
-    tuning = record.tuning
-    if tuning is None or record.measurement is not None:
-        return {}
-    sign = 1.0 if tuning.better == "less" else -1.0
-    values = {
-        trial.arm: trial.value for trial in tuning.trials if trial.arm and trial.value is not None
-    }
-    metric = metrics.searchable(tuning.objective)
-    base = metric.read(record.baseline) if metric else None
-    base = base if tuning.baseline is None else tuning.baseline
-    if isinstance(base, int | float):
-        values["baseline"] = float(base)
-    return {name: sign * value for name, value in values.items()}
-
-
-def examine(record: Record) -> SweepResults:
-    """All that a sweep's record says, worked out from its samples and its evidence."""
-    arms = dict(zip(record.names, record.arms, strict=True))
-    timed = record.measurement
-    race = racing.result(timed, record.margin) if timed and len(timed.workers) > 1 else None
-    values = objective(record) or _ratios(arms)
-    # Pairs of variants that were timed side by side: heats tear them apart.
-    axes = _axes(record, arms, race) if race and not record.heats else ()
-    costs = {
-        name: Cost(time=values.get(name), resources=_resources(arm))
-        for name, arm in arms.items()
-        if arm.is_built and not arm.refused and (name in values or not values)
-    }
-    return SweepResults(
-        ranking=tuple(sorted(arms, key=lambda name: values.get(name, math.inf))),
-        front=front(costs, record.margin),
-        race=race,
-        axes=axes,
-        plateau=plateaus.plateau(race, axes, arms, record.margin) if race and axes else None,
-    )
-
-
-def _ratios(arms: Mapping[str, Arm]) -> dict[str, float]:
-    """Each timed arm's ratio to the baseline: times of arms that left early are of another hour."""
-    return {
-        name: arm.measured.effect.ratio if arm.measured.effect else 1.0
-        for name, arm in arms.items()
-        if arm.measured and (arm.measured.effect or name == "baseline")
-    }
-
-
-def _resources(arm: Arm) -> tuple[int, ...]:
-    summary = summarize(arm)
-    return summary["registers"], summary["smem_bytes"]
-
-
-def _axes(
-    record: Record, arms: Mapping[str, Arm], race: racing.RaceResult
-) -> tuple[plateaus.AxisFinding, ...]:
-    timed = record.measurement
-    if timed is None:
-        return ()
-    points: dict[str, Point] = {name: arm.axes for name, arm in arms.items() if arm.measured}
-    risk = (1.0 - LEVEL) * share_of_look(len(timed.looks), timed.options.race)
-    return plateaus.findings(racing.scores(timed), points, risk, record.margin, race)
-
-
-def row_of(record: Record, name: str) -> str:
-    """What names an arm in the sweep's table: 0 for the baseline, 7 for candidate 7."""
-    return str(record.names.index(name))
-
-
 def exit_code(outcome: Concluded) -> int:
     """That of what is wrong with some variant, or of a race that the budget ended undecided.
 
@@ -306,7 +242,7 @@ def exit_code(outcome: Concluded) -> int:
     statuses = {item.status for item in verdicts} - {Status.INCONCLUSIVE}
     if record.baseline.refused:
         statuses.add(record.baseline.refused.status)
-    race = examine(record).race
+    race = sweeps.examine(record).race
     undecided = record.measurement is not None and (race is None or not race.is_decided)
     return verdict.exit_code(statuses) or (errors.INCONCLUSIVE if undecided else errors.OK)
 

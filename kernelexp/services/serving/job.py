@@ -27,6 +27,8 @@ class QueuedJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     largest: int = LARGEST
     schedules: int = 2
     limit_s: float = 600.0
+    timed: bool = False
+    """Whether it has to be timed on a GPU, too: a worker without one passes it on."""
 
     @property
     def key(self) -> str:

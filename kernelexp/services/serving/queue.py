@@ -2,7 +2,8 @@
 killed.
 
 A worker leases a job, renews the lease while it works, and finishes it only while the lease is its
-own. A job whose lease ran out goes to the next worker.
+own. Who takes jobs watches the leases of others: one that is not renewed for LEASE_S of the
+watcher's own time has ended, and its job goes to the next worker. No two clocks are compared.
 """
 
 from __future__ import annotations
@@ -18,19 +19,26 @@ from typing import Any, Literal
 import msgspec
 
 from kernelexp.model.errors import EnvironmentFault
+from kernelexp.services.serving.leases import Leases
 
 State = Literal["queued", "running", "done", "failed", "cancelled"]
+AGAIN = ("failed", "cancelled")
+"""States of jobs that are tried again if somebody asks for them."""
 FILE = "queue.sqlite"
-LEASE_S = 15.0
 ATTEMPTS = 3
-"""Workers that may die with a job before it is given up."""
+"""Workers that may end with a job, or fail at it, before it is given up."""
 BUSY_S = 30.0
+"""How long to wait for another process that writes."""
+FORM = 2
+"""Of the file's tables."""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS jobs (
   id TEXT PRIMARY KEY, client TEXT NOT NULL, job BLOB NOT NULL, state TEXT NOT NULL,
-  created REAL NOT NULL, begun REAL, ended REAL, worker TEXT, lease REAL,
-  attempts INTEGER NOT NULL DEFAULT 0, result BLOB, sentence TEXT NOT NULL DEFAULT '');
-CREATE INDEX IF NOT EXISTS by_state ON jobs (state, created);
+  created REAL NOT NULL, begun REAL, ended REAL, worker TEXT,
+  renewals INTEGER NOT NULL DEFAULT 0, attempts INTEGER NOT NULL DEFAULT 0,
+  gpu INTEGER NOT NULL DEFAULT 0, result BLOB, sentence TEXT NOT NULL DEFAULT '');
+CREATE INDEX IF NOT EXISTS by_state ON jobs (state, gpu);
+CREATE INDEX IF NOT EXISTS by_client ON jobs (client, state);
 CREATE TABLE IF NOT EXISTS events (
   number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, at REAL NOT NULL, what TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS by_id ON events (id, number);
@@ -58,6 +66,14 @@ class Leased(msgspec.Struct, frozen=True, kw_only=True):
     job: bytes
 
 
+class Offer(msgspec.Struct, frozen=True, kw_only=True):
+    """What there is for a worker."""
+
+    leased: Leased | None = None
+    left: int = 0
+    """Jobs that have not ended and that it could do, whoever has them."""
+
+
 class Event(msgspec.Struct, frozen=True, kw_only=True):
     """What happened to a job."""
 
@@ -73,24 +89,41 @@ class TooMany(Exception):
 class Queue:
     """Of a folder; any number of processes may have it open."""
 
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / FILE
+    idle_s = 0.25
+
+    def __init__(self, folder: Path, busy_s: float = BUSY_S) -> None:
+        self._path, self._busy_s = folder / FILE, BUSY_S
         self._threads = threading.local()
         self._writer = threading.Lock()
         """Threads wait for each other here: SQLite lets them sleep up to 100 ms between tries."""
+        self._leases = Leases()
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._database.execute("PRAGMA journal_mode=WAL")  # the file's, from here on
-            with self._writing() as database:
-                database.executescript(_SCHEMA)
+            self._create()
+            self._busy_s = busy_s
+            self._database.execute(f"PRAGMA busy_timeout = {int(1e3 * busy_s)}")
         except (OSError, sqlite3.Error) as error:
             raise EnvironmentFault(f"the queue {self._path} can't be opened: {error}.") from None
+
+    def _create(self) -> None:
+        with self._writing() as database:
+            form = database.execute("PRAGMA user_version").fetchone()[0]
+            if form == 0 and not database.execute("SELECT 1 FROM sqlite_master").fetchone():
+                for statement in _SCHEMA.split(";"):
+                    database.execute(statement)
+                database.execute(f"PRAGMA user_version = {FORM}")
+            elif form != FORM:
+                raise EnvironmentFault(
+                    f"the queue {self._path} is of another version of kernelexp: name another "
+                    "folder."
+                )
 
     @property
     def _database(self) -> sqlite3.Connection:
         """This thread's own."""
         if not hasattr(self._threads, "database"):
-            database = sqlite3.connect(self._path, timeout=BUSY_S, isolation_level=None)
+            database = sqlite3.connect(self._path, timeout=self._busy_s, isolation_level=None)
             # What was committed outlives every process; the last of it not a loss of power.
             database.execute("PRAGMA synchronous=NORMAL")
             self._threads.database = database
@@ -105,19 +138,24 @@ class Queue:
             database.execute("BEGIN IMMEDIATE")
             try:
                 yield database
-            except BaseException:
-                database.execute("ROLLBACK")
-                raise
-            if database.in_transaction:  # a script commits what was begun
                 database.execute("COMMIT")
+            finally:
+                if database.in_transaction:  # a full disk may have ended it
+                    database.execute("ROLLBACK")
 
     # Clients
 
     def put(self, key: str, job: bytes, client: str, most: int) -> Ticket:
-        """Adds a job, unless it is there; TooMany where the client has `most` that are not done."""
+        """Adds a job, unless it is there; TooMany where the client has `most` that are not done.
+
+        One that was cancelled or failed is tried again.
+        """
+        known = self.ticket(key)
+        if known is not None and known.state not in AGAIN:
+            return known
         with self._writing() as database:
-            known = self._ticket(key)
-            if known is not None and known.state != "cancelled":
+            known = self.ticket(key)
+            if known is not None and known.state not in AGAIN:
                 return known
             waiting = database.execute(
                 "SELECT count(*) FROM jobs WHERE client = ? AND state IN ('queued', 'running')",
@@ -131,14 +169,11 @@ class Queue:
                 (key, client, job, time.time()),
             )
             self._note(database, key, "queued")
-        ticket = self._ticket(key)
+        ticket = self.ticket(key)
         assert ticket is not None
         return ticket
 
     def ticket(self, key: str) -> Ticket | None:
-        return self._ticket(key)
-
-    def _ticket(self, key: str) -> Ticket | None:
         row = self._database.execute(
             "SELECT id, state, created, begun, ended, attempts, sentence FROM jobs WHERE id = ?",
             (key,),
@@ -173,74 +208,122 @@ class Queue:
 
     # Workers
 
-    def take(self, worker: str) -> Leased | None:
-        """The oldest job that nobody has, or whose worker is gone; None where there is none."""
-        now = time.time()
-        free = "state = 'queued' OR (state = 'running' AND lease < ?)"
-        if not self._database.execute(
-            f"SELECT 1 FROM jobs WHERE {free} LIMIT 1", (now,)
-        ).fetchone():
-            return None
+    def take(self, worker: str, gpu: bool = False) -> Offer:
+        """The oldest job that nobody has, or whose worker is gone; jobs for a GPU to workers with
+        one, and to these first. A worker that asks again has lost the answer, and gets the same.
+        """
+        if self._next(worker, gpu) is None:  # most looks find nothing, and write nothing
+            return Offer(left=self._left(gpu))
         with self._writing() as database:
-            row = database.execute(
-                f"SELECT id, job, attempts FROM jobs WHERE {free} ORDER BY created LIMIT 1", (now,)
-            ).fetchone()
-            if row is None:
-                return None
-            key, job, attempts = row
-            if attempts >= ATTEMPTS:
-                sentence = f"{ATTEMPTS} workers ended in the middle of it."
-                self._end(database, key, "failed", None, sentence)
-                return None
-            database.execute(
-                "UPDATE jobs SET state = 'running', worker = ?, lease = ?, attempts = attempts + 1,"
-                " begun = ? WHERE id = ?",
-                (worker, now + LEASE_S, now, key),
-            )
-            self._note(database, key, "running" if attempts == 0 else "running again")
-        return Leased(id=str(key), job=bytes(job))
+            while (key := self._next(worker, gpu)) is not None:
+                if (leased := self._lease(database, key, worker)) is not None:
+                    return Offer(leased=leased, left=self._left(gpu))
+        return Offer(left=self._left(gpu))
+
+    def _next(self, worker: str, gpu: bool) -> str | None:
+        query = "SELECT id, worker, renewals, gpu FROM jobs WHERE state = 'running'"
+        running = self._database.execute(query).fetchall()
+        marks = {str(key): (owner, renewals) for key, owner, renewals, _ in running}
+        gone = self._leases.ended(marks)
+        for key, owner, _, for_gpu in running:
+            if owner == worker or (key in gone and gpu >= for_gpu):
+                return str(key)
+        query = (
+            "SELECT id FROM jobs WHERE state = 'queued' AND gpu <= ? "
+            "ORDER BY gpu DESC, rowid LIMIT 1"
+        )
+        row = self._database.execute(query, (gpu,)).fetchone()
+        return str(row[0]) if row else None
+
+    def _lease(self, database: sqlite3.Connection, key: str, worker: str) -> Leased | None:
+        """None where too many have tried."""
+        query = "SELECT job, attempts, worker FROM jobs WHERE id = ?"
+        job, attempts, owner = database.execute(query, (key,)).fetchone()
+        if owner == worker and attempts:
+            return Leased(id=key, job=bytes(job))
+        if attempts >= ATTEMPTS:
+            self._end(database, key, "failed", f"{ATTEMPTS} workers ended in the middle of it.")
+            return None
+        database.execute(
+            "UPDATE jobs SET state = 'running', worker = ?, renewals = renewals + 1,"
+            " attempts = attempts + 1, begun = ? WHERE id = ?",
+            (worker, time.time(), key),
+        )
+        self._note(database, key, "running" if attempts == 0 else "running again")
+        return Leased(id=key, job=bytes(job))
+
+    def _left(self, gpu: bool) -> int:
+        query = "SELECT count(*) FROM jobs WHERE state IN ('queued', 'running') AND gpu <= ?"
+        return int(self._database.execute(query, (gpu,)).fetchone()[0])
 
     def renew(self, key: str, worker: str) -> bool:
         """False where the job is no longer this worker's."""
         with self._writing() as database:
             changed = database.execute(
-                "UPDATE jobs SET lease = ? WHERE id = ? AND worker = ? AND state = 'running'",
-                (time.time() + LEASE_S, key, worker),
+                "UPDATE jobs SET renewals = renewals + 1 "
+                "WHERE id = ? AND worker = ? AND state = 'running'",
+                (key, worker),
             ).rowcount
         return bool(changed)
 
-    def finish(self, key: str, worker: str, result: bytes | None, sentence: str = "") -> bool:
-        """Keeps a result, or why there is none; False where the job is no longer this worker's."""
+    def finish(self, key: str, worker: str, result: bytes) -> bool:
+        """Keeps a result; False where the job is no longer this worker's."""
+        with self._owned(key, worker) as (database, attempts):
+            if attempts:
+                database.execute("UPDATE jobs SET result = ? WHERE id = ?", (result, key))
+                self._end(database, key, "done")
+        return bool(attempts)
+
+    def fail(self, key: str, worker: str, sentence: str, again: bool = False) -> bool:
+        """Says why there is no result; with `again`, others may try, as the machine was at fault.
+
+        False where the job is no longer this worker's.
+        """
+        with self._owned(key, worker) as (database, attempts):
+            if attempts and again and attempts < ATTEMPTS:
+                self._requeue(database, key, f"queued again: {sentence}")
+            elif attempts:
+                self._end(database, key, "failed", sentence)
+        return bool(attempts)
+
+    def pass_on(self, key: str, worker: str) -> bool:
+        """To a worker with a GPU; False where the job is no longer this worker's."""
+        with self._owned(key, worker) as (database, attempts):
+            if attempts:
+                database.execute("UPDATE jobs SET gpu = 1, attempts = 0 WHERE id = ?", (key,))
+                self._requeue(database, key, "queued for a GPU")
+        return bool(attempts)
+
+    @contextlib.contextmanager
+    def _owned(self, key: str, worker: str) -> Iterator[tuple[sqlite3.Connection, int]]:
+        """With the worker's attempts at the job so far; 0 where it does not have it."""
         with self._writing() as database:
-            owned = database.execute(
-                "SELECT 1 FROM jobs WHERE id = ? AND worker = ? AND state = 'running'",
+            row = database.execute(
+                "SELECT attempts FROM jobs WHERE id = ? AND worker = ? AND state = 'running'",
                 (key, worker),
             ).fetchone()
-            if owned:
-                state: State = "done" if result is not None else "failed"
-                self._end(database, key, state, result, sentence)
-        return bool(owned)
+            yield database, row[0] if row else 0
 
     def give_back(self, worker: str) -> None:
-        """What this worker has goes to the next one at once."""
+        """What this worker has goes to the next one at once, and was no attempt."""
         with self._writing() as database:
-            database.execute(
-                "UPDATE jobs SET state = 'queued', worker = NULL, attempts = attempts - 1 "
-                "WHERE worker = ? AND state = 'running'",
-                (worker,),
-            )
+            rows = database.execute(
+                "SELECT id FROM jobs WHERE worker = ? AND state = 'running'", (worker,)
+            ).fetchall()
+            for (key,) in rows:
+                database.execute("UPDATE jobs SET attempts = attempts - 1 WHERE id = ?", (key,))
+                self._requeue(database, key, "given back")
+
+    def _requeue(self, database: sqlite3.Connection, key: str, what: str) -> None:
+        database.execute("UPDATE jobs SET state = 'queued', worker = NULL WHERE id = ?", (key,))
+        self._note(database, key, what)
 
     def _end(
-        self,
-        database: sqlite3.Connection,
-        key: str,
-        state: State,
-        result: bytes | None,
-        sentence: str,
+        self, database: sqlite3.Connection, key: str, state: State, sentence: str = ""
     ) -> None:
         database.execute(
-            "UPDATE jobs SET state = ?, ended = ?, result = ?, sentence = ? WHERE id = ?",
-            (state, time.time(), result, sentence, key),
+            "UPDATE jobs SET state = ?, ended = ?, sentence = ? WHERE id = ?",
+            (state, time.time(), sentence, key),
         )
         self._note(database, key, state)
 

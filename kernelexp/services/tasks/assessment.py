@@ -10,6 +10,10 @@ from kernelexp.model.arm.verdict import Status
 
 StageName = Literal["rules", "build", "known", "emulate", "schedules", "time"]
 Outcome = Literal["passed", "failed", "skipped"]
+_RIGHT = frozenset(
+    {Status.IMPROVED, Status.NEUTRAL, Status.REJECTED, Status.INCONCLUSIVE, Status.UNMEASURED}
+)
+"""Verdicts on solutions whose results were right, as far as there are any."""
 SHOWN = 3
 """Pieces of feedback: what matters for the next attempt."""
 
@@ -111,8 +115,9 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def score(self) -> float:
-        """Of the sizes that are right, by weight; 0 where a stage failed. No time is in it."""
-        if any(stage.outcome == "failed" for stage in self.stages):
+        """Of the sizes that are right, by weight; 0 where the verdict is against it. No time is in
+        it."""
+        if self.status not in _RIGHT:
             return 0.0
         whole = sum(case.weight for case in self.cases)
         return sum(case.weight for case in self.cases if case.right) / whole if whole else 0.0

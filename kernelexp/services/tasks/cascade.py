@@ -182,7 +182,8 @@ class _Run:
     def _known(self) -> None:
         libraries = sorted((self._work.answers / "built").glob("*/*.so"))
         card = self._wanted.gpu.name if self._wanted.gpu else ""
-        self._key = identity.key(self._task, card, libraries, self._tools, self._work.own)
+        how = f"{card}, {self._wanted.schedules} schedules"
+        self._key = identity.key(self._task, how, libraries, self._tools, self._work.own)
         path = self._root / ".kernelexp" / KNOWN / f"{self._key}.json"
         if self._wanted.reuse and path.is_file():
             raise Known(decode(path.read_bytes(), Assessment))

@@ -21,9 +21,9 @@ _LONG = 200
 LIMIT_S = 60.0
 
 
-def key(task: Task, card: str, libraries: Sequence[Path], tools: Toolchain, folder: Path) -> str:
-    """Of the problem, its sizes, the card, the solution's machine code and its Python."""
-    digest = hashlib.sha256(repr((task.format, task.name, task.cases, task.options, card)).encode())
+def key(task: Task, how: str, libraries: Sequence[Path], tools: Toolchain, folder: Path) -> str:
+    """Of the problem, its sizes, how it is judged, the solution's machine code and its Python."""
+    digest = hashlib.sha256(repr((task.format, task.name, task.cases, task.options, how)).encode())
     digest.update(repr(sorted(task.files.items())).encode())
     for source in sorted(Path(__file__).parent.rglob("*.py")):  # another judge, another verdict
         digest.update(source.read_bytes())

@@ -79,6 +79,10 @@ int main(int, char** words) {
   cudaMalloc(&more, sizeof(host));
   fill<<<1, 128>>>(data, N);
   if (is("out-of-bounds")) fill_too_much<<<1, 128>>>(more, N);
+  if (is("ended")) {
+    fill_too_much<<<1, 1024>>>(more + (1 << 24), 1024);
+    printf("%s\n", cudaGetErrorString(cudaDeviceSynchronize()));
+  }
   if (is("uninitialised")) add<<<1, 128>>>(data, more, N);
   if (is("race")) neighbours<<<1, 64>>>(data);
   if (is("kernel-after-free")) cudaFree(more), fill<<<1, 128>>>(more, N), more = nullptr;

@@ -139,6 +139,18 @@ def test_only_launches_that_are_named_are_judged(run: Exec) -> None:
     assert len(run("race", launches=((2, 2),))[0].findings) == 1
 
 
+def test_the_first_launches_of_each_kernel_are_judged(run: Exec) -> None:
+    executed, _ = run("race", per_kernel=1)
+    assert [kernel.judged for kernel in executed.kernels] == [1, 1, 1]
+    assert len(executed.findings) == 1
+
+
+def test_a_launch_that_is_not_judged_ends_with_its_error(run: Exec) -> None:
+    executed, output = run("ended", launches=((9, 9),))
+    assert executed.findings == ()
+    assert output.splitlines()[0] == "an illegal memory access was encountered"
+
+
 def test_reports_for_code_hosts_name_file_and_line(run: Exec) -> None:
     executed, _ = run("race")
     (result,) = to_sarif(executed)["runs"][0]["results"]

@@ -68,7 +68,7 @@ def test_a_share_says_how_it_was_reckoned_and_of_which_kind_it_is() -> None:
     tensor = use(gemm(), "tensor cores")
     assert (tensor.kind, tensor.reckoned) == (
         "measured",
-        "1.095e+12 FLOPs (fp8, dense) / (8,192 per clock x 132 SMs x 1,635 MHz (measured))",
+        "1.095 TFLOP (fp8, dense) / (8,192 per clock x 132 SMs x 1,635 MHz (measured))",
     )
     assert "datasheet" in tensor.source
     assert use(profiled(gemm(), DEFAULTS), "tensor cores").kind == "profiled"
@@ -178,7 +178,7 @@ def test_below_every_limit_the_largest_waits_are_named() -> None:
     case = published("9bf658a")
     words = bottleneck.conclude(case, bounds.uses(case))
     assert "below 60% of every known limit (most: the tensor cores, 48.2%)" in words
-    assert "global or tensor memory (long scoreboard), 4.7%" in words
+    assert "wait 43% of their time for global or tensor memory (long scoreboard)" in words
 
 
 def test_a_grid_that_leaves_sms_idle_is_named_first() -> None:

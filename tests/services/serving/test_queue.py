@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
+import time
 from pathlib import Path
 
 import pytest
 
-from kernelexp.model.errors import UsageError
+from kernelexp.model.errors import EnvironmentFault, UsageError
 from kernelexp.services.serving import job as jobs
+from kernelexp.services.serving import leases
 from kernelexp.services.serving import queue as queues
 from kernelexp.services.serving.queue import Queue, TooMany
 
@@ -24,11 +28,26 @@ def put(queue: Queue, key: str, client: str = "one", most: int = 10) -> str:
     return queue.put(key, b"{}", client, most).state
 
 
+def taken(queue: Queue, worker: str, gpu: bool = False) -> str:
+    leased = queue.take(worker, gpu).leased
+    return leased.id if leased else ""
+
+
+def events(queue: Queue, key: str) -> list[str]:
+    return [event.what for event in queue.events(key)]
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leases end at once."""
+    monkeypatch.setattr(leases, "LEASE_S", -1.0)
+    monkeypatch.setattr(leases, "LOOKS", 0)
+
+
 def test_the_oldest_job_is_taken_first_and_once(queue: Queue) -> None:
     put(queue, "a")
     put(queue, "b")
-    taken = [queue.take("w1"), queue.take("w2"), queue.take("w3")]
-    assert [leased and leased.id for leased in taken] == ["a", "b", None]
+    assert [taken(queue, worker) for worker in ("w1", "w2", "w3")] == ["a", "b", ""]
 
 
 def test_the_same_job_is_in_the_queue_once(queue: Queue) -> None:
@@ -39,35 +58,100 @@ def test_the_same_job_is_in_the_queue_once(queue: Queue) -> None:
     assert queue.result("a") == b"1"
 
 
-def test_a_job_whose_worker_is_gone_goes_to_the_next_one(
-    queue: Queue, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("short")
+def test_a_job_whose_worker_is_gone_goes_to_the_next_one(queue: Queue) -> None:
     put(queue, "a")
-    monkeypatch.setattr(queues, "LEASE_S", -1.0)
-    queue.take("gone")
-    monkeypatch.undo()
-    assert queue.take("next") is not None
+    taken(queue, "gone")
+    assert taken(queue, "next") == "a"
     assert not queue.finish("a", "gone", b"late")
     assert queue.finish("a", "next", b"result")
     assert queue.result("a") == b"result"
-    assert [event.what for event in queue.events("a")] == [
-        "queued",
-        "running",
-        "running again",
-        "done",
-    ]
+    assert events(queue, "a") == ["queued", "running", "running again", "done"]
 
 
-def test_a_job_that_ends_every_worker_is_given_up(
+def test_a_lease_that_is_renewed_never_ends(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "LEASE_S", 0.0)
+    put(queue, "a")
+    taken(queue, "busy")
+    for _ in range(3 * leases.LOOKS):
+        assert taken(queue, "next") == ""
+        assert queue.renew("a", "busy")
+
+
+@pytest.mark.parametrize("hours", [-1000, 1000])
+def test_clocks_that_differ_take_no_job_from_its_worker(
+    queue: Queue, hours: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(queue, "a")
+    taken(queue, "busy")
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() + 3600 * hours)
+    elsewhere = Queue(tmp_path)
+    assert [taken(elsewhere, "next") for _ in range(3 * leases.LOOKS)] == [""] * 3 * leases.LOOKS
+    assert queue.finish("a", "busy", b"result")
+    monkeypatch.undo()
+    put(elsewhere, "b")
+    assert taken(queue, "next") == "b"
+
+
+def test_a_watcher_that_has_slept_looks_again_first(
     queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queues, "LEASE_S", -1.0)
+    put(queue, "a")
+    taken(queue, "busy")
+    taken(queue, "next")
+    real = time.monotonic
+    monkeypatch.setattr(time, "monotonic", lambda: real() + 3600)
+    assert taken(queue, "next") == ""
+    assert queue.renew("a", "busy")
+
+
+@pytest.mark.usefixtures("short")
+def test_a_job_that_ends_every_worker_is_given_up(queue: Queue) -> None:
     put(queue, "a")
     for turn in range(queues.ATTEMPTS + 1):
-        queue.take(f"w{turn}")
+        taken(queue, f"w{turn}")
     ticket = queue.ticket("a")
     assert ticket is not None
     assert (ticket.state, ticket.sentence) == ("failed", "3 workers ended in the middle of it.")
+
+
+def test_a_worker_that_lost_the_answer_gets_the_same_job(queue: Queue) -> None:
+    put(queue, "a")
+    put(queue, "b")
+    assert [taken(queue, "w"), taken(queue, "w")] == ["a", "a"]
+    assert events(queue, "a") == ["queued", "running"]
+
+
+def test_a_machine_s_fault_is_tried_elsewhere_and_at_last_told(queue: Queue) -> None:
+    put(queue, "a")
+    for turn in range(queues.ATTEMPTS):
+        assert taken(queue, f"w{turn}") == "a"
+        assert queue.fail("a", f"w{turn}", "no space left.", again=True)
+    ticket = queue.ticket("a")
+    assert ticket is not None
+    assert (ticket.state, ticket.sentence) == ("failed", "no space left.")
+    assert put(queue, "a") == "queued"
+
+
+def test_what_is_to_be_timed_goes_on_to_a_worker_with_a_gpu_and_is_its_first(
+    queue: Queue,
+) -> None:
+    put(queue, "a")
+    put(queue, "b")
+    taken(queue, "cpu")
+    assert queue.pass_on("a", "cpu")
+    assert taken(queue, "cpu") == "b"
+    assert queue.take("cpu2").left == 1
+    assert taken(queue, "gpu", gpu=True) == "a"
+    assert events(queue, "a") == ["queued", "running", "queued for a GPU", "running"]
+
+
+def test_a_file_of_another_version_is_left_alone(tmp_path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(tmp_path / queues.FILE)) as database:
+        database.execute("CREATE TABLE jobs (id TEXT)")
+    with pytest.raises(EnvironmentFault, match="of another version of kernelexp"):
+        Queue(tmp_path)
 
 
 def test_a_client_has_a_limit_that_is_its_own(queue: Queue) -> None:
@@ -80,16 +164,15 @@ def test_a_client_has_a_limit_that_is_its_own(queue: Queue) -> None:
 def test_what_is_cancelled_is_not_taken_and_may_be_asked_for_again(queue: Queue) -> None:
     put(queue, "a")
     assert queue.cancel("a")
-    assert queue.take("w") is None
+    assert taken(queue, "w") == ""
     assert put(queue, "a") == "queued"
 
 
 def test_a_worker_that_ends_gives_back_what_it_has(queue: Queue) -> None:
     put(queue, "a")
-    queue.take("w")
+    taken(queue, "w")
     queue.give_back("w")
-    again = queue.take("next")
-    assert again is not None
+    assert taken(queue, "next") == "a"
     ticket = queue.ticket("a")
     assert ticket is not None
     assert ticket.attempts == 1

@@ -2,107 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
-import http.client
-import json
-import os
-import signal
-import socket
-import sqlite3
-import statistics
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
+from service_load import Load, Service, job, run
 from support import ROOT, wait_until
 
 from kernelexp.report import outputs
-from kernelexp.services.serving.queue import FILE, Queue
+from kernelexp.services.serving.queue import Queue
 
 pytestmark = pytest.mark.xdist_group("serving")
-
-TASKS = ROOT / "tests/projects/tasks"
-PROBLEM = {
-    name: (TASKS / "gpumode" / name).read_text() for name in ("task.yml", "task.py", "reference.py")
-}
-HONEST = (
-    "NUMBER = {}\nimport torch\ndef custom_kernel(data):\n    return torch.cumsum(data[0], dim=1)\n"
-)
-REFUSED = "import torch\ntorch.allclose = {}\n\ndef custom_kernel(data):\n    return data\n"
-
-
-class Service:
-    """A server in a process of its own."""
-
-    def __init__(self, folder: Path, workers: int, *words: str) -> None:
-        self.folder = folder
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self._words = ("--workers", str(workers), "--port", str(self.port), *words)
-        self.start()
-
-    def start(self) -> None:
-        argv = [sys.executable, "-m", "kernelexp", "serve", "--queue", str(self.folder)]
-        self.process = subprocess.Popen([*argv, *self._words])
-        wait_until(self.answers)
-
-    def answers(self) -> bool:
-        try:
-            return self.ask("GET", "/health")[0] == 200
-        except OSError:
-            assert self.process.poll() is None
-            return False
-
-    def ask(self, verb: str, path: str, body: Any = None, token: str = "") -> tuple[int, Any]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
-        content = None if body is None else json.dumps(body)
-        try:
-            connection.request(verb, path, content, {"Authorization": f"Bearer {token}"})
-            answer = connection.getresponse()
-            text = answer.read().decode()
-        finally:
-            connection.close()
-        is_json = "json" in answer.headers["content-type"]
-        return answer.status, json.loads(text) if is_json else text
-
-    def accepted_p95(self) -> float:
-        """Seconds, of evaluations that were accepted since it started."""
-        text = self.ask("GET", "/metrics")[1]
-        words = text.partition('kernelexp_accept_seconds{quantile="0.95"} ')[2].split()
-        return float(words[0]) if words else 0.0
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-
-    def workers(self) -> list[int]:
-        result = []
-        for path in Path("/proc").glob("[0-9]*"):
-            try:
-                words = (path / "cmdline").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if b"worker" in words and str(self.folder).encode() in words:
-                result.append(int(path.name))
-        return result
 
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    result = Service(tmp_path / "queue", 1)
+    result = Service(tmp_path / "queue", 1, "-C", str(tmp_path))
     yield result
     result.kill()
-
-
-def job(number: int, text: str = REFUSED) -> dict[str, Any]:
-    return {"problem": PROBLEM, "solution": {"submission.py": text.format(number)}}
 
 
 def ended(service: Service, key: str) -> Any:
@@ -139,6 +60,39 @@ def test_an_evaluation_is_accepted_done_and_told(service: Service) -> None:
     assert "not as its schema says" in refused["error"]
 
 
+def test_what_is_no_address_of_the_service_is_told(service: Service) -> None:
+    code, answer = service.ask("PUT", "/evaluations")
+    assert code == 404
+    assert answer["error"] == "there is no PUT /evaluations: GET / lists what there is."
+    assert "POST /evaluations" in service.ask("GET", "/")[1]
+
+
+def test_pages_of_other_sites_may_not_ask(service: Service) -> None:
+    headers = [{"Origin": "http://other.example"}, {"Host": "other.example"}]
+    assert [service.ask("POST", "/evaluations", job(1), **words)[0] for words in headers] == [
+        403
+    ] * 2
+    assert service.ask("GET", "/health")[1]["jobs"] == {}
+
+
+def test_a_project_s_pages_have_the_same_address(tmp_path: Path) -> None:
+    result = Service(tmp_path / "queue", 0, "-C", str(ROOT))
+    try:
+        assert result.ask("GET", "/report/") == (200, result.ask("GET", "/report/index.html")[1])
+        code, page = result.ask("GET", "/report/experiments/T1.html")
+        assert code == 200
+        assert 'data-root="../"' in page
+        assert len(result.ask("GET", "/report/version")[1]) == 64
+        assert result.ask("GET", "/report/none.html")[0] == 404
+    finally:
+        result.kill()
+
+
+def test_a_service_without_a_project_has_no_pages(tmp_path: Path, service: Service) -> None:
+    code, answer = service.ask("GET", "/report/")
+    assert (code, answer["error"].startswith("there are no pages: ")) == (404, True)
+
+
 def test_clients_have_tokens_and_limits(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens"
     tokens.write_text("one 0123456789abcdef\ntwo fedcba9876543210\n")
@@ -150,9 +104,12 @@ def test_clients_have_tokens_and_limits(tmp_path: Path) -> None:
         ]
         assert codes == [202, 202, 429]
         assert result.ask("POST", "/evaluations", job(2), "fedcba9876543210")[0] == 202
-        key = Queue(tmp_path / "queue").take("w")
-        assert key is not None
-        assert result.ask("DELETE", f"/evaluations/{key.id}", token="0123456789abcdef")[0] == 200
+        leased = Queue(tmp_path / "queue").take("w").leased
+        assert leased is not None
+        path = f"/evaluations/{leased.id}"
+        assert result.ask("DELETE", path, token="0123456789abcdef")[0] == 200
+        call = {"worker": "w"}
+        assert result.ask("POST", "/work/take", call, "fedcba9876543210")[0] == 403
     finally:
         result.kill()
 
@@ -164,89 +121,15 @@ def test_other_machines_are_let_in_with_tokens_only(tmp_path: Path) -> None:
     assert "name who may ask with --tokens FILE" in done.stderr
 
 
-def stress(
-    folder: Path, jobs: int, clients: int, workers: int, kills: int, real: int = 0
-) -> dict[str, float]:
-    """Jobs by many clients at once, while workers and the service are killed. Of them
-    `real` are executed; the others are refused by rule."""
-    service = Service(folder, workers, "--most", str(jobs))
-    try:
-        return stressed(service, jobs, clients, kills, real)
-    finally:
-        service.kill()
-
-
-def in_the_middle(service: Service) -> bool:
-    """Whether a worker has been at the same job for a while."""
-    with contextlib.closing(sqlite3.connect(service.folder / FILE)) as database:
-        query = "SELECT count(*) FROM jobs WHERE state = 'running' AND begun < ? AND lease > ?"
-        return bool(database.execute(query, (time.time() - 0.7, time.time())).fetchone()[0])
-
-
-def stressed(service: Service, jobs: int, clients: int, kills: int, real: int) -> dict[str, float]:
-    keys: dict[int, str] = {}
-    took: list[float] = []
-    refused: list[str] = []
-
-    def ask(first: int) -> None:
-        for number in range(first, jobs, clients):
-            given = job(number, HONEST if real and number % (jobs // real) == 0 else REFUSED)
-            while number not in keys:
-                begun = time.monotonic()
-                try:
-                    code, ticket = service.ask("POST", "/evaluations", given)
-                except (OSError, http.client.HTTPException):  # the service was killed
-                    time.sleep(0.1)
-                    continue
-                if code not in (200, 202):
-                    refused.append(str(ticket))
-                    continue
-                took.append(time.monotonic() - begun)
-                keys[number] = ticket["id"]
-
-    threads = [threading.Thread(target=ask, args=(first,)) for first in range(clients)]
-    for thread in threads:
-        thread.start()
-    wait_until(lambda: len(keys) >= jobs / 3)
-    accepted = service.accepted_p95()
-    service.kill()
-    service.start()
-    queue = Queue(service.folder)
-    for turn in range(kills):
-        if real:
-            wait_until(lambda: queue.counts().get("done", 0) == jobs or in_the_middle(service))
-        else:
-            share = (turn + 1) / (kills + 2)
-            wait_until(lambda share=share: queue.counts().get("done", 0) >= jobs * share)
-        for pid in service.workers():
-            os.kill(pid, signal.SIGKILL)
-    for thread in threads:
-        thread.join()
-    wait_until(lambda: queue.counts().get("done", 0) == jobs, 150)
-    memory = Path(f"/proc/{service.process.pid}/statm").read_text().split()[1]
-    assert not refused
-    assert len(set(keys.values())) == jobs
-    assert queue.counts() == {"done": jobs}
-    for key in keys.values():
-        assert [event.what for event in queue.events(key)].count("done") == 1
-    return {
-        "p50_ms": 1e3 * statistics.median(took),
-        "p95_ms": 1e3 * sorted(took)[int(0.95 * len(took))],
-        "accept_p95_ms": 1e3 * accepted,
-        "retried": queue.totals()["again"],
-        "memory_mb": int(memory) * 4096 / 1e6,
-        "queue_mb": (service.folder / FILE).stat().st_size / 1e6,
-    }
-
-
 def test_nothing_is_lost_or_doubled_when_workers_and_the_service_are_killed(
     tmp_path: Path,
 ) -> None:
-    stress(tmp_path / "queue", jobs=40, clients=8, workers=2, kills=1)
+    run(tmp_path / "queue", Load(jobs=40, clients=8, kills=1))
 
 
 @pytest.mark.slow
-def test_a_thousand_evaluations_by_fifty_clients(tmp_path: Path) -> None:
-    figures = stress(tmp_path / "queue", jobs=1000, clients=50, workers=2, kills=2, real=4)
-    assert figures["retried"] >= 1
-    print({name: round(value, 1) for name, value in figures.items()})
+@pytest.mark.parametrize("remote", [False, True])
+def test_three_hundred_evaluations_by_fifty_clients(tmp_path: Path, remote: bool) -> None:
+    figures = run(tmp_path / "queue", Load(jobs=300, clients=50, kills=3, real=6, remote=remote))
+    assert figures.retried >= 1
+    assert figures.service_mb[-1] < figures.service_mb[5] + 20

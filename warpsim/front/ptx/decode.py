@@ -21,7 +21,14 @@ from warpsim.launch import Dim3
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.core.forms import CompiledForm, Formed
 from warpsim.machine.core.image import Image, Variable
-from warpsim.machine.schedule.program import POLL, BasicBlock, Branch, DecodedProgram, Exit
+from warpsim.machine.schedule.program import (
+    POLL,
+    BasicBlock,
+    Branch,
+    DecodedProgram,
+    Exit,
+    in_loops,
+)
 from warpsim.machine.sync.gates import WaitGate
 from warpsim.machine.wave.frames import STACK, STACK_BYTES
 from warpsim.machine.wave.machine import Op, WarpSet, guarded
@@ -57,10 +64,12 @@ def decode(module: PtxModule, name: str) -> DecodedProgram:
             cuts.add(number)
     blocks = _blocks(decoder, operations, sorted(cut for cut in cuts if cut < len(operations)))
     stops = frozenset(site.number for site in decoder.sites if _STOPS.match(site.opcode))
-    return DecodedProgram(_image(module, decoder), decoder.sites, blocks, decoder.uses(), stops)
+    polls = any(_may_poll(decoder.sites[number].opcode) for number in in_loops(blocks))
+    image = _image(module, decoder, polls=polls)
+    return DecodedProgram(image, decoder.sites, blocks, decoder.uses(), stops)
 
 
-def _image(module: PtxModule, decoder: PtxDecoder) -> Image:
+def _image(module: PtxModule, decoder: PtxDecoder, *, polls: bool) -> Image:
     function = decoder.function
     most = _padded(function.directives.get("maxntid"))
     return Image(
@@ -72,7 +81,7 @@ def _image(module: PtxModule, decoder: PtxDecoder) -> Image:
         shared_unit=decoder.shared_unit,
         global_unit=decoder.global_unit,
         heap_bytes=HEAP_BYTES if any(s.opcode == "builtin.malloc" for s in decoder.sites) else 0,
-        polls=any(_may_poll(site.opcode) for site in decoder.sites),
+        polls=polls,
         cancels_launches=any("try_cancel" in site.opcode for site in decoder.sites),
         cluster=_padded(function.directives.get("reqnctapercluster")),
         block=_padded(function.directives.get("reqntid")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -61,6 +62,9 @@ def _element(parts: list[str]) -> int:
     return width_of(parts[-1]) // 8
 
 
+_REGISTER = re.compile(r"Register\(name='([^']*)'\)")
+
+
 class PtxDecoder:
     """The function being decoded, and the instruction at which decoding stands."""
 
@@ -77,6 +81,8 @@ class PtxDecoder:
         """The same of global memory."""
         self.checks: list[Op] = []
         """What is checked before the instruction at hand is executed."""
+        self._named: Counter[str] | None = None
+        """How often each register is an operand."""
         self._swapped: set[tuple[Operand, int]] | None = None
         self._reads: dict[int, list[int]] = {}
         self._multiplies: dict[int, tuple[int, int, int]] = {}
@@ -241,6 +247,13 @@ class PtxDecoder:
         return operand.value
 
     # Memory
+
+    def is_read(self, operand: Operand) -> bool:
+        """Whether anything uses a register besides the instruction that has it as an operand."""
+        if self._named is None:
+            parts = ((ins.operands, ins.guard) for ins in self.function.instructions)
+            self._named = Counter(_REGISTER.findall(repr(list(parts))))
+        return not isinstance(operand, Register) or self._named[operand.name] > 1
 
     def swapped(self, operand: Operand) -> bool:
         """Whether an atom.cas of the function has this very address."""

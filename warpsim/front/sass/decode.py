@@ -14,13 +14,21 @@ from warpsim.front.sass.decoder import SassDecoder, is_uniform
 from warpsim.front.sass.faults import SassSyntaxError, refuse
 from warpsim.front.sass.isa.barrier import is_packed
 from warpsim.front.sass.registry import BranchPoint, Reconvergence, Result, find
+from warpsim.front.sass.scoreboards import Scoreboards
 from warpsim.front.sass.syntax import AROUND, UNPACK, ConstantOperand, MachineInstruction
 from warpsim.lineinfo import Source
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.core.forms import Formed
 from warpsim.machine.core.image import Image, Variable
 from warpsim.machine.memory.constants import RESERVED_SHARED
-from warpsim.machine.schedule.program import POLL, BasicBlock, Branch, DecodedProgram, Exit
+from warpsim.machine.schedule.program import (
+    POLL,
+    BasicBlock,
+    Branch,
+    DecodedProgram,
+    Exit,
+    in_loops,
+)
 from warpsim.machine.sync.gates import WaitGate
 from warpsim.machine.sync.register_pool import STEP
 from warpsim.machine.wave.machine import Op, WarpSet, guarded
@@ -78,7 +86,10 @@ def decode_apart(
     first = {number for number, ins in enumerate(decoder.code) if ins.base in apart}
     blocks = _blocks(decoder, results, first)
     stops = frozenset(ins.number for ins in decoder.code if _may_stop(ins))
-    return DecodedProgram(_image(entry, decoder), decoder.sites, blocks, stops=stops), decoder
+    polls = any(_may_poll(decoder.code[number]) for number in in_loops(blocks))
+    image = _image(entry, decoder, polls=polls)
+    hazards = Scoreboards(decoder.code, decoder.uses, blocks).hazards()
+    return DecodedProgram(image, decoder.sites, blocks, stops=stops, hazards=hazards), decoder
 
 
 def _only_runtime(ins: MachineInstruction, entry: CubinEntry) -> None:
@@ -111,7 +122,7 @@ def _two(opcode: str) -> str:
     return ".".join(opcode.split(".")[:2])
 
 
-def _image(entry: CubinEntry, decoder: SassDecoder) -> Image:
+def _image(entry: CubinEntry, decoder: SassDecoder, *, polls: bool) -> Image:
     names = constants.parameter_names(entry)
     parameters = [
         Variable(name=name, space="param", type="b8", align=1, size=parameter.size)
@@ -136,7 +147,7 @@ def _image(entry: CubinEntry, decoder: SassDecoder) -> Image:
         strict=False,
         has_tensor_memory=any(ins.base == "UTCATOMSWS" for ins in decoder.code),
         reads_reserved=any(_reads(ins, decoder, RESERVED_SHARED) for ins in decoder.code),
-        polls=any(_may_poll(ins) for ins in decoder.code),
+        polls=polls,
         cancels_launches=any(ins.base == "UGETNEXTWORKID" for ins in decoder.code),
         cluster=entry.cluster,
         block=entry.block,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from warpsim.machine.checks.shared_flags import SharedFlags, are_shared
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.core.clocks import Clocks
 from warpsim.machine.core.warps import Warps
-from warpsim.machine.memory.layout import SHARED_WINDOW, WINDOW, WINDOW_BITS
+from warpsim.machine.memory.history import History
+from warpsim.machine.memory.layout import GLOBAL_BASE, SHARED_WINDOW, WINDOW, WINDOW_BITS
 
 Key = tuple[int, int]
 _GLOBAL = -1
@@ -25,10 +27,20 @@ class Flags:
     was made visible before it.
     """
 
-    def __init__(self, clocks: Clocks, cluster_size: int, announced: frozenset[Key]) -> None:
-        """announced: words of global memory that earlier waves released something at."""
+    def __init__(
+        self,
+        clocks: Clocks,
+        cluster_size: int,
+        within: SharedFlags | None,
+        history: History,
+        announced: frozenset[Key],
+    ) -> None:
+        """within: for relaxed accesses to shared memory where a cluster is one CTA; history: of
+        global memory; announced: words of it that earlier waves released something at."""
+        self._history = history
         self.clocks = clocks
         self.cluster_size = cluster_size
+        self._within = within
         self.released: dict[Key, Array] = dict.fromkeys(announced, clocks.earlier_row())
         self.relaxed: dict[Key, Array] = {}
         """Of stores in shared memory that release nothing: they order warps, as shared memory is
@@ -43,6 +55,14 @@ class Flags:
         self, warps: Warps, address: Array, m: Mask, *, relaxed: bool, narrow: bool = False
     ) -> None:
         """narrow: for the CTA only."""
+        if not self.clocks.ordered:
+            return
+        lanes = (address if m is True else address[m]).ravel()
+        if relaxed and self._within is not None and are_shared(lanes):
+            self._within.release(warps, address, m)
+            return
+        if relaxed and lanes.size and lanes.min() >= GLOBAL_BASE and self.clocks.is_quiet(warps):
+            return  # the history of global memory tells that it is a flag
         rows: dict[tuple[int, bool], Array] = {}
         for warp, key, cta in self._keys(warps, address, m):
             shared = key[0] >= 0
@@ -64,9 +84,15 @@ class Flags:
 
     def known(self, warps: Warps, address: Array, m: Mask) -> bool:
         """Whether anybody has used any of these addresses as a flag."""
-        if not self._known:
-            return False
-        return any(key in self._known for _, key, _ in self._keys(warps, address, m))
+        lanes = (address if m is True else address[m]).astype(np.int64).ravel() - GLOBAL_BASE
+        units = lanes[(lanes >= 0) & (lanes < len(self._history.relaxed) * self._history.unit)]
+        if self._history.relaxed[units // self._history.unit].any():
+            return True
+        if self._within is not None and self._within.knows(warps, address, m):
+            return True
+        return bool(self._known) and any(
+            key in self._known for _, key, _ in self._keys(warps, address, m)
+        )
 
     def _put(self, flags: dict[Key, Array], key: Key, row: Array) -> None:
         old = flags.get(key)
@@ -77,6 +103,10 @@ class Flags:
     ) -> None:
         """narrow: from the own CTA only. sure: by an acquire, or in shared memory."""
         clocks = self.clocks
+        if self._within is not None and self._within.knows(warps, address, m):
+            self._within.acquire(warps, address, m)
+        if not (self.released or self.relaxed):
+            return
         for warp, key, cta in self._keys(warps, address, m):
             for place in ((_CTA - cta, key[1]), key):
                 row = self.released.get(place)

@@ -31,6 +31,8 @@ _MATRIX_LANES = np.arange(32).reshape(8, 4)
 class Races:
     """Compares every access to a memory with the last ones to the same words."""
 
+    checks = True
+
     def __init__(
         self,
         residents: Residents,
@@ -416,19 +418,16 @@ class Races:
 
 
 class Unchecked(Races):
-    """Of a program whose accesses have been reordered, so that nothing can be said of races.
+    """Of a program whose accesses have been reordered, so that nothing can be said of races, or of
+    a launch that is not judged.
 
     Atomics and other accesses that meet in any order are still noted as such.
     """
 
+    checks = False
+
     def read(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
         """Not a finding."""
-
-    def _note_repeats(self, units: Array, thread: Array, site: Site) -> None:
-        """These threads have stored what is there already."""
-        changed = self.history.writers(units).tolist()
-        for unit, who, at in zip(units.tolist(), thread.tolist(), changed, strict=True):
-            self.repeats.note(unit, at, int(self.clocks.epoch(who, site.number)))
 
     def observe(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
         self.residents.execution.contended = True

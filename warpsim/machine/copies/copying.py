@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from warpsim.arithmetic.reductions import Combine
 from warpsim.machine.core.arrays import Array
 from warpsim.machine.core.asynchronous import Issuer, Pending
 from warpsim.machine.core.findings import Fatal
@@ -92,7 +93,7 @@ def issue_load(
 class Reduction(NamedTuple):
     """How a copy changes what it meets."""
 
-    operation: Callable[[Array, Array], Array]
+    operation: Combine
     element: int
     """Bytes."""
 
@@ -204,9 +205,9 @@ def shared_range(
     if low % align:
         sentence = f"{machine.layout.spell(low)} is not at a multiple of {align} bytes."
         raise refused(machine, issuer, "misaligned", sentence)
-    if low + size > machine.layout.end:
+    if left := machine.layout.left_by(low, size):
         place = machine.layout.spell(low)
-        sentence = f"a copy of {size:,} bytes at {place} leaves the CTA's memory."
+        sentence = f"a copy of {size:,} bytes at {place} leaves {left}."
         raise refused(machine, issuer, "out-of-bounds", sentence)
     return cta, low
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from warpsim.arithmetic.reductions import Combine
 from warpsim.machine.checks.races import Races
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.core.asynchronous import Issuer, Pending
@@ -39,7 +40,7 @@ def reduce(
     to: Array,
     values: Array,
     barriers: Array,
-    function: Callable[[Array, Array], Array],
+    function: Combine,
     access: AccessKind,
     m: Mask,
 ) -> None:

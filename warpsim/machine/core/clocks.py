@@ -18,6 +18,7 @@ import numpy as np
 
 from warpsim import compiled
 from warpsim.machine.core.arrays import Array, Mask, sparse_zeros
+from warpsim.machine.core.warps import Warps
 
 SLOTS = 32
 """Of each engine: agents that share one pass for the same."""
@@ -79,12 +80,13 @@ class PartialMeetings:
 class Clocks:
     """Vector clocks of `warps` warps.
 
-    checked: whether order is to be checked at all; if not, everybody has seen and fenced everything
-        from the beginning.
     now: the first time, after all times of earlier waves.
     """
 
-    def __init__(self, warps: int, *, checked: bool = True, now: int = 1) -> None:
+    ordered = True
+    """Whether they tell anything."""
+
+    def __init__(self, warps: int, *, now: int = 1) -> None:
         self.warps = warps
         self.tensor_memory = warps
         self.copy = 2 * warps
@@ -99,6 +101,8 @@ class Clocks:
         """By warp; a row has every agent twice, the second time what was also acquired formally."""
         self.wide = np.zeros(warps, bool)
         """Which warps may have seen what warps of other CTAs did."""
+        self.fences = False
+        """Whether any warp has made one for other CTAs."""
         self.unsure = False
         """Whether any warp has seen a flag and acquired nothing."""
         self.partial: PartialMeetings | None = None
@@ -118,12 +122,6 @@ class Clocks:
         self.fenced_before = np.zeros(warps, np.int64)
         """When each warp last made a tcgen05.fence::before_thread_sync."""
         self.now = now
-        if not checked:
-            known = [self.seen, self._fenced, self.fenced_init, self.fenced_after]
-            known += [self.fenced_before]
-            known += [array for proxy in self.proxy.values() for array in (proxy.times, proxy.seen)]
-            for array in known:
-                array.fill(FOREVER)
 
     def earlier_row(self) -> Array:
         """What somebody learns who acquires what an earlier wave released: all that it did."""
@@ -181,6 +179,7 @@ class Clocks:
 
     def fence(self, warp: int) -> None:
         """A memory fence for other CTAs, such as __threadfence()."""
+        self.fences = True
         self._fenced[warp] = self.release(warp)
         self._performed[warp :: self.agents] = self._fenced[warp, warp]
         if self.unsure:
@@ -224,6 +223,41 @@ class Clocks:
         self.unsure = True
         first = self.seen[warp, : self.agents]
         np.maximum(first, row[: self.agents], out=first)
+
+    def acquire_within(
+        self, warp: int, other: int, time: int, columns: Array | None, known: Array
+    ) -> None:
+        """What another warp of the own CTA had done up to a time and then knew, of some columns or
+        of all: it orders no lanes of one warp."""
+        own, seen = self.seen[warp, warp], self.seen[warp]
+        if columns is None:
+            self.wide[warp] = True
+            np.maximum(seen, known, out=seen)
+        else:
+            seen[columns] = np.maximum(seen[columns], known)
+        did = [other, self.tensor_memory + other]
+        did += [self.agents + agent for agent in did]
+        seen[did] = np.maximum(seen[did], time)
+        seen[warp] = own
+
+    def columns_within(self, warps: Array) -> Array:
+        """Of a row, those that a warp knows of which has heard of none but these."""
+        engines = np.arange(self.copy, self.agents)
+        first = np.concatenate([warps, self.tensor_memory + warps, engines])
+        return np.concatenate([first, self.agents + first])
+
+    def knows(self, warp: int, other: int, time: int) -> bool:
+        """Whether a warp has seen what another had done up to a time, and with it all that that one
+        had seen."""
+        return bool((self.seen[warp, other :: self.agents] >= time).all())
+
+    def is_quiet(self, warps: Warps) -> bool:
+        """Whether ordinary stores of these warps tell other CTAs nothing: see fenced()."""
+        if self.fences:
+            return False
+        engines = self.seen[warps.warps, self.copy : self.agents]
+        formal = self.seen[warps.warps, self.agents + self.copy :]
+        return not (engines.any() or formal.any())
 
     def learn(self, warp: int, agent: int, time: int) -> None:
         """A warp has seen what an engine did up to a time."""
@@ -309,3 +343,56 @@ class Clocks:
         # If all that is known of came after it, an earlier one may have been forgotten.
         own = (after & (fences <= known)).any(axis=0) | after.all(axis=0)
         return by_warp & ~own & (fenced[warp] < time)
+
+
+class Unordered(Clocks):
+    """Where no order is to be checked: everybody has seen and fenced everything from the beginning,
+    so that all rows are one, and nobody learns anything."""
+
+    ordered = False
+
+    def __init__(self, warps: int, *, now: int = 1) -> None:
+        super().__init__(warps, now=now)
+        everything = np.broadcast_to(np.full(2 * self.agents, FOREVER), self.seen.shape)
+        self.seen = self._fenced = self.fenced_after = everything
+        self.fenced_init.fill(FOREVER)
+        self.fenced_before.fill(FOREVER)
+        for fences in self.proxy.values():
+            fences.times = np.broadcast_to(np.int64(FOREVER), fences.times.shape)
+            fences.seen = everything
+
+    def converge(self, warp: int) -> None:
+        """Of no order."""
+
+    def converge_part(self, warp: int, lanes: Array) -> None:
+        """Of no order."""
+
+    def release(self, warp: int) -> Array:
+        return self.seen[warp]
+
+    def release_narrowly(self, warp: int) -> Array:
+        return self.seen[warp]
+
+    def fenced(self, warp: int) -> Array:
+        return self.seen[warp]
+
+    def fence(self, warp: int) -> None:
+        """Of no order."""
+
+    def fence_init(self, warp: int) -> None:
+        """Of no order."""
+
+    def fence_tensor_memory(self, warp: int, *, before: bool) -> None:
+        """Of no order."""
+
+    def fence_async(self, space: str, warps: Array, mask: Mask) -> None:
+        """Of no order."""
+
+    def meet(self, groups: Array) -> None:
+        """Of no order."""
+
+    def acquire(self, warp: int, row: Array, *, sure: bool = True, wide: bool = True) -> None:
+        """Of no order."""
+
+    def learn(self, warp: int, agent: int, time: int) -> None:
+        """Of no order."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-MEMORIES = {"shared": 0, "global": 1, "generic": 1}
+MEMORIES = {"shared": 0, "global": 1, "generic": 1, "local": 2}
 """By space, what a form calls a memory. A generic address in another one is out of bounds there,
 and so left to Python."""
 

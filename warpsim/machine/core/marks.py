@@ -19,8 +19,8 @@ from warpsim.machine.core.warps import Warps
 NINTH = np.uint16(0x100)
 COMPUTED = np.uint16(0x1FF)
 MATRICES, LANE = "matrices", "lane"
-LOADED = ("shared", "global", "cluster shared", "local", "param", MATRICES, LANE)
-"""What is read, by the number that an origin has for it; the first two as in forms.MEMORIES."""
+LOADED = ("shared", "global", "local", "cluster shared", "param", MATRICES, LANE)
+"""What is read, by the number that an origin has for it; the first ones as in forms.MEMORIES."""
 
 
 class Origin(NamedTuple):

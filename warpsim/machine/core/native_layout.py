@@ -55,7 +55,7 @@ class MemoryLayout(ctypes.Structure):
     _fields_ = (
         *_pointers("data", "state", "written", "read", "pages", "seen", "used"),
         *_integers("used_count", "size", "units", "unit", "engines", "earlier", "agents"),
-        *_integers("first", "before", "is_global"),
+        *_integers("first", "before", "is_global", "unordered", "unread", "uncounted"),
         ("cost", ctypes.c_int64 * COSTS),
     )
 
@@ -65,7 +65,7 @@ class WarpsLayout(ctypes.Structure):
 
     _fields_ = (
         *_pointers("base", "lower", "places", "columns"),
-        *_integers("rows", "extent"),
+        *_integers("rows", "extent", "lane"),
     )
 
 
@@ -73,7 +73,7 @@ class SetLayout(ctypes.Structure):
     """A set of warps, as instructions execute for it; `warps` by memory, once it has made an
     access."""
 
-    _fields_ = (*_integers("first", "step", "rows"), ("warps", ctypes.c_void_p * 2))
+    _fields_ = (*_integers("first", "step", "rows"), ("warps", ctypes.c_void_p * 3))
 
 
 class CodeLayout(ctypes.Structure):
@@ -111,6 +111,6 @@ class MachineLayout(ctypes.Structure):
 
     _fields_ = (
         *_pointers("slots"),
-        ("memories", ctypes.c_void_p * 2),
+        ("memories", ctypes.c_void_p * 3),
         *_pointers("guarded", "costs", "lanes", "results", "marks", "races"),
     )

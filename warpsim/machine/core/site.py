@@ -44,5 +44,5 @@ def where(listing: str, line: int, source: Source | None) -> str:
     """`file.cu:12 → :7, PTX line 345`, or just the PTX line without -lineinfo."""
     if source is None:
         return f"{listing} line {line}"
-    inner = "" if source.own() is source else f" → {source}"
+    inner = "" if source.own() is source or source.is_toolkits else f" → {source}"
     return f"{source.place(CALLERS)}{inner}, {listing} line {line}"

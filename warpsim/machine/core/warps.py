@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -83,3 +84,13 @@ def pack(rows: Array) -> list[int]:
 
 def lanes_of(mask: int) -> list[int]:
     return [lane for lane in range(32) if mask >> lane & 1]
+
+
+def spell_warps(warps: Sequence[int]) -> str:
+    """`warp 3`, `warps 0 to 3`, `warps 0, 2`: of warps in order."""
+    first, last = warps[0], warps[-1]
+    if len(warps) == 1:
+        return f"warp {first}"
+    if last - first + 1 == len(warps):
+        return f"warps {first} to {last}"
+    return f"warps {', '.join(map(str, warps))}"

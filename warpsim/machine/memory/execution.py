@@ -10,7 +10,7 @@ import msgspec
 
 from warpsim.launch import Launch, Residency
 from warpsim.machine.core.arrays import Array
-from warpsim.machine.core.clocks import Clocks
+from warpsim.machine.core.clocks import Clocks, Unordered
 from warpsim.machine.core.findings import BadLanes, Fatal, Findings
 from warpsim.machine.core.image import Image
 from warpsim.machine.core.registers import RegisterFile
@@ -63,10 +63,17 @@ class Execution:
         world: GlobalLayout | None = None,
         card: Residency | None = None,
         patterns: Patterns | None = None,
+        *,
+        judged: bool = True,
     ) -> None:
         """before: the global memory that an earlier launch of the same job left; world: memory that
         is there already, instead of `arrays`; card: where CTAs that wait for each other have to be
-        resident."""
+        resident; judged: False for a launch that only leads to others: order, reads of what nobody
+        wrote and the costs of accesses are not looked at."""
+        self.judged = judged and image.strict
+        """Whether order and reads of what nobody wrote are checked."""
+        self.counted = judged
+        """Whether the costs of accesses are."""
         self._first = schedule.first
         self._card = card
         self.image = image
@@ -118,7 +125,6 @@ class Execution:
         """Who wrote to global memory, and read from it."""
         self.now = 1
         """When the next wave begins, as Clocks have it."""
-        self._unchecked: Clocks | None = None
         self.parameters = Parameters(image, launch, self.world)
         self.resident = self._resident()
         """CTAs that are resident at once, whole clusters."""
@@ -131,14 +137,9 @@ class Execution:
         self.registers = RegisterFile(image.table, self.warps)
 
     def clocks(self) -> Clocks:
-        """Those of the next wave: where order is not checked they tell nothing, and are filled once
-        for all waves."""
-        if self.image.strict:
-            return Clocks(self.warps, now=self.now)
-        if self._unchecked is None:
-            self._unchecked = Clocks(self.warps, checked=False)
-        self._unchecked.now = self.now
-        return self._unchecked
+        """Those of the next wave."""
+        kind = Clocks if self.judged else Unordered
+        return kind(self.warps, now=self.now)
 
     def fault(self, lanes: Array) -> Fatal:
         """What to raise when lanes of an access have done what ends a launch on a GPU."""

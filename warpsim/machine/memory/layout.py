@@ -155,6 +155,15 @@ class SharedLayout:
         """Which variable an offset outside of all just misses."""
         return _beside(low, {x: (first, self._sizes[x]) for x, first in self.symbols.items()})
 
+    def left_by(self, low: int, size: int) -> str:
+        """What an access to that many bytes reaches beyond; empty if it stays inside."""
+        if low + size > self.end:
+            return "the CTA's memory"
+        if any(low < first + gap and first < low + size for first, gap in self._gaps):
+            name = self.name_at(low)
+            return f"{_own_name(name)} ({self._sizes[name]:,} bytes)"
+        return ""
+
     def allocate(self, arena: Arena, ctas: int, *, reserved: bool) -> None:
         """In an arena that nobody has used; reserved: all of what belongs to the system too."""
         own = slice(SCRATCH_BYTES, SCRATCH_BYTES + ctas * self.stride)

@@ -1,8 +1,8 @@
 """The bytes of tensor maps, as kernels copy and change them.
 
-The driver's encoding is not published. Where the address, the strides, the sizes and the box lie is
-what ptxas makes of `tensormap.replace`: stores to these places. The rest, such as the type of the
-elements, is here the number of the map that the launch brought.
+The driver's encoding is not published. Where the fields lie is what ptxas makes of
+`tensormap.replace`: stores to these places. A map that a launch of the emulator brings has the
+fields that kernels change, and its number for the rest; decode() reads one that a driver made.
 """
 
 from __future__ import annotations
@@ -12,13 +12,22 @@ from typing import NamedTuple
 
 import msgspec
 
-from warpsim.launch import TENSOR_MAP_BYTES, TensorMap
+from warpsim.launch import TENSOR_MAP_BYTES, Element, Swizzle, TensorMap
 
 _ADDRESS, _STRIDES, _STRIDE_TOPS, _SIZES, _FIRST_BOX = 0, 0x0C, 0x1C, 0x20, 0x37
 """Strides are in 16 bytes, and have bits above 32 in `_STRIDE_TOPS`, 4 each; sizes are words, and
 extents of the box bytes, both less one."""
 _MARK_AT, _MARK = 0x40, b"\xffTensMap"
 _UNIT_BITS, _TOP_BITS = 4, 4
+_WORD, _STEPS = 0x08, 0x34
+"""Rank, type, interleaving, swizzle and fill are bits of one word; steps have three bits each."""
+_RANK, _TYPE, _INTERLEAVE, _SWIZZLE, _FILL, _ROUNDED, _ATOM = 4, 7, 11, 13, 15, 16, 22
+_ELEMENTS: dict[int, Element] = {
+    **{0: "u8", 1: "u16", 2: "u32", 3: "s32", 6: "f16", 7: "f32", 9: "f64", 10: "bf16"}
+}
+_MOST = 5
+"""Dimensions."""
+_SWIZZLES: tuple[Swizzle, ...] = ("none", "32B", "64B", "128B")
 
 
 class PlacedMap(NamedTuple):
@@ -102,3 +111,25 @@ def _value(data: bytes, field: str, index: int) -> int:
         return int(low) + 1
     (tops,) = struct.unpack_from("<I", data, _STRIDE_TOPS)
     return (int(low) | (tops >> _TOP_BITS * index & 0xF) << 32) << _UNIT_BITS
+
+
+def decode(data: bytes, array: str) -> tuple[int, TensorMap | None]:
+    """The address in a driver's tensor map, and the map over an array of that name; None where
+    these bytes are none, or one of a kind that is not executed."""
+    address, word = struct.unpack_from("<QI", data, _ADDRESS)
+    rank, element = (word >> _RANK & 7) + 1, _ELEMENTS.get(word >> _TYPE & 0xF)
+    plain = not (word >> _INTERLEAVE & 3 or word >> _FILL & 1 or word >> _ROUNDED & 1)
+    steps = int.from_bytes(data[_STEPS : _STEPS + 2], "little") & (1 << 3 * rank) - 1
+    if rank > _MOST or element is None or not plain or steps or word >> _ATOM & 1:
+        return address, None
+    if any(data[len(data) // 2 :]):  # a driver leaves the second half empty
+        return address, None
+    tensor = TensorMap(
+        array=array,
+        element=element,
+        shape=tuple(_value(data, "global_dim", index) for index in range(rank)),
+        strides_bytes=tuple(_value(data, "global_stride", index) for index in range(rank - 1)),
+        box=tuple(_value(data, "box_dim", index) for index in range(rank)),
+        swizzle=_SWIZZLES[word >> _SWIZZLE & 3],
+    )
+    return address, tensor

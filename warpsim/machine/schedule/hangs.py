@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 
 import msgspec
 import numpy as np
 
 from warpsim.machine.core.site import Site
-from warpsim.machine.core.warps import ALL
+from warpsim.machine.core.warps import ALL, spell_warps
 from warpsim.machine.schedule.program import DecodedProgram
 from warpsim.machine.sync.gates import Fragment, WaitGate
 from warpsim.machine.wave.machine import Machine
@@ -42,9 +42,13 @@ def describe_hang(waiters: Iterable[Waiter]) -> tuple[str, ...]:
     for waiter in waiters:
         groups.setdefault((waiter.cta, waiter.where, waiter.waits_for), {})[waiter.warp] = None
     return tuple(
-        f"CTA {cta}, {_spell_warps(list(warps))}, at {where}: {waits_for}"
+        f"CTA {cta}, {spell_warps(list(warps))} {_wait(warps)} at {where}, for {waits_for}"
         for (cta, where, waits_for), warps in groups.items()
     )
+
+
+def _wait(warps: Sized) -> str:
+    return "waits" if len(warps) == 1 else "wait"
 
 
 def sentence(why: str, waiters: Sequence[Waiter], cure: str) -> str:
@@ -52,15 +56,6 @@ def sentence(why: str, waiters: Sequence[Waiter], cure: str) -> str:
     groups = describe_hang(waiters)
     rest = [f"and {len(groups) - _SHOWN} more"] if len(groups) > _SHOWN else []
     return f"{why}: {'; '.join([*groups[:_SHOWN], *rest])}.{cure}"
-
-
-def _spell_warps(warps: Sequence[int]) -> str:
-    first, last = warps[0], warps[-1]
-    if len(warps) == 1:
-        return f"warp {first}"
-    if last - first + 1 == len(warps):
-        return f"warps {first} to {last}"
-    return f"warps {', '.join(map(str, warps))}"
 
 
 class HangTable:
@@ -132,9 +127,9 @@ class HangTable:
         if not places:
             return ""
         parts = [
-            f"{_spell_warps(sorted(set(warps)))} ({'has' if len(warps) == 1 else 'have'} exited)"
+            f"{spell_warps(sorted(set(warps)))} ({'has' if len(warps) == 1 else 'have'} exited)"
             if where == "exited"
-            else f"{_spell_warps(sorted(set(warps)))} (at {where})"
+            else f"{spell_warps(sorted(set(warps)))} (at {where})"
             for where, warps in places.items()
         ]
         return f"; missing: {', '.join(parts)}"

@@ -29,13 +29,17 @@ class Interpreter:
         self._guarded = np.zeros((len(program.sites), 3), np.int64)
         self._costs = np.zeros((len(program.sites), 1 + COSTS), np.int64)
         self._lanes = np.empty((machine.execution.warps, 32), np.uint8)
-        self._memories = [machine.shared_space.fast, machine.global_space.fast]
+        self._memories = [
+            machine.shared_space.fast,
+            machine.global_space.fast,
+            machine.local_space.compiled,
+        ]
         self._results = np.empty((machine.execution.warps, 32), np.uint32)
         self._races = RacesLayout()
         arrays = self._guarded, self._costs, self._lanes, self._results
         self._layout = MachineLayout(
             machine.registers.layout.ctypes.data,
-            (ctypes.c_void_p * 2)(*(memory.address() for memory in self._memories if memory)),
+            (ctypes.c_void_p * 3)(*(memory.address() for memory in self._memories if memory)),
             *(array.ctypes.data for array in arrays),
             *(machine.undefined.marks.address, ctypes.addressof(self._races)),
         )
@@ -67,7 +71,7 @@ class Interpreter:
         noted.count = 0
 
     def _withheld(self, code: CompiledBlock, warps: WarpSet) -> int:
-        """Accesses that Python has to look at: loads of shared and of global memory, then stores,
+        """Accesses that Python has to look at: loads of shared, global, local memory, then stores,
         a bit each."""
         bits = 0
         for index in code.memories:
@@ -76,7 +80,7 @@ class Interpreter:
             memory.prepare(warps)
             memory.address()
             load, store = memory.withheld()
-            bits |= load << index | store << (2 + index)
+            bits |= load << index | store << (3 + index)
         return bits
 
     def guarded(self) -> Iterator[tuple[int, int, int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -185,6 +185,30 @@ QUANTUM = 4000
 POLL = QUANTUM // 8
 
 
+def in_loops(blocks: Mapping[int, BasicBlock]) -> Iterator[int]:
+    """Instructions that a thread may execute more than once."""
+    following = {first: tuple(leads_to(block)) for first, block in blocks.items()}
+    for first, block in blocks.items():
+        seen, left = set[int](), list(following[first])
+        while left and first not in seen:
+            at = left.pop()
+            if at not in seen and at in following:
+                seen.add(at)
+                left += following[at]
+        if first in seen:
+            yield from range(block.first, block.last)
+
+
+def leads_to(block: BasicBlock) -> Iterator[int]:
+    """The first instructions of those that may come after it."""
+    if block.end is None:
+        yield block.last
+    elif isinstance(block.end, Branch):
+        yield from block.end.targets
+        if block.end.guard is not None or block.end.index is not None:
+            yield block.end.following
+
+
 class DecodedProgram:
     """One entry. A pc is the number of an instruction; blocks go by their first one."""
 
@@ -195,8 +219,10 @@ class DecodedProgram:
         blocks: dict[int, BasicBlock],
         uses: list[SlotUses] | None = None,
         stops: frozenset[int] = frozenset(),
+        hazards: Sequence[tuple[int, str]] = (),
     ) -> None:
-        """stops: instructions by which threads meet in memory: strong accesses, atomics, fences."""
+        """stops: instructions by which threads meet in memory: strong accesses, atomics, fences.
+        hazards: (instruction, sentence) of what is wrong whatever happens."""
         self.image = image
         self.sites = sites
         self.blocks = blocks
@@ -204,6 +230,7 @@ class DecodedProgram:
         """What each instruction does with registers; none: not known."""
         self.asks_who_is_active = any(site.opcode.startswith("activemask") for site in sites)
         """By __activemask(). SASS says itself where lanes meet."""
+        self.hazards = hazards
         self._stops = stops
         self._stopping: DecodedProgram | None = None
         self._code: dict[int, CompiledBlock] = {}

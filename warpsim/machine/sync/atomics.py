@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ctypes
 
 import numpy as np
 
+from warpsim import compiled
+from warpsim.arithmetic.reductions import Combine
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.counts.access import AccessKind
 from warpsim.machine.memory.arena import Arena
@@ -18,18 +20,19 @@ def update(
     memory: Memory,
     addresses: Array,
     operands: list[Array],
-    function: Callable[[Array, Array], Array] | None,
+    function: Combine | None,
     access: AccessKind,
     m: Mask,
     *,
     relaxed: bool,
     narrow: bool = False,
     sure: bool = True,
+    acquires: bool = True,
 ) -> Array:
     """The old values; `function` None swaps in the second operand where the first is the old value.
 
     relaxed: it hands over only what fences have made visible before it. narrow: its scope is the
-        CTA. sure: it acquires.
+        CTA. acquires: somebody learns from the old value what others did. sure: it says so.
     """
     flags = warps.machine.flags
     flags.release(warps, addresses, m, relaxed=relaxed, narrow=narrow)
@@ -41,7 +44,8 @@ def update(
             if space.polled and (len(operands) == 2 or "exch" in access.site.opcode.lower()):
                 lanes = warps.active(placed[1]) & _swaps(operands, old)
                 warps.machine.polls.swapped(space.polled, warps, placed[0], access.site, lanes)
-    flags.acquire(warps, addresses, m, narrow=narrow, sure=sure)
+    if acquires or sure:
+        flags.acquire(warps, addresses, m, narrow=narrow, sure=sure)
     return old
 
 
@@ -68,7 +72,7 @@ def reduce(
     memory: Memory,
     addresses: Array,
     values: Array,
-    function: Callable[[Array, Array], Array],
+    function: Combine,
     access: AccessKind,
     m: Mask,
 ) -> None:
@@ -85,10 +89,12 @@ def _sequence(
     offsets: Array,
     lanes: Mask,
     operands: list[Array],
-    function: Callable[[Array, Array], Array] | None,
+    function: Combine | None,
     old: Array,
 ) -> None:
     """Lanes with different addresses at once, lanes with the same one after the other."""
+    if compiled.is_loaded() and _compiled_sequence(arena, offsets, lanes, operands, function, old):
+        return
     view = arena.view(old.itemsize, 1)
     index = (offsets // old.itemsize).ravel()
     rest = np.arange(index.size) if lanes is True else np.flatnonzero(lanes)
@@ -103,6 +109,28 @@ def _sequence(
         out[now] = before
         view[index[now]] = function(before, flat[0][now])
         rest = np.setdiff1d(rest, now, assume_unique=True)
+
+
+_UPDATE = (ctypes.c_char_p, *[ctypes.py_object] * 3, ctypes.c_int, ctypes.c_int64)
+
+
+def _compiled_sequence(
+    arena: Arena,
+    offsets: Array,
+    lanes: Mask,
+    operands: list[Array],
+    function: Combine | None,
+    old: Array,
+) -> bool:
+    """The same in compiled code; False if that does not have the function."""
+    name = f"cas.b{8 * old.itemsize}" if function is None else function.name
+    first, last = (np.ascontiguousarray(operand) for operand in (operands[0], operands[-1]))
+    lanes = lanes if lanes is True else np.ascontiguousarray(lanes)
+    declined = compiled.function("kx_update", *_UPDATE, *[ctypes.py_object] * 3)(
+        *(name.encode(), arena.data, np.ascontiguousarray(offsets), lanes, lanes is not True),
+        *(old.size, first, last, old),
+    )
+    return not declined
 
 
 def _swap(view: Array, index: Array, lanes: Array, operands: list[Array], out: Array) -> None:

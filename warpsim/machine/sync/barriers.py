@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from warpsim.machine.core.arrays import Array
-from warpsim.machine.core.warps import ALL, lanes_of
+from warpsim.machine.core.warps import ALL, lanes_of, spell_warps
 from warpsim.machine.sync.gates import Fragment, WaitGate, scalar
 from warpsim.machine.wave.machine import Machine, WarpSet
 
@@ -206,7 +206,7 @@ class CtaBarrier(WaitGate):
         lanes = sum(lanes.bit_count() for lanes in barrier.arrived.values()) + 32 * barrier.again
         return (
             f"barrier {number}: {lanes} of {self._wanted(machine, fragment)} threads "
-            f"arrived (warps {', '.join(map(str, warps))})"
+            f"arrived ({spell_warps(warps)})"
         )
 
     def missing(self, machine: Machine, fragment: Fragment) -> dict[int, int]:

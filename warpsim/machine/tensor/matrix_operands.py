@@ -11,7 +11,7 @@ from warpsim.machine.core.arrays import Array
 from warpsim.machine.core.asynchronous import Issuer
 from warpsim.machine.core.clocks import SLOTS
 from warpsim.machine.core.site import UnsupportedInstruction
-from warpsim.machine.memory.arena import UNWRITTEN
+from warpsim.machine.memory.arena import OUTSIDE, UNWRITTEN
 from warpsim.machine.memory.layout import SHARED_RESERVED
 from warpsim.machine.memory.tma import CHUNK_BYTES, swizzled
 from warpsim.machine.wave.machine import Machine
@@ -172,7 +172,11 @@ def _watch(machine: Machine, issuer: Issuer, offsets: Array, agent: int) -> None
     units = (offsets // machine.races.history.unit).ravel()
     machine.races.engine_read(units, issuer, agent)
     states = machine.shared.state[offsets]
-    if (states == UNWRITTEN).any():
+    if (states == OUTSIDE).any():
+        name = machine.shared_name(int(offsets[states == OUTSIDE][0]))
+        sentence = f"the tensor core reads {name}, outside every variable."
+        machine.report("out-of-bounds", sentence, issuer.site, issuer.place)
+    elif (states == UNWRITTEN).any():
         name = machine.shared_name(int(offsets[states == UNWRITTEN][0]))
         sentence = f"the tensor core reads {name}, which was never written."
         machine.report("uninitialised-read", sentence, issuer.site, issuer.place)

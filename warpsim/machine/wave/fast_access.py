@@ -17,6 +17,7 @@ from warpsim.machine.core.native_layout import MemoryLayout, WarpsLayout
 from warpsim.machine.core.warps import Warps
 from warpsim.machine.counts.access import AccessCost, AccessKind
 from warpsim.machine.counts.tally import Tally
+from warpsim.machine.memory.arena import SCRATCH_BYTES, Arena
 from warpsim.machine.memory.tma import CHUNK_BYTES
 
 _OBJECT, _INT, _LONG, _POINTER = ctypes.py_object, ctypes.c_int, ctypes.c_int64, ctypes.c_void_p
@@ -34,8 +35,12 @@ int64 [n]; the bytes from there that are."""
 class FastAccess:
     """One memory. A load or a store that Python has to look at is declined and changes nothing."""
 
-    def __init__(self, races: Races, bounds: Bounds, tally: Callable[[int], Tally]) -> None:
+    def __init__(
+        self, races: Races, bounds: Bounds, tally: Callable[[int], Tally], *, counts: bool
+    ) -> None:
+        """counts: whether the costs of accesses are counted."""
         self.races = races
+        self._counts = counts
         self._bounds = bounds
         self._tally = tally
         self._which = MEMORIES[races.space]
@@ -45,14 +50,16 @@ class FastAccess:
         self._memory = MemoryLayout(
             *(array.ctypes.data for array in (*arrays, self._used)),
             *(len(self._used), len(arena.data), len(history.written), history.unit),
-            *(history.engines, history.earlier, seen.shape[1]),
+            *(history.engines, history.earlier, seen.strides[0] // seen.itemsize),
             *(history.first, history.before, races.space == "global"),
+            *(not races.checks, not races.checks, not counts),
         )
         self._address = ctypes.addressof(self._memory)
         self._sets: dict[int, tuple[int, Any]] = {}
         """By the identity of a set: the address of its layout, and what that needs to live."""
         self._load = compiled.function("kx_load", *_COMMON, _INT, _INT, _OBJECT)
         self._store = compiled.function("kx_store", *_COMMON, _OBJECT, _INT)
+        self._cost = compiled.function("kx_cost", _POINTER, *[_OBJECT] * 2, *[_INT] * 3)
         self._move_matrices = compiled.function("kx_move_matrices", *_MATRICES)
         self._read_chunks = compiled.function("kx_read_chunks", *_READ_CHUNKS)
         self._write_chunks = compiled.function("kx_write_chunks", *_WRITE_CHUNKS)
@@ -81,7 +88,7 @@ class FastAccess:
                 np.ascontiguousarray(a, np.int64) for a in (base, lower, warps.warps, columns)
             ]
             warps_layout = WarpsLayout(
-                *(array.ctypes.data for array in arrays), warps.count, extent
+                *(array.ctypes.data for array in arrays), warps.count, extent, 0
             )
             prepared = self._sets[id(warps)] = (
                 ctypes.addressof(warps_layout),
@@ -90,9 +97,17 @@ class FastAccess:
             warps.native.warps[self._which] = prepared[0]
         return prepared[0]
 
+    def cost(self, offsets: Array, access: AccessKind, m: Mask) -> AccessCost:
+        """Of an access that Python has done."""
+        lanes = m if m is True else np.ascontiguousarray(m)
+        pairs = access.pairs and not access.store
+        offsets = np.ascontiguousarray(offsets)
+        self._cost(self._address, offsets, lanes, m is not True, access.size, pairs)
+        return AccessCost(*self._memory.cost)
+
     def _count(self, access: AccessKind) -> None:
         """Counts the access just done."""
-        if access.counted:
+        if access.counted and self._counts:
             self._tally(access.site.number).add(AccessCost(*self._memory.cost))
 
     def load(self, warps: Warps, address: Array, access: AccessKind, m: Mask) -> Array | None:
@@ -190,3 +205,32 @@ class FastAccess:
 
     def _epoch(self, agent: int, issuer: Issuer) -> int:
         return self.races.clocks.stamp(issuer.site.number) | agent << 5
+
+
+class LocalAccess:
+    """Local memory, which nobody else reads or writes, for the interpreter."""
+
+    def __init__(self, arena: Arena, size: int, *, judged: bool) -> None:
+        """size: bytes of a thread, one after the other from the end of the scratch bytes on."""
+        data, state = arena.data.ctypes.data, arena.state.ctypes.data
+        self._size = size
+        self._memory = MemoryLayout(data=data, state=state, size=len(arena.data), unit=1)
+        self._memory.unordered, self._memory.unread, self._memory.uncounted = 1, not judged, 1
+        self._sets: dict[int, tuple[WarpsLayout, list[Array]]] = {}
+
+    def address(self) -> int:
+        return ctypes.addressof(self._memory)
+
+    def withheld(self) -> tuple[bool, bool]:
+        return False, False
+
+    def prepare(self, warps: Warps) -> None:
+        """Lets a set of warps access the memory. Sets live as the machine does."""
+        if id(warps) in self._sets:
+            return
+        first = SCRATCH_BYTES + warps.warps.astype(np.int64) * 32 * self._size
+        arrays = [first, np.ascontiguousarray(warps.warps, np.int64)]
+        base, places = (array.ctypes.data for array in arrays)
+        layout = WarpsLayout(base, base, places, places, warps.count, self._size, self._size)
+        self._sets[id(warps)] = layout, arrays
+        warps.native.warps[MEMORIES["local"]] = ctypes.addressof(layout)

@@ -103,8 +103,8 @@ def push(R: list[Array], m: Mask, warps: WarpSet, number: int, kept: Kept, site:
         if len(stack) > DEEPEST:
             who = machine.thread_name(32 * place + lane)
             sentence = (
-                f"{who} has more than {DEEPEST} calls in each other: the recursion does not end, "
-                "or goes deeper than the emulator does."
+                f"{who} is more than {DEEPEST:,} calls deep here: the recursion does not end, or "
+                "goes deeper than a thread's stack does in the emulator."
             )
             machine.report("stack", sentence, site, place)
             raise Fatal

@@ -10,6 +10,7 @@ import numpy as np
 from warpsim.machine.checks.flags import Flags
 from warpsim.machine.checks.neighbours import Neighbours
 from warpsim.machine.checks.races import Races, Unchecked
+from warpsim.machine.checks.shared_flags import SharedFlags
 from warpsim.machine.core.arrays import DTYPES, Array, Mask
 from warpsim.machine.core.asynchronous import Engines, Issuer
 from warpsim.machine.core.registers import Argument, SpecialRegister, SymbolAddress
@@ -93,7 +94,7 @@ class Machine(Residents):
         self.late = execution.late
         self.registers = execution.registers
         self.world = execution.world
-        self._kind = Races if execution.image.strict else Unchecked
+        self._kind = Races if execution.judged else Unchecked
         warps, local = execution.warps, execution.local.size
         self.shared = Arena(self.resident * self.shared_stride)
         self.clocks = execution.clocks()
@@ -116,9 +117,17 @@ class Machine(Residents):
         self.engines = Engines(self.late, execution.chance, not execution.shuffle, self.changed)
         self.races = self._shared_races()
         self.world_races = self._global_races()
-        self.flags = Flags(self.clocks, self.cluster_size, execution.announced)
+        within = SharedFlags(self.clocks, self.resident, self.shared_stride)
+        self.flags = Flags(
+            self.clocks,
+            self.cluster_size,
+            within if self.cluster_size == 1 else None,
+            execution.history,
+            execution.announced,
+        )
         self.shared_space = SharedMemory(self.undefined, self, self.mbarriers, self.races)
         self.global_space = Global(self.undefined, self, self.world.arena, self.world_races)
+        self.local_space = LocalMemory(self.undefined, self, self.local)
         self.spaces = self._spaces()
         self.sets: dict[tuple[int, int, int], WarpSet] = {}
         self._states: dict[type, object] = {}
@@ -154,17 +163,16 @@ class Machine(Residents):
 
     def _spaces(self) -> dict[str, Memory]:
         cluster = ClusterShared(self.undefined, self, self.mbarriers, self.races, self.neighbours)
-        local = LocalMemory(self.undefined, self, self.local)
         param = ParameterSpace(self.undefined, self, self.execution.parameters.arena)
         windows = {
             SHARED_WINDOW >> WINDOW_BITS: cluster,
-            LOCAL_WINDOW >> WINDOW_BITS: local,
+            LOCAL_WINDOW >> WINDOW_BITS: self.local_space,
             PARAM_WINDOW >> WINDOW_BITS: param,
         }
         return {
             "shared": self.shared_space,
             "cluster": cluster,
-            "local": local,
+            "local": self.local_space,
             "global": self.global_space,
             "param": param,
             "generic": Generic(self.global_space, windows),

@@ -17,14 +17,19 @@ from warpsim.machine.core.marks import LOADED, Origin
 from warpsim.machine.core.warps import Warps
 from warpsim.machine.counts.access import AccessCost, AccessKind, global_cost, shared_cost
 from warpsim.machine.memory.arena import BARRIER, CONSTANT, OUTSIDE, SCRATCH_BYTES, UNWRITTEN, Arena
+from warpsim.machine.memory.execution import Execution
 from warpsim.machine.memory.layout import GLOBAL_BASE, OFFSET_MASK, RANK_SHIFT, WINDOW_BITS
 from warpsim.machine.memory.residents import Residents
-from warpsim.machine.wave.fast_access import FastAccess
+from warpsim.machine.wave.fast_access import Bounds, FastAccess, LocalAccess
 from warpsim.machine.wave.mbarrier import Mbarriers
 from warpsim.machine.wave.undefined import Undefined
 
 _UNWRITABLE = np.zeros(256, bool)
 _UNWRITABLE[[OUTSIDE, CONSTANT, BARRIER]] = True
+
+
+def _fast(races: Races, bounds: Bounds, execution: Execution) -> FastAccess:
+    return FastAccess(races, bounds, execution.tally, counts=execution.counted)
 
 
 class Memory(ABC):
@@ -156,9 +161,10 @@ class Space(Memory):
             self._unwritable(warps, offsets, access, m)
 
     def count(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
-        cost = self.cost(warps, offsets, access, m) if access.counted else None
+        execution = self.residents.execution
+        counted = access.counted and execution.counted
+        cost = self.cost(warps, offsets, access, m) if counted else None
         if cost is not None:
-            execution = self.residents.execution
             execution.tally(access.site.number).add(cost)
             if execution.patterns is not None and self.name in ("shared", "global"):
                 spent = cost.wavefronts + cost.sectors
@@ -232,7 +238,7 @@ class Space(Memory):
         if outside.any():
             outside = outside if m is True else outside & m
             self.leave(warps, self.shown(warps, offsets), access, outside)
-        if not self.residents.execution.image.strict:
+        if not self.residents.execution.judged:
             return
         octets = states == UNWRITTEN
         if access.used is not None:
@@ -276,7 +282,7 @@ class Global(Space):
         super().__init__(undefined, residents, arena)
         self.races = races
         if compiled.is_loaded():
-            self.fast = FastAccess(races, self._bounds, residents.execution.tally)
+            self.fast = _fast(races, self._bounds, residents.execution)
 
     def _bounds(self, warps: Warps) -> tuple[Array, Array, int]:
         base = np.full(warps.count, -GLOBAL_BASE)
@@ -310,6 +316,8 @@ class Global(Space):
         return self.residents.execution.world.beside(address - GLOBAL_BASE)
 
     def cost(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> AccessCost:
+        if self.fast is not None:
+            return self.fast.cost(offsets, access, m)
         return global_cost(offsets, access.size, None if m is True else m)
 
     def shown(self, warps: Warps, offsets: Array) -> Array:
@@ -320,6 +328,13 @@ class LocalMemory(Space):
     """Local memory: each thread's own."""
 
     name = "local"
+
+    def __init__(self, undefined: Undefined, residents: Residents, arena: Arena) -> None:
+        super().__init__(undefined, residents, arena)
+        self.compiled: LocalAccess | None = None
+        execution = residents.execution
+        if compiled.is_loaded():
+            self.compiled = LocalAccess(arena, execution.local.size, judged=execution.judged)
 
     def offsets(self, warps: Warps, address: Array, access: AccessKind, m: Mask) -> Array:
         local = address.astype(np.int64)
@@ -352,7 +367,7 @@ class SharedMemory(Space):
         self.races = races
         self.mbarriers = mbarriers
         if compiled.is_loaded() and self.name == SharedMemory.name:
-            self.fast = FastAccess(races, self._bounds, residents.execution.tally)
+            self.fast = _fast(races, self._bounds, residents.execution)
 
     def _bounds(self, warps: Warps) -> tuple[Array, Array, int]:
         return warps.shared[:, 0], warps.shared_base[:, 0], self.residents.shared_stride
@@ -375,6 +390,8 @@ class SharedMemory(Space):
 
     def cost(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> AccessCost | None:
         mask = None if m is True else m
+        if self.fast is not None:
+            return self.fast.cost(offsets, access, m)
         return shared_cost(offsets, access.size, mask, pairs=access.pairs and not access.store)
 
     def shown(self, warps: Warps, offsets: Array) -> Array:

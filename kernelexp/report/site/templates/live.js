@@ -2,6 +2,7 @@
 // Shows what commands are doing, and the page again once the server has a newer one.
 (() => {
   const place = document.getElementById("live");
+  const root = place.dataset.root; // the pages may lie below another address
   let known = null;
 
   function element(name, ...content) {
@@ -34,8 +35,8 @@
 
   async function look() {
     try {
-      show(await (await fetch("/progress", { cache: "no-store" })).json());
-      const version = await (await fetch("/version", { cache: "no-store" })).text();
+      show(await (await fetch(`${root}progress`, { cache: "no-store" })).json());
+      const version = await (await fetch(`${root}version`, { cache: "no-store" })).text();
       if (known === null) known = version;
       if (version !== known && await isThere()) location.reload();
     } catch { // the server has ended: the page stays

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from warpsim.arithmetic.reductions import global_add, global_add_64, reduction
+from warpsim.arithmetic.reductions import GLOBAL_ADD, GLOBAL_ADD_64, reduction
 from warpsim.front.ptx.decoder import PtxDecoder, copyto
 from warpsim.front.ptx.isa.memory import SPACES
 from warpsim.front.ptx.registry import B, builder
@@ -64,14 +64,17 @@ def atom(d: PtxDecoder) -> Op:
     write = d.loaded(target, t if d.width(target) == width_of(t) else f"b{width_of(t)}")
     where = d.address(operands[1])
     sources = [d.source(operand, t) for operand in operands[2:]]
+    # What nobody looks at tells nobody anything: ptxas makes a reduction of it.
+    acquires = operands[0] is not None and d.is_read(operands[0])
     order = {
+        "acquires": acquires,
         "relaxed": not {"release", "acq_rel"} & set(parts),
         "narrow": "cta" in parts,
         "sure": bool({"acquire", "acq_rel"} & set(parts)),
     }
     function = None if name == "cas" else reduction(name, t)
     if name == "add" and space == "global" and t in ("f32", "f64"):
-        function = global_add if t == "f32" else global_add_64
+        function = GLOBAL_ADD if t == "f32" else GLOBAL_ADD_64
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         memory, values = warps.machine.spaces[space], [R[slot] for slot in sources]
@@ -113,7 +116,7 @@ def vector(d: PtxDecoder) -> Op:
     writers = [d.loaded(target, f"b{width_of(t)}") for target in targets]
     where, sources = d.address(operands[0]), d.sources(operands[1], t, count)
     relaxed = not {"release", "acq_rel"} & set(parts)
-    function = global_add if t == "f32" else reduction(name, t)
+    function = GLOBAL_ADD if t == "f32" else reduction(name, t)
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         memory, address = warps.machine.spaces[space], where(R).astype(np.uint64)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from warpsim.arithmetic.reductions import global_add, global_add_64, reduction
+from warpsim.arithmetic.reductions import GLOBAL_ADD, GLOBAL_ADD_64, Combine, reduction
 from warpsim.front.sass.decoder import SassDecoder, copyto
 from warpsim.front.sass.operands import Reader, is_predicate
 from warpsim.front.sass.registry import covers
@@ -48,13 +48,13 @@ class Update:
         self.access = AccessKind(d.site, 4 * self.words, 1, store=True, relaxed=True)
         d.note_unit(space, 4 * self.words)
 
-    def function(self) -> Callable[[Array, Array], Array] | None:
+    def function(self) -> Combine | None:
         if self.name == "CAS":
             return None
         if self.name == "ADD" and self.type == "f32":
-            return global_add
+            return GLOBAL_ADD
         if self.name == "ADD" and self.type == "f64":
-            return global_add_64
+            return GLOBAL_ADD_64
         return reduction(self.name.lower(), self.type)
 
     def source(self, d: SassDecoder, operand: Operand) -> Reader:
@@ -137,7 +137,7 @@ def vectors(d: SassDecoder) -> Op:
     kind, per_word = _ELEMENTS[stem]
     words = int(elements) // per_word
     targets, sources = _targets(d, target, words), d.words(d.unsigned(operand), words)
-    function = global_add if kind == "f32" else reduction(name.lower(), kind)
+    function = GLOBAL_ADD if kind == "f32" else reduction(name.lower(), kind)
     space = "generic" if d.instruction.base == "ATOM" else "global"
     access, where = (
         AccessKind(d.site, 4, 1, store=True, relaxed=True),

@@ -1,0 +1,115 @@
+"""What every answer has in common: who may ask, and a refusal in one sentence."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hmac
+import ipaddress
+import sqlite3
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+
+from kernelexp.api.service.options import Client
+from kernelexp.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+Answer = TypeVar("Answer")
+
+
+class OneByOne:
+    """Calls that write to the queue, in one thread: several would wait for each other's lock, and
+    for the interpreter's, 5 ms at a time."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, "queue")
+
+    async def __call__(self, call: Callable[..., Answer], *arguments: Any) -> Answer:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, call, *arguments)
+
+
+class Refused(Exception):
+    """An answer other than what was asked for."""
+
+    def __init__(self, code: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.code, self.sentence = code, sentence
+
+
+def to_json(value: Any, code: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    from starlette.responses import Response
+
+    content = msgspec.json.encode(value)
+    return Response(content, code, headers, media_type="application/json")
+
+
+def guarded(
+    answer: Callable[[Request], Awaitable[Response]],
+) -> Callable[[Request], Awaitable[Response]]:
+    """A refusal, and a mistake of the client's, as JSON with one sentence."""
+
+    async def call(request: Request) -> Response:
+        try:
+            return await answer(request)
+        except Refused as refused:
+            headers = {"WWW-Authenticate": "Basic"} if refused.code == 401 else None
+            return to_json({"error": refused.sentence}, refused.code, headers)
+        except UsageError as error:
+            return to_json({"error": str(error)}, 400)
+        except sqlite3.OperationalError as error:  # a full disk, or nobody lets it write
+            return to_json({"error": f"the queue can't be used now: {error}."}, 503)
+
+    return call
+
+
+class Door:
+    """Lets clients in by their tokens; without tokens, this machine's own programs.
+
+    A page of another site that a browser on this machine shows is not such a program.
+    """
+
+    def __init__(self, tokens: Mapping[str, Client]) -> None:
+        self._tokens = tokens
+
+    def client(self, request: Request) -> Client:
+        """Refused with 401 where it has no token, with 403 where a page of another site asks."""
+        host = request.headers.get("host", "")
+        origin = request.headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc != host:
+            raise Refused(403, "pages of other sites may not ask.")
+        if not self._tokens:
+            if not _is_loopback(host):
+                raise Refused(403, f"there are no tokens: ask by 127.0.0.1, not by {host}.")
+            return Client(name=request.client.host if request.client else "", worker=True)
+        given = _token(request.headers.get("authorization", "")).encode()
+        for token, client in self._tokens.items():
+            if hmac.compare_digest(token.encode(), given):
+                return client
+        raise Refused(401, "a token is needed: Authorization: Bearer TOKEN.")
+
+
+def _is_loopback(host: str) -> bool:
+    name = urlsplit(f"//{host}").hostname or ""
+    try:
+        return name == "localhost" or ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def _token(header: str) -> str:
+    """Of a bearer, or the password that a browser asked for."""
+    kind, _, rest = header.partition(" ")
+    if kind.lower() != "basic":
+        return rest
+    try:
+        return base64.b64decode(rest).decode().partition(":")[2]
+    except (binascii.Error, UnicodeDecodeError):
+        return ""

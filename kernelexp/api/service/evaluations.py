@@ -1,0 +1,113 @@
+"""What clients ask: to evaluate, how far it is, what happened, to cancel."""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import sqlite3
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from kernelexp.api.service.answers import Door, OneByOne, Refused, to_json
+from kernelexp.model.decoding import decode
+from kernelexp.report import outputs
+from kernelexp.services.serving import job as jobs
+from kernelexp.services.serving.queue import Queue, Ticket, TooMany
+from kernelexp.services.tasks.assessment import Assessment
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+LOOK_S = 0.1
+"""Between two looks at a job whose events somebody follows."""
+ANSWERS = 1000
+"""Whose times the metrics have quantiles of."""
+
+
+class Evaluations:
+    """Of one queue."""
+
+    def __init__(self, folder: Path, door: Door, write: OneByOne, most: int) -> None:
+        self._queue, self._idle_queue = Queue(folder), Queue(folder, busy_s=0.0)
+        self._door, self._write, self._most = door, write, most
+        self.accepting: collections.deque[float] = collections.deque(maxlen=ANSWERS)
+        """Seconds to accept each of the last evaluations, from its last byte on."""
+
+    async def submit(self, request: Request) -> Response:
+        client = self._door.client(request)
+        content = bytearray()
+        async for part in request.stream():
+            content += part
+            if len(content) > jobs.LONGEST:
+                raise Refused(413, f"an evaluation has at most {jobs.LONGEST:,} bytes.")
+        begun = time.perf_counter()
+        job = jobs.decode(bytes(content))
+        arguments = job.key, bytes(content), client.name, self._most
+        try:
+            ticket = await self._put(*arguments)
+        except TooMany:
+            words = f"{self._most} evaluations of this client are not done yet."
+            raise Refused(429, words) from None
+        self.accepting.append(time.perf_counter() - begun)
+        return await self._describe(ticket, 200 if ticket.state == "done" else 202)
+
+    async def _put(self, key: str, content: bytes, client: str, most: int) -> Ticket:
+        """At once if nobody else writes: it takes 0.1 ms, and another thread up to 50 ms to get its
+        turn on a busy machine."""
+        try:
+            return self._idle_queue.put(key, content, client, most)
+        except sqlite3.OperationalError:
+            return await self._write(self._queue.put, key, content, client, most)
+
+    async def status(self, request: Request) -> Response:
+        return await self._describe(await self._ticket(request))
+
+    async def cancel(self, request: Request) -> Response:
+        ticket = await self._ticket(request)
+        if not await self._write(self._queue.cancel, ticket.id):
+            state = (await self._ticket(request)).state
+            raise Refused(409, f"the evaluation is {state}.")
+        return await self._describe(await self._ticket(request))
+
+    async def events(self, request: Request) -> Response:
+        """As server-sent events, until the evaluation has ended."""
+        from starlette.responses import StreamingResponse
+
+        ticket = await self._ticket(request)
+        last = request.headers.get("last-event-id", "0")
+        after = int(last) if last.isascii() and last.isdigit() else 0
+        return StreamingResponse(self._follow(ticket.id, after), media_type="text/event-stream")
+
+    async def _follow(self, key: str, after: int) -> AsyncIterator[bytes]:
+        while True:
+            ticket = await asyncio.to_thread(self._queue.ticket, key)
+            for event in await asyncio.to_thread(self._queue.events, key, after):
+                after = event.number
+                data = msgspec.json.encode(event).decode()
+                yield f"id: {event.number}\nevent: {event.what}\ndata: {data}\n\n".encode()
+            if ticket is None or ticket.state not in ("queued", "running"):
+                return
+            await asyncio.sleep(LOOK_S)
+
+    async def _ticket(self, request: Request) -> Ticket:
+        self._door.client(request)
+        ticket = await asyncio.to_thread(self._queue.ticket, request.path_params["id"])
+        if ticket is None:
+            raise Refused(404, "there is no such evaluation.")
+        return ticket
+
+    async def _describe(self, ticket: Ticket, code: int = 200) -> Response:
+        """The ticket, with the assessment once there is one."""
+        values: dict[str, Any] = dict(msgspec.to_builtins(ticket))
+        result = None
+        if ticket.state == "done":
+            result = await asyncio.to_thread(self._queue.result, ticket.id)
+        if result is not None:
+            assessed = decode(result, Assessment)
+            values["assessment"] = msgspec.Raw(outputs.encode("assessment", assessed))
+        return to_json(values, code)

@@ -1,0 +1,139 @@
+"""The routes, the server, and its own workers."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from kernelexp.api.service.answers import Door, OneByOne, guarded, to_json
+from kernelexp.api.service.description import ROUTES, describe
+from kernelexp.api.service.evaluations import Evaluations
+from kernelexp.api.service.options import ServeOptions
+from kernelexp.api.service.pages import ReportPages
+from kernelexp.api.service.state import State
+from kernelexp.api.service.work import Work
+from kernelexp.model.errors import EnvironmentFault, KernelexpError
+from kernelexp.services.serving.queue import Queue
+from kernelexp.system.process import processes
+from kernelexp.system.process.interrupts import Interrupted
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+PAUSES_S = (1.0, 60.0)
+"""Before a worker that ended is started again: at first, and at most."""
+SWITCH_S = 0.0005
+FOREVER_S = 10 * 365 * 86400.0
+WAITING = 512
+"""Connections that wait to be accepted."""
+NEEDED = "kernelexp serve needs its extra: pip install 'kernelexp[serve]'."
+OnMessage = Callable[[str], object]
+
+
+def serve(options: ServeOptions, say: OnMessage) -> None:
+    """Until a signal ends it; its workers end with it. `say` is told what the user should know."""
+    try:
+        import uvicorn
+    except ImportError:
+        raise EnvironmentFault(NEEDED) from None
+    # Each call of SQLite lets go of the interpreter, and waits this long to have it back.
+    sys.setswitchinterval(SWITCH_S)
+    routes = application(options)
+    with _listening(options) as listener:
+        config = uvicorn.Config(routes, log_level="warning", timeout_graceful_shutdown=5)
+        host = f"[{options.host}]" if ":" in options.host else options.host
+        say(f"Serving evaluations at http://{host}:{listener.getsockname()[1]}/.")
+        with _workers(options, say):
+            uvicorn.Server(config).run(sockets=[listener])
+
+
+def _listening(options: ServeOptions) -> socket.socket:
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    try:
+        return socket.create_server(
+            (options.host, options.port), family=family, backlog=WAITING, reuse_port=False
+        )
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno else str(error)
+        raise EnvironmentFault(
+            f"port {options.port} of {options.host} can't be had: {why}; choose one with --port."
+        ) from None
+
+
+@contextlib.contextmanager
+def _workers(options: ServeOptions, say: OnMessage) -> Iterator[None]:
+    """Processes of their own, which are started again when they end."""
+    over = threading.Event()
+    argv = [sys.executable, "-m", "kernelexp", "worker", "--queue", str(options.folder)]
+
+    def keep(device: str) -> None:
+        pause = PAUSES_S[0]
+        while not over.is_set():
+            with contextlib.suppress(KernelexpError, Interrupted):
+                ended = processes.run([*argv, "--device", device], timeout_s=FOREVER_S)
+                if ended.returncode > 0 and not over.is_set():
+                    say(f"A worker ended: {ended.stderr.strip()[-2000:]}")
+                    pause = min(2 * pause, PAUSES_S[1])
+            over.wait(pause)
+
+    devices = ["none"] * options.workers + list(options.gpus)
+    threads = [threading.Thread(target=keep, args=(name,), daemon=True) for name in devices]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        processes.stop_all()
+
+
+def application(options: ServeOptions) -> Starlette:
+    """The routes; EnvironmentFault where the extra is missing."""
+    try:
+        from starlette.applications import Starlette
+        from starlette.routing import Route
+    except ImportError:
+        raise EnvironmentFault(NEEDED) from None
+    queue, door, write = Queue(options.folder), Door(options.tokens), OneByOne()
+    evaluations = Evaluations(options.folder, door, write, options.most)
+    state = State(queue, door, evaluations)
+    pages = ReportPages(options.project, door)
+    table: list[tuple[str, Callable[..., Any], str]] = [
+        ("/", _index, "GET"),
+        ("/evaluations", evaluations.submit, "POST"),
+        ("/evaluations/{id}", evaluations.status, "GET"),
+        ("/evaluations/{id}", evaluations.cancel, "DELETE"),
+        ("/evaluations/{id}/events", evaluations.events, "GET"),
+        ("/work/{verb}", Work(queue, door, write).call, "POST"),
+        ("/health", state.health, "GET"),
+        ("/metrics", state.metrics, "GET"),
+        ("/openapi.json", _openapi, "GET"),
+        ("/report/{path:path}", pages.page, "GET"),
+    ]
+    routes = [Route(path, guarded(item), methods=[verb]) for path, item, verb in table]
+    return Starlette(routes=routes, exception_handlers={404: _nothing, 405: _nothing})
+
+
+async def _nothing(request: Request, _: Exception) -> Response:
+    words = f"there is no {request.method} {request.url.path}: GET / lists what there is."
+    return to_json({"error": words}, 404)
+
+
+async def _index(request: Request) -> Response:
+    words = {
+        f"{verb.upper()} {path}": text
+        for path, verbs in ROUTES.items()
+        for verb, (text, _) in verbs.items()
+    }
+    return to_json({**words, "GET /openapi.json": "All of this for other programs."})
+
+
+async def _openapi(request: Request) -> Response:
+    return to_json(describe())

@@ -1,0 +1,65 @@
+"""What workers elsewhere ask: for jobs, and to say what became of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from kernelexp import __version__
+from kernelexp.api.service.answers import Door, OneByOne, Refused, to_json
+from kernelexp.model.decoding import decode
+from kernelexp.services.serving.queue import Queue
+from kernelexp.services.serving.remote import WorkerAnswer, WorkerCall
+from kernelexp.services.tasks.assessment import Assessment
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+
+class Work:
+    """Of one queue."""
+
+    def __init__(self, queue: Queue, door: Door, write: OneByOne) -> None:
+        self._queue, self._door, self._write = queue, door, write
+        self._verbs: dict[str, Callable[[WorkerCall], bool]] = {
+            "renew": lambda call: queue.renew(call.id, call.worker),
+            "finish": self._finish,
+            "fail": lambda call: queue.fail(call.id, call.worker, call.sentence, call.again),
+            "pass-on": lambda call: queue.pass_on(call.id, call.worker),
+            "give-back": self._give_back,
+        }
+
+    async def call(self, request: Request) -> Response:
+        """Refused with 403 for who is no worker, with 409 for one of another version."""
+        if not self._door.client(request).worker:
+            raise Refused(
+                403, 'the token is no worker\'s: "worker" is missing after it in --tokens.'
+            )
+        try:
+            call = msgspec.json.decode(await request.body(), type=WorkerCall)
+        except msgspec.DecodeError as error:
+            raise Refused(400, f"a worker does not ask so: {error}.") from None
+        if call.version != __version__:
+            words = f"the service is kernelexp {__version__}, the worker {call.version}."
+            raise Refused(409, words)
+        verb = request.path_params["verb"]
+        if verb == "take":
+            return to_json(await self._write(self._queue.take, call.worker, call.gpu))
+        if verb not in self._verbs:
+            raise Refused(404, f"workers do not {verb}.")
+        own = await self._write(self._verbs[verb], call)
+        return to_json(WorkerAnswer(own=own))
+
+    def _finish(self, call: WorkerCall) -> bool:
+        try:
+            decode(call.result, Assessment)
+        except msgspec.DecodeError as error:
+            raise Refused(400, f"the result is no assessment: {error}.") from None
+        return self._queue.finish(call.id, call.worker, call.result)
+
+    def _give_back(self, call: WorkerCall) -> bool:
+        self._queue.give_back(call.worker)
+        return True

@@ -1,0 +1,222 @@
+"""A captured launch on this machine's GPU, in a process of its own: on the memory that it had, as
+often as is wanted; what is left other than it was in the program."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from kernelexp.evidence.measure.launch import (
+    PORTABLE_CLUSTER,
+    SMEM_WITHOUT_OPT_IN,
+    DriverError,
+    check,
+    driver,
+)
+from kernelexp.evidence.programs import captures
+from kernelexp.evidence.programs.captures import Allocation, Capture
+from kernelexp.model.errors import KernelexpError
+
+_OTHER = 256 << 20
+"""Bytes: more than the L2 cache of any card."""
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes of a region that are not as the program left them."""
+
+    region: int
+    address: int
+    """Of the region in the program."""
+    bytes: int
+    first: int
+    """Offset of the first."""
+    size: int
+    """Of the region."""
+    as_floats: float
+    """The largest difference of 32-bit floats at these places, relative to the program's: little
+    says that results were rounded otherwise; negative where they are no such floats."""
+
+
+class WorkerReplay(msgspec.Struct, frozen=True, kw_only=True):
+    """What a replaying process says."""
+
+    error: str = ""
+    differences: tuple[Difference, ...] = ()
+    repeatable: bool = True
+    """Whether the last launch left what the first did."""
+
+
+def compare(index: int, capture: Capture, got: bytes, after: bytes) -> Iterator[Difference]:
+    """Of one region."""
+    differs = np.frombuffer(got, np.uint8) != np.frombuffer(after, np.uint8)
+    if differs.any():
+        yield Difference(
+            region=index,
+            address=capture.regions[index].address,
+            bytes=int(differs.sum()),
+            first=int(differs.argmax()),
+            size=len(after),
+            as_floats=_as_floats(got, after),
+        )
+
+
+def _as_floats(got: bytes, after: bytes) -> float:
+    end = len(after) // 4 * 4
+    one, other = (np.frombuffer(data[:end], np.float32) for data in (got, after))
+    differs = one.view(np.uint32) != other.view(np.uint32)
+    if not differs.any():
+        return -1.0
+    values, own = one[differs].astype(np.float64), other[differs].astype(np.float64)
+    if not (np.isfinite(values).all() and np.isfinite(own).all()):
+        return -1.0
+    return float((np.abs(values - own) / np.maximum(np.abs(own), np.finfo(np.float32).tiny)).max())
+
+
+class _Card:
+    """The regions of a capture on the device, and its kernel."""
+
+    def __init__(self, folder: Path, capture: Capture) -> None:
+        self._cu = cu = driver()
+        check(cu.cuInit(0))
+        device = check(cu.cuDeviceGet(0))
+        check(cu.cuCtxSetCurrent(check(cu.cuDevicePrimaryCtxRetain(device))))
+        self._capture = capture
+        module = check(cu.cuModuleLoadData((folder / captures.CUBIN).read_bytes()))
+        self._function = check(cu.cuModuleGetFunction(module, capture.symbol.encode()))
+        self._starts = [self._allocate(region.size) for region in capture.regions]
+        self._bases = [self._place(module, region) for region in capture.regions]
+        for index, (start, region) in enumerate(zip(self._starts, capture.regions, strict=True)):
+            before, _ = captures.contents(folder, capture, index)
+            check(cu.cuMemcpyHtoD(start, before, region.size))
+        self._prepare()
+        self._data = [self._argument(index) for index in range(len(capture.parameters))]
+        count = max(1, len(self._data))
+        self._arguments = (ctypes.c_void_p * count)(*map(ctypes.addressof, self._data))
+        self._config = self._configuration()
+        self._launched = False
+        self._other: Any = None
+
+    def _place(self, module: Any, region: Allocation) -> Any:
+        if not region.variable:
+            return self._allocate(region.size)
+        return check(self._cu.cuModuleGetGlobal(module, region.variable.encode()))[0]
+
+    def _allocate(self, size: int) -> Any:
+        return check(self._cu.cuMemAlloc(size))
+
+    def _prepare(self) -> None:
+        attribute = self._cu.CUfunction_attribute
+        x, y, z = self._capture.cluster
+        if self._capture.shared > SMEM_WITHOUT_OPT_IN:
+            limit = attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            check(self._cu.cuFuncSetAttribute(self._function, limit, self._capture.shared))
+        if x * y * z > PORTABLE_CLUSTER:
+            wide = attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+            check(self._cu.cuFuncSetAttribute(self._function, wide, 1))
+
+    def _argument(self, index: int) -> Any:
+        capture, bases = self._capture, [int(base) for base in self._bases]
+        # Of a tensor map, the first word is the address; what else is in it may stay.
+        data = captures.relocated(capture.parameters[index].content, capture.regions, bases)
+        # Tensor maps, which are copied from here, lie on 64 bytes as they do in the program.
+        room = (ctypes.c_uint8 * (len(data) + 64))()
+        skipped = -ctypes.addressof(room) % 64
+        argument = (ctypes.c_uint8 * len(data)).from_buffer(room, skipped)
+        ctypes.memmove(argument, data, len(data))
+        return argument
+
+    def _configuration(self) -> Any:
+        cu, capture = self._cu, self._capture
+        config = cu.CUlaunchConfig()
+        config.gridDimX, config.gridDimY, config.gridDimZ = capture.grid
+        config.blockDimX, config.blockDimY, config.blockDimZ = capture.block
+        config.sharedMemBytes = capture.shared
+        attributes = []
+        kinds = cu.CUlaunchAttributeID
+        if capture.cluster != (1, 1, 1):
+            value = cu.CUlaunchAttributeValue()
+            value.clusterDim.x, value.clusterDim.y, value.clusterDim.z = capture.cluster
+            attributes.append((kinds.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, value))
+        if capture.cooperative:
+            value = cu.CUlaunchAttributeValue()
+            value.cooperative = 1
+            attributes.append((kinds.CU_LAUNCH_ATTRIBUTE_COOPERATIVE, value))
+        config.attrs = [_attribute(cu, kind, value) for kind, value in attributes]
+        config.numAttrs = len(attributes)
+        return config
+
+    def launch(self, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """On memory as it was before the launch in the program: what a launch leaves alone need
+        not be copied again."""
+        for start, base, region in zip(
+            self._starts, self._bases, self._capture.regions, strict=True
+        ):
+            if region.changed or not self._launched:
+                check(self._cu.cuMemcpyDtoD(base, start, region.size))
+        self._launched = True
+        meanwhile()
+        check(self._cu.cuCtxSynchronize())
+        arguments = ctypes.addressof(self._arguments)
+        check(self._cu.cuLaunchKernelEx(self._config, self._function, arguments, 0))
+        check(self._cu.cuCtxSynchronize())
+
+    def evict(self) -> None:
+        """Other data into the L2 cache."""
+        if self._other is None:
+            self._other = self._allocate(_OTHER)
+        check(self._cu.cuMemsetD8(self._other, 0, _OTHER))
+        check(self._cu.cuCtxSynchronize())
+
+    def content(self, index: int) -> bytes:
+        data = bytearray(self._capture.regions[index].size)
+        check(self._cu.cuMemcpyDtoH(data, self._bases[index], len(data)))
+        return bytes(data)
+
+
+def _attribute(cu: Any, kind: Any, value: Any) -> Any:
+    attribute = cu.CUlaunchAttribute()
+    attribute.id = kind
+    attribute.value = value
+    return attribute
+
+
+def replay(folder: Path, repeats: int) -> WorkerReplay:
+    """Launches it once, as often as that, then so often with other data in the L2 cache; the first
+    one's bytes are compared with the program's."""
+    capture = captures.read(folder)
+    card = _Card(folder, capture)
+    card.launch()
+    first = [card.content(index) for index in range(len(capture.regions))]
+    differences = [
+        difference
+        for index, got in enumerate(first)
+        for difference in compare(index, capture, got, captures.contents(folder, capture, index)[1])
+    ]
+    for _ in range(repeats):
+        card.launch()
+    for _ in range(repeats):
+        card.launch(card.evict)
+    last = [card.content(index) for index in range(len(capture.regions))]
+    return WorkerReplay(differences=tuple(differences), repeatable=first == last)
+
+
+def main() -> None:
+    folder, repeats, path = Path(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
+    result = WorkerReplay(error="it did not come to its end")
+    with contextlib.suppress(SystemExit):
+        try:
+            result = replay(folder, repeats)
+        except (DriverError, KernelexpError) as fault:
+            result = WorkerReplay(error=str(fault))
+    path.write_bytes(msgspec.json.encode(result))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""What a sweep's record says: ranking, race, effects of axes, plateau, front."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import msgspec
+
+from kernelexp.facts import metrics
+from kernelexp.facts.metrics import summarize
+from kernelexp.judge.statistics import plateau as plateaus
+from kernelexp.judge.statistics import racing
+from kernelexp.judge.statistics.front import Cost, front
+from kernelexp.judge.statistics.stats import LEVEL, share_of_look
+from kernelexp.model.arm import Arm
+from kernelexp.model.axes import Point, spell
+from kernelexp.model.record import Record
+
+
+class SweepResults(msgspec.Struct, frozen=True, kw_only=True):
+    """What the samples and the evidence of a sweep's record come to."""
+
+    ranking: tuple[str, ...]
+    """The names of all arms, the fastest first, then those that were not timed."""
+    front: tuple[str, ...]
+    """Those that none beats in time, registers and shared memory at once."""
+    race: racing.RaceResult | None
+    axes: tuple[plateaus.AxisFinding, ...]
+    plateau: plateaus.Plateau | None
+
+
+def swept_axes(record: Record) -> list[str]:
+    """The axes in which a record's arms differ."""
+    first = {axis: spell(value) for axis, value in record.baseline.axes.items()}
+    return [
+        axis for axis in first if any(spell(arm.axes[axis]) != first[axis] for arm in record.arms)
+    ]
+
+
+def objective(record: Record) -> dict[str, float]:
+    """The objective of each arm of a search by another figure than the time: less is better."""
+    tuning = record.tuning
+    if tuning is None or record.measurement is not None:
+        return {}
+    sign = 1.0 if tuning.better == "less" else -1.0
+    values = {
+        trial.arm: trial.value for trial in tuning.trials if trial.arm and trial.value is not None
+    }
+    metric = metrics.searchable(tuning.objective)
+    base = metric.read(record.baseline) if metric else None
+    base = base if tuning.baseline is None else tuning.baseline
+    if isinstance(base, int | float):
+        values["baseline"] = float(base)
+    return {name: sign * value for name, value in values.items()}
+
+
+def examine(record: Record) -> SweepResults:
+    """All that a sweep's record says, worked out from its samples and its evidence."""
+    arms = dict(zip(record.names, record.arms, strict=True))
+    timed = record.measurement
+    race = racing.result(timed, record.margin) if timed and len(timed.workers) > 1 else None
+    values = objective(record) or _ratios(arms)
+    # Pairs of variants that were timed side by side: heats tear them apart.
+    axes = _axes(record, arms, race) if race and not record.heats else ()
+    costs = {
+        name: Cost(time=values.get(name), resources=_resources(arm))
+        for name, arm in arms.items()
+        if arm.is_built and not arm.refused and (name in values or not values)
+    }
+    return SweepResults(
+        ranking=tuple(sorted(arms, key=lambda name: values.get(name, math.inf))),
+        front=front(costs, record.margin),
+        race=race,
+        axes=axes,
+        plateau=plateaus.plateau(race, axes, arms, record.margin) if race and axes else None,
+    )
+
+
+def _ratios(arms: Mapping[str, Arm]) -> dict[str, float]:
+    """Each timed arm's ratio to the baseline: times of arms that left early are of another hour."""
+    return {
+        name: arm.measured.effect.ratio if arm.measured.effect else 1.0
+        for name, arm in arms.items()
+        if arm.measured and (arm.measured.effect or name == "baseline")
+    }
+
+
+def _resources(arm: Arm) -> tuple[int, ...]:
+    summary = summarize(arm)
+    return summary["registers"], summary["smem_bytes"]
+
+
+def _axes(
+    record: Record, arms: Mapping[str, Arm], race: racing.RaceResult
+) -> tuple[plateaus.AxisFinding, ...]:
+    timed = record.measurement
+    if timed is None:
+        return ()
+    points: dict[str, Point] = {name: arm.axes for name, arm in arms.items() if arm.measured}
+    risk = (1.0 - LEVEL) * share_of_look(len(timed.looks), timed.options.race)
+    return plateaus.findings(racing.scores(timed), points, risk, record.margin, race)
+
+
+def row_of(record: Record, name: str) -> str:
+    """What names an arm in the sweep's table: 0 for the baseline, 7 for candidate 7."""
+    return str(record.names.index(name))

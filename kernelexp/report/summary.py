@@ -1,0 +1,55 @@
+"""The first screen of a project with many experiments: what is best now, and what waits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kernelexp.project import Project
+from kernelexp.report.document import figures
+from kernelexp.report.document.document import Block, Cell, Span, paragraph, table
+from kernelexp.report.log.log import KernelLog
+from kernelexp.report.site.overview import Note, Outlook, overview
+
+LISTED = 12
+"""Experiments that are listed with all kernels' axes; of more it would fill several screens."""
+_NAMED = 12
+"""Ids on a line."""
+
+
+def render(project: Project, logs: Sequence[KernelLog]) -> Iterator[Block]:
+    """A row per kernel, then a line for each question that a list of experiments is read with."""
+    answers = overview(logs, lambda _: None)
+    counts = {f"{log.kernel}@{log.arch}": len(log.history) + len(log.experiments) for log in logs}
+    rows = [_row(outlook, counts[outlook.kernel]) for outlook in answers.outlooks]
+    yield table(("kernel", "best now", "of", "experiments"), rows, numbers=(3,), unwrapped=(0,))
+    for words, notes in (
+        ("Regressed or wrong", answers.regressed),
+        ("Waits for a decision", answers.waiting),
+        ("Changed since it ran", answers.outdated),
+        ("Never timed", answers.unmeasured),
+    ):
+        if notes:
+            yield paragraph(Span(f"{words}: ", "strong"), _named(notes))
+    places = [f"{name}@{arch}" for name, own in project.kernels.items() for arch in own.targets]
+    if bare := [place for place in places if place not in counts]:
+        yield paragraph(Span("No experiments: ", "strong"), ", ".join(bare))
+    yield paragraph(
+        "kernelexp show KERNEL lists a kernel's axes and experiments, kernelexp show EXPERIMENT "
+        "its records; kernelexp report makes pages of all.",
+        style="dim",
+    )
+
+
+def _row(outlook: Outlook, count: int) -> tuple[Cell, ...]:
+    return (
+        outlook.kernel,
+        outlook.time or figures.NONE,
+        f"{outlook.best}, {outlook.whose}" if outlook.best else "",
+        str(count),
+    )
+
+
+def _named(notes: Sequence[Note]) -> str:
+    ids = list(dict.fromkeys(note.id for note in notes))
+    more = f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else ""
+    return f"{', '.join(ids[:_NAMED])}{more}"

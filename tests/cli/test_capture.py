@@ -1,0 +1,102 @@
+"""The commands `capture` and `replay`."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import captured
+import msgspec
+import pytest
+from rich.console import Console
+from schemas import validate
+from support import Kx
+
+from kernelexp.evidence.programs.captures import SkippedLaunch
+from kernelexp.model import errors
+from kernelexp.report import outputs
+from kernelexp.report.captured import render
+from kernelexp.report.document import terminal
+from kernelexp.services.capturing import CapturedFolder, KernelUse, ProgramCaptures
+from kernelexp.system.toolchain import Toolchain
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("capture", "ls"), "one argument too many: ls"),
+        (("capture",), "put -- before the program"),
+        (("capture", "--kernel", "k:0", "--", "ls"), "NAME:3 for its third launch"),
+        (("capture", "--launches", "x", "--", "ls"), "should be like 3, 1-3 or 5-"),
+        (("replay", "."), "is no capture: it has no launch.json"),
+    ],
+)
+def test_mistakes_end_in_a_sentence(
+    kx: Kx, tmp_path: Path, words: tuple[str, ...], sentence: str
+) -> None:
+    result = kx(*words, cwd=tmp_path)
+    assert result.exit_code == errors.USAGE
+    assert sentence in " ".join(result.output.split())
+
+
+SYMBOL = "_ZN2at6native18elementwise_kernelILi128EEEviPf"
+CAPTURED = ProgramCaptures(
+    program="python3",
+    returncode=0,
+    seconds=4.25,
+    launches=120,
+    graphs=2,
+    kernels=(KernelUse(symbol=SYMBOL, launches=120, seconds=0.0012, median_us=10.0),),
+    captured=(
+        CapturedFolder(
+            folder="captures/elementwise_kernel-3",
+            symbol=SYMBOL,
+            launch=3,
+            regions=2,
+            bytes=4 << 20,
+            cut=1,
+            microseconds=10.5,
+        ),
+    ),
+    skipped=(SkippedLaunch(symbol=SYMBOL, launch=4, why="it is recorded into a CUDA graph"),),
+)
+
+
+def show(program: ProgramCaptures, *, wanted: bool) -> str:
+    console = Console(width=80, highlight=False, file=io.StringIO())
+    for block in terminal.render(render(program, wanted)):
+        console.print(block)
+    return console.file.getvalue()  # type: ignore[attr-defined,no-any-return]
+
+
+def test_what_was_captured_is_of_its_schema() -> None:
+    validate("capture", outputs.encode("capture", CAPTURED))
+
+
+def test_what_was_kept_and_what_was_not_is_told() -> None:
+    text = " ".join(show(CAPTURED, wanted=True).split())
+    assert "captures/elementwise_kernel-3: launch 3, 4.0 MiB in 2 allocation(s), 10.5 us" in text
+    assert "1 of them are larger than --limit" in text
+    assert "not kept: launch 4, of elementwise_kernel<128>: it is recorded" in text
+    assert "2 of CUDA graphs, whose kernels are not seen one by one" in text
+
+
+def test_kernels_are_listed_where_nothing_was_kept() -> None:
+    text = show(msgspec.structs.replace(CAPTURED, captured=()), wanted=False)
+    (line,) = (line for line in text.splitlines() if "elementwise_kernel<128>  " in line)
+    assert line.split()[-3:] == ["120", "10.0", "1.200"]
+
+
+def test_a_replay_says_whether_bytes_are_the_same(kx: Kx, tmp_path: Path, tools: Toolchain) -> None:
+    cubin = captured.compile_cubin(tools, tmp_path, captured.SAXPY)
+    captured.write_saxpy(tmp_path / "c", cubin)
+    result = kx("replay", "--emulated", "--json", "c", cwd=tmp_path)
+    (document,) = validate("replay", result.stdout)
+    assert document["differences"] == []
+    assert result.exit_code == errors.OK
+    captured.write_saxpy(tmp_path / "d", cubin)
+    (tmp_path / "d/2.after").write_bytes((tmp_path / "d/2.before").read_bytes())
+    result = kx("replay", "--emulated", "c", "d", cwd=tmp_path)
+    assert result.exit_code == errors.WRONG_RESULT
+    assert "c: emulated: same bytes" in result.output
+    assert "d: emulated: other bytes" in result.output

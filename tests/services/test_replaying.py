@@ -1,0 +1,73 @@
+"""Captured launches are repeated, here by the emulator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import captured
+import pytest
+
+from kernelexp.model.errors import UsageError
+from kernelexp.services import replaying
+from kernelexp.services.replaying import Replay
+from kernelexp.system.toolchain import Toolchain
+
+
+@pytest.fixture(scope="module")
+def cubin(usual_tools: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return captured.compile_cubin(usual_tools, tmp_path_factory.mktemp("saxpy"), captured.SAXPY)
+
+
+def replay(folder: Path, tools: Toolchain, root: Path) -> Replay:
+    return replaying.replay(folder, "emulator", tools, root)
+
+
+def test_a_launch_leaves_the_bytes_that_it_left_in_the_program(
+    tmp_path: Path, cubin: bytes, tools: Toolchain, user_cache: Path
+) -> None:
+    captured.write_saxpy(tmp_path / "c", cubin)
+    result = replay(tmp_path / "c", tools, user_cache)
+    assert (result.same, result.regions, result.changed) == (True, 3, 1)
+    assert result.findings == ()
+
+
+def test_a_constant_has_the_value_that_the_program_gave_it(
+    tmp_path: Path, cubin: bytes, tools: Toolchain, user_cache: Path
+) -> None:
+    captured.write_saxpy(tmp_path / "c", cubin, twice=4.0)
+    assert replay(tmp_path / "c", tools, user_cache).same
+
+
+def test_a_byte_that_is_another_is_named(
+    tmp_path: Path, cubin: bytes, tools: Toolchain, user_cache: Path
+) -> None:
+    captured.write_saxpy(tmp_path / "c", cubin)
+    after = bytearray((tmp_path / "c/2.after").read_bytes())
+    after[512 + 4 * 70] ^= 1
+    (tmp_path / "c/2.after").write_bytes(after)
+    (difference,) = replay(tmp_path / "c", tools, user_cache).differences
+    assert (difference.region, difference.first, difference.bytes) == (2, 512 + 4 * 70, 1)
+    assert 0 < difference.as_floats < 1e-6
+
+
+def test_an_access_beyond_an_allocation_is_a_finding(
+    tmp_path: Path, cubin: bytes, tools: Toolchain, user_cache: Path
+) -> None:
+    capture = captured.write_saxpy(tmp_path / "c", cubin)
+    whole = (tmp_path / "c/1.before").read_bytes()
+    parameters = [parameter.content for parameter in capture.parameters]
+    after = (tmp_path / "c/2.after").read_bytes()
+    before = (tmp_path / "c/2.before").read_bytes()
+    regions = [(captured.X, whole[:-4], whole[:-4]), (captured.Y, before, after)]
+    captured.write(tmp_path / "d", cubin, "saxpy", parameters, regions, grid=(4, 1, 1))
+    result = replay(tmp_path / "d", tools, user_cache)
+    assert any("past the end of r0" in finding for finding in result.findings)
+
+
+def test_a_capture_with_a_file_missing_is_refused(
+    tmp_path: Path, cubin: bytes, tools: Toolchain
+) -> None:
+    captured.write_saxpy(tmp_path / "c", cubin)
+    (tmp_path / "c/2.after").unlink()
+    with pytest.raises(UsageError, match=r"2\.after is missing or cut short"):
+        replay(tmp_path / "c", tools, tmp_path)
