@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from kernelexp.model.timeline import Timeline
 from warpsim.lineinfo import Source
 
 
@@ -43,3 +44,11 @@ class ModelledTime(msgspec.Struct, frozen=True, kw_only=True):
     """That were executed."""
     refused: str = ""
     """Why there is no time."""
+
+
+class ModelledRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A launch as it was modelled: its time, and what the warps of its first CTA did."""
+
+    time: ModelledTime
+    timeline: Timeline | None = None
+    """None where there is no time."""

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from schemas import validate
-from support import Kx
+from support import ROOT, Kx
+
+from kernelexp import project
+from kernelexp.logs import records
+from kernelexp.report.site import site
+from kernelexp.services import modelling
 
 pytestmark = pytest.mark.xdist_group("transpose")
 CONFLICTS, WITHOUT = "transpose@sm_90a:layout=plain", "transpose@sm_90a:layout=padded"
@@ -189,3 +195,33 @@ def test_a_run_says_what_the_model_makes_of_its_candidates(kx: Kx) -> None:
     *_, last = result.stdout.splitlines()
     assert last.startswith("T1, candidate 1: Modelled, not measured: ")
     assert "times measured on an NVIDIA H200, the model was off by" in last
+
+
+def test_a_page_shows_what_was_modelled_with_its_error_and_a_time_line(kx: Kx) -> None:
+    assert kx("inspect", "T1", "--modelled").exit_code == 0
+    pages = site.ProjectSite(project.load(ROOT, sources=False))
+    experiment = (pages.render("experiments/T1.html") or b"").decode()
+    section = experiment.split("Modelled, not measured", 1)[1].split("</details>")[0]
+    assert "the model was off by" in section
+    assert "modelled cycles" in section
+    (page, *_) = re.findall(r'href="../(timelines/[\w-]+\.html)"', section)
+    assert page in list(pages.paths())
+    shown = (pages.render(page) or b"").decode()
+    assert "not measured" in shown
+    assert shown.count('<text x="2"') == 8  # warps
+    assert "waits for memory" in shown
+
+
+def test_blocks_of_a_time_line_follow_one_another_and_fill_it(kx: Kx) -> None:
+    assert kx("inspect", CONFLICTS, "--modelled").exit_code == 0
+    (run,) = [
+        kept.run
+        for kept in modelling.kept(ROOT, records.read_file(records.find(ROOT, "T1", measured=True)))
+        if kept.name == "baseline"
+    ]
+    assert run.timeline is not None
+    for blocks in run.timeline.warps:
+        ends = [block.start + block.cycles for block in blocks]
+        assert all(one <= other.start + 1e-6 for one, other in zip(ends, blocks[1:], strict=False))
+        assert ends[-1] <= run.timeline.cycles * 1.002
+        assert sum(block.cycles for block in blocks) > 0.9 * (ends[-1] - blocks[0].start)

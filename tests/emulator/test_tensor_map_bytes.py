@@ -58,7 +58,7 @@ TRITON = (
     "0012f26b587f0000906304004000000000000000000000000000000000000000ff000000ff000000"
     "0000000000000000000000000000001f3f00000000000000002000000000000000040000"
 )
-"""Of a descriptor of 256 x 256 floats in blocks of 64 x 32, as driver 580 made it for Triton 3.6."""
+"""Of 256 x 256 floats in blocks of 64 x 32, as driver 580 made it for Triton 3.6."""
 
 
 def test_a_map_that_a_driver_made_is_read() -> None:

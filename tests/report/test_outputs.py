@@ -40,7 +40,7 @@ OF_VARIANTS = {
     "explain": ("explain", "S1", "--json"),
     "opportunities": ("opportunities", "scale", "--json"),
     "inspect": ("inspect", "S1", "--emulate", "--expect", "STL == 0", "--json"),
-    "lines": ("lines", "scale", "--sass", "--json"),
+    "lines": ("lines", "scale", "--source", "--json"),
     "memory": ("inspect", "scale", "--memory", "--json"),
     "modelled": ("inspect", "scale", "--modelled", "--json"),
     "sweep-plan": ("sweep", "scale", "width=*", "order=*", "--dry-run", "--json"),

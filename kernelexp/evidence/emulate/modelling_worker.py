@@ -16,7 +16,7 @@ from kernelexp.evidence.emulate.emulation_worker import PRELOAD, SEED, as_numpy
 from kernelexp.evidence.emulate.followed import Followed, Load
 from kernelexp.evidence.measure import tensors
 from kernelexp.model.axes import AxisValue, spell_point
-from kernelexp.model.modelled import ModelledLine, ModelledTime
+from kernelexp.model.modelled import ModelledLine, ModelledRun, ModelledTime
 from kernelexp.model.problem import Problem, Size
 from kernelexp.project.problem.consult import require_size
 from kernelexp.project.problem.loader import load
@@ -57,7 +57,7 @@ class ModellingJob(msgspec.Struct, frozen=True, kw_only=True):
     """Where a time line of the first CTA is written; empty: nowhere."""
 
 
-def model(job: ModellingJob, watch: Watch) -> ModelledTime:
+def model(job: ModellingJob, watch: Watch) -> ModelledRun:
     """Executes the CTAs of one SM, or of the SMs of one cluster, and models the launch."""
     import warpsim as emulator
     from warpsim.timing.errors import NotModelled
@@ -67,10 +67,10 @@ def model(job: ModellingJob, watch: Watch) -> ModelledTime:
             emulator.load_compiled(Path(job.native))
         return _model(job, watch)
     except (NotModelled, *emulator.REFUSALS) as fault:
-        return ModelledTime(chip=job.chip, size=job.size, refused=str(fault))
+        return ModelledRun(time=ModelledTime(chip=job.chip, size=job.size, refused=str(fault)))
 
 
-def _model(job: ModellingJob, watch: Watch) -> ModelledTime:
+def _model(job: ModellingJob, watch: Watch) -> ModelledRun:
     from warpsim.timing import chips, model
     from warpsim.timing.errors import NotModelled
 
@@ -97,10 +97,18 @@ def _model(job: ModellingJob, watch: Watch) -> ModelledTime:
         array_bytes=_array_bytes(chosen, sizes),
         tiles=chosen.whole.tiles_per_cta if chosen.loops else 1,
     )
-    modelled = model.model(samples, launch, chip, timeline.INSTRUCTIONS if job.trace else 0)
+    modelled = model.model(samples, launch, chip, timeline.INSTRUCTIONS)
+    recording, code = samples[-1].recording, _code(job)
+    sources = {x.offset: x.source.relative_to(job.root) if x.source else None for x in code}
+    texts = {instruction.offset: instruction.text for instruction in code}
     if job.trace:
-        _write_trace(job, samples[-1].recording, modelled)
-    return _time(job, chosen, samples, modelled)
+        label, clock = f"{job.kernel} {spell_point(job.axes)}", modelled.clock_hz
+        text = timeline.trace(label, recording, modelled.replayed, clock, sources, texts)
+        wholefile.write(Path(job.trace), text.encode())
+    return ModelledRun(
+        time=_time(job, chosen, samples, modelled),
+        timeline=timeline.blocks(recording, modelled.replayed, sources, texts),
+    )
 
 
 def _choose(job: ModellingJob, problem: Problem, size: Size, chip: TimedChip) -> Followed:
@@ -187,15 +195,6 @@ def _spell(size: Size) -> str:
 def _code(job: ModellingJob) -> tuple[SassInstruction, ...]:
     listing = Path(job.listing).read_text("utf-8", "replace")
     return sass_lines.read(Path(job.cubin), listing, job.entries[0])
-
-
-def _write_trace(job: ModellingJob, recording: Recording, modelled: ModelledLaunch) -> None:
-    code = _code(job)
-    sources = {x.offset: x.source.relative_to(job.root) if x.source else None for x in code}
-    texts = {instruction.offset: instruction.text for instruction in code}
-    label = f"{job.kernel} {spell_point(job.axes)}"
-    text = timeline.trace(label, recording, modelled.replayed, modelled.clock_hz, sources, texts)
-    wholefile.write(Path(job.trace), text.encode())
 
 
 def _lines(job: ModellingJob, recording: Recording, reasons: Any) -> Iterator[ModelledLine]:

@@ -41,7 +41,7 @@ class CostedLine(msgspec.Struct, frozen=True, kw_only=True):
     emulated: dict[str, int]
     profiled: dict[str, float]
     instructions: tuple[PieceInstruction, ...] | UnsetType = UNSET
-    """With --sass."""
+    """With --source."""
 
 
 class CostedVariant(msgspec.Struct, frozen=True, kw_only=True):
