@@ -18,6 +18,25 @@ class ModelledLine(msgspec.Struct, frozen=True, kw_only=True):
     """What most of its stalled cycles were for, under ncu's name."""
 
 
+class PathStep(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of the critical path: a role of the warps that waits at a line for an instruction."""
+
+    role: str
+    """As the source calls it, or its warps."""
+    part: float
+    """Of the path: the chain of waits from the launch's start to its end."""
+    source: Source | None
+    """The line that it was at, or for most of the time."""
+    reason: str
+    """ncu's name of what it waited for."""
+    waits_for: str = ""
+    """The opcode of the instruction that it waited for; empty: a unit, or its own issue."""
+    waits_at: Source | None = None
+    """The line of that instruction."""
+    waits_on: str = ""
+    """The role that executed it, where it is another."""
+
+
 class ModelledTime(msgspec.Struct, frozen=True, kw_only=True):
     """Of one launch, by the parameters of one chip."""
 
@@ -38,6 +57,8 @@ class ModelledTime(msgspec.Struct, frozen=True, kw_only=True):
     """Part of the cycles of all warps, by ncu's name of why they did not issue."""
     lines: tuple[ModelledLine, ...] = ()
     """All that cost something, the dearest first."""
+    path: tuple[PathStep, ...] = ()
+    """The critical path of the CTAs that were executed, the largest parts first."""
     followed: tuple[str, ...] = ()
     """The sizes whose CTAs were executed, where the launch is too large itself."""
     warp_instructions: int = 0

@@ -28,7 +28,7 @@ from kernelexp.system.process import isolated, processes
 from kernelexp.system.process.isolated import TimeLimit
 
 WORKER = "kernelexp.evidence.emulate.modelling_worker"
-CHIPS = {"sm_90a": "H200"}
+CHIPS = {"sm_90a": "H200", "sm_100a": "B200"}
 """The chip whose parameters are taken for an architecture."""
 
 
@@ -128,7 +128,7 @@ def compare(project: Project, experiment: Experiment, number: int, session: Sess
             return f"Modelled: {result}"
     before, after = (item for item in results if isinstance(item, ModelledTime))
     sentence = judge.change(before, after).sentence
-    return f"Modelled, not measured: {sentence}. {judge.worth()}"
+    return f"Modelled, not measured: {sentence}. {judge.worth(after.chip)}"
 
 
 def _model(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import captured
+import numpy as np
 import pytest
+from tensor_map_bytes import made
 
 from kernelexp.model.errors import UsageError
 from kernelexp.services import replaying
@@ -48,6 +51,55 @@ def test_a_byte_that_is_another_is_named(
     (difference,) = replay(tmp_path / "c", tools, user_cache).differences
     assert (difference.region, difference.first, difference.bytes) == (2, 512 + 4 * 70, 1)
     assert 0 < difference.as_floats < 1e-6
+
+
+TMA = """
+struct alignas(64) Map { char bytes[128]; };
+extern "C" __global__ void take(int first, const __grid_constant__ Map map, float* out) {
+  __shared__ alignas(128) float tile[8 * 32];
+  __shared__ alignas(8) unsigned long long full;
+  unsigned bar = __cvta_generic_to_shared(&full), to = __cvta_generic_to_shared(tile);
+  if (threadIdx.x == 0) {
+    asm volatile("mbarrier.init.shared.b64 [%0], 1;" :: "r"(bar));
+    asm volatile("fence.mbarrier_init.release.cluster;");
+    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], 1024;" :: "r"(bar));
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier"
+                 "::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
+                 :: "r"(to), "l"(&map), "r"(first), "r"(first), "r"(bar) : "memory");
+  }
+  __syncthreads();
+  asm volatile("{ .reg .pred p; again: mbarrier.try_wait.parity.shared.b64 p, [%0], 0;"
+               " @!p bra again; }" :: "r"(bar) : "memory");
+  for (int i = threadIdx.x; i < 8 * 32; i += blockDim.x) out[i] = tile[i];
+}
+"""
+
+
+def test_a_tensor_map_is_read_from_its_bytes(
+    tmp_path: Path, tools: Toolchain, user_cache: Path
+) -> None:
+    rows, columns, first = 20, 64, 8
+    changes: list[tuple[str, int, int | None]] = [
+        ("global_address", captured.X + 512, None),
+        ("rank", 1, None),
+        *(("global_dim", extent, place) for place, extent in enumerate((columns, rows))),
+        ("global_stride", 4 * columns, 0),
+        *(("box_dim", extent, place) for place, extent in enumerate((32, 8))),
+        *(("element_stride", 1, place) for place in range(2)),
+        ("elemtype", 7, None),
+    ]
+    array = np.arange(rows * columns, dtype=np.float32).reshape(rows, columns)
+    given = bytes(512) + array.tobytes()
+    result = array[first : first + 8, first : first + 32].tobytes()
+    parameters = [
+        struct.pack("<i", first),
+        made(tools, tmp_path, changes),
+        struct.pack("<Q", captured.Y),
+    ]
+    regions = [(captured.X, given, given), (captured.Y, bytes(len(result)), result)]
+    cubin = captured.compile_cubin(tools, tmp_path, TMA)
+    captured.write(tmp_path / "c", cubin, "take", parameters, regions)
+    assert replay(tmp_path / "c", tools, user_cache).same
 
 
 def test_an_access_beyond_an_allocation_is_a_finding(

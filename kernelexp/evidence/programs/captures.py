@@ -33,7 +33,8 @@ class PassedParameter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Allocation(msgspec.Struct, frozen=True, kw_only=True):
-    """What was copied of an allocation that an argument points into, or a variable."""
+    """What was copied of an allocation that an argument points into, or a variable that the program
+    or the launch has set."""
 
     address: int
     size: int

@@ -187,7 +187,6 @@ class ProjectSite:
             limits=answer.limits(standings, known),
             experiment=standings.experiment,
             document=list(listing.experiment(name, standings, result, every=True)),
-            worth=judge.worth(),
             runs=[
                 self._run(record, standings.experiment.hypothesis, changed[run], profiled)
                 for run, record in runs.items()
@@ -225,6 +224,7 @@ class ProjectSite:
             "plots": [*sizes.plots(record), *pairs.plots(record)],
             "excerpts": excerpts,
             "modelled": list(timelines.rows(modelled)) if len(modelled) > 1 else [],
+            "worth": judge.worth(modelled[0].run.time.chip) if modelled else "",
             "memory": list(memory_picture.render(self._pictures(record), MEMORY_SHOWN)),
             "differences": [
                 *diffs.compiled(record),
@@ -322,7 +322,7 @@ class ProjectSite:
             drawn=timelines.draw(kept.run.timeline),
             kinds=timelines.KINDS,
             size=(timelines.WIDTH, timelines.ROW, timelines.LEFT),
-            worth=judge.worth(),
+            worth=judge.worth(kept.run.time.chip),
         )
 
     def _source(self, name: str) -> bytes | None:

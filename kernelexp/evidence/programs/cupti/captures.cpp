@@ -119,13 +119,14 @@ void find_variables(Captured& captured) {
   }
   const Modules modules = modules_with(captured.symbol, owner_of(captured.call.function));
   if (modules.cubins.empty()) return;
-  for (const std::string& name : variables_of(*modules.cubins[0])) {
+  for (const Variable& variable : variables_of(*modules.cubins[0])) {
     Region region;
     const CUresult result =
-        cuda.variable(&region.address, &region.allocated, module, name.c_str());
+        cuda.variable(&region.address, &region.allocated, module, variable.name.c_str());
     if (result != CUDA_SUCCESS || region.allocated > settings().limit) continue;
     region.allocation = region.address;
-    region.variable = name;
+    region.variable = variable.name;
+    region.first = variable.first;
     region.before.resize(region.allocated);
     captured.regions.push_back(std::move(region));
   }
@@ -240,6 +241,14 @@ std::string capture_after(Captured& captured) {
     if (why.empty()) why = copy(region.after, region.address);
   }
   if (!why.empty()) return why;
+  // A module of PyTorch has hundreds of variables that nobody sets.
+  auto& regions = captured.regions;
+  regions.erase(std::remove_if(regions.begin(), regions.end(),
+                               [](const Region& region) {
+                                 return !region.variable.empty() && region.before == region.first &&
+                                        region.before == region.after;
+                               }),
+                regions.end());
   return write_all(captured) ? "" : captured.folder + " can't be written";
 }
 

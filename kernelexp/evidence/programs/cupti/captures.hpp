@@ -34,6 +34,7 @@ struct Region {
   size_t allocated = 0;
   std::string variable;  // of its module; empty: an allocation
   std::string before, after;
+  std::string first;  // what a variable holds when its module is loaded
 };
 
 struct Captured {

@@ -58,6 +58,15 @@ class Elf {
     return result;
   }
 
+  // Bytes of a section; zeros where it has none.
+  std::string content(const Elf64_Shdr& section, uint64_t at, uint64_t size) const {
+    const bool stored = section.sh_type != SHT_NOBITS && holds(section);
+    if (!stored || at > section.sh_size || size > section.sh_size - at) {
+      return std::string(size <= size_ ? size : 0, '\0');
+    }
+    return std::string(bytes_ + section.sh_offset + at, size);
+  }
+
   std::vector<Elf64_Shdr> sections;
 
  private:
@@ -142,8 +151,8 @@ Modules modules_with(const std::string& symbol, const void* handle) {
   return result;
 }
 
-std::vector<std::string> variables_of(const std::string& cubin) {
-  std::vector<std::string> result;
+std::vector<Variable> variables_of(const std::string& cubin) {
+  std::vector<Variable> result;
   const Elf elf(cubin.data(), cubin.size());
   for (const Elf64_Shdr& table : elf.sections) {
     if (table.sh_type != SHT_SYMTAB || table.sh_link >= elf.sections.size()) continue;
@@ -151,9 +160,11 @@ std::vector<std::string> variables_of(const std::string& cubin) {
       if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || symbol.st_shndx >= elf.sections.size()) {
         continue;
       }
-      const std::string place = elf.name(elf.sections[symbol.st_shndx]);
+      const Elf64_Shdr& section = elf.sections[symbol.st_shndx];
+      const std::string place = elf.name(section);
       if (place == ".nv.global" || place == ".nv.global.init" || place == ".nv.constant3") {
-        result.push_back(elf.text(elf.sections[table.sh_link], symbol.st_name));
+        result.push_back({elf.text(elf.sections[table.sh_link], symbol.st_name),
+                          elf.content(section, symbol.st_value, symbol.st_size)});
       }
     }
   }
