@@ -64,7 +64,8 @@ def test_an_experiment_whose_runs_are_all_of_other_variants_is_listed_as_changed
     house: Path, kx: Kx
 ) -> None:
     edit(house, "    candidate: {layout: padded}\n", "    candidate: {layout: swizzled}\n")
-    (line,) = (x for x in kx("show", "transpose@sm_90a", cwd=house).stdout.splitlines() if x.startswith(" T1 "))
+    shown = kx("show", "transpose@sm_90a", cwd=house).stdout
+    (line,) = (x for x in shown.splitlines() if x.startswith(" T1 "))
     assert line.endswith("changed since")
 
 
