@@ -1,7 +1,7 @@
 """Runs the programs of a published suite on the emulator, and prints a table of all of them.
 
     python benchmarks/suites.py SUITE FOLDER [--time S] [--smallest] [--only NAME ...]
-        [--results FILE] [--known] [--markdown]
+        [--per-kernel N] [--results FILE] [--known] [--markdown | --names]
 
 SUITE is hecbench, polybench or sanitizer, FOLDER a checkout of it; nothing is fetched, and it is
 built in that folder. A program that runs longer than --time is tried with smaller arguments or
@@ -37,6 +37,11 @@ _WRONG = re.compile(
 _RIGHT = re.compile(
     r"\bpass|success|correct|verified|\bok\b|non-matching.*: 0\b|error.*[:=]\s*0(\.0*)?\b", re.I
 )
+_DATA = re.compile(
+    r"(?:could not|cannot|can't|unable to|fail\w* to|error) (?:open|import|read\w*|find|load)"
+    r"|no such file|could not find",
+    re.I,
+)
 _NONE = re.compile(r"(?:non-matching|number of misses).*: 0\b", re.I)
 _RUN = re.compile(r"^run:.*\n(?:\t.*\n)*", re.M)
 _SIGKILL = -9
@@ -66,7 +71,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     outcome: str
-    """right, wrong, silent (no verdict of its own), failed, long, refused, unbuilt."""
+    """right, wrong, silent (no verdict of its own), failed, data (it lacks a file), long, refused,
+    unbuilt."""
     argv: tuple[str, ...] = ()
     sizes: str = ""
     findings: tuple[str, ...] = ()
@@ -220,7 +226,12 @@ def smallest(program: Program) -> Program:
 
 
 def run(
-    program: Program, tools: Toolchain, root: Path, limit_s: float, on: Collection[str] = ("long",)
+    program: Program,
+    tools: Toolchain,
+    root: Path,
+    limit_s: float,
+    on: Collection[str] = ("long",),
+    per_kernel: int = 0,
 ) -> Row:
     """The first attempt whose outcome is none of `on`, or the last."""
     row = Row(name=program.name, outcome="unbuilt")
@@ -231,6 +242,7 @@ def run(
             folder=Path(attempt.folder),
             timeout_s=limit_s,
             limit=10**12,
+            per_kernel=per_kernel,
         )
         with tempfile.TemporaryFile() as output:
             try:
@@ -251,6 +263,8 @@ def _row(name: str, attempt: Attempt, executed: Executed, text: str) -> Row:
         outcome = "refused"
     elif executed.returncode == _SIGKILL:
         outcome = "long"
+    elif not executed.launches and (file := _DATA.search(text)):
+        outcome, why = "data", text[file.start() : file.end() + 80]
     elif executed.returncode or _WRONG.search(text):
         result = _WRONG.search(text)
         line = text[max(0, result.start() - 60) : result.end() + 60] if result else ""
@@ -305,14 +319,27 @@ def show_markdown(rows: Sequence[Row]) -> None:
     print(f"\n{_counts(rows)}")
 
 
+def show_names(rows: Sequence[Row]) -> None:
+    print("| outcome | programs |")
+    print("|---|---|")
+    for outcome in sorted({row.outcome for row in rows}):
+        names = [row.name for row in rows if row.outcome == outcome]
+        print(f"| {outcome} ({len(names)}) | {', '.join(names)} |")
+    print(f"\n{_counts(rows)}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("suite", choices=SUITES)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--time", type=float, default=120.0)
     parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument(
+        "--per-kernel", type=int, default=0, help="launches of each that are judged"
+    )
     parser.add_argument("--smallest", action="store_true", help="only at its smallest sizes")
     parser.add_argument("--markdown", action="store_true", help="the table as Markdown")
+    parser.add_argument("--names", action="store_true", help="names by outcome, as Markdown")
     parser.add_argument("--known", action="store_true", help="run nothing: show --results")
     parser.add_argument("--results", type=Path)
     options = parser.parse_args()
@@ -331,12 +358,14 @@ def main() -> None:
             continue
         on = ("wrong", "failed") if options.smallest else ("long",)
         tried = smallest(program) if options.smallest else program
-        row = rows[program.name] = run(tried, tools, root, options.time, on)
+        row = run(tried, tools, root, options.time, on, options.per_kernel)
+        rows[program.name] = row
         print(f"{row.name}: {row.outcome} {row.why[:100]}", file=sys.stderr, flush=True)
         if options.results:
             with options.results.open("ab") as file:
                 file.write(msgspec.json.encode(row) + b"\n")
-    (show_markdown if options.markdown else show)([rows[name] for name in sorted(rows)])
+    how = show_names if options.names else show_markdown if options.markdown else show
+    how([rows[name] for name in sorted(rows)])
 
 
 if __name__ == "__main__":

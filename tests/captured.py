@@ -20,7 +20,7 @@ extern "C" __global__ void saxpy(float a, View x, float* y) {
   if (i < x.count) y[i] = a * twice[0] * x.data[i] + y[i];
 }
 """
-X, Y = 0x7F12_3400_0000, 0x7F12_3480_0000
+X, Y, VARIABLE = 0x7F12_3400_0000, 0x7F12_3480_0000, 0x7F12_3500_0000
 """Where a driver had them."""
 COUNT = 100
 
@@ -72,6 +72,7 @@ def write(
                 allocation=address,
                 allocated=len(before),
                 changed=before != after,
+                variable="twice" if address == VARIABLE else "",
             )
             for address, before, after in regions
         ),
@@ -80,11 +81,11 @@ def write(
     return capture
 
 
-def write_saxpy(folder: Path, cubin: bytes, symbol: str = "saxpy") -> Capture:
+def write_saxpy(folder: Path, cubin: bytes, symbol: str = "saxpy", twice: float = 2.0) -> Capture:
     """Of numbers that are exact in any order; x and y do not begin where their allocations do."""
     x = [float(i) for i in range(COUNT)]
     y = [float(1000 - i) for i in range(COUNT)]
-    after = [1.5 * 2 * first + second for first, second in zip(x, y, strict=True)]
+    after = [1.5 * twice * first + second for first, second in zip(x, y, strict=True)]
     pad = b"\x11" * 512
     parameters = (
         struct.pack("<f", 1.5),
@@ -93,6 +94,7 @@ def write_saxpy(folder: Path, cubin: bytes, symbol: str = "saxpy") -> Capture:
     )
     floats = f"<{COUNT}f"
     regions = (
+        (VARIABLE, struct.pack("<f", twice), struct.pack("<f", twice)),
         (X, pad + struct.pack(floats, *x), pad + struct.pack(floats, *x)),
         (Y, pad + struct.pack(floats, *y), pad + struct.pack(floats, *after)),
     )

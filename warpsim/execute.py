@@ -166,6 +166,8 @@ def _execute(
 ) -> Result:
     count = _Count()
     hang: tuple[Waiter, ...] = ()
+    for number, sentence in program.hazards:
+        execution.findings.add("missing-scoreboard-wait", sentence, program.sites[number])
     given_up, begun = False, 0
     with np.errstate(all="ignore"):
         try:

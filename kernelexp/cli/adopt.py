@@ -212,14 +212,15 @@ def adopt(
                 "--tensor-map": tensor_map,
                 "--dtype": dtype,
                 "--torch": torch,
-                "--signature": signature,
             }
         )
         given = (reference or [], axis or [], flag or [])
         if captures.is_one(Path(from_program)):
             _refuse_known({"--axis": axis, "--flag": flag, "--nvcc": nvcc})
-            _adopt_capture(loaded, Path(from_program), as_ or kernel, reference or [], tools)
+            name = as_ or kernel
+            _adopt_capture(loaded, Path(from_program), name, signature, reference or [], tools)
             return
+        _refuse_known({"--signature": signature})
         _adopt_launch(loaded, from_program, kernel, as_, *given, tools, nvcc)
         return
     if as_:
@@ -276,11 +277,17 @@ def _refuse_known(given: Mapping[str, object]) -> None:
 
 
 def _adopt_capture(
-    loaded: Project, folder: Path, name: str, references: list[str], tools: Toolchain
+    loaded: Project,
+    folder: Path,
+    name: str,
+    signature: str,
+    references: list[str],
+    tools: Toolchain,
 ) -> None:
     from kernelexp.services.adopt import captured
 
-    _finish(loaded, captured.adopt(loaded, folder, name, tools), [], references, None)
+    launch = captured.adopt(loaded, folder, name, signature, tools)
+    _finish(loaded, launch, [], references, None)
 
 
 def _adopt_launch(

@@ -10,7 +10,7 @@ import typer
 
 from kernelexp.cli import common
 from kernelexp.cli.app import app
-from kernelexp.cli.console import output, progress_bars
+from kernelexp.cli.console import output, print_message, progress_bars
 from kernelexp.cli.options import (
     HERE,
     DeviceOption,
@@ -20,6 +20,9 @@ from kernelexp.cli.options import (
     ProjectOption,
 )
 from kernelexp.model.errors import UsageError
+
+CHIP = "H200"
+"""The chip that there are microbenchmarks for."""
 
 
 @app.command()
@@ -33,7 +36,11 @@ def calibrate(
         ),
     ] = "",
     model: Annotated[
-        bool, typer.Option("--model", help="Of modelled times, not of verdicts.")
+        bool,
+        typer.Option(
+            "--model",
+            help="Refit the model of time to this machine's card, by its microbenchmarks.",
+        ),
     ] = False,
     validate: Annotated[
         bool,
@@ -50,6 +57,20 @@ def calibrate(
             help="With --validate: only the records of this experiment. Repeatable.",
         ),
     ] = None,
+    figures: Annotated[
+        Path | None,
+        typer.Option(
+            "--figures",
+            metavar="FILE",
+            help="With --model: what the microbenchmarks printed elsewhere. Needs no GPU.",
+        ),
+    ] = None,
+    write: Annotated[
+        Path | None,
+        typer.Option(
+            "--write", metavar="FILE", help="With --model: write the chip's refitted parameters."
+        ),
+    ] = None,
     device: DeviceOption = None,
     margin: MarginOption = 1.0,
     json: JsonOption = False,
@@ -59,15 +80,19 @@ def calibrate(
     """Measure this machine's rate of false verdicts, or the smallest slowdown that a run detects.
 
     A kernel is compared with itself, so every difference is false; with --inject, it is compared
-    with itself slowed down by known amounts. With --model --validate, modelled times are compared
-    with those of the project's records.
+    with itself slowed down by known amounts. With --model, microbenchmarks give the parameters of
+    the model of time; with --model --validate, modelled times are compared with those of the
+    project's records.
 
     For example:
         kernelexp calibrate --inject 0.5,1,2,5
     """
     if model or validate:
-        if not (model and validate) or inject:
-            raise UsageError("--model goes with --validate, and not with --inject.")
+        if not model or inject:
+            raise UsageError("--validate goes with --model, and --model not with --inject.")
+        if not validate:
+            _refit(project, nvcc, figures, write, json)
+            return
         _validate(project, experiment or (), nvcc, json)
         return
     from kernelexp.report.variants import calibration as report
@@ -79,6 +104,20 @@ def calibrate(
         else:
             rates = calibration.against_itself(device, margin / 100, nvcc, bars)
     output("calibrate", rates, report.render(rates), json)
+
+
+def _refit(
+    project: Path, nvcc: str | None, figures: Path | None, target: Path | None, json: bool
+) -> None:
+    from kernelexp.report.variants import refit as report
+    from kernelexp.services import refitting
+
+    tools = None if figures else common.tools(common.load(project), nvcc)
+    result = refitting.look(CHIP, tools, figures)
+    if target:
+        refitting.write(result, target, f"{refitting.SOURCE.name}, refitted")
+        print_message(f"wrote {target}")
+    output("model-refit", result, report.render(result), json)
 
 
 def _validate(project: Path, experiments: Sequence[str], nvcc: str | None, json: bool) -> None:

@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 TOP = 10
 
 
-WITHOUT_OTHERS = "Without --build, --lines, --memory or --modelled"
+WITHOUT_OTHERS = "Without --build, --lines, --source, --memory or --modelled"
 WITHOUT_BUILD = "Without --build"
 WITH_BUILD = "With --build"
-WITH_LINES = "With --lines"
+WITH_LINES = "With --lines or --source"
 WITH_MODELLED = "With --modelled"
-WITH_SIZE = "With --lines, --memory or --modelled"
+WITH_SIZE = "With --lines, --source, --memory or --modelled"
 
 
 @app.command()
@@ -57,6 +57,10 @@ def inspect(
     ] = False,
     as_lines: Annotated[
         bool, typer.Option("--lines", help="Show what each source line and each warp role costs.")
+    ] = False,
+    as_source: Annotated[
+        bool,
+        typer.Option("--source", help="Like --lines, with the SASS below each line of source."),
     ] = False,
     as_memory: Annotated[
         bool,
@@ -111,14 +115,6 @@ def inspect(
             "tma_sectors, barriers, sass, or any counter by its own name.",
         ),
     ] = None,
-    sass: Annotated[
-        bool,
-        typer.Option(
-            "--sass",
-            rich_help_panel=WITH_LINES,
-            help="Show each line's SASS, with its pipes and stalls.",
-        ),
-    ] = False,
     page: Annotated[
         str,
         typer.Option(
@@ -210,6 +206,7 @@ def inspect(
         kernelexp inspect F3 --expect 'BAR.SYNC in loops <= 2'
         kernelexp inspect F3 --build
         kernelexp inspect transpose@sm_90a:layout=plain --lines --by conflicts
+        kernelexp inspect transpose@sm_90a:layout=plain --source --top 2
         kernelexp inspect transpose@sm_90a:layout=plain --memory
         kernelexp inspect T1 --lines --page T1.html
         kernelexp inspect T1 --modelled
@@ -217,7 +214,7 @@ def inspect(
     refuse_two_forms(json, markdown)
     modes = {
         "--build": as_build,
-        "--lines": as_lines,
+        "--source" if as_source else "--lines": as_lines or as_source,
         "--memory": as_memory,
         "--modelled": as_modelled,
     }
@@ -245,7 +242,7 @@ def inspect(
         )
         return
     own = {
-        as_lines: (WITH_LINES, WITH_SIZE),
+        as_lines or as_source: (WITH_LINES, WITH_SIZE),
         as_memory: (WITH_SIZE,),
         as_modelled: (WITH_MODELLED, WITH_SIZE),
     }.get(True)
@@ -268,7 +265,7 @@ def inspect(
             markdown=markdown,
         )
         return
-    if as_lines:
+    if as_lines or as_source:
         from kernelexp.cli import lines
 
         lines.show(
@@ -279,7 +276,7 @@ def inspect(
             by=by,
             top=top,
             role=role,
-            sass=sass,
+            sass=as_source,
             size=size or "emulated",
             isa=isa,
             page=page,

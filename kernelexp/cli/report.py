@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.options import HERE, ProjectOption
 from kernelexp.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from kernelexp.project import Project
 
 FOLDER = "report"
 
@@ -23,9 +26,15 @@ def report(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", metavar="FOLDER", help="Where to write the pages; report/ by default."
+            "--out",
+            "-o",
+            metavar="PATH",
+            help="Where to write: report/ by default, or report.html with --single.",
         ),
     ] = None,
+    single: Annotated[
+        bool, typer.Option("--single", help="Write all pages into one file, to be sent.")
+    ] = False,
     serve: Annotated[
         bool,
         typer.Option(
@@ -52,20 +61,42 @@ def report(
 
     For example:
         kernelexp report --out /tmp/pages
+        kernelexp report --single --out gemm.html
         kernelexp report --serve
     """
     from kernelexp.report.site import folder, server, site
 
-    if serve and (out or force):
-        raise UsageError("--serve writes nothing: leave out --out and --force.")
+    if serve and (out or force or single):
+        raise UsageError("--serve writes nothing: leave out --out, --single and --force.")
     if serve:
         common.load(project, sources=False)  # its faults are said before a port is taken
         server.serve(project, port, lambda address: typer.echo(f"serving on {address}"))
         return
     loaded = common.load(project, sources=False)
+    if single:
+        _write_single(loaded, out or loaded.root / f"{FOLDER}.html", force)
+        return
     place = out or loaded.root / FOLDER
     folder.former(place, force)  # refuses another's folder before all records are read
     project_site = site.ProjectSite(loaded)
     common.warn(loaded.root, project_site.unreadable)
     count = folder.write(project_site, place, force)
     typer.echo(f"wrote {count} files; open {place / site.INDEX}")
+
+
+def _write_single(loaded: Project, path: Path, force: bool) -> None:
+    """Replaces a report's own file only."""
+    from kernelexp.report.site import single, site
+    from kernelexp.system import wholefile
+
+    common.require_folder(path)
+    if path.exists() and not force and single.MARK not in path.read_bytes():
+        raise UsageError(
+            f"{path} was not written by kernelexp: name another file with --out, or overwrite it "
+            "with --force."
+        )
+    project_site = site.ProjectSite(loaded)
+    common.warn(loaded.root, project_site.unreadable)
+    content = single.render(project_site)
+    wholefile.write(path, content, durable=False)
+    typer.echo(f"wrote {path}, {len(content) / 1e6:.1f} MB")

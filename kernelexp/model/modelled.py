@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from kernelexp.model.timeline import Timeline
 from warpsim.lineinfo import Source
 
 
@@ -15,6 +16,25 @@ class ModelledLine(msgspec.Struct, frozen=True, kw_only=True):
     """Of the cycles of all warps."""
     reason: str
     """What most of its stalled cycles were for, under ncu's name."""
+
+
+class PathStep(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of the critical path: a role of the warps that waits at a line for an instruction."""
+
+    role: str
+    """As the source calls it, or its warps."""
+    part: float
+    """Of the path: the chain of waits from the launch's start to its end."""
+    source: Source | None
+    """The line that it was at, or for most of the time."""
+    reason: str
+    """ncu's name of what it waited for."""
+    waits_for: str = ""
+    """The opcode of the instruction that it waited for; empty: a unit, or its own issue."""
+    waits_at: Source | None = None
+    """The line of that instruction."""
+    waits_on: str = ""
+    """The role that executed it, where it is another."""
 
 
 class ModelledTime(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,9 +57,19 @@ class ModelledTime(msgspec.Struct, frozen=True, kw_only=True):
     """Part of the cycles of all warps, by ncu's name of why they did not issue."""
     lines: tuple[ModelledLine, ...] = ()
     """All that cost something, the dearest first."""
+    path: tuple[PathStep, ...] = ()
+    """The critical path of the CTAs that were executed, the largest parts first."""
     followed: tuple[str, ...] = ()
     """The sizes whose CTAs were executed, where the launch is too large itself."""
     warp_instructions: int = 0
     """That were executed."""
     refused: str = ""
     """Why there is no time."""
+
+
+class ModelledRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A launch as it was modelled: its time, and what the warps of its first CTA did."""
+
+    time: ModelledTime
+    timeline: Timeline | None = None
+    """None where there is no time."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kernelexp.evidence.programs.replay_worker import Difference
 from kernelexp.model.text import printable
 from kernelexp.report.document.document import Block, Span, paragraph, table
 from kernelexp.services.capturing import MIB, ProgramCaptures
@@ -13,6 +14,8 @@ from warpsim.launch import full_name
 SHOWN = 20
 """Kernels in the table of a program."""
 _NAME_MAX = 44
+_ROUNDING = 1e-3
+"""What differs by less was computed, and rounded otherwise."""
 
 
 def render(program: ProgramCaptures, wanted: bool) -> Iterator[Block]:
@@ -92,7 +95,7 @@ def _replayed(result: Replay) -> Iterator[Block]:
     for item in result.differences:
         yield paragraph(
             f"allocation {item.region} ({item.address:#x}): {item.bytes:,} of {item.size:,} bytes "
-            f"differ, the first at {item.first:,}",
+            f"differ, the first at {item.first:,}{_rounded(item)}",
             indent=2,
         )
     if not result.changed:
@@ -111,6 +114,12 @@ def _replayed(result: Replay) -> Iterator[Block]:
         yield paragraph(finding, indent=2)
     if times := _times(result):
         yield paragraph(times, indent=2)
+
+
+def _rounded(item: Difference) -> str:
+    if not 0 <= item.as_floats < _ROUNDING:
+        return ""
+    return f"; as 32-bit floats by {item.as_floats:.1e} of their values at most"
 
 
 def _times(result: Replay) -> str:

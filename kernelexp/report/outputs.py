@@ -45,6 +45,7 @@ VERSIONS = {
     "lines": 1,
     "memory": 1,
     "model-validation": 1,
+    "model-refit": 1,
     "modelled": 1,
     "inspect": 1,
     "verdict": 1,
@@ -130,7 +131,7 @@ def types() -> dict[str, Any]:
         modelled,
         opportunities,
     )
-    from kernelexp.services import again, doctor, evaluation, validating
+    from kernelexp.services import again, doctor, evaluation, refitting, validating
     from kernelexp.services.calibration import Calibrated
     from kernelexp.services.capturing import ProgramCaptures
     from kernelexp.services.check import gates
@@ -171,6 +172,7 @@ def types() -> dict[str, Any]:
         "lines": list[lines_values.CostedVariant],
         "memory": list[memory_picture.PicturedVariant],
         "model-validation": validating.ModelValidation,
+        "model-refit": refitting.ModelRefit,
         "modelled": list[modelled.ModelledVariant],
         "inspect": inspected.Inspected,
         "verdict": again.Rejudged,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shutil
 import statistics
@@ -19,6 +20,8 @@ from warpsim.launch import full_name, plain_name
 
 MIB = 1 << 20
 _NAME_MAX = 60
+_OTHERS = 1000
+"""Times that a capture has of other launches."""
 _UNSAFE = re.compile(r"[^\w.-]+")
 
 
@@ -153,7 +156,7 @@ def _keep(summary: ProcessSummary, output: Path) -> Iterator[CapturedFolder]:
         launch = msgspec.structs.replace(
             launch,
             nanoseconds=timed.nanoseconds,
-            others=tuple(_others(summary, launch)),
+            others=tuple(itertools.islice(_others(summary, launch), _OTHERS)),
         )
         captures.write(folder, launch)
         place = output / _folder_name(launch.symbol, launch.launch)

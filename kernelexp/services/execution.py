@@ -25,6 +25,7 @@ from warpsim.launch import full_name
 from warpsim.runtime.capturing import CapturedLaunch, LaunchChoice
 from warpsim.runtime.reports import MISTAKES, Caught, KernelTotals, Remark, Report
 from warpsim.runtime.server import Settings
+from warpsim.runtime.triton import STORAGE
 from warpsim.schedule import Schedule, first_schedules
 
 Level = Literal["finding", "warning", "note"]
@@ -394,6 +395,9 @@ def _allocation(
     site: CallSite | None, number: int, element: str | None = None, size: str | None = None
 ) -> str:
     """`p (a.cu:26)`, or of an element `p[1] (4-byte elements, allocated at a.cu:26)`."""
+    if site and site.function.startswith(STORAGE):
+        name = f"the storage of {site.function.removeprefix(STORAGE)} ({site})"
+        return f"element {element} of {name} ({size})" if element else name
     names = _ASSIGNED.findall(linecache.getline(site.file, site.line)) if site else []
     if len(names) == 1:
         at = f"[{element}] ({size}, allocated at {site})" if element else f" ({site})"

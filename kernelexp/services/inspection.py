@@ -18,6 +18,7 @@ from kernelexp.evidence.code.sass_flow import Flow
 from kernelexp.evidence.code.sass_lines import SassInstruction
 from kernelexp.evidence.emulate import emulated, ptx_accesses
 from kernelexp.evidence.emulate.emulated_costs import InstructionCost, LineCost
+from kernelexp.evidence.emulate.roles import read_texts
 from kernelexp.facts.accesses import Access
 from kernelexp.facts.counters import PTX
 from kernelexp.judge.instructions import InstructionCounts
@@ -28,7 +29,6 @@ from kernelexp.model.record import Profile
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
 from kernelexp.project.problem import consult
-from kernelexp.services.lines.service import read_texts
 from warpsim.launch import main_launch
 from warpsim.lineinfo import Source
 

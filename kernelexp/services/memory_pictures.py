@@ -11,13 +11,13 @@ from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
 from kernelexp.evidence.emulate import emulated
 from kernelexp.evidence.emulate.pattern_worker import Patterned
+from kernelexp.evidence.emulate.roles import read_texts
 from kernelexp.model.arm import Arm, Isa
 from kernelexp.model.errors import KernelexpError
 from kernelexp.model.limits import Limits
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
 from kernelexp.project.problem import consult
-from kernelexp.services.lines.service import read_texts
 from warpsim import AccessPattern
 
 

@@ -10,13 +10,16 @@ import msgspec
 from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import jobs
+from kernelexp.evidence.emulate import emulated
 from kernelexp.evidence.measure.measured import SIZE
 from kernelexp.judge.statistics import modelled as judge
 from kernelexp.logs import profiles
 from kernelexp.model.arm import Arm
 from kernelexp.model.errors import KernelexpError, UsageError
 from kernelexp.model.experiment import Experiment
-from kernelexp.model.modelled import ModelledTime
+from kernelexp.model.modelled import ModelledRun, ModelledTime
+from kernelexp.model.names import is_name
+from kernelexp.model.record import Record
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
 from kernelexp.project.problem import consult
@@ -25,7 +28,7 @@ from kernelexp.system.process import isolated, processes
 from kernelexp.system.process.isolated import TimeLimit
 
 WORKER = "kernelexp.evidence.emulate.modelling_worker"
-CHIPS = {"sm_90a": "H200"}
+CHIPS = {"sm_90a": "H200", "sm_100a": "B200"}
 """The chip whose parameters are taken for an architecture."""
 
 
@@ -125,7 +128,7 @@ def compare(project: Project, experiment: Experiment, number: int, session: Sess
             return f"Modelled: {result}"
     before, after = (item for item in results if isinstance(item, ModelledTime))
     sentence = judge.change(before, after).sentence
-    return f"Modelled, not measured: {sentence}. {judge.worth()}"
+    return f"Modelled, not measured: {sentence}. {judge.worth(after.chip)}"
 
 
 def _model(
@@ -142,4 +145,29 @@ def _model(
     job = jobs.modelling(project.root, arm, chip, size, problem, whole, trace)
     where = f"variants/{arm.kernel}/problem.py"
     limits = (job.problem_limit, job.emulation_limit)
-    return isolated.call(WORKER, job, ModelledTime, where, limits)
+    run = isolated.call(WORKER, job, ModelledRun, where, limits)
+    emulated.keep_modelled(project.root, arm, size, run)
+    return run.time
+
+
+class KeptModelled(msgspec.Struct, frozen=True, kw_only=True):
+    """An arm of a record that was modelled before, at the size that the record timed."""
+
+    name: str
+    arm: Arm
+    run: ModelledRun
+
+
+def kept(root: Path, record: Record) -> list[KeptModelled]:
+    """The arms of a record that have a modelled time; nothing is executed."""
+    size = record.size or SIZE
+    runs = (
+        (name, arm, emulated.modelled(root, arm, size))
+        for name, arm in zip(record.names, record.arms, strict=True)
+        if is_name(size)  # a record may hold any text
+    )
+    return [
+        KeptModelled(name=name, arm=arm, run=run)
+        for name, arm, run in runs
+        if run and not run.time.refused
+    ]

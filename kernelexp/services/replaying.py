@@ -152,9 +152,10 @@ def _emulated(folder: Path, capture: Capture, tools: Toolchain, root: Path) -> R
     module = modules.load_cubin(content, _listing(folder / captures.CUBIN, tools))
     image = module.entries[capture.symbol].image
     held = [captures.contents(folder, capture, index) for index in range(len(capture.regions))]
+    names = _names(capture)
     arrays = {
-        f"r{index}": np.frombuffer(before, np.uint8).copy()
-        for index, (before, _) in enumerate(held)
+        name: np.frombuffer(before, np.uint8).copy()
+        for name, (before, _) in zip(names, held, strict=True)
     }
     world = GlobalLayout(image.variables, arrays, frozenset(), image.heap_bytes, image.functions)
     cluster = capture.cluster
@@ -173,7 +174,7 @@ def _emulated(folder: Path, capture: Capture, tools: Toolchain, root: Path) -> R
         difference
         for index, (_, after) in enumerate(held)
         for difference in replay_worker.compare(
-            index, capture, arrays[f"r{index}"].tobytes(), after
+            index, capture, arrays[names[index]].tobytes(), after
         )
     ]
     return msgspec.structs.replace(
@@ -192,16 +193,17 @@ def _listing(cubin: Path, tools: Toolchain) -> str:
     return done.stdout
 
 
+def _names(capture: Capture) -> list[str]:
+    """Of regions, as arrays: a variable's own is that variable."""
+    return [region.variable or f"r{index}" for index, region in enumerate(capture.regions)]
+
+
 def _arguments(capture: Capture, world: GlobalLayout) -> Iterator[StructValue]:
-    bases = [world.address(f"r{index}") for index in range(len(capture.regions))]
+    bases = [world.address(name) for name in _names(capture)]
     for parameter in capture.parameters:
         content = parameter.content
         data = bytearray(captures.relocated(content, capture.regions, bases))
-        for at in range(
-            -parameter.offset % captures.MAP_ALIGN,
-            len(data) - TENSOR_MAP_BYTES + 1,
-            captures.MAP_ALIGN,
-        ):
+        for at in range(0, len(data) - TENSOR_MAP_BYTES + 1, captures.MAP_STEP):
             encoded = _encode(content[at : at + TENSOR_MAP_BYTES], capture, bases, world)
             data[at : at + len(encoded)] = encoded
         yield StructValue(size=len(data), data=bytes(data))
@@ -209,8 +211,8 @@ def _arguments(capture: Capture, world: GlobalLayout) -> Iterator[StructValue]:
 
 def _encode(data: bytes, capture: Capture, bases: list[int], world: GlobalLayout) -> bytes:
     """A tensor map as the emulator has it; empty where there is none."""
-    for index, region in enumerate(capture.regions):
-        address, tensor = tensor_map_image.decode(data, f"r{index}")
+    for name, region in zip(_names(capture), capture.regions, strict=True):
+        address, tensor = tensor_map_image.decode(data, name)
         if tensor is not None and region.address <= address < region.end:
             place = captures.moved(address, capture.regions, bases)
             return world.maps.add(PlacedMap(tensor, place - GLOBAL_BASE))

@@ -95,7 +95,7 @@ def test_a_replay_says_whether_bytes_are_the_same(kx: Kx, tmp_path: Path, tools:
     assert document["differences"] == []
     assert result.exit_code == errors.OK
     captured.write_saxpy(tmp_path / "d", cubin)
-    (tmp_path / "d/1.after").write_bytes((tmp_path / "d/1.before").read_bytes())
+    (tmp_path / "d/2.after").write_bytes((tmp_path / "d/2.before").read_bytes())
     result = kx("replay", "--emulated", "c", "d", cwd=tmp_path)
     assert result.exit_code == errors.WRONG_RESULT
     assert "c: emulated: same bytes" in result.output

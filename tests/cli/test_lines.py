@@ -117,13 +117,15 @@ def test_without_conflicts_no_line_has_any(kx: Kx) -> None:
 
 
 def test_nothing_is_wider_than_80_columns_and_all_is_words_without_colour(kx: Kx) -> None:
-    result = kx("lines", "transpose@sm_90a", "--set", "layout=plain", "--sass", "--top", "0")
+    result = kx("lines", "transpose@sm_90a", "--set", "layout=plain", "--source", "--top", "0")
     assert max(map(len, result.stdout.splitlines())) <= 80
     assert "\x1b" not in result.stdout
 
 
 def test_sass_is_shown_under_its_line_with_its_pipe(kx: Kx) -> None:
-    result = kx("lines", "transpose@sm_90a", "--set", "layout=plain", "--sass", "--by", "conflicts")
+    result = kx(
+        "lines", "transpose@sm_90a", "--set", "layout=plain", "--source", "--by", "conflicts"
+    )
     below = result.stdout.partition("transpose.cu:59")[2]
     assert re.search(r"\n +00370  lsu      LDS R7, \[R16\] ", below)
 
@@ -134,7 +136,7 @@ def test_json_has_every_figure_of_every_line_that_is_shown(kx: Kx) -> None:
         "transpose@sm_90a",
         "--set",
         "layout=plain",
-        "--sass",
+        "--source",
         "--top",
         "1",
         "--by",
@@ -174,7 +176,7 @@ def test_stalls_are_of_the_latest_profile_and_each_instruction_has_its_own(
     page = "source-transpose-plain.csv"
     profile(copy, "transpose", page, layout="plain")
     arguments = ("transpose@sm_90a", "--set", "layout=plain")
-    (result,) = lines(kx, *arguments, "--sass", cwd=copy)
+    (result,) = lines(kx, *arguments, "--source", cwd=copy)
     assert (result["by"], result["profile_is_of_this_build"]) == ("stalls", True)
     by_line = {line["line"]: line["figures"]["stalls"] for line in result["lines"]}
     # ncu sums them so by line, but for line 59, where it adds those of line 41, inlined there.

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
+import tomllib
 from pathlib import Path
 
 import pytest
 from schemas import validate
-from support import Kx
+from support import ROOT, Kx
+
+from kernelexp import project
+from kernelexp.logs import records
+from kernelexp.report.site import site
+from kernelexp.services import modelling
 
 pytestmark = pytest.mark.xdist_group("transpose")
 CONFLICTS, WITHOUT = "transpose@sm_90a:layout=plain", "transpose@sm_90a:layout=padded"
@@ -51,7 +58,7 @@ def test_the_lines_that_cost_most_are_named_with_what_warps_wait_for(kx: Kx) -> 
 def test_an_architecture_without_parameters_is_refused(kx: Kx) -> None:
     result = kx("inspect", "flash_attention@sm_89", "--modelled")
     assert result.exit_code == 2
-    assert "no time is modelled for sm_89, only for sm_90a." in result.stderr
+    assert "no time is modelled for sm_89, only for sm_90a, sm_100a." in result.stderr
 
 
 def test_a_size_that_the_problem_does_not_have_is_refused(kx: Kx) -> None:
@@ -114,7 +121,7 @@ def test_only_records_validate_the_model(kx: Kx) -> None:
     result = kx("calibrate", "--model", "--validate", "--experiment", "no such one")
     assert result.exit_code == 2
     assert "no such record of this project was measured" in " ".join(result.stderr.split())
-    assert kx("calibrate", "--model").exit_code == 2
+    assert kx("calibrate", "--validate").exit_code == 2
 
 
 def test_a_search_can_go_by_modelled_times(kx: Kx) -> None:
@@ -140,10 +147,10 @@ def test_a_profile_stands_beside_what_is_modelled(kx: Kx) -> None:
 
 
 def test_an_architecture_without_parameters_has_no_modelled_order(kx: Kx) -> None:
-    words = ("sweep", "patch_embed_gemm@sm_100a", "stages=*", "--order", "modelled")
+    words = ("sweep", "flash_attention@sm_89", "num_warps=*", "--order", "modelled")
     result = kx(*words, "--no-gpu", "--no-record")
     assert result.exit_code == 2
-    assert "no time is modelled for sm_100a" in " ".join(result.stderr.split())
+    assert "no time is modelled for sm_89" in " ".join(result.stderr.split())
 
 
 def test_a_trace_has_a_track_per_warp_whose_blocks_follow_one_another(
@@ -189,3 +196,64 @@ def test_a_run_says_what_the_model_makes_of_its_candidates(kx: Kx) -> None:
     *_, last = result.stdout.splitlines()
     assert last.startswith("T1, candidate 1: Modelled, not measured: ")
     assert "times measured on an NVIDIA H200, the model was off by" in last
+
+
+def test_the_path_names_the_role_and_what_it_waits_for(kx: Kx) -> None:
+    result = kx("inspect", CONFLICTS, "--modelled", "--json")
+    (one,) = json.loads(result.stdout)
+    path = one["modelled"]["path"]
+    assert 0.8 < sum(step["part"] for step in path) <= 1.0001
+    assert {step["role"] for step in path} == {"warps 0-7"}
+    assert any(step["waits_for"].startswith("LDS") for step in path)
+    assert "Critical path" in kx("inspect", CONFLICTS, "--modelled").stdout
+
+
+FIGURES = Path(__file__).parents[1] / "data" / "microbenchmarks-h200.jsonl"
+
+
+def test_parameters_are_refitted_from_what_microbenchmarks_printed(kx: Kx, tmp_path: Path) -> None:
+    target = tmp_path / "h200.toml"
+    result = kx("calibrate", "--model", "--figures", str(FIGURES), "--write", str(target), "--json")
+    validate("model-refit", result.stdout)
+    refitted = {item["name"]: item for item in json.loads(result.stdout)["parameters"]}
+    assert refitted["l2_latency"]["refitted"] == pytest.approx(140.5, abs=0.1)
+    written = tomllib.loads(target.read_text())
+    assert written["l2_latency"]["origin"] == "measured"
+    assert written["launch"]["origin"] == "published"
+
+
+def test_a_file_without_figures_is_refused(kx: Kx, tmp_path: Path) -> None:
+    (tmp_path / "none.jsonl").write_text("nothing\n")
+    result = kx("calibrate", "--model", "--figures", str(tmp_path / "none.jsonl"))
+    assert result.exit_code == 2
+    assert "has none of the figures of microbenchmarks.cu" in " ".join(result.stderr.split())
+
+
+def test_a_page_shows_what_was_modelled_with_its_error_and_a_time_line(kx: Kx) -> None:
+    assert kx("inspect", "T1", "--modelled").exit_code == 0
+    pages = site.ProjectSite(project.load(ROOT, sources=False))
+    experiment = (pages.render("experiments/T1.html") or b"").decode()
+    section = experiment.split("Modelled, not measured", 1)[1].split("</details>")[0]
+    assert "the model was off by" in section
+    assert "modelled cycles" in section
+    (page, *_) = re.findall(r'href="../(timelines/[\w-]+\.html)"', section)
+    assert page in list(pages.paths())
+    shown = (pages.render(page) or b"").decode()
+    assert "not measured" in shown
+    assert shown.count('<text x="2"') == 8  # warps
+    assert "waits for memory" in shown
+
+
+def test_blocks_of_a_time_line_follow_one_another_and_fill_it(kx: Kx) -> None:
+    assert kx("inspect", CONFLICTS, "--modelled").exit_code == 0
+    (run,) = [
+        kept.run
+        for kept in modelling.kept(ROOT, records.read_file(records.find(ROOT, "T1", measured=True)))
+        if kept.name == "baseline"
+    ]
+    assert run.timeline is not None
+    for blocks in run.timeline.warps:
+        ends = [block.start + block.cycles for block in blocks]
+        assert all(one <= other.start + 1e-6 for one, other in zip(ends, blocks[1:], strict=False))
+        assert ends[-1] <= run.timeline.cycles * 1.002
+        assert sum(block.cycles for block in blocks) > 0.9 * (ends[-1] - blocks[0].start)

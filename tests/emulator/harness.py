@@ -53,10 +53,10 @@ ret;
 
 def run(text: str, arrays: Mapping[str, np.ndarray], **how: Any) -> emulator.Result:
     """Runs entry `k` with the arrays as its arguments, in order."""
-    return _launched(emulator.load(text), arrays, **how)
+    return launched(emulator.load(text), arrays, **how)
 
 
-def _launched(
+def launched(
     module: emulator.Module,
     arrays: Mapping[str, np.ndarray],
     *,
@@ -208,4 +208,4 @@ def run_sass(
     text: str, target: str, arrays: Mapping[str, np.ndarray], **how: Any
 ) -> emulator.Result:
     """Runs entry `k` of PTX as run() does, but by the SASS that ptxas makes of it."""
-    return _launched(emulator.load_cubin(*assemble(text, target)), arrays, **how)
+    return launched(emulator.load_cubin(*assemble(text, target)), arrays, **how)

@@ -1,77 +1,14 @@
-"""Tensor maps by their bytes, as a driver makes them.
-
-What ptxas makes of `tensormap.replace` is executed as SASS: it puts fields where hardware has them.
-"""
+"""Tensor maps by their bytes, as a driver makes them."""
 
 from __future__ import annotations
 
-import struct
-import subprocess
 from pathlib import Path
 
-import numpy as np
 import pytest
+from tensor_map_bytes import made
 
 from kernelexp.system.toolchain import Toolchain
-from warpsim import execute, modules
-from warpsim.launch import TENSOR_MAP_BYTES, Launch, Pointer
 from warpsim.machine.memory import tensor_map_image
-
-FIELDS = {
-    "global_address": "b64",
-    "rank": "b32",
-    "box_dim": "b32",
-    "global_dim": "b32",
-    "global_stride": "b64",
-    "element_stride": "b32",
-    "elemtype": "b32",
-    "interleave_layout": "b32",
-    "swizzle_mode": "b32",
-    "fill_mode": "b32",
-}
-BEGIN = """
-.version 8.8
-.target sm_90a
-.address_size 64
-.visible .entry make(.param .u64 out)
-{
-  .reg .b64 %rd<2>; .reg .b32 %r<40>; .reg .b64 %m; .reg .b32 %t;
-  .shared .align 128 .b8 map[128];
-  ld.param.u64 %rd0, [out];
-  cvta.to.global.u64 %rd1, %rd0;
-"""
-
-
-def made(tools: Toolchain, folder: Path, changes: list[tuple[str, int, int | None]]) -> bytes:
-    """The bytes of a map that was all zeros: (field, value, index)."""
-    text = [f"st.shared.b32 [map+{at}], 0;" for at in range(0, TENSOR_MAP_BYTES, 4)]
-    for field, value, index in changes:
-        where = "" if index is None else f" {index},"
-        kind = FIELDS[field]
-        text.append(
-            f"tensormap.replace.tile.{field}.shared::cta.b1024.{kind} [map],{where} {value};"
-        )
-    for at in range(0, TENSOR_MAP_BYTES, 4):
-        text += [f"ld.shared.b32 %t, [map+{at}];", f"st.global.b32 [%rd1+{at}], %t;"]
-    (folder / "m.ptx").write_text(BEGIN + "\n".join(text) + "\nret;\n}\n")
-    ptxas = str(Path(tools.nvcc).with_name("ptxas"))
-    for argv in ([ptxas, "-arch=sm_90a", "m.ptx", "-o", "m.cubin"],):
-        subprocess.run(argv, cwd=folder, check=True, capture_output=True)
-    listing = subprocess.run(
-        [tools.cuobjdump, "-sass", "m.cubin"],
-        cwd=folder,
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
-    module = modules.load_cubin((folder / "m.cubin").read_bytes(), listing)
-    out = np.zeros(TENSOR_MAP_BYTES, np.uint8)
-    launch = Launch(
-        entry="make", grid=(1, 1, 1), block=(1, 1, 1), arguments=(Pointer(array="out"),)
-    )
-    execute.run(module, launch, {"out": out})
-    return out.tobytes()
-
 
 ADDRESS = 0x7F12_3456_7800
 PLAIN: list[tuple[str, int, int | None]] = [
@@ -111,6 +48,21 @@ def test_a_map_of_a_kind_that_is_not_executed_is_none(
     assert tensor_map_image.decode(data, "x") == (ADDRESS, None)
 
 
-def test_other_bytes_are_none(tools: Toolchain, tmp_path: Path) -> None:
-    data = made(tools, tmp_path, PLAIN)
-    assert tensor_map_image.decode(data[:-8] + struct.pack("<Q", ADDRESS), "x")[1] is None
+def test_bytes_where_another_dimension_would_be_are_none(tools: Toolchain, tmp_path: Path) -> None:
+    data = bytearray(made(tools, tmp_path, PLAIN))
+    data[0x20 + 4 * 3] = 1
+    assert tensor_map_image.decode(bytes(data), "x")[1] is None
+
+
+TRITON = (
+    "0012f26b587f0000906304004000000000000000000000000000000000000000ff000000ff000000"
+    "0000000000000000000000000000001f3f00000000000000002000000000000000040000"
+)
+"""Of 256 x 256 floats in blocks of 64 x 32, as driver 580 made it for Triton 3.6."""
+
+
+def test_a_map_that_a_driver_made_is_read() -> None:
+    address, tensor = tensor_map_image.decode(bytes.fromhex(TRITON).ljust(128, b"\0"), "x")
+    assert tensor is not None
+    assert (address, tensor.element, tensor.swizzle) == (0x7F58_6BF2_1200, "f32", "128B")
+    assert (tensor.shape, tensor.strides_bytes, tensor.box) == ((256, 256), (1024,), (32, 64))

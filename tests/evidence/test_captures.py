@@ -39,6 +39,9 @@ int main(int count, char** words) {
       if (found.chosen) std::cout << (*found.cubins[0] == (handle == one ? cubin : padded));
       std::cout << " ";
     }
+    for (const captor::Variable& variable : captor::variables_of(cubin)) {
+      std::cout << variable.name << "=" << *reinterpret_cast<const float*>(&variable.first[0]);
+    }
     return 0;
   }
   std::cout << captor::settings().wants(words[1], std::stoul(words[2]), std::stoul(words[3]));
@@ -114,8 +117,10 @@ def test_a_kernel_is_looked_up_in_the_module_that_it_was_loaded_with(
 ) -> None:
     captured.compile_cubin(tools, tmp_path, captured.SAXPY)
     cubin = str(tmp_path / "k.cubin")
-    assert choose(chooser, tmp_path, "kernel 1 1 sax*\n", cubin).split() == ["211", "211", "20"]
-    assert choose(chooser, tmp_path, "kernel 1 1 other\n", cubin).split() == ["00", "00", "00"]
+    words = choose(chooser, tmp_path, "kernel 1 1 sax*\n", cubin).split()
+    assert words == ["211", "211", "20", "twice=2"]
+    words = choose(chooser, tmp_path, "kernel 1 1 other\n", cubin).split()
+    assert words[:3] == ["00", "00", "00"]
 
 
 def test_the_whole_library_compiles_against_cupti(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ OF_VARIANTS = {
     "explain": ("explain", "S1", "--json"),
     "opportunities": ("opportunities", "scale", "--json"),
     "inspect": ("inspect", "S1", "--emulate", "--expect", "STL == 0", "--json"),
-    "lines": ("lines", "scale", "--sass", "--json"),
+    "lines": ("lines", "scale", "--source", "--json"),
     "memory": ("inspect", "scale", "--memory", "--json"),
     "modelled": ("inspect", "scale", "--modelled", "--json"),
     "sweep-plan": ("sweep", "scale", "width=*", "order=*", "--dry-run", "--json"),
@@ -94,7 +94,16 @@ def test_json_of_a_calibration_is_as_its_schema_says() -> None:
 def test_every_kind_is_tried_above() -> None:
     # In cli/test_modelled.py, test_evaluation.py, test_recount.py, test_exec.py, test_capture.py
     # and tasks/test_assessing.py.
-    elsewhere = {"model-validation", "time", "recount", "exec", "assessment", "capture", "replay"}
+    elsewhere = {
+        "model-refit",
+        "model-validation",
+        "time",
+        "recount",
+        "exec",
+        "assessment",
+        "capture",
+        "replay",
+    }
     assert {*OF_RECORDS, *OF_VARIANTS, *OF_REVISIONS, "calibrate", *elsewhere} == set(
         outputs.VERSIONS
     )

@@ -24,8 +24,9 @@ from selenium.webdriver.remote.webelement import WebElement
 from site_project import HOSTILE, SCRIPT, build, copy, hostile
 from support import Kx, edit, wait_until
 
+from kernelexp import project
 from kernelexp.model.progress import Step
-from kernelexp.report.site import server
+from kernelexp.report.site import server, single, site
 from kernelexp.system import live
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -276,6 +277,53 @@ def test_a_line_of_source_shows_its_instructions_in_every_listing(
     chromium.find_elements(By.CSS_SELECTOR, "#heat option")[-1].click()
     assert chromium.find_element(By.CSS_SELECTOR, "th.heated").text != heats
     assert not chromium.get_log("browser")
+
+
+@pytest.fixture
+def one_file(tmp_path: Path, part: Path) -> Path:
+    path = tmp_path / "one.html"
+    path.write_bytes(single.render(site.ProjectSite(project.load(part, sources=False))))
+    return path
+
+
+def in_sight(chromium: webdriver.Chrome) -> list[str]:
+    """The pages of a single file that are shown."""
+    result = chromium.execute_script(
+        "return [...document.querySelectorAll('article.page')]"
+        ".filter(page => page.offsetParent).map(page => page.id)"
+    )
+    return list(result)
+
+
+@pytest.mark.parametrize("fragment", ["", "#q=T1", "#best"])
+def test_a_single_file_opens_with_its_first_page(
+    chromium: webdriver.Chrome, one_file: Path, fragment: str
+) -> None:
+    show(chromium, one_file, fragment)
+    assert in_sight(chromium) == ["index"]
+
+
+def test_a_link_in_a_single_file_shows_one_other_page_and_back_the_first(
+    chromium: webdriver.Chrome, one_file: Path
+) -> None:
+    show(chromium, one_file)
+    chromium.find_element(By.CSS_SELECTOR, "#experiments tr[data-id=T1] a").click()
+    assert in_sight(chromium) == ["experiments-T1"]
+    assert chromium.get_log("browser") == []
+    chromium.find_element(By.CSS_SELECTOR, "#experiments-T1 header a").click()
+    assert in_sight(chromium) == ["index"]
+
+
+def test_a_single_file_works_without_scripts(chromium: webdriver.Chrome, one_file: Path) -> None:
+    chromium.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        show(chromium, one_file, "#experiments-T1")
+        shown = chromium.find_element(By.CSS_SELECTOR, "#experiments-T1 h1").text
+        first = chromium.find_element(By.CSS_SELECTOR, "#index h1").text
+    finally:
+        chromium.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    assert shown.startswith("T1:")
+    assert first == ""  # what is not in sight has no text
 
 
 def test_hostile_words_are_shown_and_do_nothing(chromium: webdriver.Chrome, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "double.hpp"
+#include "half.hpp"
 #include "interpreter.hpp"
 #include "single.hpp"
 
@@ -244,6 +245,56 @@ struct SinglePair {
     const u32 high = Single<F, kFlush>::of(u32(sources >> 32)...);
     return u64(high) << 32 | low;
   }
+};
+
+// Both halves of a pair of f16 or bf16.
+template <class F>
+struct HalfPair {
+  template <class... S>
+  static KX_INLINE u32 of(S... sources) {
+    return u32(F::of(u16(sources >> 16)...)) << 16 | F::of(u16(sources)...);
+  }
+};
+
+// The four products of bytes, added.
+template <class A, class B>
+struct DotOfBytes {
+  static KX_INLINE u32 of(u32 a, u32 b, u32 c) {
+    for (int shift = 0; shift < 32; shift += 8) c += u32(A(a >> shift)) * u32(B(b >> shift));
+    return c;
+  }
+};
+
+enum class Integral { kNearest, kZero, kDown, kUp };
+
+template <class T>
+KX_INLINE T integral(Integral how, T x) {
+  switch (how) {
+    case Integral::kNearest: return std::nearbyint(x);
+    case Integral::kZero: return std::trunc(x);
+    case Integral::kDown: return std::floor(x);
+    default: return std::ceil(x);
+  }
+}
+template <Integral kHow>
+struct IntegralF32 {
+  template <bool>
+  static KX_INLINE u32 of(u32 a) { return kx::bits_of(integral(kHow, kx::value_of(a))); }
+};
+
+template <class Format>
+using MinHalf = kx::ThroughF32<Format, kx::MinF32>;
+template <class Format>
+using MaxHalf = kx::ThroughF32<Format, kx::MaxF32>;
+template <class Format>
+using NegHalf = kx::ThroughF32<Format, kx::NegF32>;
+template <class Format>
+using AbsHalf = kx::ThroughF32<Format, kx::AbsF32>;
+
+// Of a comparison of f32.
+template <class Format, class F>
+struct OrderedHalf {
+  static KX_INLINE bool of(u16 a, u16 b) { return F::of(Format::wide(a), Format::wide(b)); }
 };
 
 FUNCTION(PackBf16, kx::packed_bf16(a, b), T a, T b)
@@ -535,6 +586,14 @@ constexpr kx::Named whole(const char* name, kx::Operation operation) {
     of_lanes<Ordered<F, true, of_nan>, u8, u32, u32>("setp." name ".ftz.f32", set_predicates)
 #define SET_F64(name, F, of_nan) \
     of_lanes<OrderedF64<F, of_nan>, u8, u64, u64>("setp." name ".f64", set_predicates)
+#define HALF(name, F, count) count(name ".f16", F<kx::F16>, u16), \
+    count(name ".bf16", F<kx::Bf16>, u16), count(name ".f16x2", HalfPair<F<kx::F16>>, u32), \
+    count(name ".bf16x2", HalfPair<F<kx::Bf16>>, u32)
+#define SET_HALF(name, F, of_nan) \
+    of_lanes<OrderedHalf<kx::F16, Ordered<F, false, of_nan>>, u8, u16, u16>( \
+        "setp." name ".f16", set_predicates), \
+    of_lanes<OrderedHalf<kx::Bf16, Ordered<F, false, of_nan>>, u8, u16, u16>( \
+        "setp." name ".bf16", set_predicates)
 #define TO_F64(from, T) of_lanes<ToDouble, u64, T>("cvt.rn.f64." from)
 
 const kx::Named kNamed[] = {
@@ -633,6 +692,22 @@ const kx::Named kNamed[] = {
     of_lanes<PackBf16, u32, u32, u32>("cvt.rn.bf16x2.f32"),
     of_lanes<PackF16, u32, u32, u32>("cvt.rn.f16x2.f32"),
     of_lanes<ToBf16, u16, u32>("cvt.rn.bf16.f32"), of_lanes<ToF16, u16, u32>("cvt.rn.f16.f32"),
+    HALF("add", kx::AddHalf, BINARY), HALF("add.rn", kx::AddHalf, BINARY),
+    HALF("sub", kx::SubHalf, BINARY), HALF("sub.rn", kx::SubHalf, BINARY),
+    HALF("mul", kx::MulHalf, BINARY), HALF("mul.rn", kx::MulHalf, BINARY),
+    HALF("fma.rn", kx::FmaHalf, TERNARY), HALF("min", MinHalf, BINARY),
+    HALF("max", MaxHalf, BINARY), HALF("neg", NegHalf, UNARY), HALF("abs", AbsHalf, UNARY),
+    SET_HALF("eq", Eq, false), SET_HALF("ne", Ne, false), SET_HALF("lt", Lt, false),
+    SET_HALF("le", Le, false), SET_HALF("gt", Gt, false), SET_HALF("ge", Ge, false),
+    SET_HALF("neu", Ne, true),
+    of_lanes<DotOfBytes<u8, u8>, u32, u32, u32, u32>("dp4a.u32.u32"),
+    of_lanes<DotOfBytes<s8, s8>, u32, u32, u32, u32>("dp4a.s32.s32"),
+    of_lanes<DotOfBytes<u8, s8>, u32, u32, u32, u32>("dp4a.u32.s32"),
+    of_lanes<DotOfBytes<s8, u8>, u32, u32, u32, u32>("dp4a.s32.u32"),
+    REAL("cvt.rni", "f32.f32", Single, IntegralF32<Integral::kNearest>, u32, u32),
+    REAL("cvt.rzi", "f32.f32", Single, IntegralF32<Integral::kZero>, u32, u32),
+    REAL("cvt.rmi", "f32.f32", Single, IntegralF32<Integral::kDown>, u32, u32),
+    REAL("cvt.rpi", "f32.f32", Single, IntegralF32<Integral::kUp>, u32, u32),
     of_lanes<OfBf16, u32, u16>("cvt.f32.bf16"), of_lanes<OfF16, u32, u16>("cvt.f32.f16"),
 };
 

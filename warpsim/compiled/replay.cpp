@@ -4,7 +4,9 @@
 // queue has room; what it then takes of the units is known at once, as those before it have been
 // served. What waits for others (barriers, mbarriers) waits for tokens: a token is complete when
 // as many have signalled it as did in the recording.
+#include <array>
 #include <limits>
+#include <map>
 
 #include "units.hpp"
 
@@ -13,12 +15,21 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr int kBoards = 6;
+constexpr size_t kEvents = 4'000'000;  // 160 MB
 constexpr int kFirstShared = 0, kLastShared = 3;  // pipes whose operands are vector registers
+constexpr double kRow = 32;  // bytes of a row of an operand, in one tcgen05.mma
 
 struct Board {
   double free = 0;
   int pending = 0;  // on tokens
   Reason reason = kShort;
+  int64_t cause = -1;  // the event that `free` follows from
+};
+
+// When something is complete, and the event that this follows from.
+struct Due {
+  double time;
+  int64_t cause;
 };
 
 struct Span {
@@ -37,17 +48,20 @@ struct Warp {
   double ready = kNever;   // with them
   double before = 0;       // when the one before issued, for reasons
   Reason held = kWait;     // why `issue` is not just after
+  int64_t cause = -1;      // the event that `issue` follows from
   int tokens = 0;          // that it waits for itself
   bool blocked = false, ended = true;
   Reason throttle = kNotSelected;
   Board boards[kBoards];
-  std::vector<double> copies, groups;  // when groups are complete
+  std::vector<Due> copies, groups;
   double copying = 0, multiplying = 0;
+  int64_t copied = -1, multiplied = -1;  // events of the last of each
 };
 
 struct Token {
   int64_t expected = 0, signalled = 0;
   double time = 0;
+  int64_t cause = -1;
   std::vector<std::pair<int, int>> waiters;  // warp, board or -1
 };
 
@@ -74,6 +88,21 @@ struct Traced {
   double since, at;
 };
 
+// An instruction that issued: when its warp was ready for it, because of an earlier event and for
+// what reason, and why it issued no sooner then.
+struct Event {
+  int32_t warp, instruction, reason, throttle;
+  int64_t cause;
+  double ready, at;
+};
+
+// Part of the longest chain of events that wait for each other, by a warp of a CTA, the instruction
+// that it could not issue, the one that it waited for and why.
+struct Step {
+  int32_t warp, instruction, producer, reason;
+  double cycles;
+};
+
 struct Outcome {
   double* ends;          // cycles, by CTA
   int64_t* reasons;      // [instructions][kReasons], in cycles of warps
@@ -83,6 +112,9 @@ struct Outcome {
   Traced* traced;        // of the first CTA, or null
   int64_t traced_limit;
   int64_t* traced_count;
+  Step* path;              // or null
+  int64_t path_limit;
+  int64_t* path_count;     // -1: there were too many events
 };
 
 enum Unit { kIssue, kFma, kLite, kAlu, kXu, kTensor, kUniform, kFp64, kControl, kData, kL2Reads,
@@ -115,7 +147,7 @@ class Replay {
   // 0: done; 1: nobody can go on; 2: past the limit.
   int run() {
     for (int64_t sm = 0; sm < job_.sms; ++sm)
-      for (int64_t slot = 0; slot < job_.slots; ++slot) start(sm, 0);
+      for (int64_t slot = 0; slot < job_.slots; ++slot) start(sm, 0, -1);
     while (left_ > 0) {
       double next = kNever;
       bool any = false;
@@ -130,11 +162,12 @@ class Replay {
       if (now_ > job_.limit) return 2;
     }
     report();
+    if (out_.path) walk();
     return 0;
   }
 
  private:
-  void start(int64_t sm, double when) {
+  void start(int64_t sm, double when, int64_t cause) {
     if (queues_[sm].empty()) return;
     const int cta = queues_[sm].front();
     queues_[sm].erase(queues_[sm].begin());
@@ -150,6 +183,7 @@ class Replay {
       warp.subcore = int(placed_[sm]++ % kSubcores);
       warp.ended = false;
       warp.issue = warp.before = when;
+      warp.cause = cause;
       residents_[sm * kSubcores + warp.subcore].push_back(number);
       if (!next_block(warp)) {
         end(warp, number);
@@ -243,11 +277,13 @@ class Replay {
     const double own = std::max(warp.before, std::min(warp.issue, now_));
     reasons[warp.held] += std::max(0.0, own - warp.before - 1);
     double ready = own;
-    Reason why = kShort;
+    Reason why = warp.held;
+    int64_t cause = warp.cause;
     for (int board = 0; board < kBoards; ++board)
       if (ins.wait >> board & 1 && warp.boards[board].free > ready) {
         ready = std::min(now_, warp.boards[board].free);
         why = warp.boards[board].reason;
+        cause = warp.boards[board].cause;
       }
     reasons[why] += ready - own;
     const double throttled = std::max(0.0, now_ - std::max(ready, warp.before + 1));
@@ -261,8 +297,43 @@ class Replay {
       out_.traced[(*out_.traced_count)++] = {int32_t(&warp - warps_.data()), warp.at,
                                              int32_t(longest), 0, warp.before, now_};
     }
+    note(warp, why, cause, ready);
     warp.before = now_;
     warp.held = kWait;
+    warp.cause = event_;
+  }
+
+  void note(const Warp& warp, Reason why, int64_t cause, double ready) {
+    if (!out_.path || overflowed_) return;
+    if (events_.size() == kEvents) {
+      overflowed_ = true;
+      event_ = -1;
+      return;
+    }
+    event_ = int64_t(events_.size());
+    events_.push_back({int32_t((&warp - warps_.data()) % job_.warps_per_cta), warp.at, int32_t(why),
+                       int32_t(warp.throttle), cause, ready, now_});
+  }
+
+  // From the last event back to the first: each was ready when its cause let it be.
+  void walk() {
+    *out_.path_count = overflowed_ ? -1 : 0;
+    if (overflowed_) return;
+    std::map<std::array<int32_t, 4>, double> steps;
+    for (int64_t at = event_; at >= 0; at = events_[at].cause) {
+      const Event& event = events_[at];
+      const double since = event.cause < 0 ? 0 : events_[event.cause].at;
+      const double ready = std::max(since, std::min(event.ready, event.at));
+      const int producer = event.cause < 0 ? -1 : events_[event.cause].instruction;
+      if (ready > since)
+        steps[{event.warp, event.instruction, producer, event.reason}] += ready - since;
+      if (event.at > ready)
+        steps[{event.warp, event.instruction, event.instruction, event.throttle}] +=
+            event.at - ready;
+    }
+    for (const auto& [key, cycles] : steps)
+      if (*out_.path_count < out_.path_limit)
+        out_.path[(*out_.path_count)++] = {key[0], key[1], key[2], key[3], cycles};
   }
 
   void issue(int number, Sm& sm, Subcore& subcore) {
@@ -293,16 +364,17 @@ class Replay {
     if (--alive_[warp.cta]) return;
     --left_;
     out_.ends[warp.cta] = now_;
-    start(sm, now_ + p_.turnover);
+    start(sm, now_ + p_.turnover, event_);
   }
 
   int64_t figure(Warp& warp) { return warp.stream->figures[warp.figure++]; }
 
-  void release(Warp& warp, int board, double when, Reason reason) {
+  void release(Warp& warp, int board, double when, Reason reason, int64_t cause) {
     if (board >= kBoards || board < 0) return;
     if (when > warp.boards[board].free) {
       warp.boards[board].free = when;
       warp.boards[board].reason = reason;
+      warp.boards[board].cause = cause;
     }
   }
 
@@ -348,7 +420,8 @@ class Replay {
       case Kind::kShared: {
         const int64_t wavefronts = figure(warp);
         const double cycles = std::max<int64_t>(wavefronts, 1);
-        const double start = sm.data.take(queue(subcore, cycles), cycles + p_.data_interval);
+        const double passed = queue(subcore, cycles);
+        const double start = sm.data.take(passed, sm.beside(passed, cycles) + p_.data_interval);
         subcore.waiting.back() = start;
         done = start + cycles - 1 + p_.shared_latency;
         read = start + cycles - 1 + p_.read_latency;
@@ -363,8 +436,9 @@ class Replay {
       case Kind::kCopy: {
         const int64_t wavefronts = figure(warp);
         done = access(warp, ins, sm, subcore, &read) ;
-        sm.data.take(now_, std::max<int64_t>(wavefronts, 0));
+        sm.data.take(now_, sm.beside(now_, std::max<int64_t>(wavefronts, 0)));
         warp.copying = std::max(warp.copying, done);
+        warp.copied = event_;
         done = read;
         reason = kLong;
         break;
@@ -376,7 +450,7 @@ class Replay {
       case Kind::kArrive: {
         const double start = queue(subcore);
         for (int64_t count = figure(warp); count > 0; --count)
-          signal(figure(warp), start + p_.arrive_latency);
+          signal(figure(warp), start + p_.arrive_latency, event_);
         figure(warp);
         break;
       }
@@ -391,9 +465,9 @@ class Replay {
           landed = sm.fetch(start, bytes, int(array < 0 ? job_.array_count : array), from_dram);
           if (array >= 0) sm.box[array] = bytes;
           landed = std::max(landed, start + cycles) + p_.tma_latency;
-          sm.data.take(start, bytes / kLine);
+          sm.data.take(start, sm.beside(start, bytes / kLine));
         }
-        for (int64_t count = figure(warp); count > 0; --count) signal(figure(warp), landed);
+        for (int64_t count = figure(warp); count > 0; --count) signal(figure(warp), landed, event_);
         break;
       }
       case Kind::kBulkStore: {
@@ -402,9 +476,10 @@ class Replay {
         if (bytes <= 0) break;
         const double cycles = std::max(p_.tma_interval, bytes / p_.tma_rate);
         const double start = sm.tma.take(now_, cycles);
-        sm.data.take(start, bytes / kLine);
+        sm.data.take(start, sm.beside(start, bytes / kLine));
         const double taken = sm.put(start + cycles, bytes);
         warp.copying = std::max(warp.copying, taken + p_.tma_latency);
+        warp.copied = event_;
         break;
       }
       case Kind::kPrefetch: {
@@ -413,7 +488,7 @@ class Replay {
         break;
       }
       case Kind::kCommit:
-        warp.copies.push_back(warp.copying);
+        warp.copies.push_back({warp.copying, warp.copied});
         break;
       case Kind::kGroups:
         hold(warp, warp.copies, ins.extra, kLong);
@@ -426,25 +501,67 @@ class Replay {
           warp.issue = start - p_.gmma_depth * ins.interval;
           warp.held = kGmma;
         }
-        if (ins.extra) warp.groups.push_back(warp.multiplying);
+        if (ins.extra) warp.groups.push_back({warp.multiplying, event_});
         break;
       }
       case Kind::kMatrixWait:
         hold(warp, warp.groups, ins.extra, kBarrier);  // as ncu counts it on an H200
         break;
+      case Kind::kProduct:
+        multiply(warp, ins, sm);
+        break;
+      case Kind::kSignal:
+        // What the waiter sees of it is part of the tail.
+        for (int64_t count = figure(warp); count > 0; --count)
+          signal(figure(warp), std::max(now_, warp.multiplying), multiplied(warp));
+        break;
+      case Kind::kTensorMemory: {
+        const double start = subcore.tensor_memory.take(now_, ins.interval);
+        done = start + ins.interval + p_.tmem_latency;
+        read = start + ins.interval;
+        reason = kLong;
+        break;
+      }
       case Kind::kExit:
         break;
     }
-    release(warp, ins.wbar, done, reason);
-    release(warp, ins.rbar, read, reason);
+    release(warp, ins.wbar, done, reason, event_);
+    release(warp, ins.rbar, read, reason, event_);
+  }
+
+  // A tcgen05.mma of a row of 32 bytes of A and of B: two columns a cycle, four where a CTA of a
+  // pair has 64 rows, and no faster than shared memory gives its operands.
+  void multiply(Warp& warp, const Instruction& ins, Sm& sm) {
+    const double rows = figure(warp), columns = figure(warp);
+    if (rows <= 0) return;
+    const bool pair = ins.extra & kPair;
+    const double group = pair ? 2 : 1, own = rows / group;
+    const double of_a = ins.extra & kFromTensorMemory ? 0 : own;
+    const double operands = kRow * (of_a + columns / group) / kLine;
+    const double cycles = std::max(pair && own == 64 ? columns / 4 : columns / 2, operands);
+    Sm& peer = pair ? sms_[job_.sm_of[warp.cta ^ 1]] : sm;
+    const double begin = std::max(sm.multiplying, peer.multiplying);
+    const double start = std::max(now_, begin);
+    sm.multiply(start, cycles, operands);
+    if (pair) peer.multiply(start, cycles, operands);
+    const double tail = pair ? p_.pair_tail : p_.product_tail;
+    const double less = ins.extra & kFromTensorMemory ? p_.tmem_operand : 0;
+    warp.multiplying = std::max(warp.multiplying, start + cycles + tail - less - p_.wake_latency);
+    warp.multiplied = event_;
+  }
+
+  // What a commit signals follows from the last product, or else from the commit.
+  int64_t multiplied(const Warp& warp) const {
+    return warp.multiplying > now_ ? warp.multiplied : event_;
   }
 
   // Until at most `allowed` of the groups are pending.
-  void hold(Warp& warp, std::vector<double>& groups, int allowed, Reason reason) {
+  void hold(Warp& warp, std::vector<Due>& groups, int allowed, Reason reason) {
     if (int64_t(groups.size()) <= allowed) return;
-    const double until = groups[groups.size() - 1 - allowed];
-    if (until > warp.issue) {
-      warp.issue = until;
+    const Due& last = groups[groups.size() - 1 - allowed];
+    if (last.time > warp.issue) {
+      warp.issue = last.time;
+      warp.cause = last.cause;
       warp.held = reason;
     }
   }
@@ -471,7 +588,7 @@ class Replay {
         done = std::max(done, taken);
         continue;
       }
-      const bool cached = ins.kind == Kind::kLoad || (ins.kind == Kind::kCopy && !ins.extra);
+      const bool cached = ins.kind != Kind::kAtomic && !ins.extra;
       const int missing = cached ? sm.l1.missing(line, sectors) : sectors;
       double there = asked + p_.l1_latency;
       if (missing) {
@@ -500,11 +617,11 @@ class Replay {
     const int64_t signals = warp.stream->figures[first];
     warp.figure = first + 1 + signals;
     const int64_t waits = figure(warp);
-    if (!holds) release(warp, ins.wbar, now_ + p_.test_latency, kLong);
+    if (!holds) release(warp, ins.wbar, now_ + p_.test_latency, kLong, event_);
     for (int64_t at = 0; at < waits; ++at) {
       Token& token = tokens_[figure(warp)];
       if (token.signalled >= token.expected) {
-        reach(warp, holds ? -1 : ins.wbar, token.time);
+        reach(warp, holds ? -1 : ins.wbar, token);
       } else {
         token.waiters.emplace_back(number, holds ? -1 : ins.wbar);
         ++(holds ? warp.tokens : warp.boards[ins.wbar].pending);
@@ -512,28 +629,33 @@ class Replay {
     }
     for (int64_t at = 0; at < signals; ++at) {
       const int64_t token = warp.stream->figures[first + 1 + at];
-      signal(token, now_ + p_.barrier_latency + p_.barrier_per_warp * tokens_[token].expected);
+      signal(token, now_ + p_.barrier_latency + p_.barrier_per_warp * tokens_[token].expected,
+             event_);
     }
   }
 
-  // What the warp waited for is there at `when`.
-  void reach(Warp& warp, int board, double when) {
+  // What the warp waited for is there.
+  void reach(Warp& warp, int board, const Token& token) {
     if (board >= 0) {
-      release(warp, board, when + p_.wake_latency, kLong);
-    } else if (when > warp.issue) {
-      warp.issue = when;
+      release(warp, board, token.time + p_.wake_latency, kLong, token.cause);
+    } else if (token.time > warp.issue) {
+      warp.issue = token.time;
       warp.held = kBarrier;
+      warp.cause = token.cause;
     }
   }
 
-  void signal(int64_t number, double when) {
+  void signal(int64_t number, double when, int64_t cause) {
     Token& token = tokens_[number];
-    token.time = std::max(token.time, when);
+    if (when >= token.time) {
+      token.time = when;
+      token.cause = cause;
+    }
     if (++token.signalled != token.expected) return;
     for (const auto& [place, board] : token.waiters) {
       Warp& warp = warps_[place];
       --(board < 0 ? warp.tokens : warp.boards[board].pending);
-      reach(warp, board, token.time);
+      reach(warp, board, token);
       if (!warp.ended && warp.stream) reckon(warp);
     }
     token.waiters.clear();
@@ -575,6 +697,9 @@ class Replay {
   std::vector<int64_t> placed_;  // warps so far, by SM
   std::vector<double> begun_;    // when the next CTA may begin, by SM
   int64_t left_ = 0;
+  std::vector<Event> events_;
+  int64_t event_ = -1;  // that issues now
+  bool overflowed_ = false;
 };
 
 }  // namespace

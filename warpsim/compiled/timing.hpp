@@ -38,8 +38,14 @@ enum class Kind : int32_t {
   kGroups,      // waits until `extra` groups are pending at most
   kMatrix,      // of a warpgroup; `extra`: closes a group
   kMatrixWait,  // waits until `extra` groups are pending at most
+  kProduct,     // tcgen05.mma; figures: rows, columns of D, 0 if none; `extra`: ProductForm
+  kSignal,      // tcgen05.commit; figures: count, tokens signalled
+  kTensorMemory,  // a warp's load or store of tensor memory; `interval`: its turns
   kExit,
 };
+
+// Bits of what a tcgen05.mma says beside its shape.
+enum ProductForm { kPair = 1, kFromTensorMemory = 2 };
 
 // Why a warp did not issue; timing/stalls.py has ncu's names in the same order.
 enum Reason { kSelected, kWait, kShort, kLong, kBarrier, kGmma, kPipe, kMio, kNotSelected,
@@ -67,6 +73,7 @@ struct Parameters {
   double barrier_latency, barrier_per_warp;
   double arrive_latency, test_latency, wake_latency;
   double branch, turnover, launch_interval, gmma_tail, gmma_depth, beside_gmma;
+  double product_tail, pair_tail, tmem_operand, tmem_latency;  // 0 where a chip has no tcgen05
 };
 
 struct Array {

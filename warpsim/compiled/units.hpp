@@ -52,11 +52,12 @@ class L1 {
   std::unordered_map<int64_t, std::list<std::pair<int64_t, int>>::iterator> places_;
 };
 
-constexpr int kSector = 32, kLine = 128, kSubcores = 4, kPipes = 8;
+constexpr int kSector = 32, kLine = 128, kSubcores = 4, kPipes = 8, kTensorPipe = 4;
 
 struct Subcore {
   Server pipes[kPipes];
   Server queue;
+  Server tensor_memory;
   std::vector<double> waiting;  // when those in the queue leave it
   int last = -1;                // the warp that issued last
   double multiplying = 0;       // until when wgmmas are under way
@@ -82,7 +83,22 @@ struct Sm {
   std::vector<double> prefetched;  // bytes that it was to get from DRAM, by array
   std::vector<double> box;         // bytes of the last bulk load, by array
   double written = 0;
+  double multiplying = 0;  // until when tcgen05.mma are under way
+  double operands = 0;     // part of what shared memory gives that they take meanwhile
   std::vector<double> due;        // of DRAM, by array: whose turn it is
+
+  // A tcgen05.mma, which has shared memory give its operands for `reading` of its cycles.
+  void multiply(double start, double cycles, double reading) {
+    multiplying = start + cycles;
+    operands = reading / cycles;
+    for (Subcore& subcore : subcores) subcore.pipes[kTensorPipe].busy += cycles;
+  }
+
+  // Cycles of the data stage that so many take beside it: what it leaves, half at least, as who
+  // asks at once is served in turn.
+  double beside(double now, double cycles) const {
+    return multiplying > now ? cycles / std::max(0.5, 1 - operands) : cycles;
+  }
 
   // When bytes that L2 is asked for are there.
   double fetch(double now, double bytes, int array, double from_dram) {

@@ -39,9 +39,16 @@ class TimedChip(msgspec.Struct, frozen=True, kw_only=True):
     def __getitem__(self, name: str) -> float:
         return self.parameters[name].value
 
+    def optional(self, name: str) -> float:
+        """A figure, or 0 where the chip has no such unit, or nobody knows."""
+        parameter = self.parameters.get(name)
+        return parameter.value if parameter else 0.0
+
     def in_cycles(self, name: str, clock_hz: float, sms: int) -> float:
-        """A figure in cycles of an SM, and in bytes per cycle of one of `sms` that share it."""
-        parameter = self.parameters[name]
+        """A figure in cycles of an SM, in bytes per cycle of one of `sms` that share it; or 0."""
+        parameter = self.parameters.get(name)
+        if parameter is None:
+            return 0.0
         if parameter.unit.startswith("ns"):
             return parameter.value * clock_hz / 1e9
         if parameter.unit == "B/s":
@@ -62,12 +69,17 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
 
 
+def path(name: str) -> Path:
+    """Where the parameters of a chip stand, if there are any."""
+    return _FOLDER / f"{name.casefold()}.toml"
+
+
 @functools.cache
 def find(name: str) -> TimedChip:
     """The parameters of a chip, by its name in any case; NotModelled where there are none."""
-    path = _FOLDER / f"{name.casefold()}.toml"
-    if not path.is_file():
+    file = path(name)
+    if not file.is_file():
         raise NotModelled(f"no time is modelled for {name}: known are {', '.join(names())}.")
-    content = tomllib.loads(path.read_text("utf-8"))
+    content = tomllib.loads(file.read_text("utf-8"))
     head = {key: content.pop(key) for key in _HEAD}
     return msgspec.convert({**head, "parameters": content}, TimedChip)

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from warpsim.front.sass.decoder import SassDecoder
-from warpsim.front.sass.syntax import MemoryOperand, Operand, RegisterOperand
+from warpsim.front.sass.syntax import Described, MemoryOperand, Operand, RegisterOperand
 from warpsim.machine.core.arrays import Array
 from warpsim.machine.memory.layout import GLOBAL_BASE, WINDOW, GlobalLayout
 from warpsim.machine.schedule.batches import Batch
@@ -23,8 +23,12 @@ ARRIVALS = frozenset("SYNCS ARRIVES".split())
 BULK_LOADS = frozenset("UTMALDG UBLKCP".split())
 BULK_STORES = frozenset("UTMASTG UTMAREDG".split())
 PREFETCHES = frozenset({"UTMAPF"})
+PRODUCTS = frozenset("UTCHMMA UTCQMMA UTCIMMA UTCOMMA".split())
+SIGNALS = frozenset({"UTCBAR"})
 GLOBAL = LOADS | STORES | ATOMICS
-APART = SHARED | GLOBAL | COPIES | ARRIVALS | BULK_LOADS | BULK_STORES | PREFETCHES
+APART = (
+    SHARED | GLOBAL | COPIES | ARRIVALS | BULK_LOADS | BULK_STORES | PREFETCHES | PRODUCTS | SIGNALS
+)
 """Opcodes that leave figures: each begins a block, so that its registers are as it finds them."""
 _WIDTHS = {"64": 8, "128": 16, "U8": 1, "S8": 1, "U16": 2, "S16": 2, "256": 32}
 _MATRIX_ROW = 16
@@ -137,6 +141,37 @@ class _Arrival(AccessFootprint):
         tokens = [token for token, _ in signals]
         streams.signal(tokens)
         streams.figures(place, len(tokens), *tokens, 0)
+
+
+class _Signal(AccessFootprint):
+    """A commit: signals when the products before it are done."""
+
+    signals = True
+
+    def after(
+        self, streams: Streams, batch: Batch, row: int, place: int, signals: Sequence[Signal]
+    ) -> None:
+        tokens = [token for token, _ in signals]
+        streams.signal(tokens)
+        streams.figures(place, len(tokens), *tokens)
+
+
+class _Product(AccessFootprint):
+    """A tcgen05.mma: rows and columns of D; none where no lane takes part."""
+
+    def __init__(self, decoder: SassDecoder) -> None:
+        super().__init__(decoder)
+        described = (x for x in decoder.instruction.operands if isinstance(x, Described))
+        (register,) = (x.register for x in described if x.kind == "idesc")
+        self._descriptor = decoder.word_of(register)
+
+    def before(self, streams: Streams, batch: Batch, places: Array) -> None:
+        on, R = self._on(batch), batch.set.R
+        for row, place in enumerate(places.tolist()):
+            value = int(R[self._descriptor][row, 0])
+            rows, columns = (value >> 24 & 0x1F) << 4, (value >> 17 & 0x3F) << 3
+            active = on is None or bool(on[row].any())
+            streams.figures(place, *((rows, columns) if active else (0, 0)))
 
 
 class _Bulk(AccessFootprint):
@@ -271,6 +306,8 @@ def _kind(
         (COPIES, _Copy),
         (BULK_LOADS | BULK_STORES, _Bulk),
         (PREFETCHES, _Prefetch),
+        (PRODUCTS, _Product),
+        (SIGNALS, _Signal),
     ):
         if base in bases:
             return kind

@@ -102,11 +102,13 @@ def model(
     a tile adds is the same from there on.
     """
     replays = [_replay(sample, whole, chip, chip.clock_hz) for sample in samples[:-1]]
-    replays.append(_replay(samples[-1], whole, chip, chip.clock_hz, traced))
+    replays.append(_replay(samples[-1], whole, chip, chip.clock_hz, traced, path=True))
     cycles = _cycles(samples, replays, whole)
     busy = [_tensor_cycles(*item, whole) for item in zip(samples, replays, strict=True)]
     duty = min(1.0, _extrapolate(samples, busy, whole) / cycles)
-    clock_hz = chip.clock_hz - chip["throttling"] * max(0.0, duty - chip["free_duty"])
+    clock_hz = chip.clock_hz - chip.optional("throttling") * max(
+        0.0, duty - chip.optional("free_duty")
+    )
     return ModelledLaunch(
         cycles=cycles,
         tensor_duty=duty,
@@ -142,7 +144,12 @@ def _extrapolate(samples: Sequence[Sample], figures: Sequence[float], whole: Who
 
 
 def _replay(
-    sample: Sample, whole: WholeLaunch, chip: TimedChip, clock_hz: float, traced: int = 0
+    sample: Sample,
+    whole: WholeLaunch,
+    chip: TimedChip,
+    clock_hz: float,
+    traced: int = 0,
+    path: bool = False,
 ) -> Replayed:
     """Once with every byte from DRAM, to see what is asked for; then with what L2 gives again."""
     recording, placement = sample.recording, sample.placement
@@ -154,10 +161,13 @@ def _replay(
     scale = whole.placement.ctas / len(recording.ctas) * whole.tiles / sample.tiles
     share = _share(recording, whole, scale, chip, first)
     replayed = replay.replay(recording, chip, clock_hz, sm_of, placement.slots, share)
-    for _ in range(TURNS):
+    for turn in range(TURNS):
         busy = (share.dram_busy + _dram_busy(replayed)) / 2
         share = msgspec.structs.replace(share, dram_busy=busy)
-        replayed = replay.replay(recording, chip, clock_hz, sm_of, placement.slots, share, traced)
+        look = path and turn == TURNS - 1
+        replayed = replay.replay(
+            recording, chip, clock_hz, sm_of, placement.slots, share, traced, path=look
+        )
     return replayed
 
 

@@ -21,12 +21,13 @@ from warpsim.machine.core.arrays import Array
 from warpsim.tables import opcodes
 from warpsim.timing import footprints
 from warpsim.timing.chips import TimedChip
+from warpsim.timing.errors import NotModelled
 from warpsim.timing.recording import BlockShape
 
 # compiled/timing.hpp has the same names in the same order.
 KINDS = (
     "skip fixed queued shared load store atomic copy sync test arrive bulk_load bulk_store "
-    "prefetch commit groups matrix matrix_wait exit"
+    "prefetch commit groups matrix matrix_wait product signal tensor_memory exit"
 ).split()
 _KIND = {name: number for number, name in enumerate(KINDS)}
 PIPES = ("fma", "lite", "alu", "xu", "tensor", "uniform", "fp64", "control")
@@ -96,7 +97,13 @@ _FOOTPRINTS = (
     (footprints.PREFETCHES, "prefetch"),
 )
 _PRODUCTS = frozenset("HGMMA QGMMA IGMMA BGMMA".split())
+_PAIR, _FROM_TENSOR_MEMORY = 1, 2
+"""compiled/timing.hpp: ProductForm."""
+_TENSOR_MEMORY = frozenset("LDTM STTM".split())
+_PER_COUNT = {"16dp256bit": 4, "16dp128bit": 2}
+"""Registers of a lane per unit of a form's count, where it is not one."""
 _WARP_PRODUCTS = frozenset("HMMA IMMA QMMA".split())
+_UNKNOWN = frozenset("UTCCP UTCSHIFT".split())
 _SHAPE = re.compile(r"(\d+)x(\d+)x(\d+)")
 _ROWS_OF_A = 64
 _ROW_BYTES = 32
@@ -146,17 +153,26 @@ def of(ins: MachineInstruction, block: BlockShape | None, sm: int, chip: TimedCh
         return OpcodeTiming(kind="bulk_store" if stores else "bulk_load")
     for bases, kind in _FOOTPRINTS:
         if base in bases:
-            bypasses = kind == "copy" and "BYPASS" in ins.modifiers
-            return OpcodeTiming(kind=kind, extra=int(bypasses))
+            return OpcodeTiming(kind=kind, extra=int(_is_past_l1(kind, ins)))
     if base == "DEPBAR":
         return _waiting(ins)
     if base == "WARPGROUP" and "DEPBAR" in ins.modifiers:
         return OpcodeTiming(kind="matrix_wait", extra=_allowed(ins))
     if base in _PRODUCTS:
         return _product(ins, chip)
+    fifth = _tensor_memory(ins, chip)
+    if fifth is not None:
+        return fifth
     if base in _WARP_PRODUCTS:
         return OpcodeTiming(pipe="tensor", interval=_flops(ins) / _rate(ins, chip["mma_flops"]))
     return _by_group(ins, sm)
+
+
+def _is_past_l1(kind: str, ins: MachineInstruction) -> bool:
+    """Whether L1 has nothing of what it reads: copies that bypass it, loads that other SMs see."""
+    if kind == "copy":
+        return "BYPASS" in ins.modifiers
+    return kind == "load" and not {"GPU", "SYS"}.isdisjoint(ins.modifiers)
 
 
 def _by_group(ins: MachineInstruction, sm: int) -> OpcodeTiming:
@@ -196,6 +212,36 @@ def _product(ins: MachineInstruction, chip: TimedChip) -> OpcodeTiming:
     cycles = max(flops / _rate(ins, chip["gmma_flops"]), reading)
     closes = Other("gsb0") in ins.operands
     return OpcodeTiming(kind="matrix", pipe="tensor", interval=cycles, extra=int(closes))
+
+
+def _tensor_memory(ins: MachineInstruction, chip: TimedChip) -> OpcodeTiming | None:
+    """Of what works on tensor memory."""
+    if ins.base in footprints.PRODUCTS:
+        return _tensor_product(ins)
+    if ins.base in footprints.SIGNALS:
+        return OpcodeTiming(kind="signal")
+    if ins.base in _TENSOR_MEMORY:
+        turns = _registers(ins) / chip["tmem_rate"]
+        return OpcodeTiming(kind="tensor_memory", interval=turns)
+    if ins.base in _UNKNOWN:
+        raise NotModelled(f"{ins.opcode} has no modelled time.")
+    return None
+
+
+def _tensor_product(ins: MachineInstruction) -> OpcodeTiming:
+    """Of tcgen05: its cycles follow from the shape, which a register holds."""
+    a = ins.operands[0]
+    in_tensor_memory = isinstance(a, Described) and a.kind == "tmem"
+    pair = _PAIR if "2CTA" in ins.modifiers else 0
+    return OpcodeTiming(
+        kind="product", extra=pair | (_FROM_TENSOR_MEMORY if in_tensor_memory else 0)
+    )
+
+
+def _registers(ins: MachineInstruction) -> int:
+    """Of each lane, that an access to tensor memory gives or takes."""
+    count = next((int(m[1:]) for m in ins.modifiers if re.fullmatch(r"x\d+", m)), 1)
+    return count * next((_PER_COUNT[m] for m in ins.modifiers if m in _PER_COUNT), 1)
 
 
 def _flops(ins: MachineInstruction) -> int:

@@ -209,11 +209,16 @@ class _Recording(Scheduler):
     def _watch(self, machine: Machine) -> None:
         """Notes what signals mbarriers."""
         barriers = machine.mbarriers
-        find, arrive, landed = barriers.find, barriers.arrive, barriers.landed
+        find, aim = barriers.find, barriers.aim
+        arrive, landed = barriers.arrive, barriers.landed
 
         def noted_find(place: int, address: int, site: Site) -> Mbarrier | None:
             self._cause = place
             return find(place, address, site)
+
+        def noted_aim(place: int, *others: Any) -> None:
+            self._cause = place
+            aim(place, *others)
 
         def noted_arrive(barrier: Mbarrier, count: int, *others: Any, **named: Any) -> None:
             self._signals[self._cause].append((self._phase(barrier, barrier.phase), 0))
@@ -225,7 +230,9 @@ class _Recording(Scheduler):
                 self._signals[issuer.place].append((token, size))
             landed(barrier, size, issuer)
 
-        barriers.find, barriers.arrive = noted_find, noted_arrive  # type: ignore[method-assign]
+        barriers.find = noted_find  # type: ignore[method-assign]
+        barriers.aim = noted_aim  # type: ignore[assignment, method-assign]
+        barriers.arrive = noted_arrive  # type: ignore[method-assign]
         barriers.landed = noted_landed  # type: ignore[method-assign]
 
     def _phase(self, barrier: Mbarrier, phase: int) -> int:
@@ -272,7 +279,11 @@ class _Recording(Scheduler):
             self._sync(place, [], [self._cluster(place, arrived)] if arrived >= 0 else [])
         elif isinstance(gate, PhaseTest):
             waits = []
-            for barrier, wanted, _ in gate._asked(machine, fragment):
+            tests = gate._asked(machine, fragment)
+            # A card's try_wait sleeps until its phase is over; the emulator's says no once before.
+            phases = sum(barrier.phase for barrier, _, _ in tests if barrier is not None)
+            fragment.polls[gate.site.number] = phases
+            for barrier, wanted, _ in tests:
                 if barrier is not None:
                     phase = barrier.phase - (barrier.phase & 1 != wanted)
                     waits += [self._phase(barrier, phase)] if phase >= 0 else []

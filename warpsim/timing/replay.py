@@ -21,7 +21,8 @@ PARAMETERS = (
     "l2_latency l2_rate l2_read_interval l2_write_rate l2_write_interval write_buffer dram_latency "
     "dram_wait dram_rate dram_write_rate dram_written read_latency tma_interval tma_rate "
     "tma_latency barrier_latency barrier_per_warp arrive_latency test_latency wake_latency branch "
-    "turnover launch_interval gmma_tail gmma_depth beside_gmma"
+    "turnover launch_interval gmma_tail gmma_depth beside_gmma product_tail pair_tail tmem_operand "
+    "tmem_latency"
 ).split()
 REASONS = (
     "selected wait short_scoreboard long_scoreboard barrier gmma math_pipe_throttle mio_throttle "
@@ -68,6 +69,9 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes that it was given."""
     traced: Array
     """What the warps of the first CTA issued, of TRACED; empty unless it was traced."""
+    path: Array
+    """Of STEP: the chain of events that the end waited for; empty where it was not looked for, or
+    has too many events."""
 
 
 class _Job(ctypes.Structure):
@@ -94,6 +98,9 @@ class _Outcome(ctypes.Structure):
         ),
         ("traced_limit", ctypes.c_int64),
         ("traced_count", ctypes.c_void_p),
+        ("path", ctypes.c_void_p),
+        ("path_limit", ctypes.c_int64),
+        ("path_count", ctypes.c_void_p),
     ]
 
 
@@ -106,6 +113,16 @@ TRACED = np.dtype(
 """An instruction that issued at cycle `at`: its warp, its number in the recording's code, the
 number in REASONS of what the warp waited for longest since the one before, at `since`."""
 
+
+STEP = np.dtype(
+    [
+        *((name, np.int32) for name in "warp instruction producer reason".split()),
+        ("cycles", np.float64),
+    ]
+)
+"""Cycles of the critical path: a warp of its CTA, the number of the instruction that it could not
+issue, of the one that it waited for (its own: a unit; -1: the start), the number in REASONS."""
+STEPS = 10_000
 
 _ARRAY = np.dtype(
     [
@@ -123,10 +140,12 @@ def replay(
     slots: int,
     share: Share,
     traced: int = 0,
+    path: bool = False,
 ) -> Replayed:
     """Cycles of the recorded CTAs, of which `slots` are resident on an SM at once.
 
-    traced: how many instructions of the first CTA to list.
+    traced: how many instructions of the first CTA to list; path: whether to look for the critical
+    path.
     """
     code = opcodes.table(recording.code, recording.blocks, recording.sm, chip)
     last_of = np.zeros(len(code) + 1, np.int32)
@@ -170,11 +189,15 @@ def replay(
         LIMIT,
     )
     trace, count = np.zeros(traced, TRACED), np.zeros(1, np.int64)
+    steps, taken = np.zeros(STEPS if path else 0, STEP), np.zeros(1, np.int64)
     outcome = _Outcome(
         *(x.ctypes.data for x in (ends, reasons, busy, requested, prefetched)),
         trace.ctypes.data if traced else None,
         traced,
         count.ctypes.data,
+        steps.ctypes.data if path else None,
+        len(steps),
+        taken.ctypes.data,
     )
     call = compiled.function("kx_replay", ctypes.c_void_p, ctypes.c_void_p)
     ended = call(ctypes.addressof(job), ctypes.addressof(outcome))
@@ -189,6 +212,7 @@ def replay(
         prefetched=tuple(prefetched.tolist()),
         written=float(requested[-1]),
         traced=trace[: int(count[0])],
+        path=steps[: max(0, int(taken[0]))],
     )
 
 

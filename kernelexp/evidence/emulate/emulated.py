@@ -23,6 +23,7 @@ from kernelexp.model.decoding import decode
 from kernelexp.model.errors import KernelexpError
 from kernelexp.model.experiment import form_of
 from kernelexp.model.limits import Limits
+from kernelexp.model.modelled import ModelledRun
 from kernelexp.model.progress import OnProgress, Step
 from kernelexp.project.problem import consult, files
 from kernelexp.system.process import isolated, processes
@@ -220,6 +221,28 @@ def note_patterns(
     )
     _place(root, want(arm, isa, size)).keep("patterns", msgspec.json.encode(noted))
     return noted
+
+
+def modelled(root: Path, arm: Arm, size: str) -> ModelledRun | None:
+    """What was kept of having modelled a variant of these sources; None without any."""
+    kept = build.kept(root / build.CACHE / "modelled", _modelled(root, arm, size))
+    return None if kept is None else decode(kept, ModelledRun)
+
+
+def keep_modelled(root: Path, arm: Arm, size: str, run: ModelledRun) -> None:
+    """For pages, which execute nothing, and whose records may be of other machines' builds."""
+    folder = root / build.CACHE / "modelled"
+    build.keep(folder, _modelled(root, arm, size), msgspec.json.encode(run))
+
+
+def source_digest(arm: Arm) -> str:
+    """Of the kernel, the axes and the files of an arm, whoever built it."""
+    content = (arm.kernel, arm.arch, arm.axes, arm.files)
+    return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:16]
+
+
+def _modelled(root: Path, arm: Arm, size: str) -> str:
+    return f"{source_digest(arm)}-{size}-{_digest(root, arm.kernel)}.json"
 
 
 class _Place(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,12 +11,12 @@ import msgspec
 
 from kernelexp.evidence.code import sass_lines
 from kernelexp.evidence.code.sass_lines import SassInstruction
-from kernelexp.evidence.emulate import followed, timeline
+from kernelexp.evidence.emulate import critical_path, followed, timeline
 from kernelexp.evidence.emulate.emulation_worker import PRELOAD, SEED, as_numpy
 from kernelexp.evidence.emulate.followed import Followed, Load
 from kernelexp.evidence.measure import tensors
 from kernelexp.model.axes import AxisValue, spell_point
-from kernelexp.model.modelled import ModelledLine, ModelledTime
+from kernelexp.model.modelled import ModelledLine, ModelledRun, ModelledTime, PathStep
 from kernelexp.model.problem import Problem, Size
 from kernelexp.project.problem.consult import require_size
 from kernelexp.project.problem.loader import load
@@ -24,11 +24,13 @@ from kernelexp.system import wholefile
 from kernelexp.system.process import isolated
 from kernelexp.system.process.isolated import TimeLimit, Watch
 from warpsim.launch import Launch, of_entries
+from warpsim.lineinfo import Source
 
 if TYPE_CHECKING:
     from warpsim.timing.chips import TimedChip
     from warpsim.timing.model import CtaPlacement, ModelledLaunch, Sample
     from warpsim.timing.recording import Recording
+    from warpsim.timing.replay import Replayed
 
 __all__ = ["PRELOAD", "ModellingJob", "main", "model"]
 
@@ -57,7 +59,7 @@ class ModellingJob(msgspec.Struct, frozen=True, kw_only=True):
     """Where a time line of the first CTA is written; empty: nowhere."""
 
 
-def model(job: ModellingJob, watch: Watch) -> ModelledTime:
+def model(job: ModellingJob, watch: Watch) -> ModelledRun:
     """Executes the CTAs of one SM, or of the SMs of one cluster, and models the launch."""
     import warpsim as emulator
     from warpsim.timing.errors import NotModelled
@@ -67,10 +69,10 @@ def model(job: ModellingJob, watch: Watch) -> ModelledTime:
             emulator.load_compiled(Path(job.native))
         return _model(job, watch)
     except (NotModelled, *emulator.REFUSALS) as fault:
-        return ModelledTime(chip=job.chip, size=job.size, refused=str(fault))
+        return ModelledRun(time=ModelledTime(chip=job.chip, size=job.size, refused=str(fault)))
 
 
-def _model(job: ModellingJob, watch: Watch) -> ModelledTime:
+def _model(job: ModellingJob, watch: Watch) -> ModelledRun:
     from warpsim.timing import chips, model
     from warpsim.timing.errors import NotModelled
 
@@ -97,10 +99,17 @@ def _model(job: ModellingJob, watch: Watch) -> ModelledTime:
         array_bytes=_array_bytes(chosen, sizes),
         tiles=chosen.whole.tiles_per_cta if chosen.loops else 1,
     )
-    modelled = model.model(samples, launch, chip, timeline.INSTRUCTIONS if job.trace else 0)
+    modelled = model.model(samples, launch, chip, timeline.INSTRUCTIONS)
+    recording, sources = samples[-1].recording, _sources(job)
+    texts = {instruction.offset: instruction.text for instruction in _code(job)}
     if job.trace:
-        _write_trace(job, samples[-1].recording, modelled)
-    return _time(job, chosen, samples, modelled)
+        label, clock = f"{job.kernel} {spell_point(job.axes)}", modelled.clock_hz
+        text = timeline.trace(label, recording, modelled.replayed, clock, sources, texts)
+        wholefile.write(Path(job.trace), text.encode())
+    return ModelledRun(
+        time=_time(job, chosen, samples, modelled),
+        timeline=timeline.blocks(recording, modelled.replayed, sources, texts),
+    )
 
 
 def _choose(job: ModellingJob, problem: Problem, size: Size, chip: TimedChip) -> Followed:
@@ -175,6 +184,7 @@ def _time(
             for name, x in zip(REASONS, replayed.reasons.sum(axis=0), strict=True)
         },
         lines=tuple(_lines(job, samples[-1].recording, replayed.reasons)),
+        path=_path(job, samples[-1].recording, replayed),
         followed=tuple(_spell(item) for item in executed) if smaller else (),
         warp_instructions=sum(sample.recording.warp_instructions for sample in samples),
     )
@@ -189,23 +199,23 @@ def _code(job: ModellingJob) -> tuple[SassInstruction, ...]:
     return sass_lines.read(Path(job.cubin), listing, job.entries[0])
 
 
-def _write_trace(job: ModellingJob, recording: Recording, modelled: ModelledLaunch) -> None:
-    code = _code(job)
-    sources = {x.offset: x.source.relative_to(job.root) if x.source else None for x in code}
-    texts = {instruction.offset: instruction.text for instruction in code}
-    label = f"{job.kernel} {spell_point(job.axes)}"
-    text = timeline.trace(label, recording, modelled.replayed, modelled.clock_hz, sources, texts)
-    wholefile.write(Path(job.trace), text.encode())
+def _sources(job: ModellingJob) -> dict[int, Source | None]:
+    """Lines by the addresses of instructions."""
+    return {x.offset: x.source.relative_to(job.root) if x.source else None for x in _code(job)}
+
+
+def _path(job: ModellingJob, recording: Recording, replayed: Replayed) -> tuple[PathStep, ...]:
+    where = Path(job.root), Path(job.cubin), job.entries[0]
+    return critical_path.steps(*where, recording, replayed, _sources(job))
 
 
 def _lines(job: ModellingJob, recording: Recording, reasons: Any) -> Iterator[ModelledLine]:
     from warpsim.timing.replay import REASONS
 
-    sources = {instruction.offset: instruction.source for instruction in _code(job)}
+    sources = _sources(job)
     lines: dict[Any, Any] = defaultdict(lambda: [0] * len(REASONS))
     for number, instruction in enumerate(recording.code):
-        source = sources.get(instruction.address)
-        key = source.relative_to(job.root) if source else None
+        key = sources.get(instruction.address)
         lines[key] = [a + b for a, b in zip(lines[key], reasons[number].tolist(), strict=True)]
     total = max(1, int(reasons.sum()))
     for source, cycles in sorted(lines.items(), key=lambda item: -sum(item[1])):

@@ -16,8 +16,8 @@ from warpsim.launch import Dim3
 
 LAUNCH, CUBIN = "launch.json", "module.cubin"
 FORMAT = 1
-MAP_ALIGN = 64
-"""Of tensor maps, in the parameters too."""
+MAP_STEP = 16
+"""Tensor maps lie at multiples of 64 bytes, but parameters do not begin at one."""
 
 
 class PassedParameter(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,7 +33,8 @@ class PassedParameter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Allocation(msgspec.Struct, frozen=True, kw_only=True):
-    """What was copied of an allocation that an argument points into."""
+    """What was copied of an allocation that an argument points into, or a variable that the program
+    or the launch has set."""
 
     address: int
     size: int
@@ -44,6 +45,8 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True):
     """Its bytes, which may be more."""
     changed: bool
     """Whether the launch left it other than it was."""
+    variable: str = ""
+    """The symbol in the kernel's module; empty: an allocation."""
 
     @property
     def end(self) -> int:

@@ -21,7 +21,7 @@ from kernelexp.evidence.measure.launch import (
     driver,
 )
 from kernelexp.evidence.programs import captures
-from kernelexp.evidence.programs.captures import Capture
+from kernelexp.evidence.programs.captures import Allocation, Capture
 from kernelexp.model.errors import KernelexpError
 
 _OTHER = 256 << 20
@@ -39,6 +39,9 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """Offset of the first."""
     size: int
     """Of the region."""
+    as_floats: float
+    """The largest difference of 32-bit floats at these places, relative to the program's: little
+    says that results were rounded otherwise; negative where they are no such floats."""
 
 
 class WorkerReplay(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +63,20 @@ def compare(index: int, capture: Capture, got: bytes, after: bytes) -> Iterator[
             bytes=int(differs.sum()),
             first=int(differs.argmax()),
             size=len(after),
+            as_floats=_as_floats(got, after),
         )
+
+
+def _as_floats(got: bytes, after: bytes) -> float:
+    end = len(after) // 4 * 4
+    one, other = (np.frombuffer(data[:end], np.float32) for data in (got, after))
+    differs = one.view(np.uint32) != other.view(np.uint32)
+    if not differs.any():
+        return -1.0
+    values, own = one[differs].astype(np.float64), other[differs].astype(np.float64)
+    if not (np.isfinite(values).all() and np.isfinite(own).all()):
+        return -1.0
+    return float((np.abs(values - own) / np.maximum(np.abs(own), np.finfo(np.float32).tiny)).max())
 
 
 class _Card:
@@ -72,13 +88,13 @@ class _Card:
         device = check(cu.cuDeviceGet(0))
         check(cu.cuCtxSetCurrent(check(cu.cuDevicePrimaryCtxRetain(device))))
         self._capture = capture
+        module = check(cu.cuModuleLoadData((folder / captures.CUBIN).read_bytes()))
+        self._function = check(cu.cuModuleGetFunction(module, capture.symbol.encode()))
         self._starts = [self._allocate(region.size) for region in capture.regions]
-        self._bases = [self._allocate(region.size) for region in capture.regions]
+        self._bases = [self._place(module, region) for region in capture.regions]
         for index, (start, region) in enumerate(zip(self._starts, capture.regions, strict=True)):
             before, _ = captures.contents(folder, capture, index)
             check(cu.cuMemcpyHtoD(start, before, region.size))
-        module = check(cu.cuModuleLoadData((folder / captures.CUBIN).read_bytes()))
-        self._function = check(cu.cuModuleGetFunction(module, capture.symbol.encode()))
         self._prepare()
         self._data = [self._argument(index) for index in range(len(capture.parameters))]
         count = max(1, len(self._data))
@@ -86,6 +102,11 @@ class _Card:
         self._config = self._configuration()
         self._launched = False
         self._other: Any = None
+
+    def _place(self, module: Any, region: Allocation) -> Any:
+        if not region.variable:
+            return self._allocate(region.size)
+        return check(self._cu.cuModuleGetGlobal(module, region.variable.encode()))[0]
 
     def _allocate(self, size: int) -> Any:
         return check(self._cu.cuMemAlloc(size))

@@ -24,6 +24,7 @@ from warpsim.runtime.containers import FatImage
 from warpsim.runtime.protocol import Channel
 from warpsim.runtime.reports import Report
 from warpsim.runtime.server import Server, Settings
+from warpsim.runtime.triton import SITE
 
 SOCKET = "WARPSIM_SOCKET"
 GRACE_S = 2.0
@@ -67,7 +68,13 @@ def run(
         listener.listen()
         supervisor = _Supervisor(listener, Path(place), settings, tools)
         search = [str(library), *filter(None, [os.environ.get("LD_LIBRARY_PATH", "")])]
-        added = {SOCKET: path, "LD_LIBRARY_PATH": ":".join(search), **(environment or {})}
+        modules = [str(SITE), *filter(None, [os.environ.get("PYTHONPATH", "")])]
+        added = {
+            SOCKET: path,
+            "LD_LIBRARY_PATH": ":".join(search),
+            "PYTHONPATH": ":".join(modules),
+            **(environment or {}),
+        }
         with listener, contextlib.ExitStack() as at_end:
             at_end.callback(supervisor.finish)
             ended = processes.run_attached(

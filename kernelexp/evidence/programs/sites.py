@@ -13,6 +13,8 @@ import msgspec
 from kernelexp.system.process import processes
 
 _MAP = re.compile(r"([0-9a-f]+)-([0-9a-f]+) \S+ ([0-9a-f]+) \S+ \d+\s+(/.*)")
+_NAMED = re.compile(r"(\d+) (\d+) (\S+) (.*)")
+"""What the runtime adds to the maps: a number in place of an address, line, name, file."""
 _STUB = "__device_stub__"
 _HEADERS = ("/usr/include/", "/usr/lib/", "/nvidia/cu")
 _RUNTIME = "libcudart.so"
@@ -39,8 +41,8 @@ class _Mapping(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def resolve(maps: str, stacks: Iterable[Sequence[int]]) -> dict[tuple[int, ...], CallSite]:
-    """The innermost line of the program itself in each stack of return addresses; those without
-    line tables are left out."""
+    """The innermost line of the program itself in each stack of return addresses, or the line that
+    an interpreter has named; those without line tables are left out."""
     mappings = list(_mappings(maps))
     wanted: dict[str, set[int]] = defaultdict(set)
     kept = [tuple(stack) for stack in stacks]
@@ -49,11 +51,19 @@ def resolve(maps: str, stacks: Iterable[Sequence[int]]) -> dict[tuple[int, ...],
             for mapping in mappings:
                 if mapping.first <= address < mapping.end and _RUNTIME not in mapping.file:
                     wanted[mapping.file].add(address)
-    lines: dict[int, list[CallSite]] = {}
+    lines = _named(maps)
     for file, addresses in wanted.items():
         lines.update(_lines(file, mappings, sorted(addresses)))
     call_sites = {stack: _own(stack, lines) for stack in kept}
     return {stack: site for stack, site in call_sites.items() if site is not None}
+
+
+def _named(maps: str) -> dict[int, list[CallSite]]:
+    matches = filter(None, map(_NAMED.fullmatch, maps.splitlines()))
+    return {
+        int(match[1]): [CallSite(file=match[4], line=int(match[2]), function=match[3])]
+        for match in matches
+    }
 
 
 def _mappings(maps: str) -> Iterable[_Mapping]:

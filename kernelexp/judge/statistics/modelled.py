@@ -6,7 +6,7 @@ import math
 
 import msgspec
 
-from kernelexp.facts.modelled_errors import ERRORS, Error
+from kernelexp.facts.modelled_errors import ERRORS, PUBLISHED, Error
 from kernelexp.judge import modelled_pairs
 from kernelexp.model.modelled import ModelledTime
 
@@ -51,8 +51,17 @@ def _percent(ratio: float) -> str:
     return f"{100 * (ratio - 1):+.0f}%"
 
 
-def worth() -> str:
-    """How far off the model was on measured times."""
+def worth(chip: str) -> str:
+    """How far off the model was on measured times, or on those that others have published."""
+    if chip == PUBLISHED.chip:
+        unknown = f"We measured nothing on a {chip}: its parameters are published ones."
+        if not PUBLISHED.times:
+            return unknown
+        return (
+            f"{unknown} Of {PUBLISHED.times} published times of {PUBLISHED.kernel}, the model is "
+            f"off by {PUBLISHED.mean:.0%} on average; of {PUBLISHED.steps} published steps of 3% "
+            f"or more, it has the sign of {PUBLISHED.right}."
+        )
     return (
         f"On {ERRORS.times} times measured on an {ERRORS.device}, the model was off by "
         f"{ERRORS.mean:.0%} on average."

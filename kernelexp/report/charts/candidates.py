@@ -38,7 +38,7 @@ def plot(name: str, standings: Standings) -> Plot | None:
     arms = [candidate.arm for candidate in standings.candidates if candidate.arm]
     return Plot(
         title=f"{name}: change of {figures.compared(arms)} to the baseline",
-        x=ChartAxis(label="candidate", categories=tuple(categories)),
+        x=ChartAxis(label="candidate" if len(categories) > 1 else "", categories=tuple(categories)),
         y=ChartAxis(label=f"change of {figures.compared(arms)}", unit="%"),
         series=(Series(name="change", marks=tuple(marks)),),
         bands=(Band(name=f"margin ±{100 * margin:g}%", low=-100 * margin, high=100 * margin),),

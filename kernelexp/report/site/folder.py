@@ -17,7 +17,9 @@ from kernelexp.report.site.site import ProjectSite
 from kernelexp.system import wholefile
 
 MANIFEST = "kernelexp-report.json"
-_OWN = re.compile(r"(index\.html|log\.json|(experiments|sweeps|profiles|sources)/[\w.-]+\.html)")
+_OWN = re.compile(
+    r"(index\.html|log\.json|(experiments|sweeps|profiles|sources|timelines)/[\w.-]+\.html)"
+)
 
 
 class _Manifest(msgspec.Struct, frozen=True, kw_only=True):

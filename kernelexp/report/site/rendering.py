@@ -25,7 +25,11 @@ from kernelexp.report.document import figures
 from kernelexp.report.document.document import Cell, text_of
 from kernelexp.report.site import svg
 
-_SCRIPTS = (("index.html", "script.js"), ("listing.html", "listing.js"))
+_SCRIPTS = (
+    ("index.html", "script.js"),
+    ("single.html", "script.js"),
+    ("listing.html", "listing.js"),
+)
 _CODE = re.compile(r"`([^`\n]+)`")
 
 

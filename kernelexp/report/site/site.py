@@ -11,6 +11,7 @@ import msgspec
 
 from kernelexp.dossier import standing
 from kernelexp.dossier.standing import StandingProfile, Tree
+from kernelexp.judge.statistics import modelled as judge
 from kernelexp.logs import profiles, records, sources
 from kernelexp.logs.records import Unreadable
 from kernelexp.model.arm import Arm
@@ -27,15 +28,16 @@ from kernelexp.report.charts.chart import Bars, Plot
 from kernelexp.report.log import listing, log
 from kernelexp.report.runs import page
 from kernelexp.report.runs import sweep as sweep_report
-from kernelexp.report.site import answer, code, diffs, index
+from kernelexp.report.site import answer, code, diffs, index, timelines
 from kernelexp.report.site.overview import overview
 from kernelexp.report.site.rendering import render
 from kernelexp.report.site.texts import Texts, page_of, split
 from kernelexp.report.variants import memory_picture
 from kernelexp.report.variants import profiles as profile_report
 from kernelexp.report.variants import sections as section_report
-from kernelexp.services import memory_pictures
+from kernelexp.services import memory_pictures, modelling
 from kernelexp.services.memory_pictures import MemoryPicture
+from kernelexp.services.modelling import KeptModelled
 
 RECORDS_SHOWN = listing.RECORDS_SHOWN
 MEMORY_SHOWN = 5
@@ -82,6 +84,7 @@ class ProjectSite:
         yield from (f"sweeps/{run}.html" for run in self._sweeps)
         yield from (f"profiles/{run}.html" for run in self._profiles)
         yield from (f"sources/{digest}.html" for digest in list(self._linked))
+        yield from (f"timelines/{name}.html" for name in self._timelines)
 
     def render(self, path: str) -> bytes | None:
         """A file of the site; None where it has none of this name."""
@@ -95,6 +98,7 @@ class ProjectSite:
             "sweeps": (self._sweeps, self._sweep),
             "profiles": (self._profiles, self._profile),
             "sources": (self._sources, self._source),
+            "timelines": (self._timelines, self._timeline),
         }
         pages, make = known.get(folder, ({}, self._source))
         key = name.removesuffix(".html")
@@ -104,7 +108,7 @@ class ProjectSite:
         return render(template, self._live, root=root, title=title, **values)
 
     @property
-    def _title(self) -> str:
+    def title(self) -> str:
         """Named by the project's folder, which is what a tab among others shows."""
         return f"{self._project.root.name}: kernel experiments"
 
@@ -114,7 +118,7 @@ class ProjectSite:
         return self._page(
             INDEX,
             "",
-            self._title,
+            self.title,
             logs=self.logs,
             plots=list(history.plots(self.logs)),
             rooflines=[(name, list(plots)) for name, plots in self._rooflines() if plots],
@@ -210,6 +214,7 @@ class ProjectSite:
             for standing_profile in profiled
             if not standing_profile.changed
         }
+        modelled = modelling.kept(self._project.root, record)
         excerpts = list(code.excerpts(record, own, self._texts, self._codes))
         self._linked.update({excerpt.digest: None for excerpt in excerpts if excerpt.digest})
         return {
@@ -218,6 +223,8 @@ class ProjectSite:
             "document": list(page.render(record))[1:],
             "plots": [*sizes.plots(record), *pairs.plots(record)],
             "excerpts": excerpts,
+            "modelled": list(timelines.rows(modelled)) if len(modelled) > 1 else [],
+            "worth": judge.worth(modelled[0].run.time.chip) if modelled else "",
             "memory": list(memory_picture.render(self._pictures(record), MEMORY_SHOWN)),
             "differences": [
                 *diffs.compiled(record),
@@ -289,6 +296,34 @@ class ProjectSite:
             if standing.record
             for file, digest in sources.of_record(standing.record).items()
         }
+
+    @functools.cached_property
+    def _timelines(self) -> dict[str, tuple[str, KeptModelled]]:
+        """Of the variants that `inspect --modelled` has modelled, by the names of their pages."""
+        return {
+            timelines.page_of(kept): (standing.record.experiment, kept)
+            for _, standings in self._standings.values()
+            for standing in standings.candidates
+            if standing.record
+            for kept in modelling.kept(self._project.root, standing.record)
+            if kept.run.timeline
+        }
+
+    def _timeline(self, name: str) -> bytes:
+        experiment, kept = self._timelines[name]
+        assert kept.run.timeline is not None, "page_of() names no page without one"
+        return self._page(
+            "timeline.html",
+            "../",
+            f"{kept.arm.kernel}@{kept.arm.arch}: modelled time line of a CTA",
+            experiment=experiment,
+            variant=spell_point(kept.arm.axes),
+            kept=kept,
+            drawn=timelines.draw(kept.run.timeline),
+            kinds=timelines.KINDS,
+            size=(timelines.WIDTH, timelines.ROW, timelines.LEFT),
+            worth=judge.worth(kept.run.time.chip),
+        )
 
     def _source(self, name: str) -> bytes | None:
         record, file = self._sources[name]

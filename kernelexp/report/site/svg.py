@@ -165,11 +165,11 @@ def _ticks(axis: ChartAxis, scale: _Scale) -> Iterator[Tick]:
         for place in range(0, len(axis.categories), step):
             yield Tick(scale.at(place), axis.categories[place])
         return
-    for value in _steps_log(scale) if axis.log else _steps(scale.low, scale.high):
+    for value in _steps_log(scale) if axis.log else steps(scale.low, scale.high):
         yield Tick(scale.at(value), figures.value(float(value)))
 
 
-def _steps(low: float, high: float) -> Iterator[float]:
+def steps(low: float, high: float) -> Iterator[float]:
     """Round numbers, four to eight of them."""
     size = 10.0 ** math.floor(math.log10((high - low) / 4))
     size *= next(item for item in (5, 2, 1) if item == 1 or (high - low) / (size * item) >= 4)

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from kernelexp.evidence.emulate.roles import members
 from kernelexp.facts import widths
 from kernelexp.model.arm import AccessWidths, Isa, Verdict
 from kernelexp.report.variants.lines import source_text
 from kernelexp.services.lines import ranking
 from kernelexp.services.lines.costs import FIGURES, Costs
 from kernelexp.services.lines.pieces import Piece, PieceInstruction
-from kernelexp.services.lines.roles import members
 from kernelexp.services.lines.service import Lines
 
 
@@ -41,7 +41,7 @@ class CostedLine(msgspec.Struct, frozen=True, kw_only=True):
     emulated: dict[str, int]
     profiled: dict[str, float]
     instructions: tuple[PieceInstruction, ...] | UnsetType = UNSET
-    """With --sass."""
+    """With --source."""
 
 
 class CostedVariant(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,13 +9,14 @@ import msgspec
 from kernelexp.facts.modelled_errors import ERRORS, ModelledErrors
 from kernelexp.judge.statistics import modelled as judge
 from kernelexp.judge.statistics.modelled import ModelledChange
-from kernelexp.model.modelled import ModelledTime
+from kernelexp.model.modelled import ModelledTime, PathStep
 from kernelexp.report.document import code_places
 from kernelexp.report.document.document import Block, Cell, Heading, paragraph, table
 from kernelexp.services.modelling import Modelled, SampledLine
 
 UNITS_SHOWN = 3
 REASONS_SHOWN = 4
+STEPS_SHOWN = 6
 
 
 class ModelledVariant(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,10 +92,9 @@ def _worth(found: Sequence[Modelled]) -> str:
         )
     )
     smaller = f" Extrapolated from size {'; '.join(sizes)}." if sizes else ""
+    worth = " ".join(dict.fromkeys(judge.worth(item.chip) for item in known or [found[0].time]))
     chips = ", ".join(dict.fromkeys(modelled_time.chip for modelled_time in known)) or "no chip"
-    return (
-        f"Modelled for {chips} at size {found[0].time.size}; not measured. {judge.worth()}{smaller}"
-    )
+    return f"Modelled for {chips} at size {found[0].time.size}; not measured. {worth}{smaller}"
 
 
 def _of(modelled: Modelled, top: int) -> Iterator[Block]:
@@ -106,6 +106,7 @@ def _of(modelled: Modelled, top: int) -> Iterator[Block]:
         + ", ".join(f"{name} {part:.0%}" for name, part in _largest(time.reasons, REASONS_SHOWN))
         + "."
     )
+    yield from _path(time)
     header: tuple[str, ...] = ("line", "of warps' cycles", "most for")
     rows = [
         (code_places.place(line.source), f"{line.part:.1%}", line.reason)
@@ -116,6 +117,31 @@ def _of(modelled: Modelled, top: int) -> Iterator[Block]:
         yield table(header, [(*row, _of_ncu(modelled, row[0])) for row in rows], numbers=(1,))
     else:
         yield table(header, rows, numbers=(1,))
+
+
+def _path(time: ModelledTime) -> Iterator[Block]:
+    """What the end of the launch waited for, role by role."""
+    steps = time.path[:STEPS_SHOWN]
+    if not steps:
+        return
+    yield paragraph("Critical path, from the launch's start to its end:")
+    yield table(
+        ("role", "at", "waits for", "of the path"),
+        [
+            (step.role, code_places.place(step.source), _waits(step), f"{step.part:.0%}")
+            for step in steps
+        ],
+        numbers=(3,),
+    )
+
+
+def _waits(step: PathStep) -> str:
+    if not step.waits_for:
+        return step.reason
+    whose = f" of {step.waits_on}" if step.waits_on else ""
+    if step.waits_at == step.source:
+        return f"{step.waits_for}{whose}"
+    return f"{step.waits_for} at {code_places.place(step.waits_at)}{whose}"
 
 
 def power(time: ModelledTime) -> str:

@@ -25,6 +25,7 @@ from kernelexp.services.adopt.launched import AdoptedLaunch
 from kernelexp.services.adopt.notation import WantedLaunch
 from kernelexp.system.toolchain import Toolchain
 from warpsim.dtypes import DType
+from warpsim.front.sass import cubin
 from warpsim.launch import TENSOR_MAP_BYTES, TensorMap, full_name, plain_name
 from warpsim.machine.memory import tensor_map_image
 from warpsim.runtime.capturing import CapturedLaunch, Region
@@ -33,24 +34,30 @@ _MAP_TYPE = "CUtensorMap"
 _WORD = 8
 
 
-def adopt(project: Project, folder: Path, name: str, tools: Toolchain) -> AdoptedLaunch:
+def adopt(
+    project: Project, folder: Path, name: str, signature: str, tools: Toolchain
+) -> AdoptedLaunch:
     """Writes the kernel's folder, without problem.py.
 
+    signature: of a kernel whose name has no types in it, as C++ would declare it.
     Raises UsageError for what is no capture, or one of a launch that changed nothing.
     """
     capture = captures.read(folder)
-    if not any(region.changed for region in capture.regions):
+    if not any(region.changed and not region.variable for region in capture.regions):
         raise UsageError(
             f"{folder}: the launch changed nothing, so nothing could be verified: capture the "
             "first one of its kernel."
         )
+    _require_own_values(folder, capture)
     file = precompiled.read(folder / captures.CUBIN)
     wanted = [WantedLaunch(entry=capture.symbol)]
     kernel = name or plain_name(capture.symbol)
-    compiled = precompiled.adopt(project, file, wanted, kernel, "", "", tools)
+    compiled = precompiled.adopt(project, file, wanted, kernel, "", signature, tools)
     with adopted.whole(compiled.folder):
         launch = _launch(folder, capture)
         entry, maps = _described(compiled.entries[0], capture)
+        if list(map(plain_name, file.symbols)).count(entry.name) > 1:  # other instances
+            entry = msgspec.structs.replace(entry, name=capture.symbol)
         entry, arrays = launched.find_arrays(entry, launch)
         place = compiled.folder
         answers = Answers(
@@ -69,6 +76,24 @@ def adopt(project: Project, folder: Path, name: str, tools: Toolchain) -> Adopte
     title = f"{full_name(capture.symbol)}, launch {capture.launch}, captured on {capture.device}"
     compiled = msgspec.structs.replace(compiled, entries=(entry,), title=title)
     return AdoptedLaunch(compiled=compiled, answers=answers, flags=())
+
+
+def _require_own_values(folder: Path, capture: Capture) -> None:
+    """UsageError where the program has set a variable: an experiment does not."""
+    entry = cubin.read((folder / captures.CUBIN).read_bytes(), capture.symbol)
+    constants = {
+        name: entry.banks[cubin.CONSTANTS][first : first + size]
+        for name, (first, size) in entry.constants.items()
+    }
+    first = {variable.name: variable.data for variable in entry.variables} | constants
+    for place, region in enumerate(capture.regions):
+        before, _ = captures.contents(folder, capture, place)
+        own = first.get(region.variable, b"").ljust(region.size, b"\0")
+        if region.variable and before != own:
+            raise UsageError(
+                f"{folder}: the program has set {plain_name(region.variable)}, a variable of the "
+                "kernel's module, which no experiment does; kernelexp replay sets it too."
+            )
 
 
 def _launch(folder: Path, capture: Capture) -> CapturedLaunch:
@@ -120,7 +145,7 @@ def _parameter(
         return msgspec.structs.replace(
             parameter, type=kind, is_pointer=True, read=True, written=False
         )
-    members = tuple(_members(parameter, data, capture.parameters[place].offset, capture, maps))
+    members = tuple(_members(parameter, data, capture, maps))
     kind = "" if parameter.is_tensor_map else parameter.type
     return msgspec.structs.replace(parameter, type=kind, members=members, ignored=False)
 
@@ -128,14 +153,13 @@ def _parameter(
 def _members(
     parameter: KernelParameter,
     data: bytes,
-    offset: int,
     capture: Capture,
     maps: dict[str, MapLayout],
 ) -> Iterator[KernelParameter]:
     """What of a structure is an address, or a tensor map."""
     at = 0
     while at + _WORD <= len(data):
-        size, tensor = _WORD, _map_at(data, at, offset, capture)
+        size, tensor = _WORD, _map_at(data, at, capture)
         if tensor is not None or _is_address(data[at : at + _WORD], capture):
             name = f"{parameter.name}_{at}"
             if tensor is not None:
@@ -158,9 +182,9 @@ def _is_address(word: bytes, capture: Capture) -> bool:
     return any(region.address <= value < region.end for region in capture.regions)
 
 
-def _map_at(data: bytes, at: int, offset: int, capture: Capture) -> TensorMap | None:
+def _map_at(data: bytes, at: int, capture: Capture) -> TensorMap | None:
     whole = data[at : at + TENSOR_MAP_BYTES]
-    if (offset + at) % captures.MAP_ALIGN or len(whole) < TENSOR_MAP_BYTES:
+    if at % captures.MAP_STEP or len(whole) < TENSOR_MAP_BYTES:
         return None
     _, tensor = tensor_map_image.decode(whole, "")
     return tensor if _is_address(whole[:_WORD], capture) else None

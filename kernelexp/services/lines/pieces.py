@@ -8,10 +8,10 @@ import msgspec
 
 from kernelexp.evidence.code.sass_lines import SassInstruction, opcode_of
 from kernelexp.evidence.emulate.emulated_costs import LineCost
+from kernelexp.evidence.emulate.roles import Role
 from kernelexp.model.arm import ProfiledInstruction
 from kernelexp.services.lines import costs
 from kernelexp.services.lines.costs import SAMPLES, Costs
-from kernelexp.services.lines.roles import Role
 from warpsim.lineinfo import Source
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -11,9 +11,10 @@ from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
 from kernelexp.evidence.code import line_table, sass_lines
-from kernelexp.evidence.emulate import emulated
+from kernelexp.evidence.emulate import emulated, roles
 from kernelexp.evidence.emulate.emulated import EmulationOptions
 from kernelexp.evidence.emulate.emulated_costs import LineCost
+from kernelexp.evidence.emulate.roles import Role
 from kernelexp.logs import profiles
 from kernelexp.model.arm import Arm, Isa, ProfiledInstruction
 from kernelexp.model.errors import KernelexpError
@@ -22,9 +23,8 @@ from kernelexp.model.record import Profile
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
 from kernelexp.project.problem import consult
-from kernelexp.services.lines import pieces, roles
+from kernelexp.services.lines import pieces
 from kernelexp.services.lines.pieces import Piece
-from kernelexp.services.lines.roles import COMMENT, Role
 
 
 class Lines(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,9 +87,11 @@ def _look(project: Project, variant: Variant, arm: Arm, size: str, limits: Limit
     sass = sass_lines.read(artefacts.cubin, artefacts.sass, arm.build.entry)
     profile, sampled = _sampled(root, variant)
     files = {frame.file for line in (*lines, *apart) for frame in line.source.frames()}
-    texts = read_texts(root, files | {f.file for i in sass if i.source for f in i.source.frames()})
+    texts = roles.read_texts(
+        root, files | {f.file for i in sass if i.source for f in i.source.frames()}
+    )
     functions = line_table.functions(artefacts.cubin, arm.build.entry)
-    whose = roles.name(roles.find(apart), apart, functions, _comments(texts))
+    whose = roles.name(roles.find(apart), apart, functions, roles.comments(texts))
     return msgspec.structs.replace(
         bare,
         isa=isa,
@@ -107,16 +109,6 @@ def _look(project: Project, variant: Variant, arm: Arm, size: str, limits: Limit
         profile=profile,
         by_offset=pieces.is_of(sampled, sass),
     )
-
-
-def _comments(texts: Mapping[str, Mapping[int, str]]) -> dict[tuple[str, int], str]:
-    """What comments of the sources call the roles, by file and line."""
-    return {
-        (file, number): match[1]
-        for file, text in texts.items()
-        for number, line in text.items()
-        if (match := COMMENT.search(line))
-    }
 
 
 def _of_entry(
@@ -137,14 +129,3 @@ def _sampled(
         if profile.arm.profiled and profile.arm.profiled.instructions:
             return profile, profile.arm.profiled.instructions
     return None, ()
-
-
-def read_texts(root: Path, files: Iterable[str]) -> dict[str, dict[int, str]]:
-    """The lines of the project's own files; those of the toolkit are left out."""
-    result = {}
-    for file in sorted(files):
-        path = root / file
-        if not Path(file).is_absolute() and path.is_file():
-            lines = path.read_text("utf-8", "replace").split("\n")
-            result[file] = dict(enumerate(lines, 1))
-    return result

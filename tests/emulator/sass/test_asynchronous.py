@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from harness import assemble, found, ptx, run
+from harness import assemble, found, ptx, run, run_sass
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -181,3 +181,17 @@ def test_a_form_that_is_not_modelled_is_refused_when_the_cubin_is_loaded(body, o
 )
 def test_an_opcode_counts_in_the_class_of_what_it_does(opcode, kind):
     assert classify(opcode) == kind
+
+
+def test_an_mbarrier_that_one_thread_initialises_is_initialised_once() -> None:
+    # ptxas lets all lanes of the warp execute it, as its address is the warp's.
+    body = """
+    mov.u32 %r1, bar; setp.ne.u32 %p0, %t, 0;
+    @%p0 bra READY;
+    mbarrier.init.shared::cta.b64 [%r1], 32;
+    READY: bar.sync 0;
+    mbarrier.arrive.shared::cta.b64 _, [%r1];
+    """
+    text = ptx(body, shared=".shared .align 8 .b8 bar[8];", target="sm_90a")
+    result = run_sass(text, "sm_90a", {})
+    assert (result.findings, result.warnings) == ((), ())

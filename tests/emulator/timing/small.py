@@ -1,4 +1,4 @@
-"""Small kernels for sm_90a, and the cycles that the model gives them."""
+"""Small kernels, and the cycles that the model gives them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from warpsim.timing import chips, model
 from warpsim.timing.chips import TimedChip
 from warpsim.timing.model import ModelledLaunch, Sample, WholeLaunch
 
-H200 = chips.find("H200")
-TARGET = "sm_90a"
+H200, B200 = chips.find("H200"), chips.find("B200")
 
 
 @functools.cache
-def assembled(body: str, names: tuple[str, ...], shared: str) -> tuple[bytes, str]:
-    return assemble(ptx(body, names, target=TARGET, shared=shared), TARGET)
+def assembled(body: str, names: tuple[str, ...], shared: str, target: str) -> tuple[bytes, str]:
+    return assemble(ptx(body, names, target=target, shared=shared), target)
 
 
 def modelled(
@@ -34,14 +33,14 @@ def modelled(
 ) -> ModelledLaunch:
     """The modelled launch of a body; each array's address is in %<name>, the thread in %t."""
     given = {"out": np.zeros(1024, np.uint32), **(arrays or {})}
-    cubin, listing = assembled(body, tuple(given), shared)
+    cubin, listing = assembled(body, tuple(given), shared, chip.arch)
     launch = Launch(
         entry="k",
         grid=(grid, 1, 1),
         block=(threads, 1, 1),
         arguments=tuple(Pointer(array=name) for name in given),
     )
-    placement = model.place(launch, resident, H200)
+    placement = model.place(launch, resident, chip)
     recording = model.follow(cubin, listing, launch, given, placement)
     sizes = {name: array.nbytes for name, array in given.items()}
     whole = WholeLaunch(placement=placement, array_bytes=sizes)

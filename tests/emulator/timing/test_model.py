@@ -114,7 +114,7 @@ def test_clusters_stay_together():
 
 
 def test_a_chip_without_parameters_is_refused_by_name():
-    with pytest.raises(NotModelled, match="no time is modelled for B100: known are h200"):
+    with pytest.raises(NotModelled, match="no time is modelled for B100: known are b200, h200"):
         chips.find("B100")
 
 
@@ -122,7 +122,7 @@ def test_every_parameter_has_a_source():
     for name in chips.names():
         for parameter in chips.find(name).parameters.values():
             assert parameter.source
-            assert parameter.value > 0
+            assert parameter.value >= 0
 
 
 def test_ctas_that_never_end_have_no_time():

@@ -61,12 +61,33 @@ def test_an_address_without_a_type_is_an_array_of_bytes(
     assert "rtol=0" in text
 
 
+def test_a_signature_says_the_types_that_a_name_lacks(
+    kx: Kx, project: Path, tools: Toolchain
+) -> None:
+    cubin = captured.compile_cubin(tools, project.parent, captured.SAXPY)
+    captured.write_saxpy(project.parent / "c", cubin)
+    words = ("--signature", "float a, View x, float* y")
+    result = kx("adopt", "--from-program", "../c", *words, cwd=project)
+    assert result.exit_code == errors.OK
+    assert "y correct, all 100 elements" in result.output
+
+
+def test_a_variable_that_the_program_has_set_is_named(
+    kx: Kx, project: Path, tools: Toolchain
+) -> None:
+    cubin = captured.compile_cubin(tools, project.parent, TYPED)
+    captured.write_saxpy(project.parent / "c", cubin, SYMBOL, twice=3.0)
+    result = kx("adopt", "--from-program", "../c", cwd=project)
+    assert result.exit_code == errors.USAGE
+    assert "the program has set twice, a variable" in " ".join(result.output.split())
+
+
 def test_a_launch_that_left_other_bytes_is_told(kx: Kx, project: Path, tools: Toolchain) -> None:
     cubin = captured.compile_cubin(tools, project.parent, TYPED)
     captured.write_saxpy(project.parent / "c", cubin, SYMBOL)
-    after = bytearray((project.parent / "c/1.after").read_bytes())
+    after = bytearray((project.parent / "c/2.after").read_bytes())
     after[512 + 4 * 70 + 3] ^= 0x40
-    (project.parent / "c/1.after").write_bytes(after)
+    (project.parent / "c/2.after").write_bytes(after)
     result = kx("adopt", "--from-program", "../c", cwd=project)
     assert result.exit_code == errors.WRONG_RESULT
 

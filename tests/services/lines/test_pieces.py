@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from kernelexp.evidence.code.sass_lines import SassInstruction
 from kernelexp.evidence.emulate.emulated_costs import LineCost
+from kernelexp.evidence.emulate.roles import Role
 from kernelexp.model.arm import ProfiledInstruction
 from kernelexp.services.lines import costs, pieces
 from kernelexp.services.lines.costs import FIGURES, SAMPLES
-from kernelexp.services.lines.roles import Role
 from warpsim.lineinfo import Source
 
 ENTRY = Source("k/kernel.cu", 50)

@@ -14,6 +14,7 @@ from warpsim.front.sass.decoder import SassDecoder, is_uniform
 from warpsim.front.sass.faults import SassSyntaxError, refuse
 from warpsim.front.sass.isa.barrier import is_packed
 from warpsim.front.sass.registry import BranchPoint, Reconvergence, Result, find
+from warpsim.front.sass.scoreboards import Scoreboards
 from warpsim.front.sass.syntax import AROUND, UNPACK, ConstantOperand, MachineInstruction
 from warpsim.lineinfo import Source
 from warpsim.machine.core.arrays import Array, Mask
@@ -87,7 +88,8 @@ def decode_apart(
     stops = frozenset(ins.number for ins in decoder.code if _may_stop(ins))
     polls = any(_may_poll(decoder.code[number]) for number in in_loops(blocks))
     image = _image(entry, decoder, polls=polls)
-    return DecodedProgram(image, decoder.sites, blocks, stops=stops), decoder
+    hazards = Scoreboards(decoder.code, decoder.uses, blocks).hazards()
+    return DecodedProgram(image, decoder.sites, blocks, stops=stops, hazards=hazards), decoder
 
 
 def _only_runtime(ins: MachineInstruction, entry: CubinEntry) -> None:

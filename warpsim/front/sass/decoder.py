@@ -92,7 +92,9 @@ class SassDecoder(OperandReader):
             raise self.refuse(f"has {operand} where a result is expected")
         if operand.index == ZERO:
             return [self.slot(registers.Sink(32))] * count
-        return [self.word_of(operand, part) for part in range(count)]
+        names = [f"{operand.file}{operand.index + part}" for part in range(count)]
+        self.uses[self.instruction.number].writes.update(names)
+        return [self.slot(registers.RegisterPart(name, 32, 32)) for name in names]
 
     def to_pair(self, operand: Operand) -> Writer:
         """Where a result of 64 bits goes."""
@@ -109,7 +111,9 @@ class SassDecoder(OperandReader):
             raise self.refuse(f"has {operand} where a predicate is expected")
         if operand.index == ZERO:
             return self.slot(registers.Sink(1))
-        return self.bit_of(operand)
+        name = f"{operand.file}{operand.index}"
+        self.uses[self.instruction.number].writes.add(name)
+        return self.slot(registers.RegisterPart(name, 1, 1))
 
     def formed(
         self, op: Op, name: str, target: Operand, sources: Sequence[Operand], *numbers: int

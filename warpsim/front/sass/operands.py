@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import msgspec
@@ -35,6 +37,14 @@ _PLACES = {"B0": 0, "B1": 8, "B2": 16, "B3": 24, "H0": 0, "H1": 16}
 SIGN_64, INFINITY_64 = np.uint64(1 << 63), np.uint64(0x7FF << 52)
 
 
+@dataclass(slots=True)
+class RegisterUses:
+    """Names of the registers that an instruction uses."""
+
+    reads: set[str] = field(default_factory=set)
+    writes: set[str] = field(default_factory=set)
+
+
 class OperandReader:
     """The entry being decoded, and the operands of the instruction at which decoding stands."""
 
@@ -44,6 +54,8 @@ class OperandReader:
         self.banks = banks
         self.slots: list[Slot] = []
         self._index: dict[Slot, int] = {}
+        self.uses: defaultdict[int, RegisterUses] = defaultdict(RegisterUses)
+        """By instruction, of those that have been decoded."""
         self.sites = [
             site_of(ins, before, pipes(ins.opcode, ins.text, sm))
             for before, ins in zip((None, *code), code, strict=False)
@@ -112,12 +124,15 @@ class OperandReader:
         if register.file not in ("R", "UR"):
             raise self.refuse(f"has {register.file}{register.index} where a value is expected")
         name = f"{register.file}{register.index + part}"
+        self.uses[self.instruction.number].reads.add(name)
         return self.slot(registers.RegisterPart(name, 32, 32))
 
     def bit_of(self, register: RegisterOperand) -> int:
         if register.index == ZERO:
             return self.slot(registers.Literal(1, 1))
-        return self.slot(registers.RegisterPart(f"{register.file}{register.index}", 1, 1))
+        name = f"{register.file}{register.index}"
+        self.uses[self.instruction.number].reads.add(name)
+        return self.slot(registers.RegisterPart(name, 1, 1))
 
     # Sources
 

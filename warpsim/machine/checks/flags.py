@@ -8,6 +8,7 @@ from warpsim.machine.checks.shared_flags import SharedFlags, are_shared
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.core.clocks import Clocks
 from warpsim.machine.core.warps import Warps
+from warpsim.machine.memory.history import History
 from warpsim.machine.memory.layout import GLOBAL_BASE, SHARED_WINDOW, WINDOW, WINDOW_BITS
 
 Key = tuple[int, int]
@@ -31,10 +32,12 @@ class Flags:
         clocks: Clocks,
         cluster_size: int,
         within: SharedFlags | None,
+        history: History,
         announced: frozenset[Key],
     ) -> None:
-        """within: for relaxed accesses to shared memory where a cluster is one CTA; announced:
-        words of global memory that earlier waves released something at."""
+        """within: for relaxed accesses to shared memory where a cluster is one CTA; history: of
+        global memory; announced: words of it that earlier waves released something at."""
+        self._history = history
         self.clocks = clocks
         self.cluster_size = cluster_size
         self._within = within
@@ -43,8 +46,6 @@ class Flags:
         """Of stores in shared memory that release nothing: they order warps, as shared memory is
         in order, but not the lanes of one."""
         self._known: set[Key] = set(announced)
-        self._known_global: set[int] = set()
-        """Addresses at which nothing was handed over."""
 
     def announced(self) -> frozenset[Key]:
         """What the next wave is given."""
@@ -61,8 +62,7 @@ class Flags:
             self._within.release(warps, address, m)
             return
         if relaxed and lanes.size and lanes.min() >= GLOBAL_BASE and self.clocks.is_quiet(warps):
-            self._known_global.update(lanes.tolist())
-            return
+            return  # the history of global memory tells that it is a flag
         rows: dict[tuple[int, bool], Array] = {}
         for warp, key, cta in self._keys(warps, address, m):
             shared = key[0] >= 0
@@ -84,10 +84,10 @@ class Flags:
 
     def known(self, warps: Warps, address: Array, m: Mask) -> bool:
         """Whether anybody has used any of these addresses as a flag."""
-        if self._known_global:
-            lanes = address if m is True else address[m]
-            if not self._known_global.isdisjoint(lanes.ravel().tolist()):
-                return True
+        lanes = (address if m is True else address[m]).astype(np.int64).ravel() - GLOBAL_BASE
+        units = lanes[(lanes >= 0) & (lanes < len(self._history.relaxed) * self._history.unit)]
+        if self._history.relaxed[units // self._history.unit].any():
+            return True
         if self._within is not None and self._within.knows(warps, address, m):
             return True
         return bool(self._known) and any(

@@ -122,7 +122,12 @@ def decode(data: bytes, array: str) -> tuple[int, TensorMap | None]:
     steps = int.from_bytes(data[_STEPS : _STEPS + 2], "little") & (1 << 3 * rank) - 1
     if rank > _MOST or element is None or not plain or steps or word >> _ATOM & 1:
         return address, None
-    if any(data[len(data) // 2 :]):  # a driver leaves the second half empty
+    unused = (
+        data[_STRIDES + 4 * (rank - 1) : _STRIDE_TOPS],
+        data[_SIZES + 4 * rank : _STEPS],
+        data[_FIRST_BOX + rank : _FIRST_BOX + _MOST],
+    )
+    if any(map(any, unused)):  # a driver leaves the places of other dimensions empty
         return address, None
     tensor = TensorMap(
         array=array,

@@ -187,7 +187,7 @@ POLL = QUANTUM // 8
 
 def in_loops(blocks: Mapping[int, BasicBlock]) -> Iterator[int]:
     """Instructions that a thread may execute more than once."""
-    following = {first: tuple(_after(block)) for first, block in blocks.items()}
+    following = {first: tuple(leads_to(block)) for first, block in blocks.items()}
     for first, block in blocks.items():
         seen, left = set[int](), list(following[first])
         while left and first not in seen:
@@ -199,7 +199,8 @@ def in_loops(blocks: Mapping[int, BasicBlock]) -> Iterator[int]:
             yield from range(block.first, block.last)
 
 
-def _after(block: BasicBlock) -> Iterator[int]:
+def leads_to(block: BasicBlock) -> Iterator[int]:
+    """The first instructions of those that may come after it."""
     if block.end is None:
         yield block.last
     elif isinstance(block.end, Branch):
@@ -218,8 +219,10 @@ class DecodedProgram:
         blocks: dict[int, BasicBlock],
         uses: list[SlotUses] | None = None,
         stops: frozenset[int] = frozenset(),
+        hazards: Sequence[tuple[int, str]] = (),
     ) -> None:
-        """stops: instructions by which threads meet in memory: strong accesses, atomics, fences."""
+        """stops: instructions by which threads meet in memory: strong accesses, atomics, fences.
+        hazards: (instruction, sentence) of what is wrong whatever happens."""
         self.image = image
         self.sites = sites
         self.blocks = blocks
@@ -227,6 +230,7 @@ class DecodedProgram:
         """What each instruction does with registers; none: not known."""
         self.asks_who_is_active = any(site.opcode.startswith("activemask") for site in sites)
         """By __activemask(). SASS says itself where lanes meet."""
+        self.hazards = hazards
         self._stops = stops
         self._stopping: DecodedProgram | None = None
         self._code: dict[int, CompiledBlock] = {}

@@ -122,6 +122,7 @@ class Machine(Residents):
             self.clocks,
             self.cluster_size,
             within if self.cluster_size == 1 else None,
+            execution.history,
             execution.announced,
         )
         self.shared_space = SharedMemory(self.undefined, self, self.mbarriers, self.races)

@@ -87,6 +87,11 @@ Answer ask(const Message& message);
 // Where the program called the runtime.
 Frames call_site();
 
+// Where calls of this thread come from until the next name, as an interpreter knows it: `LINE NAME
+// FILE`. Empty: from where the stack says.
+void name_site(const std::string& site);
+std::vector<std::string>& named_sites();
+
 // Says that something can't go on, on standard error, and ends the program.
 [[noreturn]] void give_up(const std::string& sentence);
 

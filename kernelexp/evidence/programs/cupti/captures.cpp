@@ -108,6 +108,30 @@ void add_region(Captured& captured, uint64_t address) {
   if (region_at(address, region)) captured.regions.push_back(std::move(region));
 }
 
+// The variables of the kernel's module, which the program may have set.
+void find_variables(Captured& captured) {
+  const Driver& cuda = driver();
+  const CUfunction function = function_of(captured.call.function);
+  CUmodule module = nullptr;
+  if (!cuda.variable || !cuda.load || cuda.load(function) != CUDA_SUCCESS ||
+      cuda.function_module(&module, function) != CUDA_SUCCESS) {
+    return;
+  }
+  const Modules modules = modules_with(captured.symbol, owner_of(captured.call.function));
+  if (modules.cubins.empty()) return;
+  for (const Variable& variable : variables_of(*modules.cubins[0])) {
+    Region region;
+    const CUresult result =
+        cuda.variable(&region.address, &region.allocated, module, variable.name.c_str());
+    if (result != CUDA_SUCCESS || region.allocated > settings().limit) continue;
+    region.allocation = region.address;
+    region.variable = variable.name;
+    region.first = variable.first;
+    region.before.resize(region.allocated);
+    captured.regions.push_back(std::move(region));
+  }
+}
+
 void find_regions(Captured& captured) {
   for (const Parameter& parameter : captured.parameters) {
     for (size_t at = 0; at + 8 <= parameter.bytes.size(); at += 8) {
@@ -148,6 +172,7 @@ std::string spelled(const Region& region) {
   JsonObject object;
   object.add("address", uint64_t(region.address)).add("size", region.before.size());
   object.add("allocation", uint64_t(region.allocation)).add("allocated", region.allocated);
+  object.add("variable", quoted(region.variable));
   return object.add("changed", region.before != region.after).text();
 }
 
@@ -201,6 +226,7 @@ std::string capture_before(Captured& captured) {
   std::string why = wait();
   if (why.empty()) why = read_parameters(captured);
   if (!why.empty()) return why;
+  find_variables(captured);
   find_regions(captured);
   for (Region& region : captured.regions) {
     if (why.empty()) why = copy(region.before, region.address);
@@ -215,6 +241,14 @@ std::string capture_after(Captured& captured) {
     if (why.empty()) why = copy(region.after, region.address);
   }
   if (!why.empty()) return why;
+  // A module of PyTorch has hundreds of variables that nobody sets.
+  auto& regions = captured.regions;
+  regions.erase(std::remove_if(regions.begin(), regions.end(),
+                               [](const Region& region) {
+                                 return !region.variable.empty() && region.before == region.first &&
+                                        region.before == region.after;
+                               }),
+                regions.end());
   return write_all(captured) ? "" : captured.folder + " can't be written";
 }
 

@@ -32,7 +32,9 @@ struct Region {
   CUdeviceptr address = 0;
   CUdeviceptr allocation = 0;
   size_t allocated = 0;
+  std::string variable;  // of its module; empty: an allocation
   std::string before, after;
+  std::string first;  // what a variable holds when its module is loaded
 };
 
 struct Captured {

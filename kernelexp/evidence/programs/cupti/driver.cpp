@@ -24,6 +24,8 @@ Driver looked_up() {
   look_up(library, "cuCtxGetDevice", found.device);
   look_up(library, "cuDeviceGetName", found.device_name);
   look_up(library, "cuFuncGetModule", found.function_module);
+  look_up(library, "cuFuncLoad", found.load);
+  look_up(library, "cuModuleGetGlobal_v2", found.variable);
   look_up(library, "cuKernelGetLibrary", found.kernel_library);
   return found;
 }

@@ -15,6 +15,8 @@ struct Driver {
   CUresult (*device)(CUdevice*) = nullptr;
   CUresult (*device_name)(char*, int, CUdevice) = nullptr;
   CUresult (*function_module)(CUmodule*, CUfunction) = nullptr;
+  CUresult (*load)(CUfunction) = nullptr;
+  CUresult (*variable)(CUdeviceptr*, size_t*, CUmodule, const char*) = nullptr;
   CUresult (*kernel_library)(CUlibrary*, CUkernel) = nullptr;
 };
 

@@ -25,28 +25,68 @@ thread_local std::vector<Module*> loading;  // by the call that this thread is i
 
 constexpr char kCode[] = ".text.";
 
+// The sections of a cubin; none where it is damaged.
+class Elf {
+ public:
+  Elf(const char* bytes, size_t size) : bytes_(bytes), size_(size) {
+    Elf64_Ehdr header;
+    if (size < sizeof header) return;
+    std::memcpy(&header, bytes, sizeof header);
+    const uint64_t table = header.e_shoff, each = sizeof(Elf64_Shdr);
+    if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) || header.e_shentsize != each ||
+        table > size || header.e_shnum > (size - table) / each ||
+        header.e_shstrndx >= header.e_shnum) {
+      return;
+    }
+    sections.resize(header.e_shnum);
+    std::memcpy(sections.data(), bytes + table, header.e_shnum * each);
+    names_ = &sections[header.e_shstrndx];
+  }
+
+  std::string name(const Elf64_Shdr& section) const { return text(*names_, section.sh_name); }
+
+  // At an offset in a table of strings.
+  std::string text(const Elf64_Shdr& table, uint64_t at) const {
+    if (!holds(table) || at >= table.sh_size) return "";
+    const char* begin = bytes_ + table.sh_offset + at;
+    return std::string(begin, strnlen(begin, table.sh_size - at));
+  }
+
+  std::vector<Elf64_Sym> symbols(const Elf64_Shdr& table) const {
+    std::vector<Elf64_Sym> result(holds(table) ? table.sh_size / sizeof(Elf64_Sym) : 0);
+    std::memcpy(result.data(), bytes_ + table.sh_offset, result.size() * sizeof(Elf64_Sym));
+    return result;
+  }
+
+  // Bytes of a section; zeros where it has none.
+  std::string content(const Elf64_Shdr& section, uint64_t at, uint64_t size) const {
+    const bool stored = section.sh_type != SHT_NOBITS && holds(section);
+    if (!stored || at > section.sh_size || size > section.sh_size - at) {
+      return std::string(size <= size_ ? size : 0, '\0');
+    }
+    return std::string(bytes_ + section.sh_offset + at, size);
+  }
+
+  std::vector<Elf64_Shdr> sections;
+
+ private:
+  bool holds(const Elf64_Shdr& section) const {
+    return section.sh_offset <= size_ && section.sh_size <= size_ - section.sh_offset;
+  }
+
+  const char* bytes_;
+  size_t size_;
+  const Elf64_Shdr* names_ = nullptr;
+};
+
 // By the names of its sections: .text.KERNEL.
 std::vector<std::string> kernels_of(const char* cubin, size_t size) {
   std::vector<std::string> result;
-  Elf64_Ehdr header;
-  if (size < sizeof header) return result;
-  std::memcpy(&header, cubin, sizeof header);
-  const uint64_t table = header.e_shoff, each = sizeof(Elf64_Shdr);
-  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) || header.e_shentsize != each ||
-      table > size || header.e_shnum > (size - table) / each ||
-      header.e_shstrndx >= header.e_shnum) {
-    return result;
-  }
-  std::vector<Elf64_Shdr> sections(header.e_shnum);
-  std::memcpy(sections.data(), cubin + table, header.e_shnum * each);
-  const Elf64_Shdr& names = sections[header.e_shstrndx];
-  if (names.sh_offset > size || names.sh_size > size - names.sh_offset) return result;
-  for (const Elf64_Shdr& section : sections) {
-    if (section.sh_name >= names.sh_size) continue;
-    const char* name = cubin + names.sh_offset + section.sh_name;
-    const std::string text(name, strnlen(name, names.sh_size - section.sh_name));
-    if (text.compare(0, sizeof kCode - 1, kCode) == 0) {
-      result.push_back(text.substr(sizeof kCode - 1));
+  const Elf elf(cubin, size);
+  for (const Elf64_Shdr& section : elf.sections) {
+    const std::string name = elf.name(section);
+    if (name.compare(0, sizeof kCode - 1, kCode) == 0) {
+      result.push_back(name.substr(sizeof kCode - 1));
     }
   }
   return result;
@@ -107,6 +147,26 @@ Modules modules_with(const std::string& symbol, const void* handle) {
     const bool own = handle && module.handle == handle && !result.chosen;
     result.cubins.insert(own ? result.cubins.begin() : result.cubins.end(), &module.cubin);
     result.chosen |= own;
+  }
+  return result;
+}
+
+std::vector<Variable> variables_of(const std::string& cubin) {
+  std::vector<Variable> result;
+  const Elf elf(cubin.data(), cubin.size());
+  for (const Elf64_Shdr& table : elf.sections) {
+    if (table.sh_type != SHT_SYMTAB || table.sh_link >= elf.sections.size()) continue;
+    for (const Elf64_Sym& symbol : elf.symbols(table)) {
+      if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || symbol.st_shndx >= elf.sections.size()) {
+        continue;
+      }
+      const Elf64_Shdr& section = elf.sections[symbol.st_shndx];
+      const std::string place = elf.name(section);
+      if (place == ".nv.global" || place == ".nv.global.init" || place == ".nv.constant3") {
+        result.push_back({elf.text(elf.sections[table.sh_link], symbol.st_name),
+                          elf.content(section, symbol.st_value, symbol.st_size)});
+      }
+    }
   }
   return result;
 }

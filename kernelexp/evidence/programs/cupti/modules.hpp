@@ -22,6 +22,13 @@ void end_loading(const void* handle, const void* image);
 // handle: what the kernel was loaded as, if that is known.
 Modules modules_with(const std::string& symbol, const void* handle);
 
+// A variable that a cubin has in global or in constant memory.
+struct Variable {
+  std::string name, first;  // the bytes that it has when it is loaded
+};
+
+std::vector<Variable> variables_of(const std::string& cubin);
+
 uint64_t modules_seen();
 
 }  // namespace captor

@@ -17,6 +17,7 @@ from warpsim.machine.sync import atomics
 from warpsim.machine.wave.machine import Op, WarpSet
 
 _SEM = "{m:|.relaxed|.acquire|.release|.acq_rel}{c:|.cta|.cluster|.gpu|.sys}"
+_SCOPED = "{c:.cta|.cluster|.gpu|.sys}{m:.relaxed|.acquire|.release|.acq_rel}"
 _SPACE = "{s:|.global|.shared|.shared::cta|.shared::cluster}"
 _SPACED = _SPACE.replace("{s:|", "{s:")
 _INT = "{o:add|min|max}.{t:u32|s32|u64|s64}"
@@ -39,9 +40,10 @@ def _patterns(stem: str) -> Callable[[B], B]:
         forms = [_INT, _BIT, _COUNT, _FLOAT, _HALF] + ([_SWAP] if stem == "atom" else [])
         for form in forms:
             builder(stem + _SEM + _SPACE + "." + form)(function)
-            # ptxas takes the modifiers in other orders too, as older headers write them.
+            # ptxas takes the modifiers in other orders too, as older headers and Triton write them.
             name, _, kind = form.rpartition(".")
             builder(stem + _SPACED + _SEM + "." + form)(function)
+            builder(stem + _SPACED + _SCOPED + "." + form)(function)
             builder(stem + _SPACE + "." + name + _SEM + "." + kind)(function)
         return function
 

@@ -44,7 +44,11 @@ def init(d: SassDecoder) -> Op:
             sentence = "an mbarrier is initialised with a word that is not a new one's."
             warps.machine.report("mbarrier-misuse", sentence, site, int(warps.warps[0]))
             raise Fatal
-        mbarrier_ops.init(warps, m, where(R), value, site)
+        mbarriers = warps.machine.mbarriers
+        for row, place, at, lanes in mbarriers.named(warps, m, where(R), site):
+            # The lanes that name one mbarrier are one access: what one thread does in PTX, ptxas
+            # lets all of the warp do.
+            mbarriers.init(place, at, int(value[row, lanes[0]]), site)
 
     return op
 

@@ -106,7 +106,7 @@ def _formed(
     ]
     wide, offset = form.space != "shared", memory.offset
     if wide:
-        words = _pairs(d, bases)
+        words = _pairs(d, bases, narrow=form.space == "local")
     elif len(bases) == 1 and is_plain(bases[0]):
         words = (d.word_of(bases[0]), -1, -1, -1)
         offset += SHARED_RESERVED if d.sm < HOPPER else 0
@@ -119,9 +119,12 @@ def _formed(
     return Formed(op, CompiledForm(name, places, numbers, offset))
 
 
-def _pairs(d: SassDecoder, bases: Sequence[RegisterOperand]) -> tuple[int, int, int, int]:
-    """The words of a sum of up to two registers of 64 bits, or of 32 bits (`.U32`); -1: none."""
-    words = [(d.word_of(x), -1 if x.part == "U32" else d.word_of(x, 1)) for x in bases]
+def _pairs(
+    d: SassDecoder, bases: Sequence[RegisterOperand], *, narrow: bool
+) -> tuple[int, int, int, int]:
+    """The words of a sum of up to two registers of 64 bits, or of 32 bits (`narrow`, and `.U32`);
+    -1: none."""
+    words = [(d.word_of(x), -1 if narrow or x.part == "U32" else d.word_of(x, 1)) for x in bases]
     words += [(-1, -1)] * (2 - len(words))
     return *words[0], *words[1]
 

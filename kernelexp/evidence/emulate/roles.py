@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
 from kernelexp.evidence.emulate.emulated_costs import LineCost
-from kernelexp.services.lines.costs import EXECUTED
+from kernelexp.facts import counters
+
+EXECUTED = tuple(counters.EXECUTED.values())
+"""Warp instructions that an emulation executed; it has one of these."""
 
 Place = tuple[str, int]
 """File and line."""
@@ -179,4 +183,25 @@ def plain(mangled: str) -> str:
     while match := _IDENTIFIER.match(rest):
         start, length = match.end(), int(match[1])
         result, rest = rest[start : start + length], rest[start + length :]
+    return result
+
+
+def comments(texts: Mapping[str, Mapping[int, str]]) -> dict[Place, str]:
+    """What comments of the sources call the roles, by file and line."""
+    return {
+        (file, number): match[1]
+        for file, text in texts.items()
+        for number, line in text.items()
+        if (match := COMMENT.search(line))
+    }
+
+
+def read_texts(root: Path, files: Iterable[str]) -> dict[str, dict[int, str]]:
+    """The lines of the project's own files; those of the toolkit are left out."""
+    result = {}
+    for file in sorted(files):
+        path = root / file
+        if not Path(file).is_absolute() and path.is_file():
+            lines = path.read_text("utf-8", "replace").split("\n")
+            result[file] = dict(enumerate(lines, 1))
     return result

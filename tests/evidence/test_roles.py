@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernelexp.evidence.emulate import roles
 from kernelexp.evidence.emulate.emulated_costs import LineCost
-from kernelexp.services.lines import roles
 from warpsim.lineinfo import Source
 
 ALL = 0b1111

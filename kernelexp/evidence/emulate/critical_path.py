@@ -1,0 +1,125 @@
+"""What the end of a modelled launch waited for, by roles of warps: the critical path."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from kernelexp.evidence.code import line_table
+from kernelexp.evidence.emulate import roles
+from kernelexp.evidence.emulate.emulated_costs import LineCost
+from kernelexp.model.modelled import PathStep
+from warpsim.lineinfo import Source
+
+if TYPE_CHECKING:
+    from warpsim.timing.recording import Recording
+    from warpsim.timing.replay import Replayed
+
+LEAST = 0.01
+"""Of the path, what a step has at least that is listed."""
+
+Sources: TypeAlias = Mapping[int, Source | None]
+"""By the address of an instruction."""
+_Wait: TypeAlias = tuple[str, str, str, str]
+"""Role, reason, opcode waited for, and whose."""
+_Places: TypeAlias = tuple[Source | None, Source | None]
+"""Where the role is, and where what it waits for is."""
+
+
+def steps(
+    root: Path, cubin: Path, entry: str, recording: Recording, replayed: Replayed, sources: Sources
+) -> tuple[PathStep, ...]:
+    """The largest parts first; none where the path was too long to be followed."""
+    from warpsim.timing.replay import REASONS
+
+    names = _names(root, cubin, entry, recording, sources)
+    executed_by = _executed_by(recording)
+    places: dict[_Wait, dict[_Places, float]] = defaultdict(lambda: defaultdict(float))
+    for warp, number, producer, reason, cycles in replayed.path.tolist():
+        opcode, where, whose = "", None, ""
+        if producer >= 0 and producer != number:
+            waited = recording.code[producer]
+            opcode, where = waited.opcode, sources.get(waited.address)
+            others = {names[other] for other in executed_by.get(producer, ())}
+            whose = others.pop() if names[warp] not in others and len(others) == 1 else ""
+        wait = names[warp], REASONS[reason], opcode, whose
+        places[wait][sources.get(recording.code[number].address), where] += cycles
+    total = sum(map(sum, (own.values() for own in places.values())))
+    listed = [
+        _step(wait, own, total)
+        for wait, own in places.items()
+        if sum(own.values()) >= LEAST * total
+    ]
+    return tuple(sorted(listed, key=lambda step: -step.part))
+
+
+def _step(wait: _Wait, places: Mapping[_Places, float], total: float) -> PathStep:
+    """One wait, wherever its role has it; named is the place that has most of it."""
+    role, reason, opcode, whose = wait
+    source, where = max(places, key=lambda item: places[item])
+    return PathStep(
+        role=role,
+        part=sum(places.values()) / total,
+        source=source,
+        reason=reason,
+        waits_for=opcode,
+        waits_at=where,
+        waits_on=whose,
+    )
+
+
+def _executed_by(recording: Recording) -> dict[int, set[int]]:
+    """The warps of a CTA that ran each instruction."""
+    result: dict[int, set[int]] = defaultdict(set)
+    for (warp, first), _ in _counts(recording).items():
+        for number in range(first, recording.blocks[first].last):
+            result[number].add(warp)
+    return result
+
+
+def _counts(recording: Recording) -> dict[tuple[int, int], int]:
+    """How often a warp of a CTA ran each block, by its first instruction."""
+    import numpy as np
+
+    result: dict[tuple[int, int], int] = defaultdict(int)
+    blocks = recording.sizes[:, 0]
+    for place, (end, size) in enumerate(zip(np.cumsum(blocks), blocks, strict=True)):
+        own, counts = np.unique(recording.streams[end - size : end], return_counts=True)
+        for first, count in zip(own.tolist(), counts.tolist(), strict=True):
+            result[place // len(recording.ctas), first] += count
+    return result
+
+
+def _names(
+    root: Path, cubin: Path, entry: str, recording: Recording, sources: Sources
+) -> dict[int, str]:
+    """The role of each warp of a CTA."""
+    executed: dict[tuple[Source, int], int] = defaultdict(int)
+    warps: dict[Source, int] = defaultdict(int)
+    for (warp, first), count in _counts(recording).items():
+        for number in range(first, recording.blocks[first].last):
+            source = sources.get(recording.code[number].address)
+            if source is not None:
+                executed[source, warp] += count
+                warps[source] |= 1 << warp
+    lines = [
+        LineCost(
+            source=source,
+            warps=bits,
+            counters={
+                roles.EXECUTED[-1]: sum(executed[source, warp] for warp in roles.members(bits))
+            },
+        )
+        for source, bits in warps.items()
+    ]
+    files = {frame.file for line in lines for frame in line.source.frames()}
+    texts = roles.read_texts(root, files)
+    functions = {
+        (place[0].removeprefix(f"{root}/"), place[1]): function
+        for place, function in line_table.functions(cubin, entry).items()
+    }
+    known = roles.name(roles.find(lines), lines, functions, roles.comments(texts))
+    names = {warp: role.name for role in known for warp in roles.members(role.warps)}
+    return {warp: names.get(warp, f"warp {warp}") for warp in range(recording.warps_per_cta)}

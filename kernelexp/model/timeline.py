@@ -1,0 +1,32 @@
+"""A time line of a CTA's warps, which a model of time gives: nobody measured it."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+BlockKind: TypeAlias = Literal["copy", "mma", "barrier", "memory", "wait", "other"]
+
+
+class TimelineBlock(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a warp mostly did from `start` on, for `cycles`."""
+
+    kind: BlockKind
+    start: float
+    cycles: float
+    place: str
+    """The source line, FILE:LINE."""
+    text: str
+    """The instruction, or what the warp waited for, under ncu's name."""
+
+
+class Timeline(msgspec.Struct, frozen=True, kw_only=True):
+    """The warps of the first CTA of a launch."""
+
+    cycles: float
+    """To the end of the last block."""
+    warps: tuple[tuple[TimelineBlock, ...], ...]
+    """Blocks of one warp follow one another; where it neither issues nor waits there is none."""
+    cut: bool = False
+    """Whether the CTA goes on after that."""

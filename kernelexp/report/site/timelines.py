@@ -1,0 +1,164 @@
+"""A modelled time line as shapes: a row per warp, a block per span of time of one kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from kernelexp.evidence.emulate.emulated import source_digest
+from kernelexp.judge.statistics import modelled as judge
+from kernelexp.model.timeline import BlockKind, Timeline, TimelineBlock
+from kernelexp.report.document import figures
+from kernelexp.report.site import svg
+from kernelexp.report.site.svg import Tick
+from kernelexp.services.modelling import KeptModelled
+
+KINDS: dict[BlockKind, str] = {
+    "copy": "copies, loads, stores",
+    "memory": "waits for memory",
+    "mma": "MMAs and waits for them",
+    "barrier": "barriers and waits at them",
+    "wait": "other waits",
+    "other": "other instructions",
+}
+WIDTH, ROW, LEFT = 960.0, 22.0, 56.0
+_UNITS = 3
+_ALIKE = 0.05
+"""Of the time: shares nearer than that are one row."""
+
+
+class WarpRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A warp with its blocks in pixels."""
+
+    name: str
+    top: float
+    blocks: tuple[tuple[BlockKind, float, float, str], ...]
+    """Kind, left, width, and what a pointer over it shows."""
+
+
+class WarpShares(msgspec.Struct, frozen=True, kw_only=True):
+    """Neighbouring warps whose time goes to the same: the part of each kind, and the line that
+    most of it goes to."""
+
+    first: int
+    last: int
+    parts: dict[BlockKind, float]
+    place: str
+
+    @property
+    def name(self) -> str:
+        one = self.first == self.last
+        return f"warp {self.first}" if one else f"warps {self.first} to {self.last}"
+
+
+class DrawnTimeline(msgspec.Struct, frozen=True, kw_only=True):
+    """A CTA's warps over cycles."""
+
+    rows: tuple[WarpRow, ...]
+    shares: tuple[WarpShares, ...]
+    ticks: tuple[Tick, ...]
+    height: float
+    cycles: str
+    cut: bool
+
+
+class ModelledRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A variant of a record as the model has it: no figure of it was measured."""
+
+    name: str
+    cycles: str
+    change: str
+    units: str
+    page: str
+    """The name of its time line's page; empty for none."""
+
+
+def draw(timeline: Timeline) -> DrawnTimeline:
+    """The blocks of each warp in WIDTH pixels."""
+    scale = (WIDTH - LEFT) / timeline.cycles if timeline.cycles else 0.0
+    return DrawnTimeline(
+        rows=tuple(_row(number, own, scale) for number, own in enumerate(timeline.warps)),
+        shares=tuple(_shares(timeline)),
+        ticks=tuple(
+            Tick(round(LEFT + at * scale, 1), figures.value(at))
+            for at in svg.steps(0, timeline.cycles or 1.0)
+        ),
+        height=ROW * (len(timeline.warps) + 1),
+        cycles=figures.value(round(timeline.cycles)),
+        cut=timeline.cut,
+    )
+
+
+def _row(number: int, blocks: tuple[TimelineBlock, ...], scale: float) -> WarpRow:
+    return WarpRow(
+        name=f"warp {number}",
+        top=ROW * number,
+        blocks=tuple(
+            (block.kind, round(LEFT + block.start * scale, 1), _width(block, scale), _title(block))
+            for block in blocks
+        ),
+    )
+
+
+def _shares(timeline: Timeline) -> Iterator[WarpShares]:
+    """Of the warps in their order; alike ones are told by the first of them."""
+    alike: WarpShares | None = None
+    for number, blocks in enumerate(timeline.warps):
+        own = _shares_of(number, blocks)
+        if alike and alike.place == own.place and _far(alike, own) < _ALIKE:
+            alike = msgspec.structs.replace(alike, last=number)
+            continue
+        if alike:
+            yield alike
+        alike = own
+    if alike:
+        yield alike
+
+
+def _shares_of(number: int, blocks: tuple[TimelineBlock, ...]) -> WarpShares:
+    total = sum(block.cycles for block in blocks) or 1.0
+    places: dict[str, float] = {}
+    for block in blocks:
+        places[block.place] = places.get(block.place, 0.0) + block.cycles
+    return WarpShares(
+        first=number,
+        last=number,
+        parts={
+            kind: sum(block.cycles for block in blocks if block.kind == kind) / total
+            for kind in KINDS
+        },
+        place=max(places, key=lambda place: places[place], default=""),
+    )
+
+
+def _far(one: WarpShares, other: WarpShares) -> float:
+    return max(abs(one.parts[kind] - other.parts[kind]) for kind in KINDS)
+
+
+def _width(block: TimelineBlock, scale: float) -> float:
+    return max(0.5, round(block.cycles * scale, 1))
+
+
+def _title(block: TimelineBlock) -> str:
+    at = f"cycles {block.start:,.0f} to {block.start + block.cycles:,.0f}"
+    return f"{at}: {KINDS[block.kind]}, {block.text}, {block.place or 'no line'}"
+
+
+def page_of(kept: KeptModelled) -> str:
+    """The name of a time line's page: that of the sources, and the size that was modelled."""
+    return f"{source_digest(kept.arm)}-{kept.run.time.size}" if kept.run.timeline else ""
+
+
+def rows(kept: list[KeptModelled]) -> Iterator[ModelledRow]:
+    """Those of a record, each against the first."""
+    for number, own in enumerate(kept):
+        time = own.run.time
+        units = sorted(time.units.items(), key=lambda item: -item[1])[:_UNITS]
+        yield ModelledRow(
+            name=own.name,
+            cycles=f"{time.cycles:,.0f}",
+            change=judge.change(kept[0].run.time, time).sentence if number else "",
+            units=", ".join(f"{name} {part:.0%}" for name, part in units),
+            page=page_of(own),
+        )

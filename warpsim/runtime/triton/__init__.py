@@ -1,0 +1,8 @@
+"""Triton's kernels on the emulator: what a Python program loads that `exec` starts."""
+
+from pathlib import Path
+
+SITE = Path(__file__).parent / "site"
+"""To be on the path of a Python program from its start."""
+STORAGE = "storage:"
+"""Begins what stands for the function where a tensor's copy is allocated; the argument follows."""

@@ -1,0 +1,455 @@
+"""A driver for Triton's runtime that launches on the emulator; tensors lie in the CPU's memory.
+
+It runs in the program's own Python, which need not have this package: it uses nothing but the
+standard library, Triton, and the emulator's CUDA runtime, the `libcudart.so.13` that `exec` puts on
+the library path. Triton compiles for the chosen card as it would with one; its PTX is executed.
+
+Before a launch the storage of each of its tensors is copied to device memory of the same size, and
+afterwards back: an index beyond a storage is out of bounds.
+
+Triton promises no stability of this interface. Written for 3.4 to 3.9.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib
+import math
+import os
+import re
+import struct
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+LIBRARY = "libcudart.so.13"
+# cudaDeviceAttr.
+_MAX_THREADS, _SMS, _MAJOR, _MINOR, _SMEM, _WARP, _REGISTERS = 1, 16, 75, 76, 97, 10, 12
+_CLOCK, _MEMORY_CLOCK, _BUS = 13, 36, 37
+_TO_DEVICE, _TO_HOST = 1, 2
+_MAX_DYNAMIC_SMEM, _CLUSTER, _COOPERATIVE = 8, 4, 2
+_FORMATS = {
+    **{"i1": "b", "i8": "b", "i16": "h", "i32": "i", "i64": "q"},
+    **{"u1": "B", "u8": "B", "u16": "H", "u32": "I", "u64": "Q"},
+    **{"fp16": "e", "f16": "e", "fp32": "f", "f32": "f", "fp64": "d", "f64": "d"},
+}
+_ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*\((.*?)\)", re.S)
+_SIZES = {"8": 1, "16": 2, "32": 4, "64": 8}
+_INLINE = re.compile(r"// begin inline asm\n.*?// end inline asm\n", re.S)
+_LINE = re.compile(r"^\s*\.loc\s.*\n", re.M)
+_THREADS = re.compile(r"\.(?:reqntid|maxntid)\s+(\d+)")
+
+
+class _Attribute(ctypes.Structure):
+    _fields_ = (("id", ctypes.c_int), ("pad", ctypes.c_int), ("value", ctypes.c_uint * 16))
+
+
+class _Configuration(ctypes.Structure):
+    _fields_ = (
+        ("grid", ctypes.c_uint * 3),
+        ("block", ctypes.c_uint * 3),
+        ("shared", ctypes.c_size_t),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.POINTER(_Attribute)),
+        ("count", ctypes.c_uint),
+    )
+
+
+class _Wrapper(ctypes.Structure):
+    """Of a fat binary, as a program registers it."""
+
+    _fields_ = (
+        ("magic", ctypes.c_uint32),
+        ("version", ctypes.c_uint32),
+        ("data", ctypes.c_char_p),
+        ("linked", ctypes.c_void_p),
+    )
+
+
+class CudaError(RuntimeError):
+    """What the runtime answered, by its name."""
+
+
+class Runtime:
+    """The emulator's CUDA runtime."""
+
+    def __init__(self) -> None:
+        self._library = ctypes.CDLL(LIBRARY)
+        self._library.cudaGetErrorName.restype = ctypes.c_char_p
+        self._register_image = self._library["__cudaRegisterFatBinary"]
+        self._register_image.restype = ctypes.c_void_p
+        self._call_from = self._library["__warpsim_call_from"]
+        self._kept: list[Any] = []
+
+    def call(self, name: str, *arguments: Any) -> None:
+        error = getattr(self._library, name)(*arguments)
+        if error:
+            raise CudaError(f"{name}: {self._library.cudaGetErrorName(error).decode()}")
+
+    def attribute(self, number: int) -> int:
+        value = ctypes.c_int()
+        self.call("cudaDeviceGetAttribute", ctypes.byref(value), number, 0)
+        return value.value
+
+    def call_from(self, name: str = "launch") -> None:
+        """Calls come from the innermost line of the program that is not Triton's, for findings."""
+        frame = sys._getframe()
+        while frame.f_back and _is_inside(frame.f_code.co_filename):
+            frame = frame.f_back
+        site = f"{frame.f_lineno} {name} {os.path.abspath(frame.f_code.co_filename)}"
+        self._call_from(site.encode())
+
+    def allocate(self, size: int) -> int:
+        address = ctypes.c_void_p()
+        self.call("cudaMalloc", ctypes.byref(address), ctypes.c_size_t(size))
+        return address.value or 0
+
+    def free(self, address: int) -> None:
+        self.call("cudaFree", ctypes.c_void_p(address))
+
+    def copy(self, to: int, source: int, size: int, kind: int) -> None:
+        places = ctypes.c_void_p(to), ctypes.c_void_p(source)
+        self.call("cudaMemcpy", *places, ctypes.c_size_t(size), kind)
+
+    def register(self, ptx: str, entry: str) -> Any:
+        """What stands for the kernel in launches."""
+        text = ptx.encode() + b"\0"
+        text += bytes(-len(text) % 8)
+        head = struct.pack("<HHIQIIHHI8xQQQ", 1, 0x101, 64, len(text), 0, 0, 0, 0, 0, 0, 0, 0)
+        data = struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(head) + len(text)) + head + text
+        wrapper = _Wrapper(0x466243B1, 1, data, None)
+        stub = ctypes.create_string_buffer(1)
+        name = ctypes.c_char_p(entry.encode())
+        self._kept += [data, wrapper, stub, name]
+        module = ctypes.c_void_p(self._register_image(ctypes.byref(wrapper)))
+        nothing = [ctypes.c_void_p()] * 5
+        self._library["__cudaRegisterFunction"](module, stub, name, name, -1, *nothing)
+        self._library["__cudaRegisterFatBinaryEnd"](module)
+        return stub
+
+
+class Kernel:
+    """A compiled kernel: what the runtime knows it by, its parameters' sizes, its block."""
+
+    def __init__(self, runtime: Runtime, compiled: Any) -> None:
+        ptx = _INLINE.sub(_on_one_line, compiled.asm["ptx"])
+        match = _ENTRY.search(ptx)
+        if match is None:
+            raise RuntimeError(f"kernelexp exec: {compiled.name} has no PTX of a kernel.")
+        self.stub = runtime.register(ptx, match[1])
+        self.sizes = [_size(parameter) for parameter in match[2].split(",") if parameter.strip()]
+        metadata = compiled.metadata
+        threads = _THREADS.search(ptx[match.end() :])
+        self.threads = int(threads[1]) if threads else 32 * metadata.num_warps
+        self.shared = metadata.shared
+        if self.shared:
+            size = ctypes.c_int(self.shared)
+            runtime.call("cudaFuncSetAttribute", self.stub, _MAX_DYNAMIC_SMEM, size)
+
+
+def _on_one_line(assembly: re.Match[str]) -> str:
+    """LLVM counts a line of the source for each line of inline assembly: the second is not the
+    program's next one."""
+    first, *rest = _LINE.split(assembly[0])
+    line = _LINE.search(assembly[0])
+    return first + (line[0] if line else "") + "".join(rest)
+
+
+def _is_inside(file: str) -> bool:
+    """Whether a file is Triton's or this one."""
+    return file == __file__ or f"{os.sep}triton{os.sep}" in file or file.startswith("<")
+
+
+def _size(parameter: str) -> int:
+    """Bytes of a .param."""
+    array = re.search(r"\.b8\s+[\w$]+\[(\d+)\]", parameter)
+    if array:
+        return int(array[1])
+    plain = re.search(r"\.[a-z](\d+)\s", parameter)
+    if plain is None or plain[1] not in _SIZES:
+        raise RuntimeError(f"kernelexp exec: a parameter of an unknown size: {parameter.strip()}.")
+    return _SIZES[plain[1]]
+
+
+class _Copies:
+    """The storages of a launch's tensors, in device memory while the block lasts."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._places: dict[int, tuple[int, int]] = {}
+        """Of each storage by its address in the CPU's memory: its address there, and its size."""
+
+    def __enter__(self) -> _Copies:
+        return self
+
+    def __exit__(self, error: object, *_: object) -> None:
+        for start, (place, size) in self._places.items():
+            if error is None:  # else the runtime answers every call with that error
+                self._runtime.copy(start, place, size, _TO_HOST)
+                self._runtime.free(place)
+
+    def address(self, argument: Any, name: str) -> int:
+        """Of a pointer argument, in device memory."""
+        if argument is None:
+            return 0
+        if not hasattr(argument, "data_ptr"):
+            return int(argument)
+        address = int(argument.data_ptr())
+        if not address:
+            return 0
+        if not hasattr(argument, "untyped_storage"):
+            raise RuntimeError(
+                f"kernelexp exec: {name}, a {type(argument).__name__}, has no storage to copy: "
+                "pass a CPU tensor."
+            )
+        storage = argument.untyped_storage()
+        start, size = int(storage.data_ptr()), int(storage.nbytes())
+        if start not in self._places:
+            self._runtime.call_from(f"storage:{name}")
+            self._places[start] = place, _ = self._runtime.allocate(size), size
+            self._runtime.copy(place, start, size, _TO_DEVICE)
+        return self._places[start][0] + address - start
+
+
+class Launcher:
+    """Launches one kernel, as often as Triton calls it."""
+
+    def __init__(self, source: Any, metadata: Any) -> None:
+        self._signature = {str(name): kind for name, kind in source.signature.items()}
+        self._metadata = metadata
+
+    def __call__(self, *launch: Any) -> None:
+        """grid (x, y, z), stream, kernel, packed metadata, launch metadata, two hooks, and the
+        arguments."""
+        grid, kernel = launch[:3], launch[4]
+        launch_metadata, enter, leave = launch[6:9]
+        if enter:
+            enter(launch_metadata)
+        if 0 not in grid:
+            self._launch(active().runtime, kernel, grid, launch[9:])
+        if leave:
+            leave(launch_metadata)
+
+    def _launch(
+        self, runtime: Runtime, kernel: Kernel, grid: Sequence[int], arguments: Sequence[Any]
+    ) -> None:
+        with _Copies(runtime) as copies:
+            values = list(_values(self._signature.items(), arguments, copies))
+            runtime.call_from()
+            scratch = list(self._scratch(runtime, grid))
+            values += [struct.pack("<Q", address) for address in scratch]
+            values = values[: len(kernel.sizes)]
+            if [len(value) for value in values] != kernel.sizes:
+                raise RuntimeError(
+                    f"kernelexp exec: a kernel takes parameters of {kernel.sizes} bytes, and "
+                    f"Triton gives it {[*map(len, values)]}: this version of Triton is not known."
+                )
+            self._execute(runtime, kernel, grid, values)
+            for address in filter(None, scratch):
+                runtime.free(address)
+
+    def _scratch(self, runtime: Runtime, grid: Sequence[int]) -> Iterator[int]:
+        """Memory that the compiler has asked for, for each CTA: global, then for profiles."""
+        for name in ("global_scratch_size", "profile_scratch_size"):
+            size = getattr(self._metadata, name, 0) or 0
+            yield runtime.allocate(size * math.prod(grid) * self._ctas) if size else 0
+
+    @property
+    def _ctas(self) -> int:
+        return getattr(self._metadata, "num_ctas", 1) or 1
+
+    def _execute(
+        self, runtime: Runtime, kernel: Kernel, grid: Sequence[int], values: Sequence[bytes]
+    ) -> None:
+        attributes = []
+        if self._ctas > 1:
+            attributes.append(_Attribute(_CLUSTER, 0, (self._ctas, 1, 1)))
+        if getattr(self._metadata, "launch_cooperative_grid", False):
+            attributes.append(_Attribute(_COOPERATIVE, 0, (1,)))
+        shape = (grid[0] * self._ctas, grid[1], grid[2])
+        block = (kernel.threads, 1, 1)
+        array = (_Attribute * len(attributes))(*attributes)
+        launch = _Configuration(shape, block, kernel.shared, None, array, len(attributes))
+        kept = [ctypes.create_string_buffer(value, len(value)) for value in values]
+        places = (ctypes.c_void_p * len(kept))(*(ctypes.addressof(place) for place in kept))
+        runtime.call("cudaLaunchKernelExC", ctypes.byref(launch), kernel.stub, places)
+        runtime.call("cudaDeviceSynchronize")
+
+
+def _values(
+    signature: Iterable[tuple[str, Any]], arguments: Iterable[Any], copies: _Copies
+) -> Iterator[bytes]:
+    """The bytes of each parameter."""
+    for (name, kind), argument in zip(signature, arguments, strict=False):
+        if isinstance(kind, tuple | list):
+            yield from _values([(name, part) for part in kind], argument, copies)
+        elif kind.startswith("tensordesc"):
+            raise RuntimeError(
+                f"kernelexp exec: {name} is a TensorDescriptor, which is not supported: pass the "
+                "tensor, and load by pointers."
+            )
+        elif kind.startswith("*"):
+            yield struct.pack("<Q", copies.address(argument, name))
+        elif kind == "bf16":
+            yield struct.pack("<f", argument)[2:]
+        elif kind in ("i1", "u1"):
+            yield bytes([bool(argument)])
+        elif kind.startswith("i") and argument >= 1 << (int(kind[1:]) - 1):
+            yield struct.pack("<" + _FORMATS["u" + kind[1:]], argument)
+        elif kind != "constexpr":
+            yield struct.pack("<" + _FORMATS[kind], argument)
+
+
+class _Utilities:
+    """What Triton asks of `driver.active.utils`."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+
+    def get_device_properties(self, _device: int) -> dict[str, int]:
+        numbers = {
+            "max_shared_mem": _SMEM,
+            "multiprocessor_count": _SMS,
+            "max_num_regs": _REGISTERS,
+            "warpSize": _WARP,
+            "sm_clock_rate": _CLOCK,
+            "mem_clock_rate": _MEMORY_CLOCK,
+            "mem_bus_width": _BUS,
+        }
+        return {name: self._runtime.attribute(number) for name, number in numbers.items()}
+
+    def load_binary(
+        self, name: str, _binary: bytes, _shared: int, _device: int
+    ) -> tuple[Any, Kernel, int, int, int]:
+        """Module, kernel, registers and spills, which are not known, and threads of a block."""
+        kernel = Kernel(self._runtime, active().loading)
+        return name, kernel, 0, 0, self._runtime.attribute(_MAX_THREADS)
+
+    def unload_module(self, _module: Any) -> None:
+        """Kernels live as long as the program."""
+
+    def set_printf_fifo_size(self, _size: int) -> None:
+        """printf is unbounded."""
+
+
+class EmulatedDriver:
+    """A DriverBase of Triton's."""
+
+    launcher_cls = Launcher
+
+    def __init__(self) -> None:
+        self.loading: Any = None
+        """The compiled kernel that is loaded just now: load_binary() is not given its PTX."""
+
+    @functools.cached_property
+    def runtime(self) -> Runtime:
+        return Runtime()
+
+    @functools.cached_property
+    def utils(self) -> _Utilities:
+        return _Utilities(self.runtime)
+
+    @staticmethod
+    def is_active() -> bool:
+        return True
+
+    def get_current_target(self) -> Any:
+        compiler = importlib.import_module("triton.backends.compiler")
+        arch = 10 * self.runtime.attribute(_MAJOR) + self.runtime.attribute(_MINOR)
+        return compiler.GPUTarget("cuda", arch, 32)
+
+    def get_current_device(self) -> int:
+        return 0
+
+    def set_current_device(self, _device: int) -> None:
+        """There is one."""
+
+    def get_current_stream(self, _device: int | None = None) -> int:
+        return 0
+
+    def get_active_torch_device(self) -> Any:
+        import torch
+
+        return torch.device("cpu")
+
+    def get_device_interface(self) -> Any:
+        return _Device
+
+    def get_benchmarker(self) -> Callable[..., Any]:
+        return run_once
+
+    def get_empty_cache_for_benchmark(self) -> Any:
+        import torch
+
+        return torch.empty(1)
+
+    def clear_cache(self, _cache: Any) -> None:
+        """There is none."""
+
+    def map_python_to_cpp_type(self, kind: str) -> str:
+        return kind
+
+    def assemble_tensormap_to_arg(self, *_arguments: Any) -> Any:
+        raise NotImplementedError
+
+
+class _Device:
+    """Of torch's device modules, what Triton's helpers use."""
+
+    @staticmethod
+    def synchronize(_device: Any = None) -> None:
+        """A launch has ended when it returns."""
+
+    @staticmethod
+    def current_device() -> int:
+        return 0
+
+
+def run_once(function: Callable[[], Any], *_: Any, quantiles: Any = None, **options: Any) -> Any:
+    """In place of do_bench: not-a-number, as an emulated kernel takes no time of a GPU.
+
+    Each configuration of an autotuner is executed, and the first one is chosen.
+    """
+    function()
+    _say_no_time()
+    if quantiles:
+        return [math.nan] * len(quantiles)
+    return [math.nan] if options.get("return_mode") == "all" else math.nan
+
+
+@functools.cache
+def _say_no_time() -> None:
+    print(
+        "note: Triton's benchmarks give not-a-number: an emulated kernel takes no time of a GPU.",
+        file=sys.stderr,
+    )
+
+
+@functools.cache
+def active() -> EmulatedDriver:
+    return EmulatedDriver()
+
+
+def activate(module: Any) -> None:
+    """Makes the emulator the driver of triton.runtime.driver."""
+    module.driver.set_active(active())
+    module.driver._default = active()
+
+
+def note_kernels(compiler: Any) -> None:
+    """Has load_binary() know which of triton.compiler's kernels is loaded."""
+    compiled = compiler.CompiledKernel
+    load = compiled._init_handles
+
+    def noting(self: Any) -> None:
+        active().loading = self
+        load(self)
+
+    compiled._init_handles = noting
+
+
+def take_clock(testing: Any) -> None:
+    """Has the benchmarks of triton.testing say that there is no time."""
+    for name in ("do_bench", "do_bench_cudagraph"):
+        setattr(testing, name, run_once)
