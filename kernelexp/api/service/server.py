@@ -82,15 +82,20 @@ def _workers(options: ServeOptions, say: OnMessage) -> Iterator[None]:
         pause = PAUSES_S[0]
         while not over.is_set():
             name = new_name()
-            with contextlib.suppress(KernelexpError, Interrupted):
+            attempts = 1
+            try:
                 ended = processes.run(
                     [*argv, "--device", device, "--name", name], timeout_s=FOREVER_S
                 )
                 if ended.returncode > 0 and not over.is_set():
                     say(f"A worker ended: {ended.stderr.strip()[-2000:]}")
                     pause = min(2 * pause, PAUSES_S[1])
+            except Interrupted:  # the service ends, and has ended the worker
+                attempts = 0
+            except KernelexpError as error:
+                say(f"A worker ended: {error}")
             with contextlib.suppress(sqlite3.OperationalError):  # else when its lease has ended
-                queue.give_back(name, attempts=0 if over.is_set() else 1)
+                queue.give_back(name, attempts=0 if over.is_set() else attempts)
             over.wait(pause)
 
     devices = ["none"] * options.workers + list(options.gpus)
