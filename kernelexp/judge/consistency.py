@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kernelexp.judge import plausible, verdict
-from kernelexp.judge.statistics.stats import estimate
+from kernelexp.judge.statistics.stats import ratios
 from kernelexp.model.measurement import Effect
 from kernelexp.model.record import Candidate, Record, measurement_of
 
@@ -20,7 +20,7 @@ def doubts(record: Record, candidate: Candidate) -> Iterator[str]:
     if record.measurement is None or record.estimate is None:
         return
     name = record.names[1 + record.candidates.index(candidate)]
-    given = {effect.arm: effect for effect in estimate(record.measurement).effects}
+    given = {effect.arm: effect for effect in ratios(record.measurement)[0]}
     recorded = {effect.arm: effect for effect in record.estimate.effects}
     if not _same(given.get(name), recorded.get(name)):
         words = _change(recorded.get(name)), _change(given.get(name))

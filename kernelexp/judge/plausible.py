@@ -9,7 +9,7 @@ import msgspec
 
 from kernelexp.facts import chips
 from kernelexp.facts.chips import Chip
-from kernelexp.judge.statistics.stats import estimate
+from kernelexp.judge.statistics.stats import estimate, ratios
 from kernelexp.judge.verdict import spell_change, spell_interval
 from kernelexp.model.arm import Arm, Status, Verdict
 from kernelexp.model.measurement import Measurement
@@ -49,7 +49,7 @@ def _of_same_code(record: Record, name: str, decided: Verdict) -> Verdict:
     first = "The same instructions as the baseline, launched alike"
     if decided.status not in (Status.IMPROVED, Status.REJECTED):
         return msgspec.structs.replace(decided, sentence=f"{first}. {decided.sentence}")
-    given = estimate(record.measurement).effects if record.measurement else ()
+    given = ratios(record.measurement)[0] if record.measurement else ()
     effect = next(item for item in given if item.arm == name)
     sentence = (
         f"{first}: {spell_change(effect)}, {spell_interval(effect)}, is what this machine shows "

@@ -9,15 +9,17 @@ import msgspec
 
 from kernelexp.dossier.standing import Standing, Standings
 from kernelexp.facts import chips
+from kernelexp.judge import expectations
 from kernelexp.judge.limits import bounds
 from kernelexp.judge.limits.bounds import Use
 from kernelexp.judge.limits.case import Case
-from kernelexp.model.arm import Arm
+from kernelexp.model.arm import Arm, Status
 from kernelexp.model.axes import spell_point
 from kernelexp.model.record import Profile, Record
 from kernelexp.report.charts.chart import Bars
 from kernelexp.report.document.document import Cell
 from kernelexp.report.log import logbook
+from kernelexp.report.variants import expectations as expectation_report
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +45,21 @@ def _sentence(name: str, standing: Standing) -> str:
         return f"No record of it yet: `kernelexp run {name}`."
     if standing.changed:
         return f"{logbook.before_change(standing)}: `kernelexp run {name}` asks again."
+    if standing.verdict.status is Status.UNMEASURED:
+        return " ".join((*_expected(standing), standing.verdict.sentence))
     return standing.verdict.sentence
+
+
+def _expected(standing: Standing) -> Iterator[str]:
+    """What became of what was expected of a candidate without a time."""
+    record, candidate = standing.record, standing.candidate
+    if record is None or candidate is None:
+        return
+    name = record.names[1 + record.candidates.index(candidate)]
+    for judged in expectations.of_record(record).get(name, ()):
+        came = expectation_report.came_out(judged)
+        label = expectation_report.label(judged.metric)
+        yield f"{label}: {came} ({judged.kind}), expected {judged.expected}: {judged.result}."
 
 
 def limits(standings: Standings, profiles: Mapping[str, Profile]) -> Bars | None:

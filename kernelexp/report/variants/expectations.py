@@ -43,7 +43,7 @@ def _row(judged: Judged) -> tuple[Cell, ...]:
         label(judged.metric),
         judged.expected,
         judged.kind or "",
-        _came_out(judged),
+        came_out(judged),
         Span(judged.result, _STYLES[judged.result]),
     )
 
@@ -56,7 +56,7 @@ def label(metric: str) -> str:
     return ", ".join(filter(None, (known.label.strip(), known.unit)))
 
 
-def _came_out(judged: Judged) -> str:
+def came_out(judged: Judged) -> str:
     """Both values, and the change where it is relative."""
     if judged.after is None:
         return figures.NONE
