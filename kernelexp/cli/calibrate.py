@@ -95,7 +95,7 @@ def calibrate(
             return
         _validate(project, experiment or (), nvcc, json)
         return
-    from kernelexp.report.variants import calibration as report
+    from kernelexp.report.calibrated import calibration as report
     from kernelexp.services import calibration
 
     with progress_bars() as bars:
@@ -109,7 +109,7 @@ def calibrate(
 def _refit(
     project: Path, nvcc: str | None, figures: Path | None, target: Path | None, json: bool
 ) -> None:
-    from kernelexp.report.variants import refit as report
+    from kernelexp.report.calibrated import refit as report
     from kernelexp.services import refitting
 
     tools = None if figures else common.tools(common.load(project), nvcc)
@@ -121,7 +121,7 @@ def _refit(
 
 
 def _validate(project: Path, experiments: Sequence[str], nvcc: str | None, json: bool) -> None:
-    from kernelexp.report.variants import validation as report
+    from kernelexp.report.calibrated import validation as report
     from kernelexp.services import validating
 
     loaded = common.load(project)
