@@ -68,7 +68,7 @@ def test_a_barrier_that_one_warp_never_reaches_hangs_with_a_table():
     result = run(ptx(body), {}, threads=64)
     assert found(result) == {"hang"}
     (waiter,) = result.hang
-    assert (waiter.warp, waiter.waits_for) == (1, "barrier 0: 32 of 64 threads arrived (warps 1)")
+    assert (waiter.warp, waiter.waits_for) == (1, "barrier 0: 32 of 64 threads arrived (warp 1)")
 
 
 MBARRIER = """
