@@ -194,3 +194,18 @@ def test_a_time_or_a_rate_of_zero_is_compared_with_nothing() -> None:
         for other in (PublishedResult(time_ms=1.0), PublishedResult(tflops=1.0)):
             assert figures.judge(nothing, other).status is Status.INCONCLUSIVE
             assert figures.judge(other, nothing).status is Status.INCONCLUSIVE
+
+
+def test_a_cell_with_more_digits_than_a_float_holds_is_no_figure() -> None:
+    header = "## R\n\n| Variant | Time (ms) | Registers |\n|---|---|---|\n"
+    digits = "9" * 400
+    (result,) = read(
+        f"{header}| A | 3 | {digits} |\n| B | 2 | 8 |\n| C | {digits} | |\n"
+    ).experiments
+    assert result.baseline.figures == PublishedResult(time_ms=3.0)
+    assert [one.title for one in result.candidates] == ["B"]
+
+
+def test_words_with_more_digits_than_a_float_holds_have_no_figure() -> None:
+    digits = "9" * 400
+    assert figures.parse(f"{digits} ms, {digits} TFLOPS, {digits} registers") == figures.NOTHING
