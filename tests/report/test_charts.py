@@ -211,6 +211,12 @@ def test_a_chart_is_drawn_as_png_at_twice_its_size(tmp_path: Path) -> None:
     assert int.from_bytes(content[16:20], "big") == 2 * drawing.WIDTH
 
 
+def test_a_png_has_its_letters_where_the_machine_has_no_font() -> None:
+    picture = '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20">{}</svg>'
+    letter = picture.format('<text x="2" y="15" font-family="sans-serif">M</text>')
+    assert drawing.to_png(letter) != drawing.to_png(picture.format(""))
+
+
 def test_a_drawn_map_has_each_field_s_figure_on_its_shade() -> None:
     fields = (Tile(value=0.0, text="best"), Tile(value=None, text="refused"))
     slow = (Tile(value=3.0, text="4.0x"), None)
