@@ -32,12 +32,12 @@ from kernelexp.services.tasks.workplace import Workplace
 REFERENCE, NOTHING = "reference", "nothing"
 ARMS = (REFERENCE, SOLUTION, NOTHING)
 PROCESSES = 4
-FEWEST_ROWS, ROWS = 2, 8
-"""Per process."""
+ROWS, CALLS = 4, 8
+"""At most, rows per process and calls per turn: inputs of 64 MB leave one row of three calls."""
 WARM = 2
-"""Calls that are not counted, all with one set of inputs."""
+"""Turns that are not counted, all with one set of inputs."""
 ALONE = 3
-"""Calls of the reference when the solution's process has ended; nobody is left to know a set."""
+"""Turns of the reference when the solution's process has ended; nobody is left to know a set."""
 BYTES = 2 << 30
 """Of all sets of a case, unless the fewest rows have more."""
 RISK = 0.05
@@ -68,6 +68,8 @@ class Taken(msgspec.Struct, kw_only=True):
     """What a process of each arm took."""
 
     rows: list[list[tuple[str, Turn]]] = []
+    calls: int = 1
+    """Per turn."""
     alone: list[Turn] = []
     """Of the reference, when the solution's process had ended."""
 
@@ -137,19 +139,19 @@ class _Case:
             ]
             drawn = self._draw()
             self._checked = drawn.checked
-            rows = (drawn.sets // self._bench.processes - 1) // 2
+            rows, calls = turns_of(drawn.sets // self._bench.processes - 1, self._bench.rows)
             taken = []
             for stack, arms in zip(stacks, started, strict=True):
-                taken.append(self._take(arms, rows))
+                taken.append(self._take(arms, rows, calls))
                 stack.close()
         self._check()
         if self._bench.device != "cpu":  # whose cores the arms take from each other
             require_honest(taken)
-        return self._made(taken, drawn.needed, thread_instructions)
+        return self._result(taken, drawn.needed, thread_instructions)
 
     def _draw(self) -> Drawn:
         least, most = (
-            self._bench.processes * (1 + 2 * rows) for rows in (FEWEST_ROWS, self._bench.rows)
+            self._bench.processes * (1 + 2 * calls) for calls in (1, self._bench.rows * CALLS)
         )
         order = TimedOrder(
             device=self._bench.device,
@@ -165,56 +167,61 @@ class _Case:
 
     # Calls
 
-    def _take(self, arms: dict[str, TimedArmProcess], rows: int) -> Taken:
-        taken = Taken(rows=[], alone=[])
+    def _take(self, arms: dict[str, TimedArmProcess], rows: int, calls: int) -> Taken:
+        taken = Taken(rows=[], alone=[], calls=calls)
         for arm in arms.values():
             arm.begin_to_open()
         for arm in arms.values():
             arm.wait_until_open()
-        first = self._new_set()
+        (first,) = self._new_sets(1)
+        warm = [first] * calls
         for _ in range(WARM):
-            self._row(arms, ARMS, first)
+            self._row(arms, ARMS, warm)
         for _ in range(rows):
             way = self._random.sample(ARMS, len(ARMS))
-            taken.rows.append([*self._once(arms, way), *self._once(arms, way[::-1])])
+            taken.rows.append([*self._once(arms, way, calls), *self._once(arms, way[::-1], calls)])
         arms.pop(SOLUTION).end()
         for _ in range(ALONE):
-            row = dict(self._row(arms, [REFERENCE, NOTHING], first))
+            row = dict(self._row(arms, [REFERENCE, NOTHING], warm))
             taken.alone.append(row[REFERENCE])
-        self._forget(first)
+        self._forget([first])
         return taken
 
     def _once(
-        self, arms: Mapping[str, TimedArmProcess], order: Sequence[str]
+        self, arms: Mapping[str, TimedArmProcess], order: Sequence[str], calls: int
     ) -> list[tuple[str, Turn]]:
-        place = self._new_set()
-        row = self._row(arms, order, place)
-        self._forget(place)
+        places = self._new_sets(calls)
+        row = self._row(arms, order, places)
+        self._forget(places)
         return row
 
-    def _new_set(self) -> int:
-        place, self._next = self._next, self._next + 1
-        return place
+    def _new_sets(self, count: int) -> list[int]:
+        places = list(range(self._next, self._next + count))
+        self._next += count
+        return places
 
-    def _forget(self, place: int) -> None:
-        for suffix in (".json", ".bin"):
-            if place not in self._checked:
+    def _forget(self, places: Sequence[int]) -> None:
+        for place in set(places) - set(self._checked):
+            for suffix in (".json", ".bin"):
                 (self._work.own / f"set-{place}{suffix}").unlink()
 
     def _row(
-        self, arms: Mapping[str, TimedArmProcess], order: Sequence[str], place: int
+        self, arms: Mapping[str, TimedArmProcess], order: Sequence[str], places: Sequence[int]
     ) -> list[tuple[str, Turn]]:
-        """One call of each arm with a set."""
-        inputs = turns.hand_over(self._work.own, self._work.given, place)
+        """A turn of each arm with these sets."""
+        inputs = [turns.hand_over(self._work.own, self._work.given, place) for place in places]
+        checked = {index: place for index, place in enumerate(places) if place in self._checked}
+        keep = {index: f"set-{place}" for index, place in checked.items()}
         row = []
         for name in order:
-            keep = f"set-{place}" if name == SOLUTION and place in self._checked else ""
-            turn = arms[name].turn(inputs, keep=keep)
-            if keep:
-                self._digests[place] = turn.digest
+            turn = arms[name].turn(inputs, keep=keep if name == SOLUTION else {})
+            if name == SOLUTION:
+                digests = (*turn.digests, *[0] * len(places))
+                self._digests |= {place: digests[index] for index, place in checked.items()}
             row.append((name, turn))
-        for suffix in (".json", ".bin"):
-            inputs.with_suffix(suffix).unlink()
+        for path in inputs:
+            for suffix in (".json", ".bin"):
+                path.with_suffix(suffix).unlink()
         return row
 
     def _started(self, name: str) -> contextlib.AbstractContextManager[TimedArmProcess]:
@@ -245,7 +252,7 @@ class _Case:
                 words = "the answer is another one than when its end was reported."
                 raise TaskFailed(Status.INVALID, "unfinished", where + words)
 
-    def _made(
+    def _result(
         self, taken: Sequence[Taken], needed: floor.Moved, thread_instructions: float
     ) -> CaseTime:
         workers = [_worker(number, item) for number, item in enumerate(taken)]
@@ -264,34 +271,40 @@ class _Case:
             weight=self._case.weight,
             time_us=time_us,
             reference_us=reference_us,
-            overhead_us=1e6 * statistics.median(item.overhead_s() for item in taken),
+            overhead_us=1e6 * statistics.median(item.overhead_s() / item.calls for item in taken),
             ratio=effect.ratio,
             low=effect.low,
             high=effect.high,
             floor_us=least,
             floor=words,
             processes=len(taken),
-            calls=sum(len(item.turns(SOLUTION)) for item in taken),
+            calls=sum(item.calls * len(item.turns(SOLUTION)) for item in taken),
         )
 
 
-def _net_us(turn: Turn, overhead_s: float) -> float:
-    return max(LEAST_US, 1e6 * (turn.call_s - overhead_s))
+def turns_of(sets: int, rows: int) -> tuple[int, int]:
+    """Rows, and calls per turn, of a process that has so many sets of inputs: first more calls, as
+    the noise of a turn is hardly more for them."""
+    calls = max(1, min(CALLS, sets // 2))
+    return max(1, min(rows, sets // (2 * calls))), calls
+
+
+def _net_us(taken: Taken, turn: Turn) -> float:
+    """Of a call."""
+    return max(LEAST_US, 1e6 * (turn.call_s - taken.overhead_s()) / taken.calls)
 
 
 def _median_us(taken: Sequence[Taken], arm: str) -> float:
     return statistics.fmean(
-        statistics.median(_net_us(turn, item.overhead_s()) for turn in item.turns(arm))
-        for item in taken
+        statistics.median(_net_us(item, turn) for turn in item.turns(arm)) for item in taken
     )
 
 
 def _worker(number: int, taken: Taken) -> Worker:
     """As measurements of kernels have it: the reference is arm 0, the solution arm 1."""
-    overhead = taken.overhead_s()
     rows = []
     for row in taken.rows:
-        timed = [(ARMS.index(name), _net_us(turn, overhead)) for name, turn in row]
+        timed = [(ARMS.index(name), _net_us(taken, turn)) for name, turn in row]
         timed = [(index, us) for index, us in timed if index < 2]
         order, times = zip(*timed, strict=True)
         rows.append(Row(order=order, times_us=times))

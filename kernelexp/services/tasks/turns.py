@@ -27,12 +27,13 @@ POLL_S = 0.5
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
-    """One call."""
+    """A call for each of several sets of inputs."""
 
     ready_s: float
     """From when its inputs were named to when it had them, before the clock."""
     call_s: float
-    digest: int
+    """Of all calls together."""
+    digests: tuple[int, ...]
 
 
 class TimedArmProcess:
@@ -59,19 +60,23 @@ class TimedArmProcess:
     def wait_until_open(self) -> None:
         self._hear()
 
-    def turn(self, inputs: Path, *, keep: str = "") -> Turn:
-        """One call with the inputs of a file, which it has not seen before."""
+    def turn(self, inputs: Sequence[Path], *, keep: Mapping[int, str] | None = None) -> Turn:
+        """A call with each file of inputs, which it has not seen before; `keep`: names for answers
+        by the place of their inputs."""
+        send(self._link, "warm")
+        self._hear()
         begun = time.perf_counter()
-        send(self._link, str(inputs))
+        send(self._link, json.dumps([str(path) for path in inputs]))
         self._hear()
         ready = time.perf_counter()
         send(self._link, "go")
-        words = self._hear(spin=True)
+        words = self._hear(spin=True)[1:]
         done = time.perf_counter()
-        send(self._link, str(self._answers / keep) if keep else "")
+        wanted = [[place, str(self._answers / name)] for place, name in (keep or {}).items()]
+        send(self._link, json.dumps(wanted))
         self._hear()
-        digest = int(words[1]) if len(words) == 2 and words[1].lstrip("-").isdigit() else 0
-        return Turn(ready_s=ready - begun, call_s=done - ready, digest=digest)
+        digests = tuple(int(w) if w.lstrip("-").isdigit() else 0 for w in words[: len(inputs)])
+        return Turn(ready_s=ready - begun, call_s=done - ready, digests=digests)
 
     def _hear(self, *, spin: bool = False) -> list[str]:
         deadline = time.perf_counter() + self._limit_s

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,9 +64,13 @@ def copied(value: Any) -> Any:
 
 def digest(value: Any) -> int:
     """Of all tensors' bytes, on their device; whoever has it has the answer."""
-    return sum(
-        int(total) for total in [_sum(tensor) for tensor in tensors(value) if tensor.numel()]
-    )
+    return digests([value])[0]
+
+
+def digests(values: Sequence[Any]) -> list[int]:
+    """Of each value: all are queued before one is waited for."""
+    sums = [[_sum(tensor) for tensor in tensors(value) if tensor.numel()] for value in values]
+    return [sum(int(total) for total in totals) for totals in sums]
 
 
 def _sum(tensor: Any) -> Any:

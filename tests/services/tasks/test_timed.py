@@ -42,9 +42,24 @@ def test_each_call_has_inputs_of_its_own_and_answers_are_compared(
     tools: Toolchain, tmp_path: Path
 ) -> None:
     (time,) = measure(HONEST, tools, tmp_path)
-    assert (time.processes, time.calls) == (2, 8)
+    assert (time.processes, time.calls) == (2, 2 * 2 * 2 * timed.CALLS)
     assert time.low <= time.ratio <= time.high
     assert "limits of a CPU are not known" in time.floor
+
+
+def test_one_buffer_for_all_answers_is_right(tools: Toolchain, tmp_path: Path) -> None:
+    body = "return KEPT.setdefault(0, torch.empty_like(x)).copy_(torch.softmax(x, 1))"
+    measure(("", body), tools, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("sets", "turns"),
+    [(2, (1, 1)), (7, (1, 3)), (15, (1, 7)), (16, (1, 8)), (40, (2, 8)), (1000, (4, 8))],
+)
+def test_sets_of_inputs_become_calls_of_a_turn_before_rows(
+    sets: int, turns: tuple[int, int]
+) -> None:
+    assert timed.turns_of(sets, timed.ROWS) == turns
 
 
 @pytest.mark.parametrize("name", [next(iter(STALE))])
@@ -79,7 +94,7 @@ def test_an_answer_that_changes_after_its_end_was_reported_is_invalid(
     tools: Toolchain, tmp_path: Path
 ) -> None:
     liar = (
-        "import kernelexp.services.tasks.wire as w\nvars(w)['digest'] = lambda _: 1\n",
+        "import kernelexp.services.tasks.wire as w\nvars(w)['digests'] = lambda values: [1] * len(values)\n",
         "return torch.softmax(x, 1)",
     )
     with pytest.raises(TaskFailed, match="another one than when its end was reported"):
@@ -119,7 +134,7 @@ def taken(ready: float = 1e-3, beside: float = 1e-3, alone: float = 1e-3) -> Tak
     """Twenty rows: the solution's time before the clock, the reference's in it."""
 
     def turn(ready_s: float, call_s: float) -> Turn:
-        return Turn(ready_s=ready_s, call_s=call_s, digest=0)
+        return Turn(ready_s=ready_s, call_s=call_s, digests=(0,))
 
     row = [
         ("reference", turn(1e-3, beside)),
