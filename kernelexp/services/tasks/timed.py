@@ -1,6 +1,6 @@
 """A solution timed beside the reference and beside nothing, by a clock that none of them has.
 
-Each process of an arm answers several rows; a row has all arms in a random order, then in its
+Each process of an arm answers several pairs of rows: all arms in a random order, then in its
 reverse, with inputs that are used once. What nothing takes (messages, the digest) is subtracted.
 """
 
@@ -32,8 +32,8 @@ from kernelexp.services.tasks.workplace import Workplace
 REFERENCE, NOTHING = "reference", "nothing"
 ARMS = (REFERENCE, SOLUTION, NOTHING)
 PROCESSES = 4
-ROWS, CALLS = 4, 8
-"""At most, rows per process and calls per turn: inputs of 64 MB leave one row of three calls."""
+ROWS, CALLS = 8, 8
+"""At most, pairs of rows per process, and calls per turn; inputs of 64 MB leave 1 and 3."""
 WARM = 2
 """Turns that are not counted, all with one set of inputs."""
 ALONE = 3
@@ -179,7 +179,7 @@ class _Case:
             self._row(arms, ARMS, warm)
         for _ in range(rows):
             way = self._random.sample(ARMS, len(ARMS))
-            taken.rows.append([*self._once(arms, way, calls), *self._once(arms, way[::-1], calls)])
+            taken.rows += [self._once(arms, order, calls) for order in (way, way[::-1])]
         arms.pop(SOLUTION).end()
         for _ in range(ALONE):
             row = dict(self._row(arms, [REFERENCE, NOTHING], warm))
@@ -283,8 +283,8 @@ class _Case:
 
 
 def turns_of(sets: int, rows: int) -> tuple[int, int]:
-    """Rows, and calls per turn, of a process that has so many sets of inputs: first more calls, as
-    the noise of a turn is hardly more for them."""
+    """Pairs of rows, and calls per turn, of a process that has so many sets of inputs: first more
+    calls, as the noise of a turn is hardly more for them."""
     calls = max(1, min(CALLS, sets // 2))
     return max(1, min(rows, sets // (2 * calls))), calls
 

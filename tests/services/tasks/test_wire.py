@@ -57,3 +57,10 @@ def test_a_tensor_that_leaves_its_file_is_refused(tmp_path: Path) -> None:
 def test_what_would_need_a_pickle_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="type object can't be handed to another process"):
         wire.write(tmp_path / "value", [object()])
+
+
+@given(st.lists(st.lists(st.sampled_from([0, 3, 4, 8]), max_size=2), min_size=1, max_size=4))
+def test_digests_of_several_values_are_those_of_each(sizes: list[list[int]]) -> None:
+    values = [[torch.randn(size) for size in inner] for inner in sizes]
+    assert wire.digests(values) == [wire.digest(value) for value in values]
+    assert wire.digest([torch.tensor([3], dtype=torch.int32)]) == 3
