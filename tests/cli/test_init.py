@@ -83,6 +83,12 @@ def test_its_experiment_is_right_and_shows_the_planted_conflicts(started: Path, 
     assert [arm["emulated"]["arrays"][0]["wrong"] for arm in arms] == [0, 0]
 
 
+def test_its_counts_are_scaled_to_the_full_problem(started: Path, kx: Kx) -> None:
+    page = kx("explain", "row_softmax", cwd=started).stdout
+    assert "for the full problem solved from sizes 'emulated' and" in page
+    assert "issue slots is nearer, 100.0%, and bounds" in page
+
+
 def test_its_kernel_builds_with_the_headers_of_the_package(started: Path, kx: Kx) -> None:
     values = json.loads(kx("build", "row_softmax", "--json", cwd=started).stdout)
     (arm,) = values.values()
