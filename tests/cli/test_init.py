@@ -84,7 +84,7 @@ def test_its_experiment_is_right_and_shows_the_planted_conflicts(started: Path, 
 
 
 def test_its_counts_are_scaled_to_the_full_problem(started: Path, kx: Kx) -> None:
-    page = kx("explain", "row_softmax", cwd=started).stdout
+    page = " ".join(kx("explain", "row_softmax", cwd=started).stdout.split())
     assert "for the full problem solved from sizes 'emulated' and" in page
     assert "issue slots is nearer, 100.0%, and bounds" in page
 
