@@ -17,10 +17,10 @@ def show(project: Project, outcomes: list[Outcome], verbose: bool, json: bool) -
     """The page of each run, and a summary where there are several."""
     from kernelexp.report.document.document import paragraph
     from kernelexp.report.runs import page, ran
-    from kernelexp.services.run.runs import Concluded, Failed
+    from kernelexp.services.run.runs import Concluded, FailedRun
 
     for outcome in outcomes:
-        if isinstance(outcome, Failed):
+        if isinstance(outcome, FailedRun):
             print_message(f"error: {outcome.experiment}: {outcome.error}")
     concluded = [outcome for outcome in outcomes if isinstance(outcome, Concluded)]
     common.warn(project.root, (skipped for one in concluded for skipped in one.unreadable))
@@ -34,7 +34,9 @@ def show(project: Project, outcomes: list[Outcome], verbose: bool, json: bool) -
         path = outcome.path.relative_to(project.root).as_posix() if outcome.path else ""
         pages += page.render(outcome.record, outcome.earlier, path, verbose)
     if len(outcomes) - len(summed_up) > 1:
-        failures = {one.experiment: str(one.error) for one in outcomes if isinstance(one, Failed)}
+        failures = {
+            one.experiment: str(one.error) for one in outcomes if isinstance(one, FailedRun)
+        }
         pages += page.summary(
             [one.record for one in concluded if one.record.run not in summed_up], failures
         )

@@ -16,7 +16,7 @@ NEGLIGIBLE_PERCENT = 0.5
 """A share below this on both sides is not shown, however much it changed."""
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class RankedFinding(msgspec.Struct, frozen=True, kw_only=True):
     """A counter of two arms, by the one of its metrics that is read."""
 
     difference: Difference
@@ -30,10 +30,10 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """One of counters.GROUPS, or counters.OTHER."""
     kind: str
-    findings: tuple[Finding, ...]
+    findings: tuple[RankedFinding, ...]
 
 
-def collapse(differences: Iterable[Difference]) -> list[Finding]:
+def collapse(differences: Iterable[Difference]) -> list[RankedFinding]:
     """One finding for all the metrics of a counter, in the order in which they came."""
     same: dict[tuple[str, str, str], list[Difference]] = {}
     for difference in differences:
@@ -42,14 +42,16 @@ def collapse(differences: Iterable[Difference]) -> list[Finding]:
     return [_read(views) for views in same.values()]
 
 
-def _read(views: Sequence[Difference]) -> Finding:
+def _read(views: Sequence[Difference]) -> RankedFinding:
     first, *rest = sorted(views, key=lambda difference: counters.preference(difference.metric.name))
     metric = first.metric
     if metric.kind == "profiled" and not counters.is_named(metric.name):
         # The label is that of a view which these profiles lack.
         metric = msgspec.structs.replace(metric, label=metric.name)
         first = msgspec.structs.replace(first, metric=metric)
-    return Finding(difference=first, others=tuple(difference.metric.name for difference in rest))
+    return RankedFinding(
+        difference=first, others=tuple(difference.metric.name for difference in rest)
+    )
 
 
 def is_large(difference: Difference, floor: float, near_zero: bool = False) -> bool:
@@ -69,19 +71,19 @@ def is_large(difference: Difference, floor: float, near_zero: bool = False) -> b
     return change is None or abs(change) >= floor
 
 
-def is_headline(finding: Finding) -> bool:
+def is_headline(finding: RankedFinding) -> bool:
     """Whether the figure is shown however little it changed."""
     return counters.is_headline(finding.difference.metric.label)
 
 
-def rank(findings: Iterable[Finding]) -> tuple[Group, ...]:
+def rank(findings: Iterable[RankedFinding]) -> tuple[Group, ...]:
     """Groups in the order of counters.GROUPS; in each the largest factor first, of stalls the most
     points.
 
     A doubling ranks with a halving; what appears or disappears comes before all other changes.
     """
     order = (*counters.GROUPS, counters.OTHER)
-    groups: dict[tuple[int, str, str], list[Finding]] = {}
+    groups: dict[tuple[int, str, str], list[RankedFinding]] = {}
     for finding in findings:
         metric = finding.difference.metric
         groups.setdefault((order.index(metric.group), metric.group, metric.kind), []).append(
@@ -93,7 +95,7 @@ def rank(findings: Iterable[Finding]) -> tuple[Group, ...]:
     )
 
 
-def _place(finding: Finding) -> tuple[float, str]:
+def _place(finding: RankedFinding) -> tuple[float, str]:
     difference = finding.difference
     if isinstance(difference.before, str) or isinstance(difference.after, str):
         return -difference.factor, difference.metric.name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kernelexp.evidence.programs.replay_worker import Difference
+from kernelexp.evidence.programs.replay_worker import ChangedOutput
 from kernelexp.model.text import printable
 from kernelexp.report.document.document import Block, Span, paragraph, table
 from kernelexp.services.capturing import MIB, ProgramCaptures
@@ -116,7 +116,7 @@ def _replayed(result: Replay) -> Iterator[Block]:
         yield paragraph(times, indent=2)
 
 
-def _rounded(item: Difference) -> str:
+def _rounded(item: ChangedOutput) -> str:
     if not 0 <= item.as_floats < _ROUNDING:
         return ""
     return f"; as 32-bit floats by {item.as_floats:.1e} of their values at most"

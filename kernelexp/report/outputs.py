@@ -158,7 +158,7 @@ def types() -> dict[str, Any]:
         "plot": list[Chart],
         "audit": audit.Audited,
         "bisect": bisecting.Bisected,
-        "history": timeline.Timeline,
+        "history": timeline.RevisionTimeline,
         "list": listing.Listed,
         "show": listing.Shown,
         "record": Record,

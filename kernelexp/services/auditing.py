@@ -17,7 +17,7 @@ from kernelexp.dossier.subjects import Subject
 from kernelexp.facts import counters
 from kernelexp.facts.arch import ARCHITECTURES
 from kernelexp.judge import ranking
-from kernelexp.judge.ranking import Finding, Group
+from kernelexp.judge.ranking import Group, RankedFinding
 from kernelexp.model.errors import UsageError
 from kernelexp.model.record import Record
 from kernelexp.model.variant import Variant
@@ -192,7 +192,7 @@ def _tables(groups: Iterable[Group]) -> Iterator[Group]:
                 yield msgspec.structs.replace(group, findings=tuple(shown))
 
 
-def _stalls(group: Group) -> list[Finding]:
+def _stalls(group: Group) -> list[RankedFinding]:
     """All reasons, changed or not."""
     sides = [
         (finding, (finding.difference.before, finding.difference.after))
@@ -205,7 +205,7 @@ def _stalls(group: Group) -> list[Finding]:
     ]
 
 
-def _shown(group: Group, floor: float) -> list[Finding]:
+def _shown(group: Group, floor: float) -> list[RankedFinding]:
     return [
         finding
         for finding in group.findings

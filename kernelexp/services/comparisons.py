@@ -14,7 +14,7 @@ from kernelexp.facts import counters, differences, metrics, widths
 from kernelexp.facts.differences import Difference
 from kernelexp.facts.metrics import Kind
 from kernelexp.judge import ranking
-from kernelexp.judge.ranking import FLOOR, Finding, Group
+from kernelexp.judge.ranking import FLOOR, Group, RankedFinding
 from kernelexp.model.arm import Arm
 from kernelexp.model.axes import AxisValue
 from kernelexp.model.errors import UsageError
@@ -107,18 +107,18 @@ def _is_named(difference: Difference, pattern: re.Pattern[str]) -> bool:
     return bool(pattern.search(difference.metric.name) or pattern.search(difference.metric.label))
 
 
-def _is_shown(finding: Finding, options: ComparisonOptions) -> bool:
+def _is_shown(finding: RankedFinding, options: ComparisonOptions) -> bool:
     if options.metric is not None or ranking.is_headline(finding):
         return True
     is_known = finding.difference.metric.group != counters.OTHER
     return (is_known or options.every) and _is_large(finding, options)
 
 
-def _is_large(finding: Finding, options: ComparisonOptions) -> bool:
+def _is_large(finding: RankedFinding, options: ComparisonOptions) -> bool:
     return ranking.is_large(finding.difference, options.floor, near_zero=options.every)
 
 
-def _is_changed(finding: Finding) -> bool:
+def _is_changed(finding: RankedFinding) -> bool:
     return finding.difference.before != finding.difference.after
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from kernelexp.evidence import native
 from kernelexp.evidence.programs import captures, injection, replay_worker
 from kernelexp.evidence.programs.captures import Capture
-from kernelexp.evidence.programs.replay_worker import Difference, WorkerReplay
+from kernelexp.evidence.programs.replay_worker import ChangedOutput, WorkerReplay
 from kernelexp.model.errors import EnvironmentFault, UsageError
 from kernelexp.system.process import processes
 from kernelexp.system.toolchain import Toolchain
@@ -45,7 +45,7 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     unsure: bool
     """Whether several modules have a kernel of that name, and which was launched is not known."""
     bytes: int
-    differences: tuple[Difference, ...]
+    differences: tuple[ChangedOutput, ...]
     """None: it left the same bytes."""
     repeatable: bool = True
     findings: tuple[str, ...] = ()

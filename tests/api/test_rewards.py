@@ -11,7 +11,7 @@ from kernelexp.services.tasks.assessment import (
     Assessment,
     AssessmentStage,
     CaseAnswer,
-    LaunchedKernel,
+    ExecutedKernel,
     TaskEffect,
 )
 
@@ -25,7 +25,7 @@ RIGHT = Assessment(
     sentence="",
     stages=(AssessmentStage(name="build", outcome="passed"),),
     cases=(CaseAnswer(name="example", weight=1.0, right=True),),
-    kernels=(LaunchedKernel(name="scale", launches=1, thread_instructions=100),),
+    kernels=(ExecutedKernel(name="scale", launches=1, thread_instructions=100),),
 )
 
 

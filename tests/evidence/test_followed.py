@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from kernelexp.evidence.emulate import followed
-from kernelexp.evidence.emulate.followed import Load
+from kernelexp.evidence.emulate.followed import FollowedLoad
 from kernelexp.model.errors import ConfigurationError
 from kernelexp.model.problem import Size
 
 
-def persistent(size: Size) -> Load:
+def persistent(size: Size) -> FollowedLoad:
     """132 CTAs share all tiles of 64 rows."""
-    return Load(ctas=132, tiles=4 * (size["m"] // 64))
+    return FollowedLoad(ctas=132, tiles=4 * (size["m"] // 64))
 
 
-def grid(size: Size) -> Load:
+def grid(size: Size) -> FollowedLoad:
     """A CTA for 32 by 32."""
     ctas = size["rows"] // 32 * (size["columns"] // 32)
     if not ctas:
         raise ConfigurationError("launch(): grid is (0, 1, 1)")
-    return Load(ctas=ctas, tiles=ctas)
+    return FollowedLoad(ctas=ctas, tiles=ctas)
 
 
 def test_a_long_loop_is_followed_twice_the_second_time_twice_as_far():

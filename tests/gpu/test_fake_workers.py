@@ -16,7 +16,7 @@ from measurements import worker as finished
 from test_without_gpu import H200
 
 from kernelexp.evidence.measure import journals, measure, worker
-from kernelexp.evidence.measure.job import ArmJob, Failed, Finished, Job, Refused, WorkerJob
+from kernelexp.evidence.measure.job import ArmJob, FailedJob, Finished, Job, RefusedJob, WorkerJob
 from kernelexp.judge.statistics import racing
 from kernelexp.judge.verdict import measured
 from kernelexp.model.errors import ConfigurationError, EnvironmentFault
@@ -112,7 +112,7 @@ def test_an_answer_that_is_cut_off_was_not_given(take) -> None:
 
 def test_what_is_missing_or_wrong_keeps_its_sentence_and_its_kind(take) -> None:
     for environment, kind in ((True, EnvironmentFault), (False, ConfigurationError)):
-        result = Refused(sentence="no memory", environment=environment)
+        result = RefusedJob(sentence="no memory", environment=environment)
         with pytest.raises(kind, match=r"^no memory$"):
             take(answers(msgspec.json.encode(result), b"\n"))
 
@@ -312,7 +312,7 @@ def test_a_slow_reference_is_no_candidates_fault(job: WorkerJob, tmp_path: Path)
     with looked.in_problem("reference"):
         assert looked.overdue(now + 50) is None
         late = looked.overdue(now + 1000)
-    assert isinstance(late, Refused)
+    assert isinstance(late, RefusedJob)
     assert not late.environment
     assert late.sentence == (
         f"{NAME}: reference() had not returned after 1m in a measuring process; "
@@ -333,7 +333,7 @@ def test_time_in_problem_py_is_not_the_turns(
     assert looked.overdue(clock[0]) is None
 
 
-@pytest.mark.parametrize(("is_launching", "kind"), [(True, Failed), (False, Refused)])
+@pytest.mark.parametrize(("is_launching", "kind"), [(True, FailedJob), (False, RefusedJob)])
 def test_a_turn_that_does_not_end_is_a_candidates_while_kernels_run(
     job: WorkerJob, tmp_path: Path, is_launching: bool, kind: type
 ) -> None:
@@ -355,9 +355,9 @@ def test_memory_that_runs_out_names_the_size(job: WorkerJob) -> None:
 @pytest.mark.parametrize(
     ("words", "kind"),
     [
-        ("CUDA_ERROR_ECC_UNCORRECTABLE: uncorrectable ECC error encountered", Refused),
-        ("CUDA error: all CUDA-capable devices are busy or unavailable", Refused),
-        ("CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered", Failed),
+        ("CUDA_ERROR_ECC_UNCORRECTABLE: uncorrectable ECC error encountered", RefusedJob),
+        ("CUDA error: all CUDA-capable devices are busy or unavailable", RefusedJob),
+        ("CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered", FailedJob),
     ],
 )
 def test_errors_that_no_kernel_causes_are_the_machines(

@@ -9,7 +9,7 @@ import pytest
 from gpu_kernels import needs_gpu
 
 from kernelexp.evidence.measure import launch, measure, stopping, worker
-from kernelexp.evidence.measure.job import Answer, ArmJob, Job, Refused, WorkerJob
+from kernelexp.evidence.measure.job import Answer, ArmJob, Job, RefusedJob, WorkerJob
 from kernelexp.model.errors import EnvironmentFault, UsageError
 from kernelexp.model.measurement import Device, Options, TimedArm
 from kernelexp.system import device
@@ -66,7 +66,7 @@ def test_a_worker_answers_what_it_lacks_in_one_sentence(tmp_path):
     lines = (tmp_path / worker.ANSWERS).read_bytes().splitlines()
     answer = msgspec.json.decode(lines[-1], type=Answer)
     assert completed.returncode == 1
-    assert isinstance(answer, Refused)
+    assert isinstance(answer, RefusedJob)
     assert answer.environment
 
 

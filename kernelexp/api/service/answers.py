@@ -36,7 +36,7 @@ class OneByOne:
         return await asyncio.get_running_loop().run_in_executor(self._thread, call, *arguments)
 
 
-class Refused(Exception):
+class RefusedRequest(Exception):
     """An answer other than what was asked for."""
 
     def __init__(self, code: int, sentence: str) -> None:
@@ -59,7 +59,7 @@ def guarded(
     async def call(request: Request) -> Response:
         try:
             return await answer(request)
-        except Refused as refused:
+        except RefusedRequest as refused:
             headers = {"WWW-Authenticate": "Basic"} if refused.code == 401 else None
             return to_json({"error": refused.sentence}, refused.code, headers)
         except UsageError as error:
@@ -84,16 +84,16 @@ class Door:
         host = request.headers.get("host", "")
         origin = request.headers.get("origin")
         if origin is not None and urlsplit(origin).netloc != host:
-            raise Refused(403, "pages of other sites may not ask.")
+            raise RefusedRequest(403, "pages of other sites may not ask.")
         if not self._tokens:
             if not _is_loopback(host):
-                raise Refused(403, f"there are no tokens: ask by 127.0.0.1, not by {host}.")
+                raise RefusedRequest(403, f"there are no tokens: ask by 127.0.0.1, not by {host}.")
             return Client(name=request.client.host if request.client else "", worker=True)
         given = _token(request.headers.get("authorization", "")).encode()
         for token, client in self._tokens.items():
             if hmac.compare_digest(token.encode(), given):
                 return client
-        raise Refused(401, "a token is needed: Authorization: Bearer TOKEN.")
+        raise RefusedRequest(401, "a token is needed: Authorization: Bearer TOKEN.")
 
 
 def _is_loopback(host: str) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kernelexp.api.service.answers import Door, OneByOne, Refused, to_json
+from kernelexp.api.service.answers import Door, OneByOne, RefusedRequest, to_json
 from kernelexp.model.decoding import decode
 from kernelexp.report import outputs
 from kernelexp.services.serving import job as jobs
@@ -44,7 +44,7 @@ class Evaluations:
         async for part in request.stream():
             content += part
             if len(content) > jobs.LONGEST:
-                raise Refused(413, f"an evaluation has at most {jobs.LONGEST:,} bytes.")
+                raise RefusedRequest(413, f"an evaluation has at most {jobs.LONGEST:,} bytes.")
         begun = time.perf_counter()
         job = jobs.decode(bytes(content))
         arguments = job.key, bytes(content), client.name, self._most
@@ -52,7 +52,7 @@ class Evaluations:
             ticket = await self._put(*arguments)
         except TooMany:
             words = f"{self._most} evaluations of this client are not done yet."
-            raise Refused(429, words) from None
+            raise RefusedRequest(429, words) from None
         self.accepting.append(time.perf_counter() - begun)
         return await self._describe(ticket, 200 if ticket.state == "done" else 202)
 
@@ -71,7 +71,7 @@ class Evaluations:
         ticket = await self._ticket(request)
         if not await self._write(self._queue.cancel, ticket.id):
             state = (await self._ticket(request)).state
-            raise Refused(409, f"the evaluation is {state}.")
+            raise RefusedRequest(409, f"the evaluation is {state}.")
         return await self._describe(await self._ticket(request))
 
     async def events(self, request: Request) -> Response:
@@ -98,7 +98,7 @@ class Evaluations:
         self._door.client(request)
         ticket = await asyncio.to_thread(self._queue.ticket, request.path_params["id"])
         if ticket is None:
-            raise Refused(404, "there is no such evaluation.")
+            raise RefusedRequest(404, "there is no such evaluation.")
         return ticket
 
     async def _describe(self, ticket: Ticket, code: int = 200) -> Response:

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kernelexp.api.service.answers import Door, Refused
+from kernelexp.api.service.answers import Door, RefusedRequest
 from kernelexp.model.errors import KernelexpError
 from kernelexp.report.site.server import HEADERS, Pages
 
@@ -27,12 +27,12 @@ class ReportPages:
             self._why = str(error)
 
     async def page(self, request: Request) -> Response:
-        """Refused with 404 where there is no project, or no such page in it."""
+        """Raises RefusedRequest: 404 where there is no project, or no such page in it."""
         from starlette.responses import Response
 
         self._door.client(request)
         if self._pages is None:
-            raise Refused(404, f"there are no pages: {self._why}")
+            raise RefusedRequest(404, f"there are no pages: {self._why}")
         path = request.path_params.get("path", "")
         status, content, kind = await asyncio.to_thread(self._pages.answer, path)
         return Response(content, status, {**HEADERS, "Content-Type": kind})

@@ -17,7 +17,7 @@ from kernelexp.api.service.evaluations import Evaluations
 from kernelexp.api.service.options import ServeOptions
 from kernelexp.api.service.pages import ReportPages
 from kernelexp.api.service.state import State
-from kernelexp.api.service.work import Work
+from kernelexp.api.service.work import WorkerCalls
 from kernelexp.model.errors import EnvironmentFault, KernelexpError
 from kernelexp.services.serving.queue import Queue
 from kernelexp.services.serving.worker import new_name
@@ -128,7 +128,7 @@ def application(options: ServeOptions) -> Starlette:
         ("/evaluations/{id}", evaluations.status, "GET"),
         ("/evaluations/{id}", evaluations.cancel, "DELETE"),
         ("/evaluations/{id}/events", evaluations.events, "GET"),
-        ("/work/{verb}", Work(queue, door, write).call, "POST"),
+        ("/work/{verb}", WorkerCalls(queue, door, write).call, "POST"),
         ("/health", state.health, "GET"),
         ("/metrics", state.metrics, "GET"),
         ("/openapi.json", _openapi, "GET"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kernelexp import __version__
-from kernelexp.api.service.answers import Door, OneByOne, Refused, to_json
+from kernelexp.api.service.answers import Door, OneByOne, RefusedRequest, to_json
 from kernelexp.model.decoding import decode
 from kernelexp.services.serving.queue import Queue
 from kernelexp.services.serving.remote import WorkerAnswer, WorkerCall
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 
-class Work:
-    """Of one queue."""
+class WorkerCalls:
+    """Answers the calls of workers on one queue."""
 
     def __init__(self, queue: Queue, door: Door, write: OneByOne) -> None:
         self._queue, self._door, self._write = queue, door, write
@@ -33,23 +33,23 @@ class Work:
         }
 
     async def call(self, request: Request) -> Response:
-        """Refused with 403 for who is no worker, with 409 for one of another version."""
+        """Raises RefusedRequest: 403 without a worker's token, 409 from another version."""
         if not self._door.client(request).worker:
-            raise Refused(
+            raise RefusedRequest(
                 403, 'the token is no worker\'s: "worker" is missing after it in --tokens.'
             )
         try:
             call = msgspec.json.decode(await request.body(), type=WorkerCall)
         except msgspec.DecodeError as error:
-            raise Refused(400, f"a worker does not ask so: {error}.") from None
+            raise RefusedRequest(400, f"the call can't be read: {error}.") from None
         if call.version != __version__:
             words = f"the service is kernelexp {__version__}, the worker {call.version}."
-            raise Refused(409, words)
+            raise RefusedRequest(409, words)
         verb = request.path_params["verb"]
         if verb == "take":
             return to_json(await self._write(self._queue.take, call.worker, call.gpu))
         if verb not in self._verbs:
-            raise Refused(404, f"workers do not {verb}.")
+            raise RefusedRequest(404, f"workers do not {verb}.")
         own = await self._write(self._verbs[verb], call)
         return to_json(WorkerAnswer(own=own))
 
@@ -57,7 +57,7 @@ class Work:
         try:
             decode(call.result, Assessment)
         except msgspec.DecodeError as error:
-            raise Refused(400, f"the result is no assessment: {error}.") from None
+            raise RefusedRequest(400, f"the result is no assessment: {error}.") from None
         return self._queue.finish(call.id, call.worker, call.result)
 
     def _give_back(self, call: WorkerCall) -> bool:

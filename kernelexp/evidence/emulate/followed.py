@@ -19,7 +19,7 @@ LONG = 16
 """Tiles per CTA from which on smaller launches stand for the whole."""
 
 
-class Load(msgspec.Struct, frozen=True, kw_only=True):
+class FollowedLoad(msgspec.Struct, frozen=True, kw_only=True):
     """What a launch of some size amounts to."""
 
     ctas: int
@@ -41,19 +41,21 @@ class Followed(msgspec.Struct, frozen=True, kw_only=True):
 
     sizes: tuple[Size, ...]
     """The smaller one first."""
-    loads: tuple[Load, ...]
-    whole: Load
+    loads: tuple[FollowedLoad, ...]
+    whole: FollowedLoad
     loops: bool
     """The CTAs of the whole launch do more tiles each, rather than that there are more CTAs."""
 
 
-def load(launch: Launch, tiles: int | None) -> Load:
+def load(launch: Launch, tiles: int | None) -> FollowedLoad:
     """Where problem.py has no tiles(), a CTA is one."""
     ctas = math.prod(launch.grid)
-    return Load(ctas=ctas, tiles=ctas if tiles is None else tiles)
+    return FollowedLoad(ctas=ctas, tiles=ctas if tiles is None else tiles)
 
 
-def choose(size: Size, whole: Load, enough: int, measure: Callable[[Size], Load]) -> Followed:
+def choose(
+    size: Size, whole: FollowedLoad, enough: int, measure: Callable[[Size], FollowedLoad]
+) -> Followed:
     """The launch itself, or two smaller ones: with as many CTAs that do fewer tiles, or with fewer
     CTAs, `enough` at least, that do as many.
 
@@ -82,7 +84,9 @@ def choose(size: Size, whole: Load, enough: int, measure: Callable[[Size], Load]
     return Followed(sizes=(size,), loads=(whole,), whole=whole, loops=False)
 
 
-def _smaller(size: Size, measure: Callable[[Size], Load]) -> Iterator[list[tuple[Size, Load]]]:
+def _smaller(
+    size: Size, measure: Callable[[Size], FollowedLoad]
+) -> Iterator[list[tuple[Size, FollowedLoad]]]:
     """By each figure of a size, the smallest first."""
     for key, value in size.items():
         result = []
@@ -96,7 +100,10 @@ def _smaller(size: Size, measure: Callable[[Size], Load]) -> Iterator[list[tuple
 
 
 def _followed(
-    first: tuple[Size, Load], second: tuple[Size, Load], whole: Load, loops: bool
+    first: tuple[Size, FollowedLoad],
+    second: tuple[Size, FollowedLoad],
+    whole: FollowedLoad,
+    loops: bool,
 ) -> Followed:
     return Followed(
         sizes=(first[0], second[0]), loads=(first[1], second[1]), whole=whole, loops=loops

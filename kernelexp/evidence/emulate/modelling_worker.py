@@ -13,7 +13,7 @@ from kernelexp.evidence.code import sass_lines
 from kernelexp.evidence.code.sass_lines import SassInstruction
 from kernelexp.evidence.emulate import critical_path, followed, timeline
 from kernelexp.evidence.emulate.emulation_worker import PRELOAD, SEED, as_numpy
-from kernelexp.evidence.emulate.followed import Followed, Load
+from kernelexp.evidence.emulate.followed import Followed, FollowedLoad
 from kernelexp.evidence.measure import tensors
 from kernelexp.model.axes import AxisValue, spell_point
 from kernelexp.model.modelled import ModelledLine, ModelledRun, ModelledTime, PathStep
@@ -115,7 +115,7 @@ def _model(job: ModellingJob, watch: Watch) -> ModelledRun:
 def _choose(job: ModellingJob, problem: Problem, size: Size, chip: TimedChip) -> Followed:
     from warpsim.timing.model import WAVES
 
-    def measure(some: Size) -> Load:
+    def measure(some: Size) -> FollowedLoad:
         launch = _launch(job, problem, some)
         return followed.load(launch, problem.tiles(job.axes, some, job.exports))
 

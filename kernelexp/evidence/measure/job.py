@@ -89,7 +89,7 @@ class Launched(msgspec.Struct, frozen=True, kw_only=True, tag="launched"):
     checks: tuple[Check, ...]
 
 
-class Failed(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
+class FailedJob(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
     """An arm failed, and the process with it."""
 
     failure: Failure
@@ -101,7 +101,7 @@ class SharedGpu(msgspec.Struct, frozen=True, kw_only=True, tag="shared"):
     others: int
 
 
-class Refused(msgspec.Struct, frozen=True, kw_only=True, tag="refused"):
+class RefusedJob(msgspec.Struct, frozen=True, kw_only=True, tag="refused"):
     """Something that the user must change or install, as a sentence."""
 
     sentence: str
@@ -109,4 +109,4 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True, tag="refused"):
     """It is missing on this machine, rather than wrong in the project."""
 
 
-Answer: TypeAlias = Phase | Finished | Launched | Failed | SharedGpu | Refused
+Answer: TypeAlias = Phase | Finished | Launched | FailedJob | SharedGpu | RefusedJob

@@ -19,11 +19,11 @@ from kernelexp.evidence.measure import journals
 from kernelexp.evidence.measure.job import (
     PREPARING_PEERS,
     Answer,
-    Failed,
+    FailedJob,
     Finished,
     Job,
     Phase,
-    Refused,
+    RefusedJob,
     SharedGpu,
     Turn,
     WorkerJob,
@@ -55,7 +55,7 @@ POLL_S = 0.02
 WORDS_KEPT = 4000
 
 
-class Progress(msgspec.Struct, frozen=True, kw_only=True):
+class MeasuringProgress(msgspec.Struct, frozen=True, kw_only=True):
     """Where a measurement is, for whoever displays it."""
 
     phase: str
@@ -64,7 +64,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     so_far: Measurement
 
 
-OnProgress = Callable[[Progress], None]
+OnProgress = Callable[[MeasuringProgress], None]
 OnLook = Callable[[Measurement], Look]
 
 
@@ -237,9 +237,9 @@ class _Processes:
             if isinstance(answer, Finished):
                 self._add(workers=(*self._so_far.workers, answer.worker))
                 return
-            if isinstance(answer, Failed):
+            if isinstance(answer, FailedJob):
                 return self._fail(worker, answer.failure)
-            if isinstance(answer, Refused):
+            if isinstance(answer, RefusedJob):
                 raise as_error(answer)
             if isinstance(answer, SharedGpu):
                 count = "Another process" if answer.others == 1 else f"{answer.others} processes"
@@ -339,7 +339,7 @@ class _Processes:
     def _say(self, phase: str) -> None:
         if self._on_progress is not None:
             self._on_progress(
-                Progress(
+                MeasuringProgress(
                     phase=phase,
                     processes_done=len(self._so_far.workers),
                     processes_wanted=self._options.processes,

@@ -11,7 +11,7 @@ import msgspec
 
 from kernelexp.evidence import jobs
 from kernelexp.evidence.measure.job import ArmJob, Job
-from kernelexp.evidence.measure.measure import Progress, measure
+from kernelexp.evidence.measure.measure import MeasuringProgress, measure
 from kernelexp.judge.statistics import racing
 from kernelexp.judge.statistics.stats import ratios
 from kernelexp.judge.verdict import spell_interval
@@ -198,14 +198,14 @@ def answer_on(
     )
 
 
-def as_steps(on_progress: OnProgress | None) -> Callable[[Progress], None] | None:
+def as_steps(on_progress: OnProgress | None) -> Callable[[MeasuringProgress], None] | None:
     """Tells the progress of a measurement in steps, with the intervals as they narrow."""
     if on_progress is None:
         return None
 
     words: dict[int, str] = {}  # by processes: the intervals of many arms take a while
 
-    def say(state: Progress) -> None:
+    def say(state: MeasuringProgress) -> None:
         done = state.processes_done
         if done not in words:
             words[done] = _how_it_stands(state.so_far)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp.evidence.measure.job import Answer, Refused
+from kernelexp.evidence.measure.job import Answer, RefusedJob
 from kernelexp.evidence.measure.worker import ANSWERS
 from kernelexp.model.decoding import decode
 from kernelexp.model.errors import ConfigurationError, EnvironmentFault
@@ -56,7 +56,7 @@ def read_answers(folder: Path) -> list[Answer]:
         ) from None
 
 
-def as_error(refused: Refused) -> EnvironmentFault | ConfigurationError:
+def as_error(refused: RefusedJob) -> EnvironmentFault | ConfigurationError:
     if refused.environment:
         return EnvironmentFault(refused.sentence)
     return ConfigurationError(refused.sentence)

@@ -23,11 +23,11 @@ import msgspec
 
 from kernelexp.evidence.measure.job import (
     Answer,
-    Failed,
+    FailedJob,
     Finished,
     Launched,
     Phase,
-    Refused,
+    RefusedJob,
     SharedGpu,
     Turn,
     WorkerJob,
@@ -112,7 +112,7 @@ def main(arguments: list[str]) -> int:
         if error.__cause__ is not None and is_out_of_memory(error.__cause__):
             error = out_of_memory(job, str(error))
         missing = isinstance(error, EnvironmentFault)
-        answers.send(Refused(sentence=str(error), environment=missing))
+        answers.send(RefusedJob(sentence=str(error), environment=missing))
         return 1
     return 0
 
@@ -217,7 +217,7 @@ class WorkerWatch:
                 f"{name}: {called} had not returned after {spell_seconds(limit.seconds)} in a "
                 f"measuring process; {limit.advice()}."
             )
-            return Refused(sentence=sentence, environment=False)
+            return RefusedJob(sentence=sentence, environment=False)
         seconds = self._job.limit_s or TURN_LIMIT_S + 10 * self._job.options.timing_s
         if self._begun is None or now - self._begun - self._problem_s < seconds:
             return None
@@ -225,7 +225,7 @@ class WorkerWatch:
         if self.bench is not None and self.bench.is_launching:
             # A driver call that does not return, behind launches that do not end.
             return _failed(self._job, "TIMED_OUT", "", words)
-        return Refused(sentence=f"{words}, and no kernel was running.", environment=True)
+        return RefusedJob(sentence=f"{words}, and no kernel was running.", environment=True)
 
     def _look(self) -> None:
         while (answer := self.overdue(time.monotonic())) is None:
@@ -234,8 +234,8 @@ class WorkerWatch:
         os._exit(1)
 
 
-def _failed(job: WorkerJob, status: Fault, arm: str, words: str) -> Failed:
-    return Failed(failure=Failure(arm=arm, status=status, process=job.process, words=words))
+def _failed(job: WorkerJob, status: Fault, arm: str, words: str) -> FailedJob:
+    return FailedJob(failure=Failure(arm=arm, status=status, process=job.process, words=words))
 
 
 def _serve(
@@ -273,7 +273,7 @@ def _serve(
 def crash(job: WorkerJob, arm: str, words: str) -> Answer:
     """A CUDA error: of an arm, unless only the machine can have caused it."""
     if any(part in words for part in MACHINES_ERRORS):
-        return Refused(sentence=f"GPU {job.device.uuid} failed: {words}", environment=True)
+        return RefusedJob(sentence=f"GPU {job.device.uuid} failed: {words}", environment=True)
     return _failed(job, "CRASHED", arm, words)
 
 

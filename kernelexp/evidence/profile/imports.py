@@ -14,7 +14,7 @@ import msgspec
 from kernelexp.evidence.profile import pages
 from kernelexp.evidence.profile import session as recorded
 from kernelexp.evidence.profile.merging import ProfiledLaunch, bare, merge
-from kernelexp.evidence.profile.session import Session
+from kernelexp.evidence.profile.session import ProfilingSession
 from kernelexp.model.arm import ProfiledEvidence
 from kernelexp.model.errors import EnvironmentFault, UsageError
 from kernelexp.model.text import printable
@@ -56,13 +56,13 @@ def read(
     EnvironmentFault where a report needs an ncu that is not there.
     """
     merged: list[Sequence[ProfiledLaunch]] = []
-    sessions: list[Session] = []
+    sessions: list[ProfilingSession] = []
     lost: list[str] = []
     sources = []
     for path in files:
         digest, head = _hash(path)
         for content in _contents(path, head, ncu):
-            if isinstance(content, Session):
+            if isinstance(content, ProfilingSession):
                 sessions.append(content)
             else:
                 merged.append(content.launches)
@@ -82,10 +82,10 @@ def read_file(path: Path, ncu: str | None = None) -> pages.Page:
     """All launches of one file of ncu; raises as read() does."""
     _, head = _hash(path)
     contents = list(_contents(path, head, ncu))
-    pages_read = [content for content in contents if not isinstance(content, Session)]
+    pages_read = [content for content in contents if not isinstance(content, ProfilingSession)]
     if not pages_read:
         raise UsageError(f"{printable(path.name)} {_NO_LAUNCH}")
-    sessions = [content for content in contents if isinstance(content, Session)]
+    sessions = [content for content in contents if isinstance(content, ProfilingSession)]
     launches = [
         _complete(launch, sessions) for launch in merge([page.launches for page in pages_read])
     ]
@@ -93,7 +93,7 @@ def read_file(path: Path, ncu: str | None = None) -> pages.Page:
     return pages.Page(launches=tuple(launches), lost=tuple(lost))
 
 
-def _complete(launch: ProfiledLaunch, sessions: Sequence[Session]) -> ProfiledLaunch:
+def _complete(launch: ProfiledLaunch, sessions: Sequence[ProfilingSession]) -> ProfiledLaunch:
     evidence = launch.evidence
     for session in sessions:
         evidence = recorded.complete(evidence, session)
@@ -117,7 +117,9 @@ def _hash(path: Path) -> tuple[str, bytes]:
         raise UsageError(f"{name} can't be read: {error.strerror}.") from None
 
 
-def _contents(path: Path, head: bytes, named: str | None) -> Iterator[pages.Page | Session]:
+def _contents(
+    path: Path, head: bytes, named: str | None
+) -> Iterator[pages.Page | ProfilingSession]:
     """The pages of a file, and how it was recorded if it says that."""
     if head.startswith(_REPORT) or path.suffix == ".ncu-rep":
         from kernelexp.evidence.profile import ncu as programs  # starts processes; pages need none

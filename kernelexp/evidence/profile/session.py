@@ -12,7 +12,7 @@ from kernelexp.model.arm import ProfiledEvidence
 _DEFAULTS = {"clock": "base", "cache": "all"}
 
 
-class Session(msgspec.Struct, frozen=True, kw_only=True):
+class ProfilingSession(msgspec.Struct, frozen=True, kw_only=True):
     """How a report was recorded; what its page does not say is empty."""
 
     tool: str = ""
@@ -27,13 +27,13 @@ def is_page(head: str) -> bool:
     return re.search(r'^(?:Launch Settings|"Launch Attribute","Value")\s*$', head, re.M) is not None
 
 
-def read(text: str) -> Session:
+def read(text: str) -> ProfilingSession:
     """The session of a page that `ncu --csv --page session` printed; any text has one."""
     version = re.search(r'"Nsight Compute Target","(\d+(?:\.\d+)+)', text)
     line = re.search(r'^"Profiler Command Line","(.*)"\s*$', text, re.M)
     if line is None:
-        return Session(tool=f"ncu {version[1]}" if version else "")
-    return Session(
+        return ProfilingSession(tool=f"ncu {version[1]}" if version else "")
+    return ProfilingSession(
         tool=f"ncu {version[1]}" if version else "",
         clock_control=_control(line[1], "clock"),
         cache_control=_control(line[1], "cache"),
@@ -50,7 +50,7 @@ def _option(line: str, name: str) -> str:
     return match[1] if match else ""
 
 
-def complete(evidence: ProfiledEvidence, session: Session) -> ProfiledEvidence:
+def complete(evidence: ProfiledEvidence, session: ProfilingSession) -> ProfiledEvidence:
     """The evidence with what it did not say of its recording."""
     return msgspec.structs.replace(
         evidence,

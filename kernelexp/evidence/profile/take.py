@@ -17,7 +17,7 @@ from typing import Literal
 import msgspec
 
 from kernelexp.evidence import jobs
-from kernelexp.evidence.measure.job import Failed, Job, Launched, Refused, Turn, WorkerJob
+from kernelexp.evidence.measure.job import FailedJob, Job, Launched, RefusedJob, Turn, WorkerJob
 from kernelexp.evidence.measure.measure import refuse_other_architectures
 from kernelexp.evidence.measure.process import (
     as_error,
@@ -239,9 +239,9 @@ class _Passes:
             raise refused
         answers = read_answers(folder)
         for answer in answers:
-            if isinstance(answer, Refused):
+            if isinstance(answer, RefusedJob):
                 raise as_error(answer)
-            if isinstance(answer, Failed):
+            if isinstance(answer, FailedJob):
                 failure = answer.failure
                 advice = "kernelexp run or emulate says more of it"
                 raise KernelFault(

@@ -28,7 +28,7 @@ _OTHER = 256 << 20
 """Bytes: more than the L2 cache of any card."""
 
 
-class Difference(msgspec.Struct, frozen=True, kw_only=True):
+class ChangedOutput(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of a region that are not as the program left them."""
 
     region: int
@@ -48,16 +48,16 @@ class WorkerReplay(msgspec.Struct, frozen=True, kw_only=True):
     """What a replaying process says."""
 
     error: str = ""
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[ChangedOutput, ...] = ()
     repeatable: bool = True
     """Whether the last launch left what the first did."""
 
 
-def compare(index: int, capture: Capture, got: bytes, after: bytes) -> Iterator[Difference]:
+def compare(index: int, capture: Capture, got: bytes, after: bytes) -> Iterator[ChangedOutput]:
     """Of one region."""
     differs = np.frombuffer(got, np.uint8) != np.frombuffer(after, np.uint8)
     if differs.any():
-        yield Difference(
+        yield ChangedOutput(
             region=index,
             address=capture.regions[index].address,
             bytes=int(differs.sum()),

@@ -8,7 +8,7 @@ from kernelexp.model.arm import Arm
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, Cell, Span, Style, paragraph, status, table
 from kernelexp.services.revisions.bisecting import Bisected, BisectStep
-from kernelexp.services.revisions.timeline import Stage, Timeline
+from kernelexp.services.revisions.timeline import RevisionTimeline, Stage
 
 SHOWN = 10
 """Characters of a commit's name."""
@@ -16,7 +16,7 @@ _SIDES: dict[str, Style] = {"good": "good", "bad": "bad", "skipped": "warn"}
 _HEADER = ("Commit", "Change", "Regs", "Spill", "SMEM", "SASS", "ms", "")
 
 
-def timeline(found: Timeline) -> Iterator[Block]:
+def timeline(found: RevisionTimeline) -> Iterator[Block]:
     """A row for each commit; then what keeps commits from being timed."""
     yield paragraph(f"{found.label}, oldest first; bytes of spills, shared memory and SASS")
     rows = [_row(stage) for stage in found.stages]

@@ -9,7 +9,7 @@ import msgspec
 from kernelexp.judge import expectations
 from kernelexp.judge.expectations import Judged
 from kernelexp.model.record import Record
-from kernelexp.services.run.runs import Failed, Outcome
+from kernelexp.services.run.runs import FailedRun, Outcome
 
 
 class Ran(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,7 +28,7 @@ def to_values(outcomes: Sequence[Outcome]) -> list[Ran]:
     """An item for each experiment, in the order in which they were named."""
     return [
         Ran(experiment=outcome.experiment, error=str(outcome.error))
-        if isinstance(outcome, Failed)
+        if isinstance(outcome, FailedRun)
         else Ran(
             experiment=outcome.experiment,
             path=str(outcome.path) if outcome.path else None,

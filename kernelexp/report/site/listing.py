@@ -27,7 +27,7 @@ _DIFFERENCE_MAX = 20_000
 Place = tuple[str, int]
 
 
-class Listing(msgspec.Struct, frozen=True, kw_only=True):
+class VariantListing(msgspec.Struct, frozen=True, kw_only=True):
     """A variant's code: its lines with their costs, and its PTX."""
 
     lines: Lines
@@ -76,7 +76,7 @@ class ListedCode(msgspec.Struct, frozen=True, kw_only=True):
     rows: tuple[ListedInstruction, ...]
 
 
-def page(listings: Sequence[Listing], title: str) -> bytes:
+def page(listings: Sequence[VariantListing], title: str) -> bytes:
     """One HTML file; the first listing is what the others are compared with."""
     spent = [_by_line(listing.lines) for listing in listings]
     shown = [
@@ -99,14 +99,14 @@ def page(listings: Sequence[Listing], title: str) -> bytes:
     )
 
 
-def listed(root: Path, lines: Lines) -> Listing:
+def listed(root: Path, lines: Lines) -> VariantListing:
     """What was kept of the variant's build in the project at `root`, beside its costs."""
     arm = lines.arm
     if arm.build is None or not arm.identity:
-        return Listing(lines=lines)
+        return VariantListing(lines=lines)
     ptx = build.artefacts(root, arm.identity).ptx
     text = ptx.read_text("utf-8", "replace") if ptx else ""
-    return Listing(lines=lines, ptx=ptx_lines.read(text, arm.build.entry))
+    return VariantListing(lines=lines, ptx=ptx_lines.read(text, arm.build.entry))
 
 
 def _heading(lines: Lines) -> str:
@@ -122,7 +122,7 @@ def _by_line(lines: Lines) -> dict[Place, Costs]:
     }
 
 
-def _files(listings: Sequence[Listing], spent: Sequence[Mapping[Place, Costs]]) -> list[str]:
+def _files(listings: Sequence[VariantListing], spent: Sequence[Mapping[Place, Costs]]) -> list[str]:
     """Those that cost something and whose text is there, the one with most code first."""
     code: dict[str, int] = {}
     for lines in spent:
@@ -134,7 +134,7 @@ def _files(listings: Sequence[Listing], spent: Sequence[Mapping[Place, Costs]]) 
 
 def _source(
     file: str,
-    listings: Sequence[Listing],
+    listings: Sequence[VariantListing],
     spent: Sequence[Mapping[Place, Costs]],
     shown: Sequence[CostFigure],
     files: Mapping[str, int],
@@ -167,7 +167,7 @@ def _heat(value: float, most: float) -> HeatValue:
     return HeatValue(text=figures.value(int(value)), shade=max(1, round(_SHADES * value / most)))
 
 
-def _sass(listing: Listing, files: Mapping[str, int], first: Listing) -> ListedCode:
+def _sass(listing: VariantListing, files: Mapping[str, int], first: VariantListing) -> ListedCode:
     own, base = _instructions(listing.lines), _instructions(first.lines)
     differing = set() if listing is first else _differing(own, base)
     most = max((_stalls(instruction) for _, instruction in own), default=0.0)
@@ -216,7 +216,7 @@ def _differing(
     return {number for _, _, _, start, end in changed for number in range(start, end)}
 
 
-def _ptx(listing: Listing, files: Mapping[str, int]) -> ListedCode:
+def _ptx(listing: VariantListing, files: Mapping[str, int]) -> ListedCode:
     none = HeatValue(text="", shade=0)
     ats = [_at(_known(instruction, files), files) for instruction in listing.ptx]
     leading = _firsts(ats)

@@ -35,7 +35,7 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
     """On its time against the first revision's; None for that one, and where nothing was timed."""
 
 
-class Timeline(msgspec.Struct, frozen=True, kw_only=True):
+class RevisionTimeline(msgspec.Struct, frozen=True, kw_only=True):
     """A variant from one revision to another, oldest first."""
 
     label: str
@@ -50,7 +50,7 @@ def trace(
     revision_range: str,
     session: Session,
     measuring: Measuring | None = None,
-) -> Timeline:
+) -> RevisionTimeline:
     """Examines the variant at each commit of a range, along first parents; what is new in code is
     timed together, in the same processes.
 
@@ -66,7 +66,7 @@ def trace(
     timed, why_not = _time(
         project, variant, revision_range, list(firsts.values()), session, measuring
     )
-    return Timeline(
+    return RevisionTimeline(
         label=project.label(variant),
         stages=tuple(_stage(revision, firsts, timed) for revision in every),
         why_not=why_not,

@@ -25,7 +25,14 @@ from kernelexp.project.problem import files
 from kernelexp.services.run import conclusion, timing
 from kernelexp.services.run import repeat as repeating
 from kernelexp.services.run.conclusion import Several
-from kernelexp.services.run.runs import Concluded, Failed, Faults, Outcome, RunContext, RunSettings
+from kernelexp.services.run.runs import (
+    Concluded,
+    FailedRun,
+    Faults,
+    Outcome,
+    RunContext,
+    RunSettings,
+)
 from kernelexp.system.process import processes
 
 
@@ -126,10 +133,10 @@ def _run(
             for outcome in _run_one(mine, name, variants[name], prepared, point, repeats):
                 outcomes.append(outcome)
         except KernelexpError as error:
-            outcomes.append(Failed(experiment=name, error=error))
+            outcomes.append(FailedRun(experiment=name, error=error))
         except OSError as error:
             fault = EnvironmentFault(f"{errors.explain(error)}.")
-            outcomes.append(Failed(experiment=name, error=fault))
+            outcomes.append(FailedRun(experiment=name, error=fault))
         return outcomes
 
     cards = len(shared.gpus.devices)
@@ -197,7 +204,7 @@ def exit_code(outcomes: Sequence[Outcome], reproduce: bool = False) -> int:
     With `reproduce`, a candidate that contradicts an earlier record is a regression.
     """
     for outcome in outcomes:
-        if isinstance(outcome, Failed):
+        if isinstance(outcome, FailedRun):
             return outcome.error.exit_code
     result = [outcome.record for outcome in outcomes if isinstance(outcome, Concluded)]
     candidates = [candidate for record in result for candidate in record.candidates]

@@ -46,14 +46,14 @@ class Concluded(msgspec.Struct, frozen=True, kw_only=True):
         return self.record.experiment
 
 
-class Failed(msgspec.Struct, frozen=True, kw_only=True):
+class FailedRun(msgspec.Struct, frozen=True, kw_only=True):
     """An experiment that a mistake or a fault kept from a record."""
 
     experiment: str
     error: KernelexpError
 
 
-Outcome: TypeAlias = Concluded | Failed
+Outcome: TypeAlias = Concluded | FailedRun
 
 
 class RunContext(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,7 +25,7 @@ from kernelexp.model.record import Candidate, Record, own_axes
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project, parse_point
 from kernelexp.services.run import runner
-from kernelexp.services.run.runs import Concluded, Failed, RunSettings
+from kernelexp.services.run.runs import Concluded, FailedRun, RunSettings
 
 EVERY = "*"
 VARIANTS_MAX = 512
@@ -203,7 +203,7 @@ def run(
         project, experiments={grid.name: experiment}, places={grid.name: "the command line"}
     )
     *_, outcome = runner.run(own, [grid.name], session, settings=settings)
-    if isinstance(outcome, Failed):
+    if isinstance(outcome, FailedRun):
         raise outcome.error
     return outcome
 

@@ -49,7 +49,7 @@ class CaseAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Sizes that were smaller than the problem's: its own, then the one that was used."""
 
 
-class LaunchedKernel(msgspec.Struct, frozen=True, kw_only=True):
+class ExecutedKernel(msgspec.Struct, frozen=True, kw_only=True):
     """A kernel of the solution's that was executed."""
 
     name: str
@@ -101,7 +101,7 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True):
     stages: tuple[AssessmentStage, ...]
     cases: tuple[CaseAnswer, ...] = ()
     feedback: tuple[Feedback, ...] = ()
-    kernels: tuple[LaunchedKernel, ...] = ()
+    kernels: tuple[ExecutedKernel, ...] = ()
     """None: the result is that of the libraries which the solution calls."""
     largest_absolute_error: float | None = None
     largest_relative_error: float | None = None

@@ -25,15 +25,15 @@ from kernelexp.services.tasks.assessment import (
     AssessmentStage,
     CaseAnswer,
     CaseTime,
+    ExecutedKernel,
     Feedback,
-    LaunchedKernel,
     StageName,
     TaskEffect,
 )
 from kernelexp.services.tasks.failing import TaskFailed
 from kernelexp.services.tasks.problem_process import ROUNDS
 from kernelexp.services.tasks.task import Task
-from kernelexp.services.tasks.timed import Bench
+from kernelexp.services.tasks.timed import SolutionBench
 from kernelexp.services.tasks.workplace import Workplace
 from kernelexp.system import device as devices
 from kernelexp.system import wholefile
@@ -101,7 +101,7 @@ class _Run:
         self._stages: list[AssessmentStage] = []
         self._cases: tuple[CaseAnswer, ...] = ()
         self._errors: dict[str, Any] = {}
-        self._kernels: tuple[LaunchedKernel, ...] = ()
+        self._kernels: tuple[ExecutedKernel, ...] = ()
         self._times: tuple[CaseTime, ...] = ()
         self._effect: TaskEffect | None = None
         self._key = ""
@@ -192,7 +192,7 @@ class _Run:
         executed = self._work.solution("run", schedule)
         feedback = tuple(failing.of_kernels(executed))
         self._kernels = tuple(
-            LaunchedKernel(
+            ExecutedKernel(
                 name=full_name(kernel.kernel),
                 launches=kernel.launches,
                 thread_instructions=kernel.thread_instructions,
@@ -263,7 +263,7 @@ class _Run:
         place = self._place / "timed"
         place.mkdir()
         work = Workplace(task, self._tools, self._root, place, "", self._wanted.limit_s)
-        bench = Bench(device="cuda", card=gpu.name, arch=gpu.arch)
+        bench = SolutionBench(device="cuda", card=gpu.name, arch=gpu.arch)
         with devices.hold(gpu.uuid, name=gpu.name):
             self._times, self._effect = timed.measure(work, task, bench, self._per_call())
 

@@ -26,7 +26,7 @@ from kernelexp.services.tasks.assessment import CaseTime, TaskEffect
 from kernelexp.services.tasks.failing import TaskFailed
 from kernelexp.services.tasks.problem_process import Drawn, TimedOrder
 from kernelexp.services.tasks.task import Task
-from kernelexp.services.tasks.turns import SOLUTION, TimedArmProcess, Turn
+from kernelexp.services.tasks.turns import SOLUTION, SolutionTurn, TimedArmProcess
 from kernelexp.services.tasks.workplace import Workplace
 
 REFERENCE, NOTHING = "reference", "nothing"
@@ -51,7 +51,7 @@ SLOWED = 1.25
 _NO_STATE = DeviceState(sm_clock_mhz=0, memory_clock_mhz=0, power_w=0.0, temperature_c=0)
 
 
-class Bench(msgspec.Struct, frozen=True, kw_only=True):
+class SolutionBench(msgspec.Struct, frozen=True, kw_only=True):
     """Where it is timed."""
 
     device: str
@@ -69,13 +69,13 @@ class Bench(msgspec.Struct, frozen=True, kw_only=True):
 class Taken(msgspec.Struct, kw_only=True):
     """What a process of each arm took."""
 
-    rows: list[list[tuple[str, Turn]]] = []
+    rows: list[list[tuple[str, SolutionTurn]]] = []
     calls: int = 1
     """Per turn."""
-    alone: list[Turn] = []
+    alone: list[SolutionTurn] = []
     """Of the reference, when the solution's process had ended."""
 
-    def turns(self, arm: str) -> list[Turn]:
+    def turns(self, arm: str) -> list[SolutionTurn]:
         return [turn for row in self.rows for name, turn in row if name == arm]
 
     def overhead_s(self) -> float:
@@ -83,7 +83,7 @@ class Taken(msgspec.Struct, kw_only=True):
 
 
 def measure(
-    work: Workplace, task: Task, bench: Bench, thread_instructions: float
+    work: Workplace, task: Task, bench: SolutionBench, thread_instructions: float
 ) -> tuple[tuple[CaseTime, ...], TaskEffect]:
     """Of each set of sizes and of all; TaskFailed for what is wrong, or can't be.
 
@@ -121,7 +121,7 @@ def conclude(effect: TaskEffect) -> tuple[Status, str, str]:
 
 
 class _Case:
-    def __init__(self, work: Workplace, task: Task, bench: Bench, index: int) -> None:
+    def __init__(self, work: Workplace, task: Task, bench: SolutionBench, index: int) -> None:
         self._work, self._task, self._bench, self._index = work, task, bench, index
         self._case = (task.timed or task.cases)[index]
         self._random = random.SystemRandom()
@@ -191,7 +191,7 @@ class _Case:
 
     def _once(
         self, arms: Mapping[str, TimedArmProcess], order: Sequence[str], calls: int
-    ) -> list[tuple[str, Turn]]:
+    ) -> list[tuple[str, SolutionTurn]]:
         places = self._new_sets(calls)
         row = self._row(arms, order, places)
         self._forget(places)
@@ -209,7 +209,7 @@ class _Case:
 
     def _row(
         self, arms: Mapping[str, TimedArmProcess], order: Sequence[str], places: Sequence[int]
-    ) -> list[tuple[str, Turn]]:
+    ) -> list[tuple[str, SolutionTurn]]:
         """A turn of each arm with these sets."""
         inputs = [turns.hand_over(self._work.own, self._work.given, place) for place in places]
         checked = {index: place for index, place in enumerate(places) if place in self._checked}
@@ -291,7 +291,7 @@ def turns_of(sets: int, rows: int) -> tuple[int, int]:
     return max(1, min(rows, sets // (2 * calls))), calls
 
 
-def _net_us(taken: Taken, turn: Turn) -> float:
+def _net_us(taken: Taken, turn: SolutionTurn) -> float:
     """Of a call."""
     return max(LEAST_US, 1e6 * (turn.call_s - taken.overhead_s()) / taken.calls)
 

@@ -26,7 +26,7 @@ SOLUTION = "solution"
 POLL_S = 0.5
 
 
-class Turn(msgspec.Struct, frozen=True, kw_only=True):
+class SolutionTurn(msgspec.Struct, frozen=True, kw_only=True):
     """A call for each of several sets of inputs."""
 
     ready_s: float
@@ -60,7 +60,9 @@ class TimedArmProcess:
     def wait_until_open(self) -> None:
         self._hear()
 
-    def turn(self, inputs: Sequence[Path], *, keep: Mapping[int, str] | None = None) -> Turn:
+    def turn(
+        self, inputs: Sequence[Path], *, keep: Mapping[int, str] | None = None
+    ) -> SolutionTurn:
         """A call with each file of inputs, which it has not seen before; `keep`: names for answers
         by the place of their inputs."""
         send(self._link, "warm")
@@ -76,7 +78,7 @@ class TimedArmProcess:
         send(self._link, json.dumps(wanted))
         self._hear()
         digests = tuple(int(w) if w.lstrip("-").isdigit() else 0 for w in words[: len(inputs)])
-        return Turn(ready_s=ready - begun, call_s=done - ready, digests=digests)
+        return SolutionTurn(ready_s=ready - begun, call_s=done - ready, digests=digests)
 
     def _hear(self, *, spin: bool = False) -> list[str]:
         deadline = time.perf_counter() + self._limit_s

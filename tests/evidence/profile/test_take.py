@@ -19,7 +19,7 @@ from kernelexp import project
 from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
-from kernelexp.evidence.measure.job import Answer, Failed, Launched, Refused, WorkerJob
+from kernelexp.evidence.measure.job import Answer, FailedJob, Launched, RefusedJob, WorkerJob
 from kernelexp.evidence.profile import ncu as programs
 from kernelexp.evidence.profile import take
 from kernelexp.evidence.profile.take import ProfileSettings, ProfileTaken
@@ -206,14 +206,14 @@ def test_a_hang_over_counters_is_ended(profiled: Stand, monkeypatch: pytest.Monk
     ("status", "words"), [("CRASHED", "an illegal address"), ("INCORRECT", "y: 7 of 8 are wrong")]
 )
 def test_a_kernel_that_fails_under_ncu_is_said_to(profiled: Stand, status: str, words: str) -> None:
-    failed = Failed(failure=Failure(arm="candidate", status=status, process=0, words=words))  # type: ignore[arg-type]
+    failed = FailedJob(failure=Failure(arm="candidate", status=status, process=0, words=words))  # type: ignore[arg-type]
     with pytest.raises(KernelFault, match=f"scale is {status} at size 'full' .*: {words}") as error:
         profiled(answering(failed, report=False, code=1))
     assert error.value.exit_code == errors.WRONG_RESULT
 
 
 def test_a_kernel_that_hangs_under_ncu_is_said_to(profiled: Stand) -> None:
-    failed = Failed(
+    failed = FailedJob(
         failure=Failure(arm="candidate", status="TIMED_OUT", process=0, words="it hangs")
     )
     with pytest.raises(KernelFault, match="it hangs; allow more with --limit profile=20m"):
@@ -235,7 +235,7 @@ def test_counters_that_only_root_may_read_are_said_to_be(profiled: Stand) -> Non
 def test_what_the_worker_refuses_keeps_its_sentence(
     profiled: Stand, environment: bool, kind: type[Exception]
 ) -> None:
-    refused = Refused(sentence="no memory", environment=environment)
+    refused = RefusedJob(sentence="no memory", environment=environment)
     with pytest.raises(kind, match=r"^no memory$"):
         profiled(answering(refused, report=False, code=1))
 

@@ -14,20 +14,20 @@ from kernelexp.services.tasks import floor, formats, timed
 from kernelexp.services.tasks.assessment import CaseTime, TaskEffect
 from kernelexp.services.tasks.failing import TaskFailed
 from kernelexp.services.tasks.floor import Moved
-from kernelexp.services.tasks.timed import Bench, Taken
-from kernelexp.services.tasks.turns import Turn
+from kernelexp.services.tasks.timed import SolutionBench, Taken
+from kernelexp.services.tasks.turns import SolutionTurn
 from kernelexp.services.tasks.workplace import Workplace
 from kernelexp.system.toolchain import Toolchain
 
 pytestmark = pytest.mark.xdist_group("tasks")
-CPU = Bench(device="cpu", processes=2, rows=2)
+CPU = SolutionBench(device="cpu", processes=2, rows=2)
 
 
 def measure(
     solution: tuple[str, str],
     tools: Toolchain,
     folder: Path,
-    bench: Bench = CPU,
+    bench: SolutionBench = CPU,
     instructions: float = 0.0,
 ) -> tuple[CaseTime, ...]:
     paths = timing_cheats.write(folder, solution, 64, 64)
@@ -105,7 +105,7 @@ def test_an_answer_that_changes_after_its_end_was_reported_is_invalid(
 def test_what_is_quicker_than_the_card_allows_is_invalid_with_its_arithmetic(
     tools: Toolchain, tmp_path: Path
 ) -> None:
-    bench = Bench(device="cpu", card="NVIDIA H200", processes=2, rows=2)
+    bench = SolutionBench(device="cpu", card="NVIDIA H200", processes=2, rows=2)
     with pytest.raises(TaskFailed, match=r"less than a call can take: .* x 132 SMs x") as failed:
         measure(HONEST, tools, tmp_path, bench, instructions=1e18)
     assert (failed.value.status, failed.value.reason) == (Status.INVALID, "below_floor")
@@ -134,8 +134,8 @@ def test_a_share_is_what_so_many_hits_leave_no_doubt_of() -> None:
 def taken(ready: float = 1e-3, beside: float = 1e-3, alone: float = 1e-3) -> Taken:
     """Twenty rows: the solution's time before the clock, the reference's in it."""
 
-    def turn(ready_s: float, call_s: float) -> Turn:
-        return Turn(ready_s=ready_s, call_s=call_s, digests=(0,))
+    def turn(ready_s: float, call_s: float) -> SolutionTurn:
+        return SolutionTurn(ready_s=ready_s, call_s=call_s, digests=(0,))
 
     row = [
         ("reference", turn(1e-3, beside)),

@@ -15,7 +15,7 @@ from kernelexp.model.arm.verdict import Status
 from kernelexp.services.tasks import formats, timed
 from kernelexp.services.tasks.assessment import CaseTime, TaskEffect
 from kernelexp.services.tasks.failing import TaskFailed
-from kernelexp.services.tasks.timed import Bench
+from kernelexp.services.tasks.timed import SolutionBench
 from kernelexp.services.tasks.workplace import Workplace
 from kernelexp.system import device
 from kernelexp.system.toolchain import Toolchain
@@ -34,7 +34,7 @@ def measure(
     place = folder / "place"
     place.mkdir()
     card = device.find()
-    bench = Bench(device="cuda", card=card.name, arch=card.arch, processes=PROCESSES)
+    bench = SolutionBench(device="cuda", card=card.name, arch=card.arch, processes=PROCESSES)
     times, effect = timed.measure(Workplace(task, tools, folder, place, "", 60), task, bench, 0)
     print(json.dumps([times[0].time_us, times[0].reference_us, effect.low, effect.high]))
     return times, effect

@@ -27,21 +27,21 @@ _IN_ORDER = frozenset("LD LDG LDS LDL LDSM ATOM ATOMG ATOMS".split())
 """Opcodes that write no register before those ahead of them have read theirs."""
 
 
-class Pending(NamedTuple):
+class PendingRegisters(NamedTuple):
     """Registers that instructions under way have yet to write, and to read, by scoreboard, as bits
     of a number."""
 
     written: tuple[int, ...] = (0,) * (BOARDS + 1)
     read: tuple[int, ...] = (0,) * BOARDS
 
-    def cleared(self, boards: int) -> Pending:
-        return Pending(
+    def cleared(self, boards: int) -> PendingRegisters:
+        return PendingRegisters(
             tuple(0 if boards >> board & 1 else x for board, x in enumerate(self.written)),
             tuple(0 if boards >> board & 1 else x for board, x in enumerate(self.read)),
         )
 
-    def joined(self, other: Pending) -> Pending:
-        return Pending(
+    def joined(self, other: PendingRegisters) -> PendingRegisters:
+        return PendingRegisters(
             tuple(a & b for a, b in zip(self.written, other.written, strict=True)),
             tuple(a & b for a, b in zip(self.read, other.read, strict=True)),
         )
@@ -98,13 +98,13 @@ class Scoreboards:
                 pending = self._after(number, pending)
         return tuple(result[number] for number in sorted(result))
 
-    def _at_blocks(self) -> dict[int, Pending]:
+    def _at_blocks(self) -> dict[int, PendingRegisters]:
         """What is under way where each block begins. Nothing is where code goes on after a call."""
-        known: dict[int, Pending] = {}
+        known: dict[int, PendingRegisters] = {}
         for first in self._blocks:
             if first in known:
                 continue
-            known[first] = Pending()
+            known[first] = PendingRegisters()
             waiting = [first]
             while waiting:
                 at = waiting.pop()
@@ -121,7 +121,7 @@ class Scoreboards:
                         waiting.append(following)
         return known
 
-    def _after(self, number: int, pending: Pending) -> Pending:
+    def _after(self, number: int, pending: PendingRegisters) -> PendingRegisters:
         ins = self._code[number]
         if ins.opcode in (AROUND, UNPACK):
             return pending
@@ -134,9 +134,9 @@ class Scoreboards:
             written[min(of.writes, _NEVER)] |= self._writes[number]
         if of.reads < BOARDS:
             read[of.reads] |= self._reads[number] & self._late
-        return Pending(tuple(written), tuple(read))
+        return PendingRegisters(tuple(written), tuple(read))
 
-    def _used(self, number: int, pending: Pending) -> Hazard | None:
+    def _used(self, number: int, pending: PendingRegisters) -> Hazard | None:
         """What an instruction uses before its time."""
         ins = self._code[number]
         if ins.opcode in (AROUND, UNPACK):

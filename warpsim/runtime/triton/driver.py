@@ -129,7 +129,7 @@ class Runtime:
         return stub
 
 
-class Kernel:
+class CompiledKernel:
     """A compiled kernel: what the runtime knows it by, its parameters' sizes, its block."""
 
     def __init__(self, runtime: Runtime, compiled: Any) -> None:
@@ -232,7 +232,11 @@ class Launcher:
             leave(launch_metadata)
 
     def _launch(
-        self, runtime: Runtime, kernel: Kernel, grid: Sequence[int], arguments: Sequence[Any]
+        self,
+        runtime: Runtime,
+        kernel: CompiledKernel,
+        grid: Sequence[int],
+        arguments: Sequence[Any],
     ) -> None:
         with _Copies(runtime) as copies:
             values = list(_values(self._signature.items(), arguments, copies))
@@ -260,7 +264,7 @@ class Launcher:
         return getattr(self._metadata, "num_ctas", 1) or 1
 
     def _execute(
-        self, runtime: Runtime, kernel: Kernel, grid: Sequence[int], values: Sequence[bytes]
+        self, runtime: Runtime, kernel: CompiledKernel, grid: Sequence[int], values: Sequence[bytes]
     ) -> None:
         attributes = []
         if self._ctas > 1:
@@ -321,9 +325,9 @@ class _Utilities:
 
     def load_binary(
         self, name: str, _binary: bytes, _shared: int, _device: int
-    ) -> tuple[Any, Kernel, int, int, int]:
+    ) -> tuple[Any, CompiledKernel, int, int, int]:
         """Module, kernel, registers and spills, which are not known, and threads of a block."""
-        kernel = Kernel(self._runtime, active().loading)
+        kernel = CompiledKernel(self._runtime, active().loading)
         return name, kernel, 0, 0, self._runtime.attribute(_MAX_THREADS)
 
     def unload_module(self, _module: Any) -> None:

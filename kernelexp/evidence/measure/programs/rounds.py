@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from kernelexp.evidence.measure import journals
-from kernelexp.evidence.measure.measure import OnLook, OnProgress, Progress
+from kernelexp.evidence.measure.measure import MeasuringProgress, OnLook, OnProgress
 from kernelexp.evidence.measure.programs import printed
 from kernelexp.evidence.measure.stopping import (
     is_budget_spent,
@@ -289,7 +289,7 @@ class _Rounds:
 
     def _say(self, phase: str) -> None:
         if self._on_progress is not None:
-            state = Progress(
+            state = MeasuringProgress(
                 phase=phase,
                 processes_done=len(self._so_far.workers),
                 processes_wanted=self._so_far.options.processes,
