@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -28,5 +29,19 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     """To the end of the last block."""
     warps: tuple[tuple[TimelineBlock, ...], ...]
     """Blocks of one warp follow one another; where it neither issues nor waits there is none."""
+    roles: tuple[str, ...] = ()
+    """What the source calls the code of each warp; `warps 0-7` where it has no name for it."""
     cut: bool = False
     """Whether the CTA goes on after that."""
+
+
+def role_of(warp: int, roles: Sequence[str]) -> str:
+    """The role of a warp; empty where the source has no name for it."""
+    own = roles[warp] if warp < len(roles) else ""
+    return "" if own.startswith("warp") else own
+
+
+def row_name(warp: int, roles: Sequence[str]) -> str:
+    """What a warp's row is called."""
+    role = role_of(warp, roles)
+    return f"warp {warp}, {role}" if role else f"warp {warp}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -29,12 +29,14 @@ _Places: TypeAlias = tuple[Source | None, Source | None]
 
 
 def steps(
-    root: Path, cubin: Path, entry: str, recording: Recording, replayed: Replayed, sources: Sources
+    recording: Recording, replayed: Replayed, sources: Sources, names: Sequence[str]
 ) -> tuple[PathStep, ...]:
-    """The largest parts first; none where the path was too long to be followed."""
+    """The largest parts first; none where the path was too long to be followed.
+
+    names: the role of each warp of a CTA, as role_names() has them.
+    """
     from warpsim.timing.replay import REASONS
 
-    names = _names(root, cubin, entry, recording, sources)
     executed_by = _executed_by(recording)
     places: dict[_Wait, dict[_Places, float]] = defaultdict(lambda: defaultdict(float))
     for warp, number, producer, reason, cycles in replayed.path.tolist():
@@ -92,9 +94,9 @@ def _counts(recording: Recording) -> dict[tuple[int, int], int]:
     return result
 
 
-def _names(
+def role_names(
     root: Path, cubin: Path, entry: str, recording: Recording, sources: Sources
-) -> dict[int, str]:
+) -> tuple[str, ...]:
     """The role of each warp of a CTA."""
     executed: dict[tuple[Source, int], int] = defaultdict(int)
     warps: dict[Source, int] = defaultdict(int)
@@ -122,4 +124,4 @@ def _names(
     }
     known = roles.name(roles.find(lines), lines, functions, roles.comments(texts))
     names = {warp: role.name for role in known for warp in roles.members(role.warps)}
-    return {warp: names.get(warp, f"warp {warp}") for warp in range(recording.warps_per_cta)}
+    return tuple(names.get(warp, f"warp {warp}") for warp in range(recording.warps_per_cta))

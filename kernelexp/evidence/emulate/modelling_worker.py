@@ -16,7 +16,7 @@ from kernelexp.evidence.emulate.emulation_worker import PRELOAD, SEED, as_numpy
 from kernelexp.evidence.emulate.followed import Followed, FollowedLoad
 from kernelexp.evidence.measure import tensors
 from kernelexp.model.axes import AxisValue, spell_point
-from kernelexp.model.modelled import ModelledLine, ModelledRun, ModelledTime, PathStep
+from kernelexp.model.modelled import ModelledLine, ModelledRun, ModelledTime
 from kernelexp.model.problem import Problem, Size
 from kernelexp.project.problem.consult import require_size
 from kernelexp.project.problem.loader import load
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from warpsim.timing.chips import TimedChip
     from warpsim.timing.model import CtaPlacement, ModelledLaunch, Sample
     from warpsim.timing.recording import Recording
-    from warpsim.timing.replay import Replayed
 
 __all__ = ["PRELOAD", "ModellingJob", "main", "model"]
 
@@ -100,15 +99,17 @@ def _model(job: ModellingJob, watch: Watch) -> ModelledRun:
         tiles=chosen.whole.tiles_per_cta if chosen.loops else 1,
     )
     modelled = model.model(samples, launch, chip, timeline.INSTRUCTIONS)
-    recording, sources = samples[-1].recording, _sources(job)
+    recording, replayed, sources = samples[-1].recording, modelled.replayed, _sources(job)
+    entry = Path(job.root), Path(job.cubin), job.entries[0]
+    roles = critical_path.role_names(*entry, recording, sources)
     texts = {instruction.offset: instruction.text for instruction in _code(job)}
     if job.trace:
         label, clock = f"{job.kernel} {spell_point(job.axes)}", modelled.clock_hz
-        text = timeline.trace(label, recording, modelled.replayed, clock, sources, texts)
+        text = timeline.trace(label, recording, replayed, clock, sources, texts, roles)
         wholefile.write(Path(job.trace), text.encode())
     return ModelledRun(
-        time=_time(job, chosen, samples, modelled),
-        timeline=timeline.blocks(recording, modelled.replayed, sources, texts),
+        time=_time(job, chosen, samples, modelled, roles),
+        timeline=timeline.blocks(recording, replayed, sources, texts, roles),
     )
 
 
@@ -161,7 +162,11 @@ def _array_bytes(chosen: Followed, sizes: Sequence[Mapping[str, int]]) -> dict[s
 
 
 def _time(
-    job: ModellingJob, chosen: Followed, samples: Sequence[Sample], launch: ModelledLaunch
+    job: ModellingJob,
+    chosen: Followed,
+    samples: Sequence[Sample],
+    launch: ModelledLaunch,
+    roles: Sequence[str],
 ) -> ModelledTime:
     from warpsim.timing import chips
     from warpsim.timing.replay import REASONS, UNITS
@@ -184,7 +189,7 @@ def _time(
             for name, x in zip(REASONS, replayed.reasons.sum(axis=0), strict=True)
         },
         lines=tuple(_lines(job, samples[-1].recording, replayed.reasons)),
-        path=_path(job, samples[-1].recording, replayed),
+        path=critical_path.steps(samples[-1].recording, replayed, _sources(job), roles),
         followed=tuple(_spell(item) for item in executed) if smaller else (),
         warp_instructions=sum(sample.recording.warp_instructions for sample in samples),
     )
@@ -202,11 +207,6 @@ def _code(job: ModellingJob) -> tuple[SassInstruction, ...]:
 def _sources(job: ModellingJob) -> dict[int, Source | None]:
     """Lines by the addresses of instructions."""
     return {x.offset: x.source.relative_to(job.root) if x.source else None for x in _code(job)}
-
-
-def _path(job: ModellingJob, recording: Recording, replayed: Replayed) -> tuple[PathStep, ...]:
-    where = Path(job.root), Path(job.cubin), job.entries[0]
-    return critical_path.steps(*where, recording, replayed, _sources(job))
 
 
 def _lines(job: ModellingJob, recording: Recording, reasons: Any) -> Iterator[ModelledLine]:

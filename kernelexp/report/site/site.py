@@ -321,7 +321,7 @@ class ProjectSite:
             kept=kept,
             drawn=timelines.draw(kept.run.timeline),
             kinds=timelines.KINDS,
-            size=(timelines.WIDTH, timelines.ROW, timelines.LEFT),
+            size=(timelines.WIDTH, timelines.ROW),
             worth=judge.worth(kept.run.time.chip),
         )
 

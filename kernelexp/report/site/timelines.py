@@ -8,7 +8,7 @@ import msgspec
 
 from kernelexp.evidence.emulate.emulated import source_digest
 from kernelexp.judge.statistics import modelled as judge
-from kernelexp.model.timeline import BlockKind, Timeline, TimelineBlock
+from kernelexp.model.timeline import BlockKind, Timeline, TimelineBlock, role_of, row_name
 from kernelexp.report.document import figures
 from kernelexp.report.site import svg
 from kernelexp.report.site.svg import Tick
@@ -22,7 +22,9 @@ KINDS: dict[BlockKind, str] = {
     "wait": "other waits",
     "other": "other instructions",
 }
-WIDTH, ROW, LEFT = 960.0, 22.0, 56.0
+WIDTH, ROW = 960.0, 22.0
+_LETTER = 7.0
+"""Of the names of rows."""
 _UNITS = 3
 _ALIKE = 0.05
 """Of the time: shares nearer than that are one row."""
@@ -43,13 +45,16 @@ class WarpShares(msgspec.Struct, frozen=True, kw_only=True):
 
     first: int
     last: int
+    role: str
+    """Empty where the source has no name for it."""
     parts: dict[BlockKind, float]
     place: str
 
     @property
     def name(self) -> str:
         one = self.first == self.last
-        return f"warp {self.first}" if one else f"warps {self.first} to {self.last}"
+        warps = f"warp {self.first}" if one else f"warps {self.first} to {self.last}"
+        return f"{warps}, {self.role}" if self.role else warps
 
 
 class DrawnTimeline(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +63,8 @@ class DrawnTimeline(msgspec.Struct, frozen=True, kw_only=True):
     rows: tuple[WarpRow, ...]
     shares: tuple[WarpShares, ...]
     ticks: tuple[Tick, ...]
+    left: float
+    """Where time begins, right of the rows' names."""
     height: float
     cycles: str
     cut: bool
@@ -76,26 +83,34 @@ class ModelledRow(msgspec.Struct, frozen=True, kw_only=True):
 
 def draw(timeline: Timeline) -> DrawnTimeline:
     """The blocks of each warp in WIDTH pixels."""
-    scale = (WIDTH - LEFT) / timeline.cycles if timeline.cycles else 0.0
+    names = [row_name(number, timeline.roles) for number in range(len(timeline.warps))]
+    left = _LETTER * (1 + max(map(len, names), default=0))
+    scale = (WIDTH - left) / timeline.cycles if timeline.cycles else 0.0
     return DrawnTimeline(
-        rows=tuple(_row(number, own, scale) for number, own in enumerate(timeline.warps)),
+        rows=tuple(
+            _row(number, name, own, left, scale)
+            for number, (name, own) in enumerate(zip(names, timeline.warps, strict=True))
+        ),
         shares=tuple(_shares(timeline)),
         ticks=tuple(
-            Tick(round(LEFT + at * scale, 1), figures.value(at))
+            Tick(round(left + at * scale, 1), figures.value(at))
             for at in svg.steps(0, timeline.cycles or 1.0)
         ),
+        left=left,
         height=ROW * (len(timeline.warps) + 1),
         cycles=figures.value(round(timeline.cycles)),
         cut=timeline.cut,
     )
 
 
-def _row(number: int, blocks: tuple[TimelineBlock, ...], scale: float) -> WarpRow:
+def _row(
+    number: int, name: str, blocks: tuple[TimelineBlock, ...], left: float, scale: float
+) -> WarpRow:
     return WarpRow(
-        name=f"warp {number}",
+        name=name,
         top=ROW * number,
         blocks=tuple(
-            (block.kind, round(LEFT + block.start * scale, 1), _width(block, scale), _title(block))
+            (block.kind, round(left + block.start * scale, 1), _width(block, scale), _title(block))
             for block in blocks
         ),
     )
@@ -105,8 +120,8 @@ def _shares(timeline: Timeline) -> Iterator[WarpShares]:
     """Of the warps in their order; alike ones are told by the first of them."""
     alike: WarpShares | None = None
     for number, blocks in enumerate(timeline.warps):
-        own = _shares_of(number, blocks)
-        if alike and alike.place == own.place and _far(alike, own) < _ALIKE:
+        own = _shares_of(number, role_of(number, timeline.roles), blocks)
+        if alike and _whose(alike) == _whose(own) and _far(alike, own) < _ALIKE:
             alike = msgspec.structs.replace(alike, last=number)
             continue
         if alike:
@@ -116,7 +131,11 @@ def _shares(timeline: Timeline) -> Iterator[WarpShares]:
         yield alike
 
 
-def _shares_of(number: int, blocks: tuple[TimelineBlock, ...]) -> WarpShares:
+def _whose(shares: WarpShares) -> tuple[str, str]:
+    return shares.role, shares.place
+
+
+def _shares_of(number: int, role: str, blocks: tuple[TimelineBlock, ...]) -> WarpShares:
     total = sum(block.cycles for block in blocks) or 1.0
     places: dict[str, float] = {}
     for block in blocks:
@@ -124,6 +143,7 @@ def _shares_of(number: int, blocks: tuple[TimelineBlock, ...]) -> WarpShares:
     return WarpShares(
         first=number,
         last=number,
+        role=role,
         parts={
             kind: sum(block.cycles for block in blocks if block.kind == kind) / total
             for kind in KINDS
