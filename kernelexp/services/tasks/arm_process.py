@@ -22,11 +22,14 @@ from typing import Any
 
 import msgspec
 
+import kernelexp
 from kernelexp.model.decoding import decode
 from kernelexp.services.tasks import formats, wire
 from kernelexp.services.tasks.solution_process import explained, refreshed
 from kernelexp.services.tasks.task import Call, Task
+from kernelexp.system.process import confine
 
+PRELOAD = ("torch",)
 FLUSHED = 512 << 20
 """Bytes that are written before each turn: more than any L2 holds."""
 
@@ -41,19 +44,32 @@ class ArmOrder(msgspec.Struct, frozen=True, kw_only=True):
     like: str
     """An answer in zeros, for the arm that does nothing."""
     device: str
+    core: int = -1
+    """The one that its calls are made on; -1: any."""
+    confine: dict[str, Any] = {}
+    """What confines it; empty: nothing does."""
+    socket: str = ""
+    """Where the clock listens."""
 
 
 def main() -> None:
-    """Arguments: the socket's number, and an ArmOrder as JSON."""
-    link = socket.socket(fileno=int(sys.argv[1]))
-    order = decode(sys.argv[2], ArmOrder)
+    """On standard input: an ArmOrder as JSON."""
+    order = decode(sys.stdin.read(), ArmOrder)
+    link = socket.socket(socket.AF_UNIX)
+    link.connect(order.socket)
     os.chdir(order.folder)
+    sys.path[0] = str(Path(kernelexp.__file__).parents[1])
+    sys.dont_write_bytecode = True
+    if order.confine:
+        confine.apply(order.confine)
     try:
         device = _Device(order.device)
         receive(link)  # "open": until then nothing but this package's code runs
         device.reserve()  # before the solution can replace what it is made of
         with device.default():
             call = _opened(order)
+        if order.core >= 0:
+            os.sched_setaffinity(0, {order.core})
         send(link, "opened")
         _serve(link, call, device, order.arm == "nothing")
     except EOFError:

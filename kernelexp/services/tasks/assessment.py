@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
@@ -10,6 +11,8 @@ from kernelexp.model.arm.verdict import Status
 
 StageName = Literal["rules", "build", "known", "emulate", "schedules", "time"]
 Outcome = Literal["passed", "failed", "skipped"]
+Where = Literal["emulated", "timed"]
+Measure = Literal["files", "sockets", "namespaces", "user"]
 _RIGHT = frozenset(
     {Status.IMPROVED, Status.NEUTRAL, Status.REJECTED, Status.INCONCLUSIVE, Status.UNMEASURED}
 )
@@ -87,6 +90,27 @@ class CaseTime(msgspec.Struct, frozen=True, kw_only=True):
     calls: int
 
 
+class Confinement(msgspec.Struct, frozen=True, kw_only=True):
+    """What held a solution's process while it was executed there.
+
+    files: it opens what it is given only (Landlock); sockets: it makes none but local ones
+    (seccomp); namespaces: its network and its /dev/shm are its own; user: one of its own.
+    """
+
+    where: Where
+    measures: tuple[Measure, ...] = ()
+
+    def gaps(self) -> Iterator[str]:
+        """What it could have done, in sentences."""
+        place = "on the GPU" if self.where == "timed" else "in the emulator"
+        if "files" not in self.measures:
+            yield f"Files: {place} the solution's process could open those of its user."
+        if not {"sockets", "namespaces"} & set(self.measures):
+            yield f"Network: {place} the solution's process could use it."
+        if self.where == "timed" and "user" not in self.measures:
+            yield f"User: {place} the solution's process had the user that judges it."
+
+
 class Assessment(msgspec.Struct, frozen=True, kw_only=True):
     """A solution of somebody's problem, judged."""
 
@@ -110,6 +134,8 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True):
     times: tuple[CaseTime, ...] = ()
     effect: TaskEffect | None = None
     """Of all sizes by weight: time over the reference's."""
+    confined: tuple[Confinement, ...] = ()
+    """By where its code was executed."""
     not_checked: tuple[str, ...] = ()
     """What this run could not see, in sentences."""
 

@@ -25,6 +25,7 @@ from kernelexp.services.tasks.assessment import (
     AssessmentStage,
     CaseAnswer,
     CaseTime,
+    Confinement,
     ExecutedKernel,
     Feedback,
     StageName,
@@ -310,6 +311,7 @@ class _Run:
             device=self._wanted.gpu.name if self._times and self._wanted.gpu else "",
             times=self._times,
             effect=self._effect,
+            confined=tuple(self._confined()),
             not_checked=tuple(self._unseen()),
         )
 
@@ -319,10 +321,16 @@ class _Run:
             yield "The problem's own sizes: they were reduced for the emulator."
         if not self._times:
             yield "Times: nothing was measured."
-        elif jail.can_confine() and not jail.can_confine_gpu():
-            yield "Files: on the GPU the solution's process was not confined."
-        if not jail.can_confine():
-            yield "Files: this kernel has no Landlock, and the solution's process was not confined."
+        for confinement in self._confined():
+            yield from confinement.gaps()
+
+    def _confined(self) -> Iterator[Confinement]:
+        """By the stages in which a process of the solution's was started."""
+        names = {stage.name for stage in self._stages if stage.outcome != "skipped"}
+        if names & {"emulate", "schedules"}:
+            yield jail.strongest("emulated")
+        if "time" in names:
+            yield jail.strongest("timed")
 
     def _sha256(self) -> str:
         return hashlib.sha256(repr(sorted(self._task.solution.files.items())).encode()).hexdigest()

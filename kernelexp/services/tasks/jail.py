@@ -1,5 +1,5 @@
-"""The command that starts a solution's process: it can open its own folders and what it is run
-with, and write to one folder only."""
+"""What confines a solution's processes: the strongest that this machine allows, tried before any
+code of a solution runs."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ import functools
 import glob
 import json
 import os
+import secrets
 import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import kernelexp
 import warpsim
+from kernelexp.services.tasks.assessment import Confinement, Measure, Where
 from kernelexp.system import toolchain
 from kernelexp.system.process import confine, processes
 
@@ -24,22 +27,64 @@ _DEVICES = ("/dev/null", "/dev/urandom", "/dev/random", "/dev/zero", "/dev/shm")
 _OF_GPU = ("/proc", "/sys", "/etc/nvidia", "/run/nvidia-persistenced")
 """What the driver's libraries read."""
 _PACKAGES = [Path(module.__file__ or "").resolve().parent for module in (kernelexp, warpsim)]
-
-
-def can_confine() -> bool:
-    return confine.version() > 0
+_STRENGTHS: tuple[tuple[Measure, ...], ...] = (
+    ("files", "sockets", "namespaces", "user"),
+    ("files", "sockets", "namespaces"),
+    ("files", "sockets", "user"),
+    ("files", "sockets"),
+    ("files",),
+    ("sockets", "namespaces", "user"),
+    ("sockets",),
+)
+"""The strongest first."""
+_USERS = 1 << 30
+"""From here on no user of a machine is found."""
+_NEEDED = (
+    "import ctypes, importlib.util as u, kernelexp.services.tasks.extensions; "
+    "open(u.find_spec('torch').origin).close(); "
+)
+_USES_GPU = (
+    "d = ctypes.CDLL('libcuda.so.1'); c = ctypes.c_void_p(); "
+    "raise SystemExit(d.cuInit(0) or d.cuDevicePrimaryCtxRetain(ctypes.byref(c), 0))"
+)
+PROBE_S = 60
 
 
 @functools.cache
-def can_confine_gpu() -> bool:
-    """Whether a confined process can use the GPU, which takes more than this module may know."""
-    if not can_confine():
-        return False
-    code = "import ctypes; d = ctypes.CDLL('libcuda.so.1'); c = ctypes.c_void_p(); "
-    code += "raise SystemExit(d.cuInit(0) or d.cuDevicePrimaryCtxRetain(ctypes.byref(c), 0))"
-    with tempfile.TemporaryDirectory(prefix="kernelexp-") as place:
-        argv = command([sys.executable, "-c", code], [], Path(place), [], 60, gpu=True)
-        return processes.run(argv, timeout_s=60).returncode == 0
+def strongest(where: Where) -> Confinement:
+    """What a process can be confined by in which torch, and on a GPU the driver, still work.
+
+    The emulator's clients keep their user: they reach its socket, and its library, by their names.
+    """
+    for measures in _STRENGTHS:
+        tried = Confinement(where=where, measures=measures)
+        if (where == "timed" or "user" not in measures) and _works(tried):
+            return tried
+    return Confinement(where=where)
+
+
+def _works(tried: Confinement) -> bool:
+    with tempfile.TemporaryDirectory(prefix="kernelexp-") as name:
+        place = Path(name)
+        user = new_user(tried)
+        hand(place, user)
+        ordered = order(tried, [], place, [], PROBE_S, user)
+        code = _NEEDED + (_USES_GPU if tried.where == "timed" else "")
+        argv = command([sys.executable, "-P", "-c", code], ordered)
+        environment = {"PYTHONPATH": str(packages(place)), "HOME": name, "TMPDIR": name}
+        return processes.run(argv, env=environment, timeout_s=PROBE_S).returncode == 0
+
+
+def new_user(confinement: Confinement) -> int:
+    """One whom nothing belongs to; 0: the process keeps its own."""
+    return _USERS + secrets.randbelow(_USERS) if "user" in confinement.measures else 0
+
+
+def hand(folder: Path, user: int) -> None:
+    """Gives a folder, with the folders in it, to a user; 0: leaves it."""
+    if user:
+        for path in (folder, *(path for path in folder.rglob("*") if path.is_dir())):
+            os.chown(path, user, user)
 
 
 def packages(folder: Path) -> Path:
@@ -53,25 +98,31 @@ def packages(folder: Path) -> Path:
     return place
 
 
-def command(
-    argv: Sequence[str],
+def order(
+    confinement: Confinement,
     read: Sequence[Path],
     write: Path,
     output: Sequence[Path],
     cpu_s: float,
-    *,
-    gpu: bool = False,
-) -> list[str]:
-    """`argv` confined; its standard output and errors go to the two files of `output`."""
+    user: int = 0,
+) -> dict[str, Any]:
+    """For confine.apply(): standard output and errors go to the two files of `output`."""
+    gpu = confinement.where == "timed"
     installed = {sys.prefix, sys.base_prefix, *_compiler_homes(), *(_OF_GPU if gpu else ())}
     cards = glob.glob("/dev/nvidia*") if gpu else []
-    order = {
+    return {
+        **{name: name in confinement.measures for name in ("files", "sockets", "namespaces")},
         "read": [*_SYSTEM, *_MACHINE, *sorted(installed), *map(str, [*_PACKAGES, *read])],
         "write": [*_DEVICES, *cards, os.path.realpath(write)],
         "output": [os.path.realpath(path) for path in output],
         "limits": {"cpu_s": int(cpu_s) + 1, "core_bytes": 0},
+        "user": user,
     }
-    return [sys.executable, "-I", "-S", confine.__file__, json.dumps(order), *argv]
+
+
+def command(argv: Sequence[str], ordered: dict[str, Any]) -> list[str]:
+    """`argv` confined."""
+    return [sys.executable, "-I", "-S", confine.__file__, json.dumps(ordered), *argv]
 
 
 def _compiler_homes() -> list[str]:

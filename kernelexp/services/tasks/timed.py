@@ -7,7 +7,9 @@ reverse, with inputs that are used once. What nothing takes (messages, the diges
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
+import os
 import random
 import secrets
 import statistics
@@ -62,6 +64,9 @@ class SolutionBench(msgspec.Struct, frozen=True, kw_only=True):
     """What the GPU's code is compiled for."""
     processes: int = PROCESSES
     rows: int = ROWS
+    calls: int = CALLS
+    pinned: bool = True
+    """Whether the arms of a process share a core, and the clock has one of its own."""
     limit_s: float = 120.0
     """Of a call."""
 
@@ -128,6 +133,8 @@ class _Case:
         self._next = 0
         self._digests: dict[int, int] = {}
         self._checked: list[int] = []
+        self._own_core, *others = sorted(os.sched_getaffinity(0)) if bench.pinned else [-1]
+        self._cores = others or [-1]
 
     def time(self, thread_instructions: float) -> CaseTime:
         with contextlib.ExitStack() as all_arms:
@@ -135,17 +142,20 @@ class _Case:
             stacks = [
                 all_arms.enter_context(contextlib.ExitStack()) for _ in range(self._bench.processes)
             ]
+            cores = itertools.cycle(self._cores)
             started = [
-                {name: stack.enter_context(self._started(name)) for name in ARMS}
-                for stack in stacks
+                {name: stack.enter_context(self._started(name, core)) for name in ARMS}
+                for stack, core in zip(stacks, cores, strict=False)
             ]
             drawn = self._draw()
             self._checked = drawn.checked
-            rows, calls = turns_of(drawn.sets // self._bench.processes - 1, self._bench.rows)
+            sets = drawn.sets // self._bench.processes - 1
+            rows, calls = turns_of(sets, self._bench.rows, self._bench.calls)
             taken = []
-            for stack, arms in zip(stacks, started, strict=True):
-                taken.append(self._take(arms, rows, calls))
-                stack.close()
+            with _on_core(self._own_core):
+                for stack, arms in zip(stacks, started, strict=True):
+                    taken.append(self._take(arms, rows, calls))
+                    stack.close()
         self._check()
         if self._bench.device != "cpu":  # whose cores the arms take from each other
             require_honest(taken)
@@ -153,7 +163,8 @@ class _Case:
 
     def _draw(self) -> Drawn:
         least, most = (
-            self._bench.processes * (1 + 2 * calls) for calls in (1, self._bench.rows * CALLS)
+            self._bench.processes * (1 + 2 * calls)
+            for calls in (1, self._bench.rows * self._bench.calls)
         )
         order = TimedOrder(
             device=self._bench.device,
@@ -226,14 +237,20 @@ class _Case:
                 path.with_suffix(suffix).unlink()
         return row
 
-    def _started(self, name: str) -> contextlib.AbstractContextManager[TimedArmProcess]:
+    def _started(self, name: str, core: int) -> contextlib.AbstractContextManager[TimedArmProcess]:
         work = self._work
         folder = work.own if name == REFERENCE else work.given
+        bench = self._bench
+        confine, environment = work.around(bench.device, bench.arch)
         order = ArmOrder(
-            arm=name, folder=str(folder), like=str(work.own / "like"), device=self._bench.device
+            arm=name,
+            folder=str(folder),
+            like=str(work.own / "like"),
+            device=bench.device,
+            core=core,
+            confine=confine if name == SOLUTION else {},
         )
-        wrap, environment = work.around(name == SOLUTION, self._bench.arch)
-        return turns.opened(order, wrap, work.answers, environment, self._bench.limit_s)
+        return turns.opened(order, work.answers, environment, bench.limit_s)
 
     # Results
 
@@ -284,10 +301,22 @@ class _Case:
         )
 
 
-def turns_of(sets: int, rows: int) -> tuple[int, int]:
+@contextlib.contextmanager
+def _on_core(core: int) -> Iterator[None]:
+    """This thread on one core, which no arm is on; -1: on any."""
+    before = os.sched_getaffinity(0)
+    if core >= 0:
+        os.sched_setaffinity(0, {core})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def turns_of(sets: int, rows: int, calls: int = CALLS) -> tuple[int, int]:
     """Pairs of rows, and calls per turn, of a process that has so many sets of inputs: first more
     calls, as the noise of a turn is hardly more for them."""
-    calls = max(1, min(CALLS, sets // 2))
+    calls = max(1, min(calls, sets // 2))
     return max(1, min(rows, sets // (2 * calls))), calls
 
 

@@ -17,6 +17,7 @@ from kernelexp.model.errors import EnvironmentFault, UsageError
 from kernelexp.services import execution
 from kernelexp.services.execution import Asked, Executed
 from kernelexp.services.tasks import allocation, extensions, jail
+from kernelexp.services.tasks.assessment import Confinement
 from kernelexp.services.tasks.problem_process import ROUNDS
 from kernelexp.services.tasks.task import Task
 from kernelexp.system.process import processes
@@ -41,6 +42,10 @@ class Workplace:
         )
         for folder in (self.own, self.given, self.answers):
             folder.mkdir()
+        (self.answers / "built").mkdir()
+        self.own.chmod(0o700)
+        place.chmod(0o711)  # a solution's user passes through
+        self._solutions_user: int | None = None
         self._write()
 
     def _write(self) -> None:
@@ -87,9 +92,10 @@ class Workplace:
         argv += [str(self.given), str(self.answers), str(memory)]
         output = [self.answers / name for name in ("printed", "errors")]
         limit = self._limit_s
-        if jail.can_confine():
+        confinement = jail.strongest("emulated")
+        if confinement.measures:
             read = [self.given, runtime, memory, self._toolkit()]
-            argv = jail.command(argv, read, self.answers, output, limit)
+            argv = jail.command(argv, jail.order(confinement, read, self.answers, output, limit))
         result = Asked(
             argv=tuple(argv),
             device=self._device,
@@ -104,7 +110,6 @@ class Workplace:
         """What the solution's process is told of compilers, and of places to write to."""
         flags = [*compiling.link_flags(runtime, ARCH), "-std=c++20", "-Xcompiler=-fPIC", "-w"]
         result = {"nvcc": [self._tools.nvcc, *flags], "folder": str(self.answers / "built")}
-        (self.answers / "built").mkdir(exist_ok=True)
         return {
             "PYTHONPATH": str(jail.packages(self.given)),
             extensions.VARIABLE: json.dumps(result),
@@ -114,31 +119,36 @@ class Workplace:
             "PYTHONDONTWRITEBYTECODE": "1",
         }
 
-    def around(self, hostile: bool, gpu_arch: str) -> tuple[list[str], dict[str, str]]:
-        """What a process that is timed is started with: what confines it, and its environment."""
-        path = self.answers / "built"
-        path.mkdir(exist_ok=True)
-        flags = [f"-arch={gpu_arch}", "-std=c++20", "-Xcompiler=-fPIC", "-w", "-cudart=shared"]
-        result = {"nvcc": [self._tools.nvcc, *flags], "folder": str(path), "gpu": True}
+    def around(self, device: str, arch: str) -> tuple[dict[str, Any], dict[str, str]]:
+        """What confines the solution's process that is timed, if anything, and its environment."""
+        flags = [f"-arch={arch}", "-std=c++20", "-Xcompiler=-fPIC", "-w", "-cudart=shared"]
+        built = self.answers / "built"
+        result = {"nvcc": [self._tools.nvcc, *flags], "folder": str(built), "gpu": True}
         environment = {
             extensions.VARIABLE: json.dumps(result),
-            "TORCH_EXTENSIONS_DIR": str(path),
-            "TORCH_CUDA_ARCH_LIST": re.sub(r"^sm_(\d+)(\d)", r"\1.\2", gpu_arch),
+            "TORCH_EXTENSIONS_DIR": str(built),
+            "TORCH_CUDA_ARCH_LIST": re.sub(r"^sm_(\d+)(\d)", r"\1.\2", arch),
             "CUDA_HOME": str(self._toolkit()),
-            "PYTHONDONTWRITEBYTECODE": "1",
+            "TMPDIR": str(self.answers),
+            "HOME": str(self.answers),
         }
-        if not hostile:
-            return [], environment
-        environment["TMPDIR"] = environment["HOME"] = str(self.answers)
-        confines = jail.can_confine_gpu() if gpu_arch else jail.can_confine()
-        if not confines:
-            return [], environment
-        environment["PYTHONPATH"] = str(jail.packages(self.given))
+        confinement = jail.strongest("timed" if device == "cuda" else "emulated")
+        if not confinement.measures:
+            return {}, environment
         output = [self.answers / name for name in ("printed", "errors")]
-        limit = 10 * self._limit_s
         read = [self.given, self._toolkit()]
-        wrap = jail.command([], read, self.answers, output, limit, gpu=bool(gpu_arch))
-        return wrap, environment
+        limit = 10 * self._limit_s
+        return jail.order(
+            confinement, read, self.answers, output, limit, self._user(confinement)
+        ), environment
+
+    def _user(self, confinement: Confinement) -> int:
+        """Of all processes of the solution here, which may read what it is given, and own what it
+        answers."""
+        if self._solutions_user is None:
+            self._solutions_user = jail.new_user(confinement)
+            jail.hand(self.answers, self._solutions_user)
+        return self._solutions_user
 
     def _toolkit(self) -> Path:
         """The compiler's folder."""

@@ -192,7 +192,9 @@ def run_attached(
     return Ended(returncode=process.returncode, seconds=time.monotonic() - begun)
 
 
-def run_forked(module: str, *, stdin: str, timeout_s: float) -> Completed:
+def run_forked(
+    module: str, *, stdin: str, timeout_s: float, environment: Mapping[str, str] | None = None
+) -> Completed:
     """Runs the `main` of a module in a process of its own, as run() does, without its imports.
 
     What the module names in PRELOAD is imported once, by a server that lives as long as this
@@ -205,7 +207,7 @@ def run_forked(module: str, *, stdin: str, timeout_s: float) -> Completed:
             why = f"{sys.executable} can't be started: {error.strerror}."
             raise EnvironmentFault(why) from None
         argv = [sys.executable, "-I", "-S", attach.__file__, str(link.fileno()), module]
-        done = run(argv, timeout_s=timeout_s, stdin=stdin, link=link)
+        done = run(argv, env=environment, timeout_s=timeout_s, stdin=stdin, link=link)
         if done.returncode != -attach.NOT_BEGUN:
             return done
     raise EnvironmentFault(
