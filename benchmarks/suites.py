@@ -1,7 +1,7 @@
 """Runs the programs of a published suite on the emulator, and prints a table of all of them.
 
     python benchmarks/suites.py SUITE FOLDER [--time S] [--smallest] [--only NAME ...]
-        [--per-kernel N] [--results FILE] [--known] [--markdown | --names]
+        [--per-kernel N] [--jobs N] [--results FILE] [--known] [--markdown | --names]
 
 SUITE is hecbench, polybench or sanitizer, FOLDER a checkout of it; nothing is fetched, and it is
 built in that folder. A program that runs longer than --time is tried with smaller arguments or
@@ -13,12 +13,14 @@ again.
 from __future__ import annotations
 
 import argparse
+import functools
 import re
 import shlex
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
 import msgspec
@@ -337,6 +339,7 @@ def main() -> None:
     parser.add_argument(
         "--per-kernel", type=int, default=0, help="launches of each that are judged"
     )
+    parser.add_argument("--jobs", type=int, default=1, help="programs at once")
     parser.add_argument("--smallest", action="store_true", help="only at its smallest sizes")
     parser.add_argument("--markdown", action="store_true", help="the table as Markdown")
     parser.add_argument("--names", action="store_true", help="names by outcome, as Markdown")
@@ -351,19 +354,24 @@ def main() -> None:
         else []
     )
     rows = {row.name: row for row in (msgspec.json.decode(line, type=Row) for line in lines)}
-    programs = () if options.known else SUITES[options.suite](options.folder.resolve())
-    for program in programs:
-        wanted = program.name in options.only if options.only else program.name not in rows
-        if not wanted:
-            continue
-        on = ("wrong", "failed") if options.smallest else ("long",)
-        tried = smallest(program) if options.smallest else program
-        row = run(tried, tools, root, options.time, on, options.per_kernel)
-        rows[program.name] = row
-        print(f"{row.name}: {row.outcome} {row.why[:100]}", file=sys.stderr, flush=True)
-        if options.results:
-            with options.results.open("ab") as file:
-                file.write(msgspec.json.encode(row) + b"\n")
+    every = () if options.known else SUITES[options.suite](options.folder.resolve())
+    programs = [
+        smallest(program) if options.smallest else program
+        for program in every
+        if (program.name in options.only if options.only else program.name not in rows)
+    ]
+    on = ("wrong", "failed") if options.smallest else ("long",)
+    todo = functools.partial(
+        run, tools=tools, root=root, limit_s=options.time, on=on, per_kernel=options.per_kernel
+    )
+    with ProcessPoolExecutor(options.jobs) as pool:
+        for done in as_completed([pool.submit(todo, program) for program in programs]):
+            row = done.result()
+            rows[row.name] = row
+            print(f"{row.name}: {row.outcome} {row.why[:100]}", file=sys.stderr, flush=True)
+            if options.results:
+                with options.results.open("ab") as file:
+                    file.write(msgspec.json.encode(row) + b"\n")
     how = show_names if options.names else show_markdown if options.markdown else show
     how([rows[name] for name in sorted(rows)])
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 
 import pytest
 from schemas import validate
-from support import ROOT, Kx
+from support import ROOT, Kx, wait_until
 
 from kernelexp.model import errors
 
@@ -91,6 +94,48 @@ def test_more_schedules_show_what_the_first_does_not(tmp_path: Path) -> None:
     assert [mistake["name"] for mistake in mistakes if mistake["level"] == "finding"] == [
         "exit-code"
     ]
+
+
+ENDLESS = """
+#include <cstdio>
+__global__ void spin(int* x) {
+  for (long i = 0; i < 1L << 40; ++i) *x = *x * 1664525 + i;
+}
+int main() {
+  int* x;
+  cudaMalloc(&x, sizeof(int)), cudaMemset(x, 0, sizeof(int));
+  puts("launching"), fflush(stdout);
+  spin<<<1, 1>>>(x);
+  return cudaDeviceSynchronize();
+}
+"""
+
+
+def test_killed_in_the_middle_of_a_launch_it_leaves_no_process(tmp_path: Path) -> None:
+    source = tmp_path / "spin.cu"
+    source.write_text(ENDLESS)
+    token = uuid.uuid4().hex
+    with subprocess.Popen(
+        [sys.executable, "-m", "kernelexp", "exec", f"--limit={10**15}", str(source)],
+        env={**os.environ, "TOKEN": token},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        assert process.stdout
+        assert process.stdout.readline() == b"launching\n"
+        assert len(with_environment(token)) >= 3  # exec, the program, what executes its launches
+        process.kill()
+    wait_until(lambda: not with_environment(token))
+
+
+def with_environment(token: str) -> list[int]:
+    """Processes that have a text in their environment."""
+    pids = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if token.encode() in path.read_bytes():
+                pids.append(int(path.parent.name))
+    return pids
 
 
 def test_nothing_to_run_is_one_sentence(kx: Kx) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import selectors
 import signal
@@ -29,6 +30,9 @@ from warpsim.runtime.triton import SITE
 SOCKET = "WARPSIM_SOCKET"
 GRACE_S = 2.0
 """How long a process that serves a program may outlive it."""
+REPORT_S = 10.0
+"""And how long it has after that to write its report, in the middle of a launch."""
+_PR_SET_PDEATHSIG = 1
 
 
 class ProgramRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,29 +121,40 @@ class _Supervisor:
     def _accept(self) -> None:
         connection, _ = self._listener.accept()
         report = self._place / f"{len(self._children)}.report"
+        parent = os.getpid()
         child = os.fork()
         if child:
             connection.close()
             self._children.append(child)
             return
         self._listener.close()
+        _end_with(parent)
         _work(connection, report, self._settings, _extractor(self._tools, report))
 
     def finish(self) -> None:
         """The program is gone: what serves it comes to its end too."""
-        deadline = time.monotonic() + GRACE_S
+        begun = time.monotonic()
         for child in self._children:
+            signals = [(GRACE_S, signal.SIGTERM), (GRACE_S + REPORT_S, signal.SIGKILL)]
             while os.waitpid(child, os.WNOHANG) == (0, 0):
-                if time.monotonic() > deadline:  # in the middle of a launch
-                    os.kill(child, signal.SIGTERM)
-                    os.waitpid(child, 0)
-                    break
+                if signals and time.monotonic() - begun > signals[0][0]:
+                    os.kill(child, signals.pop(0)[1])
                 time.sleep(0.005)
         self._children.clear()
 
     def reports(self) -> tuple[Report, ...]:
         files = sorted(self._place.glob("*.report"), key=lambda path: int(path.stem))
         return tuple(msgspec.msgpack.decode(file.read_bytes(), type=Report) for file in files)
+
+
+def _end_with(parent: int) -> None:
+    """Has the kernel kill this process when its parent is gone, even by SIGKILL.
+
+    A fork has no mark in its environment, and holds open the pipe whose end tells the watchdog.
+    """
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def _work(
