@@ -16,7 +16,7 @@ root_only = pytest.mark.skipif(os.geteuid() != 0, reason="namespaces and users t
 PUBLIC = "/usr/bin/python3"
 """An interpreter that any user may start."""
 TRIES = """
-import json, os, socket
+import fcntl, json, os, socket
 def could(what):
     try:
         what()
@@ -26,7 +26,11 @@ def could(what):
 def send():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         s.sendto(b"x", ("127.0.0.1", 9))
+def control():
+    with open("/dev/urandom") as device:
+        fcntl.ioctl(device, 0x80045200, bytes(4))  # RNDGETENTCNT
 print(json.dumps({
+    "controls": could(control),
     "sends": could(send),
     "pairs": could(lambda: [s.close() for s in socket.socketpair()]),
     "reads": could(lambda: open(os.environ["HIDDEN"]).close()),
@@ -66,8 +70,9 @@ def test_without_sockets_there_are_local_ones(tmp_path: Path) -> None:
 @pytest.mark.skipif(not confine.version(), reason="this kernel has no Landlock")
 def test_files_that_are_not_named_can_t_be_opened(tmp_path: Path) -> None:
     readable = ["/usr", "/lib", "/lib64", "/etc", "/proc", "/sys", "/dev/shm"]
-    could = run(tmp_path, files=True, read=[*readable, sys.prefix, sys.base_prefix])
-    assert not could["reads"]
+    read = [*readable, sys.prefix, sys.base_prefix]
+    could = run(tmp_path, files=True, read=read, write=["/dev/urandom"])
+    assert (could["reads"], could["controls"]) == (False, True)
     assert could["signals"] is (confine.version() < 6)
 
 

@@ -33,7 +33,7 @@ _RULE_PATH = 1
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
 _READ = _EXECUTE | _READ_FILE | _READ_DIR
-_OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | 1 << 14
+_OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | 1 << 14 | 1 << 15
 # What each version of the interface can forbid: ABI 1 has 13 rights, 2 adds refer, 3 truncate,
 # 5 ioctl on devices.
 _RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1}
