@@ -55,11 +55,17 @@ def show(
 
 def _write(page: str, loaded: Project, costs: Sequence[Lines]) -> None:
     from kernelexp.report.site import listing
+    from kernelexp.services import modelling
     from kernelexp.system import wholefile
 
-    listings = [listing.listed(loaded.root, cost) for cost in costs if cost.pieces]
-    if not listings:
+    built = [cost for cost in costs if cost.pieces]
+    if not built:
         return
+    names = [str(number) for number in range(1, len(built) + 1)] if len(built) > 1 else [""]
+    listings = [
+        listing.listed(loaded.root, name, cost, modelling.kept_run(loaded.root, cost.arm))
+        for name, cost in zip(names, built, strict=True)
+    ]
     title = " and ".join(cost.lines.label for cost in listings)
     try:
         wholefile.write(Path(page), listing.page(listings, title))

@@ -95,7 +95,7 @@ def _write_single(loaded: Project, path: Path, force: bool) -> None:
             f"{path} was not written by kernelexp: name another file with --out, or overwrite it "
             "with --force."
         )
-    project_site = site.ProjectSite(loaded)
+    project_site = site.ProjectSite(loaded, listings=False)
     common.warn(loaded.root, project_site.unreadable)
     content = single.render(project_site)
     wholefile.write(path, content, durable=False)

@@ -109,6 +109,7 @@ def built(
         name = key(variant)
         try:
             arms[name] = _examine(project, one, rules[name], launches.get(name))
+            build.alike.note(project.root, arms[name], session.tools.version)
         except KernelexpError as error:
             faults[name] = error
     return Prepared(arms=arms, faults=faults)

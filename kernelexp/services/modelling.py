@@ -171,3 +171,9 @@ def kept(root: Path, record: Record) -> list[KeptModelled]:
         for name, arm, run in runs
         if run and not run.time.refused
     ]
+
+
+def kept_run(root: Path, arm: Arm) -> ModelledRun | None:
+    """Of a variant that was modelled at the size that is timed; nothing is executed."""
+    run = emulated.modelled(root, arm, SIZE)
+    return run if run and not run.time.refused else None

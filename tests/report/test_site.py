@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import unquote, urldefrag
 
+import msgspec
 import pytest
 from site_project import Reader, build, copy, hostile
 from support import ROOT, Kx, edit
@@ -251,6 +252,23 @@ def test_a_line_unfolds_its_sass_in_each_variant_and_what_it_conflicts_in(
     assert stores
     assert all("baseline: " in store and "candidate: " in store for store in stores)
     assert all("SASS instructions" in item for item in unfolding)
+
+
+def test_the_source_beside_sass_is_linked_even_where_another_machine_made_the_record(
+    kx: Kx, scale: Path, tmp_path: Path
+) -> None:
+    assert kx("run", "S1", "--no-gpu", cwd=scale).exit_code == errors.OK
+    path = records.find(scale, "S1")
+    record = records.read_file(path)
+    elsewhere = msgspec.structs.replace(record.baseline, identity="0123456789abcdef")
+    path.write_text(records.encode(msgspec.structs.replace(record, baseline=elsewhere)))
+    pages = build(scale, tmp_path / "a")
+    assert f'href="../code/{record.run}.html"' in (pages / "experiments/S1.html").read_text()
+    code = Reader((pages / f"code/{record.run}.html").read_text()).text
+    assert "SASS of baseline" in code
+    assert "SASS of candidate" in code
+    assert "EXIT" in code
+    assert "if (i >= count) return;" in code
 
 
 def test_lines_of_code_are_hot_where_the_emulation_counted_most(

@@ -4,6 +4,7 @@ The identity is a hash of all that a build is made from: compiler, arguments, en
 file that the compiler says it read. It is the same in another folder and on another machine.
 """
 
+from kernelexp.evidence.build import alike
 from kernelexp.evidence.build.diagnosis import Diagnostic, first_error, iter_errors
 from kernelexp.evidence.build.planning import Plan, compiler_flags
 from kernelexp.evidence.build.service import LIMIT_S, Builder, Built, build, build_one, make_plans
@@ -27,6 +28,7 @@ __all__ = [
     "Diagnostic",
     "Plan",
     "ProgramArtefacts",
+    "alike",
     "artefacts",
     "build",
     "build_one",

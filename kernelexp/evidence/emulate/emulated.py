@@ -173,22 +173,32 @@ def lines(
     Empty where it could not be executed. Kept next to the build, and not in records, which have
     the dearest lines only.
     """
-    wanted = want(arm, isa, size)
-    kept = _place(root, wanted).kept("lines")
+    kept = kept_lines(root, arm, size, isa)
     if kept is not None:
-        return decode(kept, tuple[LineCost, ...])
-    return _emulate(root, wanted, limits, label, execute).lines
+        return kept
+    return _emulate(root, want(arm, isa, size), limits, label, execute).lines
+
+
+def kept_lines(root: Path, arm: Arm, size: str, isa: Isa) -> tuple[LineCost, ...] | None:
+    """The same where it was taken before; else None, and nothing is executed."""
+    kept = _place(root, want(arm, isa, size)).kept("lines")
+    return None if kept is None else decode(kept, tuple[LineCost, ...])
 
 
 def instructions(
     root: Path, arm: Arm, size: str, limits: Limits, label: str
 ) -> tuple[InstructionCost, ...]:
     """The cost of every executed SASS instruction, kept and taken as in lines()."""
-    wanted = want(arm, "sass", size)
-    kept = _place(root, wanted).kept("instructions")
+    kept = kept_instructions(root, arm, size)
     if kept is not None:
-        return decode(kept, tuple[InstructionCost, ...])
-    return _emulate(root, wanted, limits, label, execute).instructions
+        return kept
+    return _emulate(root, want(arm, "sass", size), limits, label, execute).instructions
+
+
+def kept_instructions(root: Path, arm: Arm, size: str) -> tuple[InstructionCost, ...] | None:
+    """The same where it was taken before; else None, and nothing is executed."""
+    kept = _place(root, want(arm, "sass", size)).kept("instructions")
+    return None if kept is None else decode(kept, tuple[InstructionCost, ...])
 
 
 def patterns(root: Path, arm: Arm, isa: Isa, size: str = SIZE) -> Patterned | None:

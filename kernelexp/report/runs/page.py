@@ -90,7 +90,7 @@ def _arms(record: Record) -> Block:
         *(status(candidate.verdict.status) for candidate in record.candidates),
     ]
     rows: list[list[Cell]] = []
-    differing = _differing_axes(record)
+    differing = differing_axes(record)
     for name, arm, word in zip(record.names, record.arms, verdicts, strict=True):
         axes = differing if arm is record.baseline else own_axes(record.baseline, arm)
         own = {axis: value for axis, value in arm.axes.items() if axis in axes}
@@ -103,7 +103,8 @@ def _arms(record: Record) -> Block:
     return table(header, rows, numbers=(2, 3) if timed else (), unwrapped=(0, last))
 
 
-def _differing_axes(record: Record) -> list[str]:
+def differing_axes(record: Record) -> list[str]:
+    """The axes that not all arms have the same value of."""
     names = dict.fromkeys(axis for arm in record.arms for axis in arm.axes)
 
     def spelled(axis: str) -> set[str]:
@@ -113,7 +114,7 @@ def _differing_axes(record: Record) -> list[str]:
 
 
 def _shared_axes(record: Record) -> Block:
-    differing = _differing_axes(record)
+    differing = differing_axes(record)
     shared = {axis: v for axis, v in record.baseline.axes.items() if axis not in differing}
     whose = "both" if len(record.arms) == 2 else "all"
     return paragraph(f"{whose}: {spell_point(shared)}", style="dim")

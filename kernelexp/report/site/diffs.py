@@ -11,6 +11,7 @@ import msgspec
 
 from kernelexp.evidence import build
 from kernelexp.evidence.code import instructions, sass_lines
+from kernelexp.evidence.code.sass_lines import SassInstruction
 from kernelexp.model.arm import Arm
 from kernelexp.model.errors import KernelexpError
 from kernelexp.model.record import Record
@@ -66,6 +67,7 @@ class MachineCode(msgspec.Struct, frozen=True, kw_only=True):
     """The lines that it is made of, by file from the project's root; none without -lineinfo."""
     by_place: dict[tuple[str, int], tuple[str, ...]] = {}
     """The instructions of each of these lines, those of what is inlined there among them."""
+    code: tuple[SassInstruction, ...] = ()
 
 
 class Codes:
@@ -83,25 +85,36 @@ class Codes:
             self._known[arm.identity] = self._read(arm.identity, arm.build.entry)
         return self._known[arm.identity]
 
+    def has(self, arms: Sequence[Arm]) -> bool:
+        """Whether builds of all of them are there, without reading any."""
+        return all(
+            arm.build is not None
+            and arm.identity.isalnum()
+            and build.folder_of(self._root, arm.identity).is_dir()
+            for arm in arms
+        )
+
     def _read(self, identity: str, entry: str) -> MachineCode:
         try:
             kept = build.artefacts(self._root, identity)
-            code = sass_lines.read(kept.cubin, kept.sass, entry)
+            read = sass_lines.read(kept.cubin, kept.sass, entry)
         except KernelexpError:
             return MachineCode()
+        code = tuple(
+            msgspec.structs.replace(one, source=one.source.relative_to(str(self._root)))
+            if one.source
+            else one
+            for one in read
+        )
         by_place: dict[tuple[str, int], dict[int, str]] = defaultdict(dict)
-        for sass_instruction in code:
-            source = (
-                sass_instruction.source.relative_to(str(self._root))
-                if sass_instruction.source
-                else None
-            )
-            for frame in source.frames() if source else ():
-                by_place[frame.file, frame.line][sass_instruction.offset] = sass_instruction.text
+        for one in code:
+            for frame in one.source.frames() if one.source else ():
+                by_place[frame.file, frame.line][one.offset] = one.text
         return MachineCode(
             instructions=tuple(instructions.texts(kept.sass, entry)),
             places=frozenset(by_place),
             by_place={place: tuple(own.values()) for place, own in by_place.items()},
+            code=code,
         )
 
 

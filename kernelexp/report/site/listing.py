@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -12,10 +13,11 @@ import msgspec
 from kernelexp.evidence import build
 from kernelexp.evidence.code import ptx_lines
 from kernelexp.evidence.code.ptx_lines import PtxInstruction
+from kernelexp.model.modelled import ModelledLine, ModelledRun
 from kernelexp.report.document import figures
 from kernelexp.report.site import rendering
 from kernelexp.services.lines import costs, pieces
-from kernelexp.services.lines.costs import CostFigure, Costs
+from kernelexp.services.lines.costs import Costs
 from kernelexp.services.lines.pieces import PieceInstruction
 from kernelexp.services.lines.service import Lines
 
@@ -30,8 +32,20 @@ Place = tuple[str, int]
 class VariantListing(msgspec.Struct, frozen=True, kw_only=True):
     """A variant's code: its lines with their costs, and its PTX."""
 
+    name: str
+    """What columns are headed with: `1`, `baseline`; empty for a variant by itself."""
     lines: Lines
     ptx: tuple[PtxInstruction, ...] = ()
+    modelled: tuple[ModelledLine, ...] = ()
+    """Where the model of time has the cycles of warps; none where it was not asked."""
+
+
+class _HeatColumn(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure of lines, of each variant."""
+
+    name: str
+    how: str
+    costs: tuple[Mapping[Place, float], ...]
 
 
 class HeatValue(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,42 +90,75 @@ class ListedCode(msgspec.Struct, frozen=True, kw_only=True):
     rows: tuple[ListedInstruction, ...]
 
 
-def page(listings: Sequence[VariantListing], title: str) -> bytes:
-    """One HTML file; the first listing is what the others are compared with."""
+def page(
+    listings: Sequence[VariantListing],
+    title: str,
+    live: bool = False,
+    root: str = "",
+    of: str = "",
+) -> bytes:
+    """One HTML file; the first listing is what the others are compared with.
+
+    root, of: in a project's site, the way to its first page, and the experiment.
+    """
     spent = [_by_line(listing.lines) for listing in listings]
-    shown = [
-        figure
-        for figure in costs.FIGURES.values()
-        if any(figure.read(cost) for lines in spent for cost in lines.values())
-    ]
+    columns = tuple(_columns(listings, spent))
     files = {file: number for number, file in enumerate(_files(listings, spent))}
     codes = [_sass(listing, files, listings[0]) for listing in listings]
     codes += [_ptx(listing, files) for listing in listings if listing.ptx]
     return rendering.render(
         "listing.html",
-        live=False,
+        live=live,
         title=title,
-        root="",
-        variants=[_heading(listing.lines) for listing in listings],
-        figures=[(figure.name, figure.how(listings[0].lines.isa)) for figure in shown],
-        sources=[(file, _source(file, listings, spent, shown, files)) for file in files],
+        root=root,
+        of=of,
+        variants=[(listing.name, _heading(listing)) for listing in listings],
+        figures=[(column.name, column.how) for column in columns],
+        sources=[(file, _source(file, listings, columns, files)) for file in files],
         codes=codes,
     )
 
 
-def listed(root: Path, lines: Lines) -> VariantListing:
+def listed(
+    root: Path, name: str, lines: Lines, modelled: ModelledRun | None = None
+) -> VariantListing:
     """What was kept of the variant's build in the project at `root`, beside its costs."""
-    arm = lines.arm
+    arm, known = lines.arm, modelled.time.lines if modelled else ()
     if arm.build is None or not arm.identity:
-        return VariantListing(lines=lines)
+        return VariantListing(name=name, lines=lines, modelled=known)
     ptx = build.artefacts(root, arm.identity).ptx
     text = ptx.read_text("utf-8", "replace") if ptx else ""
-    return VariantListing(lines=lines, ptx=ptx_lines.read(text, arm.build.entry))
+    instructions = ptx_lines.read(text, arm.build.entry)
+    return VariantListing(name=name, lines=lines, ptx=instructions, modelled=known)
 
 
-def _heading(lines: Lines) -> str:
-    profile = f", stalls from run {lines.profile.run}" if lines.profile else ", no profile"
-    return f"{lines.label}: counted on {lines.isa.upper()} at size {lines.size}{profile}"
+def _heading(listing: VariantListing) -> str:
+    lines = listing.lines
+    profile = f"stalls from profile {lines.profile.run}" if lines.profile else "no profile"
+    counted = f"counted on {lines.isa.upper()} at size {lines.size}"
+    return f"{lines.label}: {counted}, {profile}{', modelled' if listing.modelled else ''}"
+
+
+def _columns(
+    listings: Sequence[VariantListing], spent: Sequence[Mapping[Place, Costs]]
+) -> Iterator[_HeatColumn]:
+    """Those that have any figure."""
+    for figure in costs.FIGURES.values():
+        read = [{place: figure.read(cost) for place, cost in lines.items()} for lines in spent]
+        if any(value > 0 for lines in read for value in lines.values()):
+            how = figure.how(listings[0].lines.isa)
+            yield _HeatColumn(name=figure.name, how=how, costs=tuple(read))
+    if any(listing.modelled for listing in listings):
+        per_mille = tuple(map(_modelled, listings))
+        yield _HeatColumn(name="modelled", how="per mille of warps' cycles", costs=per_mille)
+
+
+def _modelled(listing: VariantListing) -> dict[Place, float]:
+    result: dict[Place, float] = defaultdict(float)
+    for line in listing.modelled:
+        if own := line.source and line.source.own():
+            result[own.file, own.line] += 1000 * line.part
+    return result
 
 
 def _by_line(lines: Lines) -> dict[Place, Costs]:
@@ -135,15 +182,11 @@ def _files(listings: Sequence[VariantListing], spent: Sequence[Mapping[Place, Co
 def _source(
     file: str,
     listings: Sequence[VariantListing],
-    spent: Sequence[Mapping[Place, Costs]],
-    shown: Sequence[CostFigure],
+    columns: Sequence[_HeatColumn],
     files: Mapping[str, int],
 ) -> tuple[ListedLine, ...]:
     text = next(listing.lines.texts[file] for listing in listings if file in listing.lines.texts)
-    most = {
-        figure.name: max(figure.read(cost) for lines in spent for cost in lines.values())
-        for figure in shown
-    }
+    most = [max(max(lines.values(), default=0.0) for lines in c.costs) for c in columns]
     return tuple(
         ListedLine(
             number=number,
@@ -151,10 +194,10 @@ def _source(
             at=f"{files[file]}-{number}",
             heats=tuple(
                 tuple(
-                    _heat(figure.read(lines.get((file, number), Costs())), most[figure.name])
-                    for figure in shown
+                    _heat(column.costs[variant].get((file, number), 0.0), most[place])
+                    for place, column in enumerate(columns)
                 )
-                for lines in spent
+                for variant in range(len(listings))
             ),
         )
         for number, line in sorted(text.items())
@@ -162,7 +205,7 @@ def _source(
 
 
 def _heat(value: float, most: float) -> HeatValue:
-    if value <= 0:
+    if value <= 0 or round(value) == 0:
         return HeatValue(text="", shade=0)
     return HeatValue(text=figures.value(int(value)), shade=max(1, round(_SHADES * value / most)))
 
@@ -174,7 +217,7 @@ def _sass(listing: VariantListing, files: Mapping[str, int], first: VariantListi
     ats = [_at(place, files) for place, _ in own]
     leading = _firsts(ats)
     return ListedCode(
-        title=f"SASS of {listing.lines.label}",
+        title=f"SASS{_of(listing)}",
         is_sass=True,
         rows=tuple(
             ListedInstruction(
@@ -189,6 +232,10 @@ def _sass(listing: VariantListing, files: Mapping[str, int], first: VariantListi
             for number, (_, instruction) in enumerate(own)
         ),
     )
+
+
+def _of(listing: VariantListing) -> str:
+    return f" of {listing.name}" if listing.name else ""
 
 
 def _instructions(lines: Lines) -> list[tuple[Place, PieceInstruction]]:
@@ -221,7 +268,7 @@ def _ptx(listing: VariantListing, files: Mapping[str, int]) -> ListedCode:
     ats = [_at(_known(instruction, files), files) for instruction in listing.ptx]
     leading = _firsts(ats)
     return ListedCode(
-        title=f"PTX of {listing.lines.label}",
+        title=f"PTX{_of(listing)}",
         is_sass=False,
         rows=tuple(
             ListedInstruction(

@@ -11,6 +11,7 @@ import msgspec
 
 from kernelexp.dossier import standing
 from kernelexp.dossier.standing import StandingProfile, Tree
+from kernelexp.evidence import build
 from kernelexp.judge.statistics import modelled as judge
 from kernelexp.logs import profiles, records, sources
 from kernelexp.logs.records import Unreadable
@@ -25,10 +26,11 @@ from kernelexp.project.sections.given import Run
 from kernelexp.report import export, outputs
 from kernelexp.report.charts import candidates, heat, history, pairs, roofline, sizes, stalls
 from kernelexp.report.charts.chart import Bars, Plot
-from kernelexp.report.log import listing, log
+from kernelexp.report.log import listing as log_listing
+from kernelexp.report.log import log
 from kernelexp.report.runs import page
 from kernelexp.report.runs import sweep as sweep_report
-from kernelexp.report.site import answer, code, diffs, index, timelines
+from kernelexp.report.site import answer, code, diffs, index, listing, timelines
 from kernelexp.report.site.overview import overview
 from kernelexp.report.site.rendering import render
 from kernelexp.report.site.texts import Texts, page_of, split
@@ -36,20 +38,24 @@ from kernelexp.report.variants import memory_picture
 from kernelexp.report.variants import profiles as profile_report
 from kernelexp.report.variants import sections as section_report
 from kernelexp.services import memory_pictures, modelling
+from kernelexp.services.lines import service as lines_service
 from kernelexp.services.memory_pictures import MemoryPicture
 from kernelexp.services.modelling import KeptModelled
 
-RECORDS_SHOWN = listing.RECORDS_SHOWN
+RECORDS_SHOWN = log_listing.RECORDS_SHOWN
 MEMORY_SHOWN = 5
 """Accesses of a variant that are drawn."""
+ARMS_LISTED = 4
+"""Variants of a record whose code is listed side by side."""
 INDEX, LOG = "index.html", "log.json"
 
 
 class ProjectSite:
     """The pages of a project as it is at one moment; nothing of it runs the project's Python."""
 
-    def __init__(self, project: Project, live: bool = False) -> None:
-        self._project, self._live = project, live
+    def __init__(self, project: Project, live: bool = False, listings: bool = True) -> None:
+        """listings: whether pages of whole sources beside their SASS belong to it, MBs in all."""
+        self._project, self._live, self._listings = project, live, listings
         self._tree = Tree(project.root)
         self._texts, self._codes = Texts(project.root), diffs.Codes(project.root)
         self.logs = log.assemble(project)
@@ -84,6 +90,7 @@ class ProjectSite:
         yield from (f"sweeps/{run}.html" for run in self._sweeps)
         yield from (f"profiles/{run}.html" for run in self._profiles)
         yield from (f"sources/{digest}.html" for digest in list(self._linked))
+        yield from (f"code/{run}.html" for run in self._codes_of)
         yield from (f"timelines/{name}.html" for name in self._timelines)
 
     def render(self, path: str) -> bytes | None:
@@ -98,6 +105,7 @@ class ProjectSite:
             "sweeps": (self._sweeps, self._sweep),
             "profiles": (self._profiles, self._profile),
             "sources": (self._sources, self._source),
+            "code": (self._codes_of, self._code),
             "timelines": (self._timelines, self._timeline),
         }
         pages, make = known.get(folder, ({}, self._source))
@@ -186,7 +194,7 @@ class ProjectSite:
             candidates=candidates.plot(name, standings),
             limits=answer.limits(standings, known),
             experiment=standings.experiment,
-            document=list(listing.experiment(name, standings, result, every=True)),
+            document=list(log_listing.experiment(name, standings, result, every=True)),
             runs=[
                 self._run(record, standings.experiment.hypothesis, changed[run], profiled)
                 for run, record in runs.items()
@@ -214,7 +222,8 @@ class ProjectSite:
             for standing_profile in profiled
             if not standing_profile.changed
         }
-        modelled = modelling.kept(self._project.root, record)
+        root, record = self._project.root, build.alike.here(self._project.root, record)
+        modelled = modelling.kept(root, record)
         excerpts = list(code.excerpts(record, own, self._texts, self._codes))
         self._linked.update({excerpt.digest: None for excerpt in excerpts if excerpt.digest})
         return {
@@ -223,6 +232,7 @@ class ProjectSite:
             "document": list(page.render(record))[1:],
             "plots": [*sizes.plots(record), *pairs.plots(record)],
             "excerpts": excerpts,
+            "has_code": record.run in self._codes_of,
             "modelled": list(timelines.rows(modelled)) if len(modelled) > 1 else [],
             "worth": judge.worth(modelled[0].run.time.chip) if modelled else "",
             "memory": list(memory_picture.render(self._pictures(record), MEMORY_SHOWN)),
@@ -324,6 +334,38 @@ class ProjectSite:
             size=(timelines.WIDTH, timelines.ROW),
             worth=judge.worth(kept.run.time.chip),
         )
+
+    @functools.cached_property
+    def _codes_of(self) -> dict[str, tuple[str, Record]]:
+        """Records all of whose builds are kept, by run, with their experiments."""
+        shown = {
+            standing.record.run: (name, standing.record)
+            for name, (_, standings) in self._standings.items()
+            for standing in standings.candidates
+            if self._listings and standing.record
+        }
+        here = {
+            run: (name, build.alike.here(self._project.root, record))
+            for run, (name, record) in shown.items()
+        }
+        return {run: own for run, own in here.items() if self._codes.has(own[1].arms)}
+
+    def _code(self, run: str) -> bytes:
+        """The sources of a record as they were, beside the SASS and PTX of its variants."""
+        name, record = self._codes_of[run]
+        root, arms = self._project.root, record.arms[:ARMS_LISTED]
+        isa = lines_service.kept_isa(root, arms)
+        texts = self._texts.numbered(record)
+        profiled = {one.name: one.profile for one in self._profiles_of(name) if not one.changed}
+        modelled = {one.name: one.run for one in modelling.kept(root, record)}
+        differing, listings = page.differing_axes(record), []
+        for called, arm in zip(record.names, arms, strict=False):
+            own = {axis: value for axis, value in arm.axes.items() if axis in differing}
+            label = f"{called}, {spell_point(own)}"
+            code = self._codes.of(arm).code
+            lines = lines_service.kept(root, label, arm, isa, code, texts, profiled.get(called))
+            listings.append(listing.listed(root, called, lines, modelled.get(called)))
+        return listing.page(listings, f"{name}: source and SASS", self._live, "../", name)
 
     def _source(self, name: str) -> bytes | None:
         record, file = self._sources[name]

@@ -29,6 +29,15 @@ class Texts:
                 self._known[wanted] = None
         return self._known[wanted]
 
+    def numbered(self, record: Record) -> dict[str, dict[int, str]]:
+        """The lines of each of its files that can be had, by path and number."""
+        texts = {file: self.of(record, file) for file in sources.of_record(record)}
+        return {
+            file: dict(enumerate(split(text), 1))
+            for file, text in texts.items()
+            if text is not None
+        }
+
     def now(self, file: str) -> str:
         """The file's text in the tree; empty where there is none.
 

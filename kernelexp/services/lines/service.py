@@ -11,6 +11,7 @@ from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
 from kernelexp.evidence.code import line_table, sass_lines
+from kernelexp.evidence.code.sass_lines import SassInstruction
 from kernelexp.evidence.emulate import emulated, roles
 from kernelexp.evidence.emulate.emulated import EmulationOptions
 from kernelexp.evidence.emulate.emulated_costs import LineCost
@@ -25,6 +26,7 @@ from kernelexp.project import Project
 from kernelexp.project.problem import consult
 from kernelexp.services.lines import pieces
 from kernelexp.services.lines.pieces import Piece
+from warpsim.lineinfo import Source
 
 
 class Lines(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,6 +110,48 @@ def _look(project: Project, variant: Variant, arm: Arm, size: str, limits: Limit
         texts=texts,
         profile=profile,
         by_offset=pieces.is_of(sampled, sass),
+    )
+
+
+def kept_isa(root: Path, arms: Sequence[Arm]) -> Isa:
+    """What the lines of all of them can be counted on without executing anything."""
+    kept = (emulated.kept_lines(root, arm, emulated.SIZE, "sass") or arm.counted for arm in arms)
+    return "sass" if all(kept) else "ptx"
+
+
+def kept(
+    root: Path,
+    label: str,
+    arm: Arm,
+    isa: Isa,
+    code: Sequence[SassInstruction],
+    texts: dict[str, dict[int, str]],
+    profile: Profile | None,
+) -> Lines:
+    """An arm of a record with its code, which is in the cache: nothing is built or executed.
+
+    Where no emulation is kept, the lines that the record has have counts, its dearest.
+    """
+    entry = arm.build.entry if arm.build else ""
+    recorded = arm.counted if isa == "sass" else arm.emulated
+    size = recorded.size if recorded else emulated.SIZE
+    lines = emulated.kept_lines(root, arm, size, isa) or tuple(
+        LineCost(entry=entry, source=Source(line.file, line.line), warps=0, counters=line.counters)
+        for line in (recorded.lines if recorded else ())
+    )
+    counts = emulated.kept_instructions(root, arm, size) if isa == "sass" else None
+    executed = {count.offset: count.executed for count in counts or () if count.entry == entry}
+    sampled = profile.arm.profiled.instructions if profile and profile.arm.profiled else ()
+    own = [line_cost for line_cost in lines if line_cost.entry == entry]
+    return Lines(
+        label=label,
+        size=size,
+        arm=arm,
+        isa=isa,
+        pieces=pieces.cut(own, (), code, sampled, executed if counts else None),
+        texts=texts,
+        profile=profile if sampled else None,
+        by_offset=pieces.is_of(sampled, code),
     )
 
 

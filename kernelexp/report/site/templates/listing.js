@@ -27,12 +27,11 @@
     box.addEventListener("change", () => show(box));
   }
   const select = document.getElementById("heat");
+  const hottest = document.querySelector("td[data-heat].h5");
+  if (hottest && !location.hash) mark(hottest.closest("tr").dataset.at, null);
   select.addEventListener("change", () => {
     const name = select.selectedOptions[0].text.split(" ")[0];
-    document.querySelectorAll("th.heated").forEach((head) => {
-      const number = head.textContent.match(/ \d+$/);
-      head.textContent = name + (number ? number[0] : "");
-    });
+    document.querySelectorAll("th.heated").forEach((head) => { head.textContent = name; });
     for (const cell of document.querySelectorAll("td[data-heat]")) {
       const [shade, text] = cell.dataset.heat.split(";")[select.value].split(":");
       cell.className = `n h${shade}`;
