@@ -57,6 +57,8 @@ class FullCount(msgspec.Struct, frozen=True, kw_only=True):
     counters: dict[str, int]
     how: str
     """As the end of a sentence."""
+    solved: frozenset[str] = frozenset()
+    """The counters that two sizes agree on; the others are in proportion to the tiles."""
 
 
 def emulate(
@@ -182,7 +184,8 @@ def count_full(
     if not known:
         return None
     counters = {name: n for full_count in known for name, n in full_count.counters.items()}
-    return msgspec.structs.replace(known[-1], counters=counters)
+    solved = frozenset(name for full_count in known for name in full_count.solved)
+    return msgspec.structs.replace(known[-1], counters=counters, solved=solved)
 
 
 def _count_full(
@@ -205,7 +208,9 @@ def _count_full(
     exact, other = _exact(project, arm, first, one, full, extents, limits)
     if not _has_tiles(consulted):
         how = f"solved from sizes {size!r} and {other!r}, a CTA taken as a tile"
-        return FullCount(extent=extent, counters=exact, how=how) if exact else None
+        if not exact:
+            return None
+        return FullCount(extent=extent, counters=exact, how=how, solved=frozenset(exact))
     rough: Counter[str] = Counter()
     for part, x, z in zip(_parts(first), one, full, strict=True):
         rough.update({name: n * z.tiles // x.tiles for name, n in part.counters.items()})
@@ -217,7 +222,7 @@ def _count_full(
     how = f"solved from sizes {size!r} and {other!r}"
     if rest := len(counters) - len(exact):
         how += f"; {rest} that polling changes, in proportion to the tiles"
-    return FullCount(extent=extent, counters=counters, how=how)
+    return FullCount(extent=extent, counters=counters, how=how, solved=frozenset(exact))
 
 
 def _exact(

@@ -9,6 +9,7 @@ import msgspec
 
 from kernelexp.facts import chips
 from kernelexp.facts.chips import Chip
+from kernelexp.judge import executed
 from kernelexp.judge.statistics.stats import estimate, ratios
 from kernelexp.judge.verdict import spell_change, spell_interval
 from kernelexp.model.arm import Arm, Status, Verdict
@@ -18,6 +19,8 @@ from kernelexp.model.text import si
 
 _CLOCKS = 0.85
 """Of a floor at the datasheet's figures, the share that a card's higher clocks may reach."""
+COUNTED = 0.95
+"""The same of what was counted, at the card's highest clock."""
 _TIMED = (Status.IMPROVED, Status.REJECTED, Status.NEUTRAL, Status.INCONCLUSIVE)
 
 
@@ -67,8 +70,8 @@ def _impossible(record: Record, name: str) -> str:
     shown = (given.shown(time.arm) for time in given.times)
     times = {item.arm: item.median_us / 1e6 for item in shown if item}
     for arm in ("baseline", name):
-        seconds, words, doubt = max(_floors(record, arm, chip))
-        if 0 < times.get(arm, seconds) < _CLOCKS * seconds:
+        least, seconds, words, doubt = max(_floors(record, arm, chip))
+        if 0 < times.get(arm, least) < least:
             return (
                 f"The {arm} took {1e3 * times[arm]:.4g} ms, and the {chip.name} needs "
                 f"{1e3 * seconds:.4g} ms for {words}: {doubt}."
@@ -76,8 +79,9 @@ def _impossible(record: Record, name: str) -> str:
     return ""
 
 
-def _floors(record: Record, arm: str, chip: Chip) -> Iterator[tuple[float, str, str]]:
-    """The least seconds of a launch, of what, and what a shorter time comes to."""
+def _floors(record: Record, arm: str, chip: Chip) -> Iterator[tuple[float, float, str, str]]:
+    """Seconds that no launch of an arm is below, those that it needs by the figures, of what, and
+    what a shorter time comes to."""
     assert record.measurement
     peak = max(limit.value for limit in chip.tensor.values())
     stated = "it did not do the work that problem.py's work() states, or work() is wrong"
@@ -85,12 +89,25 @@ def _floors(record: Record, arm: str, chip: Chip) -> Iterator[tuple[float, str, 
     held = chip.l2_size.value if record.measurement.options.l2 == "cold" else float("inf")
     beyond = f"beyond L2 at {chip.dram.value / 1e12:.3g} TB/s"
     flops = f"{si(record.flops, 'FLOP')} at {peak / 1e12:,.4g} TFLOPS"
-    yield record.flops / peak, flops, stated
+    seconds = record.flops / peak
+    yield _CLOCKS * seconds, seconds, flops, stated
     moved = max(0.0, record.bytes - held)
-    yield moved / chip.dram.value, f"{si(moved, 'B')} {beyond}", stated
+    seconds = moved / chip.dram.value
+    yield _CLOCKS * seconds, seconds, f"{si(moved, 'B')} {beyond}", stated
     written = max(0.0, _elements(record.measurement, arm) - held)
     elements = f"{written:,.0f} of the elements that were checked, a byte each, {beyond}"
-    yield written / chip.dram.value, elements, "what was timed is not what was checked"
+    seconds = written / chip.dram.value
+    yield _CLOCKS * seconds, seconds, elements, "what was timed is not what was checked"
+    if counts := record.launched.get(arm):
+        emulated = f"what was timed is not what was emulated ({counts.how})"
+        clock_hz = highest_clock(record.measurement, chip)
+        for seconds, words in executed.least(counts, chip, clock_hz):
+            yield COUNTED * seconds, seconds, words, emulated
+
+
+def highest_clock(measurement: Measurement, chip: Chip) -> float:
+    """In Hz: of the card that was measured, if that is above its datasheet's."""
+    return max(chip.clock.value, 1e6 * measurement.device.sm_clock_max_mhz)
 
 
 def _elements(measurement: Measurement, arm: str) -> int:

@@ -70,6 +70,20 @@ class Heat(msgspec.Struct, frozen=True, kw_only=True):
     estimate: Estimate
 
 
+class LaunchCounts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What emulating an arm says of the launch that was timed, where its time is near the least
+    that this allows."""
+
+    counters: dict[str, int]
+    """Of SASS, by ncu's names."""
+    flops_of_mma: dict[str, float] = {}
+    """What a tensor instruction does, by the type of its operands."""
+    polls: bool = False
+    """Whether it waits in a loop, so that other counters depend on time."""
+    how: str
+    """As the end of a sentence."""
+
+
 class SizeResult(msgspec.Struct, frozen=True, kw_only=True):
     """What a run came to at one of its sizes, which has a record of its own."""
 
@@ -175,6 +189,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, weak
     """Every sample, so that the verdict can be reached again."""
     estimate: Estimate | None = None
     """What the samples say, so that the log need not work it out again."""
+    launched: dict[str, LaunchCounts] = {}
+    """By the names of arms whose time is near the least that their executed work allows."""
     sizes: tuple[SizeResult, ...] = ()
     """All sizes of the run, this last one too, where several were timed."""
     heats: tuple[Heat, ...] = ()

@@ -20,6 +20,7 @@ from kernelexp.model.errors import ConfigurationError
 from kernelexp.model.experiment import Experiment
 from kernelexp.model.record import Candidate, Heat, Record, SizeResult, Tuning, measurement_of
 from kernelexp.project.problem import files
+from kernelexp.services.run import launched
 from kernelexp.services.run.runs import Concluded, Faults, RunContext
 from kernelexp.services.run.timing import Timed
 
@@ -61,7 +62,11 @@ def conclude(
         overrides=overrides or {},
         tuning=tuning,
     )
-    result = _judge(record.complete(result), timed.why_not, earlier)
+    result = record.complete(result)
+    result = msgspec.structs.replace(
+        result, launched=launched.count(shared.project, result, shared.session.limits)
+    )
+    result = _judge(result, timed.why_not, earlier)
     result = _over_sizes(result, timed, several) if several else result
     result, path = _keep(shared, result) if shared.settings.keep else (result, None)
     _remove_journals(timed)

@@ -1,0 +1,74 @@
+"""What emulated arms executed in the launch that was timed, where their time is near the least that
+this allows: the evidence for calling a time impossible."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kernelexp.dossier import emulations
+from kernelexp.evidence.measure.measured import SIZE
+from kernelexp.facts import chips
+from kernelexp.judge import executed, plausible
+from kernelexp.model.arm import Arm, EmulatedEvidence
+from kernelexp.model.limits import Limits
+from kernelexp.model.problem import Work
+from kernelexp.model.record import LaunchCounts, Record
+from kernelexp.project import Project
+from kernelexp.project.problem import consult
+
+
+def count(project: Project, record: Record, limits: Limits) -> dict[str, LaunchCounts]:
+    """By the names of arms. Counts are scaled roughly first, and solved for the full problem only
+    where a time is near: at 86% of a GEMM's peak that would be 10 s of emulation for nothing."""
+    chip = chips.find(record.device)
+    arms = {
+        name: (arm, arm.counted)
+        for name, arm in zip(record.names, record.arms, strict=True)
+        if arm.measured and arm.measured.time_us and arm.counted
+    }
+    if record.measurement is None or chip is None or record.size != SIZE or not arms:
+        return {}
+    clock_hz = plausible.highest_clock(record.measurement, chip)
+    said = consult.consult(project.root, record.kernel, timeout_s=limits.problem_s)
+    result = {}
+    for name, (arm, evidence) in arms.items():
+        assert evidence
+        assert arm.measured
+        assert arm.measured.time_us
+        factor = _factor(said.work, evidence.size)
+        rough = _counts(evidence, {key: int(n * factor) for key, n in evidence.counters.items()})
+        needed = max((seconds for seconds, _ in executed.least(rough, chip, clock_hz)), default=0.0)
+        if factor and plausible.COUNTED * needed <= arm.measured.time_us / 1e6:
+            continue
+        if full := _solved(project, arm, [*said.sizes], limits):
+            result[name] = full
+    return result
+
+
+def _factor(work: Mapping[str, Work], size: str) -> float:
+    """About how many times the work of a small size the full problem is; 0 where not stated."""
+    one, full = work.get(size), work.get(SIZE)
+    if one is None or full is None:
+        return 0.0
+    pairs = ((full.flops, one.flops), (full.bytes, one.bytes))
+    return max((large / small for large, small in pairs if small), default=0.0)
+
+
+def _solved(
+    project: Project, arm: Arm, sizes: Sequence[str], limits: Limits
+) -> LaunchCounts | None:
+    launches = emulations.launches(project, arm, sizes, limits)
+    full = emulations.count_full(project, arm, launches, limits)
+    if full is None or not full.solved or arm.counted is None:
+        return None
+    known = {name: full.counters[name] for name in executed.COUNTERS if name in full.solved}
+    return _counts(arm.counted, known, full.how)
+
+
+def _counts(evidence: EmulatedEvidence, counters: dict[str, int], how: str = "") -> LaunchCounts:
+    return LaunchCounts(
+        counters=counters,
+        flops_of_mma=executed.flops_of_mma(evidence),
+        polls=executed.polls(evidence),
+        how=how,
+    )
