@@ -26,7 +26,7 @@ def show(
     from kernelexp.services import auditing
 
     loaded = common.load(project)
-    with common.session(loaded, nvcc, limit) as session:
+    with common.session(loaded, nvcc, limit, emulate=True) as session:
         audited = auditing.audit(loaded, variant, against, session)
     today = date.today().isoformat()
     if json:

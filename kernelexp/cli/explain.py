@@ -39,8 +39,8 @@ def explain(
         typer.Argument(
             metavar="EXPERIMENT|VARIANT",
             autocompletion=complete(variant_names),
-            help="Id of an experiment or of a step of the history; or KERNEL, KERNEL@ARCH or "
-            "KERNEL@ARCH:axis=value,...",
+            help="Id of an experiment or of a step of the history, H2:2 for its second candidate; "
+            "or KERNEL, KERNEL@ARCH or KERNEL@ARCH:axis=value,...",
         ),
     ],
     candidate: Annotated[
@@ -97,7 +97,7 @@ def explain(
         kernelexp explain transpose@sm_90a:layout=plain
     """
     loaded = common.load(project)
-    name = loaded.id_of(name)
+    name, candidate = _numbered(loaded, loaded.id_of(name), candidate)
     is_experiment = _is_experiment(loaded, name)
     refuse_other_modes(ctx, WITH_EXPERIMENT if is_experiment else WITH_VARIANT)
     if is_experiment:
@@ -109,6 +109,14 @@ def explain(
             _experiment(loaded, name, candidate, session, modelled, verbose, json, markdown)
         else:
             _variant(loaded, name, set_, session, verbose, json, markdown)
+
+
+def _numbered(loaded: Project, name: str, candidate: int) -> tuple[str, int]:
+    """H2:2 is candidate 2 of H2, as other commands have it."""
+    experiment, _, number = name.rpartition(":")
+    if experiment not in loaded.experiments or not number.isdecimal():
+        return name, candidate
+    return experiment, int(number)
 
 
 def _is_experiment(loaded: Project, name: str) -> bool:

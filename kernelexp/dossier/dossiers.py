@@ -18,7 +18,7 @@ from kernelexp.facts import chips
 from kernelexp.facts.arch import ARCHITECTURES
 from kernelexp.judge.limits.case import Case
 from kernelexp.logs import profiles
-from kernelexp.model.arm import Arm
+from kernelexp.model.arm import Arm, PublishedResult
 from kernelexp.model.record import Profile, Record
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
@@ -104,6 +104,17 @@ def of_pair(
     return one, other
 
 
+def _published(recorded: Recorded | None, profile: Profile | None) -> PublishedResult | None:
+    """What was published of an arm, and what else was beside its published profile."""
+    own = recorded.arm.published if recorded else None
+    beside = profile.arm.published if profile and profile.provenance == "published" else None
+    if own is None or beside is None:
+        return own
+    return msgspec.structs.replace(
+        own, spill_bytes=beside.spill_bytes, stack_bytes=beside.stack_bytes
+    )
+
+
 def _of_arm(
     project: Project, variant: Variant, arm: Arm, recorded: Recorded | None, compiler: str
 ) -> Dossier:
@@ -115,7 +126,7 @@ def _of_arm(
     arm = msgspec.structs.replace(
         arm,
         measured=recorded.arm.measured if recorded else None,
-        published=recorded.arm.published if recorded else None,
+        published=_published(recorded, profile),
         profiled=profile.arm.profiled if profile else None,
     )
     since = standing.profile_changes(variant, profile, tree) if profile else ()

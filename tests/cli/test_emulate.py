@@ -293,3 +293,12 @@ def test_of_a_launch_that_an_assertion_ended_neither_outputs_nor_counts_are_judg
     assert "it ended there, so that its outputs are not judged." in result.stdout
     assert "never written" not in result.stdout
     assert "instructions executed" not in result.stdout
+
+
+def test_a_variant_that_does_not_build_shows_what_the_compiler_said(scale: Path, kx: Kx) -> None:
+    source = scale / "variants/scale/scale.cu"
+    source.write_text(source.read_text() + "\nint broken = undefined_name;\n")
+    result = kx("emulate", "scale@sm_90a", cwd=scale)
+    assert result.exit_code == errors.BUILD
+    assert 'identifier "undefined_name" is undefined' in " ".join(result.stdout.split())
+    assert "--verbose shows" not in result.stdout

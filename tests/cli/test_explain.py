@@ -244,3 +244,11 @@ def test_opportunities_of_an_impossible_variant_are_a_sentence(scale: Path, kx: 
     result = kx("explain", "scale:width=4,order=backward", cwd=scale)
     assert result.exit_code == BuildError.exit_code
     assert "IMPOSSIBLE: order backward exists for widths 1 and 2 only." in result.stderr
+
+
+def test_the_second_candidate_is_named_as_elsewhere(scale: Path, kx: Kx) -> None:
+    by_number = kx("explain", "S2:2", "--no-emulate", cwd=scale)
+    by_option = kx("explain", "S2", "--candidate", "2", "--no-emulate", cwd=scale)
+    assert by_number.exit_code == 0, by_number.output
+    assert by_number.stdout == by_option.stdout
+    assert kx("explain", "S2:3", "--no-emulate", cwd=scale).exit_code == 2

@@ -56,9 +56,10 @@ def _why_few_warps(case: Case) -> str:
     if why := advice.one_cta_by_design(case):
         return why
     share = bottleneck.grid(case)
-    if share and -(-share.ctas // share.sms) < share.per_sm:
+    most = -(-share.ctas // share.sms) if share else 0
+    if share and most <= share.per_sm and not (most == share.per_sm and case.is_persistent):
         return (
-            f"the grid limits the warps: {share.ctas:,} CTAs on {share.sms} SMs, which would hold "
+            f"the grid limits the warps: {share.ctas:,} CTAs on {share.sms} SMs, which hold "
             f"{share.per_sm} each"
         )
     near = bounds.nearest(bounds.uses(case))
@@ -125,7 +126,8 @@ def _small_grid(case: Case, share: bottleneck.GridShare, figures: dict[str, floa
     most, more = -(-share.ctas // share.sms), share.ctas % share.sms
     if more and not idle:
         words += f", {most} CTAs on {more} SMs and {most - 1} on the others"
-    words += f", at most {share.warps_per_sm} of {limit} warps on an SM"
+    warps = -(-build.resources.threads // _WARP) * share.ctas / share.sms if build else 0
+    words += f", at most {share.warps_per_sm} of {limit} warps on an SM and {warps:.3g} on average"
     near = bounds.nearest(bounds.uses(case))
     percent: float | None = 100 * idle
     reckoning = f"1 - {share.ctas:,} CTAs / {share.sms} SMs"

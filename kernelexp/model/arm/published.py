@@ -23,6 +23,9 @@ class PublishedResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """The upper end, where a range was published."""
     tflops: float | None = None
     registers: int | None = None
+    spill_bytes: int | None = None
+    """Stores and loads together."""
+    stack_bytes: int | None = None
     approximate: bool = False
     """The publisher wrote these figures with a tilde."""
     peers: tuple[PublishedPeer, ...] = ()

@@ -290,7 +290,11 @@ _BUILD = {
         ("SMEM (dynamic), B", "launch__shared_mem_per_block_dynamic"),
         ("SASS, B", "sass_bytes"),
     ),
-    "published": (("Registers/thread", "published_registers"),),
+    "published": (
+        ("Registers/thread", "published_registers"),
+        ("Spills, B", "published_spill_bytes"),
+        ("Stack, B", "published_stack_bytes"),
+    ),
 }
 
 

@@ -40,7 +40,9 @@ def render(emulations: Sequence[Emulation], verbose: bool = False) -> Iterator[B
             names, arms, counted=not any(map(emulation.was_cut_off, arms))
         )
         yield from _costs(names, arms, verbose)
-        yield paragraph("--verbose shows every counter by ncu's name, and pipes.", style="dim")
+        if any(arm.executed for arm in arms):
+            words = "--verbose shows every counter by ncu's name, and pipes."
+            yield paragraph(words, style="dim")
     else:
         yield from matrix.render(dict(zip(names, arms, strict=True)))
         yield paragraph("--verbose shows every counter.", style="dim")
@@ -52,6 +54,7 @@ def render(emulations: Sequence[Emulation], verbose: bool = False) -> Iterator[B
     for name, item in zip(names, emulations, strict=True):
         if refused := item.arm.refused:
             yield paragraph(f"{name}: {refused.status} ({refused.reason}). {refused.sentence}")
+    yield from shared.compiler_errors(dict(zip(names, arms, strict=True)))
 
 
 def _costs(names: Sequence[str], arms: Sequence[Arm], verbose: bool) -> Iterator[Block]:

@@ -179,8 +179,9 @@ def test_a_grid_too_small_for_the_sms_is_what_limits_the_warps() -> None:
     few = with_arm(few, build=msgspec.structs.replace(build_of(few), occupancy=half))
     (result,) = filling.occupancy(few)
     assert isinstance(result, Suppressed)
-    assert result.why == "the grid limits the warps: 128 CTAs on 132 SMs, which would hold 4 each"
-    assert "4 SMs without work, at most 8 of 64 warps on an SM" in only(filling.grid, few).issue
+    assert result.why == "the grid limits the warps: 128 CTAs on 132 SMs, which hold 4 each"
+    issue = only(filling.grid, few).issue
+    assert "4 SMs without work, at most 8 of 64 warps on an SM and 7.76 on average" in issue
 
 
 def test_a_grid_that_leaves_sms_idle_is_found() -> None:
@@ -194,7 +195,7 @@ def test_a_grid_with_work_for_each_sm_has_no_share_of_time_that_it_loses() -> No
     result = only(filling.grid, case)
     assert result.issue == (
         "512 CTAs for 132 SMs: 0.48 waves, 4 CTAs on 116 SMs and 3 on the others, at most 32 of 64 "
-        "warps on an SM"
+        "warps on an SM and 31 on average"
     )
     assert result.percent is None
     assert "3% if made even" in result.reckoning
