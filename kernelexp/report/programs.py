@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from kernelexp.model.errors import join
 from kernelexp.model.text import printable
 from kernelexp.report.document.document import Block, Span, Style, paragraph, table
 from kernelexp.services.execution import Executed, Mistake
@@ -41,6 +42,11 @@ def render(executed: Executed, verbose: bool = False) -> Iterator[Block]:
                 for kernel in executed.kernels[:SHOWN]
             ),
             numbers=(1, 2, 3),
+        )
+    if executed.computed:
+        yield paragraph(
+            f"Computed on the CPU, not by NVIDIA's kernels: {join(executed.computed)}.",
+            style="limit",
         )
     if executed.returncode < 0:
         name = signal.Signals(-executed.returncode).name

@@ -111,6 +111,12 @@ class Executed(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(mistake for mistake in self.mistakes if mistake.level == "finding")
 
     @property
+    def computed(self) -> tuple[str, ...]:
+        """Functions of libraries that the CPU computed in place of NVIDIA's kernels."""
+        notes = [mistake for mistake in self.mistakes if mistake.name == "host-library"]
+        return tuple(sorted({note.sentence.partition(" ")[0] for note in notes}))
+
+    @property
     def launches(self) -> int:
         return sum(kernel.launches for kernel in self.kernels)
 

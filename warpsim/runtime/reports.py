@@ -13,13 +13,14 @@ MISTAKES: dict[str, str] = {
     "wrong-free": "a free of what is no allocation, or of one of another kind",
     "copy-out-of-bounds": "a copy or a fill beyond an allocation",
     "wrong-direction": "a copy whose kind does not say where its memory is",
-    "uninitialised-copy": "a copy to the host of device memory that nobody wrote",
+    "uninitialised-copy": "a copy, or a library's call, that reads device memory nobody wrote",
     "unseen-error": "a launch that failed, and a program that never asks",
 }
 """Of the program's calls."""
 REMARKS: dict[str, str] = {
     "partly-uninitialised-copy": "a copy to the host of memory that is written in part",
     "refused-launch": "a launch that the driver refuses",
+    "host-library": "a call of a library that the CPU computes",
     "never-synchronised": "work that the program does not wait for",
     "no-time": "the time between two events, which nothing measured",
     "leak": "device memory that is not freed",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from kernelexp.evidence.programs.library import HEADERS
 from kernelexp.model.errors import BuildError
 from kernelexp.system.process import processes
 from kernelexp.system.toolchain import Toolchain
@@ -21,11 +22,12 @@ def link_flags(library: Path, arch: str) -> list[str]:
     """What nvcc is given besides a program's own flags.
 
     Line tables, so that findings name source lines; images that are not compressed, which take no
-    tool to read.
+    tool to read. Headers of the emulator's come last: where NVIDIA's are installed, those are
+    included.
     """
     return [
         *(f"-arch={arch}", "-lineinfo", "-Xcompiler=-g", "-compress-mode=none"),
-        *("-cudart=shared", f"-L{library}"),
+        *("-cudart=shared", f"-L{library}", "-isystem", str(library / HEADERS)),
     ]
 
 

@@ -1,7 +1,8 @@
 """The emulator's CUDA runtime as a shared library, made by the host compiler once per user.
 
 Its folder has what a program is linked with: libcudart.so, and a libcudart_static.a that names it,
-so that a build which asks for the static runtime gets this one.
+so that a build which asks for the static runtime gets this one; and a libcublas.so of the
+emulator's own, with its header, for where NVIDIA's is not installed.
 """
 
 from __future__ import annotations
@@ -22,10 +23,13 @@ from kernelexp.model.errors import EnvironmentFault
 from kernelexp.system import toolchain, wholefile
 from kernelexp.system.process import processes
 
-NAME = "libcudart.so.13"
+NAME, BLAS = "libcudart.so.13", "libcublas.so.13"
 SOURCES = Path(warpsim.__file__).parent / "runtime" / "cudart"
+BLAS_SOURCES = SOURCES.parent / "cublas"
 LIMIT_S = 180.0
 _FLAGS = ("-std=c++17", "-O2", "-fPIC", "-fvisibility=default", "-Wall")
+HEADERS = "include"
+"""The folder in the library's own with the headers of what NVIDIA's compiler has none of."""
 _DEVICE_RUNTIME = "libcudadevrt.a"
 """Which nvcc links with whatever it links."""
 _ERRORS = 1100
@@ -80,7 +84,8 @@ def _genuine() -> Path:
 
 def _key(compiler: str, sources: Sequence[Path], genuine: Path) -> str:
     key = hashlib.sha256()
-    for file in (*sources, *sorted(SOURCES.glob("*.hpp")), SOURCES / "exports.map"):
+    others = [*SOURCES.glob("*.hpp"), SOURCES / "exports.map", *BLAS_SOURCES.iterdir()]
+    for file in (*sources, *sorted(others)):
         key.update(file.read_bytes())
     for file in (Path(compiler), genuine, Path(__file__)):
         key.update(file.read_bytes())
@@ -118,14 +123,23 @@ def _compile(compiler: str, sources: Sequence[Path], genuine: Path, place: Path)
         run(*include, "-c", str(source), "-o", str(place / f"{source.stem}.o"))
 
     every = [*sources, generated]
-    processes.parallel(compile_one, every)
+    blas = BLAS_SOURCES / "cublas.cpp"
+    processes.parallel(compile_one, [blas, *every])
     finished = place / "finished"
     finished.mkdir()
     script = f"-Wl,--version-script={SOURCES / 'exports.map'}"
     objects = [str(place / f"{source.stem}.o") for source in every]
     run("-shared", *objects, f"-Wl,-soname,{NAME}", script, "-o", str(finished / NAME))
-    wholefile.sync(finished / NAME)
-    (finished / "libcudart.so").symlink_to(NAME)
+    run(
+        *("-shared", str(place / f"{blas.stem}.o"), f"-L{finished}", f"-l:{NAME}"),
+        *(f"-Wl,-soname,{BLAS}", "-o", str(finished / BLAS)),
+    )
+    for library, short in ((NAME, "libcudart.so"), (BLAS, "libcublas.so")):
+        wholefile.sync(finished / library)
+        (finished / short).symlink_to(library)
+    (finished / HEADERS).mkdir()
+    for header in BLAS_SOURCES.glob("cublas_*.h"):
+        shutil.copy(header, finished / HEADERS)
     (finished / "libcudart_static.a").write_text(f"INPUT ( {NAME} )\n")
     shutil.copy(genuine.parent / _DEVICE_RUNTIME, finished)
 

@@ -17,7 +17,7 @@ _NAMED = re.compile(r"(\d+) (\d+) (\S+) (.*)")
 """What the runtime adds to the maps: a number in place of an address, line, name, file."""
 _STUB = "__device_stub__"
 _HEADERS = ("/usr/include/", "/usr/lib/", "/nvidia/cu")
-_RUNTIME = "libcudart.so"
+_RUNTIME = ("libcudart.so", "libcublas.so")
 _ET_DYN = 3
 LIMIT_S = 120.0
 
@@ -49,7 +49,8 @@ def resolve(maps: str, stacks: Iterable[Sequence[int]]) -> dict[tuple[int, ...],
     for stack in kept:
         for address in stack:
             for mapping in mappings:
-                if mapping.first <= address < mapping.end and _RUNTIME not in mapping.file:
+                ours = Path(mapping.file).name.startswith(_RUNTIME)
+                if mapping.first <= address < mapping.end and not ours:
                     wanted[mapping.file].add(address)
     lines = _named(maps)
     for file, addresses in wanted.items():

@@ -159,3 +159,16 @@ def test_reports_for_code_hosts_name_file_and_line(run: Exec) -> None:
     assert place["artifactLocation"]["uri"].endswith("mistakes.cu")
     assert place["region"]["startLine"] == executed.findings[0].line
     assert re.search(r'<testsuite [^>]*failures="1"', to_junit(executed))
+
+
+def test_calls_of_cublas_are_computed_and_their_operands_checked(tools: Toolchain) -> None:
+    source = Path(__file__).parent / "products.cu"
+    with tempfile.TemporaryFile() as output:
+        asked = Asked(sources=(source,), flags=("-lcublas",))
+        executed = execution.execute(asked, tools, ROOT, output=output.fileno())
+        output.seek(0)
+        assert output.read() == b"47 calls\n"
+    assert [finding.name for finding in executed.findings] == [
+        *("uninitialised-copy", "uninitialised-copy", "copy-out-of-bounds")
+    ]
+    assert "cublasStrsm" in executed.computed

@@ -17,7 +17,7 @@ namespace warpsim {
 namespace {
 
 constexpr size_t kPosted = 1 << 16;
-constexpr int kFrames = 12, kRefused = 70;
+constexpr int kFrames = 32, kRefused = 70;
 
 thread_local uint64_t named_site = 0;  // one more than its index; 0: the machine's stack tells
 int connection = -1;
