@@ -6,19 +6,18 @@ import sys
 from pathlib import Path
 
 from warpsim import coverage
-from warpsim.front.sass import coverage as sass
 
 _SOURCES = Path(__file__).parents[2] / "tests/emulator"
 
 
 def ptx() -> str:
-    """A list of instructions for each area."""
+    """A list of PTX instructions for each area."""
     return coverage.ptx()
 
 
 def opcodes() -> str:
-    """A table of SASS opcodes for each area."""
-    return sass.table()
+    """A list of SASS opcodes for each area."""
+    return coverage.sass()
 
 
 def correct_kernels() -> str:

@@ -17,7 +17,7 @@ from harness import EARLY, LATE, assemble, found, ptx, run, run_sass
 import warpsim as emulator
 from warpsim.arithmetic.fragments import WIDTH
 from warpsim.front.ptx import isa as isa
-from warpsim.front.ptx.registry import PATTERNS
+from warpsim.front.ptx.registry import TABLE
 
 LOADS = "mul.wide.u32 %d0, %t, 4; add.u64 %d1, %in, %d0; add.u64 %d2, %out, %d0;\n" + "\n".join(
     f"ld.global.b32 %r{index}, [%d1+{128 * index}];" for index in range(13)
@@ -235,7 +235,7 @@ def expand(pattern: str) -> Iterator[str]:
 def test_ptxas_takes_what_the_emulator_takes(target: str, tmp_path: Path) -> None:
     opcodes = [
         opcode
-        for pattern in PATTERNS
+        for pattern in TABLE.rows
         if pattern.area == "mma" or (pattern.area == "wgmma" and "mma_async" in pattern.text)
         for opcode in expand(pattern.text)
         if ("kind::" in opcode) == (target == "sm_120a") and not alike(opcode)
