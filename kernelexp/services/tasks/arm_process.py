@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import itertools
 import json
 import os
 import socket
@@ -24,8 +23,10 @@ import msgspec
 
 import kernelexp
 from kernelexp.model.decoding import decode
-from kernelexp.services.tasks import formats, wire
-from kernelexp.services.tasks.solution_process import explained, refreshed
+from kernelexp.services.tasks import formats, shared, wire
+from kernelexp.services.tasks.lines import receive, send
+from kernelexp.services.tasks.shared import SharedMemory
+from kernelexp.services.tasks.solution_process import explained
 from kernelexp.services.tasks.task import Call, Task
 from kernelexp.system.process import confine
 
@@ -41,8 +42,8 @@ class ArmOrder(msgspec.Struct, frozen=True, kw_only=True):
     """solution, reference, nothing."""
     folder: str
     """The files of its side, and what it is prepared with."""
-    like: str
-    """An answer in zeros, for the arm that does nothing."""
+    answers: str
+    """The folder that memory is shared in, where there is no GPU."""
     device: str
     core: int = -1
     """The one that its calls are made on; -1: any."""
@@ -66,35 +67,18 @@ def main() -> None:
         device = _Device(order.device)
         receive(link)  # "open": until then nothing but this package's code runs
         device.reserve()  # before the solution can replace what it is made of
+        memory = shared.of(order.device, Path(order.answers))
         with device.default():
             call = _opened(order)
         if order.core >= 0:
             os.sched_setaffinity(0, {order.core})
         send(link, "opened")
-        _serve(link, call, device, order.arm == "nothing")
+        _serve(link, call, device, memory, order.arm == "nothing")
     except EOFError:
         pass
     except BaseException as error:
         send(link, "failed", json.dumps(explained(error)))
     os._exit(0)
-
-
-def send(link: socket.socket, *words: str) -> None:
-    link.sendall((" ".join(words) + "\n").encode())
-
-
-def receive(link: socket.socket, *, spin: bool = False) -> str:
-    """A line; EOFError where the other side is gone. To spin takes a core and 2 us less latency."""
-    content = b""
-    while not content.endswith(b"\n"):
-        try:
-            part = link.recv(1 << 16, socket.MSG_DONTWAIT if spin else 0)
-        except BlockingIOError:
-            continue
-        if not part:
-            raise EOFError
-        content += part
-    return content.decode().rstrip("\n")
 
 
 def _opened(order: ArmOrder) -> Call:
@@ -103,47 +87,116 @@ def _opened(order: ArmOrder) -> Call:
     prepared = wire.read(folder / "prepared", order.device)
     form = formats.named(task.format)
     if order.arm == "nothing":
-        answer = wire.read(Path(order.like), order.device)
-        return lambda _: answer
+        return lambda _: []
     if order.arm == "reference":
         return form.open_reference(task, folder, prepared)
     return form.open_solution(task, folder, prepared)
 
 
-def _serve(link: socket.socket, call: Call, device: _Device, idle: bool) -> None:
-    slots: list[Any] = []
+def _serve(
+    link: socket.socket, call: Call, device: _Device, memory: SharedMemory, idle: bool
+) -> None:
+    slots = _Slots(memory)
+    likeness = _Likeness(device.name)
     gc.disable()
     while True:
         receive(link)
         gc.collect()
-        _calls(call, slots, device)
+        _calls(call, slots.arguments, device)
         send(link, "warm")
-        paths = json.loads(receive(link))
-        slots = [
-            refreshed(old, wire.read(Path(path), device.name))
-            for old, path in itertools.zip_longest(slots, paths)
-        ]
+        trees, like = json.loads(receive(link))
+        send(link, "slots", json.dumps(slots.place(trees)))
+        receive(link)
         device.flush()
         if idle:  # its answer lies in L2, as one does that was just written
+            call = likeness.call(like)
             wire.digest(call({}))
         device.synchronize()
         send(link, "ready")
         receive(link, spin=True)
-        answers, digests = _calls(call, slots, device)
+        answers, digests = _calls(call, slots.arguments, device)
         send(link, "done", *map(str, digests))
-        for index, path in json.loads(receive(link)):
-            wire.write(Path(path), answers[index])
-        send(link, "over")
+        kept = slots.keep([answers[index] for index in json.loads(receive(link))])
+        device.synchronize()
+        send(link, "over", json.dumps(kept))
+        answers = []
 
 
-def _calls(call: Call, slots: Sequence[Any], device: _Device) -> tuple[list[Any], list[int]]:
+def _calls(call: Call, sets: Sequence[Any], device: _Device) -> tuple[list[Any], list[int]]:
     """Answers, as they were when the next call began, and their digests.
 
     Between both it waits: what the digests take would hide what the calls take.
     """
-    answers = [wire.copied(call(dict(slot))) for slot in slots]
+    if len(sets) == 1:  # which may be large
+        answers = [call(dict(sets[0]))]
+    else:
+        answers = [wire.copied(call(dict(arguments))) for arguments in sets]
     device.synchronize()
     return answers, wire.digests(answers)
+
+
+class _Slots:
+    """Where sets of inputs are put, at addresses that stay."""
+
+    def __init__(self, memory: SharedMemory) -> None:
+        self._memory = memory
+        self._slots: list[tuple[str, int, Any]] = []
+        self._trees: list[Any] = []
+        self._kept: list[str] = []
+        self.arguments: list[Any] = []
+
+    def place(self, wanted: Sequence[tuple[Any, int]]) -> list[tuple[str, int]]:
+        """Lays sets out, each a layout and its bytes: where they are to be put."""
+        for name in self._kept:
+            self._memory.release(name)
+        self._kept = []
+        if len(wanted) != len(self._slots) or any(
+            size > slot[1] for (_, size), slot in zip(wanted, self._slots, strict=True)
+        ):
+            self._renew([size for _, size in wanted])
+        for index, (tree, _) in enumerate(wanted):
+            if tree != self._trees[index]:
+                self._trees[index] = tree
+                self.arguments[index] = wire.views(tree, self._slots[index][2])
+        return [(name, size) for name, size, _ in self._slots]
+
+    def _renew(self, sizes: Sequence[int]) -> None:
+        self._trees, self.arguments = [None] * len(sizes), [None] * len(sizes)
+        while self._slots:
+            self._memory.release(self._slots.pop()[0])
+        for size in sizes:
+            name, flat = self._memory.make(size)
+            self._slots.append((name, size, flat))
+
+    def keep(self, answers: Sequence[Any]) -> list[tuple[Any, str, int]]:
+        """Puts answers where the other side finds them, until the next sets come."""
+        result = []
+        for answer in answers:
+            tree, size = wire.layout(answer)
+            name, flat = self._memory.make(size)
+            wire.fill(tree, flat, answer)
+            self._kept.append(name)
+            result.append((tree, name, size))
+        return result
+
+
+class _Likeness:
+    """An answer in zeros, for the arm that does nothing."""
+
+    def __init__(self, device: str) -> None:
+        self._device = device
+        self._tree: Any = None
+        self._answer: Any = None
+
+    def call(self, layout: tuple[Any, int]) -> Call:
+        import torch
+
+        if layout != self._tree:
+            self._tree = layout
+            flat = torch.zeros(layout[1], dtype=torch.uint8, device=self._device)
+            self._answer = wire.views(layout[0], flat)
+        answer = self._answer
+        return lambda _: answer
 
 
 class _Device:
@@ -162,7 +215,7 @@ class _Device:
         torch.cuda.current_stream().synchronize()  # which makes the context, in half a second
 
     def reserve(self) -> None:
-        """Memory is taken when it is needed: processes that wait for their turn have none."""
+        """SharedMemory is taken when it is needed: processes that wait for their turn have none."""
         import torch
 
         if self.name != "cuda":

@@ -13,22 +13,22 @@ import os
 import random
 import secrets
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from kernelexp.facts import chips
 from kernelexp.judge.statistics import stats
 from kernelexp.model.arm.verdict import Status
-from kernelexp.model.errors import EnvironmentFault
 from kernelexp.model.measurement import Block, DeviceState, Row, Worker
 from kernelexp.services.tasks import floor, turns
 from kernelexp.services.tasks.arm_process import ArmOrder
 from kernelexp.services.tasks.assessment import CaseTime, TaskEffect
+from kernelexp.services.tasks.bank_process import BankOrder, TimedCase
 from kernelexp.services.tasks.failing import TaskFailed
-from kernelexp.services.tasks.problem_process import Drawn, TimedOrder
-from kernelexp.services.tasks.task import Task
-from kernelexp.services.tasks.turns import SOLUTION, SolutionTurn, TimedArmProcess
+from kernelexp.services.tasks.task import Task, TaskCase
+from kernelexp.services.tasks.turns import SOLUTION, InputBank, SolutionTurn, TimedArmProcess
 from kernelexp.services.tasks.workplace import Workplace
 
 REFERENCE, NOTHING = "reference", "nothing"
@@ -36,14 +36,18 @@ ARMS = (REFERENCE, SOLUTION, NOTHING)
 PROCESSES = 6
 """The core and the memory that a process gets differ by more than its turns do: on an H200 the net
 time of one softmax was 19 to 74 us, in median per process."""
-ROWS, CALLS = 4, 8
-"""At most, pairs of rows per process, and calls per turn; inputs of 64 MB leave 1 and 2."""
+LOOK = 3
+"""Processes after which it is looked whether more are needed."""
+ROWS, CALLS = 4, 32
+"""Pairs of rows per process, and calls per turn at most."""
+PER_TURN = 512 << 20
+"""Bytes of all inputs of a turn, unless one set has more."""
+CHECKED = 2
+"""Turns of a process that the solution has an answer compared of."""
 WARM = 2
-"""Turns that are not counted, all with one set of inputs."""
+"""Turns that are not counted, all with the same inputs."""
 ALONE = 3
 """Turns of the reference when the solution's process has ended; nobody is left to know a set."""
-BYTES = 2 << 30
-"""Of all sets of a case, unless the fewest rows have more."""
 RISK = 0.05
 LEAST_US = 0.1
 EARLY = 0.5
@@ -94,20 +98,21 @@ def measure(
 
     thread_instructions: of a call, where the emulator counted it at the sizes that are timed; or 0.
     """
-    cases = task.timed or task.cases
-    times = tuple(
-        _Case(work, task, bench, index).time(thread_instructions) for index in range(len(cases))
-    )
-    whole = sum(time.weight for time in times)
+    timing = _Timing(work, task, bench)
+    timing.take()
+    times = tuple(timing.times(thread_instructions))
+    return times, _whole(times)
 
-    def mean(values: Iterator[float]) -> float:
-        logs = (
-            case_time.weight * math.log(max(v, 1e-9))
-            for case_time, v in zip(times, values, strict=True)
-        )
-        return math.exp(sum(logs) / whole)
 
-    return times, TaskEffect(
+def _whole(times: Sequence[CaseTime]) -> TaskEffect:
+    """Geometric means by weight."""
+    weights = [time.weight for time in times]
+
+    def mean(values: Iterable[float]) -> float:
+        logs = (w * math.log(max(v, 1e-9)) for w, v in zip(weights, values, strict=True))
+        return math.exp(sum(logs) / sum(weights))
+
+    return TaskEffect(
         ratio=mean(time.ratio for time in times),
         low=mean(time.low for time in times),
         high=mean(time.high for time in times),
@@ -125,169 +130,170 @@ def conclude(effect: TaskEffect) -> tuple[Status, str, str]:
     return Status.NEUTRAL, "no_difference", f"{times} {interval}: no difference is shown"
 
 
-class _Case:
-    def __init__(self, work: Workplace, task: Task, bench: SolutionBench, index: int) -> None:
-        self._work, self._task, self._bench, self._index = work, task, bench, index
-        self._case = (task.timed or task.cases)[index]
+class _Timing:
+    def __init__(self, work: Workplace, task: Task, bench: SolutionBench) -> None:
+        self._work, self._task, self._bench = work, task, bench
+        self._cases = task.timed or task.cases
         self._random = random.SystemRandom()
-        self._next = 0
-        self._digests: dict[int, int] = {}
-        self._checked: list[int] = []
+        self._begun: list[TimedCase] = []
+        self._taken: list[list[Taken]] = [[] for _ in self._cases]
         self._own_core, *others = sorted(os.sched_getaffinity(0)) if bench.pinned else [-1]
         self._cores = others or [-1]
+        self._risk = RISK
 
-    def time(self, thread_instructions: float) -> CaseTime:
+    def take(self) -> None:
+        work, bench = self._work, self._bench
+        order = BankOrder(
+            own=str(work.own),
+            given=str(work.given),
+            answers=str(work.answers),
+            device=bench.device,
+        )
+        with turns.bank(order, self._task.name, bench.limit_s) as bank:
+            for numbers in self._batches():
+                self._take_batch(bank, numbers)
+                if self._is_decided():
+                    return
+
+    def _batches(self) -> list[range]:
+        """Processes that are started together; where there are two, a look at each has half of the
+        risk."""
+        count = self._bench.processes
+        if count <= LOOK:
+            return [range(count)]
+        self._risk = RISK / 2
+        return [range(LOOK), range(LOOK, count)]
+
+    def _is_decided(self) -> bool:
+        effect = _whole(list(self.times(0.0)))
+        return not effect.low <= 1 <= effect.high
+
+    def _take_batch(self, bank: InputBank, numbers: Sequence[int]) -> None:
         with contextlib.ExitStack() as all_arms:
-            # torch and CUDA take seconds to start: all processes do, while inputs are drawn.
-            stacks = [
-                all_arms.enter_context(contextlib.ExitStack()) for _ in range(self._bench.processes)
-            ]
-            cores = itertools.cycle(self._cores)
+            # CUDA takes a second to start: all processes do, while the first cases are begun.
+            stacks = [all_arms.enter_context(contextlib.ExitStack()) for _ in numbers]
             started = [
-                {name: stack.enter_context(self._started(name, core)) for name in ARMS}
-                for stack, core in zip(stacks, cores, strict=False)
+                {name: stack.enter_context(self._started(name, number)) for name in ARMS}
+                for stack, number in zip(stacks, numbers, strict=True)
             ]
-            drawn = self._draw()
-            self._checked = drawn.checked
-            sets = drawn.sets // self._bench.processes - 1
-            rows, calls = turns_of(sets, self._bench.rows, self._bench.calls)
-            taken = []
+            if not self._begun:
+                bank.wait_until_open()
+                self._begun = [bank.begin(i, _seed()) for i in range(len(self._cases))]
             with _on_core(self._own_core):
                 for stack, arms in zip(stacks, started, strict=True):
-                    taken.append(self._take(arms, rows, calls))
+                    self._take_process(bank, arms)
                     stack.close()
-        self._check()
-        if self._bench.device != "cpu":  # whose cores the arms take from each other
-            require_honest(taken)
-        return self._result(taken, drawn.needed, thread_instructions)
 
-    def _draw(self) -> Drawn:
-        least, most = (
-            self._bench.processes * (1 + 2 * calls)
-            for calls in (1, self._bench.rows * self._bench.calls)
+    def _started(
+        self, name: str, number: int
+    ) -> contextlib.AbstractContextManager[TimedArmProcess]:
+        work, bench = self._work, self._bench
+        confine, environment = work.around(bench.device, bench.arch)
+        order = ArmOrder(
+            arm=name,
+            folder=str(work.own if name == REFERENCE else work.given),
+            answers=str(work.answers),
+            device=bench.device,
+            core=self._cores[number % len(self._cores)],
+            confine=confine if name == SOLUTION else {},
         )
-        order = TimedOrder(
-            device=self._bench.device,
-            case=self._index,
-            seeds=[secrets.randbelow(1 << 31) for _ in range(most)],
-            fewest=least,
-            bytes=BYTES,
-        )
-        drawn = self._work.problem("draw", self._work.given, order)
-        if "fault" in drawn:
-            raise EnvironmentFault(f"{self._case.name} can't be timed: {drawn['fault']}")
-        return msgspec.convert(drawn, Drawn)
+        errors = work.answers / "errors"
+        return turns.arm(order, f"{name}-{number}", errors, environment, bench.limit_s)
 
     # Calls
 
-    def _take(self, arms: dict[str, TimedArmProcess], rows: int, calls: int) -> Taken:
-        taken = Taken(rows=[], alone=[], calls=calls)
+    def _take_process(self, bank: InputBank, arms: dict[str, TimedArmProcess]) -> None:
         for arm in arms.values():
             arm.begin_to_open()
         for arm in arms.values():
             arm.wait_until_open()
-        (first,) = self._new_sets(1)
-        warm = [first] * calls
+        processes = [self._take(bank, arms, index) for index in range(len(self._cases))]
+        solution = arms.pop(SOLUTION)
+        solution.end()
+        bank.forget(solution.key)
+        for index, taken in enumerate(processes):
+            trees = bank.draw(index, _seeds(taken.calls))
+            for _ in range(WARM + ALONE):
+                row = dict(self._row(bank, arms, [REFERENCE, NOTHING], trees, index))
+                taken.alone.append(row[REFERENCE])
+            del taken.alone[:WARM]
+            self._taken[index].append(taken)
+        for arm in arms.values():
+            arm.end()
+            bank.forget(arm.key)
+
+    def _take(self, bank: InputBank, arms: Mapping[str, TimedArmProcess], index: int) -> Taken:
+        bench = self._bench
+        calls = max(1, min(bench.calls, PER_TURN // self._begun[index].bytes))
+        taken = Taken(rows=[], alone=[], calls=calls)
+        trees = bank.draw(index, _seeds(calls))
         for _ in range(WARM):
-            self._row(arms, ARMS, warm)
-        for _ in range(rows):
+            self._row(bank, arms, ARMS, trees, index)
+        checked = self._random.sample(range(2 * bench.rows), CHECKED)
+        for pair in range(bench.rows):
             way = self._random.sample(ARMS, len(ARMS))
-            taken.rows += [self._once(arms, order, calls) for order in (way, way[::-1])]
-        arms.pop(SOLUTION).end()
-        for _ in range(ALONE):
-            row = dict(self._row(arms, [REFERENCE, NOTHING], warm))
-            taken.alone.append(row[REFERENCE])
-        self._forget([first])
+            for number, order in ((2 * pair, way), (2 * pair + 1, way[::-1])):
+                trees = bank.draw(index, _seeds(calls))
+                keep = [self._random.randrange(calls)] if number in checked else []
+                taken.rows.append(self._row(bank, arms, order, trees, index, keep))
         return taken
 
-    def _once(
-        self, arms: Mapping[str, TimedArmProcess], order: Sequence[str], calls: int
-    ) -> list[tuple[str, SolutionTurn]]:
-        places = self._new_sets(calls)
-        row = self._row(arms, order, places)
-        self._forget(places)
-        return row
-
-    def _new_sets(self, count: int) -> list[int]:
-        places = list(range(self._next, self._next + count))
-        self._next += count
-        return places
-
-    def _forget(self, places: Sequence[int]) -> None:
-        for place in set(places) - set(self._checked):
-            for suffix in (".json", ".bin"):
-                (self._work.own / f"set-{place}{suffix}").unlink()
-
     def _row(
-        self, arms: Mapping[str, TimedArmProcess], order: Sequence[str], places: Sequence[int]
+        self,
+        bank: InputBank,
+        arms: Mapping[str, TimedArmProcess],
+        order: Sequence[str],
+        trees: Sequence[Any],
+        index: int,
+        keep: Sequence[int] = (),
     ) -> list[tuple[str, SolutionTurn]]:
-        """A turn of each arm with these sets."""
-        inputs = [turns.hand_over(self._work.own, self._work.given, place) for place in places]
-        checked = {index: place for index, place in enumerate(places) if place in self._checked}
-        keep = {index: f"set-{place}" for index, place in checked.items()}
+        """A turn of each arm with the sets that were drawn."""
         row = []
         for name in order:
-            turn = arms[name].turn(inputs, keep=keep if name == SOLUTION else {})
-            if name == SOLUTION:
-                digests = (*turn.digests, *[0] * len(places))
-                self._digests |= {place: digests[index] for index, place in checked.items()}
+            wanted = keep if name == SOLUTION else ()
+            turn = arms[name].turn(bank, trees, self._begun[index].like, wanted)
+            self._check(bank, index, turn, wanted)
             row.append((name, turn))
-        for path in inputs:
-            for suffix in (".json", ".bin"):
-                path.with_suffix(suffix).unlink()
         return row
 
-    def _started(self, name: str, core: int) -> contextlib.AbstractContextManager[TimedArmProcess]:
-        work = self._work
-        folder = work.own if name == REFERENCE else work.given
-        bench = self._bench
-        confine, environment = work.around(bench.device, bench.arch)
-        order = ArmOrder(
-            arm=name,
-            folder=str(folder),
-            like=str(work.own / "like"),
-            device=bench.device,
-            core=core,
-            confine=confine if name == SOLUTION else {},
-        )
-        return turns.opened(order, work.answers, environment, bench.limit_s)
-
-    # Results
-
-    def _check(self) -> None:
-        order = TimedOrder(
-            device=self._bench.device, case=self._index, checked=sorted(self._digests)
-        )
-        judged = self._work.problem("check", self._work.answers, order)
-        if "fault" in judged:
-            raise TaskFailed(Status.INCORRECT, "check_failed", str(judged["fault"]))
-        where = f"on the GPU, {self._case.name}: "
-        for place in map(str, order.checked):
-            if judged["sentences"][place]:
-                raise TaskFailed(
-                    Status.INCORRECT, "wrong_result", where + judged["sentences"][place]
-                )
-            if judged["digests"][place] != self._digests[int(place)]:
+    def _check(self, bank: InputBank, index: int, turn: SolutionTurn, keep: Sequence[int]) -> None:
+        where = f"on the GPU, {self._cases[index].name}: "
+        for place, answer in itertools.zip_longest(keep, turn.kept[: len(keep)]):
+            if answer is None:
+                raise TaskFailed(Status.INCORRECT, "wrong_result", f"{where}an answer is missing.")
+            checked = bank.check(place, answer)
+            if checked.sentence:
+                raise TaskFailed(Status.INCORRECT, "wrong_result", where + checked.sentence)
+            if checked.digest != turn.digests[place]:
                 words = "the answer is another one than when its end was reported."
                 raise TaskFailed(Status.INVALID, "unfinished", where + words)
 
-    def _result(
-        self, taken: Sequence[Taken], needed: floor.Moved, thread_instructions: float
+    # Results
+
+    def times(self, thread_instructions: float) -> Iterator[CaseTime]:
+        """Of each case, by what was taken so far."""
+        for case, taken, begun in zip(self._cases, self._taken, self._begun, strict=True):
+            if self._bench.device != "cpu":  # whose cores the arms take from each other
+                require_honest(taken)
+            yield self._time(case, taken, begun.needed, thread_instructions)
+
+    def _time(
+        self, case: TaskCase, taken: Sequence[Taken], needed: floor.Moved, instructions: float
     ) -> CaseTime:
         workers = [_worker(number, item) for number, item in enumerate(taken)]
-        effect = stats.clustered(workers, 1, 0, SOLUTION, RISK)
+        effect = stats.clustered(workers, 1, 0, SOLUTION, self._risk)
         assert effect is not None
         time_us, reference_us = (_median_us(taken, arm) for arm in (SOLUTION, REFERENCE))
         chip = chips.find(self._bench.card) if self._bench.card else None
         least, words = 0.0, f"none: the limits of {self._bench.card or 'a CPU'} are not known"
         if chip is not None:
-            least, words = floor.least_us(chip, needed, thread_instructions)
+            least, words = floor.least_us(chip, needed, instructions)
         if time_us < least:
             sentence = f"{time_us:.3g} us is less than a call can take: {words}."
-            raise TaskFailed(Status.INVALID, "below_floor", f"{self._case.name}: {sentence}")
+            raise TaskFailed(Status.INVALID, "below_floor", f"{case.name}: {sentence}")
         return CaseTime(
-            name=self._case.name,
-            weight=self._case.weight,
+            name=case.name,
+            weight=case.weight,
             time_us=time_us,
             reference_us=reference_us,
             overhead_us=1e6 * statistics.median(item.overhead_s() / item.calls for item in taken),
@@ -301,6 +307,14 @@ class _Case:
         )
 
 
+def _seed() -> int:
+    return secrets.randbelow(1 << 31)
+
+
+def _seeds(count: int) -> list[int]:
+    return [_seed() for _ in range(count)]
+
+
 @contextlib.contextmanager
 def _on_core(core: int) -> Iterator[None]:
     """This thread on one core, which no arm is on; -1: on any."""
@@ -311,13 +325,6 @@ def _on_core(core: int) -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, before)
-
-
-def turns_of(sets: int, rows: int, calls: int = CALLS) -> tuple[int, int]:
-    """Pairs of rows, and calls per turn, of a process that has so many sets of inputs: first more
-    calls, as the noise of a turn is hardly more for them."""
-    calls = max(1, min(calls, sets // 2))
-    return max(1, min(rows, sets // (2 * calls))), calls
 
 
 def _net_us(taken: Taken, turn: SolutionTurn) -> float:

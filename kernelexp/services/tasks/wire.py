@@ -1,15 +1,19 @@
-"""Values in files, for processes that don't trust each other: JSON and plain bytes, no pickles."""
+"""Values for processes that don't trust each other, in files or in shared memory: JSON and plain
+bytes, no pickles."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from kernelexp.model.errors import UsageError
 
 TENSOR, TUPLE, NUMBER = "tensor", "tuple", "number"
+ALIGNED = 256
+"""Bytes at which each tensor begins, in memory as cudaMalloc's."""
 LONGEST = 4 << 30
 """Bytes of all tensors in a file."""
 STACKED = 4 << 20
@@ -19,14 +23,68 @@ STACKED = 4 << 20
 def write(path: Path, value: Any) -> None:
     """Writes `path`.json and `path`.bin; UsageError for what is neither a tensor nor plain data."""
     with path.with_suffix(".bin").open("wb") as file:
-        tree = _encoded(value, file)
+        tree = _encoded(value, lambda tensor: _store(tensor, file))
     path.with_suffix(".json").write_text(json.dumps(tree))
 
 
 def read(path: Path, device: str = "cpu") -> Any:
     """What write() wrote; ValueError where that is not what the files hold."""
     content = _content(path.with_suffix(".bin"))
-    return _decoded(json.loads(path.with_suffix(".json").read_text()), content, device)
+    tree = json.loads(path.with_suffix(".json").read_text())
+    return _decoded(tree, lambda told: _restore(told, content, device))
+
+
+def layout(value: Any) -> tuple[Any, int]:
+    """A value as JSON, its tensors by where they lie in memory of so many bytes; as write()."""
+    size = 0
+
+    def place(tensor: Any) -> dict[str, Any]:
+        nonlocal size
+        at = size
+        strides = _dense_strides(tensor)
+        size += -(-_reach(tensor.shape, strides) * tensor.element_size() // ALIGNED) * ALIGNED
+        return {**_described(tensor), "strides": strides, "at": at}
+
+    tree = _encoded(value, place)
+    return tree, max(size, ALIGNED)
+
+
+def views(tree: Any, flat: Any) -> Any:
+    """The value of a layout, whose tensors lie in `flat`; ValueError where they leave it."""
+    return _decoded(tree, lambda told: _view(told, flat))
+
+
+def fill(tree: Any, flat: Any, value: Any) -> None:
+    """Copies the tensors of a value to where its layout has them."""
+    for to, tensor in zip(tensors(views(tree, flat)), tensors(value), strict=True):
+        to.copy_(tensor.detach())
+
+
+def _view(told: dict[str, Any], flat: Any) -> Any:
+    dtype, shape, at = _parsed(told)
+    strides = [int(stride) for stride in told["strides"]]
+    size = _reach(shape, strides) * dtype.itemsize
+    if min([0, *strides]) < 0 or len(strides) != len(shape) or at + size > flat.numel():
+        raise ValueError("a tensor leaves its memory")
+    return flat[at : at + size].view(dtype).as_strided(shape, strides)
+
+
+def _reach(shape: Sequence[int], strides: Sequence[int]) -> int:
+    """Elements from the first to the last."""
+    if 0 in shape:
+        return 0
+    return 1 + sum((size - 1) * step for size, step in zip(shape, strides, strict=True))
+
+
+def _dense_strides(tensor: Any) -> list[int]:
+    """A tensor's own strides; those of a contiguous one where its elements overlap or are apart."""
+    import torch
+
+    strides = list(tensor.stride())
+    dense = min([1, *strides]) >= 1 and _reach(tensor.shape, strides) <= 4 * tensor.numel()
+    if dense and not torch._debug_has_internal_overlap(tensor):
+        return strides
+    return list(torch.empty(tensor.shape, device="meta").stride())
 
 
 def _content(path: Path) -> bytearray:
@@ -98,25 +156,29 @@ def _sum(plain: Any) -> Any:
     return plain.sum(-1, dtype=torch.int64)
 
 
-def _encoded(value: Any, file: Any) -> Any:
+def _encoded(value: Any, store: Callable[[Any], dict[str, Any]]) -> Any:
     import torch
 
     if isinstance(value, torch.Tensor):
-        return {TENSOR: _store(value, file)}
+        return {TENSOR: store(value)}
     if isinstance(value, bool | int | str) or value is None:
         return value
     if isinstance(value, float):
         return {NUMBER: value.hex()}
     if isinstance(value, list):
-        return [_encoded(item, file) for item in value]
+        return [_encoded(item, store) for item in value]
     if isinstance(value, tuple):
-        return {TUPLE: [_encoded(item, file) for item in value]}
+        return {TUPLE: [_encoded(item, store) for item in value]}
     if isinstance(value, dict):
-        return {"mapping": [[str(key), _encoded(item, file)] for key, item in value.items()]}
+        return {"mapping": [[str(key), _encoded(item, store)] for key, item in value.items()]}
     raise UsageError(
         f"a value of type {type(value).__name__} can't be handed to another process: tensors, "
         "numbers, texts, lists, tuples and mappings can."
     )
+
+
+def _described(tensor: Any) -> dict[str, Any]:
+    return {"dtype": str(tensor.dtype).removeprefix("torch."), "shape": list(tensor.shape)}
 
 
 def _store(tensor: Any, file: Any) -> dict[str, Any]:
@@ -126,42 +188,45 @@ def _store(tensor: Any, file: Any) -> dict[str, Any]:
     at = file.tell()
     flat = plain.reshape(-1).view(torch.uint8) if plain.numel() else plain.new_empty(0)
     file.write(memoryview(flat.numpy()) if plain.numel() else b"")
-    return {
-        "dtype": str(tensor.dtype).removeprefix("torch."),
-        "shape": list(tensor.shape),
-        "strides": list(tensor.stride()),
-        "at": at,
-    }
+    return {**_described(tensor), "strides": list(tensor.stride()), "at": at}
 
 
-def _decoded(tree: Any, content: bytearray, device: str) -> Any:
+def _decoded(tree: Any, restore: Callable[[dict[str, Any]], Any]) -> Any:
     if isinstance(tree, list):
-        return [_decoded(item, content, device) for item in tree]
+        return [_decoded(item, restore) for item in tree]
     if not isinstance(tree, dict):
         return tree
     (kind, inner), *rest = tree.items()
     if rest:
         raise ValueError("more than one kind of value")
     if kind == TENSOR:
-        return _restore(inner, content, device)
+        return restore(inner)
     if kind == TUPLE:
-        return tuple(_decoded(item, content, device) for item in inner)
+        return tuple(_decoded(item, restore) for item in inner)
     if kind == NUMBER:
         return float.fromhex(inner)
-    return {key: _decoded(item, content, device) for key, item in inner}
+    return {key: _decoded(item, restore) for key, item in inner}
 
 
-def _restore(told: dict[str, Any], content: bytearray, device: str) -> Any:
+def _parsed(told: dict[str, Any]) -> tuple[Any, list[int], int]:
+    """Type, shape, and place of a tensor."""
     import torch
 
     dtype = getattr(torch, str(told["dtype"]), None)
     if not isinstance(dtype, torch.dtype):
         raise ValueError(f"{told['dtype']} is no type of elements")
     shape, at = [int(size) for size in told["shape"]], int(told["at"])
-    count = 1
-    for size in shape:
-        count *= size
-    if min([0, *shape]) < 0 or at < 0 or at + count * dtype.itemsize > len(content):
+    if min([at, *shape]) < 0:
+        raise ValueError("a tensor leaves its file")
+    return dtype, shape, at
+
+
+def _restore(told: dict[str, Any], content: bytearray, device: str) -> Any:
+    import torch
+
+    dtype, shape, at = _parsed(told)
+    count = math.prod(shape)
+    if at + count * dtype.itemsize > len(content):
         raise ValueError("a tensor leaves its file")
     if count == 0:
         return torch.empty(shape, dtype=dtype, device=device)
@@ -177,7 +242,7 @@ def _strided(plain: Any, strides: list[int]) -> Any:
 
     if list(plain.stride()) == strides or len(strides) != plain.dim():
         return plain
-    reach = 1 + sum((size - 1) * step for size, step in zip(plain.shape, strides, strict=True))
+    reach = _reach(plain.shape, strides)
     dense = min(strides) >= 1 and plain.numel() <= reach <= 4 * plain.numel()
     if not dense or torch._debug_has_internal_overlap(plain.as_strided((1,), (1,))):
         return plain

@@ -68,10 +68,10 @@ class Workplace:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text)
 
-    def problem(self, what: str, other: Path, order: Any = None) -> dict[str, Any]:
+    def problem(self, what: str, other: Path) -> dict[str, Any]:
         done = processes.run_forked(
             "kernelexp.services.tasks.problem_process",
-            stdin=json.dumps([what, str(self.own), str(other), msgspec.to_builtins(order)]),
+            stdin=json.dumps([what, str(self.own), str(other)]),
             timeout_s=self._limit_s,
         )
         result = self.own / f"{what}.json"

@@ -20,7 +20,7 @@ from kernelexp.services.tasks.workplace import Workplace
 from kernelexp.system.toolchain import Toolchain
 
 pytestmark = pytest.mark.xdist_group("tasks")
-CPU = SolutionBench(device="cpu", processes=2, rows=2)
+CPU = SolutionBench(device="cpu", processes=2, rows=2, calls=4)
 
 
 def measure(
@@ -42,7 +42,7 @@ def test_each_call_has_inputs_of_its_own_and_answers_are_compared(
     tools: Toolchain, tmp_path: Path
 ) -> None:
     (time,) = measure(HONEST, tools, tmp_path)
-    assert (time.processes, time.calls) == (2, 2 * 2 * 2 * timed.CALLS)
+    assert (time.processes, time.calls) == (2, 2 * 2 * 2 * CPU.calls)
     assert time.low <= time.ratio <= time.high
     assert "limits of a CPU are not known" in time.floor
 
@@ -50,16 +50,6 @@ def test_each_call_has_inputs_of_its_own_and_answers_are_compared(
 def test_one_buffer_for_all_answers_is_right(tools: Toolchain, tmp_path: Path) -> None:
     body = "return KEPT.setdefault(0, torch.empty_like(x)).copy_(torch.softmax(x, 1))"
     measure(("", body), tools, tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("sets", "turns"),
-    [(2, (1, 1)), (7, (1, 3)), (15, (1, 7)), (16, (1, 8)), (40, (2, 8)), (1000, (4, 8))],
-)
-def test_sets_of_inputs_become_calls_of_a_turn_before_rows(
-    sets: int, turns: tuple[int, int]
-) -> None:
-    assert timed.turns_of(sets, timed.ROWS) == turns
 
 
 @pytest.mark.parametrize("name", [next(iter(STALE))])
@@ -105,7 +95,7 @@ def test_an_answer_that_changes_after_its_end_was_reported_is_invalid(
 def test_what_is_quicker_than_the_card_allows_is_invalid_with_its_arithmetic(
     tools: Toolchain, tmp_path: Path
 ) -> None:
-    bench = SolutionBench(device="cpu", card="NVIDIA H200", processes=2, rows=2)
+    bench = SolutionBench(device="cpu", card="NVIDIA H200", processes=2, rows=2, calls=4)
     with pytest.raises(TaskFailed, match=r"less than a call can take: .* x 132 SMs x") as failed:
         measure(HONEST, tools, tmp_path, bench, instructions=1e18)
     assert (failed.value.status, failed.value.reason) == (Status.INVALID, "below_floor")

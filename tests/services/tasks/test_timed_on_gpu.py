@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,9 +28,17 @@ pytestmark = pytest.mark.skipif(
 PROCESSES = 3
 
 
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A folder that a solution's own user can pass, as no folder of pytest's."""
+    with tempfile.TemporaryDirectory() as place:
+        yield Path(place)
+
+
 def measure(
     solution: tuple[str, str], tools: Toolchain, folder: Path, rows: int = 4096
 ) -> tuple[tuple[CaseTime, ...], TaskEffect]:
+    folder.chmod(0o755)
     paths = timing_cheats.write(folder, solution, rows, 4096)
     task = formats.named("kernelbench").read(*paths, 0)
     place = folder / "place"

@@ -1,0 +1,185 @@
+"""The process that has a problem's reference while a solution is timed: it draws inputs, puts them
+where the arms have their own, and compares answers, all on the device.
+
+A command is a line of JSON, as is its answer; `fault` in it is why there is none.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kernelexp.model.decoding import decode
+from kernelexp.services.tasks import floor, formats, shared, wire
+from kernelexp.services.tasks.lines import receive, send
+from kernelexp.services.tasks.task import Task, Values
+
+PRELOAD = ("torch",)
+
+
+class BankOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """How it is started."""
+
+    own: str
+    given: str
+    answers: str
+    """Folders: of the problem, what arms read, what they write."""
+    device: str
+    socket: str = ""
+
+
+class TimedCase(msgspec.Struct, frozen=True, kw_only=True):
+    """Of a set of sizes."""
+
+    bytes: int
+    """Of a set of inputs."""
+    like: Any
+    """The layout of an answer, and its bytes."""
+    needed: floor.Moved
+
+
+class CheckedAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer that was looked at."""
+
+    digest: int
+    sentence: str
+    """What is wrong with it; empty: nothing."""
+
+
+def main() -> None:
+    """On standard input: a BankOrder as JSON."""
+    order = decode(sys.stdin.read(), BankOrder)
+    link = socket.socket(socket.AF_UNIX)
+    link.connect(order.socket)
+    os.chdir(order.own)
+    sys.path[0] = order.own
+    try:
+        bank = _Bank(order)
+        send(link, json.dumps({}))
+        while True:
+            what, *arguments = json.loads(receive(link))
+            send(link, json.dumps(getattr(bank, what)(*arguments)))
+    except EOFError:
+        pass
+    except Exception as error:
+        send(link, json.dumps({"fault": f"{type(error).__name__}: {error}"}))
+    os._exit(0)
+
+
+class _Bank:
+    """Its commands are the methods."""
+
+    def __init__(self, order: BankOrder) -> None:
+        import torch
+
+        if order.device == "cuda":
+            torch.set_default_device("cuda")
+            torch.cuda.current_stream().synchronize()
+            torch.backends.cudnn.allow_tf32 = False
+        else:
+            torch.set_num_threads(1)
+        self._order = order
+        self._own = Path(order.own)
+        self._task = decode((self._own / "task.json").read_bytes(), Task)
+        self._form = formats.named(self._task.format)
+        self._problem = self._form.open_problem(self._task, self._own)
+        self._memory = shared.of(order.device, Path(order.answers))
+        prepared = self._problem.preparation()
+        for folder in (order.own, order.given):
+            wire.write(Path(folder) / "prepared", prepared)
+        self._case = self._cases[0]
+        self._sets: list[Values] = []
+        self._names: dict[str, set[str]] = {}
+        self._reference = self._form.open_reference(
+            self._task, self._own, wire.read(self._own / "prepared", order.device)
+        )
+
+    @property
+    def _cases(self) -> Sequence[Any]:
+        return self._task.timed or self._task.cases
+
+    def begin(self, index: int, seed: int) -> Any:
+        """What is to be known of a case before it is timed."""
+        import torch
+
+        self._case, self._sets = self._cases[index], []
+        arguments = self._problem.arguments(self._case, seed)
+        with torch.no_grad():
+            answer = self._reference(wire.copied(arguments))
+            like = wire.layout(answer)
+            del answer
+            needed = floor.moved(self._reference, arguments, seed)
+        size = wire.layout(arguments)[1]
+        del arguments
+        self._tidy()
+        return msgspec.to_builtins(TimedCase(bytes=size, like=like, needed=needed))
+
+    def draw(self, index: int, seeds: list[int]) -> Any:
+        """Sets of inputs, as many as seeds, in place of the last ones: their layouts."""
+        self._case, self._sets = self._cases[index], []
+        self._tidy()
+        self._sets = [self._problem.arguments(self._case, seed) for seed in seeds]
+        return [wire.layout(one) for one in self._sets]
+
+    def fill(self, arm: str, slots: list[tuple[str, int]]) -> Any:
+        """Copies each set to where an arm has its own."""
+        try:
+            self._fill(arm, slots)
+        except ValueError as error:
+            return {"refused": f"{error}."}
+        return {"refused": ""}
+
+    def _fill(self, arm: str, slots: list[tuple[str, int]]) -> None:
+        known = self._names.setdefault(arm, set())
+        for name in known - {name for name, _ in slots}:
+            self._memory.release(name)
+        known.clear()
+        for one, (name, size) in zip(self._sets, slots, strict=True):
+            known.add(name)
+            tree, least = wire.layout(one)
+            wire.fill(tree, self._memory.open(name, max(size, least)), one)
+        self._wait()
+
+    def check(self, index: int, tree: Any, name: str, size: int) -> Any:
+        """An answer to a set: read once, into memory that the arm does not see."""
+        try:
+            answer = wire.copied(wire.views(tree, self._memory.open(name, size)))
+            self._wait()
+            self._memory.release(name)
+        except (ValueError, KeyError, TypeError, RuntimeError) as error:
+            words = f"the solution's answer can't be read: {error}."
+            return msgspec.to_builtins(CheckedAnswer(digest=0, sentence=words))
+        arguments = self._sets[index]
+        expected = self._problem.expected(self._case, wire.copied(arguments))
+        sentence = str(self._problem.compare(self._case, arguments, expected, answer))
+        return msgspec.to_builtins(CheckedAnswer(digest=wire.digest(answer), sentence=sentence))
+
+    def forget(self, arm: str) -> Any:
+        """The arm has ended."""
+        for name in self._names.pop(arm, set()):
+            self._memory.release(name)
+        return {}
+
+    def _wait(self) -> None:
+        import torch
+
+        if self._order.device == "cuda":
+            torch.cuda.synchronize()
+
+    def _tidy(self) -> None:
+        """Memory that is not used goes back to the GPU: the arms need it."""
+        import torch
+
+        if self._order.device == "cuda":
+            torch.cuda.empty_cache()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""SharedMemory that two processes see: of a GPU by CUDA's IPC, of the CPU as a file of one folder.
+
+Whoever is not trusted makes it; the other one opens it, and looks at what it is told.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import secrets
+from pathlib import Path
+from typing import Any, Protocol
+
+
+class SharedMemory(Protocol):
+    """Of a device."""
+
+    def make(self, size: int) -> tuple[str, Any]:
+        """A name for others, and the bytes as a tensor."""
+
+    def open(self, name: str, size: int) -> Any:
+        """What another process made; ValueError where that is none, or less."""
+
+    def release(self, name: str) -> None:
+        """What was made here, or opened here, is not used any more."""
+
+
+def of(device: str, folder: Path) -> SharedMemory:
+    """`folder`: where files lie."""
+    return _Gpu() if device == "cuda" else _Files(folder)
+
+
+class _Files:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def make(self, size: int) -> tuple[str, Any]:
+        name = f"shared-{secrets.token_hex(8)}"
+        number = os.open(self._folder / name, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+        os.ftruncate(number, size)
+        return name, _mapped(number, size)
+
+    def open(self, name: str, size: int) -> Any:
+        if "/" in name:
+            raise ValueError("the name of shared memory leads elsewhere")
+        try:
+            number = os.open(self._folder / name, os.O_RDWR | os.O_NOFOLLOW)
+        except OSError as error:
+            raise ValueError(f"shared memory can't be opened: {error.strerror}") from None
+        if os.fstat(number).st_size < size:
+            os.close(number)
+            raise ValueError("shared memory is smaller than it was said to be")
+        return _mapped(number, size)
+
+    def release(self, name: str) -> None:
+        (self._folder / name).unlink(missing_ok=True)
+
+
+def _mapped(number: int, size: int) -> Any:
+    import torch
+
+    content = mmap.mmap(number, size)
+    os.close(number)
+    return torch.frombuffer(content, dtype=torch.uint8)
+
+
+class _Handle(ctypes.Structure):
+    """CUipcMemHandle."""
+
+    _fields_ = (("reserved", ctypes.c_ubyte * 64),)
+
+
+class _Gpu:
+    """In the context that torch uses."""
+
+    def __init__(self) -> None:
+        self._driver = ctypes.CDLL("libcuda.so.1")
+        self._driver.cuIpcOpenMemHandle_v2.argtypes = [ctypes.c_void_p, _Handle, ctypes.c_uint]
+        self._opened: dict[str, ctypes.c_uint64] = {}
+        self._made: dict[str, ctypes.c_uint64] = {}
+
+    def make(self, size: int) -> tuple[str, Any]:
+        address, handle = ctypes.c_uint64(), _Handle()
+        code = self._driver.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(size))
+        if code:
+            raise MemoryError(f"the GPU has no {size:,} bytes more (CUDA error {code})")
+        code = self._driver.cuIpcGetMemHandle(ctypes.byref(handle), address)
+        if code:
+            raise MemoryError(f"memory of the GPU can't be shared (CUDA error {code})")
+        name = bytes(handle.reserved).hex()
+        self._made[name] = address
+        return name, _tensor(address.value, size)
+
+    def open(self, name: str, size: int) -> Any:
+        content = bytes.fromhex(name)
+        if len(content) != ctypes.sizeof(_Handle):
+            raise ValueError("the name of shared memory has another length")
+        if name not in self._opened:
+            address = ctypes.c_uint64()
+            handle = _Handle.from_buffer_copy(content)
+            code = self._driver.cuIpcOpenMemHandle_v2(ctypes.byref(address), handle, 1)
+            if code:
+                raise ValueError(f"shared memory can't be opened (CUDA error {code})")
+            self._opened[name] = address
+        address, whole = self._opened[name], ctypes.c_size_t()
+        self._driver.cuMemGetAddressRange_v2(None, ctypes.byref(whole), address)
+        if whole.value < size:
+            raise ValueError("shared memory is smaller than it was said to be")
+        return _tensor(address.value, size)
+
+    def release(self, name: str) -> None:
+        if address := self._opened.pop(name, None):
+            self._driver.cuIpcCloseMemHandle(address)
+        if address := self._made.pop(name, None):
+            self._driver.cuMemFree_v2(address)
+
+
+class _Place:
+    """What torch takes for an array of bytes."""
+
+    def __init__(self, address: int, size: int) -> None:
+        self.__cuda_array_interface__ = {
+            "shape": (size,),
+            "typestr": "|u1",
+            "data": (address, False),
+            "version": 2,
+        }
+
+
+def _tensor(address: int, size: int) -> Any:
+    import torch
+
+    return torch.as_tensor(_Place(address, size), device="cuda")
