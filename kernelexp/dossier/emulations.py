@@ -13,7 +13,7 @@ from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
 from kernelexp.evidence.emulate import emulated
 from kernelexp.evidence.emulate.emulated import EmulationOptions
-from kernelexp.evidence.emulate.scaling import Extent, Scaled, can_scale, scale
+from kernelexp.evidence.emulate.scaling import Extent, Scaled, can_scale, grows_with, scale
 from kernelexp.judge import agreement, verdict
 from kernelexp.model import errors
 from kernelexp.model.arm import Arm, EmulatedEvidence, EmulatedLaunch, Isa, Status
@@ -36,6 +36,8 @@ class Full(msgspec.Struct, frozen=True, kw_only=True):
     """What was counted."""
     entry: str = ""
     """Of several launches."""
+    loads: int = 0
+    """Tiles that load what those after them keep, where the problem says so."""
     counters: tuple[Scaled, ...]
 
 
@@ -156,7 +158,12 @@ def _solve(
 ) -> list[Full]:
     """The counters of each launch of the full problem."""
     return [
-        Full(isa=first.isa, entry=getattr(a, "entry", ""), counters=tuple(scale(a, x, b, y, z)))
+        Full(
+            isa=first.isa,
+            entry=getattr(a, "entry", ""),
+            loads=z.loads,
+            counters=tuple(scale(a, x, b, y, z)),
+        )
         for a, x, b, y, z in zip(_parts(first), one, _parts(second), other, full, strict=True)
     ]
 
@@ -213,7 +220,7 @@ def _count_full(
         return FullCount(extent=extent, counters=exact, how=how, solved=frozenset(exact))
     rough: Counter[str] = Counter()
     for part, x, z in zip(_parts(first), one, full, strict=True):
-        rough.update({name: n * z.tiles // x.tiles for name, n in part.counters.items()})
+        rough.update(_in_proportion(part.counters, x, z))
     counters = {**rough, **exact}
     if other is None:
         tiles = sum(x.tiles for x in one)
@@ -223,6 +230,17 @@ def _count_full(
     if rest := len(counters) - len(exact):
         how += f"; {rest} that polling changes, in proportion to the tiles"
     return FullCount(extent=extent, counters=counters, how=how, solved=frozenset(exact))
+
+
+def _in_proportion(counters: Mapping[str, int], one: Extent, full: Extent) -> dict[str, int]:
+    """To the tiles; global loads to the tiles that load."""
+    result = {}
+    for name, count in counters.items():
+        what = grows_with(name, counters, full)
+        x, z = (one.of_loads(), full.of_loads()) if what == "loads" else (one, full)
+        if what:
+            result[name] = count * z.tiles // x.tiles
+    return result
 
 
 def _exact(
@@ -268,7 +286,9 @@ def _extents(answer: Consulted, size: str) -> Extents:
     job = facts.launch_of(size)
     counts = [math.prod(launch.grid) for launch in job]
     return tuple(
-        Extent(tiles=facts.tiles.get(size, ctas) if launch is main_launch(job) else ctas, ctas=ctas)
+        Extent(tiles=facts.tiles.get(size, ctas), ctas=ctas, loads=facts.loads.get(size, 0))
+        if launch is main_launch(job)
+        else Extent(tiles=ctas, ctas=ctas)
         for launch, ctas in zip(job, counts, strict=True)
     )
 

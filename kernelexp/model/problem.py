@@ -50,6 +50,9 @@ The rest is optional:
         {"tmem_columns": "{Config::TILE_N} columns x {Config::ACCUMULATORS} accumulators"}.
     def tiles(axes, size) -> int, or tiles(axes, size, exports)
         Output tiles of a launch: what its counters grow with.
+    def loads(axes, size) -> int or None, or loads(axes, size, exports)
+        Of a variant that keeps what it loads from global memory for the tiles after: tiles that
+        load it. What its global loads grow with, instead of tiles().
     def work(size) -> Work
         Useful FLOPs and the bytes that must move.
     PEERS: Sequence[str]
@@ -166,6 +169,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     constraints: Callable[[Axes, str], Iterable[str]]
     budget: Callable[[Axes, str], Budget | None]
     tiles: Callable[[Axes, Size, Mapping[str, int]], int | None]
+    loads: Callable[[Axes, Size, Mapping[str, int]], int | None]
     work: Callable[[Size], Work | None]
     terms: Mapping[str, Any] = {}
     peer_names: tuple[str, ...] = ()

@@ -62,6 +62,33 @@ def test_a_counter_that_does_not_grow_with_the_ctas_is_left_out() -> None:
     assert list(scale(counted(21), one, counted(36), two, full)) == []
 
 
+def test_global_loads_grow_with_the_tiles_that_load() -> None:
+    """Of six tiles all load in both small launches, of 1,000 every tenth does."""
+    one, two = Extent(tiles=6, ctas=2, loads=6), Extent(tiles=6, ctas=3, loads=6)
+    full = Extent(tiles=1000, ctas=10, loads=100)
+    loads, tags = "sass__inst_executed_global_loads", "memory_l1_tag_requests_global"
+
+    def of(*, stores: int) -> dict[str, int]:
+        few = EmulatedEvidence(
+            size="any",
+            counters={
+                "other": 12,
+                loads: 30,
+                tags: 60,
+                "sass__inst_executed_global_stores": stores,
+            },
+        )
+        return {item.counter: item.full for item in scale(few, one, few, two, full)}
+
+    assert of(stores=0) | {"sass__inst_executed_global_stores": 0} == {
+        "other": 2000,
+        loads: 500,
+        tags: 1000,
+        "sass__inst_executed_global_stores": 0,
+    }
+    assert tags not in of(stores=12)  # a sum of both
+
+
 def counted(count: int) -> EmulatedEvidence:
     return EmulatedEvidence(size="any", counters={"counter": count})
 

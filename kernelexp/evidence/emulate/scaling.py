@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Literal
 
 import msgspec
 
+from kernelexp.facts.counters import PTX
 from kernelexp.model.arm import EmulatedEvidence, EmulatedLaunch
 
 
@@ -14,6 +16,12 @@ class Extent(msgspec.Struct, frozen=True, kw_only=True):
 
     tiles: int
     ctas: int
+    loads: int = 0
+    """Tiles that load what those after them keep; 0 where every tile loads its own."""
+
+    def of_loads(self) -> Extent:
+        """What counters of global loads grow with."""
+        return Extent(tiles=self.loads or self.tiles, ctas=self.ctas)
 
 
 class Scaled(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,6 +31,28 @@ class Scaled(msgspec.Struct, frozen=True, kw_only=True):
     per_tile: int
     per_cta: int
     full: int
+
+
+_LOADS = frozenset(
+    """sass__inst_executed_global_loads l1tex__t_requests_pipe_lsu_mem_global_op_ld
+    l1tex__t_sectors_pipe_lsu_mem_global_op_ld""".split()
+)
+_LOADS_AND_STORES = frozenset(
+    """memory_l1_tag_requests_global memory_l2_theoretical_sectors_global
+    memory_l2_theoretical_sectors_global_ideal""".split()
+)
+_STORES = "sass__inst_executed_global_stores"
+
+
+def grows_with(
+    counter: str, counters: Mapping[str, int], extent: Extent
+) -> Literal["tiles", "loads", ""]:
+    """Of a launch with these counters; empty where it is a sum of what grows with either."""
+    name = counter.removeprefix(PTX)
+    if not extent.loads or name not in _LOADS | _LOADS_AND_STORES:
+        return "tiles"
+    stores = counters.get(_STORES, 0) + counters.get(PTX + _STORES, 0)
+    return "" if stores and name in _LOADS_AND_STORES else "loads"
 
 
 def can_scale(one: Extent, other: Extent, full: Extent) -> bool:
@@ -40,14 +70,18 @@ def scale(
     """Solves count = per_tile * tiles + per_cta * CTAs from two launches, for each counter.
 
     Where every CTA has as many tiles in all three launches, what a tile adds is part of what its
-    CTA adds: count = per_cta * CTAs. A counter without a solution in whole numbers (one that counts
-    polling, say) is left out. Raises ValueError where the sizes can't tell.
+    CTA adds: count = per_cta * CTAs. Of global loads, tiles are those that load. A counter without
+    a solution in whole numbers (one that counts polling, say) is left out. Raises ValueError where
+    the sizes can't tell.
     """
     if not can_scale(one_extent, other_extent, full):
         raise ValueError("the two sizes have the same number of tiles per CTA")
     for counter in dict.fromkeys([*one.counters, *other.counters]):
         counts = one.counters.get(counter, 0), other.counters.get(counter, 0)
-        solution = _solve(counts, one_extent, other_extent)
+        what = grows_with(counter, one.counters, full)
+        extents = one_extent, other_extent, full
+        first, second, third = (x.of_loads() for x in extents) if what == "loads" else extents
+        solution = _solve(counts, first, second) if what else None
         if solution is None:
             continue
         per_tile, per_cta = solution
@@ -55,7 +89,7 @@ def scale(
             counter=counter,
             per_tile=per_tile,
             per_cta=per_cta,
-            full=per_tile * full.tiles + per_cta * full.ctas,
+            full=per_tile * third.tiles + per_cta * third.ctas,
         )
 
 

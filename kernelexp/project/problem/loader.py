@@ -87,6 +87,7 @@ class _Functions:
             constraints=self.constraints,
             budget=self.budget,
             tiles=self.tiles,
+            loads=self.loads,
             work=lambda size: self._optional("work", Work, size),
             terms=self._constant("TERMS", dict[str, str | dict[str, str]], {}),
             peer_names=self._constant("PEERS", tuple[str, ...], ()),
@@ -238,6 +239,9 @@ class _Functions:
 
     def tiles(self, axes: Axes, size: Size, exports: Mapping[str, int]) -> int | None:
         return self._optional("tiles", int, *self._wanted("tiles", axes, size, exports))
+
+    def loads(self, axes: Axes, size: Size, exports: Mapping[str, int]) -> int | None:
+        return self._optional("loads", int, *self._wanted("loads", axes, size, exports))
 
     def _wanted(self, function: str, *arguments: Any) -> tuple[Any, ...]:
         """All the arguments, or without the last where the function does not take it."""

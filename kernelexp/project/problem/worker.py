@@ -60,12 +60,14 @@ def _try_launches(
     """A size may be beyond one variant, as heads of 128 columns are beyond room for 64."""
     launches: dict[str, tuple[Launch, ...]] = {}
     tiles: dict[str, int] = {}
+    loads: dict[str, int] = {}
     faults: dict[str, str] = {}
     for name in question.launches_of:
         size = sizes[name]
         try:
             launches[name] = problem.launches(point.axes, size, exports)
             count = problem.tiles(point.axes, size, exports)
+            loading = problem.loads(point.axes, size, exports)
         except ConfigurationError as error:
             if not question.separately:
                 raise
@@ -74,7 +76,9 @@ def _try_launches(
             continue
         if count is not None:
             tiles[name] = count
-    return Facts(launches=launches, tiles=tiles, faults=faults)
+        if loading is not None:
+            loads[name] = loading
+    return Facts(launches=launches, tiles=tiles, loads=loads, faults=faults)
 
 
 def main() -> None:

@@ -79,6 +79,12 @@ def _scaled(name: str, launches: Sequence[Full]) -> Iterator[Block]:
             ),
             numbers=(1, 2, 3),
         )
+    for count in dict.fromkeys(launch.loads for launch in launches if launch.loads):
+        yield paragraph(
+            f"Of global loads, a tile is one of the {count:,} that load what those after them "
+            "keep: see loads() in problem.py.",
+            style="dim",
+        )
     yield paragraph(
         "Extrapolated from two sizes: per tile x tiles + per CTA x CTAs, which is right if a tile "
         "is the same work at every size; where problem.py has no tiles(), a CTA is taken as one "
