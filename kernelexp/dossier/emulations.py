@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -13,7 +13,14 @@ from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
 from kernelexp.evidence.emulate import emulated
 from kernelexp.evidence.emulate.emulated import EmulationOptions
-from kernelexp.evidence.emulate.scaling import Extent, Scaled, can_scale, grows_with, scale
+from kernelexp.evidence.emulate.scaling import (
+    Extent,
+    Scaled,
+    can_scale,
+    grows_with,
+    scale,
+    unsound,
+)
 from kernelexp.judge import agreement, verdict
 from kernelexp.model import errors
 from kernelexp.model.arm import Arm, EmulatedEvidence, EmulatedLaunch, Isa, Status
@@ -59,6 +66,10 @@ class FullCount(msgspec.Struct, frozen=True, kw_only=True):
     counters: dict[str, int]
     how: str
     """As the end of a sentence."""
+    in_proportion: dict[str, int] = {}
+    """All of them in proportion to the tiles alone."""
+    unsolved: frozenset[str] = frozenset()
+    """Those of `counters` that are in proportion although others were solved."""
     solved: frozenset[str] = frozenset()
     """The counters that two sizes agree on; the others are in proportion to the tiles."""
 
@@ -96,6 +107,7 @@ def emulate(
             for emulated_evidence in taken
             for part in _scale(project, arm, emulated_evidence, how, session.limits)
         )
+        scaled = tuple(_sound(scaled, taken))
         why = "" if scaled else "the launch did not run to its end, so that its counts are a part"
         emulations.append(Emulation(label=label, arm=arm, scaled=scaled, not_scaled=why))
     return emulations, list({str(fault): fault for fault in prepared.faults.values()}.values())
@@ -113,19 +125,27 @@ def _scale(
         raise UsageError(f"--full needs a size 'full' in SIZES of {name}, and a small one.")
     one, full = _extents(answer, size), _extents(answer, "full")
     extents = _others(answer, size)
-    other = second_size(one, extents, full)
-    if other is None:
+    pair = solving(size, one, extents, full)
+    if pair is None:
         raise UsageError(
             f"--full needs another small size besides {size!r} in SIZES of {name}, with more CTAs "
             "and, where a CTA has several tiles, another number of tiles per CTA"
             f"{'' if _has_tiles(answer) else ', as tiles() says it'}."
         )
-    (second,) = emulated.take(project.root, [arm], other, limits, isa=first.isa)
-    if isinstance(second, KernelexpError):
-        raise second
-    if not second.finished and (refused := verdict.emulated(second)):
-        raise UsageError(f"--full: at size {other!r} this variant is {refused.status}.")
-    return tuple(_solve(first, one, second, extents[other], full))
+    taken = []
+    for own in pair:
+        (evidence,) = (
+            [first]
+            if own == size
+            else emulated.take(project.root, [arm], own, limits, isa=first.isa)
+        )
+        if isinstance(evidence, KernelexpError):
+            raise evidence
+        if not evidence.finished and (refused := verdict.emulated(evidence)):
+            raise UsageError(f"--full: at size {own!r} this variant is {refused.status}.")
+        taken.append(evidence)
+    of = {size: one, **extents}
+    return tuple(_solve(taken[0], of[pair[0]], taken[1], of[pair[1]], full))
 
 
 def _has_tiles(answer: Consulted) -> bool:
@@ -145,6 +165,19 @@ def second_size(one: Extents, others: Mapping[str, Extents], full: Extents) -> s
         key=lambda x: tiles(others[x]),
         default=None,
     )
+
+
+def solving(
+    size: str, one: Extents, others: Mapping[str, Extents], full: Extents
+) -> tuple[str, str] | None:
+    """The two sizes that counters are solved from: two besides `size` where the problem has them,
+    as it checks results at edges that the full problem may not have; else `size` and another."""
+    other = second_size(one, others, full)
+    if other is None:
+        return None
+    rest = {name: extents for name, extents in others.items() if name != other}
+    more = second_size(others[other], rest, full)
+    return (size, other) if more is None else (other, more)
 
 
 def _can_scale(one: Extents, other: Extents, full: Extents) -> bool:
@@ -168,6 +201,16 @@ def _solve(
     ]
 
 
+def _sound(scaled: Sequence[Full], taken: Sequence[EmulatedEvidence]) -> Iterator[Full]:
+    """Without totals whose parts have no solution, of either instruction set."""
+    counted = {name for item in taken for part in _parts(item) for name in part.counters}
+    solved = {counter.counter for full in scaled for counter in full.counters}
+    dropped = unsound(counted - solved)
+    for full in scaled:
+        kept = tuple(counter for counter in full.counters if counter.counter not in dropped)
+        yield msgspec.structs.replace(full, counters=kept)
+
+
 def _parts(evidence: EmulatedEvidence) -> Sequence[EmulatedEvidence | EmulatedLaunch]:
     """What it counted, launch by launch; a job of one launch is that launch."""
     return evidence.launches or (evidence,)
@@ -183,16 +226,26 @@ def count_full(
     all sizes. None where nothing was counted, or where problem.py neither states its tiles nor has
     a second size.
     """
-    counts = [
-        _count_full(project, arm, emulated_evidence, consulted, limits)
-        for emulated_evidence in (arm.counted, arm.emulated)
-    ]
-    known = [count for count in counts if count]
+    known: list[FullCount] = []
+    for emulated_evidence in (arm.counted, arm.emulated):
+        doubted = unsound(name for count in known for name in count.unsolved)
+        count = _count_full(project, arm, emulated_evidence, consulted, limits, doubted)
+        known += [count] if count else []
     if not known:
         return None
-    counters = {name: n for full_count in known for name, n in full_count.counters.items()}
-    solved = frozenset(name for full_count in known for name in full_count.solved)
-    return msgspec.structs.replace(known[-1], counters=counters, solved=solved)
+    unsolved = frozenset(name for count in known for name in count.unsolved)
+    how = known[-1].how
+    if unsolved:
+        verb = "does" if len(unsolved) == 1 else "do"
+        how += f"; {len(unsolved)} that {verb} not grow evenly, in proportion to the tiles"
+    return FullCount(
+        extent=known[-1].extent,
+        counters={name: n for count in known for name, n in count.counters.items()},
+        how=how,
+        in_proportion={name: n for count in known for name, n in count.in_proportion.items()},
+        unsolved=unsolved,
+        solved=frozenset(name for count in known for name in count.solved),
+    )
 
 
 def _count_full(
@@ -201,7 +254,9 @@ def _count_full(
     first: EmulatedEvidence | None,
     consulted: Consulted,
     limits: Limits,
+    doubted: Sequence[str],
 ) -> FullCount | None:
+    """`doubted` are counters whose solution another instruction set's counts contradict."""
     size = emulated.SIZE
     if first is None or not (first.arrays and first.finished):
         return None
@@ -212,24 +267,35 @@ def _count_full(
     if not len(_parts(first)) == len(one) == len(full):
         return None
     extent = Extent(tiles=sum(x.tiles for x in full), ctas=sum(x.ctas for x in full))
-    exact, other = _exact(project, arm, first, one, full, extents, limits)
-    if not _has_tiles(consulted):
-        how = f"solved from sizes {size!r} and {other!r}, a CTA taken as a tile"
-        if not exact:
+    pair = solving(size, one, extents, full)
+    taken = _taken(project, arm, first, pair, limits) if pair else None
+    if pair is None or taken is None:
+        if not _has_tiles(consulted):
             return None
-        return FullCount(extent=extent, counters=exact, how=how, solved=frozenset(exact))
-    rough: Counter[str] = Counter()
-    for part, x, z in zip(_parts(first), one, full, strict=True):
-        rough.update(_in_proportion(part.counters, x, z))
-    counters = {**rough, **exact}
-    if other is None:
+        counters = _by_tiles(first, one, full)
         tiles = sum(x.tiles for x in one)
         how = f"x {extent.tiles:,} / {tiles:,} tiles of size {size!r}"
         return FullCount(extent=extent, counters=counters, how=how)
-    how = f"solved from sizes {size!r} and {other!r}"
-    if rest := len(counters) - len(exact):
-        how += f"; {rest} that polling changes, in proportion to the tiles"
-    return FullCount(extent=extent, counters=counters, how=how, solved=frozenset(exact))
+    of = {size: one, **extents}
+    own = [of[name] for name in pair]
+    exact = _exact(*taken, *own, full, doubted)
+    how = f"solved from sizes {pair[0]!r} and {pair[1]!r}"
+    if not _has_tiles(consulted):
+        how += ", a CTA taken as a tile"
+        if not exact:
+            return None
+        return FullCount(extent=extent, counters=exact, how=how, solved=frozenset(exact))
+    # Of the larger size: what a CTA does once is a smaller part of it.
+    larger = max((0, 1), key=lambda place: sum(x.tiles for x in own[place]))
+    rough = _by_tiles(taken[larger], own[larger], full)
+    return FullCount(
+        extent=extent,
+        counters={**rough, **exact},
+        how=how,
+        in_proportion=rough,
+        unsolved=frozenset(rough.keys() - exact.keys()),
+        solved=frozenset(exact),
+    )
 
 
 def _in_proportion(counters: Mapping[str, int], one: Extent, full: Extent) -> dict[str, int]:
@@ -243,32 +309,54 @@ def _in_proportion(counters: Mapping[str, int], one: Extent, full: Extent) -> di
     return result
 
 
-def _exact(
+def _by_tiles(taken: EmulatedEvidence, own: Extents, full: Extents) -> dict[str, int]:
+    """To the tiles of each launch."""
+    counts: Counter[str] = Counter()
+    for part, x, z in zip(_parts(taken), own, full, strict=True):
+        counts.update(_in_proportion(part.counters, x, z))
+    return dict(counts)
+
+
+def _taken(
     project: Project,
     arm: Arm,
     first: EmulatedEvidence,
-    one: Extents,
-    full: Extents,
-    others: Mapping[str, Extents],
+    pair: tuple[str, str],
     limits: Limits,
-) -> tuple[dict[str, int], str | None]:
-    """What a second size solves for every launch, and that size; None where there is none."""
-    other = second_size(one, others, full)
-    if other is None:
-        return {}, None
-    (second,) = emulated.take(project.root, [arm], other, limits, isa=first.isa)
-    if isinstance(second, KernelexpError) or verdict.emulated(second):
-        return {}, None
+) -> tuple[EmulatedEvidence, EmulatedEvidence] | None:
+    """The evidence of both sizes; None where one can't be had."""
+    result = []
+    for name in pair:
+        if name == first.size:
+            result.append(first)
+            continue
+        (evidence,) = emulated.take(project.root, [arm], name, limits, isa=first.isa)
+        if isinstance(evidence, KernelexpError) or verdict.emulated(evidence):
+            return None
+        result.append(evidence)
+    return result[0], result[1]
+
+
+def _exact(
+    first: EmulatedEvidence,
+    second: EmulatedEvidence,
+    one: Extents,
+    other: Extents,
+    full: Extents,
+    doubted: Sequence[str],
+) -> dict[str, int]:
+    """What two sizes solve for every launch."""
     solved = [
         {counter.counter: counter.full for counter in part.counters}
-        for part in _solve(first, one, second, others[other], full)
+        for part in _solve(first, one, second, other, full)
     ]
     exact: Counter[str] = Counter()
-    unsolved: set[str] = set()
+    unsolved = {*doubted}
     for part, a, b in zip(solved, _parts(first), _parts(second), strict=True):
         exact.update(part)
         unsolved |= (a.counters.keys() | b.counters.keys()) - part.keys()
-    return {name: count for name, count in exact.items() if name not in unsolved}, other
+    unsolved.update(unsound(unsolved))
+    return {name: count for name, count in exact.items() if name not in unsolved}
 
 
 def launches(project: Project, arm: Arm, sizes: Sequence[str], limits: Limits) -> Consulted:
@@ -294,9 +382,19 @@ def _extents(answer: Consulted, size: str) -> Extents:
 
 
 def _others(answer: Consulted, size: str) -> dict[str, Extents]:
-    """Of the sizes that the variant has launches of, besides this one and the full one."""
+    """Of the sizes that the variant has launches of, besides this one and the full one.
+
+    What this size has as the full one, such as the columns of a head, they have too: counts of
+    another loop say nothing of it.
+    """
     (facts,) = answer.points
-    return {name: _extents(answer, name) for name in facts.launches if name not in (size, "full")}
+    own, full = answer.sizes[size], answer.sizes["full"]
+    shared = {key: value for key, value in own.items() if full.get(key) == value}
+    return {
+        name: _extents(answer, name)
+        for name in facts.launches
+        if name not in (size, "full") and shared.items() <= answer.sizes[name].items()
+    }
 
 
 def exit_code(arms: Sequence[Arm], faults: Sequence[KernelexpError]) -> int:

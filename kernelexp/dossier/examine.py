@@ -54,7 +54,12 @@ def experiment(
             for arm in (spoken.record.baseline, spoken.arm)
         ]
     one, other = dossiers.of_variants(project, variants, result, session)
-    return _with_case(project, one, session), _with_case(project, other, session), spoken
+    one, other = (_with_case(project, side, session) for side in (one, other))
+    return _beside(one, other), _beside(other, one), spoken
+
+
+def _beside(dossier: Dossier, other: Dossier) -> Dossier:
+    return msgspec.structs.replace(dossier, case=dossier.case.scaled_as(other.case))
 
 
 def _with_case(project: Project, dossier: Dossier, session: Session) -> Dossier:
@@ -83,7 +88,11 @@ def _with_launch(project: Project, case: Case, session: Session) -> Case:
         case = _with_ratios(case)
     else:
         case = msgspec.structs.replace(
-            case, counters=full.counters if full else {}, scaled=full.how if full else ""
+            case,
+            counters=full.counters if full else {},
+            scaled=full.how if full else "",
+            in_proportion=full.in_proportion if full else {},
+            unsolved=full.unsolved if full else frozenset(),
         )
     return msgspec.structs.replace(
         case,

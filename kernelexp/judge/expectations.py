@@ -176,15 +176,20 @@ def _actual(expectation: Expectation, was: float | None, now: float, change: flo
 
 def _by_how_much(name: str, expectation: Expectation, actual: float, allowed: float) -> str:
     by = max(expectation.misses_by(actual) - allowed, 0.0)
+    text, low, high = expectation.text.strip(), expectation.low, expectation.high
+    about = text.startswith("~")  # its width is the rule's, not the reader's
     if expectation.of == "change":
-        return f"by {100 * by:.2f} percentage points" if by else "it hits the excluded end"
+        allows = f": {text} allows {100 * low:+g}% to {100 * high:+g}%" if about else ""
+        return f"by {100 * by:.2f} percentage points{allows}" if by else "it hits the excluded end"
     unit = metrics.METRICS[name].unit if name in metrics.METRICS else ""
-    return f"by {by:,.6g} {unit}".rstrip() if by else "it hits what is excluded"
+    allows = f": {text} allows {low:,.6g} to {high:,.6g}" if about else ""
+    return f"by {by:,.6g} {unit}".rstrip() + allows if by else "it hits what is excluded"
 
 
-def command(kind: Kind | None, arm: Arm, experiment: str) -> str:
-    """What supplies evidence of a kind, as the end of a sentence."""
-    card = ARCHITECTURES[arm.arch].card if arm.arch in ARCHITECTURES else arm.arch
+def command(kind: Kind | None, arm: Arm, experiment: str, card: str = "") -> str:
+    """What supplies evidence of a kind, as the end of a sentence; on the card that the arm is for,
+    where that is known."""
+    card = card or (ARCHITECTURES[arm.arch].card if arm.arch in ARCHITECTURES else arm.arch)
     if kind == "measured":
         return f"kernelexp run {experiment}, on a machine with one {card}"
     if kind == "profiled":

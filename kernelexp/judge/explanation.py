@@ -13,7 +13,7 @@ import msgspec
 from kernelexp.facts import counters, metrics
 from kernelexp.judge.causes import READY, Told, differing
 from kernelexp.judge.expectations import command
-from kernelexp.judge.limits import bounds
+from kernelexp.judge.limits import bottleneck, bounds
 from kernelexp.judge.limits.bounds import Use
 from kernelexp.judge.limits.case import Case
 from kernelexp.model.arm import Arm
@@ -89,6 +89,8 @@ def moved(before: Sequence[Use], after: Sequence[Use]) -> str:
         return "Which limit is nearest is not known."
     if max(one.percent or 0.0, other.percent or 0.0) < bounds.NEAR:
         then = "" if one.resource == other.resource else f"{other.resource} "
+        if not (bottleneck.is_counted(before) and bottleneck.is_counted(after)):
+            return "Which limit is nearest is not known: an arm's instructions were not counted."
         return (
             f"Neither arm is near a limit: {one.resource} {one.percent:.1f}%, then "
             f"{then}{other.percent:.1f}%."
@@ -131,19 +133,20 @@ def _is_about(metric: str, beginnings: tuple[str, ...]) -> bool:
 def questions(before: Case, after: Case, experiment: str) -> Iterator[Question]:
     """What remains open; nothing where both arms are measured and profiled, or one can't run."""
     arms = (before.arm, after.arm)
+    card = after.chip.name if after.chip else ""
     if any(arm.refused for arm in arms):
         return
     if not all(arm.measured for arm in arms):
         yield Question(
             question="how much time the candidate takes against the baseline",
             evidence="interleaved timing",
-            command=command("measured", after.arm, experiment),
+            command=command("measured", after.arm, experiment, card),
         )
     if not all(arm.emulated for arm in arms):
         yield Question(
             question="whether both arms are right, and what they execute",
             evidence="emulated counters",
-            command=command("emulated", after.arm, experiment),
+            command=command("emulated", after.arm, experiment, card),
         )
     if all(arm.profiled for arm in arms):
         return
@@ -155,12 +158,12 @@ def questions(before: Case, after: Case, experiment: str) -> Iterator[Question]:
             yield Question(
                 question=f"how much of the time goes to {subject}",
                 evidence=f"profiled {figures}",
-                command=command("profiled", after.arm, experiment),
+                command=command("profiled", after.arm, experiment, card),
             )
             result = tuple(item for item in result if item not in ours)
     if not after.arm.profiled:
         yield Question(
             question="which limit either arm is nearest to, and where its warps wait",
             evidence="profiled throughputs, stalls by source line",
-            command=command("profiled", after.arm, experiment),
+            command=command("profiled", after.arm, experiment, card),
         )

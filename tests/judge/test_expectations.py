@@ -38,7 +38,10 @@ def test_a_time_is_met_by_the_verdicts_own_change() -> None:
 
 def test_a_missed_change_says_by_how_much() -> None:
     judged = one(H1, "time_ms", "~+8%")
-    assert (judged.result, judged.sentence) == ("missed", "by 2.05 percentage points")
+    assert (judged.result, judged.sentence) == (
+        "missed",
+        "by 2.05 percentage points: ~+8% allows +6% to +10%",
+    )
 
 
 def test_a_missed_value_says_by_how_much_in_its_unit() -> None:

@@ -101,12 +101,23 @@ def _of_limit(case: Case, known: Sequence[Use], whose: str, is_held: bool) -> st
         return f"{whose} is bound by {_spell(near)}: of its peak {share}."
     if near.percent >= NEAR:
         return f"{whose} is nearest to {_spell(near)}, which likely limits it: of its peak {share}."
+    if not is_counted(known):
+        return f"{whose} needs {share} of {_spell(near)}: {UNCOUNTED}."
     waits = _waits(case.arm)
     what = f": its warps wait {waits}" if waits else _unknown(case)
     return (
         f"{whose} is below {NEAR:.0f}% of every known limit (most: {_spell(near)}, {share}): it "
         f"waits for latency{what}."
     )
+
+
+UNCOUNTED = "what it executes was not counted, so that no other limit is known"
+
+
+def is_counted(known: Sequence[Use]) -> bool:
+    """Whether any use is from what was executed: time and useful work alone say of no other limit
+    that it is far."""
+    return any(use.kind in ("emulated", "profiled") for use in known)
 
 
 def _unknown(case: Case) -> str:

@@ -46,6 +46,10 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     """Emulated, of a launch of the full problem: of PTX, and of SASS where that was executed."""
     scaled: str = ""
     """How these were scaled from the emulated sizes, as the end of a sentence."""
+    in_proportion: dict[str, int] = {}
+    """The same in proportion to the tiles alone; empty where nothing was solved."""
+    unsolved: frozenset[str] = frozenset()
+    """Those of `counters` that are in proportion although others were solved."""
     ratios_of: str = ""
     """The emulated size that the counters are of, where they can't be scaled to the full problem:
     then only their ratios say something of it."""
@@ -108,6 +112,13 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     def named(self, counter: str) -> str:
         """What the emulation that is read calls a counter of ncu's."""
         return counter if self.counts_sass else PTX + counter
+
+    def scaled_as(self, other: Case) -> Case:
+        """With what either case has in proportion only in proportion too: a count that was solved
+        from two sizes says nothing beside one that was not."""
+        names = (self.unsolved | other.unsolved) & self.in_proportion.keys()
+        rough = {name: self.in_proportion[name] for name in names}
+        return msgspec.structs.replace(self, counters={**self.counters, **rough})
 
     def counter(self, name: str) -> int:
         """A counter of ncu's: as counted on SASS, else on PTX."""

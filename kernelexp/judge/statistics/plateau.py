@@ -44,6 +44,20 @@ TELLING = (
 )
 
 
+class PairChange(msgspec.Struct, frozen=True, kw_only=True):
+    """Two variants that differ in one axis only."""
+
+    before: str
+    after: str
+    """Their arms."""
+    change: float
+    """Of the log time, on average over the processes that timed both."""
+
+    def turned(self) -> PairChange:
+        """The same from `after` to `before`."""
+        return PairChange(before=self.after, after=self.before, change=-self.change)
+
+
 class AxisEffect(msgspec.Struct, frozen=True, kw_only=True):
     """Two values of an axis over all pairs of variants that differ in nothing else."""
 
@@ -53,13 +67,26 @@ class AxisEffect(msgspec.Struct, frozen=True, kw_only=True):
     change: Interval
     """Of the log time, from `before` to `after`, averaged over the pairs."""
     pairs: int
+    least: PairChange
+    most: PairChange
+    """The pairs that changed least and most: what an average of opposite changes hides."""
 
     def turned(self) -> AxisEffect:
         """The same from `after` to `before`."""
-        change = self.change.turned()
         return AxisEffect(
-            axis=self.axis, before=self.after, after=self.before, change=change, pairs=self.pairs
+            axis=self.axis,
+            before=self.after,
+            after=self.before,
+            change=self.change.turned(),
+            pairs=self.pairs,
+            least=self.most.turned(),
+            most=self.least.turned(),
         )
+
+    def depends(self, margin: float) -> bool:
+        """Whether it is for the better with some values of the other axes and for the worse with
+        others, by more than the margin either way."""
+        return self.least.change < -math.log1p(margin) and self.most.change > math.log1p(margin)
 
     @property
     def is_proved(self) -> bool:
@@ -199,8 +226,15 @@ def findings(
             list(_changes(taken, pairs)), risk / len(comparisons)
         )
         if change is not None:
+            ordered = sorted(_each(taken, pairs), key=lambda pair: pair.change)
             effect = AxisEffect(
-                axis=axis, before=before, after=after, change=change, pairs=len(pairs)
+                axis=axis,
+                before=before,
+                after=after,
+                change=change,
+                pairs=len(pairs),
+                least=ordered[0],
+                most=ordered[-1],
             )
             effects.setdefault(axis, []).append(effect)
     return tuple(
@@ -245,6 +279,17 @@ def _changes(taken: Sequence[Scores], pairs: Sequence[tuple[str, str]]) -> Itera
         changes = [scores[b] - scores[a] for a, b in pairs if a in scores and b in scores]
         if changes:
             yield math.fsum(changes) / len(changes)
+
+
+def _each(taken: Sequence[Scores], pairs: Sequence[tuple[str, str]]) -> Iterator[PairChange]:
+    """The change of each pair that some process timed."""
+    for before, after in pairs:
+        changes = [
+            scores[after] - scores[before] for scores in taken if {before, after} <= scores.keys()
+        ]
+        if changes:
+            mean = math.fsum(changes) / len(changes)
+            yield PairChange(before=before, after=after, change=mean)
 
 
 def plateau(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich import box
 from rich.console import RenderableType
@@ -78,12 +78,15 @@ def _table(block: Table) -> RichTable:
         column.no_wrap = index in block.numbers or index in block.unwrapped
         if index in block.numbers:
             column.justify = "right"
-    widths = _words(block)
+    widths = _words(block, _GAP)
+    if _breaks(block, widths):
+        table.padding = (0, 1, 0, 0)
+        widths = _words(block, _NARROW_GAP)
     for column, width in zip(table.columns, widths, strict=True):
         column.min_width = width
-    if any(_longest(block, index) > width for index, width in enumerate(widths)):
+    if _breaks(block, widths):
         # rich takes from the widest columns what is missing, and then cuts the table.
-        widths = _shared(block)
+        widths = _shared(block, _NARROW_GAP)
         for column, width in zip(table.columns, widths, strict=True):
             column.width = width
     for row in block.rows:
@@ -93,29 +96,36 @@ def _table(block: Table) -> RichTable:
 
 _WIDTH = 80
 _GAP = 3
+_NARROW_GAP = 2
+"""Between columns where words would be broken otherwise."""
 _PIECE = re.compile(r".*?[=_/.:,](?=.)|.+")
 
 
-def _words(block: Table) -> list[int]:
+def _breaks(block: Table, widths: Sequence[int]) -> bool:
+    """Whether some word is longer than its column is wide."""
+    return any(_longest(block, index) > width for index, width in enumerate(widths))
+
+
+def _words(block: Table, gap: int) -> list[int]:
     """The narrowest width of each column that breaks no word, in 80 columns if they all fit; else
     columns of long words share what is left of it."""
     widths = [_longest(block, index) for index in range(len(block.header))]
     fixed = {*block.numbers, *block.unwrapped}
     free = sorted((i for i in range(len(widths)) if i not in fixed), key=lambda i: widths[i])
-    left = _WIDTH - 2 - _GAP * (len(widths) - 1) - sum(widths[i] for i in fixed if i < len(widths))
+    left = _WIDTH - 2 - gap * (len(widths) - 1) - sum(widths[i] for i in fixed if i < len(widths))
     for place, index in enumerate(free):
         widths[index] = max(1, min(widths[index], left // (len(free) - place)))
         left -= widths[index]
     return widths
 
 
-def _shared(block: Table) -> list[int]:
+def _shared(block: Table, gap: int) -> list[int]:
     """Widths that fill 80 columns, of a table with words that are broken anyway: the narrow columns
     have what they need."""
     widths = [_longest_line(block, index) for index in range(len(block.header))]
     fixed = {*block.numbers, *block.unwrapped}
     free = sorted((i for i in range(len(widths)) if i not in fixed), key=lambda i: widths[i])
-    left = _WIDTH - 2 - _GAP * (len(widths) - 1) - sum(widths[i] for i in fixed if i < len(widths))
+    left = _WIDTH - 2 - gap * (len(widths) - 1) - sum(widths[i] for i in fixed if i < len(widths))
     for place, index in enumerate(free):
         widths[index] = max(1, min(widths[index], left // (len(free) - place)))
         left -= widths[index]

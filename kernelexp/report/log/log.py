@@ -15,6 +15,7 @@ from kernelexp.facts import metrics
 from kernelexp.logs import decisions, records
 from kernelexp.logs.decisions import Decision
 from kernelexp.logs.records import Unreadable
+from kernelexp.model.axes import AxisValue
 from kernelexp.model.names import SWEEP
 from kernelexp.model.record import Record
 from kernelexp.project import Project
@@ -32,6 +33,8 @@ class KernelLog(msgspec.Struct, frozen=True, kw_only=True):
     device: str
     history: dict[str, Standings]
     experiments: dict[str, Standings]
+    defaults: dict[str, AxisValue] = {}
+    """Of the target's axes."""
     sweeps: tuple[Record, ...] = ()
     """The latest ones, oldest first."""
     accepted: Decision | None = None
@@ -94,6 +97,7 @@ def assemble(project: Project) -> tuple[KernelLog, ...]:
             experiments={
                 name: standings for name, standings in named.items() if name not in project.history
             },
+            defaults=project.variant(kernel, arch).axes,
             sweeps=_sweeps(project, kernel, arch),
             accepted=decisions.best(tree.decided[0], kernel, arch),
         )

@@ -120,11 +120,23 @@ def _sources(log: KernelLog) -> str:
         sentences.append(f"Measured figures: {', '.join(devices)}; {how}")
     if published:
         sentences.append(f"Published figures: {'; '.join(published)}.")
+    if len(tuple(_timed_steps(log))) > 1:
+        sentences.append(
+            "Each measured step was timed beside the one before it, in a run of its own: changes "
+            "compare, the times of two steps do not."
+        )
     standing = [record for record in records if record.measurement and not says_problem(record)]
     if standing:
         names = ", ".join(dict.fromkeys(record.experiment for record in standing))
         sentences.append(f"Runs that did not record their problem.py: {names}.")
     return " ".join(sentences)
+
+
+def _timed_steps(log: KernelLog) -> Iterator[Standing]:
+    for entry in log.history.values():
+        for step in entry.candidates:
+            if step.record and step.record.measurement and not step.changed:
+                yield step
 
 
 def _changes(log: KernelLog, steps: bool = False) -> Iterator[str]:
@@ -146,11 +158,16 @@ def before_change(standing: Standing) -> str:
 
 
 def _sweeps(log: KernelLog) -> Block:
-    """A row per sweep: its axes, and what it found the fastest, if it timed anything."""
+    """A row per sweep: its axes, what it held apart from the defaults, and what it found the
+    fastest, if it timed anything."""
     from kernelexp.report.runs import sweep  # what runs sweeps is not loaded where there is none
 
     rows = (
-        (record.run, record.title.removeprefix("Sweep of "), *sweep.fastest(record))
+        (
+            record.run,
+            record.title.removeprefix("Sweep of ") + sweep.held(record, log.defaults),
+            *sweep.fastest(record),
+        )
         for record in log.sweeps
     )
     return table(("Sweep", "Axes", "Time (ms)", "Fastest"), rows, numbers=(2,))

@@ -30,10 +30,11 @@ if TYPE_CHECKING:  # a page needs nothing of what runs sweeps
 _SHOWN = 8
 _SPREADS = 5
 _PLANNED_SHOWN = 30
-_FRONT = "Pareto"
+_FRONT = "*"
 _TOGETHER = ("variant",)
-# Columns that the axes' values may take of 80.
-_AXES_WIDTH = 34
+DEPENDS = "depends"
+# Columns that the axes' values may take of 80, with a gap of 2 each; the figures need the others.
+_AXES_WIDTH = 32
 
 
 def planned(
@@ -52,7 +53,12 @@ def planned(
         yield table(("row", "variant"), rows, numbers=(0,))
         if more := len(buildable) - len(shown):
             yield paragraph(f"And {more:,} more: --json lists all.", style="dim")
-    yield from _grouped(refused)
+    points = {
+        spell_point(own): own
+        for variant in (grid.baseline, *grid.candidates)
+        for own in (_own(variant.axes, grid.swept),)
+    }
+    yield from _grouped(refused, points)
     yield paragraph(
         f"Timing takes about {timing.seconds:.0f} s on a GPU: run {timing.run} timed "
         f"{timing.run_arms} arms in {timing.run_seconds:.0f} s. Builds come before that."
@@ -74,13 +80,17 @@ def render(
     """
     examined = sweeps.examine(record)
     yield Heading(f"{record.experiment}  {record.title}   {record.kernel}, {record.arch}")
+    if record.tuning:
+        best = _label(record, examined.ranking[0])
+        yield from tuning.summary(record, examined, record.tuning, best)
+    yield from _race(record, examined)
     yield _ranking(record, examined)
     if shared := _shared(record):
         yield paragraph(f"all: {spell_point(shared)}", style="dim")
     if examined.front:
         yield paragraph(
-            f"{_FRONT} *: no other is better in "
-            f"{tuning.compared(record)}registers and shared memory at once.",
+            f"{_FRONT}: no other is better in {tuning.compared(record)}registers and shared memory "
+            "at once (Pareto).",
             style="dim",
         )
     if any(candidate.verdict.reason == "outrun" for candidate in record.candidates):
@@ -89,12 +99,9 @@ def render(
             style="dim",
         )
     yield from _refused(record)
-    if record.tuning:
-        best = _label(record, examined.ranking[0])
-        yield from tuning.summary(record, examined, record.tuning, best)
-    yield from _race(record, examined)
     if examined.axes:
         yield _axes(examined.axes, figures.compared(record.arms), record.margin)
+        yield from _depending(record, examined.axes)
     if examined.plateau:
         yield from _plateau(record, examined, examined.plateau)
     if flat := plateaus.counted(record.arms):
@@ -119,10 +126,25 @@ def fastest(record: Record) -> tuple[str, str]:
         return figures.NONE, "not timed"
     arm = dict(zip(record.names, record.arms, strict=True))[race.leader]
     others = len(race.contenders) - 1
-    also = f", or {others} within {100 * record.margin:g}%" if others else ""
+    name = f"{others} other{'s' if others > 1 else ''}"
+    also = f", or {name}, within {100 * record.margin:g}%" if others else ""
     doubt = also if race.is_decided else " (undecided)"
     own = spell_point(_own(arm.axes, sweeps.swept_axes(record)))
     return figures.time_of(arm), f"{own}{doubt}"
+
+
+def held(record: Record, defaults: Mapping[str, Any]) -> str:
+    """What a sweep's times hold for besides its axes, where it is not the default, as in
+    "; head_dim=128, size long128"."""
+    axes = {
+        axis: value
+        for axis, value in _shared(record).items()
+        if axis in defaults
+        and spell(value) != spell(defaults[axis])
+        and f"{axis}=" not in record.title
+    }
+    words = (spell_point(axes) if axes else "") + figures.conditions(record)
+    return f"; {words.removeprefix(', ')}" if words else ""
 
 
 def _shared(record: Record) -> dict[str, Any]:
@@ -150,7 +172,7 @@ def _ranking(record: Record, examined: SweepResults) -> Block:
     header = ["row", *labels, *([figures.head_of(record.arms), "change"] if timed else [])]
     metric = tuning.metric_of(record)
     header += ["objective"] if metric else []
-    header += ["regs", "smem, B", _FRONT, "verdict"]
+    header += ["regs", "smem, B", "verdict"]
     rows: list[list[Cell]] = []
     for name in examined.ranking:
         arm = arms[name]
@@ -160,20 +182,20 @@ def _ranking(record: Record, examined: SweepResults) -> Block:
         effect = arm.measured.effect if arm.measured else None
         own = _own(arm.axes, swept)
         values = [spell_point(own)] if labels == _TOGETHER else map(spell, own.values())
-        cells: list[Cell] = [sweeps.row_of(record, name), *values]
+        mark = _FRONT if name in examined.front else " "
+        cells: list[Cell] = [f"{sweeps.row_of(record, name)}{mark}", *values]
         if timed:
             cells += [figures.cell_of(arm), _ratio(effect.printed[0]) if effect else ""]
         cells += [figures.value(tuning.value_of(record, name))] if metric else []
         cells += [
             figures.value(summary.get("registers") if arm.has_code else None),
             figures.value(summary.get("smem_bytes") if arm.has_code else None),
-            "*" if name in examined.front else "",
             _word(words[name].verdict) if name in words else "baseline",
         ]
         rows.append(cells)
     last = len(header) - 1
-    numbers = (0, *range(1 + len(labels), last - 1))
-    return table(header, rows, numbers=numbers, unwrapped=(last - 1, last))
+    numbers = (0, *range(1 + len(labels), last))
+    return table(header, rows, numbers=numbers, unwrapped=(last,))
 
 
 def _word(verdict: Verdict) -> Span:
@@ -184,7 +206,7 @@ def _word(verdict: Verdict) -> Span:
 def _columns(record: Record, swept: Sequence[str]) -> tuple[str, ...]:
     """A column for each axis where they fit next to the figures, else one for all."""
     widths = (
-        3 + max(len(axis), *(len(spell(arm.axes[axis])) for arm in record.arms)) for axis in swept
+        2 + max(len(axis), *(len(spell(arm.axes[axis])) for arm in record.arms)) for axis in swept
     )
     return tuple(swept) if sum(widths) <= _AXES_WIDTH else _TOGETHER
 
@@ -195,26 +217,52 @@ def _refused(record: Record) -> Iterator[Block]:
         word = status(record.baseline.refused.status)
         yield paragraph("The baseline is ", word, f": {record.baseline.refused.sentence}")
     swept = sweeps.swept_axes(record)
+    points = {spell_point(own): own for arm in record.arms for own in (_own(arm.axes, swept),)}
     yield from _grouped(
         {
             spell_point(_own(candidate.arm.axes, swept)): candidate.verdict
             for candidate in record.candidates
             if candidate.arm.refused
-        }
+        },
+        points,
     )
 
 
-def _grouped(refused: Mapping[str, Verdict]) -> Iterator[Block]:
-    """Verdicts by what is refused: those that differ in figures only share a paragraph."""
+def _grouped(
+    refused: Mapping[str, Verdict], points: Mapping[str, Mapping[str, Any]]
+) -> Iterator[Block]:
+    """Verdicts by what is refused: those that differ in figures only share a paragraph. `points`
+    are the swept axes of all variants."""
     groups: dict[tuple[str, str], list[str]] = {}
     for label, verdict in refused.items():
         masked = re.sub(r" \([^()]*\)|\d[\d,.]*", "", verdict.sentence)
         groups.setdefault((verdict.status.value, masked), []).append(label)
     for first, *others in groups.values():
         sentence = refused[first].sentence
-        also = f" Also {_some(others)}." if others else ""
+        common = _common({first, *others}, points) if others else ""
+        also = f" Also {_some(others)}." if others and not common else ""
         word = status(refused[first].status)
-        yield paragraph(f"{1 + len(others)} ", word, f": {first}: {sentence}{also}")
+        which = f", all with {common}" if common else f": {first}"
+        yield paragraph(f"{1 + len(others)} ", word, f"{which}: {sentence}{also}")
+
+
+def _common(labels: set[str], points: Mapping[str, Mapping[str, Any]]) -> str:
+    """The values that variants have and no others: "order=linear or strided"; empty where values
+    of one axis each do not tell."""
+    values: dict[str, dict[str, None]] = {}
+    for label in filter(labels.__contains__, points):
+        for axis, value in points[label].items():
+            values.setdefault(axis, {})[spell(value)] = None
+    every = {axis: {spell(point[axis]) for point in points.values()} for axis in values}
+    telling = {axis: own for axis, own in values.items() if len(own) < len(every[axis])}
+    alike = {
+        label
+        for label, point in points.items()
+        if all(spell(point[axis]) in own for axis, own in telling.items())
+    }
+    if not telling or alike != labels:
+        return ""
+    return ", ".join(f"{axis}={' or '.join(own)}" for axis, own in telling.items())
 
 
 def _some(labels: Sequence[str]) -> str:
@@ -240,20 +288,21 @@ def _race(record: Record, examined: SweepResults) -> Iterator[Block]:
     more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
     margin = f"{100 * record.margin:g}%"
     judged = figures.judged(record.arms)
-    head, best, worse = (
-        (f"Best {judged}", "best", "worse") if judged else ("Fastest", "fastest", "slower")
+    head, better, worse = (
+        (f"Best {judged}", "better", "worse") if judged else ("Fastest", "faster", "slower")
     )
     first = Span(f"{head}: {_label(record, leader)}", "good" if race.is_decided else "warn")
     if not race.is_decided:
         yield paragraph(
             first,
-            f" so far; rows {rows}{more} may be over {margin} "
-            f"{'better' if judged else 'faster'}: allow more --budget.",
+            f" so far; row{'s' if others[1:] else ''} {rows}{more} may be over {margin} {better}: "
+            "allow more --budget.",
         )
     elif others:
         yield paragraph(
             first,
-            f", or within {margin} of the {best}, which may be row {rows}{more} (99%).",
+            f"; row{'s' if others[1:] else ''} {rows}{more} may be {better}, by {margin} at most "
+            "(99%).",
         )
     else:
         least = 100 * math.expm1(min(behind.low for behind in race.behind.values()))
@@ -278,6 +327,31 @@ def _axes(axes: Sequence[AxisFinding], compared: str, margin: float) -> Block:
     )
 
 
+def _depending(record: Record, axes: Sequence[AxisFinding]) -> Iterator[Block]:
+    """Values that are better with some values of the other axes and worse with others."""
+    effects = [
+        effect
+        for axis in axes
+        for effect in axis.shown()
+        if _finding(effect, record.margin) == DEPENDS
+    ]
+    arms = {name: arm for name, arm in zip(record.names, record.arms, strict=True) if arm.measured}
+    for effect in effects:
+        ends = []
+        for pair in (effect.least, effect.most):
+            others = [
+                axis
+                for axis in sweeps.swept_axes(record)
+                if axis != effect.axis and len({spell(arm.axes[axis]) for arm in arms.values()}) > 1
+            ]
+            point = spell_point(_own(arms[pair.before].axes, others))
+            ends.append(f"{_ratio(math.exp(min(pair.change, 50.0)))} with {point}")
+        yield paragraph(
+            f"{effect.axis} {effect.before} → {effect.after} depends on the other axes: from "
+            f"{' to '.join(ends)}."
+        )
+
+
 def _change(effect: AxisEffect) -> str:
     """The change with its interval, as factors where it is large."""
     change = effect.change
@@ -295,9 +369,12 @@ def _ratio(ratio: float) -> str:
 
 
 def _finding(effect: AxisEffect, margin: float) -> Cell:
-    """Of one pair of values: it matters where the interval of its own change leaves out zero."""
+    """Of one pair of values: it matters where the interval of its own change leaves out zero, and
+    has one direction only where it is that of each pair of variants."""
     if effect.bound <= margin:
         return f"{100 * effect.bound:.2f}% at most"
+    if effect.depends(margin):
+        return DEPENDS
     return Span("matters", "strong") if effect.is_proved else "not settled"
 
 

@@ -32,6 +32,8 @@ def render(uses: Mapping[str, Sequence[Use]], verbose: bool = False) -> Iterator
     else:
         low = ", ".join(row[0].resource for row in every if _is_low(row))
         words = f"Below {_SHOWN:.0f}%: {low}. " if low else ""
+        unknown = [row[0].resource for row in every if _is_main(row) and not _is_known(row)]
+        words += f"Not known: {', '.join(unknown)}. " if unknown and shown else ""
         yield paragraph(f"{words}The arithmetic: --verbose.", indent=2, style="dim")
 
 
@@ -62,15 +64,22 @@ def _is_told(row: Sequence[Use], every: Sequence[Sequence[Use]]) -> bool:
     ]
 
 
+def _is_main(row: Sequence[Use]) -> bool:
+    return row[0].resource in judging.MAIN
+
+
+def _is_known(row: Sequence[Use]) -> bool:
+    return any(use.percent is not None or use.floor_ms for use in row)
+
+
 def _is_low(row: Sequence[Use]) -> bool:
+    """Of a main limit only where it is not used at all, as tensor cores by a transpose."""
     known = [use.percent for use in row if use.percent is not None]
-    return row[0].resource not in judging.MAIN and bool(known) and max(known) < _SHOWN
+    return bool(known) and max(known) < (0.05 if _is_main(row) else _SHOWN)
 
 
 def _is_shown(row: Sequence[Use]) -> bool:
-    if row[0].resource in judging.MAIN:
-        return True
-    return not _is_low(row) and any(use.percent is not None or use.floor_ms for use in row)
+    return not _is_low(row) and _is_known(row)
 
 
 def _head(name: str, uses: Sequence[Use]) -> str:

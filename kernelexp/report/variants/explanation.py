@@ -150,7 +150,7 @@ def render(explanation: Explanation, verbose: bool = False) -> Iterator[Block]:
     """For a terminal or as markdown; with `verbose`, where shares of limits are from."""
     own = spell_point(own_axes(explanation.baseline.case.arm, explanation.candidate.case.arm))
     yield Heading(f"{explanation.experiment}  {explanation.written.title}: {own}")
-    yield _verdict(explanation.standing)
+    yield _verdict(explanation)
     if explanation.standing.changed:
         words = ", ".join(explanation.standing.changed)
         yield paragraph(f"The verdict is from before these changed: {words}.", style="warn")
@@ -195,6 +195,13 @@ def _warnings(explanation: Explanation) -> Iterator[str]:
         if side.profile_changed:
             words = ", ".join(side.profile_changed)
             yield f"The {name} was profiled before these changed: {words}."
+        published, build = side.case.arm.published, side.case.arm.build
+        if published and build and published.registers not in (None, build.resources.registers):
+            yield (
+                f"The {name}'s published figures are of its author's build: "
+                f"{published.registers} registers per thread (this build: "
+                f"{build.resources.registers})."
+            )
         if doubt := _other_build(side):
             yield f"The {name}'s profile is of another build: {doubt}."
     one, other = (side.case.arm for _, side in _sides(explanation))
@@ -219,15 +226,20 @@ def _refused(explanation: Explanation) -> Iterator[Block]:
             )
 
 
-def _verdict(standing: Standing) -> Block:
+def _verdict(explanation: Explanation) -> Block:
+    standing = explanation.standing
     if standing.verdict is None or standing.record is None:
         return paragraph("Verdict: none, as there is no record of it.")
     verdict, record = standing.verdict, standing.record
-    place = record.source if record.provenance == "published" else record.device or "no GPU"
+    is_published = record.provenance == "published"
+    place = record.source if is_published else record.device or "no GPU"
+    arms = explanation.baseline.case.arm, explanation.candidate.case.arm
+    change = slowdown(*arms) if is_published else None
+    by = f" {100 * abs(change):.1f}% {'slower' if change > 0 else 'faster'}." if change else ""
     return paragraph(
         Span("Verdict: ", "strong"),
         status(verdict.status),
-        f" ({verdict.reason}). {verdict.sentence} [{record.run}, {place}]",
+        f" ({verdict.reason}).{by} {verdict.sentence} [{record.run}, {place}]",
     )
 
 
@@ -267,12 +279,15 @@ def _differences(differing: CausedDifference) -> Iterator[Block]:
 def _with_it(cause: Cause) -> str:
     """Where a cause's figures are from, which way it goes, and what else it changed, in a line."""
     left = cause.told if cause.noise else cause.told[1:]
+    kind = cause.leader.kind
     others = [
-        f"{item.label} {_value(item.before)} → {_value(item.after)}" for item in left[:_WITH_IT]
+        f"{item.label} {_value(item.before)} → {_value(item.after)}"
+        + ("" if item.kind == kind else f" ({item.kind})")
+        for item in left[:_WITH_IT]
     ]
     rest = len(left) - len(others)
     goes = f"noise: {cause.noise}" if cause.noise else cause.leader.way
-    about = ", ".join(filter(None, (cause.leader.kind, goes)))
+    about = ", ".join(filter(None, (kind, goes)))
     words = "; ".join(others) + (f"; {rest} more" if rest else "")
     return f"{cause.name} ({about})" + (f": {words}." if words else ".")
 

@@ -123,6 +123,20 @@ def test_an_axis_is_compared_within_the_same_values_of_the_others() -> None:
     assert [x.after for x in findings(taken)["vec"].from_best()] == ["4", "8"]
 
 
+def test_a_change_that_the_other_axes_turn_round_depends_on_them() -> None:
+    taken = processes(
+        lambda point: {2: 0.0, 4: -0.05 if point["warps"] == 8 else 0.4, 8: 0.5}[point["vec"]]
+    )
+    effects = {(x.before, x.after): x for x in findings(taken)["vec"].effects}
+    turns = effects["2", "4"]
+    assert turns.depends(MARGIN)
+    assert turns.is_proved
+    assert POINTS[turns.least.before]["warps"] == 8
+    assert turns.most.change == pytest.approx(0.4, abs=0.01)
+    assert turns.turned().least == turns.most.turned()
+    assert not effects["2", "8"].depends(MARGIN)
+
+
 def test_variants_that_left_early_still_count_in_the_processes_that_timed_them() -> None:
     taken = processes(lambda point: 0.03 if point["reduce"] == "serial" else 0.0)
     slow = [name for name, point in POINTS.items() if point["reduce"] == "serial"]
