@@ -277,8 +277,8 @@ def _count_full(
         how = f"x {extent.tiles:,} / {tiles:,} tiles of size {size!r}"
         return FullCount(extent=extent, counters=counters, how=how)
     of = {size: one, **extents}
-    own = [of[name] for name in pair]
-    exact = _exact(*taken, *own, full, doubted)
+    own = of[pair[0]], of[pair[1]]
+    exact = _exact(taken, own, full, doubted)
     how = f"solved from sizes {pair[0]!r} and {pair[1]!r}"
     if not _has_tiles(consulted):
         how += ", a CTA taken as a tile"
@@ -338,14 +338,13 @@ def _taken(
 
 
 def _exact(
-    first: EmulatedEvidence,
-    second: EmulatedEvidence,
-    one: Extents,
-    other: Extents,
+    taken: tuple[EmulatedEvidence, EmulatedEvidence],
+    own: tuple[Extents, Extents],
     full: Extents,
     doubted: Sequence[str],
 ) -> dict[str, int]:
     """What two sizes solve for every launch."""
+    (first, second), (one, other) = taken, own
     solved = [
         {counter.counter: counter.full for counter in part.counters}
         for part in _solve(first, one, second, other, full)

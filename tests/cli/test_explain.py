@@ -252,3 +252,19 @@ def test_the_second_candidate_is_named_as_elsewhere(scale: Path, kx: Kx) -> None
     assert by_number.exit_code == 0, by_number.output
     assert by_number.stdout == by_option.stdout
     assert kx("explain", "S2:3", "--no-emulate", cwd=scale).exit_code == 2
+
+
+def test_where_nothing_was_counted_no_kernel_is_said_to_wait_for_latency(kx: Kx) -> None:
+    words = " ".join(kx("explain", "A1", "--no-emulate").stdout.split())
+    assert "latency" not in words
+    assert "Which limit is nearest is not known: an arm's instructions were not counted." in words
+    assert "needs at least 0.2% of device memory: what it executes was not counted" in words
+    assert "on a machine with one L4:" in words
+    assert "Not known: tensor cores, L1 data pipe" in words
+
+
+def test_a_published_figure_is_said_to_be_of_its_author_s_build(kx: Kx) -> None:
+    words = " ".join(kx("explain", "c32ab7a", "--no-emulate").stdout.split())
+    assert "IMPROVED (published_figures). 9.6% faster." in words
+    assert "of its author's build: 222 registers per thread (this build: 128)." in words
+    assert "bound by L1: of its peak 85.0%" in words

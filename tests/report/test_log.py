@@ -224,3 +224,16 @@ def test_the_csv_of_a_hostile_title_has_no_control_character(scale: Path, kx: Kx
 
 def test_forms_of_the_log_exclude_each_other(scale: Path, kx: Kx) -> None:
     assert kx("log", "--csv", "--write", cwd=scale).exit_code == errors.USAGE
+
+
+def test_a_sweep_at_another_size_and_other_axes_says_so(kx: Kx) -> None:
+    lines = kx("log").stdout.splitlines()
+    (row, *_) = (line for line in lines if line.startswith("| 20261122T115409Z-7756b5d3"))
+    assert "schedule=free,pingpong; head_dim=128, size long128 |" in row
+    (row, *_) = (line for line in lines if line.startswith("| 20261122T095412Z-47ac8230"))
+    assert ";" not in row  # phase=3 is among what the sweep names
+
+
+def test_times_of_steps_in_runs_of_their_own_are_said_not_to_compare(kx: Kx) -> None:
+    text = kx("log").stdout
+    assert text.count("changes compare, the times of two steps do not") == 1
