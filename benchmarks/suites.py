@@ -3,11 +3,11 @@
     python benchmarks/suites.py SUITE FOLDER [--time S] [--smallest] [--only NAME ...]
         [--per-kernel N] [--jobs N] [--results FILE] [--known] [--markdown | --names]
 
-SUITE is hecbench, polybench or sanitizer, FOLDER a checkout of it; nothing is fetched, and it is
-built in that folder. A program that runs longer than --time is tried with smaller arguments or
-sizes; those that each was run with are in the table. `right` is what the program says of its own
-results. With --results, what is known of a program is kept in a file (JSON lines) and not done
-again.
+SUITE is hecbench, polybench, rodinia, samples or sanitizer, FOLDER a checkout of it; nothing is
+fetched, and it is built in that folder. A program that runs longer than --time is tried with
+smaller arguments or sizes; those that each was run with are in the table. `right` is what the
+program says of its own results. With --results, what is known of a program is kept in a file (JSON
+lines) and not done again.
 """
 
 from __future__ import annotations
@@ -184,6 +184,77 @@ def _divided(size: int, factor: int) -> int:
     return max(size // factor, min(size, _LEAST))
 
 
+_RODINIA = {
+    # folder, sources, arguments that take no data
+    "backprop": ("backprop", "backprop_cuda.cu backprop.c imagenet.c facetrain.c", "4096"),
+    "bfs": ("bfs", "bfs.cu", "../../data/bfs/graph4096.txt"),
+    "b+tree": ("b+tree", "main.c kernel/*.cu util/*/*.c*", "file ../../data/b+tree/mil.txt"),
+    "cfd": ("cfd", "euler3d.cu -I.", "../../data/cfd/fvcorr.domn.097K"),
+    "dwt2d": ("dwt2d", "*.cu dwt_cuda/*.cu -I.", "192.bmp -d 192x192 -f -5 -l 3"),
+    "gaussian": ("gaussian", "gaussian.cu", "-s 64"),
+    "heartwall": ("heartwall", "main.cu AVI/*.c -IAVI", "../../data/heartwall/test.avi 1"),
+    "hotspot": ("hotspot", "hotspot.cu", "64 2 2 ../../data/hotspot/temp_64 power_64 out"),
+    "hotspot3D": ("hotspot3D", "3D.cu", "64 8 10 ../../data/hotspot3D/power_64x8 temp_64x8 out"),
+    "huffman": ("huffman", "*.cu *.cpp", "../../data/huffman/test1024_H2.206587175259.in"),
+    "hybridsort": ("hybridsort", "main.cu bucketsort.cu mergesort.cu", "r"),
+    "kmeans": ("kmeans", "*.cu cluster.c getopt.c kmeans.c rmse.c", "-o -i kdd_cup"),
+    "lavaMD": ("lavaMD", "main.c kernel/*wrapper.cu util/*/*.c*", "-boxes1d 2"),
+    "leukocyte": ("leukocyte/CUDA", "*.cu *.c", "../../../data/leukocyte/testfile.avi 1"),
+    "lud": ("lud/cuda", "lud.cu lud_kernel.cu ../common/common.c -I../common", "-s 128 -v"),
+    "mummergpu": ("mummergpu/src", "*.cu *.cpp", "NC_003997.fna"),
+    "myocyte": ("myocyte", "main.cu", "10 1 0"),
+    "nn": ("nn", "nn_cuda.cu", "filelist_4 -r 5 -lat 30 -lng 90"),
+    "nw": ("nw", "needle.cu", "256 10"),
+    "particlefilter_float": (
+        *("particlefilter", "ex_particle_CUDA_float_seq.cu"),
+        "-x 32 -y 32 -z 4 -np 256",
+    ),
+    "particlefilter_naive": (
+        *("particlefilter", "ex_particle_CUDA_naive_seq.cu"),
+        "-x 32 -y 32 -z 4 -np 256",
+    ),
+    "pathfinder": ("pathfinder", "pathfinder.cu", "2000 50 10"),
+    "srad_v1": ("srad/srad_v1", "main.cu", "2 0.5 64 64"),
+    "srad_v2": ("srad/srad_v2", "srad.cu", "64 64 0 31 0 31 0.5 2"),
+    "streamcluster": (
+        *("streamcluster", "streamcluster_cuda_cpu.cpp streamcluster_cuda.cu"),
+        "10 20 16 512 512 50 none output.txt 1",
+    ),
+}
+
+
+def rodinia(root: Path) -> Iterator[Program]:
+    for name, (folder, sources, words) in _RODINIA.items():
+        make = f"nvcc -O2 -w -arch=sm_90a {_RENAMED} {sources} -o {name}.out"
+        attempt = Attempt(
+            folder=str(root / "cuda" / folder), make=make, argv=(f"./{name}.out", *words.split())
+        )
+        yield Program(name=name, attempts=(attempt,))
+
+
+_GRAPHICS = re.compile(r"OpenGL|GLUT|Vulkan|simpleD3D|EGL|NvSci|nvjpeg|CUDA::npp")
+_TARGET = re.compile(r"add_executable\(\s*(\S+)\s+([^)]*)\)")
+_LIBRARY = re.compile(r"CUDA::(cu\w+|nvrtc)")
+
+
+def samples(root: Path) -> Iterator[Program]:
+    """cuda-samples without graphics and images: what CMake would compile, in one call."""
+    for path in sorted((root / "Samples").glob("[0-6]*/*/CMakeLists.txt")):
+        text = re.sub("#.*", "", path.read_text())
+        target = _TARGET.search(text)
+        if not target or _GRAPHICS.search(text):
+            continue
+        libraries = {name.replace("cuda_driver", "cuda") for name in _LIBRARY.findall(text)}
+        options = " ".join(f"-l{name}" for name in sorted(libraries - {"cudart"}))
+        linked = "-rdc=true" if path.parent.name.startswith("cdp") else ""
+        make = (
+            f"nvcc -O2 -w -std=c++17 -arch=sm_90a {linked} --extended-lambda -Xcompiler -fopenmp "
+            f"-I../../../Common -Iinc {' '.join(target[2].split())} -o main {options}"
+        )
+        attempt = Attempt(folder=str(path.parent), make=make, argv=("./main",))
+        yield Program(name=path.parent.name, attempts=(attempt,))
+
+
 def sanitizer(root: Path) -> Iterator[Program]:
     for folder in sorted(root.iterdir()):
         for source in sorted(folder.glob("*.cu")) if folder.is_dir() else []:
@@ -195,6 +266,8 @@ def sanitizer(root: Path) -> Iterator[Program]:
 SUITES: dict[str, Callable[[Path], Iterator[Program]]] = {
     "hecbench": hecbench,
     "polybench": polybench,
+    "rodinia": rodinia,
+    "samples": samples,
     "sanitizer": sanitizer,
 }
 

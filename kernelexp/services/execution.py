@@ -146,7 +146,8 @@ def execute(asked: Asked, tools: Toolchain, root: Path, *, output: int | None = 
     if refusals:
         refused = refusals[0].sentence
     else:
-        refused = "" if ran.reports else _unserved((asked.folder or Path()) / argv[0])
+        launched = any(report.kernels for report in ran.reports)
+        refused = "" if launched else _unserved((asked.folder or Path()) / argv[0])
     return Executed(
         program=Path(argv[0]).name,
         returncode=ran.returncode,

@@ -215,6 +215,10 @@ class World(GlobalLayout):
             return self._functions[name]
         return self.variables[name].address
 
+    def extent(self, name: str, base: int) -> int:
+        result = self.device.live.at(GLOBAL_BASE + base)
+        return result.end - GLOBAL_BASE - base if result and result.name == name else 0
+
     def object_at(self, offset: int) -> str:
         result = self.device.live.before(GLOBAL_BASE + offset)
         return result.name if result is not None else ""

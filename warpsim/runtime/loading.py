@@ -63,6 +63,10 @@ class Loaded:
             if self.world.device.read(result) != self.world.first_content(variable):
                 yield variable.name
 
+    def has(self, entry: str) -> bool:
+        function = self._syntax.functions.get(entry)
+        return function is not None and function.entry
+
     def program(self, entry: str) -> DecodedProgram:
         """Of an entry; UsageError if there is none, or for what the emulator does not execute."""
         decoded_program = self._programs.get(entry)
@@ -71,9 +75,6 @@ class Loaded:
         return decoded_program
 
     def _decoded(self, entry: str) -> DecodedProgram:
-        function = self._syntax.functions.get(entry)
-        if function is None or not function.entry:
-            raise UsageError(f"there is no kernel {entry!r} in its device code.")
         try:
             return decode(self._syntax, entry)
         except MALFORMED as error:

@@ -13,8 +13,10 @@ import msgspec
 
 from warpsim.errors import UsageError
 from warpsim.execute import Result
-from warpsim.launch import Residency
+from warpsim.launch import Element, Residency, Swizzle, TensorMap
 from warpsim.machine.core.findings import Finding
+from warpsim.machine.memory.layout import GLOBAL_BASE
+from warpsim.machine.memory.tensor_map_image import PlacedMap
 from warpsim.runtime import launching
 from warpsim.runtime.capturing import Captor, CapturedLaunch, LaunchChoice
 from warpsim.runtime.device import DeviceMemory, Object
@@ -28,6 +30,13 @@ from warpsim.schedule import Schedule
 _MODULE, _SYSTEM = 4, 5
 """Uses of allocations (cudart/memory.hpp) that are not the program's own."""
 _HEAP_BYTES = 8 << 20
+_ELEMENTS: dict[int, Element] = {
+    **{0: "u8", 1: "u16", 2: "u32", 3: "s32", 6: "f16", 7: "f32", 8: "f64", 9: "bf16"},
+    **{10: "f32", 13: "u4x16", 14: "u4x16_p64", 15: "u6x16_p32"},
+}
+"""CUtensorMapDataType."""
+_SWIZZLES: tuple[Swizzle, ...] = ("none", "32B", "64B", "128B")
+"""CUtensorMapSwizzle."""
 _ADDRESS = re.compile(r"global address (0x[0-9a-f]+)")
 
 
@@ -102,6 +111,7 @@ class Server:
             Kind.ALLOCATED: self._allocated,
             Kind.FREED: self._free,
             Kind.FINDING: self._remark,
+            Kind.TENSOR_MAP: self._tensor_map,
             Kind.BYE: self._bye,
         }
 
@@ -173,6 +183,9 @@ class Server:
 
     def _kernel(self, message: Message) -> None:
         loaded, entry = self._modules[message.number()], message.text()
+        if not loaded.has(entry):  # which a program may ask the driver
+            self._channel.answer(f"there is no kernel {entry!r} in its device code.")
+            return
         try:
             image = loaded.program(entry).image
             resources = loaded.resources(entry)
@@ -225,6 +238,27 @@ class Server:
             self._catch(entry, request, result)
         failure = launching.error_of(result.findings)
         self._channel.answer("", failure, "".join(printed.text for printed in result.printed))
+
+    def _tensor_map(self, message: Message) -> None:
+        kind, address, swizzle, fill, rank = message.numbers(5)
+        pairs = [message.numbers(2) for _ in range(rank)]
+        element = _ELEMENTS.get(kind)
+        if element is None or swizzle >= len(_SWIZZLES) or fill:
+            why = "a tensor map of a type, swizzle or fill that the emulator does not execute."
+            self._refused = Refusal(sentence=why)
+            self._channel.answer(why, b"")
+            return
+        array = self._device.live.at(address)
+        tensor = TensorMap(
+            array=array.name if array else "",
+            element=element,
+            shape=tuple(size for size, _ in pairs),
+            strides_bytes=message.numbers(rank - 1),
+            box=tuple(extent for _, extent in pairs),
+            swizzle=_SWIZZLES[swizzle],
+        )
+        placed = PlacedMap(tensor, address - GLOBAL_BASE)
+        self._channel.answer("", self._device.maps.add(placed))
 
     def _bye(self, message: Message) -> None:
         self._maps = message.text()

@@ -137,6 +137,8 @@ def _compile(compiler: str, sources: Sequence[Path], genuine: Path, place: Path)
     for library, short in ((NAME, "libcudart.so"), (BLAS, "libcublas.so")):
         wholefile.sync(finished / library)
         (finished / short).symlink_to(library)
+    for driver in ("libcuda.so", "libcuda.so.1"):  # its functions are the runtime's
+        (finished / driver).symlink_to(NAME)
     (finished / HEADERS).mkdir()
     for header in BLAS_SOURCES.glob("cublas_*.h"):
         shutil.copy(header, finished / HEADERS)

@@ -16,6 +16,7 @@ from kernelexp.evidence.programs import compiling, library
 from kernelexp.report.programs import to_junit, to_sarif
 from kernelexp.services import execution
 from kernelexp.services.execution import Asked, Executed
+from kernelexp.system.process import processes
 from kernelexp.system.toolchain import Toolchain
 
 pytestmark = pytest.mark.xdist_group("programs")  # One process compiles the program.
@@ -172,3 +173,16 @@ def test_calls_of_cublas_are_computed_and_their_operands_checked(tools: Toolchai
         *("uninitialised-copy", "uninitialised-copy", "copy-out-of-bounds")
     ]
     assert "cublasStrsm" in executed.computed
+
+
+def test_the_drivers_functions_load_a_module_and_encode_a_tensor_map(
+    tools: Toolchain, tmp_path: Path
+) -> None:
+    source, ptx = Path(__file__).parent / "driver.cu", tmp_path / "driver.ptx"
+    processes.run([tools.nvcc, "-arch=sm_90a", "-ptx", str(source), "-o", str(ptx)])
+    with tempfile.TemporaryFile() as output:
+        asked = Asked(sources=(source,), flags=("-lcuda",), argv=(str(ptx),))
+        executed = execution.execute(asked, tools, ROOT, output=output.fileno())
+        output.seek(0)
+        assert output.read() == b"0 wrong\n"
+    assert (executed.returncode, executed.launches, executed.findings) == (0, 2, ())

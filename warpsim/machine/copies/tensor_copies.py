@@ -116,6 +116,9 @@ def _in_bytes(
     padded elements.
     """
     tensor = placed.tensor
+    if not machine.world.extent(tensor.array, placed.base):
+        sentence = f"the tensor map is one over {tensor.array}, which was freed."
+        raise refused(machine, issuer, "out-of-bounds", sentence)
     size, room = tma.PACKED.get(
         tensor.element, (16 * tma.ELEMENT_BYTES.get(tensor.element, 1),) * 2
     )
@@ -134,7 +137,7 @@ def _read_box(machine: Machine, issuer: Issuer, placed: PlacedMap, start: tuple[
     """The box's bytes in the order of its shared-memory image, zeros outside the array."""
     world, (tensor, base) = machine.world, placed
     races, fast = machine.world_races, machine.global_space.fast
-    watched = not races.history.untouched(base, base + world.arrays[tensor.array].nbytes)
+    watched = not races.history.untouched(base, base + world.extent(tensor.array, base))
     box = tma.box_chunks(tensor, start)
     if fast and box is not None:
         agent = machine.clocks.copy if watched else None

@@ -340,6 +340,10 @@ class GlobalLayout:
             return f"{_element(name, byte, element)})" if element else f"byte {byte:,} of {name}"
         return f"global {GLOBAL_BASE + offset:#x}"
 
+    def extent(self, name: str, _base: int) -> int:
+        """Bytes of an array from where a tensor map over it begins, at most; 0 if it is gone."""
+        return self.arrays[name].nbytes
+
     def write_back(self) -> None:
         """The arena's bytes into the caller's arrays."""
         for name, array in self.arrays.items():
