@@ -165,6 +165,9 @@ class CountedPlateau(msgspec.Struct, frozen=True, kw_only=True):
     spreads: dict[str, float]
     """By how much the largest count is above the least, by its label: 0.1 is 10%; the counts that
     differ, the widest first."""
+    axes: dict[str, tuple[str, float]]
+    """Of each axis, the label of the count that it changes most with all other axes the same, and
+    by how much; 0 where it changes none."""
     same_code: int
 
     @property
@@ -185,19 +188,36 @@ def counted(arms: Sequence[Arm]) -> CountedPlateau | None:
     shared, _ = _telling(members)
     every = [metrics.figures(arm, "emulated") for arm in members]
     spreads: dict[str, float] = {}
+    points = {str(number): arm.axes for number, arm in enumerate(members)}
+    axes = dict.fromkeys(_differing(points), ("", 0.0))
     for names in (_counted("smsp__inst_executed"), ("ptx__inst_executed",), *TELLING):
         name = next((name for name in names if all(name in figures for figures in every)), "")
         values = [figures[name].value for figures in every] if name else []
         counts = [float(value) for value in values if isinstance(value, int | float)]
         if counts and max(counts) > min(counts):
             label = every[0][name].metric.label.strip()
-            spreads[label] = max(counts) / min(counts) - 1 if min(counts) else math.inf
+            spreads[label] = _above(max(counts), min(counts))
+            for axis, (_, most) in axes.items():
+                moved = _moved(axis, points, counts)
+                axes[axis] = (label, moved) if moved > most else axes[axis]
     return CountedPlateau(
         variants=len(members),
         shared=tuple(figure for figure in shared if figure.value),
         spreads=dict(sorted(spreads.items(), key=lambda item: -item[1])),
+        axes=axes,
         same_code=_same_code(members),
     )
+
+
+def _above(most: float, least: float) -> float:
+    return most / least - 1 if least else math.inf if most else 0.0
+
+
+def _moved(axis: str, points: Mapping[str, Point], counts: Sequence[float]) -> float:
+    """By how much a count changes at most between arms that differ in this axis only."""
+    pairs = (pair for own in _pairs(axis, points).values() for pair in own)
+    values = (sorted(counts[int(name)] for name in pair) for pair in pairs)
+    return max((_above(most, least) for least, most in values), default=0.0)
 
 
 def findings(

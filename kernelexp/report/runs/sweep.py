@@ -399,6 +399,25 @@ def _counted(flat: plateaus.CountedPlateau) -> Iterator[Block]:
             for label, spread in list(flat.spreads.items())[:_SPREADS]
         ]
         yield paragraph(f"Counts that differ: {', '.join(words)}.", indent=2)
+        yield paragraph(f"What an axis alone changes most: {_moved(flat.axes)}.", indent=2)
+        idle = [axis for axis, (_, most) in flat.axes.items() if most <= plateaus.ALIKE]
+        if idle and not flat.is_likely:
+            change = "changes" if len(idle) == 1 else "change"
+            yield paragraph(
+                Span("Plateau, as far as counts tell: ", "strong"),
+                f"{', '.join(idle)} {change} no count by more than {100 * plateaus.ALIKE:g}%.",
+                indent=2,
+            )
+
+
+def _moved(axes: Mapping[str, tuple[str, float]]) -> str:
+    ordered = sorted(axes.items(), key=lambda item: -item[1][1])
+    return "; ".join(
+        f"{axis} {label} by {'any factor' if math.isinf(most) else f'{100 * most:.1f}%'}"
+        if most
+        else f"{axis} no count"
+        for axis, (label, most) in ordered
+    )
 
 
 def _plateau(record: Record, examined: SweepResults, flat: Plateau) -> Iterator[Block]:

@@ -248,5 +248,19 @@ def test_counts_that_differ_are_named_with_their_spread() -> None:
     assert flat.spreads["CTA barriers (PTX)"] > 0.5
 
 
+def test_the_axis_that_moves_a_count_is_told_from_those_that_move_none() -> None:
+    own = {
+        name: arm(point, barriers=80 if point["reduce"] == "serial" else 40)
+        for name, point in POINTS.items()
+    }
+    flat = plateau.counted([*own.values()])
+    assert flat
+    assert flat.axes["reduce"] == ("CTA barriers (PTX)", 1.0)
+    assert {axis: most for axis, (_, most) in flat.axes.items() if axis != "reduce"} == {
+        axis: 0.0 for axis in flat.axes if axis != "reduce"
+    }
+    assert len(flat.axes) > 1
+
+
 def test_of_one_variant_no_plateau_is_told() -> None:
     assert plateau.counted([arm(POINTS["baseline"])]) is None
