@@ -9,8 +9,10 @@ import msgspec
 from kernelexp.dossier.dossiers import Dossier
 from kernelexp.facts import widths
 from kernelexp.judge import samebuild
-from kernelexp.judge.limits import bottleneck
+from kernelexp.judge.limits import accounting, bottleneck
+from kernelexp.judge.limits.accounting import Account
 from kernelexp.judge.limits.bounds import Use
+from kernelexp.judge.limits.case import Case
 from kernelexp.judge.limits.opportunity import Opportunity, Suppressed
 from kernelexp.model.arm import AccessWidths
 from kernelexp.model.text import one_line
@@ -30,6 +32,8 @@ class Offered(msgspec.Struct, frozen=True, kw_only=True):
     opportunities: tuple[Opportunity, ...]
     suppressed: tuple[Suppressed, ...]
     uses: tuple[Use, ...]
+    accounts: tuple[Account, ...]
+    """Counts of the profile beside emulated ones."""
     changed_since_measured: tuple[str, ...]
     profile: str | None
     """The run of its profile."""
@@ -49,6 +53,7 @@ def to_values(
         opportunities=tuple(opportunities),
         suppressed=tuple(suppressed),
         uses=tuple(uses),
+        accounts=tuple(accounting.accounts(dossier.case)),
         changed_since_measured=tuple(dossier.changed),
         profile=dossier.profile.run if dossier.profile else None,
         profile_changed_since=tuple(dossier.profile_changed),
@@ -98,12 +103,34 @@ def render(
         result = f" (ncu: {estimate:.4g}%)" if estimate is not None else ""
         yield paragraph(f"{warning.rule}{result}: {warning.why}.", indent=2)
     yield from bounds.render({"": uses}, verbose)
+    yield from _accounts(dossier.case)
     if opportunities:
         yield paragraph(
             "About: the share of the time that would be saved, until the next limit holds the "
             "kernel. The estimates do not add up.",
             style="dim",
         )
+
+
+def _accounts(case: Case) -> Iterator[Block]:
+    """Whether the profile counts what the work needs, and what a tile has of it."""
+    own = list(accounting.accounts(case))
+    if not own:
+        return
+    rows = [
+        (
+            item.label,
+            figures.value(item.profiled),
+            figures.value(item.emulated),
+            ""
+            if item.profiled == item.emulated
+            else figures.percent(item.profiled / item.emulated),
+            "" if item.per_tile is None else figures.value(item.per_tile),
+        )
+        for item in own
+    ]
+    yield table(("count", "profiled", "emulated", "", "per tile"), rows, numbers=(1, 2, 3, 4))
+    yield paragraph(f"Per tile: of {case.tiles:,} tiles, on {case.ctas:,} CTAs.", style="dim")
 
 
 def _evidence(dossier: Dossier) -> str:
