@@ -1,6 +1,6 @@
 """Runs compute-sanitizer on small kernels that are right or have a reported fault, on a GPU.
 
-    python benchmarks/sanitizers.py [--results FILE] [--logs FOLDER] [--jobs N] [--only WORD]
+    python benchmarks/sanitizers.py [--results FILE] [--logs FOLDER] [--jobs N] [--only WORD,WORD]
 
 The kernels are those of tests/emulator/reported for sm_90a. Each is launched without a tool and
 under racecheck, synccheck, memcheck and initcheck. FILE gets a JSON line per run; h200.jsonl beside
@@ -82,7 +82,7 @@ def runs(only: str) -> Iterator[tuple[Fault, str, str]]:
     for fault in faults:
         for form in FORMS:
             for tool in TOOLS:
-                if only in fault.name:
+                if any(word in fault.name for word in only.split(",")):
                     yield fault, form, tool
 
 

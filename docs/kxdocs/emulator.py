@@ -31,7 +31,7 @@ def correct_kernels() -> str:
 def pairs() -> str:
     """What became of tests/emulator/pairs."""
     sys.path.append(str(_SOURCES))
-    from pairs.pairs import page
+    from pairs.page import page
 
     return str(page())
 

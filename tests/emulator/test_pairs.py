@@ -12,7 +12,8 @@ from correct.hopper import MAP
 from correct.kernel import WORDS
 from correct.page import SOURCES as DRIVER
 from harness import compile_cu
-from pairs.pairs import MISSED, RARE, RESULTS, SOURCES, TABLES, FaultyPair, pairs
+from pairs.page import MISSED, RARE, RESULTS, SECOND, SOURCES, TABLES, TARGETS, TAUGHT, pairs
+from pairs.pairs import FaultyPair
 from reported.faults import SOURCES as MACROS
 
 import warpsim
@@ -20,14 +21,20 @@ from warpsim.execute import first_schedules
 from warpsim.launch import Launch, Pointer
 from warpsim.schedule import USUAL, Schedule
 
-EVERY = [pytest.param(area, pair, id=pair.name) for area, pair in pairs()]
+
+def parameters(area: str, pair: FaultyPair) -> pytest.ParameterSet:
+    slow = area in SECOND and pair.name not in TAUGHT
+    return pytest.param(area, pair, id=pair.name, marks=[pytest.mark.slow] * slow)
+
+
+EVERY = [parameters(area, pair) for area, pair in pairs()]
 
 
 @functools.cache
 def module(area: str, wrong: bool) -> warpsim.Module:
     source, include = SOURCES / f"{area}.cu", [MACROS, DRIVER]
     defines = ["WRONG"] if wrong else []
-    return warpsim.load(compile_cu(source, target="sm_90a", include=include, defines=defines))
+    return warpsim.load(compile_cu(source, target=TARGETS[area], include=include, defines=defines))
 
 
 def launched(
@@ -44,7 +51,7 @@ def launched(
         entry=pair.name,
         grid=(pair.ctas, 1, 1),
         block=(pair.threads, 1, 1),
-        cluster=(pair.ctas if area == "clusters" else 1, 1, 1),
+        cluster=(pair.ctas if pair.in_cluster else 1, 1, 1),
         dynamic_smem_bytes=pair.dynamic,
         arguments=(*(Pointer(array=name) for name in arrays), *([MAP] * pair.takes_map)),
     )

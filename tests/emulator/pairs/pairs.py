@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import reduce
 from itertools import accumulate
-from pathlib import Path
 from typing import NamedTuple
 
 from correct.kernel import MASK, always, each
-
-SOURCES = Path(__file__).parent
 
 
 class FaultyPair(NamedTuple):
@@ -24,6 +21,8 @@ class FaultyPair(NamedTuple):
     ctas: int = 1
     dynamic: int = 0
     takes_map: bool = False
+    in_cluster: bool = False
+    """Whether its CTAs are one cluster."""
 
 
 def total(count: int) -> Callable[[list[int]], list[int]]:
@@ -492,83 +491,73 @@ PIPELINES = (
 )
 CLUSTERS = (
     FaultyPair(
-        "written_to_a_peer", "a barrier of the block where the cluster has to meet", crossed, ctas=2
+        "written_to_a_peer",
+        "a barrier of the block where the cluster has to meet",
+        crossed,
+        ctas=2,
+        in_cluster=True,
     ),
     FaultyPair(
-        "peer_that_may_not_have_started", "a store to a peer that may not run yet", crossed, ctas=2
+        "peer_that_may_not_have_started",
+        "a store to a peer that may not run yet",
+        crossed,
+        ctas=2,
+        in_cluster=True,
     ),
     FaultyPair(
         "bins_of_a_cluster",
         "a block adds to bins that its peer may not have cleared",
         _bins_of_cluster,
         ctas=2,
+        in_cluster=True,
     ),
     FaultyPair(
         "read_between_arrival_and_wait",
         "a peer's memory is read between arrival and wait",
         crossed,
         ctas=2,
+        in_cluster=True,
     ),
     FaultyPair(
         "relaxed_arrival_of_a_cluster",
         "a relaxed arrival where data are handed over",
         crossed,
         ctas=2,
+        in_cluster=True,
     ),
-    FaultyPair("stores_that_count_bytes", "4 bytes more are expected than come", crossed, ctas=2),
+    FaultyPair(
+        "stores_that_count_bytes",
+        "4 bytes more are expected than come",
+        crossed,
+        ctas=2,
+        in_cluster=True,
+    ),
     FaultyPair(
         "multicast_to_one_only",
         "a multicast whose mask leaves out a block that waits",
         lambda x: [*x[:64][::-1], *x[:64][::-1]],
         ctas=2,
+        in_cluster=True,
     ),
-    FaultyPair("ring_of_a_cluster", "one trip of a ring meets in the block only", _ring, ctas=4),
     FaultyPair(
-        "flag_in_a_peer", "a relaxed flag in a peer's memory", lambda x: x[:2][::-1], ctas=2
+        "ring_of_a_cluster",
+        "one trip of a ring meets in the block only",
+        _ring,
+        ctas=4,
+        in_cluster=True,
     ),
-    FaultyPair("peer_beyond_the_cluster", "a rank past the last of the cluster", crossed, ctas=2),
+    FaultyPair(
+        "flag_in_a_peer",
+        "a relaxed flag in a peer's memory",
+        lambda x: x[:2][::-1],
+        ctas=2,
+        in_cluster=True,
+    ),
+    FaultyPair(
+        "peer_beyond_the_cluster",
+        "a rank past the last of the cluster",
+        crossed,
+        ctas=2,
+        in_cluster=True,
+    ),
 )
-TABLES = {"blocks": BLOCKS, "warps": WARPS, "pipelines": PIPELINES, "clusters": CLUSTERS}
-
-
-def pairs() -> Iterator[tuple[str, FaultyPair]]:
-    """(source, pair)."""
-    for area, rows in TABLES.items():
-        for pair in rows:
-            yield area, pair
-
-
-RESULTS = (
-    "address_of_a_local_variable_shared",
-    "mask_of_lanes_that_happen_to_be_there",
-    "look_back_with_a_packed_word",
-    "snapshot_taken_while_it_changes",
-)
-"""Found by a wrong result only."""
-RARE = ("total_read_by_whoever_is_first", "look_back_with_two_words")
-"""Found in more than the usual three schedules."""
-MISSED = {
-    "mutual_exclusion_without_atomics": "each store is seen at once: no thread reads before its "
-    "own earlier store has reached the others",
-    "flag_of_another_warp": "the shared memory of a CTA is in order on the hardware; PTX asks for "
-    "a fence",
-}
-"""Why those are not found that no schedule shows."""
-
-
-def page() -> str:
-    """What became of all pairs, as markdown."""
-    lines = ["| kernels | pairs | found by name | by a wrong result | in 20 schedules | missed |"]
-    lines += ["|---|---|---|---|---|---|"]
-    for area, rows in (*TABLES.items(), ("**all**", tuple(pair for _, pair in pairs()))):
-        names = [pair.name for pair in rows]
-        by = [sum(name in kind for name in names) for kind in (RESULTS, RARE, MISSED)]
-        lines.append(
-            f"| {area} | {len(names)} | {len(names) - sum(by)} | {by[0]} | {by[1]} | {by[2]} |"
-        )
-    faults = {pair.name: pair.fault for _, pair in pairs()}
-    lines += [
-        "",
-        *(f"- Missed: {faults[name]}. {why[0].upper()}{why[1:]}." for name, why in MISSED.items()),
-    ]
-    return "\n".join([*lines, ""])

@@ -30,6 +30,10 @@ __device__ void put(unsigned at, unsigned x) {
   asm volatile("tcgen05.wait::st.sync.aligned;" ::: "memory");
 }
 
+__device__ void meet_cluster() {
+  asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
 __device__ void meet() {
   asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory");
   __syncthreads();
@@ -106,4 +110,18 @@ KERNEL(tensor_memory_overwritten_by_its_alias) {
   RIGHT(meet());
   if (warp() >= 4) put(at, t);
   release(base);
+}
+
+// Both CTAs of a pair have to be there when one of them allocates for both.
+KERNEL_OF(__cluster_dims__(2), pair_allocates_before_its_peer_is_there) {
+  __shared__ unsigned word;
+  RIGHT(meet_cluster());
+  if (warp() == 0) {
+    asm volatile("tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [%0], 32;" ::"r"(shared_address(&word)) : "memory");
+    asm volatile("tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;");
+  }
+  __syncthreads();
+  out[thread()] = word;
+  meet_cluster();
+  if (warp() == 0) asm volatile("tcgen05.dealloc.cta_group::2.sync.aligned.b32 %0, 32;" ::"r"(word));
 }

@@ -269,6 +269,14 @@ BLACKWELL = (
         "tmem-race",
         threads=256,
     ),
+    Fault(
+        "pair_allocates_before_its_peer_is_there",
+        ("NVIDIA/cutlass#3316",),
+        "A CTA allocates tensor memory for its pair, and its peer may not have started.",
+        NOTHING,
+        ctas=2,
+        cluster=2,
+    ),
 )
 FAULTS = {"hopper": HOPPER, "blackwell": BLACKWELL}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
+from dataclasses import replace
 
 from warpsim import compiled
 from warpsim.machine.core.clocks import LONGEST
@@ -244,14 +245,25 @@ class Scheduler:
             self.partings.give_up({fragment.warp for fragment in batch.fragments})
 
     def _stop(self, batch: Batch, pc: int) -> bool:
-        """Whether warps of a batch are stopped before an instruction: the others go on apart."""
+        """Whether warps of a batch are stopped before an instruction: the others go on apart.
+
+        Of a warp at a volatile store to shared memory, some lanes only: such code may rely on the
+        lanes of a warp to go in step, which nothing but `__syncwarp()` promises.
+        """
         stopped = self.stops.draw(batch.fragments, pc)
         if not stopped:
             return False
+        in_step = self.program.sites[pc].opcode.startswith("st.volatile.shared")
         for fragment in batch.fragments:
             fragment.pc = pc
             if fragment not in stopped:
                 self._put(fragment)
+            elif in_step and (ahead := fragment.mask & self.chance.getrandbits(32)):
+                if ahead == fragment.mask:
+                    ahead &= ahead - 1
+                fragment.mask &= ~ahead
+                if ahead:
+                    self._put(replace(fragment, mask=ahead, polls=dict(fragment.polls)))
         self.tired += stopped
         return True
 

@@ -30,6 +30,7 @@ class MatrixAccess:
             every[:, : 8 * self.count] = True
         space = warps.machine.shared_space
         offsets = space.offsets(warps, addresses, self.access, every)
+        space.inside(warps, offsets, self.access, every)
         space.count(warps, offsets, self.access, every)
         return offsets[:, : 8 * self.count]
 

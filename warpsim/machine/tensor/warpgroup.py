@@ -73,6 +73,8 @@ class Warpgroups:
         """By slots."""
         self.targets: dict[Wgmma, AccumulatorSlots] = {}
         """The same, of each instruction."""
+        self.behind: dict[Wgmma, bool] = {}
+        """Whether its registers are computed behind the fence before it."""
 
     def of(self, machine: Machine, place: int) -> Accumulators:
         accumulators = self.warps.get(place)
@@ -87,6 +89,12 @@ class Warpgroups:
             accumulator_slots = self.destinations.setdefault(slots, AccumulatorSlots(slots, rows))
             self.targets[wgmma] = accumulator_slots
         return accumulator_slots
+
+    def behind_fence(self, machine: Machine, wgmma: Wgmma) -> bool:
+        known = self.behind.get(wgmma)
+        if known is None:
+            known = self.behind[wgmma] = _computed_behind_fence(machine, wgmma)
+        return known
 
 
 def _rows(machine: Machine, slots: tuple[int, ...], site: Site) -> Array:
@@ -124,6 +132,8 @@ def join(warps: WarpSet, wgmma: Wgmma) -> None:
         mine = state.of(machine, place)
         if place not in state.fenced:
             _unfenced(machine, wgmma, place, mine)
+        elif state.behind_fence(machine, wgmma):
+            _report_unfenced(machine, wgmma, place)
         mine.take(to, words, place)
         state.groups.add(place, joining.operation)
         if wgmma.commits:
@@ -161,8 +171,29 @@ def _unfenced(machine: Machine, wgmma: Wgmma, place: int, mine: Accumulators) ->
         return
     changed = (machine.registers.words[rows, place] != mine.written[rows]).any(axis=1)
     if (changed | ~mine.given[rows]).any():
-        sentence = "registers of this wgmma were written, and no wgmma.fence follows."
-        machine.report("missing-wgmma-fence", sentence, wgmma.site, place)
+        _report_unfenced(machine, wgmma, place)
+
+
+def _report_unfenced(machine: Machine, wgmma: Wgmma, place: int) -> None:
+    sentence = "registers of this wgmma were written, and no wgmma.fence follows."
+    machine.report("missing-wgmma-fence", sentence, wgmma.site, place)
+
+
+def _computed_behind_fence(machine: Machine, wgmma: Wgmma) -> bool:
+    """Whether an instruction between the last wgmma.fence and this one, in the text, computes one
+    of its registers. Moves are left out: nvcc puts those of constants anywhere."""
+    undefined = machine.undefined
+    slots = {*wgmma.d, *(wgmma.a if wgmma.a_in_registers else ())}
+    computed = False
+    for number in reversed(range(wgmma.site.number)):
+        opcode = undefined.sites[number].opcode
+        if opcode.startswith("wgmma.fence"):
+            return computed
+        if opcode.startswith(("bra", "wgmma.wait_group")):
+            return False
+        if not opcode.startswith(("mov", "wgmma")):
+            computed = computed or not slots.isdisjoint(undefined.uses[number].writes)
+    return False
 
 
 def fence(machine: Machine, place: int) -> None:

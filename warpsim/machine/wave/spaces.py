@@ -229,15 +229,19 @@ class Space(Memory):
         """`, 4 bytes past the end of x (64 bytes)`, where that is known."""
         return ""
 
-    def _unreadable(
-        self, warps: Warps, offsets: Array, access: AccessKind, m: Mask, *, load: bool = False
-    ) -> None:
-        bytes_of = offsets[..., None] + np.arange(access.size)
-        states = self.arena.state[bytes_of]
+    def inside(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> Array:
+        """The states of the bytes of an access, [..., size]; fails where it leaves every object."""
+        states = self.arena.state[offsets[..., None] + np.arange(access.size)]
         outside = (states == OUTSIDE).any(axis=-1)
         if outside.any():
             outside = outside if m is True else outside & m
             self.leave(warps, self.shown(warps, offsets), access, outside)
+        return states
+
+    def _unreadable(
+        self, warps: Warps, offsets: Array, access: AccessKind, m: Mask, *, load: bool = False
+    ) -> None:
+        states = self.inside(warps, offsets, access, m)
         if not self.residents.execution.judged:
             return
         octets = states == UNWRITTEN

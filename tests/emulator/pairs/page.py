@@ -1,0 +1,78 @@
+"""Both tables of pairs, and what became of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from pairs.pairs import BLOCKS, CLUSTERS, PIPELINES, WARPS, FaultyPair
+from pairs.second import EXCHANGES, GROUPS, ROLES, TENSOR_MEMORY, TENSORS, TILES
+
+SOURCES = Path(__file__).parent
+FIRST = {"blocks": BLOCKS, "warps": WARPS, "pipelines": PIPELINES, "clusters": CLUSTERS}
+SECOND = {
+    "groups": GROUPS,
+    "roles": ROLES,
+    "exchanges": EXCHANGES,
+    "tiles": TILES,
+    "tensors": TENSORS,
+    "tensor_memory": TENSOR_MEMORY,
+}
+TABLES = {**FIRST, **SECOND}
+TARGETS = {area: "sm_100a" if area == "tensor_memory" else "sm_90a" for area in TABLES}
+TAUGHT = (
+    "steps_of_a_warp_by_volatile_alone",
+    "matrices_loaded_past_the_last_row",
+    "accumulators_cleared_after_the_fence",
+)
+"""Of the second table, those that were not found at first."""
+
+
+def pairs() -> Iterator[tuple[str, FaultyPair]]:
+    """(source, pair)."""
+    for area, rows in TABLES.items():
+        for pair in rows:
+            yield area, pair
+
+
+RESULTS = (
+    "address_of_a_local_variable_shared",
+    "mask_of_lanes_that_happen_to_be_there",
+    "look_back_with_a_packed_word",
+    "snapshot_taken_while_it_changes",
+    "sum_of_a_tile_wanted_by_all_its_lanes",
+    "place_that_only_the_leader_has",
+    "box_with_its_coordinates_exchanged",
+    "rank_that_counts_the_lane_itself",
+    "steps_of_a_warp_by_volatile_alone",
+    "barrier_in_a_loop_of_as_many_trips_as_the_warp",
+    "index_that_wraps_at_65536",
+)
+"""Found by a wrong result only."""
+RARE = ("total_read_by_whoever_is_first", "look_back_with_two_words")
+"""Found in more than the usual three schedules."""
+MISSED = {
+    "mutual_exclusion_without_atomics": "each store is seen at once: no thread reads before its "
+    "own earlier store has reached the others",
+    "flag_of_another_warp": "the shared memory of a CTA is in order on the hardware; PTX asks for "
+    "a fence",
+}
+"""Why those are not found that no schedule shows."""
+
+
+def page() -> str:
+    """What became of all pairs, as markdown."""
+    lines = ["| kernels | pairs | found by name | by a wrong result | in 20 schedules | missed |"]
+    lines += ["|---|---|---|---|---|---|"]
+    for area, rows in (*TABLES.items(), ("**all**", tuple(pair for _, pair in pairs()))):
+        names = [pair.name for pair in rows]
+        by = [sum(name in kind for name in names) for kind in (RESULTS, RARE, MISSED)]
+        lines.append(
+            f"| {area} | {len(names)} | {len(names) - sum(by)} | {by[0]} | {by[1]} | {by[2]} |"
+        )
+    faults = {pair.name: pair.fault for _, pair in pairs()}
+    lines += [
+        "",
+        *(f"- Missed: {faults[name]}. {why[0].upper()}{why[1:]}." for name, why in MISSED.items()),
+    ]
+    return "\n".join([*lines, ""])
