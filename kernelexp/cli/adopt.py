@@ -14,7 +14,7 @@ import typer
 from kernelexp.cli import adoption, common
 from kernelexp.cli.app import app
 from kernelexp.cli.options import HERE, NvccOption, ProjectOption
-from kernelexp.cli.parameters import parse_number, parse_pairs, parse_whole
+from kernelexp.cli.parameters import parse_number, parse_numbers, parse_pairs, parse_whole
 from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -68,7 +68,8 @@ def adopt(
         str, typer.Option("--arch", metavar="SM", help="Architecture, as in sm_90a.")
     ] = "",
     block: Annotated[
-        str, typer.Option("--block", metavar="X,Y,Z", help="Threads per CTA: 256 or 16,16.")
+        str,
+        typer.Option("--block", metavar="X,Y,Z", help="Threads per CTA: 256, 16,16 or 32*rows."),
     ] = "",
     grid: Annotated[
         str,
@@ -87,7 +88,9 @@ def adopt(
     value: Annotated[
         list[str] | None,
         typer.Option(
-            "--value", metavar="NAME=NUMBER", help="A scalar's or a size's value. Repeatable."
+            "--value",
+            metavar="NAME=NUMBER",
+            help="A scalar's or a size's value, or several: M=64,N=64. Repeatable.",
         ),
     ] = None,
     emulated: Annotated[
@@ -95,7 +98,7 @@ def adopt(
         typer.Option(
             "--emulated",
             metavar="NAME=NUMBER",
-            help="The value to emulate with, if smaller. Repeatable.",
+            help="The value to emulate with, if smaller, or several: M=64,N=64. Repeatable.",
         ),
     ] = None,
     reference: Annotated[
@@ -230,17 +233,18 @@ def adopt(
         raise UsageError("name a source, PTX or a cubin, or a program with --from-program.")
     wanted = [notation.parse(text) for text in entry or [""]]
     usual = answers.LaunchShape(
-        block=notation.parse_block(block) if block else None,
         grid=parse_expressions(grid) if grid else (),
         smem=notation.parse_smem(smem) if smem else "",
     )
+    if block:
+        usual = answers.completed(notation.block_shape(block), usual)
     known = answers.Answers(
         launches=tuple(answers.completed(wanted_launch.shape, usual) for wanted_launch in wanted),
         shapes={name: parse_expressions(text) for name, text in parse_pairs(shape, "--shape")},
         workspaces=tuple(workspace or ()),
         zeros=tuple(zero or ()),
-        values={name: parse_number(text) for name, text in parse_pairs(value, "--value")},
-        emulated={name: parse_whole(text) for name, text in parse_pairs(emulated, "--emulated")},
+        values={name: parse_number(text) for name, text in parse_numbers(value, "--value")},
+        emulated={name: parse_whole(text) for name, text in parse_numbers(emulated, "--emulated")},
         references={
             name: parse_reference(text) for name, text in parse_pairs(reference, "--reference")
         },

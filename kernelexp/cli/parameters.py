@@ -20,6 +20,11 @@ def parse_pairs(texts: Sequence[str] | None, option: str) -> list[tuple[str, str
     return pairs
 
 
+def parse_numbers(texts: Sequence[str] | None, option: str) -> list[tuple[str, str]]:
+    """The same of values that are numbers, several of which may stand in a text: M=512,N=256."""
+    return parse_pairs([part for text in texts or () for part in text.split(",")], option)
+
+
 def parse_number(text: str) -> int | float:
     for kind in (int, float):
         try:

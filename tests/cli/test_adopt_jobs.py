@@ -65,6 +65,36 @@ def test_a_launch_that_is_left_out_is_missed(empty: Path, kx: Kx) -> None:
     assert "of sums" not in text
 
 
+MEANS = """__global__ void gather(const float* x, float* sums, unsigned* counts, int n, int bins) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    atomicAdd(&sums[i % bins], x[i]);
+    atomicInc(&counts[i % bins], 0x7fffffff);
+}
+__global__ void divide(const float* sums, const unsigned* counts, float* means) {
+    means[threadIdx.x] = sums[threadIdx.x] / counts[threadIdx.x];
+}
+"""
+
+
+def test_what_starts_as_zero_and_is_only_read_at_the_end_is_no_result(empty: Path, kx: Kx) -> None:
+    (empty.parent / "means.cu").write_text(MEANS)
+    result = kx(
+        *("adopt", "../means.cu", "--arch", "sm_90a", "--value", "n=96,bins=8"),
+        *("--entry", "gather<<<n/64, 64>>>(x, sums, counts, n, bins)"),
+        *("--entry", "divide<<<1, bins*1>>>(sums, counts, means)"),
+        *("--shape", "x=n", "--shape", "sums=bins", "--shape", "counts=bins"),
+        *("--shape", "means=bins", "--zero", "sums", "--zero", "counts"),
+        *("--reference", "means=x.reshape(-1, 8).mean(0)"),
+        cwd=empty,
+    )
+    assert result.exit_code == errors.OK, result.stderr
+    assert "means correct, all 8 elements" in " ".join(result.stdout.split())
+    assert "block=(size['bins'] * 1, 1, 1)" in (
+        (empty / "variants/gather/problem.py").read_text().replace('"', "'")
+    )
+
+
 def test_arguments_that_no_entry_has_leave_nothing(empty: Path, kx: Kx) -> None:
     result = kx("adopt", "../sum.cu", "--arch", "sm_90a", "--entry", "parts(x, sums)", cwd=empty)
     assert result.exit_code == errors.USAGE

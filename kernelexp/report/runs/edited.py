@@ -26,7 +26,8 @@ _TMA = (
     "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld",
     "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_st",
 )
-_GLOBAL = tuple(f"l1tex__t_sectors_pipe_lsu_mem_global_op_{op}" for op in ("ld", "st"))
+_GLOBAL = ("memory_l2_theoretical_sectors_global",)
+"""Of loads, stores and atomics: l1tex__t_sectors_... has no figure of atomics."""
 _CONFLICTS = tuple(f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{op}" for op in ("ld", "st"))
 _WAVEFRONTS = "memory_l1_wavefronts_shared"
 # Of the build: label, and the metrics that it is the sum of.

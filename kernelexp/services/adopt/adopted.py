@@ -146,12 +146,18 @@ def described(
                     f"{option}: {name!r} is no array of the kernel{suggest(name, known)}."
                 )
     every = tuple(entries.described(entry, outputs, elements) for entry in compiled.entries)
-    inner = jobs.between(every, answers, outputs)
+    inner, zeroed = jobs.between(every, answers, outputs), jobs.zeroed(every, answers, outputs)
     noted = LaunchShape(smem=str(compiled.dynamic_smem_bytes or ""))
     shapes = tuple(answering.completed(launch, noted) for launch in answers.launches)
     return (
         msgspec.structs.replace(compiled, entries=every),
-        msgspec.structs.replace(answers, between=tuple(inner), launches=shapes),
+        msgspec.structs.replace(
+            answers,
+            between=tuple(inner),
+            workspaces=(*answers.workspaces, *zeroed),
+            zeros=tuple(name for name in answers.zeros if name not in zeroed),
+            launches=shapes,
+        ),
     )
 
 

@@ -45,7 +45,7 @@ class LaunchShape(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of dynamic shared memory, in the same notation."""
     cluster: Dim3 = (1, 1, 1)
     extents: tuple[str, ...] = ()
-    """Of the block, in the same notation as the grid: where these depend on an axis."""
+    """Of the block, in the same notation as the grid: where these depend on an axis or a size."""
 
 
 class Answers(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,9 +86,11 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
 
 def completed(shape: LaunchShape, usual: LaunchShape) -> LaunchShape:
     """A launch's own shape, and the usual one where it does not say."""
+    threads = shape if shape.block or shape.extents else usual
     return msgspec.structs.replace(
         usual,
-        block=shape.block or usual.block,
+        block=threads.block,
+        extents=threads.extents,
         grid=shape.grid or usual.grid,
         smem=shape.smem or usual.smem,
     )
@@ -133,7 +135,12 @@ def own_sizes(
     """Names with a value that are no parameters, but occur in a grid, in a shape or in what is
     passed: sizes that the kernel learns from its grid, or has as constants."""
     known = {value.name for value in values}
-    grids = (text for launch in answers.launches for text in (*launch.grid, launch.smem) if text)
+    grids = (
+        text
+        for launch in answers.launches
+        for text in (*launch.grid, *launch.extents, launch.smem)
+        if text
+    )
     shapes = (extent for shape in answers.shapes.values() for extent in shape)
     maps = (
         text

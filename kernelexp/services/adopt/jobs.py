@@ -60,6 +60,14 @@ def between(entries: Sequence[KernelEntry], answers: Answers, kept: Sequence[str
     ]  # fmt: skip
 
 
+def zeroed(entries: Sequence[KernelEntry], answers: Answers, kept: Sequence[str]) -> list[str]:
+    """Those of the arrays that start as zero which are no results: the last launch that uses them
+    only reads, as a division reads the counts of one before."""
+    known = {value.name for value in values(entries)} - {*answers.references, *kept}
+    last = {name: _last(entries, name) for name in answers.zeros if name in known}
+    return [name for name, use in last.items() if use.read and not use.written]
+
+
 def _last(entries: Sequence[KernelEntry], name: str) -> KernelParameter:
     uses = [value for entry in entries for value in entry.values if value.name == name]
     return next(

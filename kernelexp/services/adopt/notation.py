@@ -55,6 +55,16 @@ def parse(text: str) -> WantedLaunch:
     )
 
 
+def block_shape(text: str, option: str = "--block") -> LaunchShape:
+    """256 or 16,16, or expressions of sizes as in 32*rows; UsageError where it is none."""
+    if not re.search(r"[A-Za-z_]", text):
+        return LaunchShape(block=parse_block(text, option))
+    extents = expressions.parse_expressions(text)
+    if len(extents) > 3:
+        raise UsageError(f"{option} {text!r} should be threads in x, y and z, as in 32*rows,4.")
+    return LaunchShape(extents=(*extents, "1", "1")[:3])
+
+
 def parse_block(text: str, option: str = "--block") -> Dim3:
     """256 or 16,16 as three extents; UsageError where it is none."""
     if not re.fullmatch(r"[1-9][0-9]*(,[1-9][0-9]*){0,2}", text.replace(" ", "")):
@@ -75,9 +85,9 @@ def _shape(text: str, inside: str) -> LaunchShape:
         raise UsageError(
             f"--entry {text!r}: a launch has a grid and a block, as in <<<n/256, 256>>>."
         )
-    return LaunchShape(
+    return msgspec.structs.replace(
+        block_shape(parts[1], "--entry: the block"),
         grid=expressions.parse_expressions(parts[0]),
-        block=parse_block(parts[1], "--entry: the block"),
         smem=parse_smem(parts[2]) if len(parts) > 2 else "",
     )
 
