@@ -26,7 +26,7 @@ def link_flags(library: Path, arch: str) -> list[str]:
     included.
     """
     return [
-        *(f"-arch={arch}", "-lineinfo", "-Xcompiler=-g", "-compress-mode=none"),
+        *(f"-arch={arch}", "-lineinfo", "-Xcompiler=-g1", "-compress-mode=none"),
         *("-cudart=shared", f"-L{library}", "-isystem", str(library / HEADERS)),
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import tempfile
 import time
@@ -265,8 +266,10 @@ class _Run:
         place.mkdir()
         work = Workplace(task, self._tools, self._root, place, "", self._wanted.limit_s)
         bench = SolutionBench(device="cuda", card=gpu.name, arch=gpu.arch)
-        with devices.hold(gpu.uuid, name=gpu.name):
-            self._times, self._effect = timed.measure(work, task, bench, self._per_call())
+        limit_s = self._wanted.limit_s
+        hold = functools.partial(devices.hold, gpu.uuid, limit_s, gpu.name)
+        measured = timed.measure(work, task, bench, self._per_call(), hold)
+        self._times, self._effect = measured
 
     def _per_call(self) -> float:
         """Thread-instructions of a call, where they were counted at the sizes that are timed."""

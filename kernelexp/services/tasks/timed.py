@@ -13,7 +13,7 @@ import os
 import random
 import secrets
 import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -54,6 +54,7 @@ EARLY = 0.5
 """Of a call's time that a process may use before the clock more than nothing does."""
 SLOWED = 1.25
 """How much slower the reference may be beside the solution than without it."""
+Hold = Callable[[], contextlib.AbstractContextManager[object]]
 _NO_STATE = DeviceState(sm_clock_mhz=0, memory_clock_mhz=0, power_w=0.0, temperature_c=0)
 
 
@@ -92,13 +93,18 @@ class Taken(msgspec.Struct, kw_only=True):
 
 
 def measure(
-    work: Workplace, task: Task, bench: SolutionBench, thread_instructions: float
+    work: Workplace,
+    task: Task,
+    bench: SolutionBench,
+    thread_instructions: float,
+    hold: Hold = contextlib.nullcontext,
 ) -> tuple[tuple[CaseTime, ...], TaskEffect]:
     """Of each set of sizes and of all; TaskFailed for what is wrong, or can't be.
 
     thread_instructions: of a call, where the emulator counted it at the sizes that are timed; or 0.
+    hold: keeps the card for this process; it is let go where solutions are compiled.
     """
-    timing = _Timing(work, task, bench)
+    timing = _Timing(work, task, bench, hold)
     timing.take()
     times = tuple(timing.times(thread_instructions))
     return times, _whole(times)
@@ -131,8 +137,8 @@ def conclude(effect: TaskEffect) -> tuple[Status, str, str]:
 
 
 class _Timing:
-    def __init__(self, work: Workplace, task: Task, bench: SolutionBench) -> None:
-        self._work, self._task, self._bench = work, task, bench
+    def __init__(self, work: Workplace, task: Task, bench: SolutionBench, hold: Hold) -> None:
+        self._work, self._task, self._bench, self._hold = work, task, bench, hold
         self._cases = task.timed or task.cases
         self._random = random.SystemRandom()
         self._begun: list[TimedCase] = []
@@ -178,11 +184,16 @@ class _Timing:
             ]
             if not self._begun:
                 bank.wait_until_open()
-                self._begun = [bank.begin(i, _seed()) for i in range(len(self._cases))]
-            with _on_core(self._own_core):
-                for stack, arms in zip(stacks, started, strict=True):
+                with self._hold():
+                    self._begun = [bank.begin(i, _seed()) for i in range(len(self._cases))]
+            for stack, arms in zip(stacks, started, strict=True):
+                for arm in arms.values():
+                    arm.begin_to_open()
+                for arm in arms.values():
+                    arm.wait_until_open()
+                with self._hold(), _on_core(self._own_core):
                     self._take_process(bank, arms)
-                    stack.close()
+                stack.close()
 
     def _started(
         self, name: str, number: int
@@ -203,10 +214,6 @@ class _Timing:
     # Calls
 
     def _take_process(self, bank: InputBank, arms: dict[str, TimedArmProcess]) -> None:
-        for arm in arms.values():
-            arm.begin_to_open()
-        for arm in arms.values():
-            arm.wait_until_open()
         processes = [self._take(bank, arms, index) for index in range(len(self._cases))]
         solution = arms.pop(SOLUTION)
         solution.end()
