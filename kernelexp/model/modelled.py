@@ -16,6 +16,8 @@ class ModelledLine(msgspec.Struct, frozen=True, kw_only=True):
     """Of the cycles of all warps."""
     reason: str
     """What most of its stalled cycles were for, under ncu's name."""
+    of_path: float = 0
+    """Of the critical path, what warps spend at this line: 0 where others hide it."""
 
 
 class PathStep(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,6 +61,8 @@ class ModelledTime(msgspec.Struct, frozen=True, kw_only=True):
     """All that cost something, the dearest first."""
     path: tuple[PathStep, ...] = ()
     """The critical path of the CTAs that were executed, the largest parts first."""
+    roles: dict[str, float] = {}
+    """Part of that path by the role that it goes through, the largest first."""
     followed: tuple[str, ...] = ()
     """The sizes whose CTAs were executed, where the launch is too large itself."""
     warp_instructions: int = 0

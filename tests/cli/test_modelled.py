@@ -55,6 +55,13 @@ def test_the_lines_that_cost_most_are_named_with_what_warps_wait_for(kx: Kx) -> 
     assert one["modelled"]["units"]["l1_data"] > 0.9
 
 
+def test_each_part_of_the_critical_path_is_of_a_line_and_of_a_role(kx: Kx) -> None:
+    result = kx("inspect", CONFLICTS, "--modelled", "--json", "--top", "0")
+    (one,) = json.loads(result.stdout)
+    assert sum(line["of_path"] for line in one["modelled"]["lines"]) == pytest.approx(1)
+    assert sum(one["modelled"]["roles"].values()) == pytest.approx(1)
+
+
 def test_an_architecture_without_parameters_is_refused(kx: Kx) -> None:
     result = kx("inspect", "flash_attention@sm_89", "--modelled")
     assert result.exit_code == 2

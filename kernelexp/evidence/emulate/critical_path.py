@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from kernelexp.evidence.code import line_table
 from kernelexp.evidence.emulate import roles
@@ -24,6 +24,7 @@ Sources: TypeAlias = Mapping[int, Source | None]
 """By the address of an instruction."""
 _Wait: TypeAlias = tuple[str, str, str, str]
 """Role, reason, opcode waited for, and whose."""
+_Key = TypeVar("_Key")
 _Places: TypeAlias = tuple[Source | None, Source | None]
 """Where the role is, and where what it waits for is."""
 
@@ -55,6 +56,29 @@ def steps(
         if sum(own.values()) >= LEAST * total
     ]
     return tuple(sorted(listed, key=lambda step: -step.part))
+
+
+def by_line(
+    recording: Recording, replayed: Replayed, sources: Sources
+) -> dict[Source | None, float]:
+    """Part of the path that is spent at each line."""
+    return _parts(
+        (sources.get(recording.code[number].address), cycles)
+        for _, number, _, _, cycles in replayed.path.tolist()
+    )
+
+
+def by_role(replayed: Replayed, names: Sequence[str]) -> dict[str, float]:
+    """Part of the path that goes through each role, the largest first."""
+    return _parts((names[warp], cycles) for warp, _, _, _, cycles in replayed.path.tolist())
+
+
+def _parts(pieces: Iterable[tuple[_Key, float]]) -> dict[_Key, float]:
+    spent: dict[_Key, float] = defaultdict(float)
+    for key, cycles in pieces:
+        spent[key] += cycles
+    total = sum(spent.values()) or 1.0
+    return {key: own / total for key, own in sorted(spent.items(), key=lambda item: -item[1])}
 
 
 def _step(wait: _Wait, places: Mapping[_Places, float], total: float) -> PathStep:

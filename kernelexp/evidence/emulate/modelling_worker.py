@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from warpsim.timing.chips import TimedChip
     from warpsim.timing.model import CtaPlacement, ModelledLaunch, Sample
     from warpsim.timing.recording import Recording
+    from warpsim.timing.replay import Replayed
 
 __all__ = ["PRELOAD", "ModellingJob", "main", "model"]
 
@@ -188,8 +189,9 @@ def _time(
             name: float(x / total)
             for name, x in zip(REASONS, replayed.reasons.sum(axis=0), strict=True)
         },
-        lines=tuple(_lines(job, samples[-1].recording, replayed.reasons)),
+        lines=tuple(_lines(job, samples[-1].recording, replayed)),
         path=critical_path.steps(samples[-1].recording, replayed, _sources(job), roles),
+        roles=critical_path.by_role(replayed, roles),
         followed=tuple(_spell(item) for item in executed) if smaller else (),
         warp_instructions=sum(sample.recording.warp_instructions for sample in samples),
     )
@@ -209,10 +211,11 @@ def _sources(job: ModellingJob) -> dict[int, Source | None]:
     return {x.offset: x.source.relative_to(job.root) if x.source else None for x in _code(job)}
 
 
-def _lines(job: ModellingJob, recording: Recording, reasons: Any) -> Iterator[ModelledLine]:
+def _lines(job: ModellingJob, recording: Recording, replayed: Replayed) -> Iterator[ModelledLine]:
     from warpsim.timing.replay import REASONS
 
-    sources = _sources(job)
+    sources, reasons = _sources(job), replayed.reasons
+    of_path = critical_path.by_line(recording, replayed, sources)
     lines: dict[Any, Any] = defaultdict(lambda: [0] * len(REASONS))
     for number, instruction in enumerate(recording.code):
         key = sources.get(instruction.address)
@@ -222,7 +225,12 @@ def _lines(job: ModellingJob, recording: Recording, reasons: Any) -> Iterator[Mo
         stalled = cycles[1:]
         if sum(cycles):
             reason = REASONS[1 + stalled.index(max(stalled))] if any(stalled) else REASONS[0]
-            yield ModelledLine(source=source, part=sum(cycles) / total, reason=reason)
+            yield ModelledLine(
+                source=source,
+                part=sum(cycles) / total,
+                reason=reason,
+                of_path=of_path.get(source, 0.0),
+            )
 
 
 def main() -> None:

@@ -17,6 +17,8 @@ from kernelexp.services.modelling import Modelled, SampledLine
 UNITS_SHOWN = 3
 REASONS_SHOWN = 4
 STEPS_SHOWN = 6
+LEAST = 0.01
+"""Of the critical path, from which a role is named."""
 
 
 class ModelledVariant(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,16 +109,25 @@ def _of(modelled: Modelled, top: int) -> Iterator[Block]:
         + "."
     )
     yield from _path(time)
-    header: tuple[str, ...] = ("line", "of warps' cycles", "most for")
-    rows = [
-        (code_places.place(line.source), f"{line.part:.1%}", line.reason)
+    header: tuple[str, ...] = ("line", "cycles", "path", "most for")
+    rows: list[tuple[str, ...]] = [
+        (
+            code_places.place(line.source),
+            f"{line.part:.1%}",
+            f"{line.of_path:.1%}" if line.of_path else "hidden",
+            line.reason,
+        )
         for line in time.lines[: top or None]
     ]
     if modelled.sampled:
         header = (*header, "ncu's samples")
-        yield table(header, [(*row, _of_ncu(modelled, row[0])) for row in rows], numbers=(1,))
-    else:
-        yield table(header, rows, numbers=(1,))
+        rows = [(*row, _of_ncu(modelled, row[0])) for row in rows]
+    yield table(header, rows, numbers=(1, 2), unwrapped=(3, 4)[: len(header) - 3])
+    yield paragraph(
+        "cycles: of all warps. path: of the critical path. What others hide is not on it: fewer "
+        "cycles there would not shorten the launch.",
+        style="dim",
+    )
 
 
 def _path(time: ModelledTime) -> Iterator[Block]:
@@ -124,7 +135,8 @@ def _path(time: ModelledTime) -> Iterator[Block]:
     steps = time.path[:STEPS_SHOWN]
     if not steps:
         return
-    yield paragraph("Critical path, from the launch's start to its end:")
+    through = ", ".join(f"{name} {part:.0%}" for name, part in time.roles.items() if part >= LEAST)
+    yield paragraph(f"Critical path, from the launch's start to its end, through {through}:")
     yield table(
         ("role", "at", "waits for", "of the path"),
         [
