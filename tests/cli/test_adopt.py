@@ -117,6 +117,14 @@ def test_a_wrong_result_of_a_draft_leads_to_its_tolerance(new: Path, kx: Kx) -> 
 
 
 @pytest.mark.slow
+def test_values_that_are_far_off_are_no_matter_of_a_tolerance(new: Path, kx: Kx) -> None:
+    result = adopt(kx, new, "scale", *KNOWN[:-1], "y=2 * factor * x")
+    assert result.exit_code == errors.WRONG_RESULT
+    assert "tolerance is a guess" not in result.stderr
+    assert "so under each of 3 schedules" in result.stdout
+
+
+@pytest.mark.slow
 def test_a_parameter_that_there_is_not_is_a_sentence_and_nothing_is_left(new: Path, kx: Kx) -> None:
     before = (new / "experiments.yaml").read_text()
     result = adopt(kx, new, "flagged", "--block", "32", "--value", "down=1")

@@ -33,7 +33,9 @@ class GridShare(msgspec.Struct, frozen=True, kw_only=True):
     """CTAs that an SM holds at once."""
     waves: float
     busy: float
-    """Share of the SMs' time in which they have a CTA, at most: of 1."""
+    """Of 1, the most that the chip can use of any limit: the SM with most CTAs, which share its
+    units, is done last. Not the share of a last wave: an SM with 3 CTAs of the 8 that it holds may
+    use as much as one with 8."""
     warps_per_sm: int
     """That an SM has at once, at most."""
 
@@ -45,9 +47,7 @@ def grid(case: Case) -> GridShare | None:
         return None
     sms, per_sm = int(case.chip.sms.value), build.occupancy.ctas_per_sm
     waves = case.ctas / (sms * per_sm)
-    busy = case.ctas / sms if case.ctas < sms else 1.0
-    if waves > 1:
-        busy = waves / math.ceil(waves)
+    busy = case.ctas / (sms * math.ceil(case.ctas / sms))
     warps = -(-build.resources.threads // 32)
     return GridShare(
         ctas=case.ctas,
@@ -84,9 +84,10 @@ def _of_grid(case: Case) -> str:
             f"The grid comes first: its {share.ctas:,} CTAs leave {share.sms - share.ctas} of "
             f"{share.sms} SMs without work, {limit}."
         )
+    most = math.ceil(share.ctas / share.sms)
     return (
-        f"The grid comes first: {share.waves:.2f} waves of {share.sms * share.per_sm:,} CTAs, the "
-        f"last of which is not full, {limit}."
+        f"The grid comes first: of its {share.ctas:,} CTAs some of {share.sms} SMs have {most}, "
+        f"others {most - 1}, {limit} if all do the same work."
     )
 
 

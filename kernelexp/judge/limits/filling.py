@@ -82,18 +82,20 @@ def grid(case: Case) -> Iterator[Found]:
         share.ctas < share.sms or _leaves_room(case, share) or _is_uneven(case, share)
     ):
         yield _small_grid(case, share, figures)
-    elif share.waves > 1 and 1 - share.busy >= TAIL_FROM:
+    elif share.waves > 1:
         whole = math.ceil(share.waves)
-        yield Opportunity(
-            rule="TailWave",
-            issue=f"{share.waves:.2f} waves of {share.sms * share.per_sm:,} CTAs: the last one is "
-            "not full",
-            percent=100 * (1 - share.busy),
-            kind="built",
-            reckoning=f"({whole} - {share.waves:.2f}) / {whole} waves, if all CTAs take the same "
-            "time",
-            figures=figures,
-        )
+        idle = 1 - share.waves / whole
+        if idle >= TAIL_FROM:
+            yield Opportunity(
+                rule="TailWave",
+                issue=f"{share.waves:.2f} waves of {share.sms * share.per_sm:,} CTAs: the last one "
+                "is not full",
+                percent=100 * idle,
+                kind="built",
+                reckoning=f"({whole} - {share.waves:.2f}) / {whole} waves, if all CTAs take the "
+                "same time" + (", however many share an SM" if share.per_sm > 1 else ""),
+                figures=figures,
+            )
 
 
 def _leaves_room(case: Case, share: bottleneck.GridShare) -> bool:

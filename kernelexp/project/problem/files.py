@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from kernelexp.project.problem import reads
 from kernelexp.system import ownfiles
 
 # The compiler says which sources it read; prose is for people, and copies are an editor's.
-_OTHERS = (".cu", ".cuh", ".h", ".hpp", ".inl", ".md", ".rst", "~", "#")
+_OTHERS = (*reads.SOURCES, ".md", ".rst", "~", "#")
 
 
 def find(root: Path, kernel: str) -> list[Path]:
@@ -66,7 +68,16 @@ def key(root: Path, kernel: str) -> str:
     used = reads.noted(root, kernel, _own(root, kernel))
     outside = {name: _sha256(Path(name)) for name in used.files if Path(name).is_file()}
     known = digests(root, kernel)
-    return f"{known} {environment(root, kernel)} {outside}" if used != reads.Used() else f"{known}"
+    if used == reads.Used():
+        return f"{known}"
+    listed = {name: _names(name) for name in used.folders}
+    return f"{known} {environment(root, kernel)} {outside}{listed or ''}"
+
+
+def _names(folder: str) -> list[str]:
+    with contextlib.suppress(OSError):
+        return sorted(os.listdir(folder))
+    return []
 
 
 def note(root: Path, kernel: str, used: reads.Used) -> None:
@@ -75,7 +86,14 @@ def note(root: Path, kernel: str, used: reads.Used) -> None:
 
 
 def _sha256(path: Path) -> str:
-    with path.open("rb") as file:  # data may be larger than memory
+    state = path.stat()
+    return _digest(str(path), state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
+
+
+@functools.lru_cache(maxsize=4096)
+def _digest(path: str, *_state: int) -> str:
+    """Once for as long as the file is what it was: weights may have gigabytes."""
+    with Path(path).open("rb") as file:  # data may be larger than memory
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

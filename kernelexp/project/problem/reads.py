@@ -1,4 +1,7 @@
-"""What a problem.py read besides the files of its folder: modules elsewhere, the environment.
+"""What a problem.py read besides the files of its folder: modules and data elsewhere, what folders
+hold, the environment.
+
+Of processes that it starts, only files that their command lines name are known.
 
 A worker that ran it says so, as a compiler's depfile does. It is noted beside the builds for the
 problem as it is, and belongs to the key of all that is kept of it from then on.
@@ -10,11 +13,13 @@ import contextlib
 import functools
 import hashlib
 import os
+import re
 import sys
 import sysconfig
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import ModuleType
+from stat import S_ISREG
+from types import FrameType, ModuleType
 from typing import Any
 
 import msgspec
@@ -25,6 +30,8 @@ from kernelexp.model.decoding import decode
 from kernelexp.system import ownfiles, wholefile
 
 _NOTES = ".kernelexp/problems"
+SOURCES = (".cu", ".cuh", ".h", ".hpp", ".inl")
+"""Ends of the names of files that the compiler says whether it read."""
 _ENVIRONMENT = {"os.py", "<frozen os>", "<frozen _collections_abc>", "_collections_abc.py"}
 """Where os.environ is implemented: who read it is beyond these frames."""
 
@@ -33,7 +40,10 @@ class Used(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """By one process."""
 
     files: tuple[str, ...] = ()
-    """Modules that are not installed, by path from the root; others by their whole path."""
+    """Modules that are not installed, and data, by path from the root; others by their whole path.
+    Those of the repository that it looked for in vain too: one made later is another answer."""
+    folders: tuple[str, ...] = ()
+    """Folders whose names it listed, by their whole paths."""
     environment: tuple[str, ...] = ()
     """Names of variables, set or not."""
 
@@ -42,6 +52,10 @@ class Used(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 _read: set[tuple[str, str]] = set()
 """Variables with the files of code that read them."""
+_opened: set[str] = set()
+_written: set[str] = set()
+_listed: set[str] = set()
+"""Whole paths of files and folders."""
 _known: frozenset[str] = frozenset()
 """Modules that were there before."""
 
@@ -49,7 +63,10 @@ _known: frozenset[str] = frozenset()
 def begin() -> None:
     """From here on what is imported, and read of the environment, is the problem's."""
     global _known
-    _known = _known or frozenset(sys.modules)
+    if not _known:
+        _known = frozenset(sys.modules)
+        sys.addaudithook(_hear)
+        setattr(os, "stat", _looking(os.stat))  # noqa: B010 - has no audit event
     kind = type(os.environ)
     if getattr(kind.__getitem__, "__module__", "") != __name__:
         setattr(kind, "__getitem__", _noting(kind.__getitem__))  # noqa: B010
@@ -67,14 +84,92 @@ def _noting(plain: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return __getitem__
 
 
+def _hear(event: str, arguments: tuple[Any, ...]) -> None:
+    """Audit events of Python's: they come before what they tell of, whoever asks for it."""
+    if event == "open":
+        path, mode, flags = arguments
+        writes = any(sign in mode for sign in "wax") if isinstance(mode, str) else flags & _WRITES
+        _note(_written if writes else _opened, path)
+    elif event in ("os.listdir", "os.scandir"):
+        _note(_listed, "." if arguments[0] is None else arguments[0])
+    elif event == "ctypes.dlopen":
+        _note(_opened, arguments[0])
+    elif event == "subprocess.Popen":
+        _, words, folder, _ = arguments
+        for word in _words(words):
+            path = os.path.join(os.fsdecode(folder or "."), word)
+            with contextlib.suppress(OSError, ValueError):
+                if S_ISREG(_stat(path).st_mode):
+                    _note(_opened, path)
+
+
+_WRITES = os.O_WRONLY | os.O_CREAT
+_stat = os.stat
+
+
+def _words(command: Any) -> list[str]:
+    """Of a command line, those of a shell's script one by one."""
+    words = [command] if isinstance(command, str | bytes) else list(command)
+    return [part for word in words for part in (os.fsdecode(word), *os.fsdecode(word).split())]
+
+
+def _looking(plain: Callable[..., os.stat_result]) -> Callable[..., os.stat_result]:
+    def stat(path: Any, *arguments: Any, **options: Any) -> os.stat_result:
+        try:
+            result = plain(path, *arguments, **options)
+        except OSError:
+            _note(_opened, path)
+            raise
+        if S_ISREG(result.st_mode):
+            _note(_opened, path)
+        return result
+
+    return stat
+
+
+def _note(where: set[str], path: Any) -> None:
+    """A path that the problem's code, or what it calls, has named."""
+    try:
+        whole = os.path.abspath(os.fsdecode(path))
+    except (TypeError, ValueError):
+        return  # a descriptor, or no path at all
+    if not is_installed(whole) and not _PASSING.search(whole) and _is_asked_for():
+        where.add(whole)
+
+
+_PASSING = re.compile(r"^/(dev|proc|sys)/|/(__pycache__|\.kernelexp|\.cache)(/|$)|\0")
+"""Devices, and what is made again where it is missing."""
+
+
+def _is_asked_for() -> bool:
+    """Whether code that is not installed is among the callers."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame:
+        if frame.f_globals.get("__name__") != "__main__":
+            if not is_installed(frame.f_code.co_filename):
+                return True
+        frame = frame.f_back
+    return False
+
+
 def used(root: Path, kernel: str) -> Used:
     """What it has read so far."""
     folder = root / "variants" / kernel
     modules = (module for name, module in list(sys.modules.items()) if name not in _known)
     paths = {path for module in modules if (path := _path(module)) and not is_installed(path)}
-    files = {ownfiles.name(root, path) or path for path in paths if not _is_below(path, folder)}
-    variables = {name for name, _ in _read}
-    return Used(files=tuple(sorted(files)), environment=tuple(sorted(variables)))
+    data = {path for path in set(_opened - _written) if not Path(path).is_dir()}
+    files = {
+        name
+        for path in paths | data
+        if not _is_below(path, folder) or path.endswith(SOURCES)
+        if (name := ownfiles.name(root, path) or (path if Path(path).exists() else ""))
+    }
+    variables = {name for name, _ in set(_read)}
+    return Used(
+        files=tuple(sorted(files)),
+        folders=tuple(sorted(path for path in set(_listed) if not _is_below(path, folder))),
+        environment=tuple(sorted(variables)),
+    )
 
 
 def _path(module: ModuleType) -> str:
@@ -121,6 +216,7 @@ def noted(root: Path, kernel: str, own: Mapping[str, str]) -> Used:
     every = list(_notes(_folder(root, kernel, own)))
     return Used(
         files=tuple(sorted({name for item in every for name in item.files})),
+        folders=tuple(sorted({name for item in every for name in item.folders})),
         environment=tuple(sorted({name for item in every for name in item.environment})),
     )
 

@@ -115,11 +115,15 @@ def _trouble(name: str, evidence: EmulatedEvidence, argument: str) -> Iterator[B
     if evidence.changed:
         yield paragraph(f"{name}, emulated: it wrote to its inputs: {', '.join(evidence.changed)}")
     if evidence.failing:
-        some = "; ".join(evidence.failing[:_FINDINGS_SHOWN])
-        of = f"{len(evidence.failing)} of {len(evidence.schedules)}"
+        count, every = len(evidence.failing), len(evidence.schedules)
+        if count == every > 1:
+            words = f"{name}: so under each of {every} schedules."
+        else:
+            some = "; ".join(evidence.failing[:_FINDINGS_SHOWN])
+            words = f"{name}, failing schedules ({count} of {every}): {some}."
         yield paragraph(
-            f"{name}, failing schedules ({of}): {some}. To run one again: kernelexp emulate "
-            f"{shlex.quote(argument)} --schedule '{evidence.failing[0]}'"
+            f"{words} To run one again: kernelexp emulate {shlex.quote(argument)} --schedule "
+            f"'{evidence.failing[0]}'"
         )
 
 

@@ -20,7 +20,7 @@ from judge_cases import (
     with_arm,
 )
 
-from kernelexp.judge.limits import filling
+from kernelexp.judge.limits import bottleneck, filling
 from kernelexp.judge.limits import opportunities as rules
 from kernelexp.judge.limits.case import Case
 from kernelexp.judge.limits.opportunity import Opportunity, Suppressed
@@ -215,6 +215,24 @@ def test_a_last_wave_that_is_not_full_is_found_where_it_matters() -> None:
     assert result.percent == pytest.approx(50, abs=0.1)
     assert list(filling.grid(transpose(ctas=TILES))) == []  # 124.12 waves: 0.7%
     assert list(filling.grid(gemm(ctas=132))) == []  # persistent: one wave
+
+
+@pytest.mark.parametrize(
+    ("ctas", "words"),
+    [
+        # llm.c's permute_kernel, 2.39 waves: 20 CTAs on some SMs, 19 on others, is no reason.
+        (2520, ""),
+        (140, "of its 140 CTAs some of 132 SMs have 2, others 1, so that no limit can be used "
+         "beyond 53.0% if all do the same work"),
+        (100, "its 100 CTAs leave 32 of 132 SMs without work"),
+    ],
+)  # fmt: skip
+def test_a_grid_comes_first_where_an_sm_has_much_more_of_it_than_the_chip(
+    ctas: int, words: str
+) -> None:
+    sentence = bottleneck.conclude(transpose(ctas=ctas), ())
+    assert ("The grid comes first: " in sentence) == bool(words)
+    assert words in sentence
 
 
 def test_few_active_threads_are_found() -> None:

@@ -59,3 +59,74 @@ def test_an_environment_variable_that_it_reads_does_so_too(
     monkeypatch.setenv("KX_F", "3.0")
     output = " ".join(kx("explain", "S1", cwd=scale).stdout.split())
     assert "from before these changed: the environment variable KX_F." in output
+
+
+READERS = {
+    "a file's text": "(ROOT / 'factor.txt').read_text()",
+    "os.open": "os.read(os.open(ROOT / 'factor.txt', os.O_RDONLY), 99)",
+    "numpy": "__import__('numpy').loadtxt(ROOT / 'factor.txt')",
+    "a command": "subprocess.run(['cat', ROOT / 'factor.txt'], capture_output=True).stdout",
+    "a shell": "subprocess.run(f'cat {ROOT}/factor.txt', shell=True, capture_output=True).stdout",
+}
+
+
+def reading(root: Path, expression: str) -> None:
+    """problem.py takes its factor from elsewhere, when the reference is made."""
+    change(
+        root,
+        "def reference(inputs, size):",
+        "import os, pathlib, subprocess\n\n"
+        "ROOT = pathlib.Path(__file__).parents[2]\n\n\n"
+        "def reference(inputs, size):",
+    )
+    change(root, "() * FACTOR", f"() * float({expression})")
+
+
+@pytest.mark.parametrize("expression", READERS.values(), ids=READERS)
+def test_data_outside_its_folder_belongs_to_the_key_however_they_are_read(
+    scale: Path, kx: Kx, expression: str
+) -> None:
+    reading(scale, expression)
+    (scale / "factor.txt").write_text("3.0")
+    assert kx("emulate", "scale", cwd=scale).exit_code == errors.OK
+    (scale / "factor.txt").write_text("4.0")
+    assert kx("emulate", "scale", cwd=scale).exit_code == errors.WRONG_RESULT
+
+
+def test_data_of_the_repository_are_in_the_record(scale: Path, kx: Kx) -> None:
+    reading(scale, READERS["a file's text"])
+    (scale / "factor.txt").write_text("3.0")
+    kx("run", "S1", cwd=scale)
+    (record,) = all_records(scale)[0]
+    assert "factor.txt" in record.host_files
+    (scale / "factor.txt").write_text("3.00")
+    output = " ".join(kx("explain", "S1", cwd=scale).stdout.split())
+    assert "from before these changed: factor.txt." in output
+
+
+@pytest.mark.parametrize(
+    ("expression", "made"),
+    [
+        ("4 if (ROOT / 'flag').exists() else 3", "flag"),
+        ("2 + len(os.listdir(ROOT / 'variants/include/more'))", "variants/include/more/second"),
+        ("2 + len(list((ROOT / 'variants/include/more').glob('*')))", "variants/include/more/b"),
+        ("4 if '4' in (ROOT / 'variants/scale/note.cuh').read_text() else 3", None),
+    ],
+)
+def test_what_is_missing_what_folders_hold_and_sources_that_nobody_compiles_are_too(
+    scale: Path, kx: Kx, expression: str, made: str | None
+) -> None:
+    reading(scale, expression)
+    (scale / "variants/include/more").mkdir()
+    (scale / "variants/include/more/first").touch()
+    (scale / "variants/scale/note.cuh").write_text("// 3")
+    assert kx("emulate", "scale", cwd=scale).exit_code == errors.OK
+    (scale / (made or "variants/scale/note.cuh")).write_text("// 4")
+    assert kx("emulate", "scale", cwd=scale).exit_code == errors.WRONG_RESULT
+
+
+def test_what_it_made_itself_is_no_data_of_it(scale: Path, kx: Kx) -> None:
+    reading(scale, "(ROOT / 'made').write_text('3') and (ROOT / 'made').read_text()")
+    kx("run", "S1", cwd=scale)
+    (record,) = all_records(scale)[0]
+    assert "made" not in record.host_files
