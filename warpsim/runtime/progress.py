@@ -20,10 +20,10 @@ class Progress:
     def __init__(self, symbol: str, launch: int) -> None:
         self._what = f"launch {launch}, {full_name(symbol)}"
         self._begun = 0.0
-        self._execution: Execution | None = None
+        self.execution: Execution | None = None
 
     def watch(self, execution: Execution) -> None:
-        self._execution = execution
+        self.execution = execution
 
     def __enter__(self) -> None:
         self._begun = time.monotonic()
@@ -35,7 +35,7 @@ class Progress:
 
     def _say(self, _number: int, _frame: FrameType | None) -> None:
         seconds = time.monotonic() - self._begun
-        far = f": {describe(self._execution, seconds)}" if self._execution else ""
+        far = f": {describe(self.execution, seconds)}" if self.execution else ""
         print(f"exec: {self._what}, {seconds:.0f} s{far}", file=sys.stderr, flush=True)
 
 

@@ -27,6 +27,8 @@ class Kind(enum.IntEnum):
     TENSOR_MAP = 9
     BYE = 10
     UNLOADED = 11
+    ORDER = 12
+    ACCESS = 13
 
 
 class Message:

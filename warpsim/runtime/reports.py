@@ -14,6 +14,7 @@ MISTAKES: dict[str, str] = {
     "copy-out-of-bounds": "a copy or a fill beyond an allocation",
     "wrong-direction": "a copy whose kind does not say where its memory is",
     "uninitialised-copy": "a copy, or a library's call, that reads device memory nobody wrote",
+    "stream-race": "work of two streams on the same bytes, which nothing orders",
     "unseen-error": "a launch that failed, and a program that never asks",
 }
 """Of the program's calls."""

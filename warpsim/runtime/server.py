@@ -10,6 +10,7 @@ from collections.abc import Callable
 from types import FrameType
 
 import msgspec
+import numpy as np
 
 from warpsim.errors import UsageError
 from warpsim.execute import Result
@@ -17,7 +18,7 @@ from warpsim.launch import Element, Residency, Swizzle, TensorMap
 from warpsim.machine.core.findings import Finding
 from warpsim.machine.memory.layout import GLOBAL_BASE
 from warpsim.machine.memory.tensor_map_image import PlacedMap
-from warpsim.runtime import launching
+from warpsim.runtime import launching, stream_races
 from warpsim.runtime.capturing import Captor, CapturedLaunch, LaunchChoice
 from warpsim.runtime.device import DeviceMemory, Object
 from warpsim.runtime.launching import Request
@@ -25,11 +26,14 @@ from warpsim.runtime.loading import Extract, Loaded
 from warpsim.runtime.progress import Progress
 from warpsim.runtime.protocol import Channel, Gone, Kind, Message
 from warpsim.runtime.reports import Caught, KernelTotals, Refusal, Remark, Report
+from warpsim.runtime.stream_races import Accesses, Ranges, StreamRaces
 from warpsim.schedule import Schedule
 
 _MODULE, _SYSTEM = 4, 5
 """Uses of allocations (cudart/memory.hpp) that are not the program's own."""
 _HEAP_BYTES = 8 << 20
+_UNNUMBERED = 1 << 40
+"""Numbers from here on are of no allocation: places of calls that sentences name."""
 _ELEMENTS: dict[int, Element] = {
     **{0: "u8", 1: "u16", 2: "u32", 3: "s32", 6: "f16", 7: "f32", 8: "f64", 9: "bf16"},
     **{10: "f32", 13: "u4x16", 14: "u4x16_p64", 15: "u6x16_p32"},
@@ -102,6 +106,7 @@ class Server:
         self._captor = Captor(settings.capture) if settings.capture else None
         self._captured: CapturedLaunch | None = None
         self._ended = False
+        self._streams = StreamRaces()
         self._answers: dict[Kind, Callable[[Message], None]] = {
             Kind.HELLO: self._hello,
             Kind.MODULE: self._module,
@@ -112,6 +117,8 @@ class Server:
             Kind.FREED: self._free,
             Kind.FINDING: self._remark,
             Kind.TENSOR_MAP: self._tensor_map,
+            Kind.ORDER: self._order,
+            Kind.ACCESS: self._access,
             Kind.BYE: self._bye,
         }
 
@@ -234,6 +241,10 @@ class Server:
                 self._channel.answer(self._refused.sentence, 0, "")
                 return
         self._count(entry, result, judged)
+        if judged and self._streams.compares and progress.execution:
+            history = progress.execution.history
+            made = stream_races.accesses(history, GLOBAL_BASE, self._device.live)
+            self._compare(f"launch {request.launch} of {entry}", request.frames, made)
         if judged:
             self._catch(entry, request, result)
         failure = launching.error_of(result.findings)
@@ -259,6 +270,39 @@ class Server:
         )
         placed = PlacedMap(tensor, address - GLOBAL_BASE)
         self._channel.answer("", self._device.maps.add(placed))
+
+    def _order(self, message: Message) -> None:
+        stream, count = message.numbers(2)
+        clocks = [_clock(message) for _ in range(2)]
+        self._streams.begin(stream, count, *clocks)
+
+    def _access(self, message: Message) -> None:
+        name, writes, frames = message.text(), message.number(), message.frames()
+        rows = np.array([message.numbers(2) for _ in range(message.number())], np.int64)
+        ranges = Ranges(rows[:, 0], rows.sum(axis=1))
+        made = Accesses(writes=ranges) if writes else Accesses(reads=ranges)
+        self._compare(name, frames, made)
+
+    def _compare(self, what: str, frames: tuple[int, ...], made: Accesses) -> None:
+        """Notes what a piece of work does that another stream's may do at the same time."""
+        for before, now, byte, mine, their in self._streams.note(what, frames, made):
+            number = _UNNUMBERED + len(self._freed)
+            self._freed[number] = before.frames
+            item = self._device.live.at(byte)
+            where = f"byte {byte - item.address:,} of {item.name}" if item else f"{byte:#x}"
+            sentence = (
+                f"{now.what} in stream {now.stream} {mine} {where}, which {before.what} in stream "
+                f"{before.stream}, at @{number}-, {their}: no event and no synchronisation orders "
+                "the two."
+            )
+            key = "stream-race", before.what, (*frames, *before.frames)
+            known = self._remarks.get(key)
+            self._remarks[key] = Remark(
+                name="stream-race",
+                sentence=known.sentence if known else sentence,
+                frames=frames,
+                count=known.count + 1 if known else 1,
+            )
 
     def _bye(self, message: Message) -> None:
         self._maps = message.text()
@@ -346,6 +390,12 @@ class Server:
                 self._remarks["leak", sentence, frames] = Remark(
                     name="leak", sentence=sentence, frames=frames, count=count
                 )
+
+
+def _clock(message: Message) -> dict[int, int]:
+    """Of each stream, how much of its work is known to be done."""
+    numbers = message.numbers(2 * message.number())
+    return dict(zip(numbers[::2], numbers[1::2], strict=True))
 
 
 def _place(finding: Finding) -> str:

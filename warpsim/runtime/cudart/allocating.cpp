@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ordering.hpp"
 #include "pointers.hpp"
 #include "streams.hpp"
 
@@ -99,7 +100,7 @@ extern "C" cudaError_t cudaMalloc3D(cudaPitchedPtr* made, cudaExtent extent) {
 // Waits for the device, as the real one does.
 extern "C" cudaError_t cudaFree(void* pointer) {
   return call([&] {
-    if (pointer) wait_for_device();
+    if (pointer) host_waits_for_all(), wait_for_device();
     if (sticky() != cudaSuccess) return sticky();
     return give_back(pointer, "cudaFree", false);
   });
@@ -107,7 +108,7 @@ extern "C" cudaError_t cudaFree(void* pointer) {
 
 extern "C" cudaError_t cudaFreeHost(void* pointer) {
   return call([&] {
-    if (pointer) wait_for_device();
+    if (pointer) host_waits_for_all(), wait_for_device();
     if (sticky() != cudaSuccess) return sticky();
     return give_back(pointer, "cudaFreeHost", true);
   });

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "copies.hpp"
+#include "ordering.hpp"
 #include "streams.hpp"
 
 struct cudaArray {
@@ -167,6 +168,7 @@ extern "C" cudaError_t cudaMemcpy2DFromArray(void* to, size_t pitch, cudaArray_c
                                              size_t x, size_t y, size_t width, size_t height,
                                              cudaMemcpyKind kind) {
   return call([&] {
+    begin_work(0), host_waits(clock_of(0));
     wait_for_device();
     if (sticky() != cudaSuccess) return sticky();
     return copy_rows("cudaMemcpy2DFromArray", known(array), x, y, to, pitch, width, height, kind,
@@ -176,6 +178,7 @@ extern "C" cudaError_t cudaMemcpy2DFromArray(void* to, size_t pitch, cudaArray_c
 
 extern "C" cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* parameters) {
   return call([&] {
+    begin_work(0), host_waits(clock_of(0));
     wait_for_device();
     if (sticky() != cudaSuccess) return sticky();
     return copy_box("cudaMemcpy3D", *parameters);

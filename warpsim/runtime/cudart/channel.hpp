@@ -23,6 +23,8 @@ enum class Kind : uint32_t {
   kTensorMap,
   kBye,
   kUnloaded,
+  kOrder,
+  kAccess,
 };
 
 // Return addresses of the calls that led here, innermost first.

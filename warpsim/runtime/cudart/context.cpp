@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "memory.hpp"
+#include "ordering.hpp"
 
 namespace warpsim {
 namespace {
@@ -164,6 +165,7 @@ extern "C" cudaError_t cudaPeekAtLastError() {
 
 extern "C" cudaError_t cudaDeviceSynchronize() {
   return call([] {
+    host_waits_for_all();
     wait_for_device();
     return sticky();
   });
@@ -172,6 +174,7 @@ extern "C" cudaError_t cudaDeviceSynchronize() {
 // What the emulated context has is given back; allocations and errors are gone.
 extern "C" cudaError_t cudaDeviceReset() {
   return query([] {
+    host_waits_for_all();
     wait_for_device();
     forget_failure();
     const Frames site = call_site();

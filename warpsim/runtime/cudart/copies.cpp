@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ordering.hpp"
 #include "streams.hpp"
 
 namespace warpsim {
@@ -63,6 +64,15 @@ void each_row(const Extent& extent, const Side& to, const Side& from, Row row) {
   }
 }
 
+void note_copy(const std::string& name, const Range& range, const Side& side, const Extent& extent,
+               bool writes) {
+  if (!range.allocation) return;
+  for (uint64_t z = 0; z < extent.depth; ++z) {
+    note_access(name.c_str(), address_of(side.pointer) + z * side.slice, extent.width, extent.height,
+                side.pitch, writes);
+  }
+}
+
 }  // namespace
 
 cudaError_t copy(const char* name, Side to, Side from, Extent extent, cudaMemcpyKind kind) {
@@ -89,6 +99,7 @@ cudaError_t copy(const char* name, Side to, Side from, Extent extent, cudaMemcpy
     if (!target.states && source.states) missing += unwritten(source.states + start, extent.width);
     move_row(target, source, at, start, extent.width);
   });
+  note_copy(called, target, to, extent, true), note_copy(called, source, from, extent, false);
   if (missing == whole) {
     report("uninitialised-copy", called + " reads " + counted(whole) + " of " + where(source) +
                                      ", and nobody has written any of them.");
@@ -116,6 +127,7 @@ cudaError_t fill(const char* name, Side to, int value, Extent extent) {
     std::memset(target.bytes + at, value, extent.width);
     if (!keeps_states(target)) std::memset(target.states + at, kWritten, extent.width);
   });
+  note_copy(called, target, to, extent, true);
   return cudaSuccess;
 }
 
@@ -129,6 +141,8 @@ namespace {
 template <class Body>
 cudaError_t waiting(Body body) {
   return call([&] {
+    begin_work(0);
+    host_waits(clock_of(0));
     wait_for_device();
     if (sticky() != cudaSuccess) return sticky();
     return body();
@@ -144,7 +158,11 @@ extern "C" cudaError_t cudaMemcpy(void* to, const void* from, size_t size, cudaM
 extern "C" cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t size, cudaMemcpyKind kind,
                                        cudaStream_t stream) {
   return call([&] {
-    return enqueue(stream, [=] { return copy("cudaMemcpyAsync", {to}, {from}, {size}, kind); });
+    const cudaError_t error =
+        enqueue(stream, [=] { return copy("cudaMemcpyAsync", {to}, {from}, {size}, kind); });
+    const bool pageable = !is_ours(address_of(to)) || !is_ours(address_of(from));
+    if (pageable && !captures(stream)) host_waits(clock_of(stream_number(stream)));
+    return error;
   });
 }
 
@@ -179,7 +197,10 @@ extern "C" cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* 
 }
 
 extern "C" cudaError_t cudaMemset(void* to, int value, size_t size) {
-  return call([&] { return fill("cudaMemset", {to}, value, {size}); });
+  return call([&] {
+    begin_work(0);
+    return fill("cudaMemset", {to}, value, {size});
+  });
 }
 
 extern "C" cudaError_t cudaMemsetAsync(void* to, int value, size_t size, cudaStream_t stream) {
@@ -190,7 +211,10 @@ extern "C" cudaError_t cudaMemsetAsync(void* to, int value, size_t size, cudaStr
 
 extern "C" cudaError_t cudaMemset2D(void* to, size_t pitch, int value, size_t width,
                                     size_t height) {
-  return call([&] { return fill("cudaMemset2D", {to, pitch}, value, {width, height}); });
+  return call([&] {
+    begin_work(0);
+    return fill("cudaMemset2D", {to, pitch}, value, {width, height});
+  });
 }
 
 extern "C" cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width,
@@ -204,12 +228,18 @@ extern "C" cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size
 
 extern "C" cudaError_t cudaMemset3D(cudaPitchedPtr to, int value, cudaExtent extent) {
   return call([&] {
+    begin_work(0);
     return fill("cudaMemset3D", {to.ptr, to.pitch, to.pitch * to.ysize}, value,
                 {extent.width, extent.height, extent.depth});
   });
 }
 
 extern "C" cudaError_t cudaMemset3DAsync(cudaPitchedPtr to, int value, cudaExtent extent,
-                                         cudaStream_t) {
-  return cudaMemset3D(to, value, extent);
+                                         cudaStream_t stream) {
+  return call([&] {
+    return enqueue(stream, [=] {
+      return fill("cudaMemset3DAsync", {to.ptr, to.pitch, to.pitch * to.ysize}, value,
+                  {extent.width, extent.height, extent.depth});
+    });
+  });
 }

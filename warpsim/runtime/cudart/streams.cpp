@@ -4,6 +4,7 @@
 #include <set>
 
 #include "graphs.hpp"
+#include "ordering.hpp"
 
 struct CUstream_st {
   uint64_t number;
@@ -16,6 +17,7 @@ struct CUevent_st {
   unsigned flags;
   bool recorded = false;
   cudaGraph_t graph = nullptr;  // that the stream captured when it was recorded
+  warpsim::Clock clock = {};  // what was before it
 };
 
 namespace warpsim {
@@ -43,6 +45,7 @@ cudaGraph_t graph_of(cudaStream_t stream) { return is_default(stream) ? nullptr 
 cudaError_t wait_for(cudaStream_t stream) {
   if (!is_stream(stream)) return cudaErrorInvalidResourceHandle;
   if (captures(stream)) return cudaErrorStreamCaptureUnsupported;
+  host_waits(clock_of(stream_number(stream)));
   wait_for_device();
   return sticky();
 }
@@ -63,6 +66,7 @@ cudaError_t enqueue(cudaStream_t stream, Work work) {
     return cudaSuccess;
   }
   note_unfinished();
+  begin_work(stream_number(stream));
   return work();
 }
 
@@ -76,6 +80,7 @@ extern "C" cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsign
     if (!stream || flags > cudaStreamNonBlocking) return cudaErrorInvalidValue;
     *stream = new CUstream_st{++made, flags, std::min(kLeast, std::max(kGreatest, priority))};
     streams().insert(*stream);
+    add_stream((*stream)->number, !(flags & cudaStreamNonBlocking));
     return cudaSuccess;
   });
 }
@@ -109,6 +114,7 @@ extern "C" cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t even
     if (!is_stream(stream) || !events().count(event)) return cudaErrorInvalidResourceHandle;
     // A stream that waits for what a capturing one has recorded takes part in the capture.
     if (event->graph && !is_default(stream)) stream->graph = event->graph;
+    stream_waits(stream_number(stream), event->clock);
     return cudaSuccess;
   });
 }
@@ -205,6 +211,7 @@ extern "C" cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t 
     if (!is_stream(stream) || !events().count(event)) return cudaErrorInvalidResourceHandle;
     event->recorded = true;
     event->graph = graph_of(stream);
+    event->clock = clock_of(stream_number(stream));
     return cudaSuccess;
   });
 }
@@ -216,6 +223,7 @@ extern "C" cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 extern "C" cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   return call([&] {
     if (!events().count(event)) return cudaErrorInvalidResourceHandle;
+    host_waits(event->clock);
     wait_for_device();
     return sticky();
   });

@@ -1,6 +1,7 @@
 // Variables of device memory, by their shadows on the host.
 #include "copies.hpp"
 #include "modules.hpp"
+#include "ordering.hpp"
 #include "streams.hpp"
 
 using namespace warpsim;
@@ -42,6 +43,7 @@ cudaError_t copy_from(const char* name, void* to, const void* symbol, size_t siz
 extern "C" cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* from, size_t size,
                                           size_t offset, cudaMemcpyKind kind) {
   return call([&] {
+    begin_work(0), host_waits(clock_of(0));
     wait_for_device();
     if (sticky() != cudaSuccess) return sticky();
     return copy_to("cudaMemcpyToSymbol", symbol, from, size, offset, kind);
@@ -61,6 +63,7 @@ extern "C" cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* f
 extern "C" cudaError_t cudaMemcpyFromSymbol(void* to, const void* symbol, size_t size,
                                             size_t offset, cudaMemcpyKind kind) {
   return call([&] {
+    begin_work(0), host_waits(clock_of(0));
     wait_for_device();
     if (sticky() != cudaSuccess) return sticky();
     return copy_from("cudaMemcpyFromSymbol", to, symbol, size, offset, kind);

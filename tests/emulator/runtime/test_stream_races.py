@@ -1,0 +1,66 @@
+"""Work of several streams on the same memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import ROOT
+
+from kernelexp.evidence.programs import compiling, library
+from kernelexp.services import execution
+from kernelexp.services.execution import Asked
+from kernelexp.system.toolchain import Toolchain
+from warpsim.runtime.stream_races import Ranges
+
+pytestmark = pytest.mark.xdist_group("programs")
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory, usual_tools: Toolchain) -> Path:
+    source, result = Path(__file__).parent / "streams.cu", tmp_path_factory.mktemp("s") / "streams"
+    compiling.compile_program([source], [], usual_tools, library.folder(ROOT), "sm_90a", result)
+    return result
+
+
+@pytest.mark.parametrize(
+    ("word", "sentence"),
+    [
+        ("race", "launch 2 of add in stream 2 reads byte 0 of"),
+        ("early-event", "which launch 1 of fill in stream 1, at streams.cu:45, writes"),
+        ("copy", "cudaMemcpyAsync in stream 2 reads byte 0 of"),
+        ("non-blocking", "cudaMemcpy in stream 0 reads byte 0 of"),
+        ("event", ""),
+        ("waits", ""),
+        ("default", ""),
+        ("halves", ""),
+        ("atomics", ""),
+    ],
+)
+def test_what_nothing_orders_is_a_race(
+    program: Path, tools: Toolchain, word: str, sentence: str
+) -> None:
+    executed = execution.execute(Asked(argv=(str(program), word)), tools, ROOT)
+    names = [finding.name for finding in executed.findings]
+    assert names == ["stream-race"] * bool(sentence)
+    assert sentence in " ".join(finding.sentence for finding in executed.findings)
+
+
+PIECES = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 8)), max_size=8)
+
+
+@given(PIECES, PIECES)
+def test_ranges_meet_where_a_byte_is_in_both(
+    one: list[tuple[int, int]], other: list[tuple[int, int]]
+) -> None:
+    def made(pieces: list[tuple[int, int]]) -> tuple[Ranges, set[int]]:
+        whole = {byte for first, size in pieces for byte in range(first, first + size)}
+        mask = np.array([byte in whole for byte in range(70)])
+        edges = np.flatnonzero(np.diff(np.concatenate(([False], mask, [False])))).reshape(-1, 2)
+        return Ranges(edges[:, 0], edges[:, 1]), whole
+
+    (left, mine), (right, theirs) = made(one), made(other)
+    assert left.meet(right) == min(mine & theirs, default=None)

@@ -1,0 +1,29 @@
+// What orders the work of streams: each stream and the host know how much of every stream's work
+// comes before their next. Told to the emulator where there is more than the default stream.
+#pragma once
+#include <cstdint>
+#include <map>
+
+#include "channel.hpp"
+
+namespace warpsim {
+
+// Of each stream, by its number, how many pieces of its work are known to be done.
+using Clock = std::map<uint64_t, uint64_t>;
+
+void add_stream(uint64_t number, bool blocking);
+
+// A piece of work of a stream begins: 0 is the default stream, which waits for blocking streams and
+// they for it.
+void begin_work(uint64_t stream);
+
+// Bytes that the work touches, rows of `width` bytes, `pitch` apart.
+void note_access(const char* name, uint64_t address, uint64_t width, uint64_t rows, uint64_t pitch,
+                 bool writes);
+
+Clock clock_of(uint64_t stream);
+void stream_waits(uint64_t stream, const Clock& clock);
+void host_waits(const Clock& clock);
+void host_waits_for_all();
+
+}  // namespace warpsim
