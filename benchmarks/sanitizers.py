@@ -3,8 +3,8 @@
     python benchmarks/sanitizers.py [--results FILE] [--logs FOLDER] [--jobs N] [--only WORD,WORD]
 
 The kernels are those of tests/emulator/reported for sm_90a. Each is launched without a tool and
-under racecheck, synccheck, memcheck and initcheck. FILE gets a JSON line per run; h200.jsonl beside
-the kernels has those of an H200.
+under racecheck, synccheck, memcheck and initcheck. FILE gets a JSON line per run; h100.jsonl beside
+the kernels has those of an H100.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,6 +32,13 @@ def link_flags(library: Path, arch: str) -> list[str]:
     ]
 
 
+def absent_package(words: str) -> str:
+    """What to install for a header that nvcc does not find; "" if no package is known for it."""
+    if re.search(r"\bcurand\w*\.h: No such file", words):
+        return "\ncuRAND's headers come with `pip install 'kernelexp[curand]'`"
+    return ""
+
+
 def compile_program(
     sources: Sequence[Path],
     flags: Sequence[str],
@@ -47,7 +55,7 @@ def compile_program(
     done = processes.run(argv, timeout_s=LIMIT_S)
     if done.returncode != 0 or not path.is_file():
         words = (done.stderr or done.stdout).strip()
-        raise BuildError(f"the program does not compile:\n{words}")
+        raise BuildError(f"the program does not compile:\n{words}{absent_package(words)}")
     return done.stderr.strip()
 
 

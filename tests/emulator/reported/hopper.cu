@@ -487,6 +487,39 @@ KERNEL_OF(__cluster_dims__(2), arrival_of_the_scope_of_a_cta) {
   meet_cluster();
 }
 
+// Each CTA has its half of an operand copied; the leader reads both.
+KERNEL_OF(__cluster_dims__(2), peers_half_not_waited_for) {
+  __shared__ alignas(128) unsigned s[64];
+  __shared__ unsigned long long full, ready;
+  const unsigned t = threadIdx.x, rank = rank_of_cta();
+  if (t == 0) {
+    init(&full, 1);
+    init(&ready, 1);
+    fence_init();
+  }
+  meet_cluster();
+  if (t == 0) {
+    expect(&full, 256);
+    fetch(s, in + 64 * rank, 256, &full);
+  }
+  RIGHT(if (rank == 1 && t == 0) {
+    wait(&full, 0);
+    asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(map_to(&ready, 0)) : "memory");
+  });
+  if (rank == 0) {
+    wait(&full, 0);
+    unsigned done = 0, x;
+    RIGHT(do asm volatile(
+        "{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], 0, 20; selp.u32 %0, 1, 0, p; }"
+        : "=r"(done) : "r"(shared_address(&ready)) : "memory");
+    while (!done));
+    asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(x) : "r"(map_to(s + 63 - t, 1)) : "memory");
+    out[t] = s[t] + x + done * 0;
+  }
+  FAULT(wait(&full, 0));
+  meet_cluster();
+}
+
 // The tensor core.
 
 KERNEL(registers_of_a_reused_in_flight) {
@@ -591,4 +624,54 @@ KERNEL(atomic_without_a_barrier_behind_it) {
   atomicAdd(&s[t], in[t] % 10);
   RIGHT(__syncthreads());
   out[t] = s[t ^ 32];
+}
+
+KERNEL(sparse_operand_without_a_proxy_fence) {
+  __shared__ alignas(128) unsigned b[128];
+  const unsigned t = threadIdx.x;
+  b[t] = 0x3c003c00;
+  RIGHT(fence_async());
+  __syncthreads();
+  const unsigned long long descriptor = shared_address(b) >> 4 | 8ull << 16 | 16ull << 32;
+  const unsigned a = 0x3c003c00, metadata = 0x44444444;
+  float d0 = 0, d1 = 0, d2 = 0, d3 = 0;
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+  asm volatile("{ .reg .pred p; setp.ne.b32 p, 0, 0;\n"
+               "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {%0, %1, %2, %3}, {%4, %4, %4, %4}, %5, %6, 0, p, 1, 1, 0; }"
+               : "+f"(d0), "+f"(d1), "+f"(d2), "+f"(d3)
+               : "r"(a), "l"(descriptor), "r"(metadata)
+               : "memory");
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+  asm volatile("wgmma.wait_group.sync.aligned 0;" : "+f"(d0), "+f"(d1), "+f"(d2), "+f"(d3)::"memory");
+  out[t] = static_cast<unsigned>(d0 + d1 + d2 + d3);
+}
+
+// One warp copies, another reads, through two stages, in a loop that is not unrolled.
+KERNEL(ring_of_bulk_copies_between_warps) {
+  __shared__ alignas(128) unsigned s[2][32];
+  __shared__ unsigned long long full[2], empty[2];
+  const unsigned t = threadIdx.x;
+  if (t == 0) {
+    for (unsigned i = 0; i < 2; ++i) {
+      init(full + i, 1);
+      init(empty + i, 32);
+    }
+    fence_init();
+  }
+  __syncthreads();
+  unsigned sum = 0;
+#pragma unroll 1
+  for (unsigned i = 0; i < 8; ++i) {
+    if (t == 32) {
+      RIGHT(wait(empty + i % 2, i / 2 % 2 ^ 1));
+      FAULT(if (i != 4) wait(empty + i % 2, i / 2 % 2 ^ 1));
+      expect(full + i % 2, 128);
+      fetch(s[i % 2], in + 32 * i, 128, full + i % 2);
+    } else if (t < 32) {
+      wait(full + i % 2, i / 2 % 2);
+      sum = sum * 3 + s[i % 2][31 - t];
+      arrive(empty + i % 2);
+    }
+  }
+  if (t < 32) out[t] = sum;
 }

@@ -16,6 +16,7 @@ from warpsim.front.sass.isa.barrier import is_packed
 from warpsim.front.sass.registry import BranchPoint, Reconvergence, Result, find
 from warpsim.front.sass.scoreboards import Scoreboards
 from warpsim.front.sass.syntax import AROUND, UNPACK, ConstantOperand, MachineInstruction
+from warpsim.front.sass.unwritten import LOADS, slot_uses
 from warpsim.lineinfo import Source
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.core.forms import Formed
@@ -87,9 +88,10 @@ def decode_apart(
     blocks = _blocks(decoder, results, first)
     stops = frozenset(ins.number for ins in decoder.code if _may_stop(ins))
     polls = any(_may_poll(decoder.code[number]) for number in in_loops(blocks))
+    uses = slot_uses(decoder)
     image = _image(entry, decoder, polls=polls)
     hazards = Scoreboards(decoder.code, decoder.uses, blocks).hazards()
-    return DecodedProgram(image, decoder.sites, blocks, stops=stops, hazards=hazards), decoder
+    return DecodedProgram(image, decoder.sites, blocks, uses, stops, hazards), decoder
 
 
 def _only_runtime(ins: MachineInstruction, entry: CubinEntry) -> None:
@@ -266,6 +268,7 @@ def _blocks(
             ):
                 block.add(number, _noting(decoder, number))
             _put(block, number, results[number])
+            block.loads |= ins.base in LOADS
         if _polls(block, decoder.code[first:last]):
             block.weight = POLL
     return blocks

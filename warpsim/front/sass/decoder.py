@@ -93,7 +93,7 @@ class SassDecoder(OperandReader):
         if operand.index == ZERO:
             return [self.slot(registers.Sink(32))] * count
         names = [f"{operand.file}{operand.index + part}" for part in range(count)]
-        self.uses[self.instruction.number].writes.update(names)
+        self.uses[self.instruction.number].writes.update(dict.fromkeys(names))
         return [self.slot(registers.RegisterPart(name, 32, 32)) for name in names]
 
     def to_pair(self, operand: Operand) -> Writer:
@@ -112,7 +112,7 @@ class SassDecoder(OperandReader):
         if operand.index == ZERO:
             return self.slot(registers.Sink(1))
         name = f"{operand.file}{operand.index}"
-        self.uses[self.instruction.number].writes.add(name)
+        self.uses[self.instruction.number].writes[name] = None
         return self.slot(registers.RegisterPart(name, 1, 1))
 
     def formed(

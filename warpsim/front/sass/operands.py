@@ -39,10 +39,10 @@ SIGN_64, INFINITY_64 = np.uint64(1 << 63), np.uint64(0x7FF << 52)
 
 @dataclass(slots=True)
 class RegisterUses:
-    """Names of the registers that an instruction uses."""
+    """Names of the registers that an instruction uses, in the order of its operands."""
 
-    reads: set[str] = field(default_factory=set)
-    writes: set[str] = field(default_factory=set)
+    reads: dict[str, None] = field(default_factory=dict)
+    writes: dict[str, None] = field(default_factory=dict)
 
 
 class OperandReader:
@@ -124,14 +124,14 @@ class OperandReader:
         if register.file not in ("R", "UR"):
             raise self.refuse(f"has {register.file}{register.index} where a value is expected")
         name = f"{register.file}{register.index + part}"
-        self.uses[self.instruction.number].reads.add(name)
+        self.uses[self.instruction.number].reads[name] = None
         return self.slot(registers.RegisterPart(name, 32, 32))
 
     def bit_of(self, register: RegisterOperand) -> int:
         if register.index == ZERO:
             return self.slot(registers.Literal(1, 1))
         name = f"{register.file}{register.index}"
-        self.uses[self.instruction.number].reads.add(name)
+        self.uses[self.instruction.number].reads[name] = None
         return self.slot(registers.RegisterPart(name, 1, 1))
 
     # Sources

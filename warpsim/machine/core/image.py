@@ -80,8 +80,8 @@ class Image(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     banks: dict[int, Bank] = {}
     """Constant banks, by number; PTX has none."""
     strict: bool = True
-    """Whether races, and reads of what nobody wrote, are findings. Not of SASS: ptxas moves, widens
-    and merges accesses where it has proved that no result depends on it."""
+    """Whether races are findings. Not of SASS: ptxas moves, widens and merges accesses where it has
+    proved that no result depends on it."""
     has_tensor_memory: bool = False
     """Whether the reserved shared memory holds what SASS keeps of its allocations."""
     reads_reserved: bool = False

@@ -71,7 +71,9 @@ class Execution:
         resident; judged: False for a launch that only leads to others: order, reads of what nobody
         wrote and the costs of accesses are not looked at."""
         self.judged = judged and image.strict
-        """Whether order and reads of what nobody wrote are checked."""
+        """Whether order is checked."""
+        self.follows = judged
+        """Whether reads of what nobody wrote are."""
         self.counted = judged
         """Whether the costs of accesses are."""
         self._first = schedule.first

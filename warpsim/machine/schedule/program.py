@@ -163,7 +163,7 @@ _RULES = (
 
 
 def _rule(uses: SlotUses) -> str:
-    if any(uses.multiplies) or uses.lanes or uses.members is not None:
+    if any(uses.multiplies) or uses.lanes or uses.members is not None or uses.absorbed:
         return "python"
     if uses.selects:
         return "selects"
@@ -242,7 +242,9 @@ class DecodedProgram:
         if self._stopping is None:
             pieces = [piece for block in self.blocks.values() for piece in block.cut(self._stops)]
             blocks = {piece.first: piece for piece in pieces}
-            self._stopping = DecodedProgram(self.image, self.sites, blocks, self.uses)
+            self._stopping = DecodedProgram(
+                self.image, self.sites, blocks, self.uses, hazards=self.hazards
+            )
         return self._stopping
 
     def code(self, first: int) -> CompiledBlock:

@@ -47,7 +47,7 @@ class MatrixAccess:
         except BadLanes:
             return np.full((warps.count, self.count, 32), 0xFFFFFFFF, np.uint32)
         machine.races.matrix_read(warps, offsets, site)
-        if machine.execution.judged and not machine.shared.readable(offsets, 16):
+        if machine.execution.follows and not machine.shared.readable(offsets, 16):
             self._unwritten(warps, offsets)
         return self._registers(machine.shared.view(8, 2)[offsets // 16])
 

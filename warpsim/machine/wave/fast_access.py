@@ -36,9 +36,16 @@ class FastAccess:
     """One memory. A load or a store that Python has to look at is declined and changes nothing."""
 
     def __init__(
-        self, races: Races, bounds: Bounds, tally: Callable[[int], Tally], *, counts: bool
+        self,
+        races: Races,
+        bounds: Bounds,
+        tally: Callable[[int], Tally],
+        *,
+        counts: bool,
+        follows: bool,
     ) -> None:
-        """counts: whether the costs of accesses are counted."""
+        """counts: whether the costs of accesses are counted; follows: whether reads of what nobody
+        wrote are looked for."""
         self.races = races
         self._counts = counts
         self._bounds = bounds
@@ -52,7 +59,7 @@ class FastAccess:
             *(len(self._used), len(arena.data), len(history.written), history.unit),
             *(history.engines, history.earlier, seen.strides[0] // seen.itemsize),
             *(history.first, history.before, races.space == "global"),
-            *(not races.checks, not races.checks, not counts),
+            *(not races.checks, not follows, not counts),
         )
         self._address = ctypes.addressof(self._memory)
         self._sets: dict[int, tuple[int, Any]] = {}
@@ -210,12 +217,12 @@ class FastAccess:
 class LocalAccess:
     """Local memory, which nobody else reads or writes, for the interpreter."""
 
-    def __init__(self, arena: Arena, size: int, *, judged: bool) -> None:
+    def __init__(self, arena: Arena, size: int, *, follows: bool) -> None:
         """size: bytes of a thread, one after the other from the end of the scratch bytes on."""
         data, state = arena.data.ctypes.data, arena.state.ctypes.data
         self._size = size
         self._memory = MemoryLayout(data=data, state=state, size=len(arena.data), unit=1)
-        self._memory.unordered, self._memory.unread, self._memory.uncounted = 1, not judged, 1
+        self._memory.unordered, self._memory.unread, self._memory.uncounted = 1, not follows, 1
         self._sets: dict[int, tuple[WarpsLayout, list[Array]]] = {}
 
     def address(self) -> int:

@@ -29,7 +29,8 @@ _UNWRITABLE[[OUTSIDE, CONSTANT, BARRIER]] = True
 
 
 def _fast(races: Races, bounds: Bounds, execution: Execution) -> FastAccess:
-    return FastAccess(races, bounds, execution.tally, counts=execution.counted)
+    counts, follows = execution.counted, execution.follows
+    return FastAccess(races, bounds, execution.tally, counts=counts, follows=follows)
 
 
 class Memory(ABC):
@@ -242,7 +243,7 @@ class Space(Memory):
         self, warps: Warps, offsets: Array, access: AccessKind, m: Mask, *, load: bool = False
     ) -> None:
         states = self.inside(warps, offsets, access, m)
-        if not self.residents.execution.judged:
+        if not self.residents.execution.follows:
             return
         octets = states == UNWRITTEN
         if access.used is not None:
@@ -338,7 +339,7 @@ class LocalMemory(Space):
         self.compiled: LocalAccess | None = None
         execution = residents.execution
         if compiled.is_loaded():
-            self.compiled = LocalAccess(arena, execution.local.size, judged=execution.judged)
+            self.compiled = LocalAccess(arena, execution.local.size, follows=execution.follows)
 
     def offsets(self, warps: Warps, address: Array, access: AccessKind, m: Mask) -> Array:
         local = address.astype(np.int64)

@@ -49,6 +49,8 @@ class SlotUses(NamedTuple):
     """Of a shuffle: the lanes, [n, 32], whose first operand its first result is."""
     members: int | None = None
     """Of a reduction over a warp's first operands: the slot of its member mask."""
+    absorbed: tuple[int, bool] | None = None
+    """A predicate that it reads, and at which value of that nothing else matters."""
 
 
 class Expected(NamedTuple):
@@ -163,7 +165,11 @@ class Undefined:
             mixed = self._mixed(uses, marks, R, (count, 32))
             return [mixed, self._mixed(uses, marks[1:], R, (count, 32))][: len(uses.writes)]
         if not any(uses.multiplies):
-            return [self._mixed(uses, marks, R, (count, 32))] * len(uses.writes)
+            mixed = self._mixed(uses, marks, R, (count, 32))
+            if uses.absorbed is not None:
+                slot, value = uses.absorbed
+                mixed[R[slot] == value] = 0
+            return [mixed] * len(uses.writes)
         every = [np.zeros((count, 32), np.uint16) if x is None else x for x in marks]
         products = multiplied(every, *uses.multiplies, len(uses.writes))
         return [np.where(marked, COMPUTED, np.uint16(0)) for marked in products]
