@@ -350,8 +350,11 @@ class _Run:
 
 def _compiles(task: Task) -> bool:
     """Whether its import may take a compiler."""
-    return task.solution.language == "cuda" or any(
-        "cpp_extension" in text for text in task.solution.files.values()
+    solution = task.solution
+    return (
+        solution.language == "cuda"
+        or not solution.main.endswith(".py")
+        or any("cpp_extension" in text for text in solution.files.values())
     )
 
 

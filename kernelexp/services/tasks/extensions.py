@@ -27,6 +27,7 @@ VARIABLE = "KERNELEXP_COMPILES"
 LIMIT_S = 900.0
 HEADERS = Path(__file__).parent / "headers"
 _PRELUDE = '#include "cuda_as_cpu.h"\n'
+_OF_TORCH = re.compile(r"\b(?:torch|at|ATen|c10)\b")
 _HIDDEN = re.compile(r"warning|note:|^\s|\d+ \||^$")
 
 
@@ -74,13 +75,20 @@ def load_inline(
 def load(name: str, sources: str | Sequence[str], **options: Any) -> ModuleType:
     """As torch.utils.cpp_extension has it."""
     paths = [Path(text) for text in _texts(sources)]
-    files = {
-        path.name: f'#include <torch/extension.h>\n{_PRELUDE}#line 1 "{path.name}"\n'
-        + path.read_text()
-        for path in paths
-    }
-    flags = [*_defines(options.get("extra_cflags")), *(options.get("extra_cuda_cflags") or ())]
+    files = {path.name: _prefaced(path) for path in paths}
+    headers = sorted({f"-I{path.resolve().parent}" for path in paths})
+    flags = [
+        *headers,
+        *_defines(options.get("extra_cflags")),
+        *(options.get("extra_cuda_cflags") or ()),
+    ]
     return _imported(_built(files, name, flags), name)
+
+
+def _prefaced(path: Path) -> str:
+    text = path.read_text()
+    preface = f"#include <torch/extension.h>\n{_PRELUDE}" if _OF_TORCH.search(text) else ""
+    return f'{preface}#line 1 "{path.name}"\n{text}'
 
 
 def _texts(sources: str | Sequence[str] | None) -> list[str]:

@@ -26,6 +26,8 @@ _MACHINE = ("/proc/cpuinfo", "/proc/meminfo", "/proc/self", "/proc/sys/vm", "/sy
 _DEVICES = ("/dev/null", "/dev/urandom", "/dev/random", "/dev/zero", "/dev/shm")
 _OF_GPU = ("/proc", "/sys", "/etc/nvidia", "/run/nvidia-persistenced")
 """What the driver's libraries read."""
+_NAMES = "/proc/self"
+"""Where they write the names of their threads, without which they don't start."""
 _PACKAGES = [Path(module.__file__ or "").resolve().parent for module in (kernelexp, warpsim)]
 _STRENGTHS: tuple[tuple[Measure, ...], ...] = (
     ("files", "sockets", "namespaces", "user"),
@@ -109,7 +111,7 @@ def order(
     """For confine.apply(): standard output and errors go to the two files of `output`."""
     gpu = confinement.where == "timed"
     installed = {sys.prefix, sys.base_prefix, *_compiler_homes(), *(_OF_GPU if gpu else ())}
-    cards = glob.glob("/dev/nvidia*") if gpu else []
+    cards = [_NAMES, *glob.glob("/dev/nvidia*")] if gpu else []
     return {
         **{name: name in confinement.measures for name in ("files", "sockets", "namespaces")},
         "read": [*_SYSTEM, *_MACHINE, *sorted(installed), *map(str, [*_PACKAGES, *read])],

@@ -374,6 +374,7 @@ def require_honest(taken: Sequence[Taken]) -> None:
     """
     overhead = statistics.median(item.overhead_s() for item in taken)
     beside = _tenth([t.call_s for item in taken for t in item.turns(REFERENCE)]) - overhead
+    beside = max(0.0, beside)
     used = _tenth([t.ready_s for item in taken for t in item.turns(SOLUTION)])
     idle = max(t.ready_s for item in taken for t in item.turns(NOTHING))
     if used - idle > EARLY * beside:

@@ -147,7 +147,8 @@ def _plain(tensor: Any) -> Any:
     import torch
 
     plain = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
-    return plain if plain.numel() % 4 else plain.view(torch.int32)
+    # Of 64 bits, which are summed as they are: others are first copied to that type.
+    return plain if plain.numel() % 8 else plain.view(torch.int64)
 
 
 def _sum(plain: Any) -> Any:

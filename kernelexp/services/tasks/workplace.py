@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import secrets
 import shutil
@@ -22,6 +23,7 @@ from kernelexp.services.tasks.problem_process import ROUNDS
 from kernelexp.services.tasks.task import Task
 from kernelexp.system.process import processes
 from kernelexp.system.toolchain import Toolchain
+from warpsim.runtime.triton import SITE
 from warpsim.schedule import Schedule
 
 INSTRUCTIONS = 200_000_000
@@ -111,7 +113,8 @@ class Workplace:
         flags = [*compiling.link_flags(runtime, ARCH), "-std=c++20", "-Xcompiler=-fPIC", "-w"]
         result = {"nvcc": [self._tools.nvcc, *flags], "folder": str(self.answers / "built")}
         return {
-            "PYTHONPATH": str(jail.packages(self.given)),
+            "PYTHONPATH": f"{SITE}{os.pathsep}{jail.packages(self.given)}",
+            "TRITON_CACHE_DIR": str(self.answers),
             extensions.VARIABLE: json.dumps(result),
             "TMPDIR": str(self.answers),
             "HOME": str(self.answers),

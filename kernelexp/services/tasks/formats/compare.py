@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 
 SHOWN = 3
+PART = 1 << 26
+"""Elements that are compared at once."""
 LARGEST_SHARE = 0.1
 """Of the reference's size, which an absolute tolerance is not to exceed: where it does, as with the
 softmax of a long row, zeros would be right."""
@@ -73,38 +75,54 @@ def _word(dtype: Any) -> str:
 
 
 def _of_elements(name: str, one: Any, other: Any, rtol: float, atol: float, errors: Errors) -> str:
+    """Part by part: in double precision a whole tensor may be too large for its GPU."""
+    left, right = one.reshape(-1), other.reshape(-1)
+    atol = min(atol, LARGEST_SHARE * _size(left)) if left.numel() else atol
+    count = 0
+    spots: list[int] = []
+    for at in range(0, left.numel(), PART):
+        part = left[at : at + PART], right[at : at + PART]
+        bad = _wrong(*part, rtol, atol, errors)
+        count += int(bad.sum())
+        spots += [at + int(index) for index in bad.nonzero().reshape(-1)[: SHOWN - len(spots)]]
+    errors.elements += left.numel()
+    errors.wrong += count
+    if not count:
+        return ""
+    words = "; ".join(
+        f"{_index(one.shape, at)} is {right[at].item():.6g}, not {left[at].item():.6g}"
+        for at in spots
+    )
+    return f"{count:,} of {left.numel():,} elements of {name} are wrong: {words}."
+
+
+def _wrong(one: Any, other: Any, rtol: float, atol: float, errors: Errors) -> Any:
+    """By element, whether they disagree."""
     import torch
 
     wide = torch.complex128 if one.is_complex() else torch.float64
-    left, right = one.to(wide).reshape(-1), other.to(wide).reshape(-1)
+    left, right = one.to(wide), other.to(wide)
     same = (left == right) | (left.isnan() & right.isnan())
     both = left.isfinite() & right.isfinite() & ~same
     distance = (left - right).abs().where(both, torch.zeros((), dtype=torch.float64))
-    allowed = min(atol, LARGEST_SHARE * _size(left)) + rtol * left.abs()
-    bad = ~(same | (both & (distance <= allowed)))
-    if left.numel():
-        errors.absolute = max(errors.absolute, float(distance.max()))
-        relative = (distance / left.abs()).where(both & (left != 0), torch.zeros_like(distance))
-        errors.relative = max(errors.relative, float(relative.max()))
-    errors.elements += left.numel()
-    errors.wrong += int(bad.sum())
-    return _spelled(name, one, other, bad) if bool(bad.any()) else ""
+    bad = ~(same | (both & (distance <= atol + rtol * left.abs())))
+    errors.absolute = max(errors.absolute, float(distance.max()))
+    relative = (distance / left.abs()).where(both & (left != 0), torch.zeros_like(distance))
+    errors.relative = max(errors.relative, float(relative.max()))
+    return bad
 
 
 def _size(values: Any) -> float:
     """The root of the mean square of those that are finite."""
-    finite = values[values.isfinite()].abs()
-    return float((finite**2).mean() ** 0.5) if finite.numel() else 0.0
+    import torch
 
-
-def _spelled(name: str, one: Any, other: Any, bad: Any) -> str:
-    first = [int(index) for index in bad.nonzero().reshape(-1)[:SHOWN]]
-    spots = "; ".join(
-        f"{_index(one.shape, at)} is {other.reshape(-1)[at].item():.6g}, "
-        f"not {one.reshape(-1)[at].item():.6g}"
-        for at in first
-    )
-    return f"{int(bad.sum()):,} of {bad.numel():,} elements of {name} are wrong: {spots}."
+    total, count = 0.0, 0
+    for at in range(0, values.numel(), PART):
+        part = values[at : at + PART]
+        sizes = part.to(torch.complex128 if part.is_complex() else torch.float64).abs()
+        finite = sizes[sizes.isfinite()]
+        total, count = total + float((finite**2).sum()), count + finite.numel()
+    return float((total / count) ** 0.5) if count else 0.0
 
 
 def _index(shape: Any, at: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ TOLERANCE = 1e-2
 """Relative and absolute, as their benchmark has it unless it is told otherwise."""
 _MEMBERS = {"axes", "inputs", "outputs", "reference"}
 _PYTHON = ("python", "triton")
+_COMPILED = (".cpp", ".cc", ".cu")
 
 
 def recognises(path: Path) -> bool:
@@ -88,10 +90,10 @@ def _solution(told: dict[str, Any]) -> Solution:
     language = str(spec["language"]).lower()
     file, _, entry = str(spec["entry_point"]).partition("::")
     refused = ""
-    if language not in _PYTHON:
+    if language not in _PYTHON and spec.get("binding") != "torch":
         refused = (
             f"a solution in {spec['language']} is bound by tvm-ffi, which is not executed: "
-            "give it as Python that compiles with load_inline."
+            "give it the binding torch, or as Python that compiles with load_inline."
         )
     files = {str(source["path"]): str(source["content"]) for source in told["sources"]}
     if file not in files:
@@ -167,9 +169,9 @@ def open_problem(task: Task, folder: Path) -> TaskProblem:
 def open_solution(task: Task, folder: Path, prepared: Values) -> Call:
     import torch
 
-    entry, definition = task.solution.entry, task.options["definition"]
-    run = getattr(importing.module(folder / task.solution.main, (entry,)), entry)
-    into = [name for name in definition["outputs"] if name in inspect.signature(run).parameters]
+    definition = task.options["definition"]
+    run = _run_of(task.solution, folder)
+    into = [name for name in definition["outputs"] if name in _parameters(run)]
 
     def call(arguments: Values) -> Any:
         with torch.no_grad():
@@ -180,6 +182,24 @@ def open_solution(task: Task, folder: Path, prepared: Values) -> Call:
             return outputs
 
     return call
+
+
+def _run_of(solution: Solution, folder: Path) -> Any:
+    if not solution.main.endswith(_COMPILED):
+        return getattr(importing.module(folder / solution.main, (solution.entry,)), solution.entry)
+    from torch.utils import cpp_extension
+
+    sources = sorted(str(folder / name) for name in solution.files if name.endswith(_COMPILED))
+    module = cpp_extension.load(name=f"solution_{Path(solution.main).stem}", sources=sources)
+    return getattr(module, solution.entry)
+
+
+def _parameters(run: Any) -> Sequence[str]:
+    """None of a compiled one, which returns its outputs."""
+    try:
+        return list(inspect.signature(run).parameters)
+    except ValueError:
+        return ()
 
 
 def _empty(definition: dict[str, Any], arguments: Values) -> Values:
