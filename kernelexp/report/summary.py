@@ -25,7 +25,7 @@ def render(project: Project, logs: Sequence[KernelLog]) -> Iterator[Block]:
     for words, notes in (
         ("Regressed or wrong", answers.regressed),
         ("Waits for a decision", answers.waiting),
-        ("Changed since it ran", answers.outdated),
+        ("Not to be relied on", answers.doubtful),
         ("Never timed", answers.unmeasured),
     ):
         if notes:

@@ -7,6 +7,9 @@ from kernelexp.model.axes import spell_point
 from kernelexp.report.charts.chart import Band, ChartAxis, Mark, Plot, Series
 from kernelexp.report.document import figures
 
+_NAME_MAX = 18
+"""Letters of a candidate's axes that its place in the chart has room for."""
+
 
 def plot(name: str, standings: Standings) -> Plot | None:
     """None where no candidate is measured as it is now."""
@@ -29,12 +32,13 @@ def plot(name: str, standings: Standings) -> Plot | None:
                 label=f"{point}, {figures.effect(effect)}",
             )
         )
-        categories.append(str(number))
+        categories.append(point if len(point) <= _NAME_MAX else str(number))
     if not marks:
         return None
     if len(standings.candidates) == 1:
         categories = ["candidate"]
-    numbered = "; candidates are numbered as above" if len(standings.candidates) > 1 else ""
+    by_number = any(category.isdigit() for category in categories)
+    numbered = "; candidates are numbered as above" if by_number else ""
     arms = [candidate.arm for candidate in standings.candidates if candidate.arm]
     return Plot(
         title=f"{name}: change of {figures.compared(arms)} to the baseline",

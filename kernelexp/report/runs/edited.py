@@ -93,7 +93,7 @@ def _fixed(every: Sequence[Arm]) -> Iterator[tuple[str, Read]]:
     for label, names in _BUILT:
         yield from _known(label, _sum(names), every)
     for label, names, unit in _COUNTED:
-        own = tuple(_counter(name, sass) for name in names)
+        own = tuple(counter for name in names for counter in _counters(name, sass))
         yield from _known(label if sass else f"{label} (PTX)", _sum(own, unit), every)
 
 
@@ -102,10 +102,10 @@ def _known(label: str, read: Read, every: Sequence[Arm]) -> Iterator[tuple[str, 
         yield label, read
 
 
-def _counter(name: str, sass: bool) -> str:
-    if name == "inst_executed":
-        return EXECUTED["sass" if sass else "ptx"]
-    return name if sass else PTX + name
+def _counters(name: str, sass: bool) -> tuple[str, ...]:
+    if name == "inst_executed":  # the second is its name in early records
+        return (EXECUTED["sass"],) if sass else (EXECUTED["ptx"], PTX + EXECUTED["sass"])
+    return (name if sass else PTX + name,)
 
 
 def _sum(names: Sequence[str], unit: int = 1) -> Read:

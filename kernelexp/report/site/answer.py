@@ -9,7 +9,7 @@ import msgspec
 
 from kernelexp.dossier.standing import Standing, Standings
 from kernelexp.facts import chips
-from kernelexp.judge import expectations
+from kernelexp.judge import consistency, expectations
 from kernelexp.judge.limits import bounds
 from kernelexp.judge.limits.bounds import Use
 from kernelexp.judge.limits.case import Case
@@ -17,7 +17,7 @@ from kernelexp.model.arm import Arm, Status
 from kernelexp.model.axes import spell_point
 from kernelexp.model.record import Profile, Record
 from kernelexp.report.charts.chart import Bars
-from kernelexp.report.document.document import Cell
+from kernelexp.report.document.document import Cell, Span
 from kernelexp.report.log import logbook
 from kernelexp.report.variants import expectations as expectation_report
 
@@ -38,6 +38,40 @@ def answers(name: str, standings: Standings) -> Iterator[Answer]:
             word=logbook.verdict(standing),
             sentence=_sentence(name, standing),
         )
+
+
+def basis(standings: Standings) -> Iterator[Cell]:
+    """What the answers rest on, a sentence each, and what speaks against them."""
+    records = {c.record.run: c.record for c in standings.candidates if c.record}
+    yield from dict.fromkeys(map(_origin, records.values()))
+    for record in records.values():
+        yield from (Span(remark, "warn") for remark in consistency.remarks(record))
+        if record.hypothesis.split() != standings.experiment.hypothesis.split():
+            yield Span("The hypothesis was edited after the run, which has what it was.", "warn")
+    for standing in standings.candidates:
+        if standing.candidate and standing.candidate.reproduces is False:
+            yield Span(standing.candidate.reproduction, "warn")
+
+
+def _origin(record: Record) -> str:
+    day = record.created[:10]
+    if record.provenance == "published":
+        return f"Published: {record.source}. Nobody here has timed it."
+    if record.measurement is None:
+        return f"Built and emulated here on {day}, not timed."
+    return f"Measured on {record.device} on {day}, at size {record.size or 'full'}."
+
+
+def next_step(name: str, standings: Standings) -> str:
+    """The command that the answers call for; empty for none."""
+    undecided = standings.experiment.decision.strip().lower() in ("", "none yet")
+    for number, standing in enumerate(standings.candidates, 1):
+        if standing.verdict is None or standing.changed:
+            return f"kernelexp run {name}"
+        if standing.verdict.status is Status.IMPROVED and undecided and not standing.decision:
+            which = f":{number}" if len(standings.candidates) > 1 else ""
+            return f"kernelexp decide accept {name}{which}"
+    return ""
 
 
 def _sentence(name: str, standing: Standing) -> str:

@@ -10,6 +10,7 @@ import msgspec
 
 from kernelexp.dossier.standing import Standing, Standings
 from kernelexp.facts import chips
+from kernelexp.judge.consistency import says_problem
 from kernelexp.judge.limits import bounds
 from kernelexp.judge.limits.case import Case
 from kernelexp.judge.verdict import WRONG
@@ -31,6 +32,7 @@ LATEST = 8
 _SLOWER = 1.01
 """Published times have no interval: what is slower by less than this is no regression."""
 _UNDECIDED = ("", "none yet")
+_UNCLEAR = (Status.INCONCLUSIVE, Status.INVALID)
 
 
 class Outlook(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,8 +69,8 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     latest: tuple[Note, ...]
     regressed: tuple[Note, ...]
     waiting: tuple[Note, ...]
-    outdated: tuple[Note, ...]
-    """Measured or run before something changed."""
+    doubtful: tuple[Note, ...]
+    """What is not to be relied on: run before something changed, inconclusive, contradicted."""
     unmeasured: tuple[Note, ...]
 
 
@@ -84,7 +86,7 @@ def overview(logs: Sequence[KernelLog], profile_of: ProfileOf) -> Overview:
         latest=tuple(_latest(every)),
         regressed=tuple(note for log in logs for note in _regressed(log)),
         waiting=tuple(note for log in logs for note in _waiting(log)),
-        outdated=tuple(_outdated(every)),
+        doubtful=tuple(_doubtful(every)),
         unmeasured=tuple(_unmeasured(every)),
     )
 
@@ -309,11 +311,21 @@ def _waiting(log: KernelLog) -> Iterator[Note]:
                 )
 
 
-def _outdated(every: Iterable[tuple[str, Standings]]) -> Iterator[Note]:
+def _doubtful(every: Iterable[tuple[str, Standings]]) -> Iterator[Note]:
+    """What is not to be relied on as it stands, each with its reason."""
     for name, entry in every:
         words = list(dict.fromkeys(word for c in entry.candidates for word in c.changed))
         if words:
-            yield Note(id=name, text=", ".join(words))
+            yield Note(id=name, text=f"changed since it ran: {', '.join(words)}")
+            continue
+        known = [c for c in entry.candidates if c.verdict]
+        unclear = [c for c in known if c.verdict and c.verdict.status in _UNCLEAR]
+        if unclear:
+            yield Note(id=name, text=entry.experiment.title, state=logbook.verdict(unclear[0]))
+        elif any(c.candidate and c.candidate.reproduces is False for c in known):
+            yield Note(id=name, text="an earlier run came out otherwise")
+        elif any(c.record and c.record.measurement and not says_problem(c.record) for c in known):
+            yield Note(id=name, text="its run did not record its problem.py")
 
 
 def _unmeasured(every: Iterable[tuple[str, Standings]]) -> Iterator[Note]:

@@ -26,6 +26,7 @@ from kernelexp.project.sections.given import Run
 from kernelexp.report import export, outputs
 from kernelexp.report.charts import candidates, heat, history, pairs, roofline, sizes, stalls
 from kernelexp.report.charts.chart import Bars, Plot
+from kernelexp.report.document.document import Table
 from kernelexp.report.log import listing as log_listing
 from kernelexp.report.log import log
 from kernelexp.report.runs import page
@@ -191,6 +192,8 @@ class ProjectSite:
             after=after,
             earlier=max(0, standings.records - len(result)),
             answers=list(answer.answers(name, standings)),
+            basis=list(answer.basis(standings)),
+            next_step=answer.next_step(name, standings),
             candidates=candidates.plot(name, standings),
             limits=answer.limits(standings, known),
             experiment=standings.experiment,
@@ -269,12 +272,15 @@ class ProjectSite:
 
     def _sweep(self, run: str) -> bytes:
         record = self._sweeps[run]
+        document = list(sweep_report.render(record, maps=False))[1:]
+        first = next((n for n, block in enumerate(document) if isinstance(block, Table)), 0)
         return self._page(
             "sweep.html",
             "../",
             f"{record.experiment}: {record.title}",
             record=record,
-            document=list(sweep_report.render(record, maps=False))[1:],
+            lead=document[:first],
+            document=document[first:],
             maps=list(heat.maps(record)),
         )
 
