@@ -130,8 +130,9 @@ def _of_arm(
         profiled=profile.arm.profiled if profile else None,
     )
     since = standing.profile_changes(variant, profile, tree) if profile else ()
-    device = recorded.record.device if recorded and arm.measured else ""
-    device = (arm.profiled.device if arm.profiled else "") or device
+    timed_on = recorded.record.device if recorded and arm.measured else ""
+    profiled_on = arm.profiled.device if arm.profiled else ""
+    device = timed_on or profiled_on
     target = project.kernels[variant.kernel].targets.get(variant.arch)
     card = (target.device if target else "") or ARCHITECTURES[variant.arch].card
     return Dossier(
@@ -140,6 +141,8 @@ def _of_arm(
             label=project.label(variant),
             arm=arm,
             chip=chips.find(device) or (None if device else chips.find(card)),
+            profiled_elsewhere=bool(timed_on and profiled_on)
+            and chips.find(timed_on) != chips.find(profiled_on),
         ),
         compiler=compiler,
         record=recorded.record if recorded else None,

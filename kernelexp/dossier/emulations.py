@@ -175,9 +175,12 @@ def solving(
     other = second_size(one, others, full)
     if other is None:
         return None
-    rest = {name: extents for name, extents in others.items() if name != other}
-    more = second_size(others[other], rest, full)
+    more = second_size(others[other], _without(others, other), full)
     return (size, other) if more is None else (other, more)
+
+
+def _without(extents: Mapping[str, Extents], name: str) -> dict[str, Extents]:
+    return {key: value for key, value in extents.items() if key != name}
 
 
 def _can_scale(one: Extents, other: Extents, full: Extents) -> bool:
@@ -217,10 +220,11 @@ def _parts(evidence: EmulatedEvidence) -> Sequence[EmulatedEvidence | EmulatedLa
 
 
 def count_full(
-    project: Project, arm: Arm, consulted: Consulted, limits: Limits
+    project: Project, arm: Arm, consulted: Consulted, limits: Limits, wanted: str = "full"
 ) -> FullCount | None:
-    """All counters of an emulated arm for the full problem, solved from two sizes where the problem
-    has a second one; the rest, and all where it has none, in proportion to the tiles.
+    """All counters of an emulated arm for the size `wanted`, by default the full problem: solved
+    from two sizes where the problem has a second one; the rest, and all where it has none, in
+    proportion to the tiles.
 
     Those of PTX, and those of SASS where that was executed. `said` has the launches of the arm, at
     all sizes. None where nothing was counted, or where problem.py neither states its tiles nor has
@@ -229,7 +233,7 @@ def count_full(
     known: list[FullCount] = []
     for emulated_evidence in (arm.counted, arm.emulated):
         doubted = unsound(name for count in known for name in count.unsolved)
-        count = _count_full(project, arm, emulated_evidence, consulted, limits, doubted)
+        count = _count_full(project, arm, emulated_evidence, consulted, limits, doubted, wanted)
         known += [count] if count else []
     if not known:
         return None
@@ -255,19 +259,33 @@ def _count_full(
     consulted: Consulted,
     limits: Limits,
     doubted: Sequence[str],
+    wanted: str,
 ) -> FullCount | None:
     """`doubted` are counters whose solution another instruction set's counts contradict."""
     size = emulated.SIZE
     if first is None or not (first.arrays and first.finished):
         return None
-    if not {size, "full"} <= consulted.sizes.keys():
+    if not {size, wanted} <= consulted.sizes.keys():
         return None
-    one, full = _extents(consulted, size), _extents(consulted, "full")
-    extents = _others(consulted, size)
+    one, full = _extents(consulted, size), _extents(consulted, wanted)
+    extents = _others(consulted, size, wanted)
     if not len(_parts(first)) == len(one) == len(full):
         return None
     extent = Extent(tiles=sum(x.tiles for x in full), ctas=sum(x.ctas for x in full))
-    pair = solving(size, one, extents, full)
+    if not _is_alike(consulted, size, size, wanted):
+        # Another loop: two other sizes have it, or nothing is known of it.
+        pair = next(
+            (
+                (name, more)
+                for name, own in extents.items()
+                if (more := second_size(own, _without(extents, name), full))
+            ),
+            None,
+        )
+        if pair is None:
+            return None
+    else:
+        pair = solving(size, one, extents, full)
     taken = _taken(project, arm, first, pair, limits) if pair else None
     if pair is None or taken is None:
         if not _has_tiles(consulted):
@@ -380,20 +398,24 @@ def _extents(answer: Consulted, size: str) -> Extents:
     )
 
 
-def _others(answer: Consulted, size: str) -> dict[str, Extents]:
-    """Of the sizes that the variant has launches of, besides this one and the full one.
+def _others(answer: Consulted, size: str, wanted: str = "full") -> dict[str, Extents]:
+    """Of the sizes that the variant has launches of, besides this one, that and the full one.
 
-    What this size has as the full one, such as the columns of a head, they have too: counts of
-    another loop say nothing of it.
+    What this size has as the full one, such as the columns of a head, they have as the size that is
+    wanted: counts of another loop say nothing of it.
     """
     (facts,) = answer.points
-    own, full = answer.sizes[size], answer.sizes["full"]
-    shared = {key: value for key, value in own.items() if full.get(key) == value}
     return {
         name: _extents(answer, name)
         for name in facts.launches
-        if name not in (size, "full") and shared.items() <= answer.sizes[name].items()
+        if name not in (size, wanted, "full") and _is_alike(answer, name, size, wanted)
     }
+
+
+def _is_alike(answer: Consulted, name: str, size: str, wanted: str) -> bool:
+    own, full, target = (answer.sizes[item] for item in (size, "full", wanted))
+    same = [key for key, value in own.items() if full.get(key) == value]
+    return all(answer.sizes[name].get(key) == target.get(key) for key in same)
 
 
 def exit_code(arms: Sequence[Arm], faults: Sequence[KernelexpError]) -> int:

@@ -64,6 +64,11 @@ def _beside(dossier: Dossier, other: Dossier) -> Dossier:
 
 def _with_case(project: Project, dossier: Dossier, session: Session) -> Dossier:
     case = dossier.case
+    if dossier.record and case.arm.measured and dossier.record.size:
+        case = msgspec.structs.replace(case, size=dossier.record.size)
+    profiled = case.arm.profiled
+    if profiled and profiled.size and profiled.size != case.size:
+        case = msgspec.structs.replace(case, profiled_elsewhere=True)
     if case.arm.build and not case.arm.refused:
         case = _with_launch(project, case, session)
     if dossier.record and case.arm.measured:
@@ -72,17 +77,19 @@ def _with_case(project: Project, dossier: Dossier, session: Session) -> Dossier:
 
 
 def _with_launch(project: Project, case: Case, session: Session) -> Case:
-    """The grid, the work and the counters of the full problem."""
+    """The grid, the work and the counters of the problem of its size."""
     sizes = consult.consult(project.root, case.arm.kernel, timeout_s=session.limits.problem_s).sizes
-    if SIZE not in sizes:
+    size = case.size if case.size in sizes else SIZE
+    if size not in sizes:
         return case
+    case = msgspec.structs.replace(case, size=size)
     launches = emulations.launches(project, case.arm, list(sizes), session.limits)
     full = (
-        emulations.count_full(project, case.arm, launches, session.limits)
+        emulations.count_full(project, case.arm, launches, session.limits, size)
         if session.emulate
         else None
     )
-    work = launches.work.get(SIZE)
+    work = launches.work.get(size)
     (facts,) = launches.points
     if full is None and session.emulate:
         case = _with_ratios(case)
@@ -98,8 +105,8 @@ def _with_launch(project: Project, case: Case, session: Session) -> Case:
         case,
         flops=work.flops if work else 0,
         bytes=work.bytes if work else 0,
-        ctas=math.prod(main_launch(facts.launch_of(SIZE)).grid),
-        tiles=facts.tiles.get(SIZE, 0),
+        ctas=math.prod(main_launch(facts.launch_of(size)).grid),
+        tiles=facts.tiles.get(size, 0),
     )
 
 

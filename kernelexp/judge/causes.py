@@ -127,7 +127,7 @@ class CausedDifference(msgspec.Struct, frozen=True, kw_only=True):
     """All that differs between two arms."""
 
     causes: tuple[Cause, ...]
-    """What can explain most of the time first, noise last."""
+    """What can explain most of the time first, then what goes against it, noise last."""
     waits: tuple[Told, ...]
     """Where warps wait, by points, the largest change first."""
     of: str
@@ -154,7 +154,12 @@ def differing(before: Case, after: Case, slower: float | None) -> CausedDifferen
     ]
     shown = [cause for cause in causes if _is_told(cause)]
     shown.sort(
-        key=lambda cause: (bool(cause.noise), _rank(cause.leader)[0], _rank(cause.leader)[2])
+        key=lambda cause: (
+            bool(cause.noise),
+            cause.leader.way == "against it",  # an arm is not slower for having less to do
+            _rank(cause.leader)[0],
+            _rank(cause.leader)[2],
+        )
     )
     small = sum(len(cause.told) for cause in causes if cause not in shown)
     of = "the baseline's time" if before.time_s else "the least that the baseline needs"

@@ -50,14 +50,20 @@ The rest is optional:
         {"tmem_columns": "{Config::TILE_N} columns x {Config::ACCUMULATORS} accumulators"}.
     def tiles(axes, size) -> int, or tiles(axes, size, exports)
         Output tiles of a launch: what its counters grow with.
-    def loads(axes, size) -> int or None, or loads(axes, size, exports)
-        Of a variant that keeps what it loads from global memory for the tiles after: tiles that
-        load it. What its global loads grow with, instead of tiles().
     def work(size) -> Work
         Useful FLOPs and the bytes that must move.
     PEERS: Sequence[str]
     def peers(inputs, size) -> Mapping[str, Callable[[], object]]
         Others' kernels to time in the same run, ready to call on the GPU; their names.
+
+A file counts.py next to it may have what only the scaling of emulated counts depends on, so that a
+change of it leaves verdicts as they are:
+
+    SIZES: Mapping[str, Size]
+        Further small sizes, to solve counts from.
+    def loads(axes, size) -> int or None, or loads(axes, size, exports)
+        Of a variant that keeps what it loads from global memory for the tiles after: tiles that
+        load it. What its global loads grow with, instead of tiles().
 """
 
 from __future__ import annotations

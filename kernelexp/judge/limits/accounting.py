@@ -45,7 +45,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
 
 def accounts(case: Case) -> Iterator[Account]:
     """Those that the profile and the emulation of the full problem both have, and not 0."""
-    if case.ratios_of or not case.counters:
+    profile = case.arm.profiled
+    if case.ratios_of or not case.counters or not profile or profile.size not in ("", case.size):
         return
     for label, name, other in _COUNTS:
         emulated = case.counter(name)

@@ -124,7 +124,9 @@ def nearest(known: Sequence[Use]) -> Use | None:
 
 
 def _profiled(case: Case, resource: Resource) -> Use | None:
-    """The share as ncu reports it; None where it did not."""
+    """The share as ncu reports it; None where it did not, or on another card than was timed."""
+    if case.profiled_elsewhere:
+        return None
     if resource == "L1 tag stage":
         return _profiled_tags(case)
     for name in _PROFILED[resource]:

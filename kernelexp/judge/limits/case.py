@@ -33,7 +33,12 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     label: str
     arm: Arm
     chip: Chip | None = None
-    """The card that it was measured or profiled on, else the one that it is built for."""
+    """The card that it was measured on, else profiled, else the one that it is built for."""
+    profiled_elsewhere: bool = False
+    """On another card, or at another size, than it was measured: shares of the peaks there are none
+    of those here."""
+    size: str = "full"
+    """Of the problem: what it was measured at."""
     flops: int = 0
     """Useful work of a launch of the full problem, as problem.py states it."""
     bytes: int = 0
@@ -62,13 +67,13 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def time_s(self) -> float:
-        """Of the full problem: measured, else published; 0 where it is neither."""
+        """Of this size: measured, else published; 0 where it is neither."""
         return self.time()[0]
 
     def time(self) -> tuple[float, Kind]:
         """The same with its kind."""
         measured, published = self.arm.measured, self.arm.published
-        if measured and measured.time_us is not None and measured.size == "full":
+        if measured and measured.time_us is not None and measured.size == self.size:
             return measured.time_us / 1e6, "measured"
         if published and published.time_ms:
             return published.time_ms / 1e3, "published"
@@ -81,6 +86,11 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         if self.chip is None:
             return 0.0, ""
         return self.chip.clock.value, f"{self.chip.clock.value / 1e6:,.0f} MHz (the chip's highest)"
+
+    @property
+    def of_size(self) -> str:
+        """The problem in words."""
+        return "the full problem" if self.size == "full" else f"size '{self.size}'"
 
     def figure(self, *names: str) -> float | None:
         """The first of these that the profile has, each with ncu's suffix .sum or without."""

@@ -2,7 +2,7 @@
 
 It is a lower bound: whatever else the kernel moves comes on top. Where counts were scaled from
 small sizes, that is so if a tile does the same work at every size; of what a kernel keeps from tile
-to tile, such as a table in registers, loads() of problem.py says how often it is loaded. Peaks are
+to tile, such as a table in registers, loads() of counts.py says how often it is loaded. Peaks are
 those of the clock that was measured; a datasheet's are of a clock of its own.
 """
 

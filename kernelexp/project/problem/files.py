@@ -17,6 +17,10 @@ from kernelexp.system import ownfiles
 _OTHERS = (*reads.SOURCES, ".md", ".rst", "~", "#")
 
 
+COUNTS = "counts.py"
+"""What counts are scaled by: no measurement depends on it, so that no verdict does."""
+
+
 def find(root: Path, kernel: str) -> list[Path]:
     """Modules and data in a kernel's folder, in the order of their paths."""
     every = below(root, root / "variants" / kernel)
@@ -50,7 +54,12 @@ def digests(root: Path, kernel: str) -> dict[str, str]:
     path from the root."""
     own = _own(root, kernel)
     others = (name for name in reads.noted(root, kernel, own).files if ownfiles.is_own(root, name))
-    return own | {name: _sha256(root / name) for name in others if (root / name).is_file()}
+    known = own | {name: _sha256(root / name) for name in others if (root / name).is_file()}
+    return {name: digest for name, digest in known.items() if name != _counts(kernel)}
+
+
+def _counts(kernel: str) -> str:
+    return f"variants/{kernel}/{COUNTS}"
 
 
 def _own(root: Path, kernel: str) -> dict[str, str]:
@@ -68,6 +77,8 @@ def key(root: Path, kernel: str) -> str:
     used = reads.noted(root, kernel, _own(root, kernel))
     outside = {name: _sha256(Path(name)) for name in used.files if Path(name).is_file()}
     known = digests(root, kernel)
+    if (root / _counts(kernel)).is_file():  # it may have sizes
+        known[_counts(kernel)] = _sha256(root / _counts(kernel))
     if used == reads.Used():
         return f"{known}"
     listed = {name: _names(name) for name in used.folders}

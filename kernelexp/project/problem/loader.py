@@ -36,6 +36,7 @@ from kernelexp.project.problem.faults import (
     launch_faults,
     tensor_fault,
 )
+from kernelexp.project.problem.files import COUNTS
 from kernelexp.project.problem.source import ProblemFile
 from warpsim.dtypes import SCALARS, TORCH_NAMES, own_name
 from warpsim.launch import Launch, Scalar, StructValue, TensorMap
@@ -63,7 +64,16 @@ def load_file(
         raise ConfigurationError(
             f"{source.name} lacks {', '.join(missing)} (see kernelexp.model.problem)."
         )
+    if counts := source.execute_beside(COUNTS):
+        _add(module, counts)
     return _Functions(source, module).problem()
+
+
+def _add(module: ModuleType, counts: ModuleType) -> None:
+    """What counts.py says, as if problem.py said it."""
+    if hasattr(counts, "loads"):
+        module.__dict__["loads"] = counts.loads
+    module.__dict__["SIZES"] = {**getattr(counts, "SIZES", {}), **module.SIZES}
 
 
 class _Functions:

@@ -31,6 +31,15 @@ class ProblemFile:
             imports.execute(module)
         return module
 
+    def execute_beside(self, file: str) -> ModuleType | None:
+        """Another file of the kernel's folder; None where it is not there."""
+        path = self.path.with_name(file)
+        module = imports.prepare(path, f"kernelexp_{path.stem}_{path.parent.name}")
+        if module is not None:
+            with self.blame("import"):
+                imports.execute(module)
+        return module
+
     @contextmanager
     def blame(self, function: str) -> Iterator[None]:
         """Turns what problem.py raises into the sentence that says where it came from."""

@@ -82,7 +82,7 @@ def _scaled(name: str, launches: Sequence[Full]) -> Iterator[Block]:
     for count in dict.fromkeys(launch.loads for launch in launches if launch.loads):
         yield paragraph(
             f"Of global loads, a tile is one of the {count:,} that load what those after them "
-            "keep: see loads() in problem.py.",
+            "keep: see loads() in counts.py.",
             style="dim",
         )
     yield paragraph(

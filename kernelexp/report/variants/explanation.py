@@ -336,8 +336,9 @@ def _limits(explanation: Explanation, verbose: bool) -> Iterator[Block]:
             yield paragraph(f"{name}: not emulated. {emulated.unsupported}", style="warn")
         if not side.case.arm.counted and (words := widths.summarize(emulated)):
             yield paragraph(f"{name}: {words}.", style="warn")
-    if scaled := explanation.candidate.case.scaled:
-        yield paragraph(f"Emulated counters of the full problem: {scaled}.", style="dim")
+    case = explanation.candidate.case
+    if case.scaled:
+        yield paragraph(f"Emulated counters of {case.of_size}: {case.scaled}.", style="dim")
 
 
 def _by_command(questions: Sequence[Question]) -> Iterator[str]:

@@ -138,7 +138,7 @@ def _evidence(dossier: Dossier) -> str:
     parts = ["built"] if case.arm.build else []
     if case.counters:
         isa = "SASS" if case.counts_sass else "PTX"
-        how = f"for the full problem {case.scaled}"
+        how = f"for {case.of_size} {case.scaled}"
         if case.ratios_of:
             how = f"at size '{case.ratios_of}' (tiles() in problem.py would scale the counts)"
         parts.append(f"emulated, counted on {isa}, {how}")

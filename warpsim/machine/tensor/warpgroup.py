@@ -183,6 +183,8 @@ def _computed_behind_fence(machine: Machine, wgmma: Wgmma) -> bool:
     """Whether an instruction between the last wgmma.fence and this one, in the text, computes one
     of its registers. Moves are left out: nvcc puts those of constants anywhere."""
     undefined = machine.undefined
+    if not undefined.uses:  # of SASS, whose registers ptxas fences
+        return False
     slots = {*wgmma.d, *(wgmma.a if wgmma.a_in_registers else ())}
     computed = False
     for number in reversed(range(wgmma.site.number)):
