@@ -84,6 +84,9 @@ def _summary(executed: Executed, verbose: bool) -> str:
     emulated = sum(kernel.seconds for kernel in executed.kernels)
     rate = f", {millions / emulated:.0f} million per second" if emulated > 0.1 else ""
     launches = f"{executed.launches:,} launch{'es' * (executed.launches != 1)}"
+    judged = sum(kernel.judged for kernel in executed.kernels)
+    if judged < executed.launches:
+        launches += f", {judged:,} of them checked"
     return (
         f"{executed.program} on {executed.device}: {', '.join(words)}{hidden}; "
         f"{launches}, {millions:,.1f} million thread-instructions{rate}, "

@@ -68,7 +68,7 @@ def test_an_opcode_that_nvcc_emits_is_covered(opcode):
         "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale",
         "tcgen05.mma.ws.cta_group::1.kind::mxf4.block_scale",
         "tcgen05.cp.cta_group::2.32x128b",
-        "tex.2d.v4.f32.f32",
+        "tld4.r.2d.v4.f32.f32",
         "add.f128",
         "ld.global.v3.b32",
     ],

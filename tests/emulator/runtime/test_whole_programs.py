@@ -186,3 +186,15 @@ def test_the_drivers_functions_load_a_module_and_encode_a_tensor_map(
         output.seek(0)
         assert output.read() == b"0 wrong\n"
     assert (executed.returncode, executed.launches, executed.findings) == (0, 2, ())
+
+
+def test_textures_and_surfaces_are_what_the_host_computes_of_them(tools: Toolchain) -> None:
+    source = Path(__file__).parent / "textures.cu"
+    with tempfile.TemporaryFile() as output:
+        executed = execution.execute(Asked(sources=(source,)), tools, ROOT, output=output.fileno())
+        output.seek(0)
+        assert output.read() == b"0 of 7232 wrong\n"
+    assert executed.returncode == 0
+    assert [(finding.name, finding.line) for finding in executed.findings] == [
+        *(("out-of-bounds", 22), ("out-of-bounds", 24))
+    ]

@@ -2,21 +2,10 @@
 #include <algorithm>
 #include <set>
 
+#include "arrays.hpp"
 #include "copies.hpp"
 #include "ordering.hpp"
 #include "streams.hpp"
-
-struct cudaArray {
-  const warpsim::Allocation* memory;
-  cudaChannelFormatDesc format;
-  cudaExtent extent;  // elements; 0 of what it does not have
-  unsigned flags;
-
-  uint64_t element() const { return (format.x + format.y + format.z + format.w) / 8; }
-  uint64_t pitch() const { return element() * extent.width; }
-  uint64_t rows() const { return std::max<uint64_t>(extent.height, 1); }
-  uint64_t planes() const { return std::max<uint64_t>(extent.depth, 1); }
-};
 
 using namespace warpsim;
 
@@ -27,9 +16,7 @@ std::set<const cudaArray*>& arrays() {
   return all;
 }
 
-const cudaArray* known(cudaArray_const_t array) {
-  return arrays().count(array) ? array : nullptr;
-}
+const cudaArray* known(cudaArray_const_t array) { return find_array(array); }
 
 Side side(const cudaArray& array, uint64_t x_bytes, uint64_t y, uint64_t z = 0) {
   const uint64_t slice = array.pitch() * array.rows();
@@ -76,6 +63,10 @@ cudaError_t copy_box(const char* name, const cudaMemcpy3DParms& p) {
 }
 
 }  // namespace
+
+const cudaArray* warpsim::find_array(cudaArray_const_t array) {
+  return arrays().count(array) ? array : nullptr;
+}
 
 extern "C" cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w,
                                                        cudaChannelFormatKind kind) {
@@ -132,6 +123,7 @@ extern "C" cudaError_t cudaGetChannelDesc(cudaChannelFormatDesc* format, cudaArr
 extern "C" cudaError_t cudaMemcpyToArray(cudaArray_t array, size_t x, size_t y, const void* from,
                                          size_t size, cudaMemcpyKind kind) {
   return call([&] {
+    begin_work(0), host_waits(clock_of(0));
     return copy_linear("cudaMemcpyToArray", known(array), x, y, from, size, kind, true);
   });
 }
@@ -139,6 +131,7 @@ extern "C" cudaError_t cudaMemcpyToArray(cudaArray_t array, size_t x, size_t y, 
 extern "C" cudaError_t cudaMemcpyFromArray(void* to, cudaArray_const_t array, size_t x, size_t y,
                                            size_t size, cudaMemcpyKind kind) {
   return call([&] {
+    begin_work(0), host_waits(clock_of(0));
     return copy_linear("cudaMemcpyFromArray", known(array), x, y, to, size, kind, false);
   });
 }
@@ -147,6 +140,7 @@ extern "C" cudaError_t cudaMemcpy2DToArray(cudaArray_t array, size_t x, size_t y
                                            size_t pitch, size_t width, size_t height,
                                            cudaMemcpyKind kind) {
   return call([&] {
+    begin_work(0), host_waits(clock_of(0));
     return copy_rows("cudaMemcpy2DToArray", known(array), x, y, from, pitch, width, height, kind,
                      true);
   });
