@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from kernelexp.judge import plausible, verdict
 from kernelexp.judge.statistics.stats import ratios
-from kernelexp.model.measurement import Effect
+from kernelexp.model.measurement import Effect, Worker
 from kernelexp.model.record import Candidate, Record, measurement_of
 
-VERSION = 1
+VERSION = 2
 """Of the rules below: what was found right by earlier ones is judged again."""
+_FIGURE = re.compile(r"\d[\d,]*\.\d+")
 _NEAR = 1e-6
 """How far apart two calculations of one figure may come out."""
 
@@ -28,8 +30,22 @@ def doubts(record: Record, candidate: Candidate) -> Iterator[str]:
     own = measurement_of(record, name) or record.measurement
     now = candidate.arm.refused or verdict.measured(own, name, record.margin)
     now = plausible.qualified(record, name, candidate, now)
-    if now.status != candidate.verdict.status:
-        yield f"its verdict ({candidate.verdict.status}, where its samples give {now.status})"
+    said = candidate.verdict
+    if now.status != said.status:
+        yield f"its verdict ({said.status}, where its samples give {now.status})"
+    elif (now.reason, _figures(now.sentence)) != (said.reason, _figures(said.sentence)):
+        yield f"its verdict's words ({said.reason}: {said.sentence!r})"
+    if now.status not in verdict.WRONG and any(_is_wrong(worker, name) for worker in own.workers):
+        yield f"its verdict ({said.status}, where a launch that was checked was wrong)"
+
+
+def _figures(sentence: str) -> list[str]:
+    """Versions of kernelexp word the same differently."""
+    return sorted(_FIGURE.findall(sentence))
+
+
+def _is_wrong(worker: Worker, arm: str) -> bool:
+    return any(array.wrong for check in worker.checks if check.arm == arm for array in check.arrays)
 
 
 def remarks(record: Record) -> Iterator[str]:

@@ -52,6 +52,11 @@ def contradiction(record: Record) -> str:
     for measurement in measurements(record):
         if why := samples.fault(measurement):
             return f"contradicts itself: it {why}"
+        if measurement.device.name != record.device:
+            return (
+                f"contradicts itself: its samples are of {measurement.device.name}, it is of "
+                f"{record.device}"
+            )
     arms = [arm for measurement in measurements(record) for arm in measurement.arms]
     for name, arm in zip(record.names, record.arms, strict=True):
         others = {timed_arm.identity for timed_arm in arms if timed_arm.name == name} - {

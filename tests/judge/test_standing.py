@@ -254,6 +254,37 @@ def test_a_verdict_that_the_samples_do_not_give_is_shown_as_such(house: Path, kx
     assert "its verdict (REJECTED, where its samples give IMPROVED)" in kx("log", cwd=house).stdout
 
 
+def test_words_of_a_verdict_with_other_figures_than_its_samples_give_are_shown_as_such(
+    house: Path, kx: Kx
+) -> None:
+    forged(house, sentence="42.00% faster, surely.")
+    assert rows(house, kx, "T3")[0][4] == "changed since"
+    assert "its verdict's words (faster: '42.00% faster, surely.')" in kx("log", cwd=house).stdout
+
+
+def test_a_launch_that_was_wrong_when_it_was_checked_is_no_measured_verdict(
+    house: Path, kx: Kx
+) -> None:
+    for path in (house / "logs/runs/T3").glob("*.measured.json"):
+        values = json.loads(path.read_text())
+        for check in values["measurement"]["workers"][1]["checks"]:
+            if check["arm"] == "candidate 1":
+                check["arrays"][0]["wrong"] = 5
+        path.write_text(json.dumps(values))
+    assert rows(house, kx, "T3")[0][4] == "changed since"
+    assert "where a launch that was checked was wrong" in kx("log", cwd=house).stdout
+
+
+def test_a_record_of_another_card_than_its_samples_is_skipped(house: Path, kx: Kx) -> None:
+    for path in (house / "logs/runs/T3").glob("*.measured.json"):
+        path.write_text(
+            path.read_text().replace('"device":"NVIDIA H200"', '"device":"NVIDIA B200"')
+        )
+    result = kx("log", cwd=house)
+    assert "its samples are of NVIDIA H200, it is of NVIDIA B200" in result.stderr
+    assert "NVIDIA B200;" not in result.stdout
+
+
 def test_runs_that_did_not_record_their_problem_say_so(house: Path, kx: Kx) -> None:
     assert "Runs that did not record their problem.py: T1, T2, T3." in kx("log", cwd=house).stdout
     path = max((house / "logs/runs/T3").glob("*.measured.json"))
