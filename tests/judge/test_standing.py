@@ -278,7 +278,7 @@ def test_a_launch_that_was_wrong_when_it_was_checked_is_no_measured_verdict(
 def test_a_record_of_another_card_than_its_samples_is_skipped(house: Path, kx: Kx) -> None:
     for path in (house / "logs/runs/T3").glob("*.measured.json"):
         path.write_text(
-            path.read_text().replace('"device":"NVIDIA H200"', '"device":"NVIDIA B200"')
+            path.read_text().replace('"device": "NVIDIA H200"', '"device": "NVIDIA B200"')
         )
     result = kx("log", cwd=house)
     assert "its samples are of NVIDIA H200, it is of NVIDIA B200" in result.stderr
