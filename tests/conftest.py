@@ -25,7 +25,7 @@ from kernelexp.services.check import gates
 from kernelexp.system import toolchain
 from kernelexp.system.toolchain import Toolchain
 
-# A busy machine is no fault of a strategy.
+# A busy machine is not a fault of a strategy.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
 

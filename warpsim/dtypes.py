@@ -42,8 +42,8 @@ _OWN_NAMES = {name: own for own, name in TORCH_NAMES.items()}
 
 
 def own_name(name: object) -> str:
-    """f32 for float32, torch.float32 and numpy.float32, as text or as themselves; what is no name
-    of a type stays as it is."""
+    """f32 for float32, torch.float32 and numpy.float32, as text or as themselves; what is not a
+    name of a type stays as it is."""
     text = name if isinstance(name, str) else getattr(name, "__name__", str(name))
     last = text.rpartition(".")[2]
     return _OWN_NAMES.get(last, text)

@@ -55,7 +55,7 @@ def _pass_on(source: BinaryIO, end: int, answers: int) -> None:
         while line := source.readline(LONGEST_BYTES + 1):
             if len(line) <= LONGEST_BYTES:
                 if why := _unreadable(line):  # the server would never answer it
-                    os.write(answers, _refusal(-32700, f"the message is no JSON: {why}."))
+                    os.write(answers, _refusal(-32700, f"the message is not JSON: {why}."))
                 else:
                     sink.write(line)
                 continue

@@ -193,4 +193,4 @@ def _pattern(text: str | None) -> re.Pattern[str] | None:
     try:
         return re.compile(text, re.IGNORECASE) if text is not None else None
     except re.error as error:
-        raise UsageError(f"--metric {text!r} is no regular expression: {error}.") from None
+        raise UsageError(f"--metric {text!r} is not a regular expression: {error}.") from None

@@ -336,7 +336,7 @@ def _instructions(
 
 
 def _require_conditions(texts: Sequence[str], several: bool) -> None:
-    """UsageError for a text that is no condition, before anything is built."""
+    """UsageError for a text that is not a condition, before anything is built."""
     from kernelexp.judge.instructions import InstructionCounts, instruction_expectations
 
     nothing = InstructionCounts(every={}, in_loops={})

@@ -50,7 +50,7 @@ def parse(text: str) -> Condition:
     """ValueError with a sentence where `text` is none; see this module for what it may be."""
     match = _CONDITION.fullmatch(text)
     if match is None:
-        raise ValueError(f"{quote(text)} is no condition on instructions: {_HELP}.")
+        raise ValueError(f"{quote(text)} is not a condition on instructions: {_HELP}.")
     pattern = match["pattern"]
     _require_known(text, pattern.split(".")[0])
     return Condition(

@@ -80,7 +80,7 @@ def parse(text: str) -> Expectation:
         return _range(text, _number(match["low"]), _number(match["high"]))
     match = _ONE.fullmatch(text.strip())
     if match is None:
-        raise ValueError(f"{quote(text)} is no expectation: {_help(text)}.")
+        raise ValueError(f"{quote(text)} is not an expectation: {_help(text)}.")
     number = _number(match["number"])
     operator = match["operator"] or ""
     of = _of(text, number)

@@ -46,7 +46,7 @@ def polls(evidence: EmulatedEvidence) -> bool:
 
 def mma(opcode: str) -> tuple[str, int] | None:
     """Type of the operands and FLOPs of a warp's MMA, from its opcode with modifiers; None where it
-    is no MMA, or the opcode does not say."""
+    is not an MMA, or the opcode does not say."""
     name, *modifiers = opcode.split(".")
     shape = next((item for word in modifiers if (item := _SHAPE.match(word))), None)
     if shape is None or _UNLIKE & {*modifiers}:

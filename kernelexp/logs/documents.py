@@ -60,7 +60,7 @@ def _bytes(path: str) -> bytes:
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_size > BYTES_MAX:
-            raise OSError(0, f"it is no file of at most {BYTES_MAX >> 20} MiB")
+            raise OSError(0, f"it is not a file of at most {BYTES_MAX >> 20} MiB")
         return os.read(descriptor, status.st_size)
     finally:
         os.close(descriptor)

@@ -116,7 +116,7 @@ class ArrayResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     worst: float
     """The largest |got - want| / (atol + rtol * |want|); up to 1 is right, WORST for a NaN."""
     frobenius: float = 0.0
-    """||got - want|| / ||want||; WORST where that is no number."""
+    """||got - want|| / ||want||; WORST where that is not a number."""
     unwritten: int = 0
     """Wrong elements that the kernel never wrote."""
     where: str = ""
@@ -245,7 +245,7 @@ class PrintedSamples(msgspec.Struct, frozen=True, kw_only=True):
         return value if self.better == "less" else 1.0 / value
 
     def from_sample(self, sample: float) -> float:
-        """The value of a figure that is no time."""
+        """The value of a figure that is not a time."""
         return sample if self.better == "less" else 1.0 / sample
 
 
@@ -298,7 +298,7 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
 class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Time of an arm over time of the baseline, with its interval; below 1 is faster.
 
-    Of a figure that is no time, the ratio of the figures, or where more of it is better of their
+    Of a figure that is not a time, the ratio of the figures, or where more of it is better of their
     reciprocals: below 1 is better.
     """
 
@@ -319,7 +319,7 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Pairs left out because the device changed while they were taken."""
     processes: Count
     unit: str = ""
-    """Of a figure that is no time."""
+    """Of a figure that is not a time."""
     more: bool = False
     """More of that figure is better."""
 

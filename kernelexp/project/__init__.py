@@ -80,7 +80,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
         if name not in self.kernels and re.fullmatch(r"\w+=\S+", name):
             only = next(iter(self.kernels)) if len(self.kernels) == 1 else "KERNEL"
             raise UsageError(
-                f"{quote(name)} is no kernel: the axes of a variant follow its kernel after a "
+                f"{quote(name)} is not a kernel: the axes of a variant follow its kernel after a "
                 f"colon, as in {only}:{name}."
             )
         if name not in self.kernels:

@@ -109,17 +109,17 @@ def is_ancestor(root: Path, first: str, last: str) -> bool:
 def resolve_range(root: Path, text: str) -> list[str]:
     """The commits of A..B, A itself first, by their full names; A.. ends with HEAD.
 
-    UsageError where the text is no range, or A is no ancestor of B.
+    UsageError where the text is no range, or A is not an ancestor of B.
     """
     first, dots, last = text.partition("..")
     if not dots or not first or last.startswith("."):
         raise UsageError(
-            f"{quote(text)} is no range of revisions: write A..B, as in HEAD~10..HEAD."
+            f"{quote(text)} is not a range of revisions: write A..B, as in HEAD~10..HEAD."
         )
     begin, end = resolve(root, first), resolve(root, last or "HEAD")
     if not is_ancestor(root, begin, end):
         why = _SHALLOW if _is_shallow(root) else "name the older one first"
-        raise UsageError(f"{first} is no ancestor of {last or 'HEAD'}: {why}.")
+        raise UsageError(f"{first} is not an ancestor of {last or 'HEAD'}: {why}.")
     return [begin, *between(root, begin, end)]
 
 

@@ -115,7 +115,7 @@ def _pair(project: Project, text: str, against: str | None) -> tuple[_Named, _Na
     if against is None:
         if not name:
             raise UsageError(
-                f"{text} is no candidate of an experiment, which would have a baseline: name "
+                f"{text} is not a candidate of an experiment, which would have a baseline: name "
                 "another variant with --against."
             )
         against = f"{name}:baseline"

@@ -174,5 +174,5 @@ def _commit(project: Project, text: str) -> str:
         return result or text
     where = revisions.why_unreadable(project.root) or "git knows no such revision"
     raise UsageError(
-        f"--commit {quote(text)}: {where}, and it is no commit's name, as in --commit 1a2b3c4."
+        f"--commit {quote(text)}: {where}, and it is not a commit's name, as in --commit 1a2b3c4."
     )

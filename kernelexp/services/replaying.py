@@ -70,7 +70,7 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def replay(folder: Path, where: Where, tools: Toolchain, root: Path) -> Replay:
-    """Raises UsageError for what is no capture, EnvironmentFault where this machine can't."""
+    """Raises UsageError for what is not a capture, EnvironmentFault where this machine can't."""
     capture = captures.read(folder)
     if where == "gpu":
         return _on_gpu(folder, capture, root)

@@ -129,7 +129,7 @@ def test_a_parameter_that_there_is_not_is_a_sentence_and_nothing_is_left(new: Pa
     before = (new / "experiments.yaml").read_text()
     result = adopt(kx, new, "flagged", "--block", "32", "--value", "down=1")
     assert result.exit_code == errors.USAGE
-    assert "--value: 'down' is no scalar of the kernel; known: up." in result.stderr
+    assert "--value: 'down' is not a scalar of the kernel; known: up." in result.stderr
     assert not (new / "variants/flagged").exists()
     assert (new / "experiments.yaml").read_text() == before
 
@@ -163,7 +163,7 @@ def test_device_code_that_does_not_compile_is_a_sentence(new: Path, kx: Kx) -> N
             ("--entry", "scale", "--block", "32", "--grid", "f()"),
             "should be made of numbers, names",
         ),
-        (("--entry", "scale", "--block", "32", "--grid", "1 +"), "'1 +' is no expression"),
+        (("--entry", "scale", "--block", "32", "--grid", "1 +"), "'1 +' is not an expression"),
         (("--entry", "scale", "--block", "32", "--shape", "x"), "--shape 'x' should be NAME=..."),
         (
             ("--entry", "scale", "--block", "32", "--value", "n=x"),
@@ -207,7 +207,7 @@ def test_a_terminal_is_asked_for_what_is_missing_until_it_makes_sense(new: Path)
     )
     assert done.returncode == errors.OK, done.stderr
     assert "error: 'many' should be a number" in done.stderr
-    assert "error: 'rows' is no integer parameter" in done.stderr
+    assert "error: 'rows' is not an integer parameter" in done.stderr
     text = (new / "variants/scale/problem.py").read_text()
     assert '"full": {"count": 1000}' in text
     assert 'Scalar(type="f32", value=2.0)' in text

@@ -89,7 +89,7 @@ def test_constants_template_arguments_and_macros_become_axes(empty: Path, kx: Kx
     [
         (("--grid", "n/128", "--axis", "ROWS=1,2"), "no template argument ROWS"),
         (("--grid", "n/128", "--block", "2000"), "2,000 threads; a CTA has 1,024 at most"),
-        (("--grid", "n/128", "--output", "z"), "--output: 'z' is no array of the kernel"),
+        (("--grid", "n/128", "--output", "z"), "--output: 'z' is not an array of the kernel"),
     ],
 )
 def test_a_mistake_in_an_option_leaves_nothing(

@@ -87,7 +87,10 @@ def test_published_counters_are_not_compared_with_those_of_other_profiles(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("S1:baseline",), "S1:baseline is no candidate of an experiment, which would have a base"),
+        (
+            ("S1:baseline",),
+            "S1:baseline is not a candidate of an experiment, which would have a base",
+        ),
         (("S1", "--against", "S1"), "S1 and S1 are the same variant: name another one."),
         (("S2", "--against", "S1"), "S2 has 2 candidates: write S2:1 or another."),
         (("S2:3", "--against", "S1"), "after the colon comes baseline or the number of a"),

@@ -28,7 +28,7 @@ from kernelexp.system.toolchain import Toolchain
         (("capture",), "put -- before the program"),
         (("capture", "--kernel", "k:0", "--", "ls"), "NAME:3 for its third launch"),
         (("capture", "--launches", "x", "--", "ls"), "should be like 3, 1-3 or 5-"),
-        (("replay", "."), "is no capture: it has no launch.json"),
+        (("replay", "."), "is not a capture: it has no launch.json"),
     ],
 )
 def test_mistakes_end_in_a_sentence(

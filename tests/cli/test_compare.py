@@ -70,7 +70,7 @@ def test_variants_are_built_and_compared(cold: Path, kx: Kx) -> None:
 
 
 def test_a_variant_that_does_not_build_ends_with_its_exit_code(scale: Path, kx: Kx) -> None:
-    (scale / "variants/scale/scale.cu").write_text("this is no CUDA")
+    (scale / "variants/scale/scale.cu").write_text("this is not CUDA")
     result = kx("compare", "scale:width=1", "scale:width=4", cwd=scale)
     assert result.exit_code == errors.BUILD
     assert result.stderr.startswith("error: scale@sm_90a: ")
@@ -113,7 +113,7 @@ def test_a_report_without_ncu_says_how_to_print_its_pages(
         (("F3", "nosuch"), "'nosuch' is not a file, an experiment, a kernel"),
         ((str(PAGE), PADDED), "raw.csv has 4 launches: name one, raw.csv:1 to raw.csv:4."),
         ((PADDED,), "is one side of a comparison: name the other one too"),
-        ((PADDED, CONFLICTS, "--metric", "("), "--metric '(' is no regular expression"),
+        ((PADDED, CONFLICTS, "--metric", "("), "--metric '(' is not a regular expression"),
         (("transpose@sm_90a:rows=5", "F3"), "rows"),
     ],
 )

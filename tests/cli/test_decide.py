@@ -144,7 +144,7 @@ def test_a_best_that_is_no_variant_any_more_is_a_mistake_with_its_place(bare: Pa
         (("accept", "S9"), "there is no experiment 'S9'; known: S1, S2, aaaaaaa."),
         (
             ("reject", "S1", "--commit", "no"),
-            "is in no git repository, and it is no commit's",
+            "is in no git repository, and it is not a commit's",
         ),
         (("replace", "S1", "--by", "S1"), "S1 can't be replaced by itself: name another"),
         (("replace", "S1", "--by", "S2"), "S2 has 2 candidates, none of them accepted: accept one"),

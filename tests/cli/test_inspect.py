@@ -113,7 +113,7 @@ def test_changes_are_expected_of_all_but_the_first_variant(kx: Kx, scale: Path) 
 @pytest.mark.parametrize(
     ("condition", "words"),
     [
-        ("LDG.128", "is no condition on instructions"),
+        ("LDG.128", "is not a condition on instructions"),
         ("STLL == 0", "did you mean STL?"),
         ("LDG -50%", "name a baseline before it"),
     ],

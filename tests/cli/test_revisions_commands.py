@@ -82,7 +82,11 @@ def test_commits_that_can_not_be_judged_leave_several(scale: Path, kx: Kx) -> No
     [
         (("--good", "HEAD"), errors.USAGE, "--good and --bad are the same revision: name two."),
         (("--good", "nope"), errors.USAGE, "git knows no revision 'nope'"),
-        (("--good", "side"), errors.USAGE, "side is no ancestor of HEAD: name the older one first"),
+        (
+            ("--good", "side"),
+            errors.USAGE,
+            "side is not an ancestor of HEAD: name the older one first",
+        ),
         (("--good", "HEAD~1"), errors.ENVIRONMENT, "nothing can be timed: "),
         (("--good", "HEAD~1", "--by", "speed"), errors.USAGE, "--by 'speed' should be time, resul"),
     ],
@@ -104,7 +108,7 @@ def test_without_a_repository_there_are_no_revisions(cold: Path, kx: Kx) -> None
     result = kx("history", "S1", "--revisions", "HEAD~1..HEAD", cwd=cold)
     assert result.exit_code == errors.USAGE
     assert "is in no git repository: there are no revisions." in result.stderr
-    assert "is no range of revisions" in kx("history", "S1", "--revisions", "x", cwd=cold).stderr
+    assert "is not a range of revisions" in kx("history", "S1", "--revisions", "x", cwd=cold).stderr
 
 
 @pytest.mark.parametrize("words", [("accept", "S1", "--commit", "HEAD"), ("bisect", "S1")])

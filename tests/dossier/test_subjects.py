@@ -155,7 +155,7 @@ def test_of_several_launches_one_must_be_named() -> None:
 
 
 def test_a_file_that_is_no_page_of_ncu_is_a_sentence() -> None:
-    assert "README.md is no page of ncu" in sentence(None, str(ROOT / "README.md"))
+    assert "README.md is not a page of ncu" in sentence(None, str(ROOT / "README.md"))
 
 
 def test_a_session_page_alone_has_no_launch_to_compare(tmp_path: Path) -> None:

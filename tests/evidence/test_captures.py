@@ -157,7 +157,7 @@ def test_what_points_nowhere_stays() -> None:
 
 
 def test_a_folder_without_a_launch_is_no_capture(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"is no capture: it has no launch\.json"):
+    with pytest.raises(UsageError, match=r"is not a capture: it has no launch\.json"):
         captures.read(tmp_path)
 
 

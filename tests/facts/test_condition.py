@@ -38,9 +38,9 @@ def test_a_pattern_then_perhaps_in_loops_then_an_expectation(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("LDG.128", "is no condition on instructions: write a SASS instruction"),
-        (">= 1", "is no condition on instructions"),
-        ("BAR in loop <= 1", "is no condition on instructions"),
+        ("LDG.128", "is not a condition on instructions: write a SASS instruction"),
+        (">= 1", "is not a condition on instructions"),
+        ("BAR in loop <= 1", "is not a condition on instructions"),
         ("LDG.128 5", "write '== 5' or '+5'"),
         ("STLL == 0", "no SASS instruction is called STLL; did you mean STL?"),
         ("QQQQ == 0", "no SASS instruction is called QQQQ; kernelexp inspect lists"),

@@ -47,7 +47,7 @@ def test_what_meets_an_expectation_and_what_does_not(
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("faster", "is no expectation: write a change"),
+        ("faster", "is not an expectation: write a change"),
         ("4096", "may be a value or a change: write '== 4096' or '+4096'"),
         ("30%", "a change has a sign"),
         (">= 5%", "a change has a sign"),
@@ -56,9 +56,9 @@ def test_what_meets_an_expectation_and_what_does_not(
         ("-10%..+4", "both ends are values, or both are changes of one kind"),
         ("16..+32", "both ends are values, or both are changes of one kind"),
         ("1e999", "is too large"),
-        ("", "is no expectation"),
+        ("", "is not an expectation"),
         ("\u221230%", "its '\u2212' is not the minus sign of a keyboard"),
-        ("+\u0663%", "is no expectation"),
+        ("+\u0663%", "is not an expectation"),
         ("9" * 5000, "is too large"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Verdicts on what is no question, or no work: equal instructions, times that no card allows."""
+"""Verdicts on what is not a question, or no work: equal instructions, times that no card allows."""
 
 from __future__ import annotations
 

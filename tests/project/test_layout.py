@@ -1,4 +1,4 @@
-"""A project's files: one experiment per file, what git merges of them, and what is no file."""
+"""A project's files: one experiment per file, what git merges of them, and what is not a file."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_the_same_id_on_two_branches_is_a_conflict_of_git_s_and_no_surprise(scal
     refuse(scale, "experiments/S3.yaml:4:1: this is not YAML")
 
 
-# ---- what is no file of a project ----------------------------------------------------------------
+# ---- what is not a file of a project ------------------------------------------------------------
 
 
 def test_what_is_no_regular_file_is_refused_without_waiting_for_it(scale: Path) -> None:

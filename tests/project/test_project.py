@@ -167,7 +167,7 @@ MISTAKES = {
         "experiments.yaml:8:7: kernels.scale.targets.sm_90: unknown architecture; "
         "did you mean 'sm_90a'?",
     ),
-    "default that is no value": (
+    "default that is not a value": (
         "default: 1,",
         "default: 3,",
         "experiments.yaml:12:11: kernels.scale.targets.sm_90a.axes.width: "

@@ -1,6 +1,6 @@
 """Changes a solution at random, keeps what is better: python search.py PROBLEM SOLUTION.cu COUNT.
 
-Better is faster where there is a GPU, and fewer executed instructions elsewhere, which is no time.
+Better is faster where there is a GPU; elsewhere fewer executed instructions, which is not a time.
 """
 
 import random

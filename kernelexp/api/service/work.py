@@ -57,7 +57,7 @@ class WorkerCalls:
         try:
             decode(call.result, Assessment)
         except msgspec.DecodeError as error:
-            raise RefusedRequest(400, f"the result is no assessment: {error}.") from None
+            raise RefusedRequest(400, f"the result is not an assessment: {error}.") from None
         return self._queue.finish(call.id, call.worker, call.result)
 
     def _give_back(self, call: WorkerCall) -> bool:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-# What a text may ask the preprocessor for besides files: the answer is no dependency.
+# What a text may ask the preprocessor for besides files: the answer is not a dependency.
 ASKS = re.compile(rb"__has_(?:include|embed)|__(?:DATE|TIME|TIMESTAMP)__")
 _SEPARATOR = re.compile(r"(?<!\\)\s+")
 _ESCAPED = re.compile(r"\\([ #])|\$(?=\$)")
@@ -36,7 +36,7 @@ class CachedCompilation(msgspec.Struct, frozen=True, kw_only=True):
     passed_over: tuple[str, ...]
     """Files of the same names in folders that are searched too, which were not taken."""
     preprocessed: str = ""
-    """Hash of the preprocessed text, where the sources ask for what is no dependency."""
+    """Hash of the preprocessed text, where the sources ask for what is not a dependency."""
 
 
 class Files:

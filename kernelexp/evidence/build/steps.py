@@ -57,12 +57,14 @@ def take(plan: Plan, folder: Path) -> None:
     content = (plan.root / plan.variant.source).read_bytes()
     if plan.variant.form == "ptx":
         if b".version" not in content:
-            raise DoesNotBuild(f"{plan.variant.source}: error: this is no PTX: it has no .version.")
+            raise DoesNotBuild(
+                f"{plan.variant.source}: error: this is not PTX: it has no .version."
+            )
         (folder / store.PTX).write_bytes(content)
         _forget_root(folder / store.PTX, plan.root)
         return
     if not is_whole_elf(content):
-        raise DoesNotBuild(f"{plan.variant.source}: error: this is no cubin, or not all of one.")
+        raise DoesNotBuild(f"{plan.variant.source}: error: this is not a cubin, or not all of one.")
     (folder / store.CUBIN).write_bytes(content)
 
 

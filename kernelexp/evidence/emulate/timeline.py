@@ -36,7 +36,7 @@ _KINDS: tuple[tuple[BlockKind, re.Pattern[str]], ...] = (
 """By the beginning of the opcode."""
 
 _MEMORY = ("long_scoreboard", "short_scoreboard", "mio_throttle")
-"""What warps wait for that is memory, where it is no MMA and no barrier that waits."""
+"""What warps wait for that is memory, where it is not an MMA and no barrier that waits."""
 
 Event = dict[str, Any]
 Issued = tuple[int, int, float, float]

@@ -47,7 +47,7 @@ def decimal_mark(texts: Iterable[str]) -> Mark:
 
 
 def number(text: str, mark: Mark = ".") -> float | None:
-    """A number, by the file's decimal mark where both would do; None where it is no number."""
+    """A number, by the file's decimal mark where both would do; None where it is not a number."""
     text = text.strip()
     if text.isdecimal() and text.isascii() and len(text) < 16:
         return float(text)

@@ -52,7 +52,7 @@ def read(
     """The launch that several files of ncu are about: reports, or CSV of raw, details and source.
 
     `kernel` is a regular expression that the name of its kernel matches, `launch` its number from 1
-    among those. Raises UsageError where a file is no profile, or where several launches are left;
+    among those. UsageError where a file is not a profile, or where several launches are left;
     EnvironmentFault where a report needs an ncu that is not there.
     """
     merged: list[Sequence[ProfiledLaunch]] = []
@@ -149,7 +149,7 @@ def _choose(launches: Sequence[ProfiledLaunch], kernel: str, number: int | None)
     try:
         pattern = re.compile(kernel)
     except re.error as error:
-        raise UsageError(f"--kernel {kernel!r} is no regular expression: {error}.") from None
+        raise UsageError(f"--kernel {kernel!r} is not a regular expression: {error}.") from None
     fitting = [launch for launch in launches if pattern.search(launch.evidence.entry)]
     if not fitting:
         names = ", ".join(dict.fromkeys(bare(launch.evidence.entry) for launch in launches))

@@ -80,7 +80,7 @@ def _what_it_is(reader: Reader) -> str:
         return "is ncu's source page of CUDA lines alone, without --print-source sass or cuda,sass"
     if reader.header:
         return "has the header of a CSV page of ncu, and no launch"
-    return "is no page of ncu"
+    return "is not a page of ncu"
 
 
 # ---- launches to evidence ------------------------------------------------------------------------
@@ -102,7 +102,7 @@ def _launch(reading: LaunchReading, mark: figures.Mark) -> ProfiledLaunch:
         else:
             if not figures.is_none(text):
                 values[metric] = text
-            elif text or unit:  # a text that is empty is no figure that is missing
+            elif text or unit:  # a text that is empty is not a figure that is missing
                 missing.append(metric)
             continue
         if base:

@@ -54,7 +54,7 @@ _NAMED: tuple[tuple[str, str], ...] = (
 
 
 class PlainReader:
-    """Lines to launches; what is no part of a launch is passed over."""
+    """Lines to launches; what is not part of a launch is passed over."""
 
     def __init__(self) -> None:
         self.launches: list[LaunchReading] = []

@@ -65,7 +65,7 @@ def _whole(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
         else:
             yield number, text
     if pending:
-        # What follows a row that was cut off is no part of it.
+        # What follows a row that was cut off is not part of it.
         yield begun, pending[0] if len(pending) > 1 and not pending[-1] else "\n".join(pending)
 
 

@@ -145,11 +145,11 @@ def is_one(folder: Path) -> bool:
 
 
 def read(folder: Path) -> Capture:
-    """launch.json of a folder; UsageError where it is no capture, or one with something missing."""
+    """launch.json of a folder; UsageError where it is not a capture, or something is missing."""
     try:
         capture = msgspec.json.decode((folder / LAUNCH).read_bytes(), type=Capture)
     except OSError:
-        raise UsageError(f"{folder} is no capture: it has no {LAUNCH}.") from None
+        raise UsageError(f"{folder} is not a capture: it has no {LAUNCH}.") from None
     except msgspec.DecodeError as fault:
         raise UsageError(f"{folder / LAUNCH} can't be read: {fault}.") from None
     if capture.format != FORMAT:

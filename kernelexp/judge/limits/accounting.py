@@ -40,7 +40,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     profiled: int
     emulated: int
     per_tile: int | None
-    """None where it is no whole number."""
+    """None where it is not a whole number."""
 
 
 def accounts(case: Case) -> Iterator[Account]:

@@ -79,7 +79,7 @@ def is_answered(suppressed: Iterable[Suppressed], ncu: Opportunity) -> bool:
 
 
 def one_cta_by_design(case: Case) -> str:
-    """Why one CTA per SM is no fault of this kernel; empty where nothing says so."""
+    """Why one CTA per SM is not a fault of this kernel; empty where nothing says so."""
     build = case.arm.build
     if build is None or build.occupancy.ctas_per_sm != 1:
         return ""

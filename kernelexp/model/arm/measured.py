@@ -25,7 +25,7 @@ class MeasuredEvidence(msgspec.Struct, frozen=True, kw_only=True):
     size: str
     time_us: float | None
     """Of the baseline the median over all samples, of another arm that median times the ratio of
-    their pairs; None where a program was judged by a figure that is no time."""
+    their pairs; None where a program was judged by a figure that is not a time."""
     low_us: float | None
     """5th percentile of the arm's samples, scaled as its time is."""
     high_us: float | None

@@ -1,4 +1,4 @@
-"""What formulas may use that is no metric: the chip's limits, and what a caller knows of a run."""
+"""What formulas may use that is not a metric: the chip's limits, and what a caller knows."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class ComparedFigure(msgspec.Struct, frozen=True, kw_only=True):
     before: Value
     after: Value
     change: float | None
-    """Relative, 0.1 for 10% more; None where it is no number."""
+    """Relative, 0.1 for 10% more; None where it is not a number."""
     direction: str
     """`better`, `worse`, or empty where neither is known."""
     others: tuple[str, ...]

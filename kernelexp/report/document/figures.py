@@ -94,7 +94,7 @@ def change(baseline: metrics.Value | None, candidate: metrics.Value | None) -> s
 
 
 def relative(difference: differences.Difference) -> str:
-    """The relative change of a figure: "+12.5%"; nothing where it was zero, or is no number."""
+    """The relative change of a figure: "+12.5%"; nothing where it was zero, or is not a number."""
     if difference.change is None or difference.metric.unit == "%":
         return ""
     return f"{100 * difference.change:+.1f}%"
@@ -127,7 +127,7 @@ def ratio(each: Effect) -> str:
 
 
 def judged(arms: Iterable[Arm]) -> str:
-    """What programs were judged by where that is no time: its name; else empty."""
+    """What programs were judged by where that is not a time: its name; else empty."""
     return next((arm.measured.judged for arm in arms if arm.measured and arm.measured.judged), "")
 
 

@@ -43,8 +43,8 @@ _DETECTS = (
 
 
 def _times(rows: list[tuple[str, ...]], verbose: bool, printed: PrintedSamples | None) -> Block:
-    """What was timed, peers and placebo; a program's figure that is no time is in the page above,
-    and no program states its work."""
+    """What was timed, peers and placebo; a program's figure that is not a time is in the page
+    above, and no program states its work."""
     header = ["timed" if verbose else "timed too", "ms", "TFLOPS", "vs. baseline", "detects"]
     if printed:
         kept = (0, 1, 3, 4) if printed.is_time else (0, 3, 4)

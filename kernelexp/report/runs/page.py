@@ -58,7 +58,7 @@ _AS_MANY = "as many of each SASS instruction as the baseline"
 
 
 def _same_code(record: Record) -> Iterator[Block]:
-    """What is no question, before anything else is said of it."""
+    """What is not a question, before anything else is said of it."""
     same = [
         name
         for name, candidate in zip(record.names[1:], record.candidates, strict=True)

@@ -1,4 +1,4 @@
-"""A search on a page: what it would try, what it tried, its best by a figure that is no time."""
+"""A search on a page: what it would try, what it tried, its best by a figure that is not a time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def planned(grid: Grid, trials: int, strategy: str) -> Iterator[Block]:
 
 
 def summary(record: Record, examined: SweepResults, tuning: Tuning, label: str) -> Iterator[Block]:
-    """How the variants were chosen, and the best by a figure that is no time."""
+    """How the variants were chosen, and the best by a figure that is not a time."""
     refused = sum(trial.value is None for trial in tuning.trials)
     by = "" if record.measurement else f" by {tuning.objective}"
     if tuning.objective == metrics.MODELLED.name:
@@ -47,7 +47,7 @@ def summary(record: Record, examined: SweepResults, tuning: Tuning, label: str) 
 
 
 def best(record: Record, examined: SweepResults) -> tuple[str, metrics.Value | None, Any]:
-    """The best arm of a search by a figure that is no time, that figure, and the baseline's."""
+    """The best arm of a search by a figure that is not a time, that figure, and the baseline's."""
     metric = metrics.searchable(record.tuning.objective) if record.tuning else None
     name = examined.ranking[0]
     if metric is None:

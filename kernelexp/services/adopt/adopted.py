@@ -123,7 +123,7 @@ _ELEMENTS = tuple(get_arg for get_arg in get_args(Element) if get_arg in SCALARS
 
 
 def parse_dtype(name: str, text: str) -> DType:
-    """f16 or torch.float16; UsageError where it is no type."""
+    """f16 or torch.float16; UsageError where it is not a type."""
     dtype = own_name(text)
     if dtype not in TORCH_NAMES:
         raise UsageError(
@@ -143,7 +143,7 @@ def described(
         for name in names:
             if name not in known:
                 raise UsageError(
-                    f"{option}: {name!r} is no array of the kernel{suggest(name, known)}."
+                    f"{option}: {name!r} is not an array of the kernel{suggest(name, known)}."
                 )
     every = tuple(entries.described(entry, outputs, elements) for entry in compiled.entries)
     inner, zeroed = jobs.between(every, answers, outputs), jobs.zeroed(every, answers, outputs)

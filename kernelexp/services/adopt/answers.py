@@ -164,17 +164,17 @@ def check(
     sizes = [*(value.name for value in values if is_size(value)), *own]
     results = [output.name for output in outputs(values, answers)]
     for option, names, known, what in (
-        ("--shape", answers.shapes, pointers, "pointer"),
-        ("--workspace", answers.workspaces, pointers, "pointer"),
-        ("--zero", answers.zeros, results, "output"),
-        ("--value", answers.values, [*scalars, *own], "scalar"),
-        ("--emulated", answers.emulated, sizes, "integer"),
-        ("--reference", answers.references, results, "output"),
+        ("--shape", answers.shapes, pointers, "a pointer"),
+        ("--workspace", answers.workspaces, pointers, "a pointer"),
+        ("--zero", answers.zeros, results, "an output"),
+        ("--value", answers.values, [*scalars, *own], "a scalar"),
+        ("--emulated", answers.emulated, sizes, "an integer"),
+        ("--reference", answers.references, results, "an output"),
     ):
         for name in names:
             if name not in known:
                 raise UsageError(
-                    f"{option}: {name!r} is no {what} of the kernel{suggest(name, known)}."
+                    f"{option}: {name!r} is not {what} of the kernel{suggest(name, known)}."
                 )
     _check_references(answers, [*(value.name for value in values), *own])
     for value in values:
@@ -195,6 +195,6 @@ def _check_references(answers: Answers, names: Sequence[str]) -> None:
     for expression in answers.references.values():
         for name in sorted(expressions.free_names(expression) - {*names, "torch"}):
             raise UsageError(
-                f"--reference: {name!r} is no parameter of the kernel{suggest(name, names)}; "
+                f"--reference: {name!r} is not a parameter of the kernel{suggest(name, names)}; "
                 f"functions of PyTorch begin with torch, as in torch.{name}."
             )

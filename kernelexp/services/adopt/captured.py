@@ -40,7 +40,7 @@ def adopt(
     """Writes the kernel's folder, without problem.py.
 
     signature: of a kernel whose name has no types in it, as C++ would declare it.
-    Raises UsageError for what is no capture, or one of a launch that changed nothing.
+    Raises UsageError for what is not a capture, or one of a launch that changed nothing.
     """
     capture = captures.read(folder)
     if not any(region.changed and not region.variable for region in capture.regions):

@@ -18,7 +18,7 @@ def parse_expressions(text: str) -> tuple[str, ...]:
         try:
             tree = ast.parse(part, mode="eval")
         except SyntaxError:
-            raise UsageError(f"{text!r}: {part!r} is no expression.") from None
+            raise UsageError(f"{text!r}: {part!r} is not an expression.") from None
         for node in ast.walk(tree.body):
             if not isinstance(node, _ARITHMETIC):
                 raise UsageError(
@@ -29,13 +29,13 @@ def parse_expressions(text: str) -> tuple[str, ...]:
 
 
 def parse_reference(text: str) -> str:
-    """The text of a reference; UsageError where it is no Python expression."""
+    """The text of a reference; UsageError where it is not a Python expression."""
     try:
         ast.parse(text, mode="eval")
     except SyntaxError:
         words = [word for word in re.findall(r"\w+", text) if keyword.iskeyword(word)]
         hint = f" A parameter named {words[0]} is {words[0]}_ there." if words else ""
-        raise UsageError(f"{text!r} is no Python expression, as a reference.{hint}") from None
+        raise UsageError(f"{text!r} is not a Python expression, as a reference.{hint}") from None
     return text
 
 
@@ -69,7 +69,7 @@ class _Spelled(ast.NodeTransformer):
         if node.id not in self._names:
             known = suggest(node.id, sorted(self._names)).rstrip("?")
             raise UsageError(
-                f"{node.id!r} is no integer parameter{known}. A size of your own is one that has a "
+                f"{node.id!r} is not an integer parameter{known}. A size of your own has a "
                 f"value: --value {node.id}=..."
             )
         return ast.parse(f'size["{node.id}"]', mode="eval").body

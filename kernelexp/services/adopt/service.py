@@ -32,7 +32,7 @@ class ChosenEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     declaration: Declaration
     template: str
-    """The instance to compile, such as gemm<64>; empty where the kernel is no template."""
+    """The instance to compile, such as gemm<64>; empty where the kernel is not a template."""
     arguments: tuple[str, ...]
     """What is passed, as far as that has been said."""
 

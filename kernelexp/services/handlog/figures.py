@@ -7,7 +7,7 @@ import re
 from kernelexp.model.arm import PublishedResult, Status, Verdict
 
 MARGIN = 0.01
-# At most 15 digits, a float's: a cell of 400 is no figure but a mistake, and would be infinite.
+# At most 15 digits, a float's: a cell of 400 is not a figure but a mistake, and would be infinite.
 _NUMBER = r"(?<![\d,])(\d[\d,]{0,14}(?![\d,])(?:\.\d+)?)"
 _MS = {"ms": 1.0, "us": 1e-3, "μs": 1e-3, "µs": 1e-3, "ns": 1e-6, "s": 1e3}
 _TIME = re.compile(rf"(~|≈)?\s*{_NUMBER}(?:\s*(?:-|\u2013|to)\s*{_NUMBER})?\s*(ms|us|μs|µs)\b")

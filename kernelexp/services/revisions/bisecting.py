@@ -68,8 +68,8 @@ def bisect(
     """Finds the first revision, along first parents, that is on the side of the bad one.
 
     It takes for granted that no revision is good again after one that is bad. UsageError for
-    revisions that are none, or where the good one is no ancestor of the bad one; EnvironmentFault
-    where times are asked for and there is no GPU.
+    revisions that are none, or where the good one is not an ancestor of the bad one;
+    EnvironmentFault where times are asked for and there is no GPU.
     """
     commits = revisions.resolve_range(project.root, f"{request.good}..{request.bad}")
     if len(commits) < 2:

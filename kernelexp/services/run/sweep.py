@@ -261,7 +261,7 @@ def experiment_of(project: Project, record: Record, row: int) -> dict[str, Any]:
         raise UsageError(f"run {record.run} is one of {record.experiment}, not of a sweep.")
     if not 1 <= row <= len(record.candidates):
         raise UsageError(
-            f"row {row} is no candidate of run {record.run}, which has rows 1 to "
+            f"row {row} is not a candidate of run {record.run}, which has rows 1 to "
             f"{len(record.candidates)}; the baseline, row 0, is what they are compared with."
         )
     candidate = record.candidates[row - 1]

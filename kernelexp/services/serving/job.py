@@ -46,7 +46,7 @@ def decode(content: bytes) -> QueuedJob:
     except msgspec.ValidationError as error:
         raise UsageError(f"the evaluation is not as its schema says: {error}.") from None
     except msgspec.DecodeError as error:
-        raise UsageError(f"the evaluation is no JSON: {error}.") from None
+        raise UsageError(f"the evaluation is not JSON: {error}.") from None
     if not job.problem or len(job.solution) != 1:
         raise UsageError("an evaluation has the files of a problem, and one of a solution.")
     if not 0 <= job.schedules <= 16 or job.largest < 0 or not 1 <= job.limit_s <= 3600:

@@ -168,7 +168,7 @@ def _torch_libraries() -> list[str]:
 def _imported(library: Path, name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, library)
     if spec is None or spec.loader is None:
-        raise BuildError(f"{name} is no Python module.")
+        raise BuildError(f"{name} is not a Python module.")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

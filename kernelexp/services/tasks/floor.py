@@ -94,7 +94,7 @@ def least_share(hits: int, count: int) -> float:
 def least_us(chip: Chip, needed: Moved, thread_instructions: float) -> tuple[float, str]:
     """Microseconds, and the arithmetic.
 
-    What fits into L2 may be left there for later, so that it is no traffic of this call's; inputs
+    What fits into L2 may be left there for later, so that it is not traffic of this call's; inputs
     are read from the device's memory, because L2 is overwritten before each call.
     """
     kept = max(0.0, needed.written - chip.l2_size.value)

@@ -215,7 +215,7 @@ def _parsed(told: dict[str, Any]) -> tuple[Any, list[int], int]:
 
     dtype = getattr(torch, str(told["dtype"]), None)
     if not isinstance(dtype, torch.dtype):
-        raise ValueError(f"{told['dtype']} is no type of elements")
+        raise ValueError(f"{told['dtype']} is not a type of elements")
     shape, at = [int(size) for size in told["shape"]], int(told["at"])
     if min([at, *shape]) < 0:
         raise ValueError("a tensor leaves its file")

@@ -57,7 +57,7 @@ class _Envelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     answer: msgspec.Raw = msgspec.Raw()
     fault: _Fault | None = None
     machine: str = ""
-    """What failed outside of problem.py that is no fault of kernelexp's either."""
+    """What failed outside of problem.py that is not a fault of kernelexp's either."""
     bug: str = ""
     """A traceback of kernelexp's own."""
 
@@ -91,7 +91,7 @@ class Watch:
 def serve(kind: type[T], handle: Callable[[T, Watch], Any]) -> NoReturn:
     """Answers the message on standard input, and ends the process."""
     # Descriptor 1 becomes standard error, so that a print in problem.py (or in a library that it
-    # calls) is no part of the answer.
+    # calls) is not part of the answer.
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     faulthandler.enable(file=out)

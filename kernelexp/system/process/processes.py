@@ -252,7 +252,7 @@ def _start(
 
 
 def spell_bytes(count: int) -> str:
-    """268435456 as 256 MiB; what is no whole number of these in bytes."""
+    """268435456 as 256 MiB; what is not a whole number of these in bytes."""
     return f"{count >> 20} MiB" if count % (1 << 20) == 0 else f"{count:,} bytes"
 
 

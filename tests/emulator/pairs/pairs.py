@@ -434,7 +434,7 @@ PIPELINES = (
     ),
     FaultyPair(
         "bulk_copy_to_an_odd_address",
-        "a bulk copy to an address that is no multiple of 16",
+        "a bulk copy to an address that is not a multiple of 16",
         lambda x: x[:32],
     ),
     FaultyPair(
@@ -466,7 +466,7 @@ PIPELINES = (
     ),
     FaultyPair(
         "box_to_an_address_of_64_bytes",
-        "a box to an address that is no multiple of 128",
+        "a box to an address that is not a multiple of 128",
         lambda x: _box(x, 0),
         takes_map=True,
     ),

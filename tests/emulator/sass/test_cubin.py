@@ -73,7 +73,7 @@ def test_a_guard_that_is_not_its_word_s_is_refused():
 
 @pytest.mark.parametrize("content", [b"", b"\x7fELF", b"no cubin at all"], ids=repr)
 def test_a_file_that_is_no_cubin_is_one_sentence(content: bytes):
-    with pytest.raises(CubinError, match=r"the file is no cubin: .*\."):
+    with pytest.raises(CubinError, match=r"the file is not a cubin: .*\."):
         load_cubin(content, "")
 
 

@@ -89,7 +89,7 @@ def test_a_cubin_for_other_cards_and_half_of_one_do_not_build(
     variants = [loaded.variant("scale", None, {"width": width}) for width in (1, 2)]
     other, cut = build.build(root, variants, tools)
     assert "scale-1.cubin: error: this cubin is for sm_90a, not sm_100a." in other.log
-    assert "scale-2.cubin: error: this is no cubin, or not all of one." in cut.log
+    assert "scale-2.cubin: error: this is not a cubin, or not all of one." in cut.log
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def test_further_figures_are_kept_by_arm(tmp_path: Path) -> None:
         ("exec sleep 60", "TIMED_OUT", "ran past the limit of 3 s for a run"),
         ("yes", "CRASHED", "printed more than 16 MiB in a run, and was ended."),
         ("echo hello", "INCORRECT", "matches nothing; last: 'hello'."),
-        ("echo time: nan ms", "INCORRECT", "printed 'nan' as time: it is no number."),
+        ("echo time: nan ms", "INCORRECT", "printed 'nan' as time: it is not a number."),
         ("echo time: 1 ms; echo time: 1 ms", "INCORRECT", "printed time 2 times in a run"),
     ],
 )

@@ -61,7 +61,7 @@ def test_several_launches_are_listed_with_how_to_choose() -> None:
     ("options", "why"),
     [
         ({"kernel": "softmax"}, "there are patch_embed_gemm, transpose"),
-        ({"kernel": "("}, "is no regular expression"),
+        ({"kernel": "("}, "is not a regular expression"),
         ({"launch": 5}, "should be from 1 to 4"),
         ({"launch": 0}, "should be from 1 to 4"),
     ],
@@ -80,8 +80,8 @@ def test_a_page_that_powershell_wrote_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"", "is no page of ncu"),
-        (b"\x89PNG\r\n\x1a\n\x00", "is no page of ncu"),
+        (b"", "is not a page of ncu"),
+        (b"\x89PNG\r\n\x1a\n\x00", "is not a page of ncu"),
         (b"\x1f\x8b\x08\x00", "is compressed: unpack it"),
     ],
 )

@@ -365,10 +365,10 @@ def test_columns_that_a_row_lacks_are_said_with_their_line() -> None:
 @pytest.mark.parametrize(
     ("printed", "why"),
     [
-        ("", "is no page of ncu"),
-        ("a,b\n1,2\n", "is no page of ncu"),
-        ("\x00\x01NVR", "is no page of ncu"),
-        ("==PROF== Disconnected\n", "is no page of ncu"),
+        ("", "is not a page of ncu"),
+        ("a,b\n1,2\n", "is not a page of ncu"),
+        ("\x00\x01NVR", "is not a page of ncu"),
+        ("==PROF== Disconnected\n", "is not a page of ncu"),
         ('"ID","Kernel Name","a__b"\n', "has the header of a CSV page of ncu, and no launch"),
         ('"File Name","k.cu"\n"Line No","Source"\n"1","//"\n', "of CUDA lines alone"),
     ],

@@ -121,7 +121,7 @@ def test_a_constant_that_the_tensor_pipe_loads_is_not_called_matrix_work() -> No
     figures = {"smsp__inst_executed.sum": 1e6, "sm__inst_executed_pipe_tensor.sum": 2048.0}
     plain = ProfiledEvidence(entry="k", figures=figures, device="H200", capability="9.0")
     words = _text(evaluate(sections.builtin("pipes"), plain), "other_share")
-    assert "an HFMA2.MMA is no MMA" in words
+    assert "an HFMA2.MMA is not an MMA" in words
     assert "around the MMAs" not in words
 
 

@@ -183,7 +183,9 @@ def test_a_size_may_be_smaller_on_the_cpu() -> None:
 
 def test_only_a_size_may_be_smaller_on_the_cpu() -> None:
     parameters = (pointer("y", "float", written=True), value("by", "float", 4))
-    with pytest.raises(UsageError, match="--emulated: 'by' is no integer of the kernel; known: n"):
+    with pytest.raises(
+        UsageError, match="--emulated: 'by' is not an integer of the kernel; known: n"
+    ):
         drafted(*parameters, value("n", "int", 4), emulated={"by": 1})
 
 

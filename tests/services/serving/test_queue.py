@@ -200,7 +200,7 @@ def test_equal_content_has_an_equal_key_whatever_its_order() -> None:
     ("content", "words"),
     [
         ("[1]", "not as its schema says"),
-        ("{", "is no JSON"),
+        ("{", "is not JSON"),
         (json.dumps({**JOB, "shell": "rm"}), "unknown field `shell`"),
         (json.dumps({**JOB, "schedules": 99}), "schedules are 0 to 16"),
         (json.dumps({**JOB, "solution": {}}), "and one of a solution"),

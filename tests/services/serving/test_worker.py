@@ -167,7 +167,7 @@ def test_a_worker_of_another_version_is_refused(service: Service) -> None:
 
 def test_a_result_that_is_none_is_refused(service: Service) -> None:
     queue = RemoteQueue(service.address, "fedcba9876543210")
-    with pytest.raises(EnvironmentFault, match="the result is no assessment"):
+    with pytest.raises(EnvironmentFault, match="the result is not an assessment"):
         queue.finish("x", "w", b"{}")
 
 

@@ -26,7 +26,7 @@ def test_what_is_within_the_tolerance_agrees() -> None:
         ((X, X), "2 values came back where the reference gives 1"),
         (X * torch.nan, "3 of 3 elements of the result are wrong: [0] is nan, not 1"),
         (X * torch.inf, "[0] is inf, not 1"),
-        (1.0, "is no tensor but float"),
+        (1.0, "is not a tensor but float"),
     ],
 )
 def test_what_differs_is_said(actual: object, words: str) -> None:

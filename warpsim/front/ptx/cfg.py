@@ -27,9 +27,9 @@ def targets(function: Function, ins: Instruction) -> tuple[int, ...]:
         return tuple(function.labels[name] for name in function.tables[table.name])
     label = ins.operands[0] if len(ins.operands) == 1 else None
     if not isinstance(label, Symbol):
-        raise refuse(ins, "branches to what is no label")
+        raise refuse(ins, "branches to what is not a label")
     if label.name not in function.labels:
-        raise refuse(ins, f"branches to {label.name}, which is no label")
+        raise refuse(ins, f"branches to {label.name}, which is not a label")
     return (function.labels[label.name],)
 
 

@@ -10,7 +10,7 @@ MALFORMED = (
     *(ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError),
     *(TypeError, ValueError),
 )
-"""What text that is no PTX makes of code that takes it for PTX, beyond what is looked for."""
+"""What text that is not PTX makes of code that takes it for PTX, beyond what is looked for."""
 
 
 class PtxSyntaxError(UsageError):

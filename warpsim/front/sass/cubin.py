@@ -171,7 +171,7 @@ def _elf(content: bytes) -> Any:
     try:
         return ELFFile(io.BytesIO(content))
     except (ELFError, struct.error) as fault:
-        raise CubinError(f"the file is no cubin: {fault}.") from None
+        raise CubinError(f"the file is not a cubin: {fault}.") from None
 
 
 def _attributes(elf: Any, section: str) -> Iterator[tuple[int, bytes]]:

@@ -12,7 +12,7 @@ class SassSyntaxError(UsageError):
 
 
 class CubinError(UsageError):
-    """A file that is no cubin, or one with something that is not modelled."""
+    """A file that is not a cubin, or one with something that is not modelled."""
 
 
 def refuse(

@@ -19,7 +19,7 @@ struct cudaArray {
 
 namespace warpsim {
 
-// Null for what is no array, or one that was freed.
+// Null for what is not an array, or one that was freed.
 const cudaArray* find_array(cudaArray_const_t array);
 
 }  // namespace warpsim

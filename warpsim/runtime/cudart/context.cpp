@@ -34,7 +34,7 @@ Context& context() {
 
 thread_local cudaError_t last = cudaSuccess;
 
-// With the lines that an interpreter has named, each by a number that is no address.
+// With the lines that an interpreter has named, each by a number that is not an address.
 std::string maps() {
   std::ifstream file("/proc/self/maps");
   std::string all{std::istreambuf_iterator<char>(file), {}};

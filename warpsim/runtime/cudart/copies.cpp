@@ -120,7 +120,7 @@ cudaError_t fill(const char* name, Side to, int value, Extent extent) {
   }
   if (!target.allocation) {
     report("wrong-direction", called + " of " + hex(address_of(to.pointer)) +
-                                  ", which is no memory of the device.");
+                                  ", which is not memory of the device.");
     return cudaErrorInvalidValue;
   }
   each_row(extent, to, to, [&](uint64_t at, uint64_t) {

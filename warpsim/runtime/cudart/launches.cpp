@@ -55,7 +55,7 @@ Refusal check_cluster(const Geometry& g) {
                                              std::to_string(most) + " at most"};
   }
   if (g.grid.x % g.cluster.x || g.grid.y % g.cluster.y || g.grid.z % g.cluster.z) {
-    return {cudaErrorInvalidValue, "a grid that is no multiple of the cluster"};
+    return {cudaErrorInvalidValue, "a grid that is not a multiple of the cluster"};
   }
   return {};
 }

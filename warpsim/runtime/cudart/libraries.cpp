@@ -15,7 +15,7 @@ extern "C" bool __warpsim_reach(const void* pointer, uint64_t size, const char* 
   if (!resolve(pointer, size, what, range)) return false;
   if (!range.allocation) {
     report("wrong-direction", std::string(what) + " at " + hex(address_of(pointer)) +
-                                  ", which is no memory of the device.");
+                                  ", which is not memory of the device.");
     return false;
   }
   *bytes = range.bytes, *states = range.states;

@@ -59,5 +59,7 @@ def _read(name: str, figure: PrintedFigure, output: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise MissingFigure(f"The program printed {quote(text or '')} as {name}: it is no number.")
+        raise MissingFigure(
+            f"The program printed {quote(text or '')} as {name}: it is not a number."
+        )
     return value

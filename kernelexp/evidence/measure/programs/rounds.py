@@ -304,7 +304,7 @@ class _Rounds:
 def _run(
     job: ProgramJob, program_arm: ProgramArm, environment: Mapping[str, str]
 ) -> dict[str, float]:
-    """The figures that one run prints; raises _Failed, or what is no fault of the arm's."""
+    """The figures that one run prints; raises _Failed, or what is not a fault of the arm's."""
     try:
         done = processes.run(
             program_arm.argv,

@@ -11,7 +11,7 @@ namespace captor {
 namespace {
 
 // f<float>(int*) without its parameters: f<float>; the depth tells the brackets of a template, and
-// (anonymous namespace) is no list of parameters.
+// (anonymous namespace) is not a list of parameters.
 std::string without_parameters(const std::string& text) {
   int depth = 0;
   for (size_t at = 0; at < text.size(); ++at) {

@@ -62,7 +62,7 @@ def _of_values(
     if not isinstance(one, torch.Tensor):
         return "" if one == other else f"{name} is {other!r}; the reference gives {one!r}."
     if not isinstance(other, torch.Tensor):
-        return f"{name} is no tensor but {type(other).__name__}."
+        return f"{name} is not a tensor but {type(other).__name__}."
     if one.shape != other.shape:
         return f"{name} has shape {tuple(other.shape)}; the reference has {tuple(one.shape)}."
     if dtypes and one.dtype != other.dtype:

@@ -42,7 +42,7 @@ def _json(path: Path) -> dict[str, Any]:
     try:
         data = json.loads(path.read_text())
     except ValueError as error:
-        raise ConfigurationError(f"{path} is no JSON: {error}.") from None
+        raise ConfigurationError(f"{path} is not JSON: {error}.") from None
     if not isinstance(data, dict):
         raise ConfigurationError(f"{path} should be an object.")
     return data

@@ -18,7 +18,7 @@ def module(path: Path, needed: tuple[str, ...] = ()) -> ModuleType:
         sys.path.insert(0, folder)
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
-        raise ConfigurationError(f"{path.name} is no Python module.")
+        raise ConfigurationError(f"{path.name} is not a Python module.")
     module_type = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module_type
     spec.loader.exec_module(module_type)

@@ -196,6 +196,6 @@ def _objects(d: PtxDecoder, warps: WarpSet, handles: Array, m: Mask) -> list[tup
         room = 0 <= at <= len(data) - textures.RECORD.size
         texture = textures.read(bytes(data[at : at + textures.RECORD.size])) if room else None
         if texture is None:
-            raise d.refuse(f"names {handle:#x}, which is no texture or surface object")
+            raise d.refuse(f"names {handle:#x}, which is not a texture or surface object")
         found.append((texture, active & (handles == handle)))
     return found
