@@ -1,6 +1,6 @@
 """Models the times of launches of public kernels, and compares them with those of a card.
 
-    python benchmarks/public_times.py model FOLDER [PART OF A NAME ...]
+    python benchmarks/public_times.py model FOLDER CHIP [PART OF A NAME ...]
     python benchmarks/public_times.py compare FOLDER
     python benchmarks/public_times.py stalls FOLDER
 
@@ -126,18 +126,18 @@ def arguments(specs: Sequence[str]) -> tuple[tuple[Argument, ...], dict[str, Arr
     return tuple(result), arrays
 
 
-def model_one(folder: Path, public: PublicLaunch) -> dict[str, Any]:
+def model_one(folder: Path, chip: str, public: PublicLaunch) -> dict[str, Any]:
     """What the model says of a launch."""
     head = {"name": public.name, "family": public.family}
     try:
-        return head | _model(folder, public)
+        return head | _model(folder, chip, public)
     except (NotModelled, *emulator.REFUSALS) as fault:
         return head | {"refused": str(fault)}
 
 
-def _model(folder: Path, public: PublicLaunch) -> dict[str, Any]:
+def _model(folder: Path, name: str, public: PublicLaunch) -> dict[str, Any]:
     emulator.load_compiled(Path(native.library(ROOT)))
-    chip = chips.find("H200")
+    chip = chips.find(name)
     cubin = folder / "cubin" / public.cubin
     argv = [
         toolchain.find(None, CACHE).cuobjdump,
@@ -181,7 +181,7 @@ def _model(folder: Path, public: PublicLaunch) -> dict[str, Any]:
     }
 
 
-def model_all(folder: Path, parts: Sequence[str]) -> None:
+def model_all(folder: Path, chip: str, parts: Sequence[str]) -> None:
     """Writes modelled.jsonl: all launches whose names have one of the parts, or all."""
     launches = msgspec.json.decode((folder / "launches.json").read_bytes(), type=list[PublicLaunch])
     wanted = [
@@ -189,10 +189,10 @@ def model_all(folder: Path, parts: Sequence[str]) -> None:
     ]
     native.library(ROOT)
     with (
-        multiprocessing.get_context("spawn").Pool(2) as pool,
+        multiprocessing.get_context("spawn").Pool() as pool,
         (folder / "modelled.jsonl").open("w") as file,
     ):
-        for item in pool.imap_unordered(functools.partial(model_one, folder), wanted):
+        for item in pool.imap_unordered(functools.partial(model_one, folder, chip), wanted):
             print(json.dumps(item), file=file, flush=True)
             print(item["name"], item.get("refused") or f"{item['cycles']:,.0f}", flush=True)
 
@@ -298,6 +298,6 @@ def _merged(shares: Mapping[str, float]) -> dict[str, float]:
 
 if __name__ == "__main__":
     if sys.argv[1] == "model":
-        model_all(Path(sys.argv[2]), sys.argv[3:])
+        model_all(Path(sys.argv[2]), sys.argv[3], sys.argv[4:])
     else:
         {"compare": compare, "stalls": stalls}[sys.argv[1]](Path(sys.argv[2]))

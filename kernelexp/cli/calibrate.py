@@ -71,6 +71,9 @@ def calibrate(
             "--write", metavar="FILE", help="With --model: write the chip's refitted parameters."
         ),
     ] = None,
+    chip: Annotated[
+        str, typer.Option("--chip", metavar="NAME", help="With --model: H200, H100 or B200.")
+    ] = CHIP,
     device: DeviceOption = None,
     margin: MarginOption = 1.0,
     json: JsonOption = False,
@@ -91,9 +94,9 @@ def calibrate(
         if not model or inject:
             raise UsageError("--validate goes with --model, and --model not with --inject.")
         if not validate:
-            _refit(project, nvcc, figures, write, json)
+            _refit(project, chip, nvcc, figures, write, json)
             return
-        _validate(project, experiment or (), nvcc, json)
+        _validate(project, chip, experiment or (), nvcc, json)
         return
     from kernelexp.report.calibrated import calibration as report
     from kernelexp.services import calibration
@@ -107,24 +110,31 @@ def calibrate(
 
 
 def _refit(
-    project: Path, nvcc: str | None, figures: Path | None, target: Path | None, json: bool
+    project: Path,
+    chip: str,
+    nvcc: str | None,
+    figures: Path | None,
+    target: Path | None,
+    json: bool,
 ) -> None:
     from kernelexp.report.calibrated import refit as report
     from kernelexp.services import refitting
 
     tools = None if figures else common.tools(common.load(project), nvcc)
-    result = refitting.look(CHIP, tools, figures)
+    result = refitting.look(chip, tools, figures)
     if target:
         refitting.write(result, target, f"{refitting.SOURCE.name}, refitted")
         print_message(f"wrote {target}")
     output("model-refit", result, report.render(result), json)
 
 
-def _validate(project: Path, experiments: Sequence[str], nvcc: str | None, json: bool) -> None:
+def _validate(
+    project: Path, chip: str, experiments: Sequence[str], nvcc: str | None, json: bool
+) -> None:
     from kernelexp.report.calibrated import validation as report
     from kernelexp.services import validating
 
     loaded = common.load(project)
     with common.session(loaded, nvcc, None) as session:
-        model_validation = validating.validate(loaded, session, experiments)
+        model_validation = validating.validate(loaded, session, experiments, chip)
     output("model-validation", model_validation, report.render(model_validation), json)

@@ -60,8 +60,12 @@ def look(
     session: Session,
     size: str,
     trace: str = "",
+    chip: str = "",
 ) -> tuple[list[Modelled], list[KernelexpError]]:
-    """The variants that have a time or a reason for none, and the faults of the others."""
+    """The variants that have a time or a reason for none, and the faults of the others.
+
+    chip: which one; empty: that of CHIPS.
+    """
     prepare.refuse_programs(variants, "a modelled time")
     for item in variants:
         if item.arch not in CHIPS:
@@ -74,7 +78,7 @@ def look(
     faults = list(prepared.faults.values())
     for variant, arm in prepared.named(variants):
         try:
-            time = _model(project, variant, arm, session, size, trace)
+            time = _model(project, variant, arm, session, size, trace, chip)
         except KernelexpError as fault:
             faults.append(fault)
             continue
@@ -132,9 +136,15 @@ def compare(project: Project, experiment: Experiment, number: int, session: Sess
 
 
 def _model(
-    project: Project, variant: Variant, arm: Arm, session: Session, size: str, trace: str = ""
+    project: Project,
+    variant: Variant,
+    arm: Arm,
+    session: Session,
+    size: str,
+    trace: str,
+    other: str,
 ) -> ModelledTime:
-    chip = CHIPS[variant.arch]
+    chip = other or CHIPS[variant.arch]
     if arm.build is None:
         why = arm.refused.sentence if arm.refused else "it does not build."
         return ModelledTime(chip=chip, size=size, refused=why)
@@ -146,7 +156,8 @@ def _model(
     where = f"variants/{arm.kernel}/problem.py"
     limits = (job.problem_limit, job.emulation_limit)
     run = isolated.call(WORKER, job, ModelledRun, where, limits)
-    emulated.keep_modelled(project.root, arm, size, run)
+    if chip == CHIPS[variant.arch]:
+        emulated.keep_modelled(project.root, arm, size, run)
     return run.time
 
 

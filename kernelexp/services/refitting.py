@@ -34,7 +34,10 @@ class ModelRefit(msgspec.Struct, frozen=True, kw_only=True):
 
 def look(chip: str, tools: Toolchain | None, figures: Path | None) -> ModelRefit:
     """From what the microbenchmarks printed, or by building and running them here."""
-    known = chips.find(chip)
+    try:
+        known = chips.find(chip)
+    except NotModelled as fault:
+        raise UsageError(str(fault)) from None
     if figures is not None:
         try:
             text = figures.read_text("utf-8")

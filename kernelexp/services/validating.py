@@ -90,7 +90,7 @@ def validate(
     wanted = {arm.name: arm for arms in runs.values() for arm in arms}
     if not wanted:
         raise UsageError(f"no such record of this project was measured on an {chip}.")
-    times, missing = _model(project, session, wanted)
+    times, missing = _model(project, session, wanted, chip)
     known = [[arm for arm in arms if arm.name in times] for arms in runs.values()]
     arms = [_arm(measured, times[measured.name]) for own in known for measured in own]
     pairs = [
@@ -126,7 +126,7 @@ def _records(project: Project, chip: str, experiments: Sequence[str]) -> Iterato
         if experiments and path.parent.name not in experiments:
             continue
         record = records.read_file(path)
-        if record.device.endswith(chip) and record.estimate and record.measurement:
+        if chip in record.device.split() and record.estimate and record.measurement:
             yield record
 
 
@@ -154,6 +154,7 @@ def _model(
     project: Project,
     session: Session,
     wanted: Mapping[str, _Measured],
+    chip: str,
 ) -> tuple[dict[str, ModelledTime], dict[str, str]]:
     def one(measured: _Measured) -> ModelledTime | str:
         arm = measured.arm
@@ -161,7 +162,9 @@ def _model(
             variant = project.variant(arm.kernel, arm.arch, arm.axes)
         except UsageError as fault:
             return str(fault)
-        result, faults = modelling.look(project, [variant], session, measured.record.size)
+        result, faults = modelling.look(
+            project, [variant], session, measured.record.size, chip=chip
+        )
         if faults:
             return str(faults[0])
         if result[0].time.refused:

@@ -109,6 +109,7 @@ struct Outcome {
   double* busy;          // [sms][kUnits]
   double* requested;     // bytes that L2 was asked for, by array; then those written
   double* prefetched;    // by array
+  double* drained;       // when L2 has taken what it was given, by SM
   Traced* traced;        // of the first CTA, or null
   int64_t traced_limit;
   int64_t* traced_count;
@@ -417,6 +418,14 @@ class Replay {
         read = start + p_.read_latency;
         break;
       }
+      case Kind::kConstant: {
+        const double words = ins.extra ? std::max<int64_t>(figure(warp), 1) : 1;
+        const double start = sm.constants.take(queue(subcore), words * p_.constant_interval);
+        subcore.waiting.back() = start;
+        done = start + (words - 1) * p_.constant_latency + ins.latency;
+        read = start + p_.read_latency;
+        break;
+      }
       case Kind::kShared: {
         const int64_t wavefronts = figure(warp);
         const double cycles = std::max<int64_t>(wavefronts, 1);
@@ -581,6 +590,11 @@ class Replay {
       const int array = array_of(line);
       lanes_bytes += kSector * __builtin_popcount(sectors);
       const double asked = start + at;
+      if (ins.kind == Kind::kAtomic) {
+        const double taken = sm.combine(asked, line, sectors, int(figure(warp)), &warp - warps_.data());
+        sm.data.free = std::max(sm.data.free, taken - p_.write_buffer);
+        done = std::max(done, taken + p_.l2_latency);
+      }
       if (ins.kind == Kind::kStore) {
         const double taken = sm.put(asked, kSector * __builtin_popcount(sectors));
         // Stores wait for room before L2, and so does what comes after them.
@@ -589,12 +603,20 @@ class Replay {
         continue;
       }
       const bool cached = ins.kind != Kind::kAtomic && !ins.extra;
-      const int missing = cached ? sm.l1.missing(line, sectors) : sectors;
+      L1::Line* kept = cached ? sm.l1.touch(line) : nullptr;
+      const int missing = kept ? sectors & ~kept->sectors : sectors;
       double there = asked + p_.l1_latency;
+      if (kept) there = std::max(there, kept->last(sectors & kept->sectors));
       if (missing) {
         const double bytes = kSector * __builtin_popcount(missing);
         const double from_dram = array < 0 ? 0 : job_.arrays[array].from_dram;
-        there = sm.fetch(asked, bytes, int(array < 0 ? job_.array_count : array), from_dram);
+        const double fetched =
+            sm.fetch(asked, bytes, int(array < 0 ? job_.array_count : array), from_dram);
+        if (kept) {
+          kept->arrive(missing, fetched);
+          kept->sectors |= missing;
+        }
+        there = missing == sectors ? fetched : std::max(there, fetched);
       }
       done = std::max(done, there);
     }
@@ -679,6 +701,7 @@ class Replay {
         out_.prefetched[array] += sm.prefetched[array];
       }
       out_.requested[job_.array_count] += sm.written;
+      out_.drained[number] = sm.drained();
     }
   }
 

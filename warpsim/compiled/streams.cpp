@@ -12,6 +12,20 @@ using kx::timing::Recorder;
 
 bool is_on(const uint8_t* on, int64_t row, int lane) { return !on || on[row * kLanes + lane]; }
 
+// How many lanes name one word of a line, where that is most.
+int64_t most_of(const int64_t* addresses, const uint8_t* on, int64_t row, int64_t line) {
+  int64_t most = 0;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    const int64_t word = addresses[row * kLanes + lane] >> 2;
+    if (!is_on(on, row, lane) || word >> 5 != line) continue;
+    int64_t same = 0;
+    for (int other = 0; other < kLanes; ++other)
+      same += is_on(on, row, other) && addresses[row * kLanes + other] >> 2 == word;
+    most = std::max(most, same);
+  }
+  return most;
+}
+
 // Lines of 128 bytes that a warp accesses, and which sectors of each.
 int lines_of(const int64_t* addresses, const uint8_t* on, int64_t row, int size, int64_t* lines) {
   int count = 0;
@@ -72,15 +86,18 @@ extern "C" int kx_record_shared(Recorder* recorder, const int64_t* places, int64
   return 0;
 }
 
-// The same of global memory.
+// The same of global memory; of an atomic one, how many lanes name one word of each line, too.
 extern "C" int kx_record_global(Recorder* recorder, const int64_t* places, int64_t count,
-                                const int64_t* addresses, const uint8_t* on, int size) {
+                                const int64_t* addresses, const uint8_t* on, int size, int atomic) {
   int64_t lines[2 * 4 * kLanes];
   for (int64_t row = 0; row < count; ++row) {
     auto& figures = recorder->warps[places[row]].figures;
     const int found = lines_of(addresses, on, row, size, lines);
     figures.push_back(found);
-    figures.insert(figures.end(), lines, lines + 2 * found);
+    for (int at = 0; at < found; ++at) {
+      figures.insert(figures.end(), lines + 2 * at, lines + 2 * at + 2);
+      if (atomic) figures.push_back(most_of(addresses, on, row, lines[2 * at]));
+    }
   }
   return 0;
 }

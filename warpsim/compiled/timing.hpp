@@ -23,10 +23,11 @@ enum class Kind : int32_t {
   kSkip,        // not an instruction of the card
   kFixed,       // a pipe of its sub-core; the encoded stall says when its result is there
   kQueued,      // the same through the queue; `extra`: cycles of the data stage
+  kConstant,    // of constants; `extra`: lanes name them, figures: how many
   kShared,      // figures: wavefronts; -1: no lane takes part
   kLoad,        // figures: lines, then (line, sectors of it) each
   kStore,
-  kAtomic,
+  kAtomic,      // lines, then (line, sectors of it, lanes that name one word of it) each
   kCopy,        // LDGSTS: wavefronts, then as kLoad
   kSync,        // figures: count, tokens signalled; count, tokens waited for. Holds the warp
   kTest,        // the same; holds who waits for its scoreboard
@@ -64,8 +65,9 @@ struct Instruction {
 // timing/chips.py has the same names in the same order.
 struct Parameters {
   double queue_depth, queue_interval, return_interval;
-  double shared_latency, data_interval;
+  double shared_latency, data_interval, constant_interval, constant_latency;
   double l1_latency, l1_lines;
+  double l2_atomic_interval, same_word, sms;
   double l2_latency, l2_rate, l2_read_interval, l2_write_rate, l2_write_interval, write_buffer;
   double dram_latency, dram_wait, dram_rate, dram_write_rate, dram_written;
   double read_latency;

@@ -22,37 +22,57 @@ struct Server {
   }
 };
 
-// The lines of L1, each with the sectors that it has, the least recently used one leaving first.
+constexpr int kSector = 32, kLine = 128, kSectors = kLine / kSector;
+
+// The lines of L1, the least recently used one leaving first.
 class L1 {
  public:
+  // A line, the sectors that it has or has asked for, and when each is there.
+  struct Line {
+    int64_t number;
+    int sectors;
+    double there[kSectors];
+
+    void arrive(int some, double when) {
+      for (int sector = 0; sector < kSectors; ++sector)
+        if (some >> sector & 1) there[sector] = when;
+    }
+
+    // When the last of these is there: who finds one that is on its way waits for it.
+    double last(int some) const {
+      double when = 0;
+      for (int sector = 0; sector < kSectors; ++sector)
+        if (some >> sector & 1) when = std::max(when, there[sector]);
+      return when;
+    }
+  };
+
   explicit L1(size_t lines) : room_(lines) {}
 
-  // The sectors that are missing; they are there from now on.
-  int missing(int64_t line, int sectors) {
-    auto found = places_.find(line);
-    if (found == places_.end()) {
-      if (!room_) return sectors;
-      if (places_.size() == room_) {
-        places_.erase(order_.back().first);
-        order_.pop_back();
-      }
-      order_.emplace_front(line, sectors);
-      places_[line] = order_.begin();
-      return sectors;
+  // The line, which is there from now on, if with no sectors; null where L1 has no room at all.
+  Line* touch(int64_t number) {
+    if (!room_) return nullptr;
+    auto found = places_.find(number);
+    if (found != places_.end()) {
+      order_.splice(order_.begin(), order_, found->second);
+      return &order_.front();
     }
-    order_.splice(order_.begin(), order_, found->second);
-    const int lacking = sectors & ~found->second->second;
-    found->second->second |= sectors;
-    return lacking;
+    if (places_.size() == room_) {
+      places_.erase(order_.back().number);
+      order_.pop_back();
+    }
+    order_.push_front({number, 0, {}});
+    places_[number] = order_.begin();
+    return &order_.front();
   }
 
  private:
   size_t room_;
-  std::list<std::pair<int64_t, int>> order_;
-  std::unordered_map<int64_t, std::list<std::pair<int64_t, int>>::iterator> places_;
+  std::list<Line> order_;
+  std::unordered_map<int64_t, std::list<Line>::iterator> places_;
 };
 
-constexpr int kSector = 32, kLine = 128, kSubcores = 4, kPipes = 8, kTensorPipe = 4;
+constexpr int kSubcores = 4, kPipes = 8, kTensorPipe = 4;
 
 struct Subcore {
   Server pipes[kPipes];
@@ -77,7 +97,7 @@ struct Sm {
 
   const Parameters& p;
   Subcore subcores[kSubcores];
-  Server data, l2, l2_writes, dram, tma;
+  Server data, constants, l2, l2_writes, dram, tma;
   L1 l1;
   std::vector<double> requested;   // bytes that L2 was asked for, by array
   std::vector<double> prefetched;  // bytes that it was to get from DRAM, by array
@@ -85,6 +105,12 @@ struct Sm {
   double written = 0;
   double multiplying = 0;  // until when tcgen05.mma are under way
   double operands = 0;     // part of what shared memory gives that they take meanwhile
+  struct Word {
+    int64_t warp;  // the first
+    bool shared;
+    Server server;
+  };
+  std::unordered_map<int64_t, Word> words;  // of atomics, by line
   std::vector<double> due;        // of DRAM, by array: whose turn it is
 
   // A tcgen05.mma, which has shared memory give its operands for `reading` of its cycles.
@@ -121,6 +147,23 @@ struct Sm {
   void prefetch(double now, int array, double from_dram) {
     prefetched[array] += box[array];
     dram.take(now, from_dram * box[array] / p.dram_rate);
+  }
+
+  // When L2 has done a warp's atomics on a line. Those on one word are done one by one; a line that
+  // warps of this SM share is taken to be shared by all SMs.
+  double combine(double now, int64_t line, int sectors, int lanes, int64_t warp) {
+    const double cycles = p.l2_atomic_interval * __builtin_popcount(sectors);
+    const double taken = l2_writes.take(now, cycles) + cycles;
+    Word& word = words.try_emplace(line, Word{warp, false, {}}).first->second;
+    word.shared |= word.warp != warp;
+    const double own = lanes * p.same_word * (word.shared ? p.sms : 1);
+    return std::max(taken, word.server.take(now, own) + own);
+  }
+
+  double drained() const {
+    double last = l2_writes.free;
+    for (const auto& [line, word] : words) last = std::max(last, word.server.free);
+    return last;
   }
 
   // When L2 has taken bytes: of a part it has to give DRAM as many first.

@@ -8,7 +8,13 @@ from typing import Protocol
 import numpy as np
 
 from warpsim.front.sass.decoder import SassDecoder
-from warpsim.front.sass.syntax import Described, MemoryOperand, Operand, RegisterOperand
+from warpsim.front.sass.syntax import (
+    ConstantOperand,
+    Described,
+    MachineInstruction,
+    MemoryOperand,
+    RegisterOperand,
+)
 from warpsim.machine.core.arrays import Array
 from warpsim.machine.memory.layout import GLOBAL_BASE, WINDOW, GlobalLayout
 from warpsim.machine.schedule.batches import Batch
@@ -19,6 +25,7 @@ LOADS = frozenset("LDG LD LDL".split())
 STORES = frozenset("STG ST STL".split())
 ATOMICS = frozenset("ATOM ATOMG RED REDG".split())
 COPIES = frozenset({"LDGSTS"})
+CONSTANTS = frozenset({"LDC"})
 ARRIVALS = frozenset("SYNCS ARRIVES".split())
 BULK_LOADS = frozenset("UTMALDG UBLKCP".split())
 BULK_STORES = frozenset("UTMASTG UTMAREDG".split())
@@ -27,7 +34,7 @@ PRODUCTS = frozenset("UTCHMMA UTCQMMA UTCIMMA UTCOMMA".split())
 SIGNALS = frozenset({"UTCBAR"})
 GLOBAL = LOADS | STORES | ATOMICS
 APART = (
-    SHARED | GLOBAL | COPIES | ARRIVALS | BULK_LOADS | BULK_STORES | PREFETCHES | PRODUCTS | SIGNALS
+    SHARED | GLOBAL | COPIES | CONSTANTS | ARRIVALS | BULK_LOADS | BULK_STORES | PREFETCHES | PRODUCTS | SIGNALS
 )
 """Opcodes that leave figures: each begins a block, so that its registers are as it finds them."""
 _WIDTHS = {"64": 8, "128": 16, "U8": 1, "S8": 1, "U16": 2, "S16": 2, "256": 32}
@@ -43,7 +50,9 @@ class Streams(Protocol):
     def shared(
         self, places: Array, addresses: Array, on: Array | None, size: int, pairs: bool
     ) -> None: ...
-    def globally(self, places: Array, addresses: Array, on: Array | None, size: int) -> None: ...
+    def globally(
+        self, places: Array, addresses: Array, on: Array | None, size: int, atomic: bool = False
+    ) -> None: ...
 
 
 class AccessFootprint:
@@ -120,7 +129,8 @@ class _Shared(_Access):
 
 class _Global(_Access):
     def before(self, streams: Streams, batch: Batch, places: Array) -> None:
-        streams.globally(places, self._global(batch), self._on(batch), self._size)
+        atomic = self._base in ATOMICS
+        streams.globally(places, self._global(batch), self._on(batch), self._size, atomic)
 
 
 class _Copy(_Access):
@@ -128,6 +138,22 @@ class _Copy(_Access):
         on = self._on(batch)
         streams.shared(places, self._addresses[0].values(batch) & WINDOW, on, self._size, False)
         streams.globally(places, self._addresses[1].values(batch), on, self._size)
+
+
+class _Constant(AccessFootprint):
+    """A constant whose place each lane names: how many words they read."""
+
+    def __init__(self, decoder: SassDecoder) -> None:
+        super().__init__(decoder)
+        (operand,) = (x for x in decoder.instruction.operands if isinstance(x, ConstantOperand))
+        self._place = decoder.place_in_bank(operand)
+
+    def before(self, streams: Streams, batch: Batch, places: Array) -> None:
+        words, on = self._place(batch.set.R).astype(np.int64) >> 2, self._on(batch)
+        words = np.broadcast_to(words, (batch.set.count, 32))
+        for row, place in enumerate(places.tolist()):
+            own = words[row] if on is None else words[row, on[row]]
+            streams.figures(place, len(np.unique(own)))
 
 
 class _Arrival(AccessFootprint):
@@ -288,18 +314,26 @@ def of(decoder: SassDecoder) -> dict[int, AccessFootprint]:
     """Footprints by the number of their instruction."""
     prints: dict[int, AccessFootprint] = {}
     for number, ins in enumerate(decoder.code):
-        kind = _kind(ins.base, ins.modifiers, ins.operands)
+        kind = _kind(ins)
         if kind is not None:
             decoder.at(number)
             prints[number] = kind(decoder)
     return prints
 
 
-def _kind(
-    base: str, modifiers: Sequence[str], operands: Sequence[Operand]
-) -> type[AccessFootprint] | None:
+def reads_by_lane(ins: MachineInstruction) -> bool:
+    """Whether each lane names the constant that it reads."""
+    operands = (x for x in ins.operands if isinstance(x, ConstantOperand))
+    registers = (x.register for x in operands if x.register is not None)
+    return ins.base in CONSTANTS and any(register.file == "R" for register in registers)
+
+
+def _kind(ins: MachineInstruction) -> type[AccessFootprint] | None:
+    base = ins.base
     if base in ARRIVALS:
-        return _Arrival if base == "ARRIVES" or "ARRIVE" in modifiers else None
+        return _Arrival if base == "ARRIVES" or "ARRIVE" in ins.modifiers else None
+    if base in CONSTANTS:
+        return _Constant if reads_by_lane(ins) else None
     for bases, kind in (
         (SHARED, _Shared),
         (GLOBAL, _Global),

@@ -514,6 +514,96 @@ template <int READS, int WRITES> static void mixture(const char* big, char* to) 
   double ms = ms_of(traffic<READS, WRITES>, 264, 1024, 0, (const uint4*)big, (uint4*)to, rows);
   say("dram_" + std::to_string(READS) + "_reads_" + std::to_string(WRITES) + "_writes", double(rows) * width * (READS + WRITES) / ms / 1e9, "TB/s");
 }
+// Constants that lanes read at WAYS addresses of their own.
+__constant__ uint32_t table[1024];
+template <int ILP, int COUNT> __global__ void constants(unsigned* out, int ways, int apart) {
+  uint32_t x[ILP]; for (int i = 0; i < ILP; ++i) x[i] = (threadIdx.x % ways) * apart % 1024;
+  unsigned best = ~0u;
+  for (int repeat = 0; repeat < 4; ++repeat) {
+    __syncthreads(); unsigned start = tick();
+#pragma unroll
+    for (int k = 0; k < COUNT; ++k)
+#pragma unroll
+      for (int i = 0; i < ILP; ++i) x[i] = table[x[i]];
+    __syncthreads(); best = min(best, tick() - start);
+  }
+  uint32_t sum = 0; for (int i = 0; i < ILP; ++i) sum += x[i]; if (sum == 0x12345679) out[1] = sum;
+  if (!threadIdx.x) out[0] = best;
+}
+static void constant_ways() {
+  std::vector<uint32_t> same(1024); for (int i = 0; i < 1024; ++i) same[i] = i;
+  CHECK(cudaMemcpyToSymbol(table, same.data(), 4096));
+  for (int ways : {1, 2, 4, 8, 16, 32}) {
+    std::string of = "_ways" + std::to_string(ways);
+    say("ldc_chain" + of, (cycles_of(constants<1, 64>, 1, 32, 0, ways, 1) - cycles_of(constants<1, 32>, 1, 32, 0, ways, 1)) / 32, "cycles");
+    for (int warps : {1, 4, 16}) say("ldc_warps" + std::to_string(warps) + of, (cycles_of(constants<8, 16>, 1, 32 * warps, 0, ways, 1) - cycles_of(constants<8, 8>, 1, 32 * warps, 0, ways, 1)) / (64.0 * warps), "cycles per instruction and SM");
+  }
+  say("ldc_warps4_ways32_apart16", (cycles_of(constants<8, 16>, 1, 128, 0, 32, 16) - cycles_of(constants<8, 8>, 1, 128, 0, 32, 16)) / (64.0 * 4), "cycles per instruction and SM, 64 bytes apart");
+}
+// A row of 16 KiB for each lane, word by word: 32 lines per load, of which L1 keeps what it can.
+template <int ILP> __global__ void own_rows(unsigned* out, const uint32_t* p, int words) {
+  size_t row = (size_t(blockIdx.x) * blockDim.x + threadIdx.x) * 4096; uint32_t sum = 0;
+  for (int i = 0; i < words; i += ILP) {
+    uint32_t v[ILP];
+#pragma unroll
+    for (int k = 0; k < ILP; ++k) v[k] = __ldg(p + row + i + k);
+#pragma unroll
+    for (int k = 0; k < ILP; ++k) sum = sum * 3 + v[k];
+  }
+  if (sum == 0x12345) out[1] = sum;
+}
+// Atomic sums of a whole grid, to one word or to a word for each thread.
+__global__ void sums(unsigned* out, float* p, int turns, int apart) {
+  size_t at = size_t(blockIdx.x * blockDim.x + threadIdx.x) * apart;
+  for (int i = 0; i < turns; ++i) atomicAdd(p + at, 1.0f);
+}
+// Four warps load from 32 lines of L1 each time, four from shared memory until those are done: do tags and data pass one by one?
+template <int WIDTH> __global__ void __launch_bounds__(256) tags(unsigned* out, const uint32_t* p, int loading, int sharing, int apart, int turns) {
+  __shared__ volatile int stop; __shared__ uint32_t room[4096];
+  for (int i = threadIdx.x; i < 4096; i += blockDim.x) room[i] = i;
+  if (!threadIdx.x) stop = 0;
+  uint32_t lane = threadIdx.x % 32, sum = 0, v[16][WIDTH];
+  const uint32_t* own = p + lane * apart;
+  for (int k = 0; k < 64; ++k) sum += __ldg(p + 32 * k + lane);  // 8 KiB, to L1
+  __syncthreads();
+  if (threadIdx.x < 128) {
+    if (!loading) return;
+    unsigned start = tick();
+    for (int r = 0; r < turns; ++r) {
+#pragma unroll
+      for (int k = 0; k < 16; ++k) {
+        if (WIDTH == 1) asm volatile("ld.global.ca.u32 %0,[%1];" : "=r"(v[k][0]) : "l"(own + k));
+        else asm volatile("ld.global.ca.v4.u32 {%0,%1,%2,%3},[%4];" : "=r"(v[k][0]), "=r"(v[k][1 % WIDTH]), "=r"(v[k][2 % WIDTH]), "=r"(v[k][3 % WIDTH]) : "l"(own + 4 * (k % 8)));
+      }
+#pragma unroll
+      for (int k = 0; k < 16; ++k) sum += v[k][0];
+    }
+    unsigned end = tick(); asm volatile("bar.sync 1, 128;" ::: "memory");
+    if (!threadIdx.x) { out[0] = end - start; stop = 1; }
+  } else {
+    if (!sharing) return;
+    unsigned start = tick(), count = 0, at = smem(room) + 4 * lane, w[16];
+    while (loading ? !stop : count < 4096) {
+#pragma unroll
+      for (int k = 0; k < 16; ++k) asm volatile("ld.shared.u32 %0,[%1];" : "=r"(w[k]) : "r"(at + 128 * k));
+#pragma unroll
+      for (int k = 0; k < 16; ++k) sum += w[k];
+      count += 16;
+    }
+    unsigned end = tick();
+    if (threadIdx.x == 128) { out[1] = end - start; out[2] = count; }
+  }
+  if (sum == 0x12345679) out[9] = sum;
+}
+template <int WIDTH> static void tags_beside(const uint32_t* p) {
+  for (int apart : {32, WIDTH}) for (int mode : {1, 2, 3}) {
+    double v = cycles_of(tags<WIDTH>, 1, 256, 0, p, mode & 1, mode >> 1, apart, 200);
+    unsigned r[3]; CHECK(cudaMemcpy(r, out, 12, cudaMemcpyDeviceToHost));
+    std::string of = "tags_x" + std::to_string(4 * WIDTH) + (apart == 32 ? "_lines32_" : "_packed_");
+    if (mode & 1) say(of + (mode == 3 ? "beside" : "alone"), v / (200 * 16 * 4), "cycles per load and SM");
+    if (mode & 2) say(of + (mode == 3 ? "lds_beside" : "lds_alone"), double(r[1]) / r[2] / 4, "cycles per LDS and SM");
+  }
+}
 int main() {
   cudaDeviceProp prop; CHECK(cudaGetDeviceProperties(&prop, 0)); sms = prop.multiProcessorCount;
   CHECK(cudaDeviceGetAttribute(&clock_khz, cudaDevAttrClockRate, 0));
@@ -601,6 +691,12 @@ int main() {
   mixes<FFMA>(); mixes<FADD>(); mixes<MUFU>(); mixes<FMNMX>(); mixes<IMAD>(); mixes<PRMT>(); mixes<SHFL>();
   pairs<1>(); pairs<4>(); pairs<8>(); pairs<16>();
   drifts<64>(); drifts<128>(); drifts<256>(); drifts<384>();
+  constant_ways(); tags_beside<1>((const uint32_t*)big); tags_beside<4>((const uint32_t*)big);
+  for (int warps : {1, 2, 4, 8, 16, 32}) {
+    say("own_rows_warps" + std::to_string(warps), 1e3 * ms_of(own_rows<1>, sms, 32 * warps, 0, (const uint32_t*)big, 2048), "us for 2048 loads of each lane");
+    say("own_rows4_warps" + std::to_string(warps), 1e3 * ms_of(own_rows<4>, sms, 32 * warps, 0, (const uint32_t*)big, 2048), "us for 2048 loads of each lane, 4 at once");
+  }
+  for (int apart : {0, 1, 32}) say("sums_apart" + std::to_string(apart), 1e3 * (ms_of(sums, sms, 256, 0, (float*)big, 96, apart) - ms_of(sums, sms, 256, 0, (float*)big, 32, apart)) / 64, "us for a sum of each of 256 threads of each SM");
   char* to = big + 3 * GIB + GIB / 2;
   mixture<4, 0>(big, to); mixture<4, 1>(big, to); mixture<4, 2>(big, to); mixture<3, 2>(big, to); mixture<4, 4>(big, to); mixture<2, 4>(big, to); mixture<0, 4>(big, to);
   printf("{\"name\": \"done\", \"value\": 1, \"unit\": \"\"}\n");

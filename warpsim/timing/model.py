@@ -202,9 +202,11 @@ def _whole(replayed: Replayed, placement: CtaPlacement) -> float:
     ends = np.sort(np.array(replayed.ends))[placement.cluster - 1 :: placement.cluster]
     count, slots = len(ends), placement.slots
     missing = placement.per_sm - count
+    # A launch ends when L2 has all that it wrote.
+    last = max(float(ends[-1]), replayed.drained)
     if missing <= 0:
-        return float(ends[-1])
+        return last
     steady = (ends[-1] - ends[slots - 1]) / (count - slots) if count > slots else ends[-1] / count
     # What stores have left to do when their CTA ends, others wait for.
     steady = max(steady, replayed.busy.max() / count)
-    return float(ends[-1] + missing * steady)
+    return last + missing * float(steady)

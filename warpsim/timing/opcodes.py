@@ -26,7 +26,7 @@ from warpsim.timing.recording import BlockShape
 
 # compiled/timing.hpp has the same names in the same order.
 KINDS = (
-    "skip fixed queued shared load store atomic copy sync test arrive bulk_load bulk_store "
+    "skip fixed queued constant shared load store atomic copy sync test arrive bulk_load bulk_store "
     "prefetch commit groups matrix matrix_wait product signal tensor_memory exit"
 ).split()
 _KIND = {name: number for number, name in enumerate(KINDS)}
@@ -75,7 +75,7 @@ _FMA = OpcodeTiming(pipe="fma", second="lite", interval=2)
 _HEAVY = OpcodeTiming(pipe="fma", interval=2)
 _BOTH = frozenset("FADD FFMA FMUL FADD32I FFMA32I FMUL32I HADD2 HMUL2 HFMA2".split())
 _NAMED: Mapping[str, OpcodeTiming] = {
-    "LDC": OpcodeTiming(kind="queued", latency=26),
+    "LDC": OpcodeTiming(kind="constant", latency=26),
     "S2R": OpcodeTiming(kind="queued", latency=22),
     "S2UR": OpcodeTiming(kind="queued", latency=22),
     "MEMBAR": OpcodeTiming(kind="queued", latency=12),
@@ -87,6 +87,7 @@ _NAMED: Mapping[str, OpcodeTiming] = {
     "EXIT": OpcodeTiming(kind="exit"),
     "UTMACCTL": OpcodeTiming(),
 }
+_BY_LANE = OpcodeTiming(kind="constant", latency=29, extra=1)
 _FOOTPRINTS = (
     (footprints.SHARED, "shared"),
     (footprints.LOADS, "load"),
@@ -176,6 +177,8 @@ def _is_past_l1(kind: str, ins: MachineInstruction) -> bool:
 
 
 def _by_group(ins: MachineInstruction, sm: int) -> OpcodeTiming:
+    if footprints.reads_by_lane(ins):
+        return _BY_LANE
     known = _NAMED.get(".".join(ins.opcode.split(".")[:3])) or _NAMED.get(ins.base)
     if known is not None:
         return known

@@ -70,7 +70,7 @@ class Recorder:
         self._figures = compiled.function("kx_record_figures", _POINTER, _LONG, _POINTER, _LONG)
         accesses = (_POINTER, _POINTER, _LONG, _POINTER, _POINTER, _INT)
         self._shared = compiled.function("kx_record_shared", *accesses, _INT)
-        self._global = compiled.function("kx_record_global", *accesses)
+        self._global = compiled.function("kx_record_global", *accesses, _INT)
         self._close = compiled.function("kx_record_close", _POINTER)
 
     def __del__(self) -> None:
@@ -100,8 +100,10 @@ class Recorder:
     ) -> None:
         self._shared(self.address, *_access(places, addresses, on), size, pairs)
 
-    def globally(self, places: Array, addresses: Array, on: Array | None, size: int) -> None:
-        self._global(self.address, *_access(places, addresses, on), size)
+    def globally(
+        self, places: Array, addresses: Array, on: Array | None, size: int, atomic: bool = False
+    ) -> None:
+        self._global(self.address, *_access(places, addresses, on), size, atomic)
 
     def sizes(self) -> Array:
         """Of each warp: blocks, figures."""

@@ -61,6 +61,10 @@ class _Figures(msgspec.Struct, frozen=True):
         rate = self["bulk_dram_1x1024"] * _GIB
         return _COPY * self.chip.sms * self.chip.clock_hz / rate
 
+    def cycles_of_sums(self, name: str) -> float:
+        """Of one warp's, of the eight of each SM."""
+        return 1e-6 * self[name] * self.chip.clock_hz / 8
+
     def per_sector(self, microseconds: float) -> float:
         return 1e-6 * microseconds * self.chip.clock_hz * self.chip.sms / _SECTORS
 
@@ -73,6 +77,8 @@ def _dram_writes(figures: _Figures) -> float:
 
 _FITS: Mapping[str, Callable[[_Figures], float]] = {
     "shared_latency": lambda x: x["chain_lds"] - 1,
+    "constant_interval": lambda x: x["ldc_warps16_ways32"] / 32,
+    "constant_latency": lambda x: (x["ldc_chain_ways32"] - x["ldc_chain_ways1"]) / 31,
     "l1_latency": lambda x: x["chase_ca_64KiB"] - 7,
     "l2_latency": lambda x: x.ns(x["chase_cg_8192KiB"] - 8.7),
     "l2_rate": lambda x: 1e12 * x["l2_read_48MiB"],
@@ -80,6 +86,10 @@ _FITS: Mapping[str, Callable[[_Figures], float]] = {
     "l2_port": lambda x: (x["l2_read_sms1"] + x["bulk_l2_one_sm_4x32768"]) / 2,
     "l2_read_interval": lambda x: x.per_sector(x["read_columns_8192"]),
     "l2_write_interval": lambda x: x.per_sector(x["write_columns_8192"]),
+    "l2_atomic_interval": lambda x: statistics.mean(
+        (x.cycles_of_sums("sums_apart1") / 4, x.cycles_of_sums("sums_apart32") / 32)
+    ),
+    "same_word": lambda x: 1e3 * x["sums_apart0"] / (256 * x.chip.sms),
     "dram_latency": lambda x: x.ns(x.cycles_of_copies("dram") - x.cycles_of_copies("l2")),
     "dram_rate": lambda x: x["dram_read_4GiB_blocks1"] * _GIB,
     "dram_write_rate": _dram_writes,

@@ -17,12 +17,13 @@ from warpsim.timing.recording import Recording
 
 # compiled/timing.hpp has the same names in the same order.
 PARAMETERS = (
-    "queue_depth queue_interval return_interval shared_latency data_interval l1_latency l1_lines "
-    "l2_latency l2_rate l2_read_interval l2_write_rate l2_write_interval write_buffer dram_latency "
-    "dram_wait dram_rate dram_write_rate dram_written read_latency tma_interval tma_rate "
-    "tma_latency barrier_latency barrier_per_warp arrive_latency test_latency wake_latency branch "
-    "turnover launch_interval gmma_tail gmma_depth beside_gmma product_tail pair_tail tmem_operand "
-    "tmem_latency"
+    "queue_depth queue_interval return_interval shared_latency data_interval "
+    "constant_interval constant_latency l1_latency l1_lines l2_atomic_interval same_word sms "
+    "l2_latency l2_rate l2_read_interval l2_write_rate l2_write_interval write_buffer "
+    "dram_latency dram_wait dram_rate dram_write_rate dram_written read_latency tma_interval "
+    "tma_rate tma_latency barrier_latency barrier_per_warp arrive_latency test_latency "
+    "wake_latency branch turnover launch_interval gmma_tail gmma_depth beside_gmma "
+    "product_tail pair_tail tmem_operand tmem_latency"
 ).split()
 REASONS = (
     "selected wait short_scoreboard long_scoreboard barrier gmma math_pipe_throttle mio_throttle "
@@ -67,6 +68,8 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes that it was to prefetch, by array."""
     written: float
     """Bytes that it was given."""
+    drained: float
+    """When L2 has taken the last of them, in cycles from the start."""
     traced: Array
     """What the warps of the first CTA issued, of TRACED; empty unless it was traced."""
     path: Array
@@ -94,7 +97,7 @@ class _Outcome(ctypes.Structure):
     _fields_ = [
         *(
             (name, ctypes.c_void_p)
-            for name in ("ends", "reasons", "busy", "requested", "prefetched", "traced")
+            for name in ("ends", "reasons", "busy", "requested", "prefetched", "drained", "traced")
         ),
         ("traced_limit", ctypes.c_int64),
         ("traced_count", ctypes.c_void_p),
@@ -172,6 +175,7 @@ def replay(
     busy = np.zeros((sms, len(UNITS)))
     requested = np.zeros(len(arrays) + 1)
     prefetched = np.zeros(len(arrays))
+    drained = np.zeros(sms)
     job = _Job(
         *(x.ctypes.data for x in streams),
         code.ctypes.data,
@@ -191,7 +195,7 @@ def replay(
     trace, count = np.zeros(traced, TRACED), np.zeros(1, np.int64)
     steps, taken = np.zeros(STEPS if path else 0, STEP), np.zeros(1, np.int64)
     outcome = _Outcome(
-        *(x.ctypes.data for x in (ends, reasons, busy, requested, prefetched)),
+        *(x.ctypes.data for x in (ends, reasons, busy, requested, prefetched, drained)),
         trace.ctypes.data if traced else None,
         traced,
         count.ctypes.data,
@@ -211,6 +215,7 @@ def replay(
         requested=tuple(requested[:-1].tolist()),
         prefetched=tuple(prefetched.tolist()),
         written=float(requested[-1]),
+        drained=float(drained.max()),
         traced=trace[: int(count[0])],
         path=steps[: max(0, int(taken[0]))],
     )
@@ -221,6 +226,8 @@ def _parameter(
 ) -> float:
     if name == "l1_lines":
         return max(0.0, (chip["l1_bytes"] - slots * recording.shared_bytes) // _LINE)
+    if name == "sms":
+        return share.sms
     if name == "dram_written":
         return share.written
     value = chip.in_cycles(name, clock_hz, share.sms)

@@ -13,12 +13,14 @@ from warpsim.timing import chips, model
 from warpsim.timing.chips import TimedChip
 from warpsim.timing.model import ModelledLaunch, Sample, WholeLaunch
 
-H200, B200 = chips.find("H200"), chips.find("B200")
+H100, H200, B200 = map(chips.find, ("H100", "H200", "B200"))
 
 
 @functools.cache
-def assembled(body: str, names: tuple[str, ...], shared: str, target: str) -> tuple[bytes, str]:
-    return assemble(ptx(body, names, target=target, shared=shared), target)
+def assembled(
+    body: str, names: tuple[str, ...], shared: str, target: str, extra: str
+) -> tuple[bytes, str]:
+    return assemble(ptx(body, names, target=target, shared=shared, extra=extra), target)
 
 
 def modelled(
@@ -29,11 +31,12 @@ def modelled(
     grid: int = 1,
     resident: int = 1,
     shared: str = "",
+    extra: str = "",
     chip: TimedChip = H200,
 ) -> ModelledLaunch:
     """The modelled launch of a body; each array's address is in %<name>, the thread in %t."""
     given = {"out": np.zeros(1024, np.uint32), **(arrays or {})}
-    cubin, listing = assembled(body, tuple(given), shared, chip.arch)
+    cubin, listing = assembled(body, tuple(given), shared, chip.arch, extra)
     launch = Launch(
         entry="k",
         grid=(grid, 1, 1),

@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
-from small import H200, cycles_per, modelled
+from small import H100, H200, cycles_per, modelled
 
 from warpsim.timing import refit
 from warpsim.timing.errors import NotModelled
 
-FIGURES = Path(__file__).parents[2] / "data" / "microbenchmarks-h200.jsonl"
-MEASURED = {
-    line["name"]: line.get("value") for line in map(json.loads, FIGURES.read_text().splitlines())
-}
+DATA = Path(__file__).parents[2] / "data"
+MEASURED, ON_H100 = (
+    {line["name"]: line.get("value") for line in map(json.loads, path.read_text().splitlines())}
+    for path in (DATA / "microbenchmarks-h200.jsonl", DATA / "microbenchmarks-h100.jsonl")
+)
 
 
-def lines(**others: float) -> list[str]:
-    figures = {**MEASURED, **others}
+def lines(known: Mapping[str, float] = MEASURED, **others: float) -> list[str]:
+    figures = {**known, **others}
     return [json.dumps({"name": name, "value": value}) for name, value in figures.items()]
 
 
 def test_the_parameters_follow_from_the_figures_that_they_name():
     refitted = refit.refit(lines(), H200)
     assert len(refitted) == 21
+    for item in refitted:
+        assert item.refitted == pytest.approx(item.value, rel=0.05, abs=1), item.name
+
+
+def test_so_do_those_of_an_h100():
+    refitted = refit.refit(lines(ON_H100), H100)
+    assert len(refitted) == 25
     for item in refitted:
         assert item.refitted == pytest.approx(item.value, rel=0.05, abs=1), item.name
 
@@ -95,3 +104,36 @@ def test_a_wait_that_sleeps_is_woken_by_the_arrival_and_does_not_test_again():
     # Without the loop of the microbenchmark, whose 82.7 cycles are 83.8 modelled.
     hop = (many - few) / 64
     assert H200["arrive_latency"] + H200["wake_latency"] < hop < MEASURED["mbarrier_ring"]
+
+
+TABLE = ".const .align 4 .b32 table[64] = {" + ", ".join(map(str, range(64))) + "};"
+LOOK_UP = (
+    "shl.b32 %r2, %r0, 2; mov.u32 %r3, table; add.u32 %r3, %r3, %r2; ld.const.u32 %r0, [%r3];"
+)
+
+
+@pytest.mark.parametrize("words", [1, 8, 32])
+def test_a_modelled_chain_of_constants_takes_as_long_as_the_card(words: int):
+    start = f"and.b32 %r0, %t, {words - 1};"
+    taken = cycles_per(LOOK_UP, start, STORE, count=32, extra=TABLE, chip=H100)
+    assert taken == pytest.approx(ON_H100[f"ldc_chain_ways{words}"], rel=0.06)
+
+
+def test_modelled_constants_of_many_warps_take_what_their_words_do():
+    start = "and.b32 %r0, %t, 7;"
+    taken = cycles_per(LOOK_UP, start, STORE, count=32, threads=512, extra=TABLE, chip=H100)
+    assert taken / 16 == pytest.approx(ON_H100["ldc_warps16_ways8"], rel=0.06)
+
+
+@pytest.mark.parametrize("apart", [0, 1, 32])
+def test_modelled_sums_by_atomics_take_as_long_as_the_card(apart: int):
+    place = "mov.u32 %r1, %ctaid.x; mad.lo.u32 %r1, %r1, 256, %t;"
+    address = f"mul.lo.u32 %r1, %r1, {apart}; mad.wide.u32 %d1, %r1, 4, %sums; mov.f32 %f0, 1.0;"
+    before = ".reg .f32 %f0;" + place + address
+    sums = {"sums": np.zeros(max(1, 132 * 256 * apart), np.float32)}
+    add = "red.global.add.f32 [%d1], %f0;"
+    taken = cycles_per(
+        add, before, "", count=16, arrays=sums, threads=256, grid=132, chip=H100
+    )
+    card = 1e-6 * ON_H100[f"sums_apart{apart}"] * H100.clock_hz
+    assert taken == pytest.approx(card, rel=0.2)
