@@ -34,7 +34,16 @@ PRODUCTS = frozenset("UTCHMMA UTCQMMA UTCIMMA UTCOMMA".split())
 SIGNALS = frozenset({"UTCBAR"})
 GLOBAL = LOADS | STORES | ATOMICS
 APART = (
-    SHARED | GLOBAL | COPIES | CONSTANTS | ARRIVALS | BULK_LOADS | BULK_STORES | PREFETCHES | PRODUCTS | SIGNALS
+    SHARED
+    | GLOBAL
+    | COPIES
+    | CONSTANTS
+    | ARRIVALS
+    | BULK_LOADS
+    | BULK_STORES
+    | PREFETCHES
+    | PRODUCTS
+    | SIGNALS
 )
 """Opcodes that leave figures: each begins a block, so that its registers are as it finds them."""
 _WIDTHS = {"64": 8, "128": 16, "U8": 1, "S8": 1, "U16": 2, "S16": 2, "256": 32}

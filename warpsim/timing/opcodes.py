@@ -26,8 +26,8 @@ from warpsim.timing.recording import BlockShape
 
 # compiled/timing.hpp has the same names in the same order.
 KINDS = (
-    "skip fixed queued constant shared load store atomic copy sync test arrive bulk_load bulk_store "
-    "prefetch commit groups matrix matrix_wait product signal tensor_memory exit"
+    "skip fixed queued constant shared load store atomic copy sync test arrive bulk_load "
+    "bulk_store prefetch commit groups matrix matrix_wait product signal tensor_memory exit"
 ).split()
 _KIND = {name: number for number, name in enumerate(KINDS)}
 PIPES = ("fma", "lite", "alu", "xu", "tensor", "uniform", "fp64", "control")

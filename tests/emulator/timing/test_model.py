@@ -121,7 +121,9 @@ def test_clusters_stay_together():
 
 
 def test_a_chip_without_parameters_is_refused_by_name():
-    with pytest.raises(NotModelled, match="no time is modelled for B100: known are b200, h100, h200"):
+    with pytest.raises(
+        NotModelled, match="no time is modelled for B100: known are b200, h100, h200"
+    ):
         chips.find("B100")
 
 

@@ -107,9 +107,7 @@ def test_a_wait_that_sleeps_is_woken_by_the_arrival_and_does_not_test_again():
 
 
 TABLE = ".const .align 4 .b32 table[64] = {" + ", ".join(map(str, range(64))) + "};"
-LOOK_UP = (
-    "shl.b32 %r2, %r0, 2; mov.u32 %r3, table; add.u32 %r3, %r3, %r2; ld.const.u32 %r0, [%r3];"
-)
+LOOK_UP = "shl.b32 %r2, %r0, 2; mov.u32 %r3, table; add.u32 %r3, %r3, %r2; ld.const.u32 %r0, [%r3];"
 
 
 @pytest.mark.parametrize("words", [1, 8, 32])
@@ -132,8 +130,6 @@ def test_modelled_sums_by_atomics_take_as_long_as_the_card(apart: int):
     before = ".reg .f32 %f0;" + place + address
     sums = {"sums": np.zeros(max(1, 132 * 256 * apart), np.float32)}
     add = "red.global.add.f32 [%d1], %f0;"
-    taken = cycles_per(
-        add, before, "", count=16, arrays=sums, threads=256, grid=132, chip=H100
-    )
+    taken = cycles_per(add, before, "", count=16, arrays=sums, threads=256, grid=132, chip=H100)
     card = 1e-6 * ON_H100[f"sums_apart{apart}"] * H100.clock_hz
     assert taken == pytest.approx(card, rel=0.2)
