@@ -17,7 +17,7 @@ from kernelexp.evidence.emulate.scaling import (
     Extent,
     Scaled,
     can_scale,
-    grows_with,
+    parts,
     scale,
     unsound,
 )
@@ -316,22 +316,23 @@ def _count_full(
     )
 
 
-def _in_proportion(counters: Mapping[str, int], one: Extent, full: Extent) -> dict[str, int]:
+def _in_proportion(
+    launch: EmulatedEvidence | EmulatedLaunch, one: Extent, full: Extent
+) -> dict[str, int]:
     """To the tiles; global loads to the tiles that load."""
-    result = {}
-    for name, count in counters.items():
-        what = grows_with(name, counters, full)
-        x, z = (one.of_loads(), full.of_loads()) if what == "loads" else (one, full)
-        if what:
-            result[name] = count * z.tiles // x.tiles
-    return result
+    result: Counter[str] = Counter()
+    for name in launch.counters:
+        for count, is_load in parts(name, launch, full):
+            x, z = (one.of_loads(), full.of_loads()) if is_load else (one, full)
+            result[name] += count * z.tiles // x.tiles
+    return dict(result)
 
 
 def _by_tiles(taken: EmulatedEvidence, own: Extents, full: Extents) -> dict[str, int]:
     """To the tiles of each launch."""
     counts: Counter[str] = Counter()
     for part, x, z in zip(_parts(taken), own, full, strict=True):
-        counts.update(_in_proportion(part.counters, x, z))
+        counts.update(_in_proportion(part, x, z))
     return dict(counts)
 
 

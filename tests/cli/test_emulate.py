@@ -14,7 +14,7 @@ from kernelexp.dossier import emulations
 from kernelexp.dossier.emulations import Emulation
 from kernelexp.evidence.emulate.scaling import Extent, scale
 from kernelexp.model import errors
-from kernelexp.model.arm import Arm, EmulatedEvidence
+from kernelexp.model.arm import Arm, EmulatedEvidence, EmulatedLine
 from kernelexp.model.measurement import ArrayResult
 from kernelexp.report.document import markdown
 from kernelexp.report.variants import emulations as report
@@ -23,6 +23,7 @@ COUNTS = st.integers(0, 10**6)
 FUSED = "{ .reg .f32 t; mul.f32 t, %0, %1; add.f32 %0, t, %2; }"
 # What a launch of the full problem counts on a B200, as ncu published it, but for what ptxas adds a
 # launch (tcgen05.alloc's bookkeeping) and the 32-byte stores, which ncu leaves out of its sectors.
+STORES = "sass__inst_executed_global_stores"
 FULL = {
     "ptx__sass__inst_executed_global_loads": (2_784_768, 2_784_768),
     "ptx__sass__inst_executed_global_stores": (1_392_384, 3_480_960),
@@ -68,25 +69,18 @@ def test_global_loads_grow_with_the_tiles_that_load() -> None:
     full = Extent(tiles=1000, ctas=10, loads=100)
     loads, tags = "sass__inst_executed_global_loads", "memory_l1_tag_requests_global"
 
-    def of(*, stores: int) -> dict[str, int]:
-        few = EmulatedEvidence(
-            size="any",
-            counters={
-                "other": 12,
-                loads: 30,
-                tags: 60,
-                "sass__inst_executed_global_stores": stores,
-            },
-        )
+    def of(*, stores: int, lines: tuple[EmulatedLine, ...] = ()) -> dict[str, int]:
+        counters = {"other": 12, loads: 30, tags: 60, STORES: stores}
+        few = EmulatedEvidence(size="any", counters=counters, lines=lines)
         return {item.counter: item.full for item in scale(few, one, few, two, full)}
 
-    assert of(stores=0) | {"sass__inst_executed_global_stores": 0} == {
-        "other": 2000,
-        loads: 500,
-        tags: 1000,
-        "sass__inst_executed_global_stores": 0,
-    }
-    assert tags not in of(stores=12)  # a sum of both
+    assert of(stores=0) == {"other": 2000, loads: 500, tags: 1000, STORES: 0}
+    assert of(stores=12)[tags] == 10_000  # of both, and nobody knows how many of each
+    split = (
+        EmulatedLine(file="k.cu", line=1, counters={loads: 30, tags: 42}),
+        EmulatedLine(file="k.cu", line=2, counters={STORES: 12, tags: 18}),
+    )
+    assert of(stores=12, lines=split)[tags] == 42 // 6 * 100 + 18 // 6 * 1000
 
 
 def counted(count: int) -> EmulatedEvidence:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Literal
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
 
 import msgspec
 
@@ -42,17 +42,33 @@ _LOADS_AND_STORES = frozenset(
     memory_l2_theoretical_sectors_global_ideal""".split()
 )
 _STORES = "sass__inst_executed_global_stores"
+_EXECUTED = "sass__inst_executed_global_loads"
 
 
-def grows_with(
-    counter: str, counters: Mapping[str, int], extent: Extent
-) -> Literal["tiles", "loads", ""]:
-    """Of a launch with these counters; empty where it is a sum of what grows with either."""
-    name = counter.removeprefix(PTX)
-    if not extent.loads or name not in _LOADS | _LOADS_AND_STORES:
-        return "tiles"
-    stores = counters.get(_STORES, 0) + counters.get(PTX + _STORES, 0)
-    return "" if stores and name in _LOADS_AND_STORES else "loads"
+Part: TypeAlias = tuple[int, bool]
+"""Of a count: how much, and whether it grows with the tiles that load instead of all tiles."""
+
+
+def parts(
+    counter: str, launch: EmulatedEvidence | EmulatedLaunch, full: Extent
+) -> tuple[Part, ...]:
+    """A launch's count by what it grows with: one part, or that of stores, then that of loads."""
+    name, count = counter.removeprefix(PTX), launch.counters.get(counter, 0)
+    if not full.loads or name not in _LOADS | _LOADS_AND_STORES:
+        return ((count, False),)
+    stores = launch.counters.get(counter.removesuffix(name) + _STORES, 0)
+    if name in _LOADS or not stores:
+        return ((count, True),)
+    loads = _at_loads(counter, launch, counter.removesuffix(name) + _EXECUTED)
+    return ((count, False),) if loads is None else ((count - loads, False), (loads, True))
+
+
+def _at_loads(counter: str, launch: EmulatedEvidence | EmulatedLaunch, executed: str) -> int | None:
+    """What is counted at source lines that load; None where the lines do not have all of it."""
+    lines = launch.lines if isinstance(launch, EmulatedEvidence) else ()
+    if sum(line.counters.get(counter, 0) for line in lines) != launch.counters.get(counter, 0):
+        return None
+    return sum(line.counters.get(counter, 0) for line in lines if line.counters.get(executed))
 
 
 PIPES = "sm__inst_executed_pipe_"
@@ -96,19 +112,40 @@ def scale(
     if not can_scale(one_extent, other_extent, full):
         raise ValueError("the two sizes have the same number of tiles per CTA")
     for counter in dict.fromkeys([*one.counters, *other.counters]):
-        counts = one.counters.get(counter, 0), other.counters.get(counter, 0)
-        what = grows_with(counter, one.counters, full)
-        extents = one_extent, other_extent, full
-        first, second, third = (x.of_loads() for x in extents) if what == "loads" else extents
-        solution = _solve(counts, first, second) if what else None
+        solved = list(_of_parts(counter, (one, other), (one_extent, other_extent), full))
+        if None not in solved:
+            known = [item for item in solved if item]
+            yield Scaled(
+                counter=counter,
+                per_tile=sum(item.per_tile for item in known),
+                per_cta=sum(item.per_cta for item in known),
+                full=sum(item.full for item in known),
+            )
+
+
+def _of_parts(
+    counter: str,
+    launches: tuple[EmulatedEvidence | EmulatedLaunch, EmulatedEvidence | EmulatedLaunch],
+    extents: tuple[Extent, Extent],
+    full: Extent,
+) -> Iterator[Scaled | None]:
+    """Each part of a counter; None where it has no solution."""
+    both = [parts(counter, launch, full) for launch in launches]
+    if [is_load for _, is_load in both[0]] != [is_load for _, is_load in both[1]]:
+        yield None
+        return
+    for (first, is_load), (second, _) in zip(*both, strict=True):
+        one, other, whole = (x.of_loads() if is_load else x for x in (*extents, full))
+        solution = _solve((first, second), one, other)
         if solution is None:
+            yield None
             continue
         per_tile, per_cta = solution
         yield Scaled(
             counter=counter,
             per_tile=per_tile,
             per_cta=per_cta,
-            full=per_tile * third.tiles + per_cta * third.ctas,
+            full=per_tile * whole.tiles + per_cta * whole.ctas,
         )
 
 
