@@ -70,16 +70,26 @@ def assess(
     schedules: int = 2,
     limit_s: float = cascade.LIMIT_S,
     gpu: bool = True,
+    modelled: bool = False,
+    prune_us: float = 0.0,
     folder: Path | str = ".",
 ) -> Assessment:
     """Judges a solution of somebody's problem, as `evaluate` does; `folder` has the cache.
 
-    gpu: time it too if this machine has a GPU.
+    gpu: time it too if this machine has a GPU. modelled: look at it by the model of time before;
+    prune_us: do not time what is surely slower by the model than this modelled time.
     """
     root = Path(folder).resolve()
     tools = toolchain.find(None, root / build.CACHE)
     card = device.find_if_any() if gpu else None
-    wanted = cascade.Assignment(largest=largest, schedules=schedules, limit_s=limit_s, gpu=card)
+    wanted = cascade.Assignment(
+        largest=largest,
+        schedules=schedules,
+        limit_s=limit_s,
+        gpu=card,
+        modelled=modelled,
+        prune_us=prune_us,
+    )
     return cascade.assess(Path(problem), Path(solution), tools, root, wanted)
 
 

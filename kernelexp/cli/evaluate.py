@@ -45,6 +45,21 @@ def evaluate(
     gpu: Annotated[
         bool, typer.Option("--gpu/--no-gpu", help="Time it if this machine has a GPU.")
     ] = True,
+    modelled: Annotated[
+        bool,
+        typer.Option(
+            "--modelled", help="Model the time of a call before it is timed, or in place."
+        ),
+    ] = False,
+    prune: Annotated[
+        float,
+        typer.Option(
+            "--prune-modelled",
+            metavar="US",
+            min=0,
+            help="Don't time what the model puts surely above US microseconds.",
+        ),
+    ] = 0.0,
     again: Annotated[
         bool, typer.Option("--again", help="Judge code again whose verdict is known.")
     ] = False,
@@ -76,6 +91,8 @@ def evaluate(
         limit_s=parse_seconds(limit, "--limit"),
         gpu=device.find_if_any() if gpu else None,
         reuse=not again,
+        modelled=modelled,
+        prune_us=prune,
     )
     root = Path.cwd()
     tools = toolchain.find(nvcc, root / ".kernelexp")

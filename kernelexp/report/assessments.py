@@ -45,6 +45,13 @@ def render(assessed: Assessment, verbose: bool = False) -> Iterator[Block]:
             "nothing takes subtracted.",
             style="dim",
         )
+    if assessed.modelled and not assessed.modelled.refused:
+        call = assessed.modelled
+        yield paragraph(
+            f"Modelled, not measured: a call with {call.case} takes {call.time_us:.3g} us on an "
+            f"{call.chip}, {len(call.kernels)} of its own launches without host code.",
+            style="dim",
+        )
     yield paragraph(status(assessed.status), f": {assessed.sentence}")
     for feedback in assessed.feedback:
         where = f"{feedback.file}:{feedback.line}: " if feedback.line else ""

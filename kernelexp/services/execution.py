@@ -206,6 +206,16 @@ def capture(
     raise UsageError(_why_none(choice, ran, argv[0]))
 
 
+def launches(
+    asked: Asked, most: int, tools: Toolchain, root: Path
+) -> tuple[ProgramRun, tuple[CapturedLaunch, ...]]:
+    """Runs a program that is there, whose launches are kept in place of being executed."""
+    settings, _ = _settings(asked)
+    settings = msgspec.structs.replace(settings, unexecuted=most)
+    ran = _run(asked, asked.argv, settings, tools, root, None)
+    return ran, tuple(launch for report in ran.reports for launch in report.unexecuted)
+
+
 def _why_none(choice: LaunchChoice, ran: ProgramRun, program: str) -> str:
     """Why a launch was not captured."""
     for report in ran.reports:

@@ -106,6 +106,27 @@ class Captor:
         )
 
 
+def unexecuted(loaded: Loaded, symbol: str, request: Request) -> CapturedLaunch:
+    """A launch with the memory that it would find, which it is not given."""
+    device = loaded.world.device
+    regions = (
+        Region(address=item.address, before=device.read(item), after=b"")
+        for item in _pointed(device, request.arguments)
+    )
+    return CapturedLaunch(
+        symbol=symbol,
+        launch=request.launch,
+        grid=request.grid,
+        block=request.block,
+        cluster=request.cluster,
+        dynamic_smem_bytes=request.shared,
+        arguments=request.arguments,
+        ptx=loaded.ptx,
+        regions=tuple(regions),
+        finished=False,
+    )
+
+
 def _pointed(device: DeviceMemory, arguments: Sequence[bytes]) -> Iterator[Object]:
     words = {
         word

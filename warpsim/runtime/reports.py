@@ -92,5 +92,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of them."""
     refused: Refusal | None = None
     captured: CapturedLaunch | None = None
+    unexecuted: tuple[CapturedLaunch, ...] = ()
+    """Launches that were kept in place of executing any."""
     ended: bool = False
     """Whether it came to its end: exit() or a return from main()."""

@@ -18,7 +18,7 @@ from warpsim.launch import Element, Residency, Swizzle, TensorMap
 from warpsim.machine.core.findings import Finding
 from warpsim.machine.memory.layout import GLOBAL_BASE
 from warpsim.machine.memory.tensor_map_image import PlacedMap
-from warpsim.runtime import launching, stream_races
+from warpsim.runtime import capturing, launching, stream_races
 from warpsim.runtime.capturing import Captor, CapturedLaunch, LaunchChoice
 from warpsim.runtime.device import DeviceMemory, Object
 from warpsim.runtime.launching import Request
@@ -60,6 +60,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How many launches of each kernel are judged, the first ones; 0: all are."""
     capture: LaunchChoice | None = None
     """The launch that is kept, after which the program is stopped."""
+    unexecuted: int = 0
+    """How many launches are kept; none is executed then."""
 
     @property
     def card(self) -> Residency:
@@ -105,6 +107,7 @@ class Server:
         self._refused: Refusal | None = None
         self._captor = Captor(settings.capture) if settings.capture else None
         self._captured: CapturedLaunch | None = None
+        self._unexecuted: list[CapturedLaunch] = []
         self._ended = False
         self._streams = StreamRaces()
         self._answers: dict[Kind, Callable[[Message], None]] = {
@@ -131,6 +134,7 @@ class Server:
                 self._answers[message.kind](message)
         except Gone:
             pass
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # who waits for the report has its time
         return self._report()
 
     # Messages
@@ -213,6 +217,11 @@ class Server:
     def _launch(self, message: Message) -> None:
         request = launching.read(message)
         loaded, entry = self._kernels[request.kernel]
+        if self._settings.unexecuted:
+            if len(self._unexecuted) < self._settings.unexecuted:
+                self._unexecuted.append(capturing.unexecuted(loaded, entry, request))
+            self._channel.answer("", 0, "")
+            return
         wanted = self._captor is not None and self._captor.wants(entry)
         judged = wanted or (self._captor is None and self._judges(entry, request.launch))
         progress = Progress(entry, request.launch)
@@ -376,6 +385,7 @@ class Server:
             sizes=self._sizes,
             refused=self._refused,
             captured=self._captured,
+            unexecuted=tuple(self._unexecuted),
             ended=self._ended,
         )
 

@@ -1,38 +1,66 @@
-"""Changes a solution at random, keeps what is better: python search.py PROBLEM SOLUTION.cu COUNT.
+"""A small evolutionary search: python search.py PROBLEM SOLUTION.cu GENERATIONS [CHILDREN].
 
-Better is faster where there is a GPU; elsewhere fewer executed instructions, which is not a time.
+Children are random changes of the best so far. Faster is better where there is a GPU; elsewhere
+fewer executed instructions are, which is no time. What the model puts surely behind the best
+modelled time is not timed: the search asks for that.
 """
 
 import random
 import re
 import sys
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from kernelexp import api
 
 CHANGES = {
-    r"BLOCK = \d+": ["BLOCK = 32", "BLOCK = 128", "BLOCK = 512", "BLOCK = 2048"],
-    r"ITEMS = \d+": ["ITEMS = 1", "ITEMS = 4", "ITEMS = 8"],
+    r"BLOCK = \d+": [f"BLOCK = {n}" for n in (32, 64, 128, 256, 512, 1024, 2048)],
+    r"ITEMS = \d+": [f"ITEMS = {n}" for n in (1, 2, 4, 8)],
     r"Real = \w+": ["Real = float", "Real = double", "Real = short"],
     r"if \(.* < n\) ": [""],
 }
+ended, spent = Counter(), Counter()
 
 
-def judge(text):
-    Path("candidate.cu").write_text(text)
-    assessed = api.assess(sys.argv[1], "candidate.cu", largest=4096)
-    effort = sum(kernel.thread_instructions for kernel in assessed.kernels)
-    return (assessed.score, api.reward(assessed), -effort), assessed
+def change(text):
+    for _ in range(random.choice((1, 1, 2))):
+        pattern, texts = random.choice(list(CHANGES.items()))
+        text = re.sub(pattern, random.choice(texts), text)
+    return text
 
 
-best, ended = Path(sys.argv[2]).read_text(), Counter()
-most = first = judge(best)[0]
-for _ in range(int(sys.argv[3])):
-    pattern, texts = random.choice(list(CHANGES.items()))
-    candidate = re.sub(pattern, random.choice(texts), best)
-    worth, assessed = judge(candidate)
-    ended[assessed.stages[-1].name] += 1
-    print("better," if worth > most else "no,", assessed.status, assessed.sentence)
-    best, most = (candidate, worth) if worth > most else (best, most)
-print(f"{best}\nfrom {first} to {most}\nlast stages: {dict(ended)}")
+def judge(number, text, prune_us=0.0):
+    """How good it is, and what became of it."""
+    path = Path(f"candidate-{number}.cu")
+    path.write_text(text)
+    a = api.assess(sys.argv[1], path, largest=4096, schedules=1, modelled=True, prune_us=prune_us)
+    effort = sum(kernel.thread_instructions for kernel in a.kernels)
+    return (a.score, api.reward(a), -effort), a
+
+
+best = Path(sys.argv[2]).read_text()
+most, assessed = first, _ = judge(0, best)
+modelled_us = assessed.modelled.time_us if assessed.modelled else 0.0
+number = 0
+with ThreadPoolExecutor(4) as pool:
+    for _ in range(int(sys.argv[3])):
+        texts = [change(best) for _ in range(int((*sys.argv, 4)[4]))]
+        numbers = range(number + 1, number + 1 + len(texts))
+        number += len(texts)
+        for text, (worth, a) in zip(
+            texts, pool.map(judge, numbers, texts, [modelled_us] * len(texts)), strict=True
+        ):
+            print("better," if worth > most else "no,", a.status, a.sentence, flush=True)
+            ended[a.stages[-1].name if a.stages[-1].outcome == "failed" else "none"] += 1
+            spent.update({stage.name: stage.seconds for stage in a.stages})
+            if worth > most:
+                best, most = text, worth
+                modelled_us = a.modelled.time_us if a.modelled else modelled_us
+reached = number
+print("stage ended seconds")
+for name in ("rules", "build", "known", "emulate", "schedules", "model", "time"):
+    each = spent[name] / max(1, reached)
+    reached -= ended[name]
+    print(f"{name:9} {ended[name]:5} {each:7.1f} each, {reached} left")
+print(f"{best}\nfrom {first} to {most}")

@@ -9,7 +9,7 @@ import msgspec
 
 from kernelexp.model.arm.verdict import Status
 
-StageName = Literal["rules", "build", "known", "emulate", "schedules", "time"]
+StageName = Literal["rules", "build", "known", "emulate", "schedules", "model", "time"]
 Outcome = Literal["passed", "failed", "skipped"]
 Where = Literal["emulated", "timed"]
 Measure = Literal["files", "sockets", "namespaces", "user"]
@@ -90,6 +90,27 @@ class CaseTime(msgspec.Struct, frozen=True, kw_only=True):
     calls: int
 
 
+class ModelledKernel(msgspec.Struct, frozen=True, kw_only=True):
+    """A launch as the model of time has it."""
+
+    name: str
+    launch: int
+    time_us: float
+
+
+class ModelledCall(msgspec.Struct, frozen=True, kw_only=True):
+    """What a call would take by the model of time, which nobody measured: its own launches only."""
+
+    case: str
+    """The sizes."""
+    chip: str
+    time_us: float = 0.0
+    """Of all launches, one after the other."""
+    kernels: tuple[ModelledKernel, ...] = ()
+    refused: str = ""
+    """Why there is no time."""
+
+
 class Confinement(msgspec.Struct, frozen=True, kw_only=True):
     """What held a solution's process while it was executed there.
 
@@ -134,6 +155,8 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True):
     times: tuple[CaseTime, ...] = ()
     effect: TaskEffect | None = None
     """Of all sizes by weight: time over the reference's."""
+    modelled: ModelledCall | None = None
+    """Where it was asked for."""
     confined: tuple[Confinement, ...] = ()
     """By where its code was executed."""
     not_checked: tuple[str, ...] = ()

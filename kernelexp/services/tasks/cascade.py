@@ -19,7 +19,7 @@ from kernelexp.model.decoding import decode
 from kernelexp.model.errors import EnvironmentFault, UsageError
 from kernelexp.model.measurement import Device
 from kernelexp.services.execution import Executed
-from kernelexp.services.tasks import failing, formats, identity, jail, rules, timed
+from kernelexp.services.tasks import failing, formats, identity, jail, modelled, rules, timed
 from kernelexp.services.tasks.assessment import (
     SHOWN,
     Assessment,
@@ -29,6 +29,7 @@ from kernelexp.services.tasks.assessment import (
     Confinement,
     ExecutedKernel,
     Feedback,
+    ModelledCall,
     StageName,
     TaskEffect,
 )
@@ -64,6 +65,10 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     """The card that the solution sees."""
     gpu: Device | None = None
     """Where it is timed; None: nowhere."""
+    modelled: bool = False
+    """Whether the model of time looks at it before it is timed."""
+    prune_us: float = 0.0
+    """A modelled time: what is surely slower by the model is not timed; 0: all is."""
     reuse: bool = True
     """Whether the verdict of the same machine code is taken from before."""
 
@@ -106,6 +111,7 @@ class _Run:
         self._kernels: tuple[ExecutedKernel, ...] = ()
         self._times: tuple[CaseTime, ...] = ()
         self._effect: TaskEffect | None = None
+        self._modelled: ModelledCall | None = None
         self._key = ""
 
     def through(self) -> Assessment:
@@ -115,6 +121,8 @@ class _Run:
             self._stage("known", self._known)
             self._stage("emulate", lambda: self._emulate(Schedule()))
             self._stage("schedules", self._schedules)
+            if self._wanted.modelled or self._wanted.prune_us:
+                self._model()
             self._skip_or_time()
         except TaskFailed as failed:
             return self._keep(self._failed(failed))
@@ -184,7 +192,8 @@ class _Run:
     def _known(self) -> None:
         libraries = sorted((self._work.answers / "built").glob("*/*.so"))
         card = self._wanted.gpu.name if self._wanted.gpu else ""
-        how = f"{card}, {self._wanted.schedules} schedules"
+        wanted = self._wanted
+        how = f"{card}, {wanted.schedules} schedules, {wanted.modelled}, {wanted.prune_us}"
         self._key = identity.key(self._task, how, libraries, self._tools, self._work.own)
         path = self._root / ".kernelexp" / KNOWN / f"{self._key}.json"
         if self._wanted.reuse and path.is_file():
@@ -242,6 +251,25 @@ class _Run:
         for schedule in first_schedules(self._wanted.schedules + 1)[1:]:
             self._emulate(schedule)
 
+    def _model(self) -> None:
+        """At the sizes that are timed. It ends a solution on request only."""
+        begun = time.monotonic()
+        call = self._modelled = modelled.look(
+            self._timed_work, self._timed_task, self._tools, self._root
+        )
+        than_us = self._wanted.prune_us
+        if call.refused:
+            self._add("model", "skipped", begun, "not_modelled", call.refused)
+        elif than_us and (by := modelled.slower(call, than_us))[0] > 1:
+            words = (
+                f"modelled at {call.time_us:.3g} us, {by[0]:.2g} to {by[1]:.2g} times the "
+                f"{than_us:.3g} us asked for: not timed, as requested. Nothing was measured."
+            )
+            self._add("model", "failed", begun, "modelled_slower", words)
+            raise TaskFailed(Status.UNMEASURED, "modelled_slower", words)
+        else:
+            self._add("model", "passed", begun)
+
     def _skip_or_time(self) -> None:
         why = self._untimed()
         if not why:
@@ -261,15 +289,25 @@ class _Run:
         """At the sizes that the problem names, which the emulator may have seen smaller."""
         gpu = self._wanted.gpu
         assert gpu is not None
-        task = formats.named(self._task.format).read(*self._paths, 0)
-        place = self._place / "timed"
-        place.mkdir()
-        work = Workplace(task, self._tools, self._root, place, "", self._wanted.limit_s)
+        work, task = self._timed_work, self._timed_task
         bench = SolutionBench(device="cuda", card=gpu.name, arch=gpu.arch)
         limit_s = self._wanted.limit_s
         hold = functools.partial(devices.hold, gpu.uuid, limit_s, gpu.name)
         measured = timed.measure(work, task, bench, self._per_call(), hold)
         self._times, self._effect = measured
+
+    @functools.cached_property
+    def _timed_task(self) -> Task:
+        return formats.named(self._task.format).read(*self._paths, 0)
+
+    @functools.cached_property
+    def _timed_work(self) -> Workplace:
+        place = self._place / "timed"
+        place.mkdir()
+        wanted = self._wanted
+        return Workplace(
+            self._timed_task, self._tools, self._root, place, wanted.device, wanted.limit_s
+        )
 
     def _per_call(self) -> float:
         """Thread-instructions of a call, where they were counted at the sizes that are timed."""
@@ -314,6 +352,7 @@ class _Run:
             device=self._wanted.gpu.name if self._times and self._wanted.gpu else "",
             times=self._times,
             effect=self._effect,
+            modelled=self._modelled,
             confined=tuple(self._confined()),
             not_checked=tuple(self._unseen()),
         )

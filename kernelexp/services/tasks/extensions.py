@@ -27,6 +27,7 @@ VARIABLE = "KERNELEXP_COMPILES"
 LIMIT_S = 900.0
 HEADERS = Path(__file__).parent / "headers"
 _PRELUDE = '#include "cuda_as_cpu.h"\n'
+_ALL_OF_TORCH = re.compile(r"\btorch::(?:nn|optim|data|jit|serialize|save|load|python)\b")
 _OF_TORCH = re.compile(r"\b(?:torch|at|ATen|c10)\b")
 _HIDDEN = re.compile(r"warning|note:|^\s|\d+ \||^$")
 
@@ -130,8 +131,13 @@ def _built(files: dict[str, str], name: str, flags: Sequence[str]) -> Path:
         (folder / file).write_text(text)
     torch_flags = _torch_flags(name) if len(files) > 1 or "main.cpp" in files else []
 
+    if any(_ALL_OF_TORCH.search(text) for text in files.values()):
+        torch_flags.append("-DKERNELEXP_ALL_OF_TORCH")
+
     def compile_one(file: str) -> None:
-        _run([*result["nvcc"], *torch_flags, *flags, "-c", file, "-o", f"{file}.o"], folder)
+        # Lines are asked for of launches only.
+        own = result["nvcc"] if file.endswith(".cu") else [*result["nvcc"], "-Xcompiler=-g0"]
+        _run([*own, *torch_flags, *flags, "-c", file, "-o", f"{file}.o"], folder)
 
     processes.parallel(compile_one, list(files))
     linked = [*result["nvcc"], "-shared", *(f"{file}.o" for file in files), "-o", library.name]

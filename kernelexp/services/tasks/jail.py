@@ -127,7 +127,10 @@ def command(argv: Sequence[str], ordered: dict[str, Any]) -> list[str]:
     return [sys.executable, "-I", "-S", confine.__file__, json.dumps(ordered), *argv]
 
 
-def _compiler_homes() -> list[str]:
-    """Where the host's compiler was installed; nvcc is what the caller lets it read."""
-    host = shutil.which(toolchain.host_compiler())
-    return [str(Path(os.path.realpath(host)).parent.parent)] if host else []
+def _compiler_homes() -> set[str]:
+    """Where the host's compilers were installed; nvcc is what the caller lets it read."""
+    named = [os.environ.get(name, "") for name in ("CC", "CXX")]
+    found = map(shutil.which, [toolchain.host_compiler(), *named, "gcc", "g++", "c++", "ninja"])
+    programs = {path for path in found if path}
+    programs |= {os.path.realpath(path) for path in programs}
+    return {str(Path(path).parent.parent) for path in programs} - {"/", str(Path.home())}

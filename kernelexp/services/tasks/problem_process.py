@@ -30,7 +30,7 @@ def main() -> None:
     result: dict[str, Any]
     try:
         without_gpu.install()
-        result = (_make if what == "make" else _judge)(task, own, other)
+        result = {"make": _make, "draw": _draw, "judge": _judge}[what](task, own, other)
     except KernelexpError as error:
         result = {"fault": str(error)}
     except Exception as error:
@@ -50,6 +50,16 @@ def _make(task: Task, own: Path, given: Path) -> dict[str, Any]:
             wire.write(given / name, arguments)
             wire.write(own / f"{name}-arguments", arguments)
             wire.write(own / f"{name}-expected", problem.expected(case, arguments))
+    return {}
+
+
+def _draw(task: Task, own: Path, given: Path) -> dict[str, Any]:
+    """Inputs of one call at the last sizes that are timed."""
+    case = (task.timed or task.cases)[-1]
+    seed = json.loads((own / "seeds.json").read_text())[0]
+    problem = formats.named(task.format).open_problem(task, own)
+    wire.write(given / "prepared", problem.preparation())
+    wire.write(given / "0-0", problem.arguments(case, seed))
     return {}
 
 

@@ -8,6 +8,7 @@ import re
 import secrets
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from kernelexp.services.tasks.problem_process import ROUNDS
 from kernelexp.services.tasks.task import Task
 from kernelexp.system.process import processes
 from kernelexp.system.toolchain import Toolchain
+from warpsim.runtime.capturing import CapturedLaunch
 from warpsim.runtime.triton import SITE
 from warpsim.schedule import Schedule
 
@@ -85,6 +87,18 @@ class Workplace:
 
     def solution(self, what: str, schedule: Schedule) -> Executed:
         """Runs it with new answers."""
+        asked = msgspec.structs.replace(self._asked(what), schedule=schedule)
+        return execution.execute(asked, self._tools, self._root)
+
+    def launches(self, most: int) -> Sequence[CapturedLaunch]:
+        """What a call launches, none of it executed; EnvironmentFault where it raises."""
+        _, launches = execution.launches(self._asked("launch"), most, self._tools, self._root)
+        told = self.told()
+        if "error" in told:
+            raise EnvironmentFault(str(told["sentence"]))
+        return launches
+
+    def _asked(self, what: str) -> Asked:
         for old in self.answers.iterdir():
             if old.name != "built":
                 shutil.rmtree(old) if old.is_dir() else old.unlink()
@@ -98,15 +112,13 @@ class Workplace:
         if confinement.measures:
             read = [self.given, runtime, memory, self._toolkit()]
             argv = jail.command(argv, jail.order(confinement, read, self.answers, output, limit))
-        result = Asked(
+        return Asked(
             argv=tuple(argv),
             device=self._device,
             limit=INSTRUCTIONS,
             timeout_s=limit,
-            schedule=schedule,
             environment=self._environment(runtime),
         )
-        return execution.execute(result, self._tools, self._root)
 
     def _environment(self, runtime: Path) -> dict[str, str]:
         """What the solution's process is told of compilers, and of places to write to."""
