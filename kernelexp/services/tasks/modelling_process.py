@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -59,6 +60,8 @@ def main() -> None:
     except (NotModelled, *emulator.REFUSALS) as fault:
         result = LaunchesModelled(refused=str(fault))
     sys.stdout.write(msgspec.json.encode(result).decode())
+    sys.stdout.flush()
+    os._exit(0)
 
 
 def _model(
