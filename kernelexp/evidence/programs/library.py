@@ -84,7 +84,7 @@ def _genuine() -> Path:
 
 def _key(compiler: str, sources: Sequence[Path], genuine: Path) -> str:
     key = hashlib.sha256()
-    others = [*SOURCES.glob("*.hpp"), SOURCES / "exports.map", *BLAS_SOURCES.iterdir()]
+    others = [*SOURCES.glob("*.h*"), SOURCES / "exports.map", *BLAS_SOURCES.iterdir()]
     for file in (*sources, *sorted(others)):
         key.update(file.read_bytes())
     for file in (Path(compiler), genuine, Path(__file__)):
@@ -140,7 +140,7 @@ def _compile(compiler: str, sources: Sequence[Path], genuine: Path, place: Path)
     for driver in ("libcuda.so", "libcuda.so.1"):  # its functions are the runtime's
         (finished / driver).symlink_to(NAME)
     (finished / HEADERS).mkdir()
-    for header in BLAS_SOURCES.glob("cublas_*.h"):
+    for header in (*BLAS_SOURCES.glob("cublas_*.h"), *SOURCES.glob("cuda_*.h")):
         shutil.copy(header, finished / HEADERS)
     (finished / "libcudart_static.a").write_text(f"INPUT ( {NAME} )\n")
     shutil.copy(genuine.parent / _DEVICE_RUNTIME, finished)

@@ -1,6 +1,8 @@
 // The part of cuBLAS's interface that the emulator computes, for programs that are compiled where
 // NVIDIA's own headers are not installed. Values are those of the interface.
 #pragma once
+#define CUBLAS_API_H_  // by which other headers see that this one is included
+#define CUBLAS_V2_H_
 #include <cuComplex.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
