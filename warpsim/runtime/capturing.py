@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
+from warpsim.errors import UsageError
 from warpsim.execute import Result
 from warpsim.launch import Dim3, full_name, plain_name
 from warpsim.runtime.device import DeviceMemory, Object
@@ -82,6 +83,11 @@ class Captor:
         self, loaded: Loaded, symbol: str, request: Request, launch: Callable[[], Result]
     ) -> CapturedLaunch:
         """Copies all that the arguments point into, before the launch and after it."""
+        if not loaded.ptx:
+            raise UsageError(
+                "its device code is linked from several files (-rdc=true), of which none is the "
+                "kernel's alone: compile it as one file to take a launch."
+            )
         device = loaded.world.device
         objects = tuple(_pointed(device, request.arguments))
         contents = tuple(device.read(item) for item in objects)

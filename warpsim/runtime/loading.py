@@ -14,10 +14,12 @@ from warpsim.front.sass import cubin
 from warpsim.machine.core.image import Variable
 from warpsim.machine.memory.layout import SharedLayout
 from warpsim.machine.schedule.program import DecodedProgram
-from warpsim.runtime import containers
+from warpsim.runtime import containers, linking
 from warpsim.runtime.containers import FatImage
 from warpsim.runtime.device import DeviceMemory, World
 
+_LAUNCHES = "__cudaCDP2"
+"""How the functions of the device's runtime begin, which launch kernels."""
 Extract = Callable[[bytes], Iterable[FatImage]]
 """Reads the images of a container that are compressed."""
 
@@ -37,14 +39,11 @@ class Loaded:
         ptx = containers.choose(fat_images, arch)
         if not ptx:
             raise UsageError(_why_not(fat_images, arch))
-        text = ptx[-1].content.decode(errors="replace")
-        if len({fat_image.content for fat_image in ptx}) > 1:
-            raise UsageError(
-                "it was linked from several files of device code (-rdc=true), whose PTX is not "
-                "linked: compile without -rdc=true, or all device code as one file."
-            )
-        self.ptx = text
-        self._syntax = parse(text)
+        contents = dict.fromkeys(fat_image.content for fat_image in ptx)
+        texts = [content.decode(errors="replace") for content in contents]
+        self.ptx = texts[0] if len(texts) == 1 else ""
+        """Empty where several files were linked."""
+        self._syntax = parse(texts[0]) if self.ptx else linking.link(texts)
         self._programs: dict[str, DecodedProgram] = {}
         self.arch = ptx[-1].arch
         self._cubins = [fat_image.content for fat_image in fat_images if not fat_image.is_ptx]
@@ -77,6 +76,13 @@ class Loaded:
     def _decoded(self, entry: str) -> DecodedProgram:
         try:
             return decode(self._syntax, entry)
+        except UsageError as error:
+            if _LAUNCHES in str(error):
+                raise UsageError(
+                    "it launches kernels itself (dynamic parallelism), which the emulator does not "
+                    "execute."
+                ) from error
+            raise
         except MALFORMED as error:
             why = f"{type(error).__name__}: {error}"
             raise PtxSyntaxError(f"kernel {entry} can't be decoded ({why}).") from error

@@ -198,3 +198,14 @@ def test_textures_and_surfaces_are_what_the_host_computes_of_them(tools: Toolcha
     assert [(finding.name, finding.line) for finding in executed.findings] == [
         *(("out-of-bounds", 22), ("out-of-bounds", 24))
     ]
+
+
+def test_device_code_of_several_files_is_linked(tools: Toolchain) -> None:
+    folder = Path(__file__).parent / "linked"
+    sources = (folder / "kernel.cu", folder / "other.cu")
+    with tempfile.TemporaryFile() as output:
+        asked = Asked(sources=sources, flags=("-rdc=true",))
+        executed = execution.execute(asked, tools, ROOT, output=output.fileno())
+        output.seek(0)
+        assert sorted(output.read().splitlines()) == [b"0 wrong, 42 counted", b"here", b"there"]
+    assert (executed.returncode, executed.findings) == (0, ())
