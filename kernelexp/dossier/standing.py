@@ -94,6 +94,8 @@ class Tree:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._hashes: dict[str, str] = {}
+        self.environment: dict[str, str] = {}
+        """Digests of the environment variables that records name."""
         self.shadows = Shadows(root)
 
     @functools.cached_property
@@ -110,6 +112,17 @@ class Tree:
         if path not in self._hashes:
             self._hashes[path] = self._hash(path) if ownfiles.is_own(self._root, path) else ""
         return self._hashes[path]
+
+    def variable(self, name: str) -> str:
+        """The digest of an environment variable's value."""
+        if name not in self.environment:
+            self.environment[name] = reads.value_digest(name)
+        return self.environment[name]
+
+    @property
+    def leaves_root(self) -> bool:
+        """Whether files were looked at that are not below the project's root."""
+        return any(path.startswith(("..", "/")) for path in self._hashes)
 
     def doubts(self, record: Record, candidate: Candidate) -> tuple[str, ...]:
         """What a record says and its samples do not give.
@@ -294,7 +307,7 @@ def changes(
     if record.provenance == "published":
         return
     for name, digest in record.environment.items():
-        if reads.value_digest(name) != digest:
+        if tree.variable(name) != digest:
             yield f"the environment variable {name}"
     yield from arm_changes(variant, arm, {**record.host_files, **record.baseline.files}, tree)
 

@@ -18,7 +18,8 @@ from support import ROOT
 from kernelexp.logs import records
 from kernelexp.model import errors
 from kernelexp.model.progress import Step
-from kernelexp.report.site import server
+from kernelexp.project.problem import reads
+from kernelexp.report.site import firstpage, server, site
 from kernelexp.system import live
 
 pytestmark = pytest.mark.xdist_group("site")
@@ -79,6 +80,38 @@ def test_a_new_record_is_shown_without_a_restart(serving: tuple[Path, int]) -> N
     shutil.copytree(ROOT / records.FOLDER / "T2", root / records.FOLDER / "T2")
     assert ask(port, "/version")[1] != before
     assert "not run" not in ask(port, "/experiments/T2.html")[1]
+
+
+def test_the_first_page_is_kept_over_a_restart(tmp_path: Path) -> None:
+    root = copy(tmp_path, "T1")
+    first = server.Pages(root).page(site.INDEX)
+    assert firstpage.kept(root, firstpage.state(root)) == first
+    again = server.Pages(root)
+    assert again.page(site.INDEX) == first
+    assert again.page(site.INDEX) == first  # from the records themselves
+
+
+@pytest.mark.parametrize(
+    "changed", ["experiments.yaml", "experiments/new.yaml", "logs/runs/T1/x.json", "variants/a.cu"]
+)
+def test_a_first_page_is_not_kept_where_something_has_changed(tmp_path: Path, changed: str) -> None:
+    root = copy(tmp_path, "T1")
+    server.Pages(root).page(site.INDEX)
+    path = root / changed
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"{path.read_text() if path.exists() else ''}\n")
+    assert firstpage.kept(root, firstpage.state(root)) is None
+
+
+def test_a_first_page_is_not_kept_where_a_variable_of_a_record_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = copy(tmp_path, "T1")
+    state = firstpage.state(root)
+    firstpage.keep(root, state, {"KX_LENGTH": reads.value_digest("KX_LENGTH")}, b"page")
+    assert firstpage.kept(root, state) == b"page"
+    monkeypatch.setenv("KX_LENGTH", "7")
+    assert firstpage.kept(root, state) is None
 
 
 def test_what_runs_is_told_step_by_step(serving: tuple[Path, int]) -> None:

@@ -76,9 +76,9 @@ def time_of(each: Standing, metric: str) -> float | None:
     return None if value is None or isinstance(value, str) else value
 
 
-def assemble(project: Project) -> tuple[KernelLog, ...]:
-    """The log of every kernel and architecture that has experiments."""
-    tree = Tree(project.root)
+def assemble(project: Project, tree: Tree | None = None) -> tuple[KernelLog, ...]:
+    """The log of every kernel and architecture that has experiments; `tree` as it is now."""
+    tree = tree or Tree(project.root)
     entries: dict[tuple[str, str], dict[str, Standings]] = defaultdict(dict)
     with _uncollected():
         for name, experiment in project.experiments.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import sys
@@ -18,7 +19,7 @@ import msgspec
 from kernelexp import project
 from kernelexp.model.errors import EnvironmentFault, KernelexpError, explain
 from kernelexp.model.text import printable
-from kernelexp.report.site import site
+from kernelexp.report.site import firstpage, site
 from kernelexp.system import live
 
 ADDRESS = "127.0.0.1"
@@ -37,7 +38,7 @@ _SLOWEST_S = 10.0
 """How long a client may take to send its request, or to take a part of the answer."""
 _WAITING = 128
 """Connections that wait to be accepted."""
-_WATCHED = ("experiments.yaml", "experiments", "logs")
+_WATCHED = ("experiments.yaml", "experiments", "logs", "variants")
 
 
 class Pages:
@@ -47,8 +48,10 @@ class Pages:
         self._start = start
         self._root = project.load(start, sources=False).root
         self._lock = threading.Lock()
-        self._version = ""
+        self._version = self._state = ""
         self._site: site.ProjectSite | None = None
+        self._warming = False
+        """Whether the records are being read behind a first page that was kept."""
         self._rendered: dict[str, bytes | None] = {}
 
     def version(self) -> str:
@@ -79,16 +82,30 @@ class Pages:
 
     def page(self, path: str) -> bytes | None:
         """A page of the site; raises what keeps the project from being read."""
+        if path == site.INDEX and self._site is None and not self._warming:
+            if first := firstpage.kept(self._root, firstpage.state(self._root)):
+                self._warming = True
+                threading.Thread(target=self._warm, daemon=True).start()
+                return first
         with self._lock:
             now = self.version()
             if self._site is None or now != self._version:
+                self._state = firstpage.state(self._root)
                 self._site = site.ProjectSite(project.load(self._start, sources=False), live=True)
                 self._version, self._rendered = now, {}
             if path not in self._rendered:
                 if len(self._rendered) >= _KEPT:
                     self._rendered.clear()
-                self._rendered[path] = self._site.render(path)
+                page = self._rendered[path] = self._site.render(path)
+                # Not where it was made from files that its state does not cover.
+                if path == site.INDEX and page and not self._site.tree.leaves_root:
+                    firstpage.keep(self._root, self._state, self._site.tree.environment, page)
             return self._rendered[path]
+
+    def _warm(self) -> None:
+        """Reads the records, so that the next page does not wait for them."""
+        with contextlib.suppress(KernelexpError, OSError):  # said to the next who asks
+            self.page(site.INDEX)
 
 
 def _states(root: Path) -> Iterator[str]:

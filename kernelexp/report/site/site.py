@@ -57,9 +57,9 @@ class ProjectSite:
     def __init__(self, project: Project, live: bool = False, listings: bool = True) -> None:
         """listings: whether pages of whole sources beside their SASS belong to it, MBs in all."""
         self._project, self._live, self._listings = project, live, listings
-        self._tree = Tree(project.root)
+        self.tree = Tree(project.root)
         self._texts, self._codes = Texts(project.root), diffs.Codes(project.root)
-        self.logs = log.assemble(project)
+        self.logs = log.assemble(project, self.tree)
         kept, unreadable = profiles.read_all(project.root)
         self._profiles = {profile.run: profile for profile in kept}
         self._of_kernel: dict[tuple[str, str], list[Profile]] = defaultdict(list)
@@ -262,7 +262,7 @@ class ProjectSite:
         ):
             profile = self._latest_profile(variant)
             if profile is not None:
-                changed = tuple(standing.profile_changes(variant, profile, self._tree))
+                changed = tuple(standing.profile_changes(variant, profile, self.tree))
                 result.append(StandingProfile(name=called, profile=profile, changed=changed))
         return tuple(result)
 
