@@ -131,13 +131,23 @@ def unjudged_of(source: str) -> set[str]:
     return UNJUDGED - {"out-of-bounds"} if is_null else UNJUDGED
 
 
-def ptx_of(source: Path, nvcc: Path, before: str = SHIM) -> str:
+def ptx_of(source: Path, nvcc: Path, before: str = SHIM, more: Sequence[str] = ()) -> str:
     """Compiled with `before` in front; RuntimeError with nvcc's words where it has errors."""
     with tempfile.TemporaryDirectory() as folder:
         shim, out = Path(folder) / "gpuverify.cuh", Path(folder) / "k.ptx"
         shim.write_text(before)
         defines = re.findall(r"-D\w+(?:=\w+)?", "".join(source.read_text().splitlines()[1:2]))
-        command = [str(nvcc), *FLAGS, *defines, "-include", str(shim), str(source), "-o", str(out)]
+        command = [
+            str(nvcc),
+            *FLAGS,
+            *defines,
+            *more,
+            "-include",
+            str(shim),
+            str(source),
+            "-o",
+            str(out),
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             errors = [line for line in done.stderr.splitlines() if "error" in line]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 from correct.kernel import WORDS, Kernel
 from correct.page import AREAS, SOURCES, kernels, page
-from harness import EARLY, LATE, compile_cu
+from harness import EARLY, LATE, assemble, compile_cu
 
 import warpsim as emulator
 from warpsim import Schedule
@@ -28,8 +28,28 @@ def built(area: str) -> emulator.Module:
     return emulator.load(ptx)
 
 
+@functools.cache
+def assembled(area: str) -> emulator.Module:
+    target = AREAS[area].target
+    ptx = compile_cu(SOURCES / f"{area}.cu", target=target, include=[SOURCES])
+    return emulator.load_cubin(*assemble(ptx, target))
+
+
+REFUSED = {
+    "loads_and_stores_of_32_bytes": "LDG.E.ELL2.256",
+    "shared_memory_cleared_in_bulk": "UMEMSETS",
+    "maximum_of_floats_of_a_warp": "CREDUX",
+}
+"""As SASS, and for which opcode."""
+
+
 def launched(
-    area: str, kernel: Kernel, schedule: Schedule, *, judged: bool = True
+    area: str,
+    kernel: Kernel,
+    schedule: Schedule,
+    *,
+    judged: bool = True,
+    build: Callable[[str], emulator.Module] = built,
 ) -> tuple[emulator.Result, np.ndarray]:
     """(result, `out`) of a kernel, and `in` unchanged."""
     words = np.random.default_rng(0).integers(0, 2**32, WORDS, dtype=np.uint32)
@@ -44,7 +64,7 @@ def launched(
         arguments=(*(Pointer(array=name) for name in arrays), *kernel.maps),
     )
     result = emulator.run(
-        built(area), launch, arrays, schedule=schedule, limit=LIMIT, judged=judged
+        build(area), launch, arrays, schedule=schedule, limit=LIMIT, judged=judged
     )
     return result, arrays["out"]
 
@@ -93,3 +113,22 @@ def test_every_kernel_of_a_source_is_in_its_table(area):
     pattern = r"^KERNEL\((\w+)\)|^KERNEL_OF\(.*, (\w+)\)|^extern \"C\" __global__ void (\w+)\("
     named = {"".join(groups) for groups in re.findall(pattern, source, re.MULTILINE)}
     assert named == {kernel.name for at, kernel in kernels() if at == area}
+
+
+def as_sass() -> Iterator[object]:
+    """One of each kind of fault that this once found, and all others slowly."""
+    for area, kernel in kernels():
+        marks = [] if kernel.name == "tiles_of_four_sizes" else [pytest.mark.slow]
+        yield pytest.param(area, kernel, id=kernel.name, marks=marks)
+
+
+@pytest.mark.parametrize(("area", "kernel"), list(as_sass()))
+def test_the_sass_of_a_correct_kernel_is_right_and_not_accused(area, kernel):
+    if kernel.name in REFUSED:
+        with pytest.raises(emulator.UnsupportedInstruction, match=REFUSED[kernel.name]):
+            launched(area, kernel, LATE, build=assembled)
+        return
+    want = wanted(kernel)
+    for schedule in SCHEDULES:
+        result, out = launched(area, kernel, schedule, build=assembled)
+        assert (result.findings, out.tolist()) == ((), want), schedule

@@ -35,11 +35,22 @@ def module(area: str, wrong: bool) -> warpsim.Module:
     return warpsim.load(compile_cu(source, target=target, include=include, defines=defines))
 
 
+IN_SASS = {
+    "map_changed_in_flight": "overwritten-in-use",
+    "half_of_the_operands_waited_for": "uninitialised-read",
+    "peers_half_not_waited_for": "uninitialised-read",
+    "barrier_hoisted_out_of_a_loop": "uninitialised-read",
+    "stale_index_of_a_barrier": "hang",
+    "leaves_before_its_peer_has_read": "remote-cta-exited",
+}
+"""What SASS shows of faults that PTX names by their causes, some of them."""
+
+
 @functools.cache
-def sass(area: str) -> warpsim.Module:
-    """Of the right forms."""
+def sass(area: str, wrong: bool = False) -> warpsim.Module:
+    defines = ["WRONG"] if wrong else []
     target, include = TARGETS[area], [SOURCES, DRIVER]
-    text = compile_cu(SOURCES / f"{area}.cu", target=target, include=include)
+    text = compile_cu(SOURCES / f"{area}.cu", target=target, include=include, defines=defines)
     return warpsim.load_cubin(*assemble(text, target))
 
 
@@ -74,6 +85,13 @@ def test_the_sass_of_the_right_form_is_not_accused(area: str, fault: Fault) -> N
         pytest.skip("UMEMSETS is not covered")
     comparison, _ = compared(area, fault, wrong=False, code=sass(area))
     assert (comparison.findings, comparison.warnings) == ((), ())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", [fault for _, fault in faults() if fault.name in IN_SASS])
+def test_the_sass_of_a_fault_shows_it(fault: Fault) -> None:
+    comparison, _ = compared("hopper", fault, wrong=True, code=sass("hopper", wrong=True))
+    assert IN_SASS[fault.name] in {finding.name for finding in comparison.findings}
 
 
 @pytest.mark.parametrize(("area", "fault"), EVERY)

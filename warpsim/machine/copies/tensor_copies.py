@@ -73,7 +73,7 @@ def load(
 
     what = f"the load of the box at {start} of {tensor.array}"
     issued = issue_load(machine, issuer, places, footprint, what, arrive)
-    tensor_maps.use(machine, tensor_map, issued)
+    tensor_maps.use(machine, issuer, tensor_map, issued)
 
 
 def store(
@@ -104,7 +104,7 @@ def store(
     read = functools.partial(fetch_shared, machine, issuer, cta, low, size, form, agent, wanted)
     write = functools.partial(_write_box, machine, issuer, placed, start, operation)
     issued = issue_store(machine, issuer, tensor.array, (base, base + footprint), read, write)
-    tensor_maps.use(machine, tensor_map, issued)
+    tensor_maps.use(machine, issuer, tensor_map, issued)
 
 
 def _in_bytes(

@@ -19,12 +19,35 @@ class MapUses(dict[int, list[Pending]]):
     """By the generic address of a map in global memory: copies that may still read it."""
 
 
-def use(machine: Machine, address: int, operations: list[Pending]) -> None:
+def use(machine: Machine, issuer: Issuer, address: int, operations: list[Pending]) -> None:
     """Copies have been issued by the map at a generic address."""
-    if address >> WINDOW_BITS != PARAM_WINDOW >> WINDOW_BITS:
-        uses = machine.state(MapUses)
-        in_flight = [operation for operation in uses.get(address, ()) if not operation.done]
-        uses[address] = [*in_flight, *operations]
+    if address >> WINDOW_BITS == PARAM_WINDOW >> WINDOW_BITS:
+        return
+    if not machine.execution.image.strict:
+        for operation in operations:
+            _watch(machine, issuer, address, operation)
+        return
+    uses = machine.state(MapUses)
+    in_flight = [operation for operation in uses.get(address, ()) if not operation.done]
+    uses[address] = [*in_flight, *operations]
+
+
+def _watch(machine: Machine, issuer: Issuer, address: int, operation: Pending) -> None:
+    """Of SASS, where a map is changed by ordinary stores: a finding if it has been when the copy
+    lands."""
+    window = slice(address - GLOBAL_BASE, address - GLOBAL_BASE + TENSOR_MAP_BYTES)
+    before, land = machine.world.arena.data[window].copy(), operation.land
+
+    def landed() -> None:
+        if (machine.world.arena.data[window] != before).any():
+            sentence = (
+                f"the tensor map at {address:#x} has been overwritten while {operation.describe()} "
+                "could still read it: nothing has waited for that copy."
+            )
+            machine.report("overwritten-in-use", sentence, issuer.site, issuer.place)
+        land()
+
+    operation.land = landed
 
 
 def find(machine: Machine, issuer: Issuer, address: int, dimensions: int) -> PlacedMap:

@@ -19,7 +19,7 @@ from warpsim.machine.schedule.parking import Parking
 from warpsim.machine.schedule.partings import Partings
 from warpsim.machine.schedule.program import POLL, QUANTUM, BasicBlock, Branch, DecodedProgram
 from warpsim.machine.schedule.stops import Stops
-from warpsim.machine.sync import register_pool
+from warpsim.machine.sync import convergence, register_pool
 from warpsim.machine.sync.gates import Fragment
 from warpsim.machine.wave.machine import Machine
 
@@ -98,7 +98,10 @@ class Scheduler:
     def _give_up(self) -> bool:
         """Lets go who waits for lanes that will not come; whether anybody did."""
         self.gathering.note_passed()
-        return self.partings.give_up() or self.gathering.give_up()
+        if self.partings.give_up() or self.gathering.give_up():
+            return True
+        self.parking.exits = convergence.let_go(self.machine)
+        return self.parking.exits
 
     def _start(self) -> None:
         self.ready[0] = [Fragment(place, ALL & ~mask, 0) for place, mask in self.exited.items()]

@@ -36,6 +36,8 @@ class BarrierGroups(dict[tuple[int, int], list[BarrierGroup]]):
     def __init__(self) -> None:
         self.kept: list[BarrierGroup] = []
         """Those that lanes are away from, by number."""
+        self.yielded: dict[int, int] = {}
+        """By warp, lanes that have executed YIELD, as those do that poll in a loop."""
 
     def of(self, warp: int, barrier: int, lanes: int) -> list[BarrierGroup]:
         """The groups that any of these lanes belong to."""
@@ -68,6 +70,26 @@ def leave(warps: WarpSet, m: Mask, barrier: int) -> None:
     groups = warps.machine.state(BarrierGroups)
     for warp, lanes in zip(warps.warps.tolist(), masks(warps, m), strict=True):
         groups.leave(warp, barrier, lanes)
+
+
+def give_way(warps: WarpSet, m: Mask) -> None:
+    """YIELD: who waits for the active lanes at a barrier's end may have to go on without them."""
+    yielded = warps.machine.state(BarrierGroups).yielded
+    for warp, lanes in zip(warps.warps.tolist(), masks(warps, m), strict=True):
+        yielded[warp] = yielded.get(warp, 0) | lanes
+
+
+def let_go(machine: Machine) -> bool:
+    """Where nobody can go on: no barrier waits for lanes any more that have yielded; whether any
+    did."""
+    groups, changed = machine.state(BarrierGroups), False
+    for (warp, _), known in groups.items():
+        for group in known:
+            missing = group.here() & ~group.arrived & ~machine.exited[warp]
+            if group.arrived and missing and not missing & ~groups.yielded.get(warp, 0):
+                group.expected &= ~missing
+                changed = True
+    return changed
 
 
 def keep(warps: WarpSet, m: Mask, barrier: int) -> Array:

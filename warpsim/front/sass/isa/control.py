@@ -25,10 +25,16 @@ FULL = 0xFFFF_FFFF
 _READ_LANES = frozenset({"VOTE", "VOTEU", "SHFL", "MATCH", "REDUX", "ELECT", "R2UR", "S2UR"})
 
 
-@covers("NOP", "YIELD", "NANOSLEEP", "NANOSLEEP.SYNCS", "ENDCOLLECTIVE", "ACQBULK", "PREEXIT")
+@covers("NOP", "NANOSLEEP", "NANOSLEEP.SYNCS", "ENDCOLLECTIVE", "ACQBULK", "PREEXIT")
 def idle(d: SassDecoder) -> Op:
     """Time is not modelled; the launch before has ended."""
     return nothing
+
+
+@covers("YIELD")
+def give_way(d: SassDecoder) -> Op:
+    """Lanes that wait where these would join them may go on, if otherwise nobody can."""
+    return lambda R, m, warps: convergence.give_way(warps, m)
 
 
 @covers(AROUND)
@@ -103,8 +109,9 @@ def bra_any(d: SassDecoder) -> BranchPoint:
 
 @covers("BRA.{:DIV|CONV}")
 def bra_div(d: SassDecoder) -> BranchPoint:
-    """To an address, of the lanes for which the guard holds, if they are not all that a mask names
-    but for those that have exited; with `.CONV` if they are."""
+    """To an address, of all active lanes, if those for which the guard holds are not all that a
+    mask names but for those that have exited; with `.CONV` if they are. So ptxas asks at once
+    whether all lanes of a mask are here, and whether they have the same mask."""
     mask, target = d.take(d.operands, 2)
     guard = None if d.instruction.guard is None else d.guard()
     members, result = d.integer(mask), d.scratch("branch", 1)
@@ -115,7 +122,7 @@ def bra_div(d: SassDecoder) -> BranchPoint:
         here = np.array(pack(lanes), np.uint32)[:, None]
         exited = [warps.machine.exited[place] for place in warps.warps.tolist()]
         missing = members(R) & ~here & ~np.array(exited, np.uint32)[:, None]
-        copyto(R[result], ((missing != 0) == divided) & lanes, where=m)
+        copyto(R[result], (missing != 0) == divided, where=m)
 
     return BranchPoint((d.number_at(target),), result, before=op)
 
@@ -179,12 +186,12 @@ def warpsync(d: SassDecoder) -> Reconvergence:
 
 @covers("WARPSYNC.COLLECTIVE", "WARPSYNC.COLLECTIVE.ALL")
 def collective(d: SassDecoder) -> Reconvergence:
-    """Waits for the lanes of a mask, which execute together what follows up to ENDCOLLECTIVE. Lanes
-    at different instructions of the kind are one for a barrier; for what reads other lanes they
-    are not: then they hang."""
+    """Waits for the lanes of a mask, which execute together, and apart from lanes with other masks,
+    what follows up to ENDCOLLECTIVE. Lanes at different instructions of the kind are one for a
+    barrier; for what reads other lanes they are not: then they hang."""
     *operands, target = d.operands
     d.number_at(target)
-    return _together(d, operands, anywhere=not _reads_lanes(d))
+    return _together(d, operands, anywhere=not _reads_lanes(d), exclusive=True)
 
 
 def _reads_lanes(d: SassDecoder) -> bool:
@@ -202,14 +209,16 @@ def exclusive(d: SassDecoder) -> Reconvergence:
     return Reconvergence(d.words(d.unsigned(mask), 1)[0], anywhere=False, exclusive=True)
 
 
-def _together(d: SassDecoder, operands: Sequence[Operand], *, anywhere: bool) -> Reconvergence:
+def _together(
+    d: SassDecoder, operands: Sequence[Operand], *, anywhere: bool, exclusive: bool = False
+) -> Reconvergence:
     if "ALL" in d.modifiers:
         d.take(operands, 0)
         return Reconvergence(-1, anywhere)
     (mask,) = d.take(operands, 1)
     if isinstance(mask, LiteralOperand) and mask.value == FULL:
         return Reconvergence(-1, anywhere)
-    return Reconvergence(d.words(d.unsigned(mask), 1)[0], anywhere)
+    return Reconvergence(d.words(d.unsigned(mask), 1)[0], anywhere, exclusive)
 
 
 @covers("CALL.REL.NOINC")

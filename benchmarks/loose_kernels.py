@@ -1,12 +1,12 @@
-"""Runs the kernels of Simulee's benchmark on the emulator: which of them it faults.
+"""Runs kernels of suites that have no programs around them, or do not build any more.
 
-    python benchmarks/simulee.py FOLDER [--only WORD] [--schedules N] [--time S] [--markdown]
+    python benchmarks/loose_kernels.py FOLDER [--only WORD] [--schedules N] [--time S]
 
 FOLDER is a checkout of shadowmydx/Simulee (Wu, Ouyang, Zhou, Zhang, Liu, Zhang, ICSE 2020), whose
-.cu files have kernels of public projects, mostly cut out as they were before a fix; nothing is
-fetched or changed there. Many lack a type, a macro or a constant of their project: those that
-PRELUDE does not give are refused. Arguments are tried as benchmarks/gpuverify.py does it, which
-has the options too. Each file is one line: what is reported of it.
+.cu files have kernels of public projects, mostly cut out as they were before a fix, or of
+Geof23/Gklee (Li et al., PPoPP 2012); nothing is fetched or changed there. Those that lack a type, a
+macro or a constant that PRELUDE does not give are refused. Arguments are tried as
+benchmarks/gpuverify.py does it. Each file is one line: what is reported of it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import argparse
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import gpuverify
@@ -33,6 +33,10 @@ PRELUDE = """
 typedef float float_type;
 typedef float kernel_type;
 #define Real float
+#define klee_make_symbolic(...) ((void)0)
+#define klee_assume(...) ((void)0)
+#define __modify_Grid(...) ((void)0)
+#define __modify_Block(...) ((void)0)
 """
 SHAPES = (
     "--blockDim=64 --gridDim=2",
@@ -43,19 +47,28 @@ SHAPES = (
 
 
 def kernels(folder: Path) -> Iterator[Path]:
-    for path in sorted(folder.glob("*/*.cu")):
-        if "__global__" in path.read_text(errors="replace"):
+    for path in sorted(folder.rglob("*.cu")):
+        if "__global__" in _words(path):
             yield path
+
+
+def _words(path: Path) -> str:
+    return path.read_text(errors="replace")
+
+
+def _kept(folder: Path) -> Callable[[re.Match[str]], str]:
+    """Leaves an include that the folder has, and takes others away."""
+    return lambda match: match[0] if (folder / match[1]).exists() else ""
 
 
 def outcome(path: Path, nvcc: Path, options: Mapping[str, int]) -> tuple[str, str]:
     """(found, clean, long or refused; what was reported, or why)"""
-    text = re.sub(r"^#include\s*\".*\"", "", path.read_text(errors="replace"), flags=re.M)
+    text = re.sub(r"^\s*#\s*include\s*\"(.*)\"", _kept(path.parent), _words(path), flags=re.M)
     with tempfile.TemporaryDirectory() as own:
         source = Path(own) / "kernel.cu"
         source.write_text(f"//\n//\n{text}")
         try:
-            ptx = gpuverify.ptx_of(source, nvcc, PRELUDE)
+            ptx = gpuverify.ptx_of(source, nvcc, PRELUDE, [f"-I{path.parent}"])
             late = False
             for shape in SHAPES:
                 seen = gpuverify.execute(f"//\n// {shape}\n{text}", ptx, options)
