@@ -62,7 +62,8 @@ def _kept(folder: Path) -> Callable[[re.Match[str]], str]:
 
 
 def outcome(path: Path, nvcc: Path, options: Mapping[str, int]) -> tuple[str, str]:
-    """(found, clean, long or refused; what was reported, or why)"""
+    """(found, beside: only what may follow from the arguments, clean, long or refused; what was
+    reported, or why)"""
     text = re.sub(r"^\s*#\s*include\s*\"(.*)\"", _kept(path.parent), _words(path), flags=re.M)
     with tempfile.TemporaryDirectory() as own:
         source = Path(own) / "kernel.cu"
@@ -72,9 +73,11 @@ def outcome(path: Path, nvcc: Path, options: Mapping[str, int]) -> tuple[str, st
             late = False
             for shape in SHAPES:
                 seen = gpuverify.execute(f"//\n// {shape}\n{text}", ptx, options)
-                late = late or seen.late
-                if seen.findings:
-                    return "found", "; ".join(sorted(seen.findings))
+                names = {finding.split()[0] for finding in seen.findings}
+                late = late or seen.late or "step-limit" in names
+                if names := names - {"step-limit"}:
+                    beside = names <= gpuverify.UNJUDGED
+                    return "beside" if beside else "found", "; ".join(sorted(seen.findings))
         except (RuntimeError, UserError) as error:
             return "refused", str(error)[:100]
     return ("long" if late else "clean"), ""
