@@ -35,14 +35,6 @@ def assembled(area: str) -> emulator.Module:
     return emulator.load_cubin(*assemble(ptx, target))
 
 
-REFUSED = {
-    "loads_and_stores_of_32_bytes": "LDG.E.ELL2.256",
-    "shared_memory_cleared_in_bulk": "UMEMSETS",
-    "maximum_of_floats_of_a_warp": "CREDUX",
-}
-"""As SASS, and for which opcode."""
-
-
 def launched(
     area: str,
     kernel: Kernel,
@@ -124,10 +116,6 @@ def as_sass() -> Iterator[object]:
 
 @pytest.mark.parametrize(("area", "kernel"), list(as_sass()))
 def test_the_sass_of_a_correct_kernel_is_right_and_not_accused(area, kernel):
-    if kernel.name in REFUSED:
-        with pytest.raises(emulator.UnsupportedInstruction, match=REFUSED[kernel.name]):
-            launched(area, kernel, LATE, build=assembled)
-        return
     want = wanted(kernel)
     for schedule in SCHEDULES:
         result, out = launched(area, kernel, schedule, build=assembled)

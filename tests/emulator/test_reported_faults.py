@@ -81,8 +81,6 @@ def test_the_right_form_is_not_accused(area: str, fault: Fault) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("area", "fault"), EVERY)
 def test_the_sass_of_the_right_form_is_not_accused(area: str, fault: Fault) -> None:
-    if fault.name.startswith("bulk_clear"):
-        pytest.skip("UMEMSETS is not covered")
     comparison, _ = compared(area, fault, wrong=False, code=sass(area))
     assert (comparison.findings, comparison.warnings) == ((), ())
 

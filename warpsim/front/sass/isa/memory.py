@@ -36,6 +36,7 @@ _SPACES = {
 _NARROW = {"U8": (1, "u1"), "S8": (1, "i1"), "U16": (2, "u2"), "S16": (2, "i2")}
 _HINTS = "{:|.EF|.EL|.LU|.NA}{:|.LTC64B|.LTC128B|.LTC256B}"
 _SIZE = "{:|.U8|.S8|.U16|.S16|.64|.128}"
+_WIDE = ".{:ENL2|ELL2|EFL2}.256"
 _STRONG = "{:|.STRONG.SM|.STRONG.GPU|.STRONG.SYS}"
 
 
@@ -181,7 +182,7 @@ _WHOLE = 8
 """Words of 256 bits, in two runs of registers."""
 
 
-@covers(f"LDG.E{_HINTS}.ENL2.256{{:|.CONSTANT}}", f"LDG.E{_HINTS}.ENL2.256{_STRONG}")
+@covers(f"LDG.E{_HINTS}{_WIDE}{{:|.CONSTANT}}", f"LDG.E{_HINTS}{_WIDE}{_STRONG}")
 def load_256(d: SassDecoder) -> Op:
     """The first run of registers is the upper half."""
     upper, lower, source = d.take(d.operands, 3)
@@ -201,7 +202,7 @@ def load_256(d: SassDecoder) -> Op:
     return op
 
 
-@covers(f"STG.E{_HINTS}.ENL2.256{_STRONG}")
+@covers(f"STG.E{_HINTS}{_WIDE}{_STRONG}")
 def store_256(d: SassDecoder) -> Op:
     """The first run of registers is the lower half."""
     target, *halves = d.take(d.operands, 3)
@@ -314,6 +315,27 @@ def depbar(d: SassDecoder) -> GroupsWait | Op:
 def wait_for_results(d: SassDecoder) -> Op:
     """Results of loads are there at once, so that nothing has to be waited for."""
     return nothing
+
+
+@covers("UMEMSETS.64")
+def clear(d: SassDecoder) -> Op:
+    """Zeros in shared memory, so many times 8 bytes."""
+    target, value, count = d.take(d.operands, 3)
+    if not is_zero(value):
+        raise d.refuse("sets memory to something else than zeros, which is not covered")
+    where, (size,) = d.shared_address(target), d.words(d.unsigned(count), 1)
+    access = AccessKind(d.site, 8, 1, store=True)
+    d.note_unit("shared", 8)
+    first = np.arange(32) == 0
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        lanes, zeros = warps.active(m) & first, np.zeros((warps.count, 32), np.uint64)
+        memory, address = warps.machine.spaces["shared"], np.broadcast_to(where(R), lanes.shape)
+        for unit in range(int(np.where(lanes, R[size], 0).max())):
+            at = address + np.uint32(8 * unit)
+            memory.store(warps, at, zeros, access, lanes & (R[size] > unit))
+
+    return op
 
 
 @covers("MEMBAR.{:ALL|SC}.{:CTA|GPU|SYS}", "ERRBAR", "CGAERRBAR", "CCTL.IVALL")

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from warpsim.arithmetic.floats import f32
 from warpsim.front.sass.decoder import SassDecoder, copyto, uniformly
 from warpsim.front.sass.registry import covers
 from warpsim.machine.core.arrays import Array, Mask
@@ -154,6 +155,28 @@ def redux(d: SassDecoder) -> Op:
         result = function.reduce(np.where(here, values, neutral), axis=1, dtype=kind)
         rows = here.any(axis=1, keepdims=True)
         copyto(R[slot], result.view(np.uint32)[:, None], where=rows)
+
+    return op
+
+
+@covers("CREDUX.{:MIN|MAX|MINABS|MAXABS}.F32{:|.NAN}")
+def redux_float(d: SassDecoder) -> Op:
+    """The same of floats, or of their absolute values; a NaN counts with `.NAN` only."""
+    target, source = d.take(d.operands, 2)
+    slot, read = d.to(target), d.bits(source)
+    name, nan = d.instruction.modifiers[0], "NAN" in d.modifiers
+    smallest, absolute = name.startswith("MIN"), name.endswith("ABS")
+    combine = f32.minimum if smallest else f32.maximum
+    infinite = np.uint32(0x7F800000 if smallest else 0xFF800000)
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        here = warps.active(m)
+        numbers = f32.absolute(read(R)) if absolute else read(R)
+        values = np.where(here, numbers, infinite if nan else np.uint32(0x7FFFFFFF))
+        result = values[:, 0]
+        for lane in range(1, 32):
+            result = combine(result, values[:, lane], nan=nan)
+        copyto(R[slot], result[:, None], where=here.any(axis=1, keepdims=True))
 
     return op
 
