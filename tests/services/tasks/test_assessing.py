@@ -12,8 +12,8 @@ from support import ROOT, Kx
 
 from kernelexp.model import errors
 from kernelexp.model.arm.verdict import Status
-from kernelexp.services.tasks import cascade
-from kernelexp.services.tasks.assessment import Assessment
+from kernelexp.services.tasks import cascade, modelled
+from kernelexp.services.tasks.assessment import Assessment, Confinement, ModelledCall
 from kernelexp.services.tasks.cascade import Assignment
 from kernelexp.system.toolchain import Toolchain
 
@@ -126,3 +126,30 @@ def test_a_torch_extension_of_kernelbench_is_compiled_and_executed(assess: Asses
     wrong = assess("kernelbench/problem.py", "solution.py", text, largest=31)
     assert wrong.feedback[0].file == "solution.py"
     assert "out[i] = fmaxf" in text.splitlines()[wrong.feedback[0].line - 1]
+
+
+@pytest.mark.slow
+def test_only_on_request_does_the_model_of_time_end_a_solution(assess: Assess) -> None:
+    told = assess(LEETGPU, "solve.cu", SOLVE, modelled=True)
+    assert outcomes(told)["model"] == "passed"
+    assert told.modelled is not None
+    assert [kernel.name for kernel in told.modelled.kernels] == ["scale"]
+    pruned = assess(LEETGPU, "solve.cu", SOLVE, prune_us=told.modelled.time_us / 10)
+    assert (pruned.status, pruned.reason) == (Status.UNMEASURED, "modelled_slower")
+    assert "Nothing was measured" in pruned.sentence
+    assert pruned.score == 1.0
+
+
+def test_a_modelled_time_is_surely_slower_only_beyond_the_model_s_own_error() -> None:
+    call = ModelledCall(case="", chip="H200", time_us=20.0)
+    assert modelled.slower(call, 10.0)[0] > 1
+    low, high = modelled.slower(call, 19.0)
+    assert low < 1 < high
+
+
+def test_what_did_not_hold_is_said_by_where_it_was_executed() -> None:
+    assert list(Confinement(where="emulated", measures=("files", "sockets")).gaps()) == []
+    words = " ".join(Confinement(where="timed", measures=("sockets",)).gaps())
+    assert "Files: on the GPU" in words
+    assert "User: on the GPU" in words
+    assert "Network" not in words
