@@ -13,6 +13,7 @@ from warpsim.errors import UsageError
 from warpsim.launch import Launch, Residency
 from warpsim.machine.core.arrays import Array
 from warpsim.machine.core.findings import Fatal, Finding
+from warpsim.machine.core.native_layout import ENTERED
 from warpsim.machine.counts.counters import Counters, ExecutionCounts, add_up, collect
 from warpsim.machine.counts.patterns import Patterns
 from warpsim.machine.memory.execution import Execution, Printed
@@ -164,7 +165,7 @@ def run_on(
 def _execute(
     program: DecodedProgram, execution: Execution, schedule: Schedule, limit: int, started: float
 ) -> Result:
-    count = _Count()
+    count = _Count(len(program.sites))
     hang: tuple[Waiter, ...] = ()
     for number, sentence in program.hazards:
         execution.findings.add("missing-scoreboard-wait", sentence, program.sites[number])
@@ -247,25 +248,17 @@ class _Count(ExecutionCounts):
 
     def add(self, program: DecodedProgram, scheduler: Scheduler) -> None:
         """A wave's, from how often its blocks ran."""
-        guarded: dict[int, list[int]] = {}
-        for warps in scheduler.machine.sets.values():
-            for first in warps.ran:
-                for number in range(first, program.blocks[first].last):
-                    self.indices[number] = self.indices.get(number, 0) | warps.indices
-        for number, times, active in scheduler.guarded():
-            old = guarded.setdefault(number, [0, 0])
-            old[0] += times
-            old[1] += active
-        for first in program.blocks:
-            whole = scheduler.executed[first], scheduler.lanes[first]
-            for number in range(first, program.blocks[first].last if whole[0] else first):
-                on = guarded.get(number, whole)
-                self.warps[number] = self.warps.get(number, 0) + on[0]
-                self.lanes[number] = self.lanes.get(number, 0) + on[1]
-                self.issued[number] = self.issued.get(number, 0) + whole[0]
-                self.issued_lanes[number] = self.issued_lanes.get(number, 0) + whole[1]
+        guarded = scheduler.guarded()
+        entered = np.vstack([scheduler.entered, np.zeros((1, ENTERED), np.int64)])[program.owners]
+        issued, issued_lanes, indices = entered.T
+        executions, warps, lanes = guarded.T
+        self.warps += np.where(executions, warps, issued)
+        self.lanes += np.where(executions, lanes, issued_lanes)
+        self.issued += issued
+        self.issued_lanes += issued_lanes
+        self.indices |= indices
         for number, times in scheduler.gathering.arrivals.items():
-            self.issued[number] = self.issued.get(number, 0) + times
+            self.issued[number] += times
         if scheduler.interpreter is not None:
             scheduler.interpreter.add_costs()
 

@@ -44,6 +44,32 @@ struct Code {
   int64_t count;
 };
 
+// Whether lanes may have to wait at a block, or others be let in first: what Python decides.
+enum class Held : int32_t { kNever, kInPart, kAlways };
+
+// A block, by the number of its first instruction. There is one more after the last instruction,
+// held always.
+struct Block {
+  const Code* code;  // null until Python has made it
+  int32_t last;      // the number after the last instruction's
+  int32_t weight;    // how much of a turn it takes
+  Held held;         // kInPart: unless all lanes are active
+  int32_t joins;     // whether lanes that parted may meet here
+  int32_t guard;     // slot by which it branches; negative: it does not
+  int32_t negated;
+  int32_t target;    // where it goes; negative: as Python decides
+  int32_t following;  // the same where the guard does not hold
+};
+
+// Where warps are, and what they have left of their turn.
+struct Turn {
+  int64_t block, at;  // by their first instruction, and its instructions from 0 on
+  int64_t turn, polls, quantum;
+  int64_t lanes;  // active ones
+  int64_t meets;  // whether lanes that parted are to meet any of them
+  int64_t steps;  // warp instructions of the blocks that were entered
+};
+
 // What raced: an access, and the earlier one.
 enum class Raced : int32_t { kReadWrote, kWrittenWrote, kWrittenRead };
 
@@ -63,6 +89,8 @@ struct Races {
 struct Machine {
   const Slot* slots;
   Memory* memories[3];  // shared, global, local
+  int64_t* entered;     // [sites, 3], by the first instruction of a block: warps, lanes, and which
+                        // warps of a CTA, a bit each
   int64_t* guarded;     // [sites, 3]: executions, warps with a lane for which a guard holds, lanes
   int64_t* costs;       // [sites, 1 + kCosts]: accesses, and what they cost
   uint8_t* lanes;       // [warps, 32], for lanes for which a guard holds
@@ -76,6 +104,7 @@ struct Set {
   int64_t first;
   int64_t step;
   int64_t rows;
+  int64_t indices;        // which warps of a CTA, a bit each
   const Warps* warps[3];  // by memory; null until Python has made the first access
 };
 

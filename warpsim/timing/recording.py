@@ -27,6 +27,7 @@ from warpsim.machine.memory.execution import Execution
 from warpsim.machine.memory.layout import GLOBAL_BASE
 from warpsim.machine.memory.residents import Cta
 from warpsim.machine.schedule.batches import Batch
+from warpsim.machine.schedule.interpreter import Place
 from warpsim.machine.schedule.program import BasicBlock, DecodedProgram
 from warpsim.machine.schedule.scheduler import Scheduler
 from warpsim.machine.sync.barriers import BARRIERS as BARRIERS
@@ -188,7 +189,9 @@ class _TracedMachine(Machine):
 
 
 class _Recording(Scheduler):
-    """A scheduler that records what it runs."""
+    """A scheduler that records what it runs, block by block."""
+
+    goes_on = False
 
     def __init__(
         self,
@@ -201,8 +204,6 @@ class _Recording(Scheduler):
         super().__init__(machine, program, limit)
         self.recorder = recorder
         self._prints = prints
-        self._run_block = self._execute
-        self._execute = self._record
         self._signals: dict[int, list[tuple[int, int]]] = defaultdict(list)
         """(token, bytes) by the place of the warp that is the cause."""
         self._cause = 0
@@ -240,22 +241,21 @@ class _Recording(Scheduler):
     def _phase(self, barrier: Mbarrier, phase: int) -> int:
         return self.recorder.token("mbarrier", barrier.offset, phase)
 
-    def _record(self, batch: Batch, block: BasicBlock) -> None:
+    def _execute(self, batch: Batch, block: BasicBlock, turn: int, polls: int) -> Place:
         warps, recorder = batch.set, self.recorder
         places = np.ascontiguousarray(warps.warps, np.int64)
         recorder.block(places, block.first)
         footprint = self._prints.get(block.first)
         if footprint is None:
-            self._run_block(batch, block)
-            return
+            return super()._execute(batch, block, turn, polls)
         footprint.before(recorder, batch, places)
         if not footprint.signals:
-            self._run_block(batch, block)
-            return
+            return super()._execute(batch, block, turn, polls)
         self._signals.clear()
-        self._run_block(batch, block)
+        after = super()._execute(batch, block, turn, polls)
         for row, place in enumerate(places.tolist()):
             footprint.after(recorder, batch, row, place, self._signals.get(place, ()))
+        return after
 
     def _arrive(self, batch: Batch, block: BasicBlock) -> bool:
         places = np.ascontiguousarray(batch.set.warps, np.int64)

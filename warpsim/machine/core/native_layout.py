@@ -24,6 +24,20 @@ INSTRUCTION = np.dtype(
     ],
     align=True,
 )
+BLOCK = np.dtype(
+    [
+        ("code", np.int64),
+        *((name, np.int32) for name in ("last", "weight", "held", "joins")),
+        *((name, np.int32) for name in ("guard", "negated", "target", "following")),
+    ],
+    align=True,
+)
+ENTER = -1
+"""For an instruction of a block: it has yet to be entered."""
+NEVER, IN_PART, ALWAYS = range(3)
+"""When Python has to enter a block: kx::Held."""
+ENTERED = 3
+"""What is counted of a block: warps, lanes, and which warps of a CTA, a bit each."""
 SLOT = np.dtype([(name, np.int64) for name in ("data", "row", "lane")])
 USES = np.dtype(
     [
@@ -73,13 +87,19 @@ class SetLayout(ctypes.Structure):
     """A set of warps, as instructions execute for it; `warps` by memory, once it has made an
     access."""
 
-    _fields_ = (*_integers("first", "step", "rows"), ("warps", ctypes.c_void_p * 3))
+    _fields_ = (*_integers("first", "step", "rows", "indices"), ("warps", ctypes.c_void_p * 3))
 
 
 class CodeLayout(ctypes.Structure):
     """The instructions of a block."""
 
     _fields_ = (*_pointers("instructions", "uses"), *_integers("count"))
+
+
+class TurnLayout(ctypes.Structure):
+    """Where warps are, and what they have left of their turn."""
+
+    _fields_ = (*_integers("block", "at", "turn", "polls", "quantum", "lanes", "meets", "steps"),)
 
 
 class MarksLayout(ctypes.Structure):
@@ -112,5 +132,5 @@ class MachineLayout(ctypes.Structure):
     _fields_ = (
         *_pointers("slots"),
         ("memories", ctypes.c_void_p * 3),
-        *_pointers("guarded", "costs", "lanes", "results", "marks", "races"),
+        *_pointers("entered", "guarded", "costs", "lanes", "results", "marks", "races"),
     )

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 
 import msgspec
+import numpy as np
 
 from warpsim.machine.core.site import Site, Source
 from warpsim.machine.counts.counter_names import OF_HARDWARE, named
@@ -84,38 +85,39 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 class ExecutionCounts:
-    """How often each instruction ran, by its number."""
+    """How often each instruction ran, by its number, int64 [sites]."""
 
-    def __init__(self) -> None:
-        self.warps: dict[int, int] = {}
+    def __init__(self, sites: int) -> None:
+        self.warps = np.zeros(sites, np.int64)
         """Of guarded ones: in which the guard held for any lane."""
-        self.lanes: dict[int, int] = {}
-        self.issued: dict[int, int] = {}
+        self.lanes = np.zeros(sites, np.int64)
+        self.issued = np.zeros(sites, np.int64)
         """Whatever the guard."""
-        self.issued_lanes: dict[int, int] = {}
-        self.indices: dict[int, int] = {}
+        self.issued_lanes = np.zeros(sites, np.int64)
+        self.indices = np.zeros(sites, np.int64)
         """The warps of a CTA that came to it, a bit each."""
 
 
 def collect(sites: Sequence[Site], tallies: Mapping[int, Tally], runs: ExecutionCounts) -> Counters:
     """Counters from how often each instruction ran and from the tallies of memory instructions."""
     listing = sites[0].listing
-    executed, lanes = runs.warps, runs.lanes
+    threads, requests, warps = runs.lanes.tolist(), runs.warps.tolist(), runs.indices.tolist()
+    executed, lanes = requests, threads
     if listing in OF_HARDWARE:
-        executed, lanes = runs.issued, runs.issued_lanes
+        executed, lanes = runs.issued.tolist(), runs.issued_lanes.tolist()
     entered = [site.number if site.entered is None else site.entered for site in sites]
     counts = [
         InstructionCount(
             instruction=site,
             executed=executed[number],
             lanes=lanes[number],
-            threads=runs.lanes.get(site.number, 0),
-            requests=runs.warps.get(site.number, 0),
-            warps=runs.indices[number],
+            threads=threads[site.number],
+            requests=requests[site.number],
+            warps=warps[number],
             tally=tallies.get(site.number, NOTHING),
         )
         for site, number in zip(sites, entered, strict=True)
-        if site.kind and executed.get(number)
+        if site.kind and executed[number]
     ]
     return Counters(listing=listing, instructions=tuple(counts))
 

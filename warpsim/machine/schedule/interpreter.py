@@ -1,65 +1,114 @@
-"""Executes instructions that have a compiled form: straight on, until one is left to Python."""
+"""Executes instructions that have a compiled form, block after block, and those between them."""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from warpsim import compiled
-from warpsim.machine.core.native_layout import COSTS, MachineLayout, RacesLayout
+from warpsim.machine.core.arrays import Array
+from warpsim.machine.core.native_layout import COSTS, ENTER, MachineLayout, RacesLayout, TurnLayout
 from warpsim.machine.counts.access import AccessCost
 from warpsim.machine.schedule.batches import Batch
-from warpsim.machine.schedule.program import CompiledBlock, DecodedProgram
+from warpsim.machine.schedule.program import QUANTUM, DecodedProgram
 from warpsim.machine.wave.machine import Machine, WarpSet
 
 _POINTER, _INT = ctypes.c_void_p, ctypes.c_int
-_ARGUMENTS = (*[_POINTER] * 3, _INT, ctypes.py_object, _INT, ctypes.c_int64, _INT)
+_ARGUMENTS = (*[_POINTER] * 4, ctypes.py_object, _INT, ctypes.c_int64, _INT)
 
 _RACED = ("read", "wrote"), ("written", "wrote"), ("written", "read")
 """In the order of kx::Raced."""
 
 
+class Place(NamedTuple):
+    """Where warps have come to in their turn."""
+
+    pc: int
+    turn: int
+    polls: int
+    done: bool
+    """Whether all but the branch of the block there has been executed; otherwise it is to be
+    entered."""
+
+
 class Interpreter:
     """Compiled code at work on the machine of one wave."""
 
-    def __init__(self, machine: Machine, program: DecodedProgram) -> None:
+    def __init__(
+        self, machine: Machine, program: DecodedProgram, entered: Array, goes_on: bool
+    ) -> None:
+        """entered: what is counted of blocks, int64 [sites, ENTERED]; goes_on: whether it may
+        execute more than one block at once."""
         self._machine = machine
+        self._program = program
         self._guarded = np.zeros((len(program.sites), 3), np.int64)
         self._costs = np.zeros((len(program.sites), 1 + COSTS), np.int64)
         self._lanes = np.empty((machine.execution.warps, 32), np.uint8)
-        self._memories = [
+        memories = [
             machine.shared_space.fast,
             machine.global_space.fast,
             machine.local_space.compiled,
         ]
+        self._memories = [(i, m) for i, m in enumerate(memories) if m and i in program.memories]
+        self._prepared: set[WarpSet] = set()
+        """Sets that may access these."""
         self._results = np.empty((machine.execution.warps, 32), np.uint32)
         self._races = RacesLayout()
-        arrays = self._guarded, self._costs, self._lanes, self._results
+        self._turn = TurnLayout(quantum=QUANTUM if goes_on else 0)
+        arrays = entered, self._guarded, self._costs, self._lanes, self._results
         self._layout = MachineLayout(
             machine.registers.layout.ctypes.data,
-            (ctypes.c_void_p * 3)(*(memory.address() for memory in self._memories if memory)),
+            (ctypes.c_void_p * 3)(*(memory.address() for memory in memories if memory)),
             *(array.ctypes.data for array in arrays),
             *(machine.undefined.marks.address, ctypes.addressof(self._races)),
         )
+        self._addresses = program.table.ctypes.data, ctypes.addressof(self._turn)
         self._address = ctypes.addressof(self._layout)
-        self._execute = compiled.function("kx_execute", *_ARGUMENTS)
+        self._run = compiled.function("kx_run", *_ARGUMENTS)
 
-    def run(self, code: CompiledBlock, at: int, batch: Batch) -> int:
-        """Executes the instructions of a block from one on; the first that Python has to execute,
-        or their number."""
-        machine, mask = self._machine, batch.mask
-        if machine.undefined.marks.room:
-            code.follow()
-        count: int = self._execute(
-            *(self._address, batch.set.address, code.address, at),
-            *(mask, mask is not True, machine.clocks.now),
-            self._withheld(code, batch.set) if code.memories else 0,
-        )
-        if self._races.count:
-            self._report_races()
-        return count
+    def run(self, batch: Batch, pc: int, turn: int, polls: int) -> Place:
+        """Executes a block, and those that follow up to one that Python
+        has to enter, or at whose end it has to decide where lanes go."""
+        machine, at, warps, mask = self._machine, self._turn, batch.set, batch.mask
+        execution, undefined, program = machine.execution, machine.undefined, self._program
+        at.block, at.at, at.turn, at.polls = pc, ENTER, turn, polls
+        at.lanes, at.meets = batch.lanes, batch.meets
+        if warps not in self._prepared:
+            self._prepare(warps)
+        while True:
+            code = program.code(at.block)
+            if undefined.marks.room:
+                code.follow()
+            inside = self._run(
+                *(self._address, warps.address, *self._addresses, mask, mask is not True),
+                *(machine.clocks.now, self._withheld()),
+            )
+            if self._races.count:
+                self._report_races()
+            execution.steps += at.steps
+            at.steps = 0
+            pc, index = at.block, at.at
+            if not inside:
+                return Place(pc, at.turn, at.polls, False)
+            block, is_compiled = program.blocks[pc], program.code(pc).compiled
+            if index == len(is_compiled):
+                return Place(pc, at.turn, at.polls, True)
+            while True:
+                if undefined.live:
+                    undefined.before(block.numbers[index], warps.R, warps, mask)
+                block.ops[index](warps.R, mask, warps)
+                index += 1
+                if index == len(is_compiled) or is_compiled[index]:
+                    break
+            at.at = index
+
+    def _prepare(self, warps: WarpSet) -> None:
+        """Lets a set of warps access the memories."""
+        self._prepared.add(warps)
+        for _, memory in self._memories:
+            memory.prepare(warps)
 
     def _report_races(self) -> None:
         """Reports the accesses that compiled code has done although they race."""
@@ -70,24 +119,17 @@ class Interpreter:
             races.report(*_RACED[race.raced], race.unit, race.thread, race.epoch, site)
         noted.count = 0
 
-    def _withheld(self, code: CompiledBlock, warps: WarpSet) -> int:
+    def _withheld(self) -> int:
         """Accesses that Python has to look at: loads of shared, global, local memory, then stores,
         a bit each."""
         bits = 0
-        for index in code.memories:
-            memory = self._memories[index]
-            assert memory is not None
-            memory.prepare(warps)
-            memory.address()
-            load, store = memory.withheld()
-            bits |= load << index | store << (3 + index)
+        for index, memory in self._memories:
+            bits |= memory.withheld() << index
         return bits
 
-    def guarded(self) -> Iterator[tuple[int, int, int]]:
-        """(number, warps with an active lane, active lanes) of guarded instructions."""
-        for number in np.flatnonzero(self._guarded[:, 0]).tolist():
-            _, warps, lanes = self._guarded[number].tolist()
-            yield number, warps, lanes
+    def guarded(self) -> Array:
+        """Of guarded instructions: executions, warps with an active lane, active lanes."""
+        return self._guarded
 
     def add_costs(self) -> None:
         """Adds what accesses have cost to the tallies of the launch."""

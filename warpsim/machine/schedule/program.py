@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -13,8 +14,12 @@ from warpsim.machine.core.arrays import Array
 from warpsim.machine.core.forms import ACCESSES, CompiledForm, Formed
 from warpsim.machine.core.image import Image
 from warpsim.machine.core.native_layout import (
+    ALWAYS,
+    BLOCK,
     DECIDES,
+    IN_PART,
     INSTRUCTION,
+    NEVER,
     NUMBERS,
     READS,
     SLOTS,
@@ -124,9 +129,6 @@ class CompiledBlock:
         self.address = ctypes.addressof(self._layout)
         self.compiled: list[bool] = (self._instructions["operation"] >= 0).tolist()
         """Which instructions have a form; the others are Python's."""
-        forms = [form for form in block.forms if form and form.operation in ACCESSES]
-        self.memories = tuple({form.numbers[0] for form in forms})
-        """The memories that they access, as forms.MEMORIES numbers them."""
 
     def follow(self) -> None:
         """From now on it can be executed with marked registers."""
@@ -143,6 +145,25 @@ def _row(number: int, form: CompiledForm | None) -> tuple[object, ...]:
     numbers = (*form.numbers, *[0] * (NUMBERS - len(form.numbers)))
     operation = compiled.operation(form.operation)
     return operation, form.guard, form.negated, number, slots, numbers, form.offset
+
+
+def _block_row(block: BasicBlock, end: int) -> tuple[int, ...]:
+    """A block as compiled code has it, but for its code; end: the number after the program's last
+    instruction."""
+    held = NEVER
+    if block.gate is not None or block.stop or block.exclusive:
+        held = ALWAYS
+    elif block.sync is not None:
+        held = IN_PART
+    guard, negated, target, following = -1, False, -1, -1
+    if block.end is None:
+        target = block.last
+    elif isinstance(block.end, Branch) and block.end.index is None:
+        (target,) = block.end.targets
+        target = end if target == -1 else target
+        if block.end.guard is not None:
+            guard, negated, following = block.end.guard, block.end.negated, block.end.following
+    return 0, block.last, block.weight, held, block.joins, guard, negated, target, following
 
 
 # What compiled/marks.cpp knows of how marks are handed on, in the order of kx::Rule.
@@ -247,9 +268,35 @@ class DecodedProgram:
             )
         return self._stopping
 
+    @functools.cached_property
+    def owners(self) -> Array:
+        """The first instruction of each instruction's block; of those in none, their number."""
+        owners = np.full(len(self.sites), len(self.sites))
+        for first, block in self.blocks.items():
+            owners[first : block.last] = first
+        return owners
+
+    @functools.cached_property
+    def memories(self) -> list[int]:
+        """Those that compiled code accesses, as forms.MEMORIES numbers them."""
+        forms = [form for block in self.blocks.values() for form in block.forms if form]
+        return sorted({form.numbers[0] for form in forms if form.operation in ACCESSES})
+
+    @functools.cached_property
+    def table(self) -> Array:
+        """The blocks for compiled code, by their first instruction, as far as code() has made
+        them."""
+        end = len(self.sites)
+        table = np.zeros(end + 1, BLOCK)
+        table["held"] = ALWAYS
+        for first, block in self.blocks.items():
+            table[first] = _block_row(block, end)
+        return table
+
     def code(self, first: int) -> CompiledBlock:
         """The block that begins there for compiled code, which has to be loaded."""
         compiled_block = self._code.get(first)
         if compiled_block is None:
             compiled_block = self._code[first] = CompiledBlock(self.blocks[first], self.uses)
+            self.table["code"][first] = compiled_block.address
         return compiled_block

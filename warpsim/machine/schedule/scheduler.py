@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
+
 from warpsim import compiled
+from warpsim.machine.core.arrays import Array
 from warpsim.machine.core.clocks import LONGEST
 from warpsim.machine.core.findings import Fatal
+from warpsim.machine.core.native_layout import ENTERED
 from warpsim.machine.core.warps import ALL, pack
 from warpsim.machine.schedule import hangs
 from warpsim.machine.schedule.batches import Batch, merge, runs
 from warpsim.machine.schedule.gathering import Gathering
 from warpsim.machine.schedule.hangs import Waiter
-from warpsim.machine.schedule.interpreter import Interpreter
+from warpsim.machine.schedule.interpreter import Interpreter, Place
 from warpsim.machine.schedule.parking import Parking
 from warpsim.machine.schedule.partings import Partings
 from warpsim.machine.schedule.program import POLL, QUANTUM, BasicBlock, Branch, DecodedProgram
@@ -32,6 +35,9 @@ _warp = operator.attrgetter("warp")
 class Scheduler:
     """Executes one wave of resident CTAs to its end."""
 
+    goes_on = True
+    """Whether compiled code may go on from block to block."""
+
     def __init__(self, machine: Machine, program: DecodedProgram, limit: int) -> None:
         self.machine = machine
         self.execution = machine.execution
@@ -43,9 +49,8 @@ class Scheduler:
         self.limit = limit
         self.ready: dict[int, list[Fragment]] = {}
         self.parking = Parking(machine, program)
-        self.executed = [0] * len(program.sites)
-        """Times a block ran, in warps, by its first instruction."""
-        self.lanes = [0] * len(program.sites)
+        self.entered = np.zeros((len(program.sites), ENTERED), np.int64)
+        """What is counted of each block, by its first instruction."""
         self.exited = machine.exited
         self.hang: tuple[Waiter, ...] = ()
         self.tired: list[Fragment] = []
@@ -63,8 +68,9 @@ class Scheduler:
         """How often the registers were seen to be the same meanwhile, by their hash."""
         machine.undefined.uses, machine.undefined.sites = program.uses, program.sites
         machine.execution.sites = program.sites
-        self.interpreter = Interpreter(machine, program) if compiled.is_loaded() else None
-        self._execute = self._python if self.interpreter is None else self._compiled
+        self.interpreter: Interpreter | None = None
+        if compiled.is_loaded():
+            self.interpreter = Interpreter(machine, program, self.entered, self.goes_on)
         self.stops = Stops(self.chance, machine.execution.chance_of_stop)
         self.partings = Partings(self._put, self._keeps_apart)
         self.gathering = Gathering(machine, program, self.partings, self.parking, self._put)
@@ -109,13 +115,14 @@ class Scheduler:
     def _put(self, fragment: Fragment) -> None:
         self.ready.setdefault(fragment.pc, []).append(fragment)
 
-    def guarded(self) -> Iterator[tuple[int, int, int]]:
-        """(number, warps with an active lane, active lanes) of guarded instructions, in parts."""
+    def guarded(self) -> Array:
+        """By number: executions of guarded instructions by sets of warps, warps with an active
+        lane, active lanes."""
+        guarded = np.zeros((len(self.program.sites), 3), np.int64)
         for warps in self.machine.sets.values():
-            for number, (times, lanes) in warps.predicated.items():
-                yield number, times, lanes
-        if self.interpreter is not None:
-            yield from self.interpreter.guarded()
+            for number, counts in warps.predicated.items():
+                guarded[number] += counts
+        return guarded if self.interpreter is None else guarded + self.interpreter.guarded()
 
     # Picking
 
@@ -148,36 +155,29 @@ class Scheduler:
     def _run(self, batch: Batch) -> None:
         """Runs a batch until it waits, parts or ends."""
         pc = batch.fragments[0].pc
-        blocks, executed, lanes = self.blocks, self.executed, self.lanes
-        execution, warps, execute = self.execution, batch.set, self._execute
-        first = batch.fragments[0].warp
+        blocks, first = self.blocks, batch.fragments[0].warp
         turn, polls = self.spent.get(first, (0, 0))
         while turn < QUANTUM:
             if pc == self.end:
                 self._exit(batch)
                 return
             block = blocks[pc]
-            if batch.meets and block.joins and self.partings.meet(batch, pc):
+            if self._stays(batch, block):
                 self.spent[first] = turn, polls
                 return
-            if block.stop and self._stop(batch, pc):
-                self.spent[first] = turn, polls
-                return
-            if block.sync is not None and self.gathering.hold(batch, block):
-                self.spent[first] = turn, polls
-                return
-            turn += block.weight
-            polls += block.weight > 1
-            executed[pc] += warps.count
-            lanes[pc] += batch.lanes
-            warps.ran.add(pc)
-            execution.steps += (block.last - block.first) * warps.count
             if block.gate is not None:
+                turn += block.weight
+                polls += block.weight > 1
+                self._count(batch, block)
                 if not self._arrive(batch, block):
                     return
                 pc = block.last
                 continue
-            execute(batch, block)
+            pc, turn, polls, done = self._execute(batch, block, turn, polls)
+            if not done:
+                continue
+            block = blocks[pc]
+            self._decide(batch, block)
             end = block.end
             if end is None:
                 pc = block.last
@@ -192,8 +192,29 @@ class Scheduler:
                 return
         self._yield(batch, pc, polls > 0)
 
+    def _stays(self, batch: Batch, block: BasicBlock) -> bool:
+        """Whether a batch does not execute a block as it has come to it."""
+        return (
+            (batch.meets and block.joins and self.partings.meet(batch, block.first))
+            or (block.stop and self._stop(batch, block.first))
+            or (block.sync is not None and self.gathering.hold(batch, block))
+        )
+
+    def _execute(self, batch: Batch, block: BasicBlock, turn: int, polls: int) -> Place:
+        """Executes a block, and perhaps those that follow."""
+        if self.interpreter is not None:
+            return self.interpreter.run(batch, block.first, turn, polls)
+        self._count(batch, block)
+        self._python(batch, block)
+        return Place(block.first, turn + block.weight, polls + (block.weight > 1), True)
+
+    def _count(self, batch: Batch, block: BasicBlock) -> None:
+        """Counts a block that a batch executes."""
+        self.entered[block.first, :2] += batch.set.count, batch.lanes
+        self.entered[block.first, 2] |= batch.set.native.indices
+        self.execution.steps += (block.last - block.first) * batch.set.count
+
     def _python(self, batch: Batch, block: BasicBlock) -> None:
-        """Executes a block."""
         undefined, warps, mask = self.machine.undefined, batch.set, batch.mask
         if not (undefined.live or block.loads):
             for op in block.ops:
@@ -203,24 +224,6 @@ class Scheduler:
             if undefined.live:
                 undefined.before(number, warps.R, warps, mask)
             op(warps.R, mask, warps)
-        self._decide(batch, block)
-
-    def _compiled(self, batch: Batch, block: BasicBlock) -> None:
-        """The same, in compiled code where it can be."""
-        assert self.interpreter is not None
-        code, undefined = self.program.code(block.first), self.machine.undefined
-        warps, mask = batch.set, batch.mask
-        at, last = 0, len(code.compiled)
-        while at < last:
-            if code.compiled[at]:
-                at = self.interpreter.run(code, at, batch)
-                if at == last:
-                    break
-            if undefined.live:
-                undefined.before(block.numbers[at], warps.R, warps, mask)
-            block.ops[at](warps.R, mask, warps)
-            at += 1
-        self._decide(batch, block)
 
     def _decide(self, batch: Batch, block: BasicBlock) -> None:
         """A finding if a block's branch depends on a marked value."""

@@ -27,6 +27,9 @@ _WRITE_CHUNKS = (_POINTER, _OBJECT, _LONG, _LONG, _OBJECT, _LONG, _LONG, _OBJECT
 _COMMON = (_POINTER, _POINTER, _OBJECT, _INT, _OBJECT, _INT, _LONG, _INT)
 
 
+LOADS, STORES = 1, 8
+"""Bits of what Python has to look at, of the first memory: kx::Call has them of all."""
+
 Bounds: TypeAlias = Callable[[Warps], tuple[Array, Array, int]]
 """Of a set of warps: what makes its addresses arena offsets, the first offset that is allowed, both
 int64 [n]; the bytes from there that are."""
@@ -78,11 +81,13 @@ class FastAccess:
             self._memory.used, self._memory.used_count = self._used.ctypes.data, len(self._used)
         return self._address
 
-    def withheld(self) -> tuple[bool, bool]:
-        """Whether Python has to look at every load, and at every store."""
+    def withheld(self) -> int:
+        """Brings the layout up to date; what Python has to look at: LOADS, STORES."""
+        self.address()
         races = self.races
-        parted = races.clocks.partial is not None
-        return parted or races.is_formal, parted or bool(races.repeats)
+        if races.clocks.partial is not None:
+            return LOADS | STORES
+        return (LOADS if races.is_formal else 0) | (STORES if races.repeats else 0)
 
     def prepare(self, warps: Warps) -> int:
         """Lets a set of warps access the memory; the address of its layout. Sets live as the
@@ -119,7 +124,7 @@ class FastAccess:
 
     def load(self, warps: Warps, address: Array, access: AccessKind, m: Mask) -> Array | None:
         """As Space.load; None if declined."""
-        if access.relaxed or access.polls or self.withheld()[0]:
+        if access.relaxed or access.polls or self.withheld() & LOADS:
             return None
         shape = address.shape if access.elements == 1 else (*address.shape, access.elements)
         out = np.empty(shape, f"u{access.element}")
@@ -136,7 +141,7 @@ class FastAccess:
         self, warps: Warps, address: Array, values: Array, access: AccessKind, m: Mask
     ) -> bool:
         """As Space.store; False if declined."""
-        if access.relaxed or self.withheld()[1] or values.itemsize != access.element:
+        if access.relaxed or self.withheld() & STORES or values.itemsize != access.element:
             return False
         declined = self._store(
             *(self.address(), self.prepare(warps), address, address.itemsize, m, m is not True),
@@ -228,8 +233,8 @@ class LocalAccess:
     def address(self) -> int:
         return ctypes.addressof(self._memory)
 
-    def withheld(self) -> tuple[bool, bool]:
-        return False, False
+    def withheld(self) -> int:
+        return 0
 
     def prepare(self, warps: Warps) -> None:
         """Lets a set of warps access the memory. Sets live as the machine does."""

@@ -59,11 +59,10 @@ class WarpSet(Warps):
         self.machine = machine
         self.slice = slice(first, first + count * step, step)
         self.R = machine.registers.rows(self.slice)
-        self.predicated: dict[int, tuple[int, int]] = {}
-        """(warps with an active lane, active lanes) of guarded instructions, by their number."""
-        self.ran: set[int] = set()
-        """The blocks that it has entered, by their first instruction."""
-        self.indices = _indices(places // machine.resident)
+        self.predicated: dict[int, tuple[int, int, int]] = {}
+        """Of guarded instructions, by their number: executions, warps with an active lane, active
+        lanes."""
+        self.native.indices = _indices(places // machine.resident)
         base = SCRATCH_BYTES + self.ctas * machine.shared_stride
         ranks = self.ctas % machine.cluster_size
         self.shared_base = base.astype(np.int64)[:, None]
@@ -73,8 +72,8 @@ class WarpSet(Warps):
 
     def note(self, number: int, warps: int, lanes: int) -> None:
         """Counts an execution of a guarded instruction."""
-        old = self.predicated.get(number, (0, 0))
-        self.predicated[number] = (old[0] + warps, old[1] + lanes)
+        old = self.predicated.get(number, (0, 0, 0))
+        self.predicated[number] = (old[0] + 1, old[1] + warps, old[2] + lanes)
 
 
 def _indices(indices: Array) -> int:
