@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
 
-from warpsim import compiled
+from warpsim import compiled, forks
 from warpsim.errors import UsageError
 from warpsim.launch import Launch, Residency
 from warpsim.machine.core.arrays import Array
@@ -292,28 +293,22 @@ def compare(
     scratch: Collection[str] = (),
     card: Residency | None = None,
     limit: int = 200_000_000,
+    processes: int = 1,
 ) -> ScheduleComparison:
     """Runs launches in sequence under each schedule, on arrays as they are given; these end as the
     first run left them.
 
     scratch: arrays whose contents at the end do not matter.
+    processes: in how many schedules are run at once, each with memory of its own.
     """
-    outputs: list[dict[str, Array]] = []
-    runs = []
-    for schedule in schedules:
+
+    def run_under(schedule: Schedule) -> tuple[tuple[Result, ...], dict[str, Array]]:
         mine = {name: array.copy() for name, array in arrays.items()}
-        runs.append(
-            run_each(
-                module,
-                launches,
-                mine,
-                schedule=schedule,
-                unwritten=unwritten,
-                card=card,
-                limit=limit,
-            )
-        )
-        outputs.append(mine)
+        options: dict[str, Any] = {"unwritten": unwritten, "card": card, "limit": limit}
+        return run_each(module, launches, mine, schedule=schedule, **options), mine
+
+    sites = [site for launch in launches for site in entry_of(module, launch).sites]
+    runs, outputs = zip(*forks.each(run_under, schedules, processes, sites), strict=True)
     for name, array in arrays.items():
         array[...] = outputs[0][name]
     results = [_join(item) for item in runs]

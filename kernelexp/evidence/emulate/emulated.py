@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -128,6 +129,9 @@ def take_each(
     problem.py or of this machine, has the error instead.
     """
 
+    # Twice as many as there are cores: three schedules in three processes share two cores evenly.
+    share = max(1, 2 * len(os.sched_getaffinity(0)) // max(1, len(wanted)))
+
     def one(emulation_request: EmulationRequest) -> EmulatedEvidence | KernelexpError:
         try:
             if kept := _kept(root, emulation_request):
@@ -135,7 +139,8 @@ def take_each(
             if slots is None:
                 processes.preload(WORKER)  # meanwhile the compiled part of the emulator is made
             return _emulate(
-                root, emulation_request, limits, label(emulation_request.arm), emulator or execute
+                *(root, emulation_request, limits, label(emulation_request.arm)),
+                *(emulator or execute, share if slots is None else 1),
             ).evidence
         except KernelexpError as error:
             return error
@@ -287,13 +292,19 @@ def _kept(root: Path, wanted: EmulationRequest) -> EmulatedEvidence | None:
 
 
 def _emulate(
-    root: Path, wanted: EmulationRequest, limits: Limits, label: str, emulator: Emulator
+    root: Path,
+    wanted: EmulationRequest,
+    limits: Limits,
+    label: str,
+    emulator: Emulator,
+    processes: int = 1,
 ) -> Emulated:
     arm, isa = wanted.arm, wanted.isa
     before = files.digests(root, arm.kernel)
     whole = TimeLimit(name="emulation", seconds=limits.emulation_s, of=label)
     problem = consult.limit(limits.problem_s)
     job = jobs.emulation(root, arm, wanted.size, problem, whole, wanted.schedules, isa)
+    job = msgspec.structs.replace(job, processes=processes)
     kinds = ("lines", "emulated") if isa == "ptx" else ("lines", "instructions", "emulated")
     emulated = emulator(job)
     files.refuse_changes(root, arm.kernel, before, f"while {label} was emulated")

@@ -84,6 +84,8 @@ class EmulationJob(msgspec.Struct, frozen=True, kw_only=True):
     """What the emulation may allocate; 0: what there is."""
     seed: int = SEED
     """Of the inputs."""
+    processes: int = 1
+    """That may run schedules at once."""
 
 
 class Emulated(msgspec.Struct, frozen=True, kw_only=True):
@@ -177,6 +179,7 @@ def _compare(
             unwritten=case.unwritten,
             scratch=tuple(case.workspaces),
             card=_card(job.arch),
+            processes=job.processes,
         )
     except emulator.REFUSALS:
         raise
