@@ -115,26 +115,29 @@ extern "C" int kx_write_chunks(const Memory* memory, const Array* chunks, int64_
   return 0;
 }
 
-// Copies pieces of `width` bytes, at `base` + each of `index` (int64) in an arena's data, to `to`;
-// `state` has the arena's states, and the first byte's unit stands for all of a piece. read: the
-// engines' column of the history; the rest is as for kx_read_chunks.
-extern "C" int kx_fetch(const Array* index, int64_t base, int64_t width, const Array* data,
-                        const Array* state, int64_t unit, const Array* written, const Array* read,
-                        const Array* seen, int64_t issuer, const Array* fenced,
-                        const Array* fences, int64_t now, const Array* to) {
+// The tensor core reads pieces of `width` bytes, at `base` + each of `index` (int64 [rows, n]), into
+// `to`; the state of a piece's first byte, and that byte's unit, stand for all of it. The rest is as
+// for kx_read_chunks.
+extern "C" int kx_read_pieces(const Memory* memory, const Array* index, int64_t base, int64_t width,
+                              const Array* seen, int64_t issuer, const Array* fenced,
+                              const Array* fences, int64_t now, const Array* to) {
   const Reader reader(seen, issuer, fenced, fences);
   const int64_t count = index->shape[0] * index->shape[1];
+  int64_t last = 0;  // the epoch that was allowed last: there are few
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t at = base + integers(index)[i];
-    if (!(state->data[at] & kx::kWritten) || !reader.may_read(integers(written)[at / unit])) return 1;
+    const int64_t at = base + integers(index)[i], epoch = memory->written[unit_at(*memory, at)];
+    if (!(memory->state[at] & kx::kWritten)) return 1;
+    if (epoch != last && !reader.may_read(epoch)) return 1;
+    last = epoch;
   }
+  int64_t* read = memory->read + memory->engines * memory->units;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t at = base + integers(index)[i];
-    integers(read)[at / unit] = now;
+    read[unit_at(*memory, at)] = now;
     if (width == 16) {
-      __builtin_memcpy(to->data + 16 * i, data->data + at, 16);
+      __builtin_memcpy(to->data + 16 * i, memory->data + at, 16);
     } else {
-      __builtin_memcpy(to->data + width * i, data->data + at, width);
+      __builtin_memcpy(to->data + width * i, memory->data + at, width);
     }
   }
   return 0;

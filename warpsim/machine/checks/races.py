@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from warpsim import compiled
 from warpsim.machine.checks.race_reports import RaceReports, first_of
 from warpsim.machine.checks.repeats import Repeats
 from warpsim.machine.core.arrays import Array, Mask
@@ -21,9 +18,6 @@ from warpsim.machine.memory.arena import Arena
 from warpsim.machine.memory.history import History
 from warpsim.machine.memory.residents import Residents
 
-_OBJECT, _LONG = ctypes.py_object, ctypes.c_int64
-_READER = (*[_OBJECT] * 3, _LONG, _OBJECT, _OBJECT, _LONG)
-_FETCH = (_OBJECT, _LONG, _LONG, _OBJECT, _OBJECT, _LONG, *_READER, _OBJECT)
 _MATRIX_LANES = np.arange(32).reshape(8, 4)
 """The lane that holds each 4 bytes of the 8 rows of a matrix."""
 
@@ -286,34 +280,6 @@ class Races:
                 self._report_engine("missing-proxy-fence", units, bad, writer, issuer, agent)
         history.note_read(history.engines, units, epoch)
 
-    def _reader(self, issuer: Issuer) -> tuple[Any, ...]:
-        """What compiled code compares an engine's reads with."""
-        history, fences = self.history, self.clocks.proxy[self.space].times
-        fenced, read = issuer.fences[self.space], history.read[history.engines]
-        return history.written, read, issuer.seen, issuer.thread, fenced, fences
-
-    def fetch(
-        self, offsets: Array, base: int, width: int, issuer: Issuer, agent: int
-    ) -> Array | None:
-        """What engine_read() checks, and the pieces of `width` bytes at `base` + each of `offsets`
-        [rows, n] as bytes [rows, n * width]; None, and nothing done, where there may be something
-        to report, or that nobody wrote.
-
-        The first byte of a piece stands for all of it: what is stored in smaller parts by different
-        threads is told apart by that one only.
-        """
-        if not compiled.is_loaded():
-            return None
-        self.history.use([self.history.engines])
-        data = np.empty((len(offsets), offsets.shape[1] * width), np.uint8)
-        declined = compiled.function("kx_fetch", *_FETCH)(
-            *(offsets, base, width, self.arena.data, self.arena.state, self.history.unit),
-            *(*self._reader(issuer), self._stamp(issuer, agent), data),
-        )
-        if declined:
-            return None
-        return data
-
     def engine_write(self, units: Array | slice, issuer: Issuer, agent: int) -> None:
         """A copy writes: its issuer must have seen the last uses of what it overwrites."""
         clocks, history, units = self.clocks, self.history, _listed(units)
@@ -382,9 +348,6 @@ class Races:
     ) -> None:
         unit, epoch = first_of(bad, units, epochs)
         self.reports.engine(name, unit * self.history.unit, epoch, issuer, agent)
-
-    def _stamp(self, issuer: Issuer, agent: int) -> int:
-        return self.clocks.stamp(issuer.site.number) | agent << 5
 
     # ldmatrix and stmatrix: the addresses are 8 lanes', the accesses the whole warp's
 

@@ -39,6 +39,8 @@ class History:
         """By column."""
         self.used = np.zeros(0, np.int64)
         """Columns with any reader."""
+        self._known: set[int] = set()
+        """The same."""
         self.pages = np.zeros((units >> PAGE) + 1, bool)
         """Which were written."""
         self.first = 0
@@ -53,9 +55,9 @@ class History:
 
     def use(self, columns: list[int]) -> None:
         """These columns will have readers."""
-        known = self.used.tolist()
-        if any(column not in known for column in columns):
-            self.used = np.array(sorted({*known, *columns}), np.int64)
+        if not self._known.issuperset(columns):
+            self._known.update(columns)
+            self.used = np.array(sorted(self._known), np.int64)
 
     def begin_wave(self, now: int, earlier: int) -> None:
         """Whatever was done so far, CTAs of an earlier wave did, which are an agent."""

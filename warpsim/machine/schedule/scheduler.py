@@ -141,8 +141,9 @@ class Scheduler:
         return self._batches(fragments)
 
     def _batches(self, fragments: list[Fragment]) -> list[Batch]:
-        if len(fragments) > 1:
-            fragments.sort(key=_warp)
+        if len(fragments) == 1:
+            return [self._batch(fragments)]
+        fragments.sort(key=_warp)
         return [self._batch(run) for run in runs(merge(fragments), self.machine.resident)]
 
     def _batch(self, fragments: list[Fragment]) -> Batch:

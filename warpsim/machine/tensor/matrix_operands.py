@@ -158,7 +158,8 @@ def fetch(machine: Machine, issuer: Issuer, cta: int, matrix: Matrix) -> Array:
         machine.report("out-of-bounds", sentence, issuer.site, issuer.place)
         return np.zeros((matrix.rows, matrix.k), kind)
     base, agent = machine.arena_offset(cta, 0), machine.clocks.tensor + issuer.place % SLOTS
-    data = machine.races.fetch(offsets, base, width, issuer, agent)
+    fast = machine.shared_space.fast
+    data = fast.read_pieces(offsets, base, width, issuer, agent) if fast else None
     if data is None:
         _watch(machine, issuer, base + offsets, agent)
         form = (8, 2) if width == CHUNK_BYTES else (width, 1)

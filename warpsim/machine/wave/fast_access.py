@@ -23,6 +23,7 @@ from warpsim.machine.memory.tma import CHUNK_BYTES
 _OBJECT, _INT, _LONG, _POINTER = ctypes.py_object, ctypes.c_int, ctypes.c_int64, ctypes.c_void_p
 _MATRICES = (_POINTER, _POINTER, _OBJECT, _INT, _LONG, _INT, _INT, _OBJECT, _INT)
 _READ_CHUNKS = (_POINTER, _OBJECT, _LONG, _OBJECT, _LONG, _OBJECT, _OBJECT, _LONG, _OBJECT)
+_READ_PIECES = (*_READ_CHUNKS[:3], _LONG, *_READ_CHUNKS[3:])
 _WRITE_CHUNKS = (_POINTER, _OBJECT, _LONG, _LONG, _OBJECT, _LONG, _LONG, _OBJECT)
 _COMMON = (_POINTER, _POINTER, _OBJECT, _INT, _OBJECT, _INT, _LONG, _INT)
 
@@ -72,6 +73,7 @@ class FastAccess:
         self._cost = compiled.function("kx_cost", _POINTER, *[_OBJECT] * 2, *[_INT] * 3)
         self._move_matrices = compiled.function("kx_move_matrices", *_MATRICES)
         self._read_chunks = compiled.function("kx_read_chunks", *_READ_CHUNKS)
+        self._read_pieces = compiled.function("kx_read_pieces", *_READ_PIECES)
         self._write_chunks = compiled.function("kx_write_chunks", *_WRITE_CHUNKS)
 
     def address(self) -> int:
@@ -198,6 +200,24 @@ class FastAccess:
             *(self._address, chunks, base, issuer.seen, issuer.thread),
             *(issuer.fences[races.space], races.clocks.proxy[races.space].times),
             *(0 if agent is None else self._epoch(agent, issuer), out),
+        )
+        return None if declined else out
+
+    def read_pieces(
+        self, offsets: Array, base: int, width: int, issuer: Issuer, agent: int
+    ) -> Array | None:
+        """Pieces of `width` bytes at `base` + each of `offsets` [rows, n], as bytes [rows, n *
+        width], read by the tensor core; None if declined.
+
+        The first byte of a piece stands for all of it: what is stored in smaller parts by different
+        threads is told apart by that one only.
+        """
+        races, out = self.races, np.empty((len(offsets), offsets.shape[1] * width), np.uint8)
+        races.history.use([races.history.engines])
+        declined = self._read_pieces(
+            *(self._address, offsets, base, width, issuer.seen, issuer.thread),
+            *(issuer.fences[races.space], races.clocks.proxy[races.space].times),
+            *(self._epoch(agent, issuer), out),
         )
         return None if declined else out
 
