@@ -55,6 +55,8 @@ SEED = 1
 DIGITS = 16
 """Of the SHA-256 of an output: enough to tell two results apart."""
 PRINTS_KEPT = 100
+LARGE = 256 << 20
+"""Bytes of arrays from which on schedules run one after the other: each takes 8 times as many."""
 
 
 class EmulationJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,6 +172,7 @@ def _compare(
     """Under every schedule; ConfigurationError for a launch that the code does not allow."""
     import warpsim as emulator
 
+    size = sum(array.nbytes for array in arrays.values())
     try:
         return emulator.compare(
             module,
@@ -179,7 +182,7 @@ def _compare(
             unwritten=case.unwritten,
             scratch=tuple(case.workspaces),
             card=_card(job.arch),
-            processes=job.processes,
+            processes=job.processes if size < LARGE else 1,
         )
     except emulator.REFUSALS:
         raise

@@ -27,6 +27,7 @@ _BINARY: tuple[dict[str, Callable[[int, int], int]], ...] = (
     {"*": operator.mul, "/": _divided, "%": lambda a, b: a - b * _divided(a, b)},
 )
 """By precedence, the weakest first."""
+_LEVELS = {spelled: level for level, operators in enumerate(_BINARY) for spelled in operators}
 _UNARY: dict[str, Callable[[int], int]] = {
     "-": operator.neg,
     "+": operator.pos,
@@ -53,11 +54,10 @@ def _conditional(tokens: Stream) -> int:
     return first if value else second
 
 
-def _combined(tokens: Stream, level: int) -> int:
-    if level == len(_BINARY):
-        return _factor(tokens)
-    value = _combined(tokens, level + 1)
-    while (spelled := _spelled(tokens)) in _BINARY[level]:
+def _combined(tokens: Stream, weakest: int) -> int:
+    """A factor, and what operators that bind as strongly as one of a level make of it."""
+    value = _factor(tokens)
+    while (level := _LEVELS.get(spelled := _spelled(tokens), -1)) >= weakest:
         for _ in spelled:
             tokens.take()
         value = int(_BINARY[level][spelled](value, _combined(tokens, level + 1)))
@@ -67,7 +67,7 @@ def _combined(tokens: Stream, level: int) -> int:
 def _spelled(tokens: Stream) -> str:
     """The operator at which the tokens stand: tokens are single characters."""
     both = tokens.peek() + tokens.peek(1)
-    return both if any(both in operators for operators in _BINARY) else tokens.peek()
+    return both if both in _LEVELS else tokens.peek()
 
 
 def _factor(tokens: Stream) -> int:
