@@ -25,6 +25,7 @@ from kernelexp.logs.decisions import Decision
 from kernelexp.logs.records import Unreadable
 from kernelexp.model.arm import Arm, Status, Verdict
 from kernelexp.model.axes import spell
+from kernelexp.model.errors import UsageError
 from kernelexp.model.experiment import Experiment
 from kernelexp.model.record import Candidate, Profile, Record, is_of, unusual
 from kernelexp.model.variant import Variant, arm_names
@@ -310,6 +311,18 @@ def changes(
         if tree.variable(name) != digest:
             yield f"the environment variable {name}"
     yield from arm_changes(variant, arm, {**record.host_files, **record.baseline.files}, tree)
+
+
+def of_sweep(project: Project, record: Record, tree: Tree) -> tuple[str, ...]:
+    """What is no longer as it was when a sweep ran, of any of its arms."""
+    changed: dict[str, None] = {}
+    for arm in record.arms:
+        try:
+            variant = project.variant(record.kernel, record.arch, arm.axes)
+        except UsageError as error:
+            return (str(error).removesuffix("."),)
+        changed.update(dict.fromkeys(arm_changes(variant, arm, record.host_files, tree)))
+    return tuple(changed)
 
 
 def profile_changes(variant: Variant, profile: Profile, tree: Tree) -> Iterator[str]:

@@ -246,10 +246,13 @@ def _unknown(before: Subject, after: Subject, kinds: Sequence[Kind]) -> dict[str
 
 
 def _axes(one: Arm, other: Arm) -> dict[str, tuple[AxisValue | None, AxisValue | None]]:
+    """An axis that a published arm's source does not tell of is not known to differ."""
+    both = one.axes.keys() & other.axes.keys()
     return {
         axis: (one.axes.get(axis), other.axes.get(axis))
         for axis in {**one.axes, **other.axes}
         if (one.axes and other.axes) and not _is_same(one.axes.get(axis), other.axes.get(axis))
+        if axis in both or not (one.published or other.published)
     }
 
 

@@ -139,6 +139,17 @@ def test_a_wrong_result_does_not_take_the_counters_of_the_full_problem(scale: Pa
     assert full["ptx__sass__inst_executed_global_stores"] == (1 << 20) // 32
 
 
+def test_counts_of_the_full_problem_have_readable_names_on_one_page(scale: Path, kx: Kx) -> None:
+    sized(scale)
+    output = kx("emulate", "scale", "--full", cwd=scale).stdout
+    (row,) = (line for line in output.splitlines() if line.startswith(" global store instructions"))
+    assert row.split()[-1] == f"{(1 << 20) // 32:,}"
+    assert "__" not in output
+    verbose = kx("emulate", "scale", "--full", "--verbose", cwd=scale).stdout
+    assert "full problem on PTX" in verbose
+    assert "sass__inst_executed_global_stores" in verbose
+
+
 def test_why_there_are_no_counters_of_the_full_problem_is_said(scale: Path, kx: Kx) -> None:
     sized(scale)
     source = scale / "variants/scale/scale.cu"

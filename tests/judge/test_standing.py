@@ -285,6 +285,21 @@ def test_a_record_of_another_card_than_its_samples_is_skipped(house: Path, kx: K
     assert "NVIDIA B200;" not in result.stdout
 
 
+def test_a_sweep_of_sources_that_changed_since_says_so(house: Path, kx: Kx) -> None:
+    run = "20261122T062056Z-23b96a7f"
+
+    def row() -> str:
+        lines = kx("log", cwd=house).stdout.splitlines()
+        return next(line for line in lines if line.startswith(f"| {run}"))
+
+    assert "changed since" not in row()
+    source = house / "variants/transpose/transpose.cu"
+    source.write_text(source.read_text() + "// other\n")
+    assert row().endswith("| —           | changed since |")
+    words = " ".join(kx("log", cwd=house).stdout.split())
+    assert f"Sweep {run}: run before this changed: variants/transpose/transpose.cu." in words
+
+
 def test_runs_that_did_not_record_their_problem_say_so(house: Path, kx: Kx) -> None:
     assert "Runs that did not record their problem.py: T1, T2, T3." in kx("log", cwd=house).stdout
     path = max((house / "logs/runs/T3").glob("*.measured.json"))

@@ -82,13 +82,19 @@ def _pair(one: Record, other: Record) -> tuple[list[tuple[str, Arm, Arm]], tuple
     return pairs, tuple(lone)
 
 
+def differs(one: Arm, other: Arm, axis: str) -> bool:
+    """Of an axis that either arm has; one that a published arm's source does not tell of is not
+    known to differ."""
+    if axis in one.axes and axis in other.axes:
+        return not is_of(one.axes, Arm(axes={axis: other.axes[axis]}))
+    return not (one.published or other.published)
+
+
 def _arms(name: str, one: Arm, other: Arm) -> ArmDifference:
     axes = {
         axis: (one.axes.get(axis), other.axes.get(axis))
         for axis in {**one.axes, **other.axes}
-        if axis not in one.axes
-        or axis not in other.axes
-        or not is_of(one.axes, Arm(axes={axis: other.axes[axis]}))
+        if differs(one, other, axis)
     }
     return ArmDifference(
         name=name,

@@ -37,6 +37,9 @@ class KernelLog(msgspec.Struct, frozen=True, kw_only=True):
     """Of the target's axes."""
     sweeps: tuple[Record, ...] = ()
     """The latest ones, oldest first."""
+    sweeps_changed: dict[str, tuple[str, ...]] = {}
+    """By run, what is no longer as it was when a sweep ran; those of which nothing changed are left
+    out."""
     accepted: Decision | None = None
     """The decision that makes a variant the current best; None where there is none."""
 
@@ -84,6 +87,7 @@ def assemble(project: Project, tree: Tree | None = None) -> tuple[KernelLog, ...
         for name, experiment in project.experiments.items():
             where = (experiment.kernel, experiment.arch)
             entries[where][name] = standing.of_experiment(project, name, tree)
+    sweeps = {where: _sweeps(project, *where) for where in entries}
     return tuple(
         KernelLog(
             kernel=kernel,
@@ -98,7 +102,12 @@ def assemble(project: Project, tree: Tree | None = None) -> tuple[KernelLog, ...
                 name: standings for name, standings in named.items() if name not in project.history
             },
             defaults=project.variant(kernel, arch).axes,
-            sweeps=_sweeps(project, kernel, arch),
+            sweeps=sweeps[kernel, arch],
+            sweeps_changed={
+                record.run: changed
+                for record in sweeps[kernel, arch]
+                if (changed := standing.of_sweep(project, record, tree))
+            },
             accepted=decisions.best(tree.decided[0], kernel, arch),
         )
         for (kernel, arch), named in entries.items()

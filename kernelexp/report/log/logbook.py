@@ -76,6 +76,8 @@ def file(logs: Sequence[KernelLog]) -> Iterator[Block]:
         if log.sweeps:
             yield Heading("Sweeps", 3)
             yield _sweeps(log)
+            for run, changed in log.sweeps_changed.items():
+                yield paragraph(f"Sweep {run}: run before this changed: {', '.join(changed)}.")
 
 
 def _best(log: KernelLog) -> tuple[Cell, ...]:
@@ -147,6 +149,8 @@ def _changes(log: KernelLog, steps: bool = False) -> Iterator[str]:
             if standing.changed:
                 several = f", {spell_point(point)}" if len(entry.candidates) > 1 else ""
                 yield f"{name}{several}: {before_change(standing)}."
+    for run, changed in ({} if steps else log.sweeps_changed).items():
+        yield f"Sweep {run}: run before this changed: {', '.join(changed)}."
 
 
 def before_change(standing: Standing) -> str:
@@ -166,7 +170,11 @@ def _sweeps(log: KernelLog) -> Block:
         (
             record.run,
             record.title.removeprefix("Sweep of ") + sweep.held(record, log.defaults),
-            *sweep.fastest(record),
+            *(
+                (figures.NONE, Span(CHANGED, "warn"))
+                if record.run in log.sweeps_changed
+                else sweep.fastest(record)
+            ),
         )
         for record in log.sweeps
     )

@@ -42,7 +42,9 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
     """With its architecture."""
     title: str
     best: str
-    """The experiment or step whose variant that is; empty where nothing is timed."""
+    """The experiment, step or sweep whose variant that is; empty where nothing is timed."""
+    is_sweep: bool = False
+    """Whether `best` is the run of a sweep."""
     time: str
     whose: str
     """How the figure was come by."""
@@ -109,6 +111,7 @@ def _outlook(log: KernelLog, profile_of: ProfileOf) -> Outlook:
         kernel=f"{log.kernel}@{log.arch}",
         title=log.title,
         best=best.id if best else "",
+        is_sweep=best is not None and best.id in {record.run for record in log.sweeps},
         time=_time(best.arm) if best else "",
         whose=best.whose if best else "",
         peer=_peer(best, profile) if best else "",
@@ -166,6 +169,15 @@ def _standing(log: KernelLog) -> Iterator[_Best]:
             if candidate.verdict is None or candidate.verdict.status not in WRONG:
                 yield _Best(id=name, arm=arm, record=record, variant=candidate.variant, whose="")
             yield _Best(id=name, arm=record.baseline, record=record, whose="a baseline")
+    for record in log.sweeps:
+        if log.sweeps_changed.get(record.run):
+            continue
+        for arm, verdict in (
+            (record.baseline, None),
+            *((candidate.arm, candidate.verdict) for candidate in record.candidates),
+        ):
+            if verdict is None or verdict.status not in WRONG:
+                yield _Best(id=record.run, arm=arm, record=record, whose="a sweep")
 
 
 def _time(arm: Arm) -> str:
@@ -275,12 +287,21 @@ def _runs(entry: Standings) -> list[Record]:
 
 
 def _regressed(log: KernelLog) -> Iterator[Note]:
-    """Steps of the history that are slower than the best before them, and what is wrong now."""
+    """Steps of the history that are slower than what they were timed beside, or as they were
+    published than the best before them; and what is wrong now."""
+    for name, entry in log.history.items():
+        arm = None if entry.candidates[0].changed else entry.candidates[0].arm
+        effect = arm.measured.effect if arm and arm.measured else None
+        if effect and effect.ratio > _SLOWER:
+            yield Note(id=name, text=f"{entry.experiment.title}: {figures.effect(effect)}")
     for plot in history.plots((log,)):
         best: tuple[float, str] | None = None
         more = plot.y.unit == "TFLOPS"
         for mark in plot.series[0].marks:
             cost, name = (1 / mark.y if more else mark.y), plot.x.categories[int(mark.x)]
+            step = log.history[name].candidates[0].arm if name in log.history else None
+            if step and step.measured:
+                continue  # in a run of its own, on a card as warm as it was then
             if best and cost > best[0] * _SLOWER:
                 change = figures.percent(cost / best[0])
                 yield Note(

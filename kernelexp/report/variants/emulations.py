@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kernelexp.dossier.emulations import Emulation, Full
-from kernelexp.facts.counters import PIPE
+from kernelexp.facts.counters import PIPE, describe
 from kernelexp.model.arm import Arm
 from kernelexp.model.axes import as_argument
 from kernelexp.report.document import arms as shared
@@ -48,7 +48,7 @@ def render(emulations: Sequence[Emulation], verbose: bool = False) -> Iterator[B
         yield paragraph("--verbose shows every counter.", style="dim")
     for name, item in zip(names, emulations, strict=True):
         if item.scaled:
-            yield from _scaled(name, item.scaled)
+            yield from _scaled(name, item.scaled, verbose)
         elif item.not_scaled:
             yield paragraph(f"{name}: no counters of the full problem: {item.not_scaled}.")
     for name, item in zip(names, emulations, strict=True):
@@ -63,16 +63,19 @@ def _costs(names: Sequence[str], arms: Sequence[Arm], verbose: bool) -> Iterator
     yield from emulation.dearest(names, arms)
 
 
-def _scaled(name: str, launches: Sequence[Full]) -> Iterator[Block]:
-    """Counters of the full problem, from what a tile and what a CTA adds."""
+def _scaled(name: str, launches: Sequence[Full], verbose: bool) -> Iterator[Block]:
+    """Counters of the full problem, from what a tile and what a CTA adds: of SASS where it was
+    executed, under the names that one reads; all of both, under ncu's, with `verbose`."""
+    if not verbose and any(launch.isa == "sass" for launch in launches):
+        launches = [launch for launch in launches if launch.isa == "sass"]
     for number, launch in enumerate(launches, 1):
         of = f" on {launch.isa.upper()}"
         of += f", launch {number}, {plain_name(launch.entry)}" if launch.entry else ""
         yield table(
             (f"{name}, full problem{of}", "per tile", "per CTA", "per launch"),
-            (
+            dict.fromkeys(
                 (
-                    counter.counter,
+                    counter.counter if verbose else describe(counter.counter).label,
                     *map(figures.value, (counter.per_tile, counter.per_cta, counter.full)),
                 )
                 for counter in launch.counters
@@ -88,7 +91,10 @@ def _scaled(name: str, launches: Sequence[Full]) -> Iterator[Block]:
     yield paragraph(
         "Extrapolated from two sizes: per tile x tiles + per CTA x CTAs, which is right if a tile "
         "is the same work at every size; where problem.py has no tiles(), a CTA is taken as one "
-        "tile. Counters that do not fit that in whole numbers are left "
-        "out. Counts of PTX do not have what ptxas adds per launch, as for tcgen05.alloc.",
+        "tile. Counters that do not fit that in whole numbers are left out."
+        + (_OF_PTX if any(launch.isa == "ptx" for launch in launches) else ""),
         style="dim",
     )
+
+
+_OF_PTX = " Counts of PTX do not have what ptxas adds per launch, as for tcgen05.alloc."

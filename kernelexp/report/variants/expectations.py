@@ -53,7 +53,8 @@ def label(metric: str) -> str:
     known = metrics.find(metric)
     if known is None:
         return counters.describe(metric).label
-    return ", ".join(filter(None, (known.label.strip(), known.unit)))
+    own = known.label.strip()
+    return own if not known.unit or known.unit in own else f"{own}, {known.unit}"
 
 
 def came_out(judged: Judged) -> str:
