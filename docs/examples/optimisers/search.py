@@ -39,6 +39,16 @@ def judge(number, text, prune_us=0.0):
     return (a.score, api.reward(a), -effort), a
 
 
+def summary():
+    """How many each stage ended, and what it took of those that reached it."""
+    left = number
+    for name in ("rules", "build", "known", "emulate", "schedules", "model", "time"):
+        each = spent[name] / max(1, left)
+        left -= ended[name]
+        print(f"{name:9} ended {ended[name]} of {left + ended[name]}, {each:.1f} s each")
+    print(f"from {first} to {most}", flush=True)
+
+
 best = Path(sys.argv[2]).read_text()
 most, assessed = first, _ = judge(0, best)
 modelled_us = assessed.modelled.time_us if assessed.modelled else 0.0
@@ -48,19 +58,13 @@ with ThreadPoolExecutor(4) as pool:
         texts = [change(best) for _ in range(int((*sys.argv, 4)[4]))]
         numbers = range(number + 1, number + 1 + len(texts))
         number += len(texts)
-        for text, (worth, a) in zip(
-            texts, pool.map(judge, numbers, texts, [modelled_us] * len(texts)), strict=True
-        ):
+        judged = pool.map(judge, numbers, texts, [modelled_us] * len(texts))
+        for text, (worth, a) in zip(texts, judged, strict=True):
             print("better," if worth > most else "no,", a.status, a.sentence, flush=True)
-            ended[a.stages[-1].name if a.stages[-1].outcome == "failed" else "none"] += 1
+            ended.update(stage.name for stage in a.stages if stage.outcome == "failed")
             spent.update({stage.name: stage.seconds for stage in a.stages})
             if worth > most:
                 best, most = text, worth
                 modelled_us = a.modelled.time_us if a.modelled else modelled_us
-reached = number
-print("stage ended seconds")
-for name in ("rules", "build", "known", "emulate", "schedules", "model", "time"):
-    each = spent[name] / max(1, reached)
-    reached -= ended[name]
-    print(f"{name:9} {ended[name]:5} {each:7.1f} each, {reached} left")
-print(f"{best}\nfrom {first} to {most}")
+        summary()
+print(best)

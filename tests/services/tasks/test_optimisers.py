@@ -103,4 +103,4 @@ def test_a_search_tries_what_its_stages_leave(tmp_path: Path) -> None:
     assert (
         len([line for line in done.stdout.splitlines() if line.startswith(("no,", "better,"))]) == 3
     )
-    assert "stage ended seconds" in done.stdout
+    assert "emulate   ended " in done.stdout
