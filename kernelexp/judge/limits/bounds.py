@@ -42,6 +42,8 @@ MAIN: tuple[Resource, ...] = (
 NEAR = 60.0
 """Percent of a limit above which ncu speaks of a bottleneck; below it everywhere: latency."""
 
+UNUSED = "no tensor instructions"
+"""Why a kernel's use of the tensor cores has no figure, where it has none to know."""
 _PERCENT = "avg.pct_of_peak_sustained_elapsed"
 _SUM = "sum.pct_of_peak_sustained_elapsed"
 _PROFILED: dict[Resource, tuple[str, ...]] = {
@@ -178,7 +180,7 @@ def _unknown(case: Case, resource: Resource) -> str:
         return "the chip's limits are not known"
     if resource == "tensor cores":
         if not tensor_type(case):
-            return "no tensor instructions"
+            return UNUSED
         return "the problem does not state its FLOPs" if not case.flops else "no such peak known"
     if resource in ("shared memory", "L1 data pipe") and case.counters and case.is_merged:
         return "counted on PTX, and SASS accesses shared memory in other widths"

@@ -32,7 +32,13 @@ def render(uses: Mapping[str, Sequence[Use]], verbose: bool = False) -> Iterator
     else:
         low = ", ".join(row[0].resource for row in every if _is_low(row))
         words = f"Below {_SHOWN:.0f}%: {low}. " if low else ""
-        unknown = [row[0].resource for row in every if _is_main(row) and not _is_known(row)]
+        unknown = [
+            row[0].resource
+            for row in every
+            if _is_main(row)
+            and not _is_known(row)
+            and not all(use.reckoned == judging.UNUSED for use in row)
+        ]
         words += f"Not known: {', '.join(unknown)}. " if unknown and shown else ""
         yield paragraph(f"{words}The arithmetic: --verbose.", indent=2, style="dim")
 

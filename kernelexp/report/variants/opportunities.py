@@ -148,7 +148,9 @@ def _evidence(dossier: Dossier) -> str:
         parts.append(f"published, {figures.time_of(case.arm)} ms")
     if case.arm.profiled and dossier.profile:
         device = one_line(case.arm.profiled.device) or "a device that is not named"
-        parts.append(f"{_TAKEN[dossier.profile.provenance]} on {device} ({dossier.profile.run})")
+        words = f"{_TAKEN[dossier.profile.provenance]} on {device} ({dossier.profile.run}"
+        words += ", elsewhere than timed: only its counts are used" * case.profiled_elsewhere
+        parts.append(f"{words})")
     return f"Evidence: {'; '.join(parts) or 'none'}."
 
 
