@@ -63,14 +63,17 @@ def _origin(record: Record) -> str:
 
 
 def next_step(name: str, standings: Standings) -> str:
-    """The command that the answers call for; empty for none."""
+    """The command that the answers call for, as a sentence; empty for none."""
     undecided = standings.experiment.decision.strip().lower() in ("", "none yet")
     for number, standing in enumerate(standings.candidates, 1):
         if standing.verdict is None or standing.changed:
-            return f"kernelexp run {name}"
-        if standing.verdict.status is Status.IMPROVED and undecided and not standing.decision:
+            return f"Next: `kernelexp run {name}`."
+        status = standing.verdict.status
+        if status is Status.UNMEASURED and undecided:
+            return f"Next, on a GPU of {standing.variant.arch}: `kernelexp run {name}`."
+        if status is Status.IMPROVED and undecided and not standing.decision:
             which = f":{number}" if len(standings.candidates) > 1 else ""
-            return f"kernelexp decide accept {name}{which}"
+            return f"Next: `kernelexp decide accept {name}{which}`."
     return ""
 
 
