@@ -34,7 +34,8 @@ from kernelexp.system.toolchain import Toolchain
 SIZES = Path(__file__).with_name("hecbench_sizes.txt")
 
 _WRONG = re.compile(
-    r"\bfail|mismatch|\berrors?\b(?!\s*(?:rate|bound|(?:=|:|is)\s*[0-9]))|incorrect|wrong", re.I
+    r"\bfail|mismatch|\berrors?\b(?!\s*(?:rate|bound|took|(?:=|:|is)\s*[0-9]))|incorrect|wrong",
+    re.I,
 )
 _RIGHT = re.compile(
     r"\bpass|success|correct|verified|\bok\b|non-matching.*: 0\b|error.*[:=]\s*0(\.0*)?\b", re.I
@@ -44,7 +45,7 @@ _DATA = re.compile(
     r"|no such file|could not find",
     re.I,
 )
-_NONE = re.compile(r"(?:non-matching|number of misses).*: 0\b", re.I)
+_NONE = re.compile(r"(?:non-matching|number of misses).*: 0\b|\b0 failures\b", re.I)
 _RUN = re.compile(r"^run:.*\n(?:\t.*\n)*", re.M)
 _SIGKILL = -9
 
@@ -143,7 +144,11 @@ def _argv(makefile: str) -> tuple[str, ...]:
     return (f"./{program}",)
 
 
-_RENAMED = "-DcudaThreadSynchronize=cudaDeviceSynchronize -DcudaThreadExit=cudaDeviceReset"
+# What CUDA 13 has under another name, or no more.
+_RENAMED = (
+    "-DcudaThreadSynchronize=cudaDeviceSynchronize -DcudaThreadExit=cudaDeviceReset "
+    "-DdeviceOverlap=asyncEngineCount -DclockRate=multiProcessorCount"
+)
 
 
 def polybench(root: Path) -> Iterator[Program]:
@@ -188,14 +193,24 @@ _RODINIA = {
     # folder, sources, arguments that take no data
     "backprop": ("backprop", "backprop_cuda.cu backprop.c imagenet.c facetrain.c", "4096"),
     "bfs": ("bfs", "bfs.cu", "../../data/bfs/graph4096.txt"),
-    "b+tree": ("b+tree", "main.c kernel/*.cu util/*/*.c*", "file ../../data/b+tree/mil.txt"),
+    "b+tree": (
+        "b+tree",
+        "main.c kernel/*wrapper*.cu util/*/*.c*",
+        "file ../../data/b+tree/mil.txt",
+    ),
     "cfd": ("cfd", "euler3d.cu -I.", "../../data/cfd/fvcorr.domn.097K"),
     "dwt2d": ("dwt2d", "*.cu dwt_cuda/*.cu -I.", "192.bmp -d 192x192 -f -5 -l 3"),
     "gaussian": ("gaussian", "gaussian.cu", "-s 64"),
     "heartwall": ("heartwall", "main.cu AVI/*.c -IAVI", "../../data/heartwall/test.avi 1"),
     "hotspot": ("hotspot", "hotspot.cu", "64 2 2 ../../data/hotspot/temp_64 power_64 out"),
     "hotspot3D": ("hotspot3D", "3D.cu", "64 8 10 ../../data/hotspot3D/power_64x8 temp_64x8 out"),
-    "huffman": ("huffman", "*.cu *.cpp", "../../data/huffman/test1024_H2.206587175259.in"),
+    "huffman": (
+        *(
+            "huffman",
+            "main_test_cu.cu vlc_*.cu scan.cu pack_kernels.cu stats_logger.cpp cpuencode.cpp",
+        ),
+        "../../data/huffman/test1024_H2.206587175259.in",
+    ),
     "hybridsort": ("hybridsort", "main.cu bucketsort.cu mergesort.cu", "r"),
     "kmeans": ("kmeans", "*.cu cluster.c getopt.c kmeans.c rmse.c", "-o -i kdd_cup"),
     "lavaMD": ("lavaMD", "main.c kernel/*wrapper.cu util/*/*.c*", "-boxes1d 2"),
