@@ -24,13 +24,16 @@ _NOT_WRITTEN = ("Problem",)
 def functions() -> str:
     """A section for each function and constant of the docstring; ValueError where it has none."""
     lines: list[str] = []
-    optional = False
+    optional, file = False, ""
     for terms, text in _entries(package.__doc__ or ""):
         if not terms:
             optional = optional or text.startswith("The rest is optional")
+            if beside := re.match(r"A file (\w+\.py) ", text):
+                optional, file = True, f", in {beside[1]}"
+                lines += [escape(text), ""]
             continue
         name = _name(terms[-1])
-        lines += [f"### {code(name)}{' (optional)' if optional else ''}", ""]
+        lines += [f"### {code(name)}{f' (optional{file})' if optional else ''}", ""]
         lines += ["```python", *terms, "```", "", escape(text), ""]
     if not lines:
         raise ValueError("the docstring of kernelexp.model.problem lists no function")

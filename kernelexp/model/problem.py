@@ -56,8 +56,7 @@ The rest is optional:
     def peers(inputs, size) -> Mapping[str, Callable[[], object]]
         Others' kernels to time in the same run, ready to call on the GPU; their names.
 
-A file counts.py next to it may have what only the scaling of emulated counts depends on, so that a
-change of it leaves verdicts as they are:
+A file counts.py next to it may have what only counts are scaled by; no verdict depends on it.
 
     SIZES: Mapping[str, Size]
         Further small sizes, to solve counts from.
