@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 
@@ -22,15 +22,9 @@ _RACED = ("read", "wrote"), ("written", "wrote"), ("written", "read")
 """In the order of kx::Raced."""
 
 
-class Place(NamedTuple):
-    """Where warps have come to in their turn."""
-
-    pc: int
-    turn: int
-    polls: int
-    done: bool
-    """Whether all but the branch of the block there has been executed; otherwise it is to be
-    entered."""
+Place: TypeAlias = tuple[int, int, int, bool]
+"""Where warps have come to: a block, what they have used up of their turn, and in how many polls;
+whether all of the block but its branch has been executed, otherwise it is to be entered."""
 
 
 class Interpreter:
@@ -69,16 +63,16 @@ class Interpreter:
         self._run = compiled.function("kx_run", *_ARGUMENTS)
 
     def run(self, batch: Batch, pc: int, turn: int, polls: int) -> Place:
-        """Executes a block, and those that follow up to one that Python
-        has to enter, or at whose end it has to decide where lanes go."""
+        """Executes a block, and those that follow up to one that Python has to enter, or at whose
+        end it has to decide where lanes go."""
         machine, at, warps, mask = self._machine, self._turn, batch.set, batch.mask
         execution, undefined, program = machine.execution, machine.undefined, self._program
         at.block, at.at, at.turn, at.polls = pc, ENTER, turn, polls
         at.lanes, at.meets = batch.lanes, batch.meets
         if warps not in self._prepared:
             self._prepare(warps)
+        code = program.code(pc)
         while True:
-            code = program.code(at.block)
             if undefined.marks.room:
                 code.follow()
             inside = self._run(
@@ -91,10 +85,11 @@ class Interpreter:
             at.steps = 0
             pc, index = at.block, at.at
             if not inside:
-                return Place(pc, at.turn, at.polls, False)
-            block, is_compiled = program.blocks[pc], program.code(pc).compiled
+                return pc, at.turn, at.polls, False
+            block, code = program.blocks[pc], program.code(pc)
+            is_compiled = code.compiled
             if index == len(is_compiled):
-                return Place(pc, at.turn, at.polls, True)
+                return pc, at.turn, at.polls, True
             while True:
                 if undefined.live:
                     undefined.before(block.numbers[index], warps.R, warps, mask)

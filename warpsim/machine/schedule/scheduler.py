@@ -207,7 +207,7 @@ class Scheduler:
             return self.interpreter.run(batch, block.first, turn, polls)
         self._count(batch, block)
         self._python(batch, block)
-        return Place(block.first, turn + block.weight, polls + (block.weight > 1), True)
+        return block.first, turn + block.weight, polls + (block.weight > 1), True
 
     def _count(self, batch: Batch, block: BasicBlock) -> None:
         """Counts a block that a batch executes."""

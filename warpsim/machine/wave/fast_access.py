@@ -85,8 +85,9 @@ class FastAccess:
 
     def withheld(self) -> int:
         """Brings the layout up to date; what Python has to look at: LOADS, STORES."""
-        self.address()
         races = self.races
+        if self._used is not races.history.used:
+            self.address()
         if races.clocks.partial is not None:
             return LOADS | STORES
         return (LOADS if races.is_formal else 0) | (STORES if races.repeats else 0)
