@@ -38,6 +38,8 @@ class _Commands(TyperGroup):
             return super().make_context(*args, **settings)
         except Refusal as refusal:
             raise _ended(as_error(refusal)) from None
+        except OSError as error:  # --help and --version print here
+            raise _unprinted(error) from None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if not args[0].startswith("-") and args[0] not in SUMMARIES and args[0] not in ALIASES:
@@ -52,16 +54,20 @@ class _Commands(TyperGroup):
             raise _ended(as_error(refusal, command)) from None
         except KernelexpError as error:
             raise _ended(error) from None
-        except BrokenPipeError:  # what reads our output has enough of it
-            give_up_output()
-            raise typer.Exit(errors.BROKEN_PIPE) from None
         except OSError as error:
-            give_up_output()
-            print_message(f"error: {errors.explain(error)}.")
-            raise typer.Exit(errors.ENVIRONMENT) from None
+            raise _unprinted(error) from None
         except KeyboardInterrupt as interrupt:
             print_message("interrupted")
             raise typer.Exit(getattr(interrupt, "exit_code", errors.INTERRUPTED)) from None
+
+
+def _unprinted(error: OSError) -> Exception:
+    """Says what a file or the output came to; what then ends the command with its exit code."""
+    give_up_output()
+    if isinstance(error, BrokenPipeError):  # what reads our output has enough of it
+        return typer.Exit(errors.BROKEN_PIPE)
+    print_message(f"error: {errors.explain(error)}.")
+    return typer.Exit(errors.ENVIRONMENT)
 
 
 def _ended(error: Exception) -> Exception:

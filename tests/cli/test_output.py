@@ -29,7 +29,7 @@ def run(
     )
 
 
-@pytest.mark.parametrize("words", ["list", "list --json", "log"])
+@pytest.mark.parametrize("words", ["list", "list --json", "log", "--version", "run --help"])
 def test_a_full_disk_is_a_sentence(scale: Path, words: str) -> None:
     with open("/dev/full", "w") as full:
         done = run(words, scale, stdout=full)
@@ -37,7 +37,7 @@ def test_a_full_disk_is_a_sentence(scale: Path, words: str) -> None:
     assert done.stderr == b"error: a file can't be written: No space left on device.\n"
 
 
-@pytest.mark.parametrize("words", ["list", "list --json", "log"])
+@pytest.mark.parametrize("words", ["list", "list --json", "log", "--version", "run --help"])
 def test_a_reader_that_has_enough_ends_a_command_quietly(scale: Path, words: str) -> None:
     reading, writing = os.pipe()
     os.close(reading)

@@ -47,8 +47,14 @@ changes: ["{YAML}"]
     for name in ("T1", "sweep-transpose"):
         path = records.find(root, name, measured=True)
         record = records.read_file(path)
+        timed = record.measurement
+        assert timed is not None
+        timed = msgspec.structs.replace(
+            timed, device=msgspec.structs.replace(timed.device, name=HOSTILE)
+        )
         record = msgspec.structs.replace(
             record,
+            measurement=timed,
             title=HOSTILE,
             hypothesis=HOSTILE,
             device=HOSTILE,

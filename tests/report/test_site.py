@@ -354,6 +354,16 @@ def test_a_report_is_written_over_its_former_self(kx: Kx, trap: Path) -> None:
     assert kx("report", cwd=trap).exit_code == errors.OK
 
 
+def test_every_folder_of_pages_is_known_to_be_a_report_s(kx: Kx, scale: Path) -> None:
+    """Those of sources were said to be others' when a report was written again."""
+    kx("run", "S1", "--no-emulate", cwd=scale)
+    assert kx("report", cwd=scale).exit_code == errors.OK
+    files = {path.relative_to(scale / "report") for path in (scale / "report").rglob("*.html")}
+    assert {path.parts[0] for path in files if len(path.parts) > 1} <= site.FOLDERS
+    assert "code" in {path.parts[0] for path in files}
+    assert kx("report", cwd=scale).exit_code == errors.OK
+
+
 def test_reports_at_the_same_time_are_written_one_after_the_other(kx: Kx, trap: Path) -> None:
     program = [sys.executable, "-m", "kernelexp", "report", "--out", "new/pages"]
     several = [subprocess.Popen(program, cwd=trap, stdout=subprocess.DEVNULL) for _ in range(3)]

@@ -13,13 +13,11 @@ import msgspec
 
 from kernelexp.model.decoding import decode
 from kernelexp.model.errors import UsageError
-from kernelexp.report.site.site import ProjectSite
+from kernelexp.report.site.site import FOLDERS, ProjectSite
 from kernelexp.system import wholefile
 
 MANIFEST = "kernelexp-report.json"
-_OWN = re.compile(
-    r"(index\.html|log\.json|(experiments|sweeps|profiles|sources|timelines)/[\w.-]+\.html)"
-)
+_OWN = re.compile(rf"(index\.html|log\.json|({'|'.join(sorted(FOLDERS))})/[\w.-]+\.html)")
 
 
 class _Manifest(msgspec.Struct, frozen=True, kw_only=True):

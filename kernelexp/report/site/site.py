@@ -49,6 +49,8 @@ MEMORY_SHOWN = 5
 ARMS_LISTED = 4
 """Variants of a record whose code is listed side by side."""
 INDEX, LOG = "index.html", "log.json"
+FOLDERS = frozenset({"experiments", "sweeps", "profiles", "sources", "code", "timelines"})
+"""Of the other pages."""
 
 
 class ProjectSite:
@@ -109,6 +111,7 @@ class ProjectSite:
             "code": (self._codes_of, self._code),
             "timelines": (self._timelines, self._timeline),
         }
+        assert known.keys() == FOLDERS
         pages, make = known.get(folder, ({}, self._source))
         key = name.removesuffix(".html")
         return make(key) if name.endswith(".html") and key in pages else None
