@@ -124,6 +124,7 @@ def pair(area: str, wrong: bool) -> warpsim.Module:
     return warpsim.load_cubin(*assemble(text, target))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["accumulator_that_nobody_cleared", "compacted_by_a_counter"])
 @pytest.mark.parametrize("wrong", [False, True])
 def test_a_kernel_that_leaves_words_unwritten_is_found(name: str, wrong: bool) -> None:
