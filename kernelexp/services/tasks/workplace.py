@@ -22,7 +22,7 @@ from kernelexp.services.tasks import allocation, extensions, jail
 from kernelexp.services.tasks.assessment import Confinement
 from kernelexp.services.tasks.problem_process import ROUNDS
 from kernelexp.services.tasks.task import Task
-from kernelexp.system.process import processes
+from kernelexp.system.process import forkserver, processes
 from kernelexp.system.toolchain import Toolchain
 from warpsim.runtime.capturing import CapturedLaunch
 from warpsim.runtime.triton import SITE
@@ -128,6 +128,7 @@ class Workplace:
             "PYTHONPATH": f"{SITE}{os.pathsep}{jail.packages(self.given)}",
             "TRITON_CACHE_DIR": str(self.answers),
             extensions.VARIABLE: json.dumps(result),
+            **dict.fromkeys(forkserver.SECRET, ""),
             "TMPDIR": str(self.answers),
             "HOME": str(self.answers),
             "CUDA_VISIBLE_DEVICES": "0",
@@ -144,6 +145,7 @@ class Workplace:
             "TORCH_EXTENSIONS_DIR": str(built),
             "TORCH_CUDA_ARCH_LIST": re.sub(r"^sm_(\d+)(\d)", r"\1.\2", arch),
             "CUDA_HOME": str(self._toolkit()),
+            **dict.fromkeys(forkserver.SECRET, ""),
             "TMPDIR": str(self.answers),
             "HOME": str(self.answers),
         }

@@ -27,6 +27,9 @@ from kernelexp.system.process import watchdog
 READ_BY_IMPORTS = ("LD_", "MKL_", "NUMEXPR_", "OMP_", "OPENBLAS_", "PYTHON", "TORCH_")
 """Variables, by their beginning, that count when a library is loaded: others, another server."""
 
+SECRET = ("KERNELEXP_TOKEN",)
+"""Variables that no worker is to see: some execute what nobody vouches for."""
+
 LONGEST_NAME = 256
 """Of a module that is to be loaded before a worker is asked for."""
 
@@ -214,7 +217,10 @@ def _start(mark: str, key: tuple[tuple[str, str], ...]) -> socket.socket:
         _Client.pid = os.posix_spawn(
             sys.executable,
             [sys.executable, "-m", "kernelexp.system.process.forkserver"],
-            {**os.environ, watchdog.MARK: f"{mark}forkserver/"},
+            {
+                **{name: text for name, text in os.environ.items() if name not in SECRET},
+                watchdog.MARK: f"{mark}forkserver/",
+            },
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, theirs.fileno(), 0),
                 (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
