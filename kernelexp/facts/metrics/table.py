@@ -136,10 +136,6 @@ _TABLE: tuple[tuple[str, str, str, Better, _Source], ...] = (
     ("published_tflops", "published TFLOPS", "", "more", _published(lambda result: result.tflops)),
     ("published_registers", "published registers per thread", "", "less",
      _published(lambda result: result.registers)),
-    ("published_spill_bytes", "published spills", "B", "less",
-     _published(lambda result: result.spill_bytes)),
-    ("published_stack_bytes", "published stack", "B", "less",
-     _published(lambda result: result.stack_bytes)),
 )  # fmt: skip
 
 

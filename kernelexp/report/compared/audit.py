@@ -291,9 +291,9 @@ _BUILD = {
         ("SASS, B", "sass_bytes"),
     ),
     "published": (
-        ("Registers/thread", "published_registers"),
-        ("Spills, B", "published_spill_bytes"),
-        ("Stack, B", "published_stack_bytes"),
+        ("Registers/thread", "registers"),
+        ("Spills, B", "spill_bytes"),
+        ("Stack, B", "stack_bytes"),
     ),
 }
 
@@ -304,7 +304,12 @@ def _build(audit: Audit) -> Iterator[Block]:
     for kind, entries in _BUILD.items():
         rows = []
         for label, name in entries:
-            before, after = (metrics.read(name, side.arm) for side in (audit.before, audit.after))
+            before, after = (
+                metrics.read(name, side.arm)
+                if kind == "built"
+                else getattr(side.arm.published, name, None)
+                for side in (audit.before, audit.after)
+            )
             if before is not None or after is not None:
                 rows.append((label, figures.value(before), figures.value(after)))
         if rows:
