@@ -137,7 +137,7 @@ def test_a_sweep_has_heats_with_the_baseline_on_each_gpu_and_a_final_on_one(
         candidate.arm.axes["width"]: candidate.verdict.status for candidate in record.candidates[:4]
     }
     assert words == {1: "NEUTRAL", 2: "IMPROVED", 4: "REJECTED"}
-    lines = [line.split() for line in result.stdout.splitlines()]
+    lines = [line.replace("*", " ").split() for line in result.stdout.splitlines()]
     assert ["2", "2", "forward", "0.0970"] in [line[:4] for line in lines]
     (slow,) = [float(line[3]) for line in lines if line[:3] == ["4", "4", "forward"]]
     assert slow == pytest.approx(6.0, rel=0.01)
