@@ -139,7 +139,7 @@ struct Sm {
     const double start = dram.take(now, cycles);
     if (due[array] >= 1) {
       due[array] -= 1;
-      ready = std::max(arrived, start + cycles) + p.dram_latency + p.dram_wait;
+      ready = std::max(arrived, start + cycles) + p.l2_latency + p.dram_latency + p.dram_wait;
     }
     return ready;
   }
