@@ -104,7 +104,7 @@ def time(
     and timed next to the project's own source; nothing is recorded.
 
     For example:
-        kernelexp time transpose:rows=8 transpose:rows=4 transpose:rows=16
+        kernelexp time transpose@sm_90a:rows=8 transpose@sm_90a:rows=4
         kernelexp time transpose@sm_90a:rows=4 --source mine.cu --json
     """
     from kernelexp.services import lineup

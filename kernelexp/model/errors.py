@@ -108,7 +108,8 @@ def nearest(name: str, known: Sequence[str]) -> str:
     if alike := [item for item in known if item.casefold() == name.casefold()]:
         return alike[0]
     comparable = known if len(name) <= 100 and len(known) <= 300 else []
-    return next(iter(difflib.get_close_matches(name, comparable, n=1)), "")
+    bare = {item.lstrip("-"): item for item in comparable}  # dashes would make all options alike
+    return next((bare[near] for near in difflib.get_close_matches(name.lstrip("-"), bare, n=1)), "")
 
 
 def join(names: Iterable[str]) -> str:

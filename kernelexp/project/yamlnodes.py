@@ -67,6 +67,8 @@ def compose(text: str, file: str, most: int) -> Node | None:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        if "maximum nesting depth" in (error.problem or ""):  # libyaml from 0.2.6 on: 1,000
+            raise too_deep(file, place) from None
         words = " ".join(part for part in (error.context, error.problem) if part)
         tab = mark is not None and text[mark.index : mark.index + 1] == "\t"
         hint = "; indent with spaces, not with tabs" if tab else ""

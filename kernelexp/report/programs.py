@@ -89,7 +89,7 @@ def _summary(executed: Executed, verbose: bool) -> str:
         launches += f", {judged:,} of them checked"
     return (
         f"{executed.program} on {executed.device}: {', '.join(words)}{hidden}; "
-        f"{launches}, {millions:,.1f} million thread-instructions{rate}, "
+        f"{launches}, {_spelled(executed.thread_instructions)} thread-instructions{rate}, "
         f"{executed.seconds:.1f} s."
     )
 
@@ -164,3 +164,7 @@ def _sarif_result(mistake: Mistake) -> dict[str, Any]:
         place = {"artifactLocation": {"uri": name}, "region": {"startLine": max(1, mistake.line)}}
         result["locations"] = [{"physicalLocation": place}]
     return result
+
+
+def _spelled(count: int) -> str:
+    return f"{count:,}" if count < 1_000_000 else f"{count / 1e6:,.1f} million"

@@ -1,4 +1,4 @@
-"""The first screen of a project with many experiments: what is best now, and what waits."""
+"""The first screen of a project with many experiments: what is best now, and what is open."""
 
 from __future__ import annotations
 
@@ -19,33 +19,32 @@ _NAMED = 12
 def render(project: Project, logs: Sequence[KernelLog]) -> Iterator[Block]:
     """A row per kernel, then a line for each question that a list of experiments is read with."""
     answers = overview(logs, lambda _: None)
-    counts = {f"{log.kernel}@{log.arch}": len(log.history) + len(log.experiments) for log in logs}
-    rows = [_row(outlook, counts[outlook.kernel]) for outlook in answers.outlooks]
-    yield table(("kernel", "best now", "of", "experiments"), rows, numbers=(3,), unwrapped=(0,))
+    named = {f"{log.kernel}@{log.arch}" for log in logs}
+    rows = [_row(outlook) for outlook in answers.outlooks]
+    yield table(("kernel", "best now", "of"), rows, unwrapped=(0,))
     for words, notes in (
         ("Regressed or wrong", answers.regressed),
-        ("Waits for a decision", answers.waiting),
-        ("Not to be relied on", answers.doubtful),
+        ("Awaiting a decision", answers.waiting),
+        ("Not to be relied on (kernelexp report says why)", answers.doubtful),
         ("Never timed", answers.unmeasured),
     ):
         if notes:
             yield paragraph(Span(f"{words}: ", "strong"), _named(notes))
     places = [f"{name}@{arch}" for name, own in project.kernels.items() for arch in own.targets]
-    if bare := [place for place in places if place not in counts]:
+    if bare := [place for place in places if place not in named]:
         yield paragraph(Span("No experiments: ", "strong"), ", ".join(bare))
     yield paragraph(
         "kernelexp show KERNEL lists a kernel's axes and experiments, kernelexp show EXPERIMENT "
-        "its records; kernelexp report makes pages of all.",
+        "its records; kernelexp report renders all of it as web pages.",
         style="dim",
     )
 
 
-def _row(outlook: Outlook, count: int) -> tuple[Cell, ...]:
+def _row(outlook: Outlook) -> tuple[Cell, ...]:
     return (
         outlook.kernel,
         outlook.time or figures.NONE,
         f"{outlook.best}, {outlook.whose}" if outlook.best else "",
-        str(count),
     )
 
 

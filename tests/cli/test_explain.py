@@ -65,7 +65,7 @@ def test_an_expectation_that_was_written_after_the_record_is_said_to_be(
 ) -> None:
     kx("run", "S1", "--no-emulate", cwd=scale)
     expecting(scale)
-    words = "What was expected was written after that record."
+    words = "The expectation was written after that record."
     assert words in kx("show", "S1", cwd=scale).stdout
     shutil.rmtree(scale / "logs")  # two runs of the same second have no order
     kx("run", "S1", "--no-emulate", cwd=scale)

@@ -18,3 +18,12 @@ def test_a_table_with_a_long_path_loses_no_word(capsys: pytest.CaptureFixture[st
     assert all(word in shown.split() for word in sentence.split())
     assert "host compiler" in shown
     assert "nvcc" in shown
+
+
+def test_a_long_word_of_the_widest_column_is_not_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    kernel, run = "flash_attention_hopper@sm_90a", "20261122T115323Z-404cb360,"
+    row = (kernel, "0.562 ms / 489 TFLOPS", f"{run} the lowest time measured, NVIDIA H200")
+    console.print_document([table(("kernel", "best now", "of"), [row], unwrapped=(0,))])
+    shown = capsys.readouterr().out
+    assert set(" ".join(row).split()) <= set(shown.split())
+    assert max(map(len, shown.splitlines())) <= 80

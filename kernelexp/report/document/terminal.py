@@ -78,15 +78,16 @@ def _table(block: Table) -> RichTable:
         column.no_wrap = index in block.numbers or index in block.unwrapped
         if index in block.numbers:
             column.justify = "right"
-    widths = _words(block, _GAP)
+    gap, widths = _GAP, _words(block, _GAP)
     if _breaks(block, widths):
         table.padding = (0, 1, 0, 0)
-        widths = _words(block, _NARROW_GAP)
+        gap, widths = _NARROW_GAP, _words(block, _NARROW_GAP)
     for column, width in zip(table.columns, widths, strict=True):
         column.min_width = width
-    if _breaks(block, widths):
-        # rich takes from the widest columns what is missing, and then cuts the table.
-        widths = _shared(block, _NARROW_GAP)
+    # rich takes from the widest columns what is missing, and then cuts the table.
+    breaks = _breaks(block, widths)
+    if breaks or any(width > cap for width, cap in zip(widths, _levelled(block, gap), strict=True)):
+        widths = _shared(block, gap) if breaks else _levelled(block, gap, widths)
         for column, width in zip(table.columns, widths, strict=True):
             column.width = width
     for row in block.rows:
@@ -130,6 +131,25 @@ def _shared(block: Table, gap: int) -> list[int]:
         widths[index] = max(1, min(widths[index], left // (len(free) - place)))
         left -= widths[index]
     return widths
+
+
+def _levelled(block: Table, gap: int, least: Sequence[int] = ()) -> list[int]:
+    """Widths that fill 80 columns where the wide columns are cut to one width, as rich cuts them,
+    but not below the least."""
+    lines = [_longest_line(block, index) for index in range(len(block.header))]
+    fixed = {*block.numbers, *block.unwrapped}
+    left = _WIDTH - 2 - gap * (len(lines) - 1)
+
+    def widths(level: int) -> list[int]:
+        floors = least or [1] * len(lines)
+        return [
+            line if index in fixed else max(floor, min(line, level))
+            for index, (line, floor) in enumerate(zip(lines, floors, strict=True))
+        ]
+
+    return max(
+        (widths(level) for level in range(1, _WIDTH) if sum(widths(level)) <= left), default=lines
+    )
 
 
 def _longest(block: Table, index: int) -> int:

@@ -283,7 +283,7 @@ def experiment(
         yield paragraph(source, style="dim")
     yield from expectations.render(expected.of_experiment(name, standings))
     if expected.written_later(standings):
-        yield paragraph("What was expected was written after that record.", style="dim")
+        yield paragraph("The expectation was written after that record.", style="dim")
     if since := expected.rewritten(standings):
         yield paragraph(_REWRITTEN[since], style="warn" if since == "edited" else "dim")
     for standing, point in zip(standings.candidates, written.candidates, strict=True):

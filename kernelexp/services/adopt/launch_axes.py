@@ -37,7 +37,9 @@ def add(launch: AdoptedLaunch, name: str, values: tuple[int, ...]) -> AdoptedLau
     """
     compiled, answers, flags = launch.compiled, launch.answers, launch.flags
     if any(launch_shape.block is None for launch_shape in answers.launches):
-        raise UsageError(f"--axis {name}: say the block that the kernel has now, with --block.")
+        raise UsageError(
+            f"--axis {name}: --block should be what the kernel has now, as in --block 256."
+        )
     axis = name.lower()  # as axes are named; the macro keeps its own name
     if axis in answers.values or axis in answers.axes:
         raise UsageError(f"--axis {name}: a parameter of the kernel, or another axis, is {axis}.")

@@ -85,7 +85,7 @@ def test_what_an_array_starts_as_is_asked_until_it_is_said(
 def test_a_reference_has_no_other_names_than_parameters_and_torch() -> None:
     arrays = pointer("x", "float", read=True), pointer("y", "float", written=True)
     drafted(*arrays, references={"y": "torch.stack([row + len(x) for row in x])"})
-    with pytest.raises(UsageError, match=r"'stack' is no parameter .* as in torch\.stack\."):
+    with pytest.raises(UsageError, match=r"'stack' is not a parameter .* as in torch\.stack\."):
         drafted(*arrays, references={"y": "stack([row for row in x])"})
 
 
