@@ -173,7 +173,7 @@ def sweep(
     An interrupted sweep continues where it stopped when you start it again.
 
     For example:
-        kernelexp sweep transpose@sm_90a rows='*' layout=padded,swizzled --by rows,layout
+        kernelexp sweep transpose@sm_90a rows='*' layout=padded,swizzled
     """
     from kernelexp.project import editing
     from kernelexp.report.runs import dispatch as table
