@@ -171,7 +171,7 @@ def profile(
 def _build(
     loaded: Project, placed: Variant, nvcc: str | None, limit: list[str] | None
 ) -> BuildEvidence | None:
-    """What an imported launch is held against: made now, or as recorded where there is no nvcc."""
+    """The build that an imported launch is compared with: made now, or as recorded without nvcc."""
     from kernelexp.services import profiling
 
     try:

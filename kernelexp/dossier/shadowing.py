@@ -1,4 +1,4 @@
-"""Files that a compiler would read now in place of headers that a record names.
+"""Files that a compiler would read now instead of headers that a record names.
 
 A record says what was read, not what was looked for in vain: a header that was added since beside
 the file that includes it is found first.

@@ -112,7 +112,7 @@ class Executed(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def computed(self) -> tuple[str, ...]:
-        """Functions of libraries that the CPU computed in place of NVIDIA's kernels."""
+        """Functions of libraries that the CPU computed, not NVIDIA's kernels."""
         notes = [mistake for mistake in self.mistakes if mistake.name == "host-library"]
         return tuple(sorted({note.sentence.partition(" ")[0] for note in notes}))
 

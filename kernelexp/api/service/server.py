@@ -128,7 +128,7 @@ def application(options: ServeOptions) -> Starlette:
         ("/evaluations/{id}", evaluations.status, "GET"),
         ("/evaluations/{id}", evaluations.cancel, "DELETE"),
         ("/evaluations/{id}/events", evaluations.events, "GET"),
-        ("/work/{verb}", WorkerCalls(queue, door, write).call, "POST"),
+        ("/queue/{verb}", WorkerCalls(queue, door, write).call, "POST"),
         ("/health", state.health, "GET"),
         ("/metrics", state.metrics, "GET"),
         ("/openapi.json", _openapi, "GET"),

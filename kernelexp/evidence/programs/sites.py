@@ -14,7 +14,7 @@ from kernelexp.system.process import processes
 
 _MAP = re.compile(r"([0-9a-f]+)-([0-9a-f]+) \S+ ([0-9a-f]+) \S+ \d+\s+(/.*)")
 _NAMED = re.compile(r"(\d+) (\d+) (\S+) (.*)")
-"""What the runtime adds to the maps: a number in place of an address, line, name, file."""
+"""What the runtime adds to the maps: a number instead of an address, line, name, file."""
 _STUB = "__device_stub__"
 _HEADERS = ("/usr/include/", "/usr/lib/", "/nvidia/cu")
 _RUNTIME = ("libcudart.so", "libcublas.so")

@@ -78,7 +78,7 @@ class RemoteQueue:
     def _ask(self, verb: str, call: WorkerCall, wanted: type[Wanted]) -> Wanted:
         """QueueAway for what may pass; EnvironmentFault for a refusal, in the service's words."""
         request = urllib.request.Request(
-            f"{self._address}/work/{verb}",
+            f"{self._address}/queue/{verb}",
             msgspec.json.encode(call),
             {"Content-Type": "application/json", "Authorization": f"Bearer {self._token}"},
         )

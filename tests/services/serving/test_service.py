@@ -131,7 +131,7 @@ def test_clients_have_tokens_and_limits(tmp_path: Path) -> None:
         path = f"/evaluations/{leased.id}"
         assert result.ask("DELETE", path, token="0123456789abcdef")[0] == 200
         call = {"worker": "w"}
-        assert result.ask("POST", "/work/take", call, "fedcba9876543210")[0] == 403
+        assert result.ask("POST", "/queue/take", call, "fedcba9876543210")[0] == 403
     finally:
         result.kill()
 

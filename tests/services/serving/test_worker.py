@@ -160,7 +160,7 @@ def test_a_worker_elsewhere_has_the_address_and_a_token(service: Service, tmp_pa
 
 def test_a_worker_of_another_version_is_refused(service: Service) -> None:
     call = msgspec.to_builtins(WorkerCall(worker="w", version="0.0.0"))
-    code, answer = service.ask("POST", "/work/take", call, "fedcba9876543210")
+    code, answer = service.ask("POST", "/queue/take", call, "fedcba9876543210")
     assert code == 409
     assert answer["error"].endswith("the worker 0.0.0.")
 

@@ -395,7 +395,7 @@ class EmulatedDriver:
         return kind
 
     def assemble_tensormap_to_arg(self, *_arguments: Any) -> Any:
-        raise NotImplementedError
+        raise NotImplementedError("the emulator takes no tensor descriptor made on the host")
 
 
 class _Device:
