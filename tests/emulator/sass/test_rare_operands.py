@@ -30,6 +30,11 @@ extern "C" __global__ void early(const int *x, float *y) {
   doubled(y + threadIdx.x, x[threadIdx.x] % 3);
   doubled(y + threadIdx.x, x[0]);
 }
+extern "C" __global__ void leaves(const int *x, float *y) {
+  float a = __int_as_float(x[threadIdx.x] << 29), b = __int_as_float(x[threadIdx.x] >> 8 << 30);
+  if (a == 0.f && b != 2.f) return;
+  y[threadIdx.x] = 1;
+}
 """
 X = np.arange(2, 34, dtype=np.int32) * 0x1234567 & 0x7FFF_FFFF
 X[0] = 2
@@ -38,6 +43,7 @@ WANT = {
     "asserts": X.astype(np.float32),
     # n times y = 2y + 1, from 0.
     "early": 2.0 ** (X % 3 + 2) - 1,
+    "leaves": np.float32(((X & 3) != 0) | (X >> 8 & 3 == 1)),
 }
 
 
@@ -63,4 +69,5 @@ def test_these_forms_are_among_them(listed) -> None:
     arch, _, text = listed
     assert "@!P0 RET.REL.NODEC" in text
     assert "LEPC R" in text
+    assert "EXIT P" in text
     assert arch != "sm_80" or "R0.B3" in text

@@ -57,7 +57,7 @@ def unpack(d: SassDecoder) -> Op:
     return op
 
 
-@covers("BAR.SYNC.DEFER_BLOCKING", "BAR.ARV")
+@covers("BAR.SYNC{:|.DEFER_BLOCKING}", "BAR.ARV")
 def bar(d: SassDecoder) -> CtaBarrier:
     """A warp counts as 32 threads, once all its lanes that are left have come."""
     number, count = _numbers(d, list(d.operands))

@@ -58,19 +58,21 @@ def trap(d: SassDecoder) -> Op:
 
 @covers("EXIT")
 def leave(d: SassDecoder) -> BranchPoint | Exit:
-    """Ends the active lanes."""
-    d.take(d.operands, 0)
-    if d.instruction.guard is None:
+    """Ends the lanes for which the guard and the predicate hold."""
+    if not d.operands and d.instruction.guard is None:
         return Exit()
-    slot, negated = d.guard()
-    return BranchPoint((-1,), slot, negated)
+    return _where(d, (-1,), d.operands)
 
 
 @covers("BRA", "BRA.U")
 def bra(d: SassDecoder) -> BranchPoint:
     """To an address, of the lanes for which the guard and the predicate hold."""
     *predicates, target = d.operands
-    targets = (d.number_at(target),)
+    return _where(d, (d.number_at(target),), predicates)
+
+
+def _where(d: SassDecoder, targets: tuple[int, ...], predicates: Sequence[Operand]) -> BranchPoint:
+    """A branch of the lanes for which all predicates and the guard hold."""
     conditions = [d.predicate_slot(predicate) for predicate in predicates]
     if d.instruction.guard is not None:
         conditions.append(d.guard())
