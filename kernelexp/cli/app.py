@@ -22,7 +22,7 @@ class _Commands(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{**settings, "commands": {}})
-        self.commands = Commands(app)
+        self.commands = _COMMANDS
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(SUMMARIES)
@@ -88,6 +88,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
     epilog=f"{UNWRAPPED}\nExit codes:\n{_EXITS}",
 )
+
+
+_COMMANDS = Commands(app)
 
 
 def main() -> None:

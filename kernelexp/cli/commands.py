@@ -139,6 +139,8 @@ class Commands(MutableMapping[str, Any]):
             )
         ]
         for registered_command in alone.registered_commands:
+            # typer makes all that an app still has each time that it is asked for the app's group.
+            self._app.registered_commands.remove(registered_command)
             if registered_command.cls is TyperCommand:
                 registered_command.cls = ModalCommand
         command = typer.main.get_command(alone)
