@@ -2,9 +2,10 @@
 
 A turn is a call for each of several sets of inputs, which nobody has seen before, at the addresses
 of the last ones. Before it come the same calls with the last inputs: after a pause a call of 70 us
-took 205 us on an H200. `go` starts the clock of the other process; what ends it is a message with a
-digest of each whole answer, which nothing has that is lazy, unfinished or on a stream that nobody
-waited for. Then the process is asked for some of the answers, or for none.
+took 205 us on an H200. `go` starts the clock of the other process for a call, and brings what was
+held back of its inputs; what ends it is a message with a digest of the whole answer, which nothing
+has that is lazy, unfinished or on a stream that nobody waited for. Only then is the process asked
+for the answer, or for the next.
 """
 
 from __future__ import annotations
@@ -105,7 +106,8 @@ def _serve(
     while True:
         receive(link)
         gc.collect()
-        _calls(call, slots.arguments, device)
+        for arguments in slots.arguments:
+            _answered(call, arguments, device)
         send(link, "warm")
         trees, like = json.loads(receive(link))
         send(link, "slots", json.dumps(slots.place(trees)))
@@ -116,28 +118,36 @@ def _serve(
             wire.digest(call({}))
         device.synchronize()
         send(link, "ready")
-        receive(link, spin=True)
-        answers, digests = _calls(call, slots.arguments, device)
-        send(link, "done", *map(str, digests))
-        kept = slots.keep([answers[index] for index in json.loads(receive(link))])
-        device.synchronize()
-        answers = []
+        _turn(link, call, device, slots)
         if max(size for _, size in trees) > LARGE:
             device.tidy()
-        send(link, "over", json.dumps(kept))
+        send(link, "over")
 
 
-def _calls(call: Call, sets: Sequence[Any], device: _Device) -> tuple[list[Any], list[int]]:
-    """Answers, as they were when the next call began, and their digests.
+def _turn(link: socket.socket, call: Call, device: _Device, slots: _Slots) -> None:
+    """Until it is `over`: a call for `go`, its answer for `keep`."""
+    answer: Any = None
+    done = 0
+    while True:
+        word, *held = receive(link, spin=True).split()
+        if word == "over":
+            return
+        if word == "keep":
+            kept = slots.keep(answer)
+            device.synchronize()
+            send(link, "kept", json.dumps(kept))
+            continue
+        slots.complete(done, held)
+        answer, digest = _answered(call, slots.arguments[done], device)
+        send(link, "done", str(digest))
+        done += 1
 
-    Between both it waits: what the digests take would hide what the calls take.
-    """
-    if len(sets) == 1:  # which may be large
-        answers = [call(dict(sets[0]))]
-    else:
-        answers = [wire.copied(call(dict(arguments))) for arguments in sets]
+
+def _answered(call: Call, arguments: Any, device: _Device) -> tuple[Any, int]:
+    """An answer and its digest, which reads it when nothing runs any more."""
+    answer = call(dict(arguments))
     device.synchronize()
-    return answers, wire.digests(answers)
+    return answer, wire.digest(answer)
 
 
 class _Slots:
@@ -173,16 +183,19 @@ class _Slots:
             name, flat = self._memory.make(size)
             self._slots.append((name, size, flat))
 
-    def keep(self, answers: Sequence[Any]) -> list[tuple[Any, str, int]]:
-        """Puts answers where the other side finds them, until the next sets come."""
-        result = []
-        for answer in answers:
-            tree, size = wire.layout(answer)
-            name, flat = self._memory.make(size)
-            wire.fill(tree, flat, answer)
-            self._kept.append(name)
-            result.append((tree, name, size))
-        return result
+    def complete(self, index: int, held: Sequence[str]) -> None:
+        """Puts in what was held back of a set."""
+        for part in held:
+            at, _, content = part.partition(":")
+            self._memory.write(self._slots[index][2], int(at), bytes.fromhex(content))
+
+    def keep(self, answer: Any) -> tuple[Any, str, int]:
+        """Puts an answer where the other side finds it, until the next sets come."""
+        tree, size = wire.layout(answer)
+        name, flat = self._memory.make(size)
+        wire.fill(tree, flat, answer)
+        self._kept.append(name)
+        return tree, name, size
 
 
 class _Likeness:

@@ -6,11 +6,13 @@ A command is a line of JSON, as is its answer; `fault` in it is why there is non
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import random
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,10 @@ from kernelexp.services.tasks.lines import receive, send
 from kernelexp.services.tasks.task import Task, Values
 
 PRELOAD = ("torch",)
+HELD = 1024
+"""Bytes of a tensor that an arm has only when its call begins: no call can be done before."""
+HELD_TENSORS = 4
+"""Of a set, at most: each takes 5 us of the clock of all arms."""
 
 
 class BankOrder(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +49,24 @@ class TimedCase(msgspec.Struct, frozen=True, kw_only=True):
     like: Any
     """The layout of an answer, and its bytes."""
     needed: floor.Moved
+
+
+class DrawnSet(msgspec.Struct, frozen=True, kw_only=True):
+    """Inputs of a call."""
+
+    layout: tuple[Any, int]
+    held: str
+    """What is held back, as `at:bytes` in hexadecimals, each after a space."""
+
+
+class _Held(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of a tensor that lies elsewhere until its call."""
+
+    place: Any
+    true: Any
+    instead: Any
+    at: int
+    """Of the set's layout."""
 
 
 class CheckedAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,6 +120,8 @@ class _Bank:
             wire.write(Path(folder) / "prepared", prepared)
         self._case = self._cases[0]
         self._sets: list[Values] = []
+        self._held: list[list[_Held]] = []
+        self._random = random.SystemRandom()
         self._names: dict[str, set[str]] = {}
         self._reference = self._form.open_reference(
             self._task, self._own, wire.read(self._own / "prepared", order.device)
@@ -122,14 +148,61 @@ class _Bank:
         return msgspec.to_builtins(TimedCase(bytes=size, like=like, needed=needed))
 
     def draw(self, index: int, seeds: list[int]) -> Any:
-        """Sets of inputs, as many as seeds, in place of the last ones: their layouts."""
-        self._case, self._sets = self._cases[index], []
+        """Sets of inputs, as many as seeds, in place of the last ones."""
+        import torch
+
+        self._case, self._sets, self._held = self._cases[index], [], []
         self._tidy()
         self._sets = [self._problem.arguments(self._case, seed) for seed in seeds]
-        return [wire.layout(one) for one in self._sets]
+        layouts = [wire.layout(one) for one in self._sets]
+        self._held = [
+            self._hold_back(one, tree) for one, (tree, _) in zip(self._sets, layouts, strict=True)
+        ]
+        parts = [part for held in self._held for part in held]
+        content = torch.cat([part.true for part in parts]).cpu().numpy().tobytes() if parts else b""
+        result, begin = [], 0
+        for layout, held in zip(layouts, self._held, strict=True):
+            words = ""
+            for part in held:
+                end = begin + part.true.numel()
+                words += f" {part.at}:{content[begin:end].hex()}"
+                begin = end
+            result.append(msgspec.to_builtins(DrawnSet(layout=layout, held=words)))
+        return result
+
+    def _hold_back(self, one: Values, tree: Any) -> list[_Held]:
+        """Takes a part out of some of its tensors, and puts another part there."""
+        tensors = list(wire.tensors(one))
+        homes = [tensor.untyped_storage().data_ptr() for tensor in tensors]
+        held = []
+        for tensor, home, at in zip(tensors, homes, wire.places(tree), strict=True):
+            memory = wire.memory(tensor) if homes.count(home) == 1 else None
+            if memory is not None:
+                held.append(self._part(memory, at))
+        held = self._random.sample(held, min(len(held), HELD_TENSORS))
+        for part in held:
+            part.place.copy_(part.instead)
+        return held
+
+    def _part(self, memory: Any, at: int) -> _Held:
+        count = min(HELD, memory.numel())
+        first = 16 * self._random.randrange(1 + (memory.numel() - count) // 16)
+        place = memory[first : first + count]
+        other = first + count if first + 2 * count <= memory.numel() else first - count
+        instead = memory[other : other + count].clone() if other >= 0 else place * 0
+        return _Held(place=place, true=place.clone(), instead=instead, at=at + first)
+
+    @contextlib.contextmanager
+    def _whole(self, index: int) -> Iterator[Values]:
+        """A set as a call has it."""
+        for part in self._held[index]:
+            part.place.copy_(part.true)
+        yield self._sets[index]
+        for part in self._held[index]:
+            part.place.copy_(part.instead)
 
     def fill(self, arm: str, slots: list[tuple[str, int]]) -> Any:
-        """Copies each set to where an arm has its own."""
+        """Copies each set to where an arm has its own, but for what is held back."""
         try:
             self._fill(arm, slots)
         except ValueError as error:
@@ -156,9 +229,9 @@ class _Bank:
         except (ValueError, KeyError, TypeError, RuntimeError) as error:
             words = f"the solution's answer can't be read: {error}."
             return msgspec.to_builtins(CheckedAnswer(digest=0, sentence=words))
-        arguments = self._sets[index]
-        expected = self._problem.expected(self._case, wire.copied(arguments))
-        sentence = str(self._problem.compare(self._case, arguments, expected, answer))
+        with self._whole(index) as arguments:
+            expected = self._problem.expected(self._case, wire.copied(arguments))
+            sentence = str(self._problem.compare(self._case, arguments, expected, answer))
         return msgspec.to_builtins(CheckedAnswer(digest=wire.digest(answer), sentence=sentence))
 
     def forget(self, arm: str) -> Any:

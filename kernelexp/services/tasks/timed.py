@@ -14,7 +14,6 @@ import random
 import secrets
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
@@ -25,7 +24,7 @@ from kernelexp.model.measurement import Block, DeviceState, Row, Worker
 from kernelexp.services.tasks import floor, turns
 from kernelexp.services.tasks.arm_process import ArmOrder
 from kernelexp.services.tasks.assessment import CaseTime, TaskEffect
-from kernelexp.services.tasks.bank_process import BankOrder, TimedCase
+from kernelexp.services.tasks.bank_process import BankOrder, DrawnSet, TimedCase
 from kernelexp.services.tasks.failing import TaskFailed
 from kernelexp.services.tasks.task import Task, TaskCase
 from kernelexp.services.tasks.turns import SOLUTION, InputBank, SolutionTurn, TimedArmProcess
@@ -219,9 +218,9 @@ class _Timing:
         solution.end()
         bank.forget(solution.key)
         for index, taken in enumerate(processes):
-            trees = bank.draw(index, _seeds(taken.calls))
+            sets = bank.draw(index, _seeds(taken.calls))
             for _ in range(WARM + ALONE):
-                row = dict(self._row(bank, arms, [REFERENCE, NOTHING], trees, index))
+                row = dict(self._row(bank, arms, [REFERENCE, NOTHING], sets, index))
                 taken.alone.append(row[REFERENCE])
             del taken.alone[:WARM]
             self._taken[index].append(taken)
@@ -233,16 +232,16 @@ class _Timing:
         bench = self._bench
         calls = max(1, min(bench.calls, PER_TURN // self._begun[index].bytes))
         taken = Taken(rows=[], alone=[], calls=calls)
-        trees = bank.draw(index, _seeds(calls))
+        sets = bank.draw(index, _seeds(calls))
         for _ in range(WARM):
-            self._row(bank, arms, ARMS, trees, index)
+            self._row(bank, arms, ARMS, sets, index)
         checked = self._random.sample(range(2 * bench.rows), CHECKED)
         for pair in range(bench.rows):
             way = self._random.sample(ARMS, len(ARMS))
             for number, order in ((2 * pair, way), (2 * pair + 1, way[::-1])):
-                trees = bank.draw(index, _seeds(calls))
+                sets = bank.draw(index, _seeds(calls))
                 keep = [self._random.randrange(calls)] if number in checked else []
-                taken.rows.append(self._row(bank, arms, order, trees, index, keep))
+                taken.rows.append(self._row(bank, arms, order, sets, index, keep))
         return taken
 
     def _row(
@@ -250,7 +249,7 @@ class _Timing:
         bank: InputBank,
         arms: Mapping[str, TimedArmProcess],
         order: Sequence[str],
-        trees: Sequence[Any],
+        sets: Sequence[DrawnSet],
         index: int,
         keep: Sequence[int] = (),
     ) -> list[tuple[str, SolutionTurn]]:
@@ -258,7 +257,7 @@ class _Timing:
         row = []
         for name in order:
             wanted = keep if name == SOLUTION else ()
-            turn = arms[name].turn(bank, trees, self._begun[index].like, wanted)
+            turn = arms[name].turn(bank, sets, self._begun[index].like, wanted)
             self._check(bank, index, turn, wanted)
             row.append((name, turn))
         return row

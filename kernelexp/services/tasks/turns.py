@@ -16,7 +16,7 @@ from kernelexp.model.arm.verdict import Status
 from kernelexp.model.errors import EnvironmentFault
 from kernelexp.services.tasks import failing, linked
 from kernelexp.services.tasks.arm_process import ArmOrder
-from kernelexp.services.tasks.bank_process import BankOrder, CheckedAnswer, TimedCase
+from kernelexp.services.tasks.bank_process import BankOrder, CheckedAnswer, DrawnSet, TimedCase
 from kernelexp.services.tasks.failing import TaskFailed
 from kernelexp.services.tasks.linked import Link, ProcessGone
 
@@ -34,7 +34,7 @@ class KeptAnswer(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
 
 class SolutionTurn(msgspec.Struct, frozen=True, kw_only=True):
-    """A call for each of several sets of inputs."""
+    """A call for each of several sets of inputs, one after the other."""
 
     ready_s: float
     """From when its inputs were laid out to when it had them, before the clock."""
@@ -54,10 +54,9 @@ class InputBank:
     def begin(self, case: int, seed: int) -> TimedCase:
         return msgspec.convert(self._ask("begin", case, seed), TimedCase)
 
-    def draw(self, case: int, seeds: Sequence[int]) -> list[Any]:
-        """New sets: their layouts, each with its bytes."""
-        result: list[Any] = self._ask("draw", case, list(seeds))
-        return result
+    def draw(self, case: int, seeds: Sequence[int]) -> list[DrawnSet]:
+        """New sets."""
+        return msgspec.convert(self._ask("draw", case, list(seeds)), list[DrawnSet])
 
     def fill(self, arm: str, slots: Slots) -> str:
         """Puts the sets where an arm has its own; why that can't be."""
@@ -102,26 +101,37 @@ class TimedArmProcess:
         self._hear()
 
     def turn(
-        self, bank: InputBank, trees: Sequence[Any], like: Any, keep: Sequence[int] = ()
+        self, bank: InputBank, sets: Sequence[DrawnSet], like: Any, keep: Sequence[int] = ()
     ) -> SolutionTurn:
-        """A call with each set that was drawn; `keep`: the places of answers that are wanted."""
+        """A call with each set that was drawn; `keep`: the places of answers that are wanted, of
+        which the process hears when it has reported their digests."""
         self._link.send("warm")
         self._hear()
         begun = time.perf_counter()
-        self._link.send(json.dumps([trees, like]))
+        self._link.send(json.dumps([[one.layout for one in sets], like]))
         slots = self._told(self._hear(), Slots)
         if refused := bank.fill(self.key, slots):
             self._fail(Status.CRASHED, "memory", refused)
         self._link.send("filled")
         self._hear()
-        ready = time.perf_counter()
-        self._link.send("go")
-        words = self._hear(spin=True).split()
-        done = time.perf_counter()
-        self._link.send(json.dumps(list(keep)))
-        kept = self._told(self._hear(), tuple[KeptAnswer, ...])
-        digests = tuple(int(w) if w.lstrip("-").isdigit() else 0 for w in words[: len(trees)])
-        return SolutionTurn(ready_s=ready - begun, call_s=done - ready, digests=digests, kept=kept)
+        ready_s = time.perf_counter() - begun
+        call_s = 0.0
+        digests, kept = [], []
+        for place, one in enumerate(sets):
+            words = f"go{one.held}"
+            begun = time.perf_counter()
+            self._link.send(words)
+            digest = self._hear(spin=True)
+            call_s += time.perf_counter() - begun
+            digests.append(int(digest) if digest.lstrip("-").isdigit() else 0)
+            if place in keep:
+                self._link.send("keep")
+                kept.append(self._told(self._hear(), KeptAnswer))
+        self._link.send("over")
+        self._hear()
+        return SolutionTurn(
+            ready_s=ready_s, call_s=call_s, digests=tuple(digests), kept=tuple(kept)
+        )
 
     def _told(self, text: str, kind: Any) -> Any:
         try:

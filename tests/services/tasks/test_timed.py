@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import timing_cheats
-from timing_cheats import HONEST, NO_GAIN, STALE
+from timing_cheats import HONEST, IN_ONE_CALL, NO_GAIN, STALE
 
 from kernelexp.facts import chips
 from kernelexp.model.arm.verdict import Status
@@ -59,6 +59,16 @@ def test_what_is_kept_across_calls_is_wrong(name: str, tools: Toolchain, tmp_pat
     assert failed.value.status is Status.INCORRECT
 
 
+@pytest.mark.parametrize(
+    "name", [next(iter(IN_ONE_CALL)), pytest.param(list(IN_ONE_CALL)[1], marks=pytest.mark.slow)]
+)
+def test_calls_are_not_done_together(name: str, tools: Toolchain, tmp_path: Path) -> None:
+    bench = SolutionBench(device="cpu", processes=1, rows=2, calls=16)
+    with pytest.raises(TaskFailed, match="elements of the result are wrong") as failed:
+        measure(IN_ONE_CALL[name], tools, tmp_path, bench)
+    assert failed.value.status is Status.INCORRECT
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(STALE)[1:])
 def test_other_work_that_is_left_out_is_wrong(name: str, tools: Toolchain, tmp_path: Path) -> None:
@@ -84,8 +94,7 @@ def test_an_answer_that_changes_after_its_end_was_reported_is_invalid(
     tools: Toolchain, tmp_path: Path
 ) -> None:
     liar = (
-        "import kernelexp.services.tasks.wire as w\n"
-        "vars(w)['digests'] = lambda values: [1] * len(values)\n",
+        "import kernelexp.services.tasks.wire as w\nvars(w)['digest'] = lambda value: 1\n",
         "return torch.softmax(x, 1)",
     )
     with pytest.raises(TaskFailed, match="another one than when its end was reported"):

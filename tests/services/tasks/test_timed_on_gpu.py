@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import timing_cheats
 from support import ROOT, Kx
-from timing_cheats import HONEST, NO_GAIN, ON_GPU, SLOWER, STALE
+from timing_cheats import HONEST, IN_ONE_CALL, NO_GAIN, ON_GPU, SLOWER, STALE
 
 from kernelexp.model.arm.verdict import Status
 from kernelexp.services.tasks import formats, timed
@@ -61,10 +61,10 @@ def test_three_passes_are_slower_than_one(tools: Toolchain, tmp_path: Path) -> N
     assert timed.conclude(effect)[0] is Status.REJECTED
 
 
-@pytest.mark.parametrize("name", STALE)
+@pytest.mark.parametrize("name", [*STALE, *IN_ONE_CALL])
 def test_work_that_is_left_out_is_wrong(name: str, tools: Toolchain, tmp_path: Path) -> None:
     with pytest.raises(TaskFailed) as failed:
-        measure(STALE[name], tools, tmp_path)
+        measure({**STALE, **IN_ONE_CALL}[name], tools, tmp_path, 512)
     print(failed.value)
     assert failed.value.status in (Status.INCORRECT, Status.CRASHED)
 

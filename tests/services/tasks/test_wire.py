@@ -59,8 +59,17 @@ def test_what_would_need_a_pickle_is_refused(tmp_path: Path) -> None:
         wire.write(tmp_path / "value", [object()])
 
 
-@given(st.lists(st.lists(st.sampled_from([0, 3, 4, 8]), max_size=2), min_size=1, max_size=4))
-def test_digests_of_several_values_are_those_of_each(sizes: list[list[int]]) -> None:
-    values = [[torch.randn(size) for size in inner] for inner in sizes]
-    assert wire.digests(values) == [wire.digest(value) for value in values]
-    assert wire.digest([torch.tensor([3], dtype=torch.int32)]) == 3
+def test_a_digest_is_of_all_tensors() -> None:
+    three = torch.tensor([3], dtype=torch.int32)
+    assert wire.digest([three, {"x": torch.tensor([4, 5])}, torch.empty(0), "text"]) == 12
+
+
+def test_memory_has_the_bytes_of_a_layout() -> None:
+    value = [torch.randn(3, 5), torch.randn(4, 6).T, torch.randn(2, 8)[:, ::2]]
+    tree, size = wire.layout(value)
+    flat = torch.zeros(size, dtype=torch.uint8)
+    wire.fill(tree, flat, value)
+    for tensor, at in zip(value[:2], wire.places(tree), strict=False):
+        memory = wire.memory(tensor)
+        assert torch.equal(flat[at : at + memory.numel()], memory)
+    assert wire.memory(torch.zeros(1).expand(8)) is None

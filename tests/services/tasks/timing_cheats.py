@@ -54,6 +54,29 @@ STALE = {
     ),
 }
 """Wrong where every call has inputs of its own."""
+IN_ONE_CALL = {
+    "the work of all calls in the first": (
+        "SEEN = KEPT\nDONE = {}\n",
+        "SEEN.setdefault(x.data_ptr(), x)\n"
+        "        if x.data_ptr() == next(iter(SEEN)) or x.data_ptr() not in DONE:\n"
+        "            whole = torch.softmax(torch.stack(list(SEEN.values())), 2)\n"
+        "            DONE.update(zip(SEEN, whole))\n"
+        "        return DONE.pop(x.data_ptr())",
+    ),
+    "the work of all calls in the last": (
+        "SEEN = KEPT\nLATER = []\n",
+        "y = torch.empty_like(x)\n"
+        "        LATER.append((x, y))\n"
+        "        again = x.data_ptr() in SEEN\n"
+        "        SEEN.setdefault(x.data_ptr(), x)\n"
+        "        if not again or len(LATER) >= len(SEEN):\n"
+        "            whole = torch.softmax(torch.stack([a for a, _ in LATER]), 2)\n"
+        "            for (_, b), c in zip(LATER, whole): b.copy_(c)\n"
+        "            LATER.clear()\n"
+        "        return y",
+    ),
+}
+"""Batch and skip: it needs inputs before their call, or answers after it."""
 NO_GAIN = {
     "timers replaced": (
         "vars(time)['perf_counter'] = vars(time)['monotonic'] = lambda: 0.0\n"
