@@ -1,4 +1,4 @@
-"""Cheats that were published, each stopped: docs/evaluate.md has them as a table."""
+"""Cheats that were published, each stopped: docs/red-team.md has them as a table."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
+from cheats import HONEST, KERNELS, NO_KERNEL, SUBMISSIONS, TIMED
 from support import ROOT, TOKEN, alive, wait_until
+from timing_cheats import DEFERRED, IN_ONE_CALL, NO_GAIN, ON_GPU, STALE
 
 import kernelexp
 from kernelexp.model.arm.verdict import Status
@@ -19,70 +21,39 @@ pytestmark = pytest.mark.xdist_group("tasks")
 
 FOLDER = ROOT / "tests/projects/tasks/gpumode"
 HARNESS = Path(kernelexp.__file__).parent / "services/tasks/formats/compare.py"
+KERNEL = ROOT / "docs/examples/tasks"
 HEAD = "import os, sys, torch\n\n"
-HONEST = "torch.cumsum(data[0], dim=1)"
 
-CHEATS = {
-    "a timer and a comparison patched behind the rule's back": (
-        "vars(torch)['allclose'] = lambda *_, **__: True\n"
-        "vars(torch.cuda)['Event'] = None\n"
-        "def custom_kernel(data):\n    return torch.zeros_like(data[0])\n",
-        "wrong_result",
-    ),
-    "the reference imported": (
-        "from reference import check_implementation\n"
-        "def custom_kernel(data):\n    return data[0]\n",
-        "raised",
-    ),
-    "results kept by shape": (
-        "kept = {}\n"
-        "def custom_kernel(data):\n"
-        f"    return kept.setdefault(data[0].shape, {HONEST})\n",
-        "stale",
-    ),
-    "inputs recognised by their address": (
-        "kept = {}\n"
-        "def custom_kernel(data):\n"
-        f"    return kept.setdefault(data[0].data_ptr(), {HONEST})\n",
-        "stale",
-    ),
-    "answers of the published seeds": (
-        "def custom_kernel(data):\n"
-        "    n = data[0].shape[0]\n"
-        "    x = torch.randn(n, n, generator=torch.Generator().manual_seed(1))\n"
-        "    return torch.cumsum(x, dim=1)\n",
-        "wrong_result",
-    ),
-    "not a number": (
-        "def custom_kernel(data):\n    return torch.full_like(data[0], float('nan'))\n",
-        "wrong_result",
-    ),
-    "memory that may hold the reference's result": (
-        "def custom_kernel(data):\n    return torch.empty_like(data[0])\n",
-        "wrong_result",
-    ),
-    "the inputs changed, so that any answer is right": (
-        "def custom_kernel(data):\n    return data[0].zero_()\n",
-        "wrong_result",
-    ),
-    "a tensor that equals everything": (
-        "class Liar(torch.Tensor):\n"
-        "    __eq__ = lambda self, other: True\n"
-        "    __torch_function__ = classmethod(lambda *_, **__: True)\n"
-        "def custom_kernel(data):\n"
-        "    return torch.zeros_like(data[0]).as_subclass(Liar)\n",
-        "",
-    ),
-    "an exit before the work, with a report of success": (
-        "def custom_kernel(data):\n"
-        "    open(sys.argv[3] + '/told.json', 'w').write('{\"built\": true}')\n"
-        "    os._exit(0)\n",
-        "wrong_result",
-    ),
-    "an endless loop": ("def custom_kernel(data):\n    while True: pass\n", "limit"),
-}
-"""A submission, and the reason that stops it; empty: any."""
+MEAN = """import torch
+
+ROWS, COLUMNS = 8192, 8192
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x.mean()
+
+
+def get_inputs():
+    return [torch.rand(ROWS, COLUMNS)]
+
+
+def get_init_inputs():
+    return []
+"""
+CONSTANT = """import torch
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return torch.full((), 0.5)
+"""
 QUICK = ("results kept by shape",)
+
+
+def test_the_page_has_the_cheats_that_are_timed() -> None:
+    groups = (STALE, IN_ONE_CALL, NO_GAIN, DEFERRED, ON_GPU)
+    assert {name for group in groups for name in group} == set(TIMED)
 
 
 def assess(text: str, tools: Toolchain, folder: Path, limit_s: float = 60) -> Assessment:
@@ -93,10 +64,10 @@ def assess(text: str, tools: Toolchain, folder: Path, limit_s: float = 60) -> As
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[] if n in QUICK else pytest.mark.slow) for n in CHEATS]
+    "name", [pytest.param(n, marks=[] if n in QUICK else pytest.mark.slow) for n in SUBMISSIONS]
 )
 def test_a_cheat_is_stopped(name: str, tools: Toolchain, tmp_path: Path) -> None:
-    text, reason = CHEATS[name]
+    text, reason, *_ = SUBMISSIONS[name]
     limit = 15 if reason == "limit" else 120
     assessed = assess(text, tools, tmp_path, limit)
     assert assessed.status in (Status.INCORRECT, Status.CRASHED, Status.TIMED_OUT), assessed
@@ -105,16 +76,58 @@ def test_a_cheat_is_stopped(name: str, tools: Toolchain, tmp_path: Path) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_kernel_that_cheats_is_stopped(name: str, tools: Toolchain, tmp_path: Path) -> None:
+    path = tmp_path / "solve.cu"
+    path.write_text(KERNELS[name].text)
+    assessed = cascade.assess(KERNEL, path, tools, tmp_path, Assignment(schedules=0))
+    assert (assessed.status, assessed.reason) == (Status.INCORRECT, KERNELS[name].reason)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NO_KERNEL)
+def test_what_has_no_kernel_of_its_own_is_said_to_have_none(
+    name: str, tools: Toolchain, tmp_path: Path
+) -> None:
+    assessed = assess(NO_KERNEL[name].text, tools, tmp_path)
+    assert not assessed.kernels
+    assert "without a kernel of its own" in assessed.sentence
+
+
+@pytest.mark.slow
+def test_a_constant_that_is_right_at_the_full_size_is_wrong_at_a_reduced_one(
+    tools: Toolchain, tmp_path: Path
+) -> None:
+    problem, solution = tmp_path / "problem.py", tmp_path / "solution.py"
+    problem.write_text(MEAN)
+    solution.write_text(CONSTANT)
+    own = Assignment(schedules=0, largest=0)
+    assert cascade.assess(problem, solution, tools, tmp_path, own).score == 1.0
+    assessed = cascade.assess(problem, solution, tools, tmp_path, Assignment(schedules=0))
+    assert assessed.reason == "wrong_result"
+
+
+@pytest.mark.slow
 def test_the_same_answer_without_a_cheat_is_right(tools: Toolchain, tmp_path: Path) -> None:
     assessed = assess(f"def custom_kernel(data):\n    return {HONEST}\n", tools, tmp_path)
     assert assessed.score == 1.0, assessed.sentence
 
 
+ATTACH = (
+    "import ctypes\n"
+    "def attach(pid):\n"
+    "    libc = ctypes.CDLL(None, use_errno=True)\n"
+    "    if libc.ptrace(0x4206, pid, None, None):\n"
+    "        raise OSError(ctypes.get_errno(), 'ptrace')\n"
+)
 ATTACKS = {
     "edits the harness": f"open({str(HARNESS)!r}, 'a').write('#')",
     "reads the reference's file": f"open({str(FOLDER / 'reference.py')!r}).read()",
     "looks for the problem's folder": "os.listdir(os.path.dirname(os.getcwd()))",
     "opens a connection": "__import__('socket').create_connection(('127.0.0.1', 9), 1)",
+    "reads another process's memory": "open(f'/proc/{os.getppid()}/mem', 'rb').read(1)",
+    "reads another process's environment": "open(f'/proc/{os.getppid()}/environ').read()",
+    "traces another process": "attach(os.getppid())",
     "writes to the user's home": f"open({str(Path.home() / '.kx-was-here')!r}, 'w')",
 }
 
@@ -127,7 +140,7 @@ def test_what_would_leave_its_folder_is_denied(tools: Toolchain, tmp_path: Path)
         for name, line in ATTACKS.items()
     )
     text = (
-        f"def custom_kernel(data):\n    broken = []\n{tries}\n"
+        f"{ATTACH}def custom_kernel(data):\n    broken = []\n{tries}\n"
         f"    assert not broken, broken\n    return {HONEST}\n"
     )
     assessed = assess(text, tools, tmp_path)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import timing_cheats
-from timing_cheats import HONEST, IN_ONE_CALL, NO_GAIN, STALE
+from timing_cheats import DEFERRED, HONEST, IN_ONE_CALL, NO_GAIN, STALE
 
 from kernelexp.facts import chips
 from kernelexp.model.arm.verdict import Status
@@ -87,6 +87,13 @@ def test_a_clock_of_another_process_is_not_fooled(
     except TaskFailed:
         return
     assert time.time_us >= timed.LEAST_US
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DEFERRED)
+def test_deferred_work_is_within_the_clock(name: str, tools: Toolchain, tmp_path: Path) -> None:
+    (time,) = measure(DEFERRED[name], tools, tmp_path)
+    assert time.time_us > 15_000
 
 
 @pytest.mark.slow

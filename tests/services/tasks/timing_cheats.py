@@ -24,7 +24,7 @@ def get_init_inputs():
     return []
 """
 SOLUTION = """
-import ctypes, sys, threading, time
+import ctypes, os, socket, sys, threading, time
 import torch
 
 KEPT = {{}}
@@ -51,6 +51,18 @@ STALE = {
         "class Lazy(torch.Tensor):\n"
         "    __torch_function__ = classmethod(lambda *_, **__: torch.zeros(()))\n",
         "return torch.zeros_like(x).as_subclass(Lazy)",
+    ),
+    "right in the first calls only": (
+        "",
+        "KEPT[0] = KEPT.get(0, 0) + 1\n"
+        "        return torch.softmax(x, 1) if KEPT[0] < 10 else torch.softmax(x, 1) + 1",
+    ),
+    "an end that is reported before the work is done": (
+        "",
+        "for fd in range(3, 64):\n"
+        "            try: os.write(fd, b'done 1\\n')\n"
+        "            except OSError: pass\n"
+        "        return torch.softmax(x, 1)",
     ),
 }
 """Wrong where every call has inputs of its own."""
@@ -88,6 +100,12 @@ NO_GAIN = {
         "",
         "return KEPT.setdefault(float(x.sum()), torch.softmax(x, 1))",
     ),
+    "results kept in a file": (
+        "",
+        "path = f'/dev/shm/{float(x.sum())}'\n"
+        "        if not os.path.exists(path): torch.save(torch.softmax(x, 1), path)\n"
+        "        return torch.load(path)",
+    ),
     "a result that is computed when it is read": (
         "class Lazy(torch.Tensor):\n"
         "    @classmethod\n"
@@ -99,6 +117,26 @@ NO_GAIN = {
     ),
 }
 """Right, and no faster for it."""
+DEFERRED = {
+    "work deferred by a subclass": (
+        "class Lazy(torch.Tensor):\n"
+        "    @classmethod\n"
+        "    def __torch_function__(cls, f, types, args=(), kwargs=None):\n"
+        "        with torch._C.DisableTorchFunctionSubclass():\n"
+        "            plain = [work(a.as_subclass(torch.Tensor)) if isinstance(a, Lazy) else a\n"
+        "                     for a in args]\n"
+        "            return f(*plain, **(kwargs or {}))\n"
+        "def work(x):\n"
+        "    time.sleep(0.02)\n"
+        "    return torch.softmax(x, 1)\n",
+        "return x.as_subclass(Lazy)",
+    ),
+    "work deferred by a member of its own": (
+        "def work(x):\n    time.sleep(0.02)\n    return torch.softmax(x, 1)\n",
+        "y = torch.empty_like(x)\n        y.detach = lambda: work(x)\n        return y",
+    ),
+}
+"""The answer is computed when it is looked at, in 20 ms."""
 ON_GPU = {
     "a stream that nobody waits for": (
         "",
@@ -110,6 +148,23 @@ ON_GPU = {
         "torch.cuda.init(); torch.zeros(1, device='cuda')\n"
         "assert d.cuCtxSetLimit(6, ctypes.c_size_t(32 << 20)) == 0\n",
         "return torch.softmax(x, 1)",
+    ),
+    "inputs that a window of the stream keeps in L2": (
+        "d = ctypes.CDLL('libcuda.so.1')\n"
+        "torch.cuda.init(); torch.zeros(1, device='cuda')\n"
+        "assert d.cuCtxSetLimit(6, ctypes.c_size_t(32 << 20)) == 0\n"
+        "class Window(ctypes.Structure):\n"
+        "    _fields_ = [('base', ctypes.c_void_p), ('size', ctypes.c_size_t),\n"
+        "                ('ratio', ctypes.c_float), ('hit', ctypes.c_int),\n"
+        "                ('miss', ctypes.c_int), ('rest', ctypes.c_char * 36)]\n",
+        "s = KEPT.setdefault('s', torch.cuda.Stream())\n"
+        "        w = Window(x.data_ptr(), min(x.nbytes, 32 << 20), 1.0, 2, 1)\n"
+        "        assert d.cuStreamSetAttribute(\n"
+        "            ctypes.c_void_p(s.cuda_stream), 1, ctypes.byref(w)) == 0\n"
+        "        s.wait_stream(torch.cuda.current_stream())\n"
+        "        with torch.cuda.stream(s): y = torch.softmax(x, 1)\n"
+        "        torch.cuda.current_stream().wait_stream(s)\n"
+        "        return y",
     ),
     "a thread that keeps the GPU busy for the others": (
         "def busy():\n"
