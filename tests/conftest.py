@@ -9,6 +9,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+# Before hypothesis: one of its plugins imports trio.
+os.environ["HYPOTHESIS_NO_PLUGINS"] = "1"
+
+import kept
 import pytest
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
@@ -21,6 +25,7 @@ from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import build, native
 from kernelexp.evidence.build import compiler
+from kernelexp.project.problem import reads
 from kernelexp.services.check import gates
 from kernelexp.system import toolchain
 from kernelexp.system.toolchain import Toolchain
@@ -32,6 +37,9 @@ settings.load_profile("busy")
 # The tests start hundreds of interpreters: each would compile the whole package for itself.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# A problem.py that a test loads in this process would be told of every file opened from then on.
+setattr(reads, "begin", lambda: None)  # noqa: B010
 
 # A shell has what it starts in the background ignore Ctrl-C, and so would what the tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -94,6 +102,7 @@ def user_cache() -> Iterator[Path]:
 
     It is this checkout's, as compiling the emulator's loops takes 9 s.
     """
+    kept.tidy()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(native.VARIABLE, str(ROOT / build.CACHE))
         yield ROOT / build.CACHE

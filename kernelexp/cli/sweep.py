@@ -294,7 +294,7 @@ def _print(
         return
     path = outcome.path
     if csv:
-        print_text(report.to_csv(record))
+        print_text(swept.to_csv(record))
     else:
         values = msgspec.structs.replace(swept.to_values(record), path=path and str(path))
         shown = path.relative_to(root).as_posix() if path else ""

@@ -21,7 +21,7 @@ from kernelexp.evidence import build
 from kernelexp.logs import records
 from kernelexp.model import errors
 from kernelexp.model.experiment import Experiment
-from kernelexp.report.runs import sweep as report
+from kernelexp.report.runs import swept as report
 
 GRID = ("scale", "width=*", "order=*")
 WIDTH_MATTERS = "{1: 1.0, 2: 0.97, 4: 60.0}[width]"

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import kept
 import numpy as np
 
 import warpsim as emulator
+from kernelexp.system import toolchain
+from kernelexp.system.process import processes
+from kernelexp.system.toolchain import Toolchain
 from warpsim.launch import Argument, Launch, Pointer, Residency
 from warpsim.machine.core.marks import Origin
 from warpsim.machine.wave.undefined import Undefined
@@ -163,45 +168,57 @@ def compile_cu(
     options: Sequence[str] = (),
 ) -> str:
     """PTX of a CUDA source, with line numbers, from the nvcc of the package."""
-    from kernelexp.system import toolchain
-    from kernelexp.system.process import processes
+    arch = target.replace("sm_", "compute_")
+    command = [
+        _tools().nvcc,
+        "-ptx",
+        "-lineinfo",
+        "-O3",
+        "-std=c++17",
+        f"-gencode=arch={arch},code={target}",
+        *(f"-D{define}" for define in defines),
+        *(f"-I{folder}" for folder in include),
+        *options,
+        str(source),
+    ]
 
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "k.ptx"
-        arch = target.replace("sm_", "compute_")
-        command = [
-            str(toolchain.find(None, Path(folder)).nvcc),
-            "-ptx",
-            "-lineinfo",
-            "-O3",
-            "-std=c++17",
-            f"-gencode=arch={arch},code={target}",
-            *(f"-D{define}" for define in defines),
-            *(f"-I{folder}" for folder in include),
-            *options,
-            str(source),
-            "-o",
-            str(out),
-        ]
-        completed = processes.run(command)
+    def make(folder: Path) -> Path:
+        completed = processes.run([*command, "-o", str(folder / "k.ptx")])
         assert completed.returncode == 0, completed.stderr
-        return out.read_text()
+        return folder / "k.ptx"
+
+    return kept.output(command, [source, source.parent, *include], make).decode()
 
 
 def assemble(text: str, target: str) -> tuple[bytes, str]:
     """What ptxas makes of PTX: the cubin, and the listing that cuobjdump prints of it."""
-    from kernelexp.system import toolchain
-    from kernelexp.system.process import processes
+    tools = _tools()
+    command = [tools.ptxas, f"-arch={target}"]
 
-    with tempfile.TemporaryDirectory() as folder:
-        tools = toolchain.find(None, Path(folder))
-        ptx_, cubin = Path(folder) / "k.ptx", Path(folder) / "k.cubin"
-        ptx_.write_text(text)
-        done = processes.run([tools.ptxas, f"-arch={target}", str(ptx_), "-o", str(cubin)])
+    def make_cubin(folder: Path) -> Path:
+        (folder / "k.ptx").write_text(text)
+        argv = [*command, str(folder / "k.ptx"), "-o", str(folder / "k.cubin")]
+        done = processes.run(argv)
         assert done.returncode == 0, done.stdout + done.stderr
-        listed = processes.run([tools.cuobjdump, "-sass", str(cubin)])
+        return folder / "k.cubin"
+
+    cubin = kept.output([*command, text], [], make_cubin)
+
+    def make_listing(folder: Path) -> Path:
+        (folder / "k.cubin").write_bytes(cubin)
+        listed = processes.run([tools.cuobjdump, "-sass", str(folder / "k.cubin")])
         assert listed.returncode == 0, listed.stderr
-        return cubin.read_bytes(), listed.stdout
+        (folder / "k.sass").write_text(listed.stdout)
+        return folder / "k.sass"
+
+    digest = hashlib.sha256(cubin).hexdigest()
+    return cubin, kept.output([tools.cuobjdump, "-sass", digest], [], make_listing).decode()
+
+
+@functools.cache
+def _tools() -> Toolchain:
+    with tempfile.TemporaryDirectory() as folder:
+        return toolchain.find(None, Path(folder))
 
 
 def run_sass(

@@ -90,25 +90,15 @@ class Captor:
             )
         device = loaded.world.device
         objects = tuple(_pointed(device, request.arguments))
-        contents = tuple(device.read(item) for item in objects)
+        before = unexecuted(loaded, symbol, request)
         changed = tuple(loaded.changed())
         result = launch()
         regions = (
-            Region(address=item.address, before=content, after=device.read(item))
-            for item, content in zip(objects, contents, strict=True)
+            msgspec.structs.replace(region, after=device.read(item))
+            for region, item in zip(before.regions, objects, strict=True)
         )
-        return CapturedLaunch(
-            symbol=symbol,
-            launch=request.launch,
-            grid=request.grid,
-            block=request.block,
-            cluster=request.cluster,
-            dynamic_smem_bytes=request.shared,
-            arguments=request.arguments,
-            ptx=loaded.ptx,
-            regions=tuple(regions),
-            changed=changed,
-            finished=result.finished,
+        return msgspec.structs.replace(
+            before, regions=tuple(regions), changed=changed, finished=result.finished
         )
 
 

@@ -1,9 +1,7 @@
-"""A sweep's page: its table, what the race came to, its axes, a map of two; CSV, JSON and YAML."""
+"""A sweep's page: what the race came to, its table, what was refused, a map of two axes."""
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,25 +12,21 @@ import msgspec
 from kernelexp.facts import metrics
 from kernelexp.judge import sweeps
 from kernelexp.judge.statistics import plateau as plateaus
-from kernelexp.judge.statistics.plateau import AxisEffect, AxisFinding, Plateau
 from kernelexp.judge.sweeps import SweepResults
-from kernelexp.model.arm import Arm, Verdict
+from kernelexp.model.arm import Verdict
 from kernelexp.model.axes import spell, spell_point
 from kernelexp.model.record import Record
-from kernelexp.model.text import printable
 from kernelexp.report.document import figures, heatmap, measurement
 from kernelexp.report.document.document import Block, Cell, Heading, Span, paragraph, status, table
-from kernelexp.report.runs import sizes, tuning
+from kernelexp.report.runs import sizes, sweep_axes, tuning
 
 if TYPE_CHECKING:  # a page needs nothing of what runs sweeps
     from kernelexp.services.run.sweep import Grid, TimingEstimate
 
 _SHOWN = 8
-_SPREADS = 5
 _PLANNED_SHOWN = 30
 _FRONT = "*"
 _TOGETHER = ("variant",)
-DEPENDS = "depends"
 # Columns that the axes' values may take of 80, with a gap of 2 each; the figures need the others.
 _AXES_WIDTH = 32
 
@@ -100,12 +94,12 @@ def render(
         )
     yield from _refused(record)
     if examined.axes:
-        yield _axes(examined.axes, figures.compared(record.arms), record.margin)
-        yield from _depending(record, examined.axes)
+        yield sweep_axes.render(examined.axes, figures.compared(record.arms), record.margin)
+        yield from sweep_axes.depending(record, examined.axes)
     if examined.plateau:
-        yield from _plateau(record, examined, examined.plateau)
+        yield from sweep_axes.plateau(record, examined, examined.plateau)
     if flat := plateaus.counted(record.arms):
-        yield from _counted(flat)
+        yield from sweep_axes.counted(flat)
     swept = sweeps.swept_axes(record)
     if maps and (by or len(swept) == 2):
         yield from _map(record, *(by or swept))
@@ -185,7 +179,7 @@ def _ranking(record: Record, examined: SweepResults) -> Block:
         mark = _FRONT if name in examined.front else " "
         cells: list[Cell] = [f"{sweeps.row_of(record, name)}{mark}", *values]
         if timed:
-            cells += [figures.cell_of(arm), _ratio(effect.printed[0]) if effect else ""]
+            cells += [figures.cell_of(arm), sweep_axes.ratio(effect.printed[0]) if effect else ""]
         cells += [figures.value(tuning.value_of(record, name))] if metric else []
         cells += [
             figures.value(summary.get("registers") if arm.has_code else None),
@@ -311,146 +305,6 @@ def _race(record: Record, examined: SweepResults) -> Iterator[Block]:
         yield paragraph(first, f" (99%); {whose} is at least {least:.2f}% {worse}.")
 
 
-def _axes(axes: Sequence[AxisFinding], compared: str, margin: float) -> Block:
-    """What a change from the best value of each axis to the others does to the time."""
-    rows: list[tuple[Cell, ...]] = []
-    for axis in axes:
-        for number, effect in enumerate(axis.shown()):
-            values = f"{effect.before} → {effect.after}"
-            name = "" if number else axis.axis
-            rows.append((name, values, _change(effect), _finding(effect, margin)))
-    return table(
-        ("axis", "values", f"change of {compared}", "difference"),
-        rows,
-        numbers=(2,),
-        unwrapped=(3,),
-    )
-
-
-def _depending(record: Record, axes: Sequence[AxisFinding]) -> Iterator[Block]:
-    """Values that are better with some values of the other axes and worse with others."""
-    effects = [
-        effect
-        for axis in axes
-        for effect in axis.shown()
-        if _finding(effect, record.margin) == DEPENDS
-    ]
-    arms = {name: arm for name, arm in zip(record.names, record.arms, strict=True) if arm.measured}
-    for effect in effects:
-        ends = []
-        for pair in (effect.least, effect.most):
-            others = [
-                axis
-                for axis in sweeps.swept_axes(record)
-                if axis != effect.axis and len({spell(arm.axes[axis]) for arm in arms.values()}) > 1
-            ]
-            point = spell_point(_own(arms[pair.before].axes, others))
-            ends.append(f"{_ratio(math.exp(min(pair.change, 50.0)))} with {point}")
-        yield paragraph(
-            f"{effect.axis} {effect.before} → {effect.after} depends on the other axes: from "
-            f"{' to '.join(ends)}."
-        )
-
-
-def _change(effect: AxisEffect) -> str:
-    """The change with its interval, as factors where it is large."""
-    change = effect.change
-    center, low, high = (
-        _ratio(math.exp(min(value, 50.0))) for value in (change.center, change.low, change.high)
-    )
-    return f"{center} ({low} to {high})"
-
-
-def _ratio(ratio: float) -> str:
-    """A time ratio: -1.24%, 60x."""
-    if ratio < 2.0:
-        return figures.percent(ratio)
-    return f"{ratio:.1f}x" if ratio < 9.95 else f"{ratio:.0f}x" if ratio < 1e4 else "over 10000x"
-
-
-def _finding(effect: AxisEffect, margin: float) -> Cell:
-    """Of one pair of values: it matters where the interval of its own change leaves out zero, and
-    has one direction only where it is that of each pair of variants."""
-    if effect.bound <= margin:
-        return f"{100 * effect.bound:.2f}% at most"
-    if effect.depends(margin):
-        return DEPENDS
-    return Span("matters", "strong") if effect.is_proved else "not settled"
-
-
-def _counted(flat: plateaus.CountedPlateau) -> Iterator[Block]:
-    """What the counts of variants say that nothing timed."""
-    if flat.is_likely:
-        yield paragraph(
-            Span("Plateau, as far as counts tell: ", "strong"),
-            f"the {flat.variants} variants do the same work; if the time depends on what was "
-            "counted, no axis here changes it.",
-        )
-    alike = [
-        f"{figure.metric.label.strip()} {figures.value(figure.value)}" for figure in flat.shared
-    ]
-    if flat.same_code:
-        alike.insert(0, f"{flat.same_code} of them have the same SASS as another")
-    if alike:
-        yield paragraph(f"Counted alike in all: {'; '.join(alike)}.", indent=2)
-    if flat.spreads:
-        words = [
-            f"{label} by {'any factor' if math.isinf(spread) else f'{100 * spread:.1f}%'}"
-            for label, spread in list(flat.spreads.items())[:_SPREADS]
-        ]
-        yield paragraph(f"Counts that differ: {', '.join(words)}.", indent=2)
-        yield paragraph(f"What an axis alone changes most: {_moved(flat.axes)}.", indent=2)
-        idle = [axis for axis, (_, most) in flat.axes.items() if most <= plateaus.ALIKE]
-        if idle and not flat.is_likely:
-            change = "changes" if len(idle) == 1 else "change"
-            yield paragraph(
-                Span("Plateau, as far as counts tell: ", "strong"),
-                f"{', '.join(idle)} {change} no count by more than {100 * plateaus.ALIKE:g}%.",
-                indent=2,
-            )
-
-
-def _moved(axes: Mapping[str, tuple[str, float]]) -> str:
-    ordered = sorted(axes.items(), key=lambda item: -item[1][1])
-    return "; ".join(
-        f"{axis} {label} by {'any factor' if math.isinf(most) else f'{100 * most:.1f}%'}"
-        if most
-        else f"{axis} no count"
-        for axis, (label, most) in ordered
-    )
-
-
-def _plateau(record: Record, examined: SweepResults, flat: Plateau) -> Iterator[Block]:
-    """A paragraph on variants none of which differs, and what may hold them all back."""
-    count = 1 + len(examined.race.behind) if examined.race else 0
-    margin = f"{100 * record.margin:g}%"
-    seen = f"none of the {count} variants differs from the fastest by more than {margin}"
-    if flat.widest > record.margin:
-        seen = (
-            f"no axis changes the time by more than {margin} on average, and none of the {count} "
-            f"variants was told apart from the fastest ({100 * flat.widest:.1f}% at most)"
-        )
-    yield paragraph(
-        Span("Plateau: ", "strong"), f"{seen}: what limits the kernel depends on no axis here."
-    )
-    words = [
-        f"{figure.metric.label.strip()} {figures.value(figure.value, figure.metric.unit)}"
-        for figure in flat.shared
-    ]
-    if flat.same_code:
-        words.insert(0, f"{flat.same_code} of them have the same SASS as another")
-    if words:
-        yield paragraph(f"What they share: {'; '.join(words)}.", indent=2)
-    if flat.hot_line:
-        yield paragraph(f"In each, most bank conflicts are of {flat.hot_line}.", indent=2)
-    if flat.differing:
-        yield paragraph(f"What differs without effect: {', '.join(flat.differing)}.", indent=2)
-    if not any(arm.emulated for arm in record.arms):
-        yield paragraph(
-            "--emulate counts barriers, wavefronts and bank conflicts too.", style="dim", indent=2
-        )
-
-
 class MappedSweep(msgspec.Struct, frozen=True, kw_only=True):
     """What a map of a sweep shows."""
 
@@ -470,7 +324,9 @@ def mapped(record: Record) -> MappedSweep:
         return MappedSweep(
             what=f"Change of {figures.compared(record.arms)}",
             values={name: own.ratio if own else 1.0 for name, own in effects.items()},
-            texts={n: _ratio(own.printed[0]) if own else "base" for n, own in effects.items()},
+            texts={
+                n: sweep_axes.ratio(own.printed[0]) if own else "base" for n, own in effects.items()
+            },
         )
     metric = tuning.metric_of(record)
     values = sweeps.objective(record) if metric else {}
@@ -492,46 +348,3 @@ def _map(record: Record, down: str, across: str) -> Iterator[Block]:
     if shown.values:
         yield paragraph(Span(shown.what, "strong"))
         yield from heatmap.render(arms, shown.values, shown.texts, (across, down), record.margin)
-
-
-def to_csv(record: Record) -> str:
-    """A row per arm in the order of the ranking: its axes, verdict and figures."""
-    examined = sweeps.examine(record)
-    arms = dict(zip(record.names, record.arms, strict=True))
-    words = dict(zip(record.names[1:], record.candidates, strict=True))
-    axes = list(record.baseline.axes)
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    further = sorted({key for arm in record.arms for key in metrics.printed(arm)})
-    writer.writerow(
-        ["row", "arm", "kernel", "arch", "run", *axes, "verdict", "reason", "front",
-         "behind_low_percent", "behind_high_percent", *metrics.METRICS, *further]
-    )  # fmt: skip
-    for name in examined.ranking:
-        arm = arms[name]
-        decided = words[name].verdict if name in words else None
-        writer.writerow(
-            [
-                sweeps.row_of(record, name), name, record.kernel, record.arch, record.run,
-                *(spell(arm.axes[axis]) for axis in axes),
-                decided.status.value if decided else "", decided.reason if decided else "",
-                int(name in examined.front), *_behind(examined, name), *_figures(arm),
-                *(metrics.printed(arm).get(key, "") for key in further),
-            ]
-        )  # fmt: skip
-    return printable(file.getvalue())
-
-
-def _behind(examined: SweepResults, name: str) -> tuple[float | str, float | str]:
-    race = examined.race
-    if race is None or name not in race.behind:
-        return "", ""
-    own = race.behind[name]
-    low, high = (round(100 * math.expm1(min(value, 50.0)), 4) for value in (own.low, own.high))
-    return low, high
-
-
-def _figures(arm: Arm) -> Iterator[metrics.Value | str]:
-    for metric in metrics.METRICS.values():
-        value = metric.read(arm)
-        yield "" if value is None else value

@@ -1,0 +1,158 @@
+"""What a sweep says of its axes: the effect of each on the time, and whether any has one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from kernelexp.judge import sweeps
+from kernelexp.judge.statistics import plateau as plateaus
+from kernelexp.judge.statistics.plateau import AxisEffect, AxisFinding, Plateau
+from kernelexp.judge.sweeps import SweepResults
+from kernelexp.model.axes import spell, spell_point
+from kernelexp.model.record import Record
+from kernelexp.report.document import figures
+from kernelexp.report.document.document import Block, Cell, Span, paragraph, table
+
+_SPREADS = 5
+DEPENDS = "depends"
+
+
+def render(axes: Sequence[AxisFinding], compared: str, margin: float) -> Block:
+    """What a change from the best value of each axis to the others does to the time."""
+    rows: list[tuple[Cell, ...]] = []
+    for axis in axes:
+        for number, effect in enumerate(axis.shown()):
+            values = f"{effect.before} → {effect.after}"
+            name = "" if number else axis.axis
+            rows.append((name, values, _change(effect), _finding(effect, margin)))
+    return table(
+        ("axis", "values", f"change of {compared}", "difference"),
+        rows,
+        numbers=(2,),
+        unwrapped=(3,),
+    )
+
+
+def depending(record: Record, axes: Sequence[AxisFinding]) -> Iterator[Block]:
+    """Values that are better with some values of the other axes and worse with others."""
+    effects = [
+        effect
+        for axis in axes
+        for effect in axis.shown()
+        if _finding(effect, record.margin) == DEPENDS
+    ]
+    arms = {name: arm for name, arm in zip(record.names, record.arms, strict=True) if arm.measured}
+    for effect in effects:
+        ends = []
+        for pair in (effect.least, effect.most):
+            others = [
+                axis
+                for axis in sweeps.swept_axes(record)
+                if axis != effect.axis and len({spell(arm.axes[axis]) for arm in arms.values()}) > 1
+            ]
+            point = spell_point({axis: arms[pair.before].axes[axis] for axis in others})
+            ends.append(f"{ratio(math.exp(min(pair.change, 50.0)))} with {point}")
+        yield paragraph(
+            f"{effect.axis} {effect.before} → {effect.after} depends on the other axes: from "
+            f"{' to '.join(ends)}."
+        )
+
+
+def _change(effect: AxisEffect) -> str:
+    """The change with its interval, as factors where it is large."""
+    change = effect.change
+    center, low, high = (
+        ratio(math.exp(min(value, 50.0))) for value in (change.center, change.low, change.high)
+    )
+    return f"{center} ({low} to {high})"
+
+
+def ratio(value: float) -> str:
+    """A time ratio: -1.24%, 60x."""
+    if value < 2.0:
+        return figures.percent(value)
+    return f"{value:.1f}x" if value < 9.95 else f"{value:.0f}x" if value < 1e4 else "over 10000x"
+
+
+def _finding(effect: AxisEffect, margin: float) -> Cell:
+    """Of one pair of values: it matters where the interval of its own change leaves out zero, and
+    has one direction only where it is that of each pair of variants."""
+    if effect.bound <= margin:
+        return f"{100 * effect.bound:.2f}% at most"
+    if effect.depends(margin):
+        return DEPENDS
+    return Span("matters", "strong") if effect.is_proved else "not settled"
+
+
+def counted(flat: plateaus.CountedPlateau) -> Iterator[Block]:
+    """What the counts of variants say that nothing timed."""
+    if flat.is_likely:
+        yield paragraph(
+            Span("Plateau, as far as counts tell: ", "strong"),
+            f"the {flat.variants} variants do the same work; if the time depends on what was "
+            "counted, no axis here changes it.",
+        )
+    alike = [
+        f"{figure.metric.label.strip()} {figures.value(figure.value)}" for figure in flat.shared
+    ]
+    if flat.same_code:
+        alike.insert(0, f"{flat.same_code} of them have the same SASS as another")
+    if alike:
+        yield paragraph(f"Counted alike in all: {'; '.join(alike)}.", indent=2)
+    if flat.spreads:
+        words = [
+            f"{label} by {'any factor' if math.isinf(spread) else f'{100 * spread:.1f}%'}"
+            for label, spread in list(flat.spreads.items())[:_SPREADS]
+        ]
+        yield paragraph(f"Counts that differ: {', '.join(words)}.", indent=2)
+        yield paragraph(f"What an axis alone changes most: {_moved(flat.axes)}.", indent=2)
+        idle = [axis for axis, (_, most) in flat.axes.items() if most <= plateaus.ALIKE]
+        if idle and not flat.is_likely:
+            change = "changes" if len(idle) == 1 else "change"
+            yield paragraph(
+                Span("Plateau, as far as counts tell: ", "strong"),
+                f"{', '.join(idle)} {change} no count by more than {100 * plateaus.ALIKE:g}%.",
+                indent=2,
+            )
+
+
+def _moved(axes: Mapping[str, tuple[str, float]]) -> str:
+    ordered = sorted(axes.items(), key=lambda item: -item[1][1])
+    return "; ".join(
+        f"{axis} {label} by {'any factor' if math.isinf(most) else f'{100 * most:.1f}%'}"
+        if most
+        else f"{axis} no count"
+        for axis, (label, most) in ordered
+    )
+
+
+def plateau(record: Record, examined: SweepResults, flat: Plateau) -> Iterator[Block]:
+    """A paragraph on variants none of which differs, and what may hold them all back."""
+    count = 1 + len(examined.race.behind) if examined.race else 0
+    margin = f"{100 * record.margin:g}%"
+    seen = f"none of the {count} variants differs from the fastest by more than {margin}"
+    if flat.widest > record.margin:
+        seen = (
+            f"no axis changes the time by more than {margin} on average, and none of the {count} "
+            f"variants was told apart from the fastest ({100 * flat.widest:.1f}% at most)"
+        )
+    yield paragraph(
+        Span("Plateau: ", "strong"), f"{seen}: what limits the kernel depends on no axis here."
+    )
+    words = [
+        f"{figure.metric.label.strip()} {figures.value(figure.value, figure.metric.unit)}"
+        for figure in flat.shared
+    ]
+    if flat.same_code:
+        words.insert(0, f"{flat.same_code} of them have the same SASS as another")
+    if words:
+        yield paragraph(f"What they share: {'; '.join(words)}.", indent=2)
+    if flat.hot_line:
+        yield paragraph(f"In each, most bank conflicts are of {flat.hot_line}.", indent=2)
+    if flat.differing:
+        yield paragraph(f"What differs without effect: {', '.join(flat.differing)}.", indent=2)
+    if not any(arm.emulated for arm in record.arms):
+        yield paragraph(
+            "--emulate counts barriers, wavefronts and bank conflicts too.", style="dim", indent=2
+        )

@@ -1,0 +1,51 @@
+"""What compilers make of texts, kept by content: for all workers, and for the next run."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from filelock import FileLock
+from support import ROOT
+
+from kernelexp.evidence import build
+
+_FOLDER = ROOT / build.CACHE / "tests"
+_SOURCES = (".cu", ".cuh", ".h", ".hpp")
+_UNUSED_S = 3 * 24 * 3600.0
+
+
+def output(command: Sequence[str], read: Sequence[Path], make: Callable[[Path], Path]) -> bytes:
+    """The file that `make` writes in a folder of its own.
+
+    Kept under the command, its program, and the files and folders of sources in `read`. What is
+    made of a test's own file is not kept, as no other test has that path.
+    """
+    if any(not place.is_relative_to(ROOT) for place in read):
+        with tempfile.TemporaryDirectory() as folder:
+            return make(Path(folder)).read_bytes()
+    program = Path(command[0]).stat()
+    key = hashlib.sha256(repr((*command, program.st_size, program.st_mtime_ns)).encode())
+    for place in read:
+        for path in sorted(place.rglob("*")) if place.is_dir() else (place,):
+            if path == place or path.suffix in _SOURCES:
+                key.update(path.read_bytes())
+    path = _FOLDER / key.hexdigest()[:24]
+    _FOLDER.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_suffix(".lock")):
+        if not path.exists():
+            with tempfile.TemporaryDirectory(dir=_FOLDER) as folder:
+                make(Path(folder)).rename(path)
+        os.utime(path)
+    return path.read_bytes()
+
+
+def tidy() -> None:
+    """Removes what no test has read for a while: random kernels are new ones each time."""
+    for path in _FOLDER.glob("*"):
+        if path.is_file() and time.time() - path.stat().st_mtime > _UNUSED_S:
+            path.unlink(missing_ok=True)
