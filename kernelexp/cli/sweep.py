@@ -289,9 +289,9 @@ def _print(
 
     for variant, fault in outcome.faults:
         print_message(f"error: {spell_point(variant.axes)}: {fault}")
+    if outcome.unkept:
+        print_message(f"error: this sweep has no record: {outcome.unkept}.")
     record = outcome.record
-    if record is None:
-        return
     path = outcome.path
     if csv:
         print_text(swept.to_csv(record))

@@ -130,6 +130,8 @@ class Tree:
 
         To judge one again takes 7 ms: what was found right is remembered by its content.
         """
+        if record.edited:
+            return (f"the record, {consistency.EDITED}",)
         if record.measurement is None:
             return ()
         content = msgspec.json.encode((consistency.VERSION, candidate.arm.axes, record))
@@ -316,6 +318,8 @@ def changes(
 def of_sweep(project: Project, record: Record, tree: Tree) -> tuple[str, ...]:
     """What is no longer as it was when a sweep ran, of any of its arms."""
     changed: dict[str, None] = {}
+    if record.edited:
+        changed[f"the record, {consistency.EDITED}"] = None
     for arm in record.arms:
         try:
             variant = project.variant(record.kernel, record.arch, arm.axes)

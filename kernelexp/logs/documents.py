@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import stat
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -36,6 +38,23 @@ class _Version(msgspec.Struct):
 
 _version_decoder = msgspec.json.Decoder(_Version)
 
+# The last line of a file: of all before it. No signature: whoever edits a file can work it out.
+_DIGEST = re.compile(rb',\n "digest": "([0-9a-f]{64})"\n}\n$')
+
+
+def sealed(text: str) -> str:
+    """A JSON object with a digest of itself, by which an edit is noticed."""
+    body = text.rstrip().removesuffix("}").rstrip()
+    return f'{body},\n "digest": "{hashlib.sha256(body.encode()).hexdigest()}"\n}}\n'
+
+
+def is_edited(data: bytes) -> bool:
+    """Whether a file is not as it was written; early versions wrote no digest that would tell."""
+    data = data.replace(b"\r\n", b"\n")  # as git checks files out for Windows
+    if seal := _DIGEST.search(data, max(0, len(data) - 100)):
+        return hashlib.sha256(data[: seal.start()]).hexdigest() != seal[1].decode()
+    return b'"digest":' in data
+
 
 def decode(
     path: str, decoder: msgspec.json.Decoder[Document], newest: int, what: str
@@ -50,6 +69,8 @@ def decode(
         return Unreadable(path=Path(path), why=_explain(text, error, newest, what))
     if document.version > newest:
         return Unreadable(path=Path(path), why=_newer(document.version, newest))
+    if is_edited(text) and isinstance(document, msgspec.Struct) and hasattr(document, "edited"):
+        return msgspec.structs.replace(document, edited=True)
     return document
 
 

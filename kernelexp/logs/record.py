@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from kernelexp.facts import metrics
 from kernelexp.facts.counters import PTX
 from kernelexp.logs import samples
 from kernelexp.logs.recounts import Recount
-from kernelexp.model.arm import EmulatedEvidence
+from kernelexp.model.arm import Arm, EmulatedEvidence
+from kernelexp.model.axes import spell
 from kernelexp.model.record import Record, measured_evidence, measurements, with_arms
 
 
@@ -46,7 +49,12 @@ def with_recount(record: Record, recount: Recount) -> Record:
 
 
 def contradiction(record: Record) -> str:
-    """How the samples of a record contradict its arms, as the end of a sentence; else empty."""
+    """How a record's arms contradict themselves or its samples, as the end of a sentence; else
+    empty."""
+    for name, arm in zip(record.names, record.arms, strict=True):
+        for macro, axis in _axis_macros(arm):
+            if macro not in arm.defines and any(text.startswith(axis) for text in arm.defines):
+                return f"contradicts itself: its {name} was not built with {macro}"
     if record.measurement is None:
         return ""
     for measurement in measurements(record):
@@ -68,6 +76,13 @@ def contradiction(record: Record) -> str:
                 f"its {name} is build {arm.identity}"
             )
     return ""
+
+
+def _axis_macros(arm: Arm) -> Iterator[tuple[str, str]]:
+    """What each axis is given to the compiler as, and how that begins."""
+    for axis, value in arm.axes.items():
+        axis = f"KX_{axis.upper()}="
+        yield axis + spell(value), axis
 
 
 def _name_ptx(record: Record) -> Record:

@@ -13,6 +13,7 @@ import msgspec
 from kernelexp.logs import recounts
 from kernelexp.logs.documents import Unreadable as Unreadable
 from kernelexp.logs.documents import decode as decode
+from kernelexp.logs.documents import sealed as sealed
 from kernelexp.logs.record import complete, contradiction, with_recount
 from kernelexp.model.arm import Arm
 from kernelexp.model.errors import UsageError
@@ -64,7 +65,7 @@ def encode(record: Record) -> str:
     for name, content in samples.items():
         if content:
             text = f'{text[:-2]},\n "{name}": {_encoder.encode(content).decode()}\n}}'
-    return text + "\n"
+    return sealed(text)
 
 
 def write_text(root: Path, name: str, text: str) -> Path:

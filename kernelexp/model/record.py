@@ -200,6 +200,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, weak
     recounted: str = ""
     """When its emulated evidence was taken again, and by which version, as it is read; no file
     has it."""
+    edited: bool = False
+    """Whether its file is not as it was written, as it is read; no file has it."""
 
     @property
     def arms(self) -> tuple[Arm, ...]:
@@ -242,7 +244,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def separate(record: Record) -> Record:
     """The record as it is written: nothing in it twice."""
-    record = msgspec.structs.replace(record, recounted="")
+    record = msgspec.structs.replace(record, recounted="", edited=False)
     bare = {"kernel": "", "arch": "", "measured": None}
     return with_arms(record, [msgspec.structs.replace(arm, **bare) for arm in record.arms])
 

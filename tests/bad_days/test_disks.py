@@ -127,4 +127,7 @@ def test_a_disk_that_is_read_only(disk: Disk, kx: Kx, gpu: FakeGpu, name: str) -
     result = kx(*spelled(disk, name), cwd=disk.root)
     disk.allow(writing=True)
     check(disk, result, before)
+    if name.startswith(("run", "sweep")):  # what was computed is shown, and that it is not kept
+        assert "scale, sm_90a" in result.stdout
+        assert "has no record" in result.stderr
     print(f"{name}: read-only: exit code {result.exit_code}: {result.stderr.strip()}")

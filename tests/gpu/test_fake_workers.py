@@ -6,6 +6,7 @@ The workers are real processes that do what a script says; NVML alone is left ou
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from measurements import worker as finished
+from support import ROOT
 from test_without_gpu import H200
 
 from kernelexp.evidence.measure import journals, measure, worker
@@ -21,6 +23,7 @@ from kernelexp.judge.statistics import racing
 from kernelexp.judge.verdict import measured
 from kernelexp.model.errors import ConfigurationError, EnvironmentFault
 from kernelexp.model.measurement import Look, Measurement, Options, TimedArm
+from kernelexp.project.problem import files
 from kernelexp.system import device
 from warpsim.launch import Launch
 
@@ -391,3 +394,39 @@ def test_a_lock_that_can_not_be_made_is_a_sentence(
     monkeypatch.setattr(device, "LOCKS", tmp_path / "locks")
     with pytest.raises(EnvironmentFault, match="can't be locked"), device.hold("GPU-1"):
         pass
+
+
+READING = """
+import sys
+from kernelexp.evidence.measure import worker
+from kernelexp.evidence.measure.job import Finished
+from measurements import worker as finished
+worker._import_what_is_slow = lambda job: None
+worker._serve = lambda job, turn, problem, answers, watch: answers.send(
+    Finished(worker=finished(job.process, []))
+)
+sys.exit(worker.main(sys.argv[1:]))
+"""
+
+
+def test_what_problem_py_reads_while_it_is_measured_belongs_to_the_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(ROOT / "tests/projects/scale", tmp_path, dirs_exist_ok=True)
+    problem = tmp_path / "variants/scale/problem.py"
+    (tmp_path / "factor.txt").write_text("3.0")
+    read = "import os\nfrom pathlib import Path\nFACTOR = float(Path(__file__).parents[2].joinpath("
+    text = problem.read_text().replace("FACTOR = 3.0", read + "'factor.txt').read_text())")
+    problem.write_text(text + "\nSCALE = os.environ.get('SCALE_FACTOR')\n")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests"))
+    monkeypatch.setattr(device, "LOCKS", tmp_path / "locks")
+    monkeypatch.setattr(device, "find", lambda _: H200)
+    real = measure.run_worker
+    monkeypatch.setattr(
+        measure,
+        "run_worker",
+        lambda argv, uuid: real([sys.executable, "-c", READING, argv[-1]], uuid),
+    )
+    measure.measure(msgspec.structs.replace(JOB, problem=str(problem)), OPTIONS)
+    assert "factor.txt" in files.digests(tmp_path, "scale")
+    assert files.environment(tmp_path, "scale") == {"SCALE_FACTOR": "unset"}

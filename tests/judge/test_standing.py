@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from support import ROOT, Kx, edit
 
+from kernelexp.logs.documents import sealed
+
 T3_ROWS_4, T3_ROWS_16 = "rows=4: 0.288 ms, -2.36%", "rows=16: 0.356 ms, +20.90%"
 
 
@@ -260,6 +262,31 @@ def test_words_of_a_verdict_with_other_figures_than_its_samples_give_are_shown_a
     forged(house, sentence="42.00% faster, surely.")
     assert rows(house, kx, "T3")[0][4] == "changed since"
     assert "its verdict's words (faster: '42.00% faster, surely.')" in kx("log", cwd=house).stdout
+
+
+def test_a_record_that_was_edited_in_any_place_is_shown_as_such(house: Path, kx: Kx) -> None:
+    paths = sorted((house / "logs/runs/T3").glob("*.measured.json"))
+    for path in paths:
+        path.write_text(sealed(path.read_text()))
+    assert rows(house, kx, "T3")[0][4] == "IMPROVED"
+    for path in paths:
+        path.write_text(path.read_text().replace("NVIDIA H200", "NVIDIA H100"))
+    assert rows(house, kx, "T3")[0][4] == "changed since"
+    words = "edited after it was written"
+    for command in (("log",), ("show", "T3"), ("verdict", str(paths[-1])), ("show", "T3", "--json")):
+        assert words in " ".join(kx(*command, cwd=house).stdout.split()), command
+
+
+def test_axes_of_two_candidates_that_were_exchanged_are_a_contradiction(
+    house: Path, kx: Kx
+) -> None:
+    for path in (house / "logs/runs/T3").glob("*.measured.json"):
+        values = json.loads(path.read_text())
+        one, other = (candidate["arm"] for candidate in values["candidates"])
+        one["axes"], other["axes"] = other["axes"], one["axes"]
+        path.write_text(json.dumps(values))
+    assert [row[4] for row in rows(house, kx, "T3")] == ["not run", "not run"]
+    assert "contradicts itself: its candidate 1 was not built with" in kx("log", cwd=house).stderr
 
 
 def test_a_launch_that_was_wrong_when_it_was_checked_is_no_measured_verdict(

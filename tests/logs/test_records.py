@@ -47,6 +47,44 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert records.read(tmp_path, "S1") == ([record], [])
 
 
+def test_an_edit_is_noticed_whatever_was_edited(tmp_path: Path) -> None:
+    path = records.write(tmp_path, a_record())
+    text = path.read_text()
+    assert not records.read_file(path).edited
+    for before, after in (('"width": 4', '"width": 2'), ("A title", "B title"), ("{", "{ ")):
+        path.write_text(text.replace(before, after, 1))
+        assert records.read_file(path).edited
+    path.write_text(json.dumps(json.loads(text)))
+    assert records.read_file(path).edited
+
+
+def test_a_file_that_git_checked_out_for_windows_or_an_early_version_wrote_is_not_edited(
+    tmp_path: Path,
+) -> None:
+    path = records.write(tmp_path, a_record())
+    text = path.read_text()
+    path.write_bytes(text.replace("\n", "\r\n").encode())
+    assert not records.read_file(path).edited
+    values = json.loads(text)
+    del values["digest"]
+    path.write_text(json.dumps(values))
+    assert not records.read_file(path).edited
+
+
+def test_an_arm_that_was_compiled_with_other_axes_contradicts_itself(tmp_path: Path) -> None:
+    wide = Arm(axes={"width": 4, "fast": True}, defines=("KX_WIDTH=4", "KX_FAST=true"))
+    for axes in ({"width": 2, "fast": True}, {"width": 4, "fast": False}):
+        changed = msgspec.structs.replace(wide, axes=axes)
+        records.write(tmp_path, a_record(candidates=(Candidate(arm=changed, verdict=VERDICT),)))
+    records.write(tmp_path, a_record(candidates=(Candidate(arm=wide, verdict=VERDICT),)))
+    found, unreadable = records.read(tmp_path, "S1")
+    assert len(found) == 1
+    assert [item.why for item in unreadable] == [
+        "contradicts itself: its candidate was not built with KX_WIDTH=2",
+        "contradicts itself: its candidate was not built with KX_FAST=false",
+    ]
+
+
 @given(
     st.dictionaries(st.text(), st.one_of(st.booleans(), st.integers(-(2**63), 2**63), st.text()))
 )

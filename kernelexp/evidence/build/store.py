@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import platform
@@ -179,8 +180,13 @@ def _remove(path: Path) -> None:
 
 
 def keep(folder: Path, name: str, content: bytes) -> None:
-    """Writes folder/name whole or not at all: a line with its hash, then the content."""
-    wholefile.write(folder / name, hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+    """Writes folder/name whole or not at all: a line with its hash, then the content.
+
+    On a disk that is full or read-only nothing is kept: it is worked out again when it is needed.
+    """
+    with contextlib.suppress(OSError):
+        content = hashlib.sha256(content).hexdigest().encode() + b"\n" + content
+        wholefile.write(folder / name, content)
 
 
 def kept(folder: Path, name: str) -> bytes | None:

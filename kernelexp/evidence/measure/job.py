@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from kernelexp.model.measurement import Check, Device, Failure, Options, TimedArm, Worker
+from kernelexp.project.problem.reads import Used
 from warpsim.launch import Launch
 
 PREPARING_PEERS = "preparing peers"
@@ -83,6 +84,12 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True, tag="found"):
     worker: Worker
 
 
+class ProblemRead(msgspec.Struct, frozen=True, kw_only=True, tag="read"):
+    """What problem.py read, of all that a record has to name."""
+
+    used: Used
+
+
 class Launched(msgspec.Struct, frozen=True, kw_only=True, tag="launched"):
     """Each arm was launched once, and what it wrote is right."""
 
@@ -109,4 +116,4 @@ class RefusedJob(msgspec.Struct, frozen=True, kw_only=True, tag="refused"):
     """It is missing on this machine, rather than wrong in the project."""
 
 
-Answer: TypeAlias = Phase | Finished | Launched | FailedJob | SharedGpu | RefusedJob
+Answer: TypeAlias = Phase | ProblemRead | Finished | Launched | FailedJob | SharedGpu | RefusedJob

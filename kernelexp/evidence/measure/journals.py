@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from pathlib import Path
 
@@ -52,5 +53,9 @@ def _subject(measurement: Measurement) -> object:
 
 
 def save(path: Path, so_far: Measurement) -> None:
-    """Replaces the journal; a kill leaves the one before or this one."""
-    wholefile.write(path, msgspec.json.encode(so_far), durable=False)
+    """Replaces the journal; a kill leaves the one before or this one.
+
+    A disk that is full or read-only has none: an interrupted sweep begins again there.
+    """
+    with contextlib.suppress(OSError):
+        wholefile.write(path, msgspec.json.encode(so_far), durable=False)

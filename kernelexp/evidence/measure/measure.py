@@ -23,6 +23,7 @@ from kernelexp.evidence.measure.job import (
     Finished,
     Job,
     Phase,
+    ProblemRead,
     RefusedJob,
     SharedGpu,
     Turn,
@@ -41,7 +42,7 @@ from kernelexp.evidence.measure.worker import CRASH, DISMISSED, JOB, TURN
 from kernelexp.model.decoding import decode
 from kernelexp.model.errors import EnvironmentFault, UsageError
 from kernelexp.model.measurement import Device, Failure, Look, Measurement, Options
-from kernelexp.project.problem import consult
+from kernelexp.project.problem import consult, files
 from kernelexp.system import device as devices
 from kernelexp.system import wholefile
 from kernelexp.system.process import isolated, processes
@@ -233,6 +234,9 @@ class _Processes:
             for line in completed.stderr.splitlines():
                 print(f"{self._name}: {line}", file=sys.stderr)
         answers = worker.answers()
+        for answer in answers:
+            if isinstance(answer, ProblemRead) and (place := files.place(self._job.problem)):
+                files.note(*place, answer.used)
         for answer in answers:
             if isinstance(answer, Finished):
                 self._add(workers=(*self._so_far.workers, answer.worker))

@@ -27,6 +27,7 @@ from kernelexp.evidence.measure.job import (
     Finished,
     Launched,
     Phase,
+    ProblemRead,
     RefusedJob,
     SharedGpu,
     Turn,
@@ -36,7 +37,7 @@ from kernelexp.model.decoding import decode
 from kernelexp.model.errors import EnvironmentFault, KernelexpError
 from kernelexp.model.measurement import Failure, Fault
 from kernelexp.model.problem import Problem
-from kernelexp.project.problem import consult
+from kernelexp.project.problem import consult, files, reads
 from kernelexp.project.problem.loader import load_file
 from kernelexp.project.problem.source import is_device_failure, is_out_of_memory
 from kernelexp.system.process.isolated import spell_seconds
@@ -114,6 +115,9 @@ def main(arguments: list[str]) -> int:
         missing = isinstance(error, EnvironmentFault)
         answers.send(RefusedJob(sentence=str(error), environment=missing))
         return 1
+    finally:
+        if place := files.place(job.job.problem):
+            answers.send(ProblemRead(used=reads.used(*place)))
     return 0
 
 

@@ -7,6 +7,7 @@ nvcc has compiled anything, in the sources' own words, and nobody types the arit
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 import shlex
@@ -97,9 +98,9 @@ def _configure(root: Path, variant: Variant, terms: Mapping[str, str]) -> Config
     configured, files = _read(root, argv, text, terms, expressions)
     if not files:
         return configured
-    kept.parent.mkdir(parents=True, exist_ok=True)
     entry = _Entry(files=_hashes(root, files), configured=configured)
-    wholefile.write(kept, msgspec.json.encode(entry), durable=False)
+    with contextlib.suppress(OSError):  # a disk that is full or read-only
+        wholefile.write(kept, msgspec.json.encode(entry), durable=False)
     return configured
 
 

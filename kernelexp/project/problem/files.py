@@ -91,6 +91,12 @@ def _names(folder: str) -> list[str]:
     return []
 
 
+def place(problem: str) -> tuple[Path, str] | None:
+    """The project's root and the kernel of a problem.py; None of one that is elsewhere."""
+    folder = Path(problem).absolute().parent
+    return (folder.parent.parent, folder.name) if folder.parent.name == "variants" else None
+
+
 def note(root: Path, kernel: str, used: reads.Used) -> None:
     """Keeps what a process that ran problem.py read."""
     reads.note(root, kernel, _own(root, kernel), used)

@@ -33,6 +33,7 @@ def to_values(outcomes: Sequence[Outcome]) -> list[Ran]:
             experiment=outcome.experiment,
             path=str(outcome.path) if outcome.path else None,
             record=outcome.record,
+            error=outcome.unkept or None,
             expectations=expectations.of_record(outcome.record),
         )
         for outcome in outcomes

@@ -16,7 +16,7 @@ from kernelexp.judge.statistics.stats import estimate
 from kernelexp.logs import record, records, sources
 from kernelexp.model.arm import Arm, EmulatedEvidence, Verdict
 from kernelexp.model.axes import Point
-from kernelexp.model.errors import ConfigurationError
+from kernelexp.model.errors import ConfigurationError, explain
 from kernelexp.model.experiment import Experiment
 from kernelexp.model.record import Candidate, Heat, Record, SizeResult, Tuning, measurement_of
 from kernelexp.project.problem import files
@@ -68,11 +68,18 @@ def conclude(
     )
     result = _judge(result, timed.why_not, earlier)
     result = _over_sizes(result, timed, several) if several else result
-    result, path = _keep(shared, result) if shared.settings.keep else (result, None)
-    _remove_journals(timed)
+    path, unkept = None, ""
+    if shared.settings.keep:
+        try:
+            result, path = _keep(shared, result)
+        except OSError as error:  # what was computed and timed is shown all the same
+            unkept = explain(error)
+    if not unkept:
+        _remove_journals(timed)
     return Concluded(
         record=result,
         path=path,
+        unkept=unkept,
         earlier=tuple(earlier),
         unreadable=tuple(unreadable),
         faults=tuple(faults),

@@ -206,6 +206,8 @@ def exit_code(outcomes: Sequence[Outcome], reproduce: bool = False) -> int:
     for outcome in outcomes:
         if isinstance(outcome, FailedRun):
             return outcome.error.exit_code
+    if any(isinstance(outcome, Concluded) and outcome.unkept for outcome in outcomes):
+        return errors.ENVIRONMENT
     result = [outcome.record for outcome in outcomes if isinstance(outcome, Concluded)]
     candidates = [candidate for record in result for candidate in record.candidates]
     statuses = {candidate.verdict.status for candidate in candidates}

@@ -36,6 +36,8 @@ class Concluded(msgspec.Struct, frozen=True, kw_only=True):
     record: Record
     path: Path | None = None
     """None where records are not kept."""
+    unkept: str = ""
+    """Why the record could not be written, where it was to be."""
     earlier: tuple[Record, ...] = ()
     unreadable: tuple[records.Unreadable, ...] = ()
     faults: Faults = ()

@@ -236,6 +236,8 @@ def exit_code(outcome: Concluded) -> int:
     A variant that was outrun before its own verdict is an answer.
     """
     record = outcome.record
+    if outcome.unkept:
+        return errors.ENVIRONMENT
     if outcome.faults:
         return outcome.faults[0][1].exit_code
     verdicts = [candidate.verdict for candidate in record.candidates]
