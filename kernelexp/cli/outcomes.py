@@ -23,7 +23,8 @@ def show(project: Project, outcomes: list[Outcome], verbose: bool, json: bool) -
         if isinstance(outcome, FailedRun):
             print_message(f"error: {outcome.experiment}: {outcome.error}")
         elif outcome.unkept:
-            print_message(f"error: {outcome.experiment} has no record of this run: {outcome.unkept}.")
+            name = outcome.experiment
+            print_message(f"error: {name} has no record of this run: {outcome.unkept}.")
     concluded = [outcome for outcome in outcomes if isinstance(outcome, Concluded)]
     common.warn(project.root, (skipped for one in concluded for skipped in one.unreadable))
     pages: list[Block] = []

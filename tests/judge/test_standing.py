@@ -273,7 +273,8 @@ def test_a_record_that_was_edited_in_any_place_is_shown_as_such(house: Path, kx:
         path.write_text(path.read_text().replace("NVIDIA H200", "NVIDIA H100"))
     assert rows(house, kx, "T3")[0][4] == "changed since"
     words = "edited after it was written"
-    for command in (("log",), ("show", "T3"), ("verdict", str(paths[-1])), ("show", "T3", "--json")):
+    latest = str(paths[-1])
+    for command in (("log",), ("show", "T3"), ("verdict", latest), ("show", "T3", "--json")):
         assert words in " ".join(kx(*command, cwd=house).stdout.split()), command
 
 
