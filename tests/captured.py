@@ -7,6 +7,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+import kept
+
 from kernelexp.evidence.programs import captures
 from kernelexp.evidence.programs.captures import Allocation, Capture, PassedParameter
 from kernelexp.system.toolchain import Toolchain
@@ -25,11 +27,15 @@ X, Y, VARIABLE = 0x7F12_3400_0000, 0x7F12_3480_0000, 0x7F12_3500_0000
 COUNT = 100
 
 
-def compile_cubin(tools: Toolchain, folder: Path, source: str) -> bytes:
-    (folder / "k.cu").write_text(source)
-    argv = [tools.nvcc, "-arch=sm_90a", "-cubin", "-o", "k.cubin", "k.cu"]
-    subprocess.run(argv, cwd=folder, check=True, capture_output=True)
-    return (folder / "k.cubin").read_bytes()
+def compile_cubin(tools: Toolchain, source: str) -> bytes:
+    command = [tools.nvcc, "-arch=sm_90a", "-cubin", "-o", "k.cubin", "k.cu"]
+
+    def make(place: Path) -> Path:
+        (place / "k.cu").write_text(source)
+        subprocess.run(command, cwd=place, check=True, capture_output=True)
+        return place / "k.cubin"
+
+    return kept.output([*command, source], [], make)
 
 
 def write(

@@ -88,7 +88,7 @@ def test_kernels_are_listed_where_nothing_was_kept() -> None:
 
 
 def test_a_replay_says_whether_bytes_are_the_same(kx: Kx, tmp_path: Path, tools: Toolchain) -> None:
-    cubin = captured.compile_cubin(tools, tmp_path, captured.SAXPY)
+    cubin = captured.compile_cubin(tools, captured.SAXPY)
     captured.write_saxpy(tmp_path / "c", cubin)
     result = kx("replay", "--emulated", "--json", "c", cwd=tmp_path)
     (document,) = validate("replay", result.stdout)

@@ -17,8 +17,8 @@ from kernelexp.system.toolchain import Toolchain
 
 
 @pytest.fixture(scope="module")
-def cubin(usual_tools: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    return captured.compile_cubin(usual_tools, tmp_path_factory.mktemp("saxpy"), captured.SAXPY)
+def cubin(usual_tools: Toolchain) -> bytes:
+    return captured.compile_cubin(usual_tools, captured.SAXPY)
 
 
 def replay(folder: Path, tools: Toolchain, root: Path) -> Replay:
@@ -97,7 +97,7 @@ def test_a_tensor_map_is_read_from_its_bytes(
         struct.pack("<Q", captured.Y),
     ]
     regions = [(captured.X, given, given), (captured.Y, bytes(len(result)), result)]
-    cubin = captured.compile_cubin(tools, tmp_path, TMA)
+    cubin = captured.compile_cubin(tools, TMA)
     captured.write(tmp_path / "c", cubin, "take", parameters, regions)
     assert replay(tmp_path / "c", tools, user_cache).same
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import functools
-from pathlib import Path
 
 import numpy as np
 import pytest
+from harness import compile_cu
 
 from kernelexp.facts.counters import PTX
-from kernelexp.system.toolchain import Toolchain
 from warpsim import Module, Schedule, load, run
 
 from . import counting, golden, wavefronts
 from .case import Case
-from .record import MODULES, compile_ptx
+from .record import MODULES, TARGET
 from .test_arithmetic import differing
 
 LATE = Schedule(seed=0, asynchrony="late")
@@ -25,18 +24,13 @@ LEFT_OUT: tuple[tuple[str, str], ...] = ()
 
 
 @pytest.fixture(scope="session")
-def ptx(tools: Toolchain, tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-def]
+def ptx():  # type: ignore[no-untyped-def]
     """The PTX of an area, compiled once."""
-    folder: Path = tmp_path_factory.mktemp("conformance")
 
     @functools.cache
     def text(name: str) -> str:
         area = MODULES[name]
-        if area.source is None:
-            return area.origin()
-        target = folder / f"{name}.ptx"
-        compile_ptx(tools.nvcc, area.source, target)
-        return target.read_text()
+        return compile_cu(area.source, target=TARGET) if area.source else area.origin()
 
     return text
 

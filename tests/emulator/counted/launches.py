@@ -11,10 +11,8 @@ import msgspec
 from conformance import counting
 from conformance.case import Case
 from conformance.cases import AREAS
-from conformance.record import compile_ptx
-from harness import assemble
+from harness import assemble, compile_cu
 
-from kernelexp.system import toolchain
 from warpsim.front.sass import cubin as cubins
 from warpsim.launch import of_entries
 
@@ -61,13 +59,7 @@ def of_program(program: Program) -> list[Made]:
 def of_area(name: str) -> list[Made]:
     """Those of an area of the conformance suite."""
     area = AREAS[name]
-    if area.source is None:
-        ptx = area.origin()
-    else:
-        with tempfile.TemporaryDirectory() as scratch:
-            target = Path(scratch) / "k.ptx"
-            compile_ptx(toolchain.find(None, Path(scratch)).nvcc, area.source, target)
-            ptx = target.read_text()
+    ptx = compile_cu(area.source, target=TARGET) if area.source else area.origin()
     return _made(_assembled(name, ptx), area.cases())
 
 

@@ -6,17 +6,15 @@ import functools
 import itertools
 import re
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 from conformance import golden, wavefronts
 from conformance.case import Case
-from conformance.record import MODULES, TARGET, compile_ptx
+from conformance.record import MODULES, TARGET
 from conformance.test_arithmetic import differing
-from harness import assemble
+from harness import assemble, compile_cu
 
-from kernelexp.system.toolchain import Toolchain
 from warpsim import Module, Schedule, load_cubin, run
 
 _LATE = Schedule(seed=0, asynchrony="late")
@@ -79,17 +77,13 @@ _NOT_AS_COUNTED = {
 
 
 @pytest.fixture(scope="module")
-def source(tools: Toolchain, tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-def]
+def source():  # type: ignore[no-untyped-def]
     """The PTX of an area's programs."""
-    folder: Path = tmp_path_factory.mktemp("sass")
 
     @functools.cache
     def one(name: str) -> str:
-        area, target = MODULES[name], folder / f"{name}.ptx"
-        if area.source is None:
-            return area.origin()
-        compile_ptx(tools.nvcc, area.source, target)
-        return target.read_text()
+        area = MODULES[name]
+        return compile_cu(area.source, target=TARGET) if area.source else area.origin()
 
     return one
 

@@ -30,7 +30,7 @@ def project(kx: Kx, tmp_path: Path) -> Path:
 def test_its_memory_and_its_arguments_are_kept_and_it_is_emulated(
     kx: Kx, project: Path, tools: Toolchain
 ) -> None:
-    cubin = captured.compile_cubin(tools, project.parent, TYPED)
+    cubin = captured.compile_cubin(tools, TYPED)
     captured.write_saxpy(project.parent / "c", cubin, SYMBOL)
     result = kx("adopt", "--from-program", "../c", "--as", "sax", cwd=project)
     assert result.exit_code == errors.OK
@@ -45,7 +45,7 @@ def test_its_memory_and_its_arguments_are_kept_and_it_is_emulated(
 def test_an_address_without_a_type_is_an_array_of_bytes(
     kx: Kx, project: Path, tools: Toolchain
 ) -> None:
-    cubin = captured.compile_cubin(tools, project.parent, UNTYPED)
+    cubin = captured.compile_cubin(tools, UNTYPED)
     parameters = [
         *(struct.pack("<Q", address) for address in (captured.X, captured.Y)),
         struct.pack("<i", 16),
@@ -64,7 +64,7 @@ def test_an_address_without_a_type_is_an_array_of_bytes(
 def test_a_signature_says_the_types_that_a_name_lacks(
     kx: Kx, project: Path, tools: Toolchain
 ) -> None:
-    cubin = captured.compile_cubin(tools, project.parent, captured.SAXPY)
+    cubin = captured.compile_cubin(tools, captured.SAXPY)
     captured.write_saxpy(project.parent / "c", cubin)
     words = ("--signature", "float a, View x, float* y")
     result = kx("adopt", "--from-program", "../c", *words, cwd=project)
@@ -75,7 +75,7 @@ def test_a_signature_says_the_types_that_a_name_lacks(
 def test_a_variable_that_the_program_has_set_is_named(
     kx: Kx, project: Path, tools: Toolchain
 ) -> None:
-    cubin = captured.compile_cubin(tools, project.parent, TYPED)
+    cubin = captured.compile_cubin(tools, TYPED)
     captured.write_saxpy(project.parent / "c", cubin, SYMBOL, twice=3.0)
     result = kx("adopt", "--from-program", "../c", cwd=project)
     assert result.exit_code == errors.USAGE
@@ -83,7 +83,7 @@ def test_a_variable_that_the_program_has_set_is_named(
 
 
 def test_a_launch_that_left_other_bytes_is_told(kx: Kx, project: Path, tools: Toolchain) -> None:
-    cubin = captured.compile_cubin(tools, project.parent, TYPED)
+    cubin = captured.compile_cubin(tools, TYPED)
     captured.write_saxpy(project.parent / "c", cubin, SYMBOL)
     after = bytearray((project.parent / "c/2.after").read_bytes())
     after[512 + 4 * 70 + 3] ^= 0x40
@@ -93,7 +93,7 @@ def test_a_launch_that_left_other_bytes_is_told(kx: Kx, project: Path, tools: To
 
 
 def test_a_launch_that_changed_nothing_is_refused(kx: Kx, project: Path, tools: Toolchain) -> None:
-    cubin = captured.compile_cubin(tools, project.parent, TYPED)
+    cubin = captured.compile_cubin(tools, TYPED)
     same = bytes(512)
     captured.write(
         project.parent / "c",
@@ -109,7 +109,7 @@ def test_a_launch_that_changed_nothing_is_refused(kx: Kx, project: Path, tools: 
 
 
 def test_what_an_option_can_not_change_is_refused(kx: Kx, project: Path, tools: Toolchain) -> None:
-    cubin = captured.compile_cubin(tools, project.parent, TYPED)
+    cubin = captured.compile_cubin(tools, TYPED)
     captured.write_saxpy(project.parent / "c", cubin, SYMBOL)
     result = kx("adopt", "--from-program", "../c", "--axis", "N=1,2", cwd=project)
     assert result.exit_code == errors.USAGE
