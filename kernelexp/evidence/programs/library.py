@@ -1,8 +1,8 @@
 """The emulator's CUDA runtime as a shared library, made by the host compiler once per user.
 
 Its folder has what a program is linked with: libcudart.so, and a libcudart_static.a that names it,
-so that a build which asks for the static runtime gets this one; and a libcublas.so of the
-emulator's own, with its header, for where NVIDIA's is not installed.
+so that a build which asks for the static runtime gets this one; and LIBRARIES of the emulator's
+own, with their headers, for where NVIDIA's are not installed.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from kernelexp.model.errors import EnvironmentFault
 from kernelexp.system import toolchain, wholefile
 from kernelexp.system.process import processes
 
-NAME, BLAS = "libcudart.so.13", "libcublas.so.13"
+NAME = "libcudart.so.13"
 SOURCES = Path(warpsim.__file__).parent / "runtime" / "cudart"
-BLAS_SOURCES = SOURCES.parent / "cublas"
+LIBRARIES = {"cublas": 13, "cufft": 12, "curand": 10, "cusparse": 12, "nvrtc": 13}
+"""Folders of sources beside the runtime's, and the version in the name of CUDA 13's library."""
 LIMIT_S = 180.0
 _FLAGS = ("-std=c++17", "-O2", "-fPIC", "-fvisibility=default", "-Wall")
 HEADERS = "include"
@@ -84,7 +85,8 @@ def _genuine() -> Path:
 
 def _key(compiler: str, sources: Sequence[Path], genuine: Path) -> str:
     key = hashlib.sha256()
-    others = [*SOURCES.glob("*.h*"), SOURCES / "exports.map", *BLAS_SOURCES.iterdir()]
+    others = [*SOURCES.glob("*.h*"), SOURCES / "exports.map"]
+    others += [file for library in LIBRARIES for file in (SOURCES.parent / library).iterdir()]
     for file in (*sources, *sorted(others)):
         key.update(file.read_bytes())
     for file in (Path(compiler), genuine, Path(__file__)):
@@ -123,24 +125,29 @@ def _compile(compiler: str, sources: Sequence[Path], genuine: Path, place: Path)
         run(*include, "-c", str(source), "-o", str(place / f"{source.stem}.o"))
 
     every = [*sources, generated]
-    blas = BLAS_SOURCES / "cublas.cpp"
-    processes.parallel(compile_one, [blas, *every])
+    own = [SOURCES.parent / library / f"{library}.cpp" for library in LIBRARIES]
+    processes.parallel(compile_one, [*own, *every])
     finished = place / "finished"
     finished.mkdir()
     script = f"-Wl,--version-script={SOURCES / 'exports.map'}"
     objects = [str(place / f"{source.stem}.o") for source in every]
     run("-shared", *objects, f"-Wl,-soname,{NAME}", script, "-o", str(finished / NAME))
-    run(
-        *("-shared", str(place / f"{blas.stem}.o"), f"-L{finished}", f"-l:{NAME}"),
-        *(f"-Wl,-soname,{BLAS}", "-o", str(finished / BLAS)),
-    )
-    for library, short in ((NAME, "libcudart.so"), (BLAS, "libcublas.so")):
-        wholefile.sync(finished / library)
-        (finished / short).symlink_to(library)
+    for library, version in LIBRARIES.items():
+        name = f"lib{library}.so.{version}"
+        run(
+            *("-shared", str(place / f"{library}.o"), f"-L{finished}", f"-l:{NAME}"),
+            *(f"-Wl,-soname,{name}", "-o", str(finished / name)),
+        )
+    for name in (NAME, *(f"lib{library}.so.{version}" for library, version in LIBRARIES.items())):
+        wholefile.sync(finished / name)
+        (finished / name.rpartition(".")[0]).symlink_to(name)
     for driver in ("libcuda.so", "libcuda.so.1"):  # its functions are the runtime's
         (finished / driver).symlink_to(NAME)
     (finished / HEADERS).mkdir()
-    for header in (*BLAS_SOURCES.glob("cublas_*.h"), *SOURCES.glob("cuda_*.h")):
+    for library in LIBRARIES:
+        for header in (SOURCES.parent / library).glob("*.h"):
+            shutil.copy(header, finished / HEADERS)
+    for header in SOURCES.glob("cuda_*.h"):
         shutil.copy(header, finished / HEADERS)
     (finished / "libcudart_static.a").write_text(f"INPUT ( {NAME} )\n")
     shutil.copy(genuine.parent / _DEVICE_RUNTIME, finished)

@@ -27,7 +27,8 @@ from warpsim.runtime.reports import Report
 from warpsim.runtime.server import Server, Settings
 from warpsim.runtime.triton import SITE
 
-SOCKET = "WARPSIM_SOCKET"
+SOCKET, NVCC = "WARPSIM_SOCKET", "WARPSIM_NVCC"
+"""Of a program: where its launches go, and what its NVRTC compiles with."""
 GRACE_S = 2.0
 """How long a process that serves a program may outlive it."""
 REPORT_S = 10.0
@@ -75,6 +76,7 @@ def run(
         modules = [str(SITE), *filter(None, [os.environ.get("PYTHONPATH", "")])]
         added = {
             SOCKET: path,
+            NVCC: tools.nvcc,
             "LD_LIBRARY_PATH": ":".join(search),
             "PYTHONPATH": ":".join(modules),
             **(environment or {}),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from kernelexp.evidence.programs import library
 from kernelexp.system.process import processes
 
 _MAP = re.compile(r"([0-9a-f]+)-([0-9a-f]+) \S+ ([0-9a-f]+) \S+ \d+\s+(/.*)")
@@ -17,7 +18,7 @@ _NAMED = re.compile(r"(\d+) (\d+) (\S+) (.*)")
 """What the runtime adds to the maps: a number instead of an address, line, name, file."""
 _STUB = "__device_stub__"
 _HEADERS = ("/usr/include/", "/usr/lib/", "/nvidia/cu")
-_RUNTIME = ("libcudart.so", "libcublas.so")
+_RUNTIME = ("libcudart.so", *(f"lib{name}.so" for name in library.LIBRARIES))
 _ET_DYN = 3
 LIMIT_S = 120.0
 

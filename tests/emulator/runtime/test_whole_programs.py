@@ -175,6 +175,29 @@ def test_calls_of_cublas_are_computed_and_their_operands_checked(tools: Toolchai
     assert "cublasStrsm" in executed.computed
 
 
+def test_calls_of_cusparse_are_computed_and_their_operands_checked(tools: Toolchain) -> None:
+    source = Path(__file__).parent / "sparse.cu"
+    with tempfile.TemporaryFile() as output:
+        asked = Asked(sources=(source,), flags=("-lcusparse",))
+        executed = execution.execute(asked, tools, ROOT, output=output.fileno())
+        output.seek(0)
+        assert output.read() == b"16 calls\n"
+    assert [finding.name for finding in executed.findings] == ["copy-out-of-bounds"]
+    assert "cusparseSpGEMM_compute" in executed.computed
+
+
+def test_calls_of_cufft_curand_and_nvrtc_are_computed(tools: Toolchain) -> None:
+    source = Path(__file__).parent / "transforms.cu"
+    libraries = ("-lcufft", "-lcurand", "-lnvrtc", "-lcuda")
+    with tempfile.TemporaryFile() as output:
+        asked = Asked(sources=(source,), flags=libraries)
+        executed = execution.execute(asked, tools, ROOT, output=output.fileno())
+        output.seek(0)
+        assert output.read() == b"25 calls\n"
+    assert executed.findings == ()
+    assert executed.launches == 1
+
+
 def test_the_drivers_functions_load_a_module_and_encode_a_tensor_map(
     tools: Toolchain, tmp_path: Path
 ) -> None:

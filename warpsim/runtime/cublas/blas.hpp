@@ -1,4 +1,4 @@
-// Operands in device memory, and the arithmetic on them.
+// The arithmetic on operands in device memory.
 #pragma once
 #include <cuda_runtime_api.h>
 
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "../cudart/libraries.hpp"
+#include "../cudart/operands.hpp"
 #include "cublas_v2.h"
 
 struct cublasContext {
@@ -30,54 +30,6 @@ template <class T> auto load(T value) { return static_cast<typename Sum<T>::type
 inline float load(__half value) { return __half2float(value); }
 inline float load(__nv_bfloat16 value) { return __bfloat162float(value); }
 template <class T, class S> T store(S value) { return static_cast<T>(value); }
-
-// Thrown by an operand that is not all in one allocation: the finding has been reported.
-struct Elsewhere {};
-
-// Columns of `rows` elements, each `ld` elements after the last.
-template <class T>
-class Matrix {
- public:
-  // what: the call and the operand, as in "cublasSgemm reads A".
-  Matrix(const std::string& what, const T* pointer, int64_t rows, int64_t columns, int64_t ld,
-         bool read)
-      : ld_(ld) {
-    if (rows <= 0 || columns <= 0) return;
-    const int64_t reach = (columns - 1) * ld + rows;
-    uint8_t* states = nullptr;
-    char* bytes = nullptr;
-    if (!__warpsim_reach(pointer, reach * sizeof(T), what.c_str(), &bytes, &states)) throw Elsewhere{};
-    data_ = reinterpret_cast<T*>(bytes);
-    bool written = true;
-    for (int64_t column = 0; column < columns && written; ++column) {
-      uint8_t* first = states + column * ld * sizeof(T);
-      if (read) {
-        written = __warpsim_read(what.c_str(), pointer, first, rows * sizeof(T));
-      } else {
-        __warpsim_written(first, rows * sizeof(T));
-      }
-    }
-  }
-  T& operator()(int64_t row, int64_t column) const { return data_[row + column * ld_]; }
-
- private:
-  T* data_ = nullptr;
-  int64_t ld_;
-};
-
-// Elements `step` apart; those of a negative step are counted from its far end.
-template <class T>
-class Vector {
- public:
-  Vector(const std::string& what, const T* pointer, int64_t n, int64_t step, bool read)
-      : all_(what, pointer, 1, n, std::abs(step), read), n_(n), backward_(step < 0) {}
-  T& operator()(int64_t i) const { return all_(0, backward_ ? n_ - 1 - i : i); }
-
- private:
-  Matrix<T> all_;
-  int64_t n_;
-  bool backward_;
-};
 
 // A scalar of the host's, read now; or one of the device's, read when the work is done.
 template <class T>
@@ -102,17 +54,8 @@ void give(const cublasContext* handle, const std::string& name, T* pointer, T va
 inline cublasStatus_t in_stream(const std::string& name, cublasHandle_t handle,
                                 const std::function<void()>& work) {
   if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
-  const std::function<bool()> guarded = [work] {
-    try {
-      work();
-      return true;
-    } catch (const Elsewhere&) {
-      return false;
-    }
-  };
-  return __warpsim_compute(name.c_str(), handle->stream, guarded) == cudaSuccess
-             ? CUBLAS_STATUS_SUCCESS
-             : CUBLAS_STATUS_EXECUTION_FAILED;
+  return compute(name, handle->stream, work) == cudaSuccess ? CUBLAS_STATUS_SUCCESS
+                                                             : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 
 // op(A), rows x columns, packed: one column after the other.

@@ -36,6 +36,8 @@ extern "C" void __warpsim_written(uint8_t* states, uint64_t size) {
   std::replace(states, states + size, uint8_t(kUnwritten), uint8_t(kWritten));
 }
 
+extern "C" void __warpsim_report(const char* name, const char* sentence) { report(name, sentence); }
+
 extern "C" cudaError_t __warpsim_compute(const char* name, cudaStream_t stream,
                                          const std::function<bool()>& work) {
   return call([&] {
@@ -43,7 +45,7 @@ extern "C" cudaError_t __warpsim_compute(const char* name, cudaStream_t stream,
     if (known.insert(name).second) {
       report("host-library", std::string(name) + " is computed on the CPU by a library of the "
                              "emulator's, not by NVIDIA's kernels: its results may be rounded "
-                             "otherwise.");
+                             "otherwise, and random numbers are others.");
     }
     return enqueue(stream, [work] { return work() ? cudaSuccess : cudaErrorIllegalAddress; });
   });

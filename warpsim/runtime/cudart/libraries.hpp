@@ -16,6 +16,9 @@ extern "C" bool __warpsim_read(const char* what, const void* pointer, const uint
 
 extern "C" void __warpsim_written(uint8_t* states, uint64_t size);
 
+// A finding of a library's own.
+extern "C" void __warpsim_report(const char* name, const char* sentence);
+
 // `work` says whether it could be done.
 extern "C" cudaError_t __warpsim_compute(const char* name, cudaStream_t stream,
                                          const std::function<bool()>& work);

@@ -1,0 +1,3 @@
+// Declared by cufft.h.
+#pragma once
+#include "cufft.h"
