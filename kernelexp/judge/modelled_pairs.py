@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from kernelexp.facts.modelled_errors import HELD, OFFSET, Error
-
-DISTANCES = (0.0, 0.01, 0.03, 0.05, 0.1, 0.2)
-NEVER = 1e9
+from kernelexp.facts.modelled_errors import (
+    DISTANCES,
+    HELD,
+    NEVER,
+    OFFSET,
+    SURE,
+    Apart,
+    ErrorsApart,
+    RankedPairs,
+    Worth,
+)
+from kernelexp.model.arm import Arm
+from kernelexp.model.variant import Variant
 
 
 class ModelledPair(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,6 +30,7 @@ class ModelledPair(msgspec.Struct, frozen=True, kw_only=True):
     run: str
     kernel: str
     arms: tuple[str, str]
+    apart: Apart
     modelled: float
     floor: float
     """What the busiest unit alone says, without a latency."""
@@ -37,7 +47,7 @@ class ModelledPair(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
-    """Pairs of each experiment, with intervals from the others' residuals."""
+    """Pairs of each experiment, with intervals and decisions from the others."""
 
     pairs: int
     inside: int
@@ -47,11 +57,34 @@ class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
     apart: int
     """That were measured 5% apart or more."""
     apart_undecided: int
+    apart_right: int
+    """Of those decided."""
+
+
+def apart(first: Arm | Variant, second: Arm | Variant) -> Apart:
+    if first.kernel != second.kernel:
+        return "another source"
+    names = {*first.axes, *second.axes}
+    differing = sum(first.axes.get(name) != second.axes.get(name) for name in names)
+    return "one axis" if differing <= 1 else "several axes"
 
 
 def reach(modelled: float, within: float) -> float:
     """Half of the interval around a modelled ratio, both as logarithms."""
     return within * (OFFSET + abs(modelled))
+
+
+def is_decided(modelled: float, worth: Worth) -> bool:
+    """Whether a modelled ratio says which is faster: its interval does not hold 1, or it is as far
+    from 1 as those that are mostly ranked right."""
+    return abs(modelled) > reach(modelled, worth.within) or abs(modelled) >= math.log1p(
+        worth.resolution
+    )
+
+
+def worth(pairs: Sequence[ModelledPair], part: float = HELD) -> Worth:
+    """What these pairs, which are equally far apart, say of others."""
+    return Worth(within=within(pairs, part), resolution=resolution(pairs))
 
 
 def within(pairs: Sequence[ModelledPair], part: float = HELD) -> float:
@@ -65,6 +98,15 @@ def within(pairs: Sequence[ModelledPair], part: float = HELD) -> float:
     return NEVER
 
 
+def resolution(pairs: Sequence[ModelledPair]) -> float:
+    """The least distance from which on SURE of the pairs that are modelled so far apart, or
+    farther, are ranked right."""
+    for ranked in by_distance(pairs):
+        if ranked.pairs and ranked.right >= SURE * ranked.pairs:
+            return ranked.distance
+    return NEVER
+
+
 def part_to_hold(pairs: Sequence[ModelledPair]) -> float:
     """The smallest part of residuals whose width holds HELD of the ratios of other experiments."""
     parts = [percent / 100 for percent in range(50, 100)]
@@ -72,21 +114,44 @@ def part_to_hold(pairs: Sequence[ModelledPair]) -> float:
     return next((x for x in parts if leave_one_out(pairs, x).inside >= enough), parts[-1])
 
 
+def errors_apart(pairs: Sequence[ModelledPair]) -> tuple[ErrorsApart, ...]:
+    """By how far apart two variants are: intervals and decisions, and what they were worth for
+    experiments that had no part in them."""
+    result = []
+    for name in dict.fromkeys(pair.apart for pair in pairs):
+        own = [pair for pair in pairs if pair.apart == name]
+        part = part_to_hold(own)
+        left = leave_one_out(own, part)
+        result.append(
+            ErrorsApart(
+                apart=name,
+                worth=worth(own, part),
+                pairs=left.pairs,
+                inside=left.inside,
+                decided=left.decided,
+                right=left.right,
+                by_distance=by_distance(own),
+            )
+        )
+    return tuple(result)
+
+
 def leave_one_out(pairs: Sequence[ModelledPair], part: float = HELD) -> LeftOut:
-    """What the intervals and their decisions would have been worth before each experiment."""
-    inside = decided = right = undecided = 0
-    for experiment in {pair.experiment for pair in pairs}:
-        width = within([pair for pair in pairs if pair.experiment != experiment], part)
+    """What intervals and decisions would have been worth before each experiment."""
+    inside = decided = right = undecided = apart_right = 0
+    for experiment in dict.fromkeys(pair.experiment for pair in pairs):
+        others = worth([pair for pair in pairs if pair.experiment != experiment], part)
         for pair in pairs:
             if pair.experiment != experiment:
                 continue
-            limit = reach(pair.modelled, width)
-            inside += abs(pair.modelled - pair.measured) <= limit
-            if abs(pair.modelled) > limit:
+            far = is_apart(pair, 0.05)
+            inside += abs(pair.modelled - pair.measured) <= reach(pair.modelled, others.within)
+            if is_decided(pair.modelled, others):
                 decided += 1
                 right += pair.is_right
+                apart_right += far and pair.is_right
             else:
-                undecided += is_apart(pair, 0.05)
+                undecided += far
     return LeftOut(
         pairs=len(pairs),
         inside=inside,
@@ -94,17 +159,18 @@ def leave_one_out(pairs: Sequence[ModelledPair], part: float = HELD) -> LeftOut:
         right=right,
         apart=sum(is_apart(pair, 0.05) for pair in pairs),
         apart_undecided=undecided,
+        apart_right=apart_right,
     )
 
 
-def by_distance(pairs: Sequence[ModelledPair]) -> tuple[Error, ...]:
+def by_distance(pairs: Sequence[ModelledPair]) -> tuple[RankedPairs, ...]:
     """Pairs that the model puts so far apart, or farther."""
-    errors = []
+    ranked = []
     for distance in DISTANCES:
         far = [pair for pair in pairs if abs(pair.modelled) >= math.log1p(distance)]
         right = sum(pair.is_right for pair in far)
-        errors.append(Error(distance=distance, pairs=len(far), right=right))
-    return tuple(errors)
+        ranked.append(RankedPairs(distance=distance, pairs=len(far), right=right))
+    return tuple(ranked)
 
 
 def is_apart(pair: ModelledPair, distance: float) -> bool:
@@ -112,18 +178,33 @@ def is_apart(pair: ModelledPair, distance: float) -> bool:
     return abs(pair.measured) >= math.log1p(distance)
 
 
-def regrets(pairs: Sequence[ModelledPair]) -> tuple[float, ...]:
-    """Of each run of three arms or more: what its modelled best takes beyond its fastest."""
+class Regret(msgspec.Struct, frozen=True, kw_only=True):
+    """What the modelled best of a run takes beyond its fastest, of three arms or more."""
+
+    experiment: str
+    kernel: str
+    arms: int
+    regret: float
+
+
+def regrets(pairs: Iterable[ModelledPair]) -> tuple[Regret, ...]:
+    """Of each run of three arms or more, the smallest first."""
     runs = defaultdict(list)
     for pair in pairs:
         runs[pair.run].append(pair)
-    return tuple(sorted(_regret(own) for own in runs.values() if len(own) > 1))
+    many = [_regret(own) for own in runs.values() if len(own) > 1]
+    return tuple(sorted(many, key=lambda regret: regret.regret))
 
 
-def _regret(pairs: Sequence[ModelledPair]) -> float:
+def _regret(pairs: Sequence[ModelledPair]) -> Regret:
     """Of one run, whose pairs are all of its arms'."""
     first = pairs[0].arms[0]
     others = [pair for pair in pairs if pair.arms[0] == first]
     modelled, measured = min((-pair.modelled, -pair.measured) for pair in others)
     fastest = min(0.0, *(-pair.measured for pair in others))
-    return math.expm1((measured if modelled < 0 else 0.0) - fastest)
+    return Regret(
+        experiment=pairs[0].experiment,
+        kernel=pairs[0].kernel,
+        arms=1 + len(others),
+        regret=math.expm1((measured if modelled < 0 else 0.0) - fastest),
+    )

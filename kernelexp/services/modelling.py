@@ -12,6 +12,7 @@ from kernelexp.dossier.session import Session
 from kernelexp.evidence import jobs
 from kernelexp.evidence.emulate import emulated
 from kernelexp.evidence.measure.measured import SIZE
+from kernelexp.judge import modelled_pairs
 from kernelexp.judge.statistics import modelled as judge
 from kernelexp.logs import profiles
 from kernelexp.model.arm import Arm
@@ -123,15 +124,17 @@ def compare(project: Project, experiment: Experiment, number: int, session: Sess
     """What the model says of candidate `number`, counted from 1: a sentence."""
     baseline, candidates = project.variants(experiment)
     size = experiment.size or SIZE
+    candidate = candidates[number - 1]
     try:
-        results = each(project, (baseline, candidates[number - 1]), session, size)
+        results = each(project, (baseline, candidate), session, size)
     except UsageError as fault:
         results = [fault]
     for result in results:
         if not isinstance(result, ModelledTime):
             return f"Modelled: {result}"
     before, after = (item for item in results if isinstance(item, ModelledTime))
-    sentence = judge.change(before, after).sentence
+    apart = modelled_pairs.apart(baseline, candidate)
+    sentence = judge.change(before, after, apart).sentence
     return f"Modelled, not measured: {sentence}. {judge.worth(after.chip)}"
 
 

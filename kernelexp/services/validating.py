@@ -17,7 +17,7 @@ import msgspec
 from kernelexp.dossier.session import Session
 from kernelexp.facts.modelled_errors import ModelledErrors
 from kernelexp.judge import modelled_pairs as judge
-from kernelexp.judge.modelled_pairs import LeftOut, ModelledPair
+from kernelexp.judge.modelled_pairs import ModelledPair, Regret
 from kernelexp.logs import records
 from kernelexp.model.arm import Arm
 from kernelexp.model.errors import UsageError
@@ -65,8 +65,7 @@ class ModelValidation(msgspec.Struct, frozen=True, kw_only=True):
     families: tuple[ModelledFamily, ...]
     errors: ModelledErrors
     """Of all pairs: what intervals are made of."""
-    left_out: LeftOut
-    regrets: tuple[float, ...]
+    regrets: tuple[Regret, ...]
     """Of each run of three arms or more, the smallest first."""
     worst: tuple[ModelledPair, ...]
     """In the wrong order, those farthest apart first."""
@@ -91,7 +90,17 @@ def validate(
     if not wanted:
         raise UsageError(f"no such record of this project was measured on an {chip}.")
     times, missing = _model(project, session, wanted, chip)
-    known = [[arm for arm in arms if arm.name in times] for arms in runs.values()]
+    return summarise(chip, list(runs.values()), times, missing)
+
+
+def summarise(
+    chip: str,
+    runs: Sequence[Sequence[_Measured]],
+    times: Mapping[str, ModelledTime],
+    missing: Mapping[str, str],
+) -> ModelValidation:
+    """What modelled times say of those that the runs measured."""
+    known = [[arm for arm in arms if arm.name in times] for arms in runs]
     arms = [_arm(measured, times[measured.name]) for own in known for measured in own]
     pairs = [
         _pair(first, second, times)
@@ -103,21 +112,18 @@ def validate(
     kernels = (*dict.fromkeys(arm.kernel for arm in arms), "")
     families = tuple(_family(kernel, arms, pairs) for kernel in kernels)
     wrong = [pair for pair in pairs if not pair.is_right]
-    part = judge.part_to_hold(pairs)
     return ModelValidation(
         chip=chip,
         families=families,
         errors=ModelledErrors(
-            device=next(iter(wanted.values())).record.device,
+            device=runs[0][0].record.device,
             times=len(arms),
             mean=families[-1].mean,
-            within=judge.within(pairs, part),
-            by_distance=judge.by_distance(pairs),
+            apart=judge.errors_apart(pairs),
         ),
-        left_out=judge.leave_one_out(pairs, part),
         regrets=judge.regrets(pairs),
         worst=tuple(sorted(wrong, key=lambda pair: -abs(pair.measured))[:WORST]),
-        missing=missing,
+        missing=dict(missing),
     )
 
 
@@ -197,6 +203,7 @@ def _pair(first: _Measured, second: _Measured, times: Mapping[str, ModelledTime]
         run=first.record.run,
         kernel=first.record.kernel,
         arms=(first.name, second.name),
+        apart=judge.apart(first.arm, second.arm),
         modelled=math.log(one.cycles / other.cycles),
         floor=math.log(_floor(one) / _floor(other)),
         measured=math.log(first.microseconds / second.microseconds),

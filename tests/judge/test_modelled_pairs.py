@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import pytest
 
 from kernelexp.judge import modelled_pairs as judge
+from kernelexp.facts.modelled_errors import Worth
 from kernelexp.judge.modelled_pairs import ModelledPair
+from kernelexp.model.variant import Variant
 
 
 def pair(measured: float, modelled: float, experiment: str = "A", arms=("x", "y")) -> ModelledPair:
@@ -16,10 +19,17 @@ def pair(measured: float, modelled: float, experiment: str = "A", arms=("x", "y"
         run=f"run of {experiment}",
         kernel="k",
         arms=arms,
+        apart="one axis",
         modelled=math.log(modelled),
         floor=0.0,
         measured=math.log(measured),
     )
+
+
+@pytest.fixture
+def transpose() -> Variant:
+    axes = {"rows": 8, "layout": "plain"}
+    return Variant(kernel="transpose", arch="sm_90a", source="transpose.cu", axes=axes)
 
 
 def test_a_sweep_of_many_pairs_weighs_as_much_as_one_experiment():
@@ -41,13 +51,37 @@ def test_an_experiment_is_judged_by_the_others_only():
     assert (left.pairs, left.inside, left.decided, left.right) == (6, 5, 6, 5)
 
 
+def test_the_resolution_is_where_nine_of_ten_are_ranked_right():
+    near = [pair(0.9, 1.04, f"E{number}") for number in range(2)]
+    far = [pair(1.2, 1.11, f"E{number}") for number in range(18)]
+    assert judge.resolution(far + near) == 0
+    assert judge.resolution(far + 2 * near) == 0.05
+    assert judge.resolution(near) == judge.NEVER
+
+
+def test_a_ratio_is_decided_by_its_interval_or_by_the_resolution():
+    worth = Worth(within=0.3, resolution=0.05)
+    assert judge.is_decided(math.log(1.5), worth)  # farther from 1 than its interval reaches
+    assert judge.is_decided(math.log(1.06), worth)  # which it does not exclude, but mostly right
+    assert not judge.is_decided(math.log(1.04), worth)
+
+
+def test_variants_are_one_axis_apart_or_several(transpose):
+    other = msgspec.structs.replace(transpose, axes={**transpose.axes, "rows": 99})
+    third = msgspec.structs.replace(other, axes={**other.axes, "layout": "none"})
+    assert judge.apart(transpose, other) == "one axis"
+    assert judge.apart(transpose, third) == "several axes"
+    assert judge.apart(transpose, msgspec.structs.replace(other, kernel="k")) == "another source"
+
+
 def test_the_regret_of_a_run_is_what_the_modelled_best_takes_beyond_the_fastest():
     three = [
         pair(1.0, 2.0, arms=("a", "b")),
         pair(1.25, 1.5, arms=("a", "c")),
         pair(1.25, 0.75, arms=("b", "c")),
     ]
-    assert judge.regrets(three) == (pytest.approx(0.25),)  # b is modelled best, c is fastest
+    (regret,) = judge.regrets(three)
+    assert regret.regret == pytest.approx(0.25)  # b is modelled best, c is fastest
 
 
 def test_two_arms_have_no_regret():

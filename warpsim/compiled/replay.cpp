@@ -107,7 +107,8 @@ struct Outcome {
   double* ends;          // cycles, by CTA
   int64_t* reasons;      // [instructions][kReasons], in cycles of warps
   double* busy;          // [sms][kUnits]
-  double* requested;     // bytes that L2 was asked for, by array; then those written
+  double* requested;     // bytes that L2 was asked for, by array
+  double* written;       // bytes that it was given, by array
   double* prefetched;    // by array
   double* drained;       // when L2 has taken what it was given, by SM
   Traced* traced;        // of the first CTA, or null
@@ -481,12 +482,12 @@ class Replay {
       }
       case Kind::kBulkStore: {
         const double bytes = figure(warp);
-        figure(warp);
+        const int64_t array = figure(warp);
         if (bytes <= 0) break;
         const double cycles = std::max(p_.tma_interval, bytes / p_.tma_rate);
         const double start = sm.tma.take(now_, cycles);
         sm.data.take(start, sm.beside(start, bytes / kLine));
-        const double taken = sm.put(start + cycles, bytes);
+        const double taken = put(sm, start + cycles, bytes, int(array));
         warp.copying = std::max(warp.copying, taken + p_.tma_latency);
         warp.copied = event_;
         break;
@@ -596,7 +597,7 @@ class Replay {
         done = std::max(done, taken + p_.l2_latency);
       }
       if (ins.kind == Kind::kStore) {
-        const double taken = sm.put(asked, kSector * __builtin_popcount(sectors));
+        const double taken = put(sm, asked, kSector * __builtin_popcount(sectors), array);
         // Stores wait for room before L2, and so does what comes after them.
         sm.data.free = std::max(sm.data.free, taken - p_.write_buffer);
         done = std::max(done, taken);
@@ -624,6 +625,11 @@ class Replay {
     if (returning > 0) sm.data.take(start, returning);
     *read = start + lines + p_.read_latency;
     return done + returning;
+  }
+
+  double put(Sm& sm, double now, double bytes, int array) {
+    if (array < 0) return sm.put(now, bytes, int(job_.array_count), 0);
+    return sm.put(now, bytes, array, job_.arrays[array].written);
   }
 
   int array_of(int64_t line) const {
@@ -698,9 +704,9 @@ class Replay {
       busy[kTma] = sm.tma.busy;
       for (int64_t array = 0; array < job_.array_count; ++array) {
         out_.requested[array] += sm.requested[array];
+        out_.written[array] += sm.written[array];
         out_.prefetched[array] += sm.prefetched[array];
       }
-      out_.requested[job_.array_count] += sm.written;
       out_.drained[number] = sm.drained();
     }
   }

@@ -69,7 +69,7 @@ struct Parameters {
   double l1_latency, l1_lines;
   double l2_atomic_interval, same_word, sms;
   double l2_latency, l2_rate, l2_read_interval, l2_write_rate, l2_write_interval, write_buffer;
-  double dram_latency, dram_wait, dram_rate, dram_write_rate, dram_written;
+  double dram_latency, dram_wait, dram_rate, dram_write_rate;
   double read_latency;
   double tma_interval, tma_rate, tma_latency;
   double barrier_latency, barrier_per_warp;
@@ -82,6 +82,7 @@ struct Array {
   int64_t first, end;  // in lines
   double from_dram;    // of what L2 is asked for
   double prefetched;   // the same of what is prefetched
+  double written;      // of what L2 is given, what DRAM gets while the launch runs
 };
 
 }  // namespace kx::timing

@@ -93,7 +93,7 @@ struct Subcore {
 struct Sm {
   Sm(const Parameters& parameters, size_t arrays)
       : p(parameters), l1(size_t(parameters.l1_lines)), requested(arrays),
-        prefetched(arrays), box(arrays) {}
+        prefetched(arrays), written(arrays), box(arrays) {}
 
   const Parameters& p;
   Subcore subcores[kSubcores];
@@ -101,8 +101,8 @@ struct Sm {
   L1 l1;
   std::vector<double> requested;   // bytes that L2 was asked for, by array
   std::vector<double> prefetched;  // bytes that it was to get from DRAM, by array
+  std::vector<double> written;     // bytes that L2 was given, by array
   std::vector<double> box;         // bytes of the last bulk load, by array
-  double written = 0;
   double multiplying = 0;  // until when tcgen05.mma are under way
   double operands = 0;     // part of what shared memory gives that they take meanwhile
   struct Word {
@@ -167,12 +167,12 @@ struct Sm {
   }
 
   // When L2 has taken bytes: of a part it has to give DRAM as many first.
-  double put(double now, double bytes) {
-    written += bytes;
+  double put(double now, double bytes, int array, double to_dram) {
+    written[array] += bytes;
     const double cycles = std::max(p.l2_write_interval, bytes / p.l2_write_rate);
     const double taken = l2_writes.take(now, cycles) + cycles;
-    if (p.dram_written <= 0) return taken;
-    const double writing = p.dram_written * bytes / p.dram_write_rate;
+    if (to_dram <= 0) return taken;
+    const double writing = to_dram * bytes / p.dram_write_rate;
     return std::max(taken, dram.take(now, writing) + writing);
   }
 };

@@ -20,7 +20,7 @@ PARAMETERS = (
     "queue_depth queue_interval return_interval shared_latency data_interval "
     "constant_interval constant_latency l1_latency l1_lines l2_atomic_interval same_word sms "
     "l2_latency l2_rate l2_read_interval l2_write_rate l2_write_interval write_buffer "
-    "dram_latency dram_wait dram_rate dram_write_rate dram_written read_latency tma_interval "
+    "dram_latency dram_wait dram_rate dram_write_rate read_latency tma_interval "
     "tma_rate tma_latency barrier_latency barrier_per_warp arrive_latency test_latency "
     "wake_latency branch turnover launch_interval gmma_tail gmma_depth beside_gmma "
     "product_tail pair_tail tmem_operand tmem_latency"
@@ -45,8 +45,8 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
     """Of what L2 is asked for, by array."""
     prefetched: tuple[float, ...]
     """The same of what is prefetched to L2."""
-    written: float
-    """Of what L2 is given, what DRAM gets while the launch runs."""
+    written: tuple[float, ...]
+    """Of what L2 is given, what DRAM gets while the launch runs, by array."""
     sms: int
     """That are in use, and share L2 and DRAM."""
     dram_busy: float = 0.0
@@ -66,8 +66,8 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes that L2 was asked for, by array."""
     prefetched: tuple[float, ...]
     """Bytes that it was to prefetch, by array."""
-    written: float
-    """Bytes that it was given."""
+    written: tuple[float, ...]
+    """Bytes that it was given, by array."""
     drained: float
     """When L2 has taken the last of them, in cycles from the start."""
     traced: Array
@@ -97,7 +97,7 @@ class _Outcome(ctypes.Structure):
     _fields_ = [
         *(
             (name, ctypes.c_void_p)
-            for name in ("ends", "reasons", "busy", "requested", "prefetched", "drained", "traced")
+            for name in "ends reasons busy requested written prefetched drained traced".split()
         ),
         ("traced_limit", ctypes.c_int64),
         ("traced_count", ctypes.c_void_p),
@@ -130,7 +130,7 @@ STEPS = 10_000
 _ARRAY = np.dtype(
     [
         *((name, np.int64) for name in ("first", "end")),
-        *((name, np.float64) for name in ("from_dram", "prefetched")),
+        *((name, np.float64) for name in ("from_dram", "prefetched", "written")),
     ]
 )
 
@@ -156,9 +156,9 @@ def replay(
         last_of[first] = block.last
     arrays = np.array(
         [
-            (extent.first // _LINE, -(-extent.end // _LINE), part, prefetched)
-            for extent, part, prefetched in zip(
-                recording.arrays, share.from_dram, share.prefetched, strict=True
+            (extent.first // _LINE, -(-extent.end // _LINE), *parts)
+            for extent, *parts in zip(
+                recording.arrays, share.from_dram, share.prefetched, share.written, strict=True
             )
         ],
         _ARRAY,
@@ -173,8 +173,7 @@ def replay(
     ends = np.zeros(ctas)
     reasons = np.zeros((len(code), len(REASONS)), np.int64)
     busy = np.zeros((sms, len(UNITS)))
-    requested = np.zeros(len(arrays) + 1)
-    prefetched = np.zeros(len(arrays))
+    requested, written, prefetched = (np.zeros(len(arrays)) for _ in range(3))
     drained = np.zeros(sms)
     job = _Job(
         *(x.ctypes.data for x in streams),
@@ -195,7 +194,7 @@ def replay(
     trace, count = np.zeros(traced, TRACED), np.zeros(1, np.int64)
     steps, taken = np.zeros(STEPS if path else 0, STEP), np.zeros(1, np.int64)
     outcome = _Outcome(
-        *(x.ctypes.data for x in (ends, reasons, busy, requested, prefetched, drained)),
+        *(x.ctypes.data for x in (ends, reasons, busy, requested, written, prefetched, drained)),
         trace.ctypes.data if traced else None,
         traced,
         count.ctypes.data,
@@ -212,9 +211,9 @@ def replay(
         ends=tuple(ends.tolist()),
         reasons=reasons,
         busy=busy,
-        requested=tuple(requested[:-1].tolist()),
+        requested=tuple(requested.tolist()),
         prefetched=tuple(prefetched.tolist()),
-        written=float(requested[-1]),
+        written=tuple(written.tolist()),
         drained=float(drained.max()),
         traced=trace[: int(count[0])],
         path=steps[: max(0, int(taken[0]))],
@@ -228,8 +227,6 @@ def _parameter(
         return max(0.0, (chip["l1_bytes"] - slots * recording.shared_bytes) // _LINE)
     if name == "sms":
         return share.sms
-    if name == "dram_written":
-        return share.written
     value = chip.in_cycles(name, clock_hz, share.sms)
     if name == "dram_wait":
         return value * share.dram_busy / (1.5 - share.dram_busy)

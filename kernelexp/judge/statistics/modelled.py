@@ -6,7 +6,7 @@ import math
 
 import msgspec
 
-from kernelexp.facts.modelled_errors import ERRORS, PUBLISHED, Error
+from kernelexp.facts.modelled_errors import ERRORS, PUBLISHED, Apart, RankedPairs
 from kernelexp.judge import modelled_pairs
 from kernelexp.model.modelled import ModelledTime
 
@@ -20,31 +20,35 @@ class ModelledChange(msgspec.Struct, frozen=True, kw_only=True):
     high: float
     """As far from the modelled ratio as eight of ten measured ones of the records are."""
     decided: bool
-    """The interval does not hold 1."""
+    """The interval does not hold 1, or nine of ten ratios so far from 1 are ranked right."""
     sentence: str
 
 
-def change(before: ModelledTime, after: ModelledTime) -> ModelledChange:
-    """`after` against `before`, which both have a time."""
+def change(before: ModelledTime, after: ModelledTime, apart: Apart) -> ModelledChange:
+    """`after` against `before`, which both have a time, of variants that are so far apart."""
     ratio = after.cycles / before.cycles
-    spread = math.exp(modelled_pairs.reach(math.log(ratio), ERRORS.within))
+    worth = ERRORS.of(apart).worth
+    spread = math.exp(modelled_pairs.reach(math.log(ratio), worth.within))
     low, high = ratio / spread, ratio * spread
-    decided = not low <= 1 <= high
+    decided = modelled_pairs.is_decided(math.log(ratio), worth)
     return ModelledChange(
         ratio=ratio,
         low=low,
         high=high,
         decided=decided,
-        sentence=_sentence(ratio, low, high),
+        sentence=_sentence(ratio, low, high, decided, apart),
     )
 
 
-def _sentence(ratio: float, low: float, high: float) -> str:
-    if low <= 1 <= high:
-        return f"too close for the model: {_percent(low)} to {_percent(high)}"
+def _sentence(ratio: float, low: float, high: float, decided: bool, apart: Apart) -> str:
+    between = f"{_percent(low)} to {_percent(high)}"
+    if not decided:
+        return f"too close for the model: {between}"
     direction = "faster" if ratio < 1 else "slower"
     least, most = sorted((abs(1 - low), abs(1 - high)))
-    return f"{100 * least:.0f} to {100 * most:.0f}% {direction}; {trust(ratio)}"
+    if low <= 1 <= high:
+        return f"{direction}, time {_percent(ratio)} ({between}); {trust(ratio, apart)}"
+    return f"{100 * least:.0f} to {100 * most:.0f}% {direction}; {trust(ratio, apart)}"
 
 
 def _percent(ratio: float) -> str:
@@ -68,13 +72,11 @@ def worth(chip: str) -> str:
     )
 
 
-def trust(ratio: float) -> str:
+def trust(ratio: float, apart: Apart) -> str:
     """How often the model ranked pairs right that it put at least as far apart."""
-    error = next((item for item in reversed(ERRORS.by_distance) if _reaches(ratio, item)), None)
-    if error is None:
-        return "no measured pair is as near"
-    return f"{error.right} of {error.pairs} pairs so far apart ranked right"
+    ranked = [item for item in ERRORS.of(apart).by_distance if _reaches(ratio, item)][-1]
+    return f"{ranked.right} of {ranked.pairs} pairs so far apart ranked right"
 
 
-def _reaches(ratio: float, error: Error) -> bool:
-    return abs(math.log(ratio)) >= math.log1p(error.distance)
+def _reaches(ratio: float, ranked: RankedPairs) -> bool:
+    return ranked.pairs > 0 and abs(math.log(ratio)) >= math.log1p(ranked.distance)

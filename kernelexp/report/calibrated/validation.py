@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterator
 
-from kernelexp.facts.modelled_errors import HELD
+from kernelexp.facts.modelled_errors import HELD, NEVER, SURE, ErrorsApart
 from kernelexp.judge.modelled_pairs import ModelledPair
 from kernelexp.report.document.document import Block, Heading, paragraph, table
 from kernelexp.services.validating import ModelledFamily, ModelValidation
@@ -23,15 +24,29 @@ def render(model_validation: ModelValidation) -> Iterator[Block]:
         "right; the floor is the busiest unit alone, without a latency.",
         style="dim",
     )
+    apart = model_validation.errors.apart
     yield table(
-        ("modelled apart by", "pairs", "ranked right"),
+        ("modelled apart by", *(errors.apart for errors in apart)),
         [
-            (f"{error.distance:.0%}", str(error.pairs), _share(error.right, error.pairs))
-            for error in model_validation.errors.by_distance
+            (f"{rows[0].distance:.0%}", *(_share(ranked.right, ranked.pairs) for ranked in rows))
+            for rows in zip(*(errors.by_distance for errors in apart), strict=True)
         ],
-        numbers=(1, 2),
+        numbers=range(1, 1 + len(apart)),
     )
-    yield paragraph(_intervals(model_validation))
+    yield table(
+        ("pairs in", "pairs", "within", "inside", "resolution", "decided", "of them right"),
+        [_worth(errors) for errors in apart],
+        numbers=range(1, 7),
+    )
+    yield paragraph(
+        "within: an interval is as wide as this says, and is to hold "
+        f"{HELD:.0%} of the measured ratios. resolution: from so far apart on, {SURE:.0%} are "
+        "ranked right. A pair is decided where its interval does not hold 1, or it is modelled "
+        "farther apart than the resolution. inside, decided, right: with both figures taken from "
+        "the other experiments only.",
+        style="dim",
+    )
+    yield paragraph(_regrets(model_validation))
     yield Heading("In the wrong order", level=2)
     yield table(
         ("experiment", "measured", "modelled", "arms"),
@@ -59,20 +74,30 @@ def _share(part: int, whole: int) -> str:
     return f"{part}/{whole} ({part / whole:.0%})" if whole else "0/0"
 
 
-def _intervals(model_validation: ModelValidation) -> str:
-    left, small = (
-        model_validation.left_out,
-        sum(regret <= _REGRET for regret in model_validation.regrets),
-    )
+def _worth(errors: ErrorsApart) -> tuple[str, ...]:
+    resolution = errors.worth.resolution
     return (
-        "With intervals from the residuals of the other experiments only (as wide as "
-        f"{HELD:.0%} of all need; within = {model_validation.errors.within:.3f}), "
-        f"{_share(left.inside, left.pairs)} of the measured ratios are inside theirs. "
-        f"{_share(left.decided, left.pairs)} pairs are "
-        f"decided, {_share(left.right, left.decided)} of them right; of those measured 5% apart "
-        f"or more, {_share(left.apart_undecided, left.apart)} are too close for the model. Where "
-        f"a run has three arms or more, the modelled best is within {_REGRET:.0%} of the fastest "
-        f"in {_share(small, len(model_validation.regrets))} runs."
+        errors.apart,
+        str(errors.pairs),
+        f"{errors.worth.within:.3f}",
+        _share(errors.inside, errors.pairs),
+        "never" if resolution == NEVER else f"{resolution:.0%}",
+        _share(errors.decided, errors.pairs),
+        _share(errors.right, errors.decided),
+    )
+
+
+def _regrets(model_validation: ModelValidation) -> str:
+    """Of the modelled best of each run."""
+    runs = model_validation.regrets
+    if not runs:
+        return "No run has three arms."
+    small = sum(run.regret <= _REGRET for run in runs)
+    worst = runs[-1]
+    return (
+        f"Of {len(runs)} runs with three arms or more, the modelled best takes "
+        f"{statistics.mean(run.regret for run in runs):.1%} more than the fastest on average, and "
+        f"{_REGRET:.0%} or less in {small}; at worst {worst.regret:.1%} ({worst.experiment})."
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from kernelexp.evidence.emulate.emulated import source_digest
+from kernelexp.judge import modelled_pairs
 from kernelexp.judge.statistics import modelled as judge
 from kernelexp.model.timeline import BlockKind, Timeline, TimelineBlock, role_of, row_name
 from kernelexp.report.document import figures
@@ -174,11 +175,12 @@ def rows(kept: list[KeptModelled]) -> Iterator[ModelledRow]:
     """Those of a record, each against the first."""
     for number, own in enumerate(kept):
         time = own.run.time
+        apart = modelled_pairs.apart(kept[0].arm, own.arm)
         units = sorted(time.units.items(), key=lambda item: -item[1])[:_UNITS]
         yield ModelledRow(
             name=own.name,
             cycles=f"{time.cycles:,.0f}",
-            change=judge.change(kept[0].run.time, time).sentence if number else "",
+            change=judge.change(kept[0].run.time, time, apart).sentence if number else "",
             units=", ".join(f"{name} {part:.0%}" for name, part in units),
             page=page_of(own),
         )

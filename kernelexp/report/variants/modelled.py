@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from kernelexp.facts.modelled_errors import ERRORS, ModelledErrors
+from kernelexp.judge import modelled_pairs
 from kernelexp.judge.statistics import modelled as judge
 from kernelexp.judge.statistics.modelled import ModelledChange
 from kernelexp.model.modelled import ModelledTime, PathStep
@@ -81,7 +82,8 @@ def _row(first: Modelled, modelled: Modelled) -> tuple[Cell, ...]:
 def _change(first: Modelled, modelled: Modelled) -> ModelledChange | None:
     if modelled is first or modelled.time.refused or first.time.refused:
         return None
-    return judge.change(first.time, modelled.time)
+    apart = modelled_pairs.apart(first.arm, modelled.arm)
+    return judge.change(first.time, modelled.time, apart)
 
 
 def _worth(found: Sequence[Modelled]) -> str:

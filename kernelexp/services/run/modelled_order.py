@@ -9,6 +9,7 @@ import msgspec
 from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
 from kernelexp.facts.modelled_errors import ERRORS
+from kernelexp.judge import modelled_pairs
 from kernelexp.judge.statistics import modelled as judge
 from kernelexp.model.axes import spell_point
 from kernelexp.model.errors import UsageError
@@ -60,18 +61,20 @@ def order(project: Project, grid: Grid, session: Session, size: str, *, prune: b
     """
     variants = (grid.baseline, *grid.candidates)
     results = modelling.each(project, variants, session, size)
-    times = {
-        prepare.key(variant): item
+    known = [
+        (variant, item)
         for variant, item in zip(variants, results, strict=True)
         if isinstance(item, ModelledTime)
-    }
+    ]
+    times = {prepare.key(variant): item for variant, item in known}
     if not times:
         raise UsageError(f"--order modelled: {results[0]}")
-    best = min(times.values(), key=lambda time: time.cycles)
+    first, best = min(known, key=lambda item: item[1].cycles)
 
     def is_behind(variant: Variant) -> bool:
         own = times.get(prepare.key(variant))
-        return bool(own and judge.change(best, own).low > BEHIND)
+        apart = modelled_pairs.apart(first, variant)
+        return bool(own and judge.change(best, own, apart).low > BEHIND)
 
     def cycles(variant: Variant) -> float:
         own = times.get(prepare.key(variant))

@@ -53,7 +53,7 @@ def look(work: Workplace, task: Task, tools: Toolchain, root: Path) -> ModelledC
 def slower(call: ModelledCall, than_us: float) -> tuple[float, float]:
     """By which factor it is slower than a modelled time: an interval that holds eight of ten."""
     ratio = math.log(call.time_us / than_us)
-    reach = modelled_pairs.reach(ratio, ERRORS.within)
+    reach = modelled_pairs.reach(ratio, ERRORS.of("another source").worth.within)
     return math.exp(ratio - reach), math.exp(ratio + reach)
 
 
