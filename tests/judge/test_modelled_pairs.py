@@ -7,8 +7,8 @@ import math
 import msgspec
 import pytest
 
-from kernelexp.judge import modelled_pairs as judge
 from kernelexp.facts.modelled_errors import Worth
+from kernelexp.judge import modelled_pairs as judge
 from kernelexp.judge.modelled_pairs import ModelledPair
 from kernelexp.model.variant import Variant
 

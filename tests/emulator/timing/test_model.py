@@ -146,7 +146,7 @@ def test_beside_a_wgmma_a_pipe_takes_as_much_longer_as_the_parameter_says():
     as_measured = modelled(body, threads=256, shared=OPERANDS).cycles
     undisturbed = H200.altered(beside_gmma=0)
     apart = modelled(body, threads=256, shared=OPERANDS, chip=undisturbed).cycles
-    # 40 products take 1,280 cycles. A permutation takes two, and 2.2 more while they last.
+    # 40 products take 1,280 cycles. A permutation takes two, and more while they last.
     beside = 1280 / (2 + H200["beside_gmma"])
     assert as_measured - apart == pytest.approx(2 * (PERMUTED - beside), rel=0.3)
 
