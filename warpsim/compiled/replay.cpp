@@ -506,6 +506,7 @@ class Replay {
       case Kind::kMatrix: {
         const double start = subcore.pipes[ins.pipe].take(now_, ins.interval);
         subcore.multiplying = start + ins.interval;
+        sm.read_operands(subcore.multiplying, ins.latency / ins.interval);
         warp.multiplying = std::max(warp.multiplying, start + ins.interval + p_.gmma_tail);
         if (start - p_.gmma_depth * ins.interval > warp.issue) {
           warp.issue = start - p_.gmma_depth * ins.interval;

@@ -37,7 +37,8 @@ enum class Kind : int32_t {
   kPrefetch,    // figures: array; as many bytes as its last kBulkLoad
   kCommit,      // closes a group of copies
   kGroups,      // waits until `extra` groups are pending at most
-  kMatrix,      // of a warpgroup; `extra`: closes a group
+  kMatrix,      // of a warpgroup; `latency`: cycles that shared memory gives operands; `extra`:
+                // closes a group
   kMatrixWait,  // waits until `extra` groups are pending at most
   kProduct,     // tcgen05.mma; figures: rows, columns of D, 0 if none; `extra`: ProductForm
   kSignal,      // tcgen05.commit; figures: count, tokens signalled

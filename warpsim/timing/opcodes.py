@@ -214,7 +214,9 @@ def _product(ins: MachineInstruction, chip: TimedChip) -> OpcodeTiming:
     reading = rows * _ROW_BYTES / 128 if described else 0
     cycles = max(flops / _rate(ins, chip["gmma_flops"]), reading)
     closes = Other("gsb0") in ins.operands
-    return OpcodeTiming(kind="matrix", pipe="tensor", interval=cycles, extra=int(closes))
+    return OpcodeTiming(
+        kind="matrix", pipe="tensor", interval=cycles, latency=round(reading), extra=int(closes)
+    )
 
 
 def _tensor_memory(ins: MachineInstruction, chip: TimedChip) -> OpcodeTiming | None:

@@ -42,5 +42,5 @@ def test_a_ratio_that_is_mostly_ranked_right_is_decided_though_its_interval_hold
     result = change(modelled(1000), modelled(1000 * (1 + resolution + 0.001)), "one axis")
     assert result.decided
     assert result.low < 1 < result.high
-    assert result.sentence.startswith("slower, time +6% (")
+    assert result.sentence.startswith(f"slower, time +{resolution:.0%} (")
     assert "ranked right" in result.sentence
