@@ -55,9 +55,10 @@ def _parse_extents(names: Collection[str], text: str) -> tuple[str, ...]:
 
 
 def _ask_block(entry: KernelEntry, shape: LaunchShape, named: bool) -> LaunchShape:
-    from kernelexp.services.adopt import drafted_launch, notation
+    from kernelexp.services.adopt import notation
+    from kernelexp.services.adopt.draft import launch
 
-    threads = drafted_launch.block(entry, shape)
+    threads = launch.block(entry, shape)
     if threads is None:
         question = f"{_whose(entry, named)}threads of a CTA, as in 256 or 16,16"
         threads = _prompt(question, notation.parse_block)

@@ -15,7 +15,7 @@ import pytest
 from harness import EARLY, LATE, assemble, found, ptx, run, run_sass
 
 import warpsim as emulator
-from warpsim.arithmetic.fragments import WIDTH
+from warpsim.arithmetic.matrices.fragments import WIDTH
 from warpsim.front.ptx import isa as isa
 from warpsim.front.ptx.registry import TABLE
 

@@ -11,8 +11,9 @@ from definition import exponent, floor_log2, narrow_value, to_f32, truncated, va
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warpsim.arithmetic import narrow, scaled
+from warpsim.arithmetic import narrow
 from warpsim.arithmetic.formats import E4M3, F32
+from warpsim.arithmetic.matrices import scaled
 
 codes = st.integers(0, 0x7E) | st.integers(0x80, 0xFE)
 scales = st.integers(100, 150) | st.integers(0, 254)

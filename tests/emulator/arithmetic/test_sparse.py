@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warpsim.arithmetic import fragments, sparse
-from warpsim.arithmetic.fragments import WIDTH
+from warpsim.arithmetic.matrices import fragments, sparse
+from warpsim.arithmetic.matrices.fragments import WIDTH
 
 ASCENDING = {0b0100: (0, 1), 0b1000: (0, 2), 0b1100: (0, 3), 0b1001: (1, 2), 0b1101: (1, 3),
              0b1110: (2, 3)}  # fmt: skip

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 import msgspec
 import numpy as np
 
-from warpsim.arithmetic import narrow, sparse, tensor
-from warpsim.arithmetic.fragments import WIDTH
+from warpsim.arithmetic import narrow, tensor
+from warpsim.arithmetic.matrices import sparse
+from warpsim.arithmetic.matrices.fragments import WIDTH
 
 from . import matrices
 from .case import Array, Case, case, output

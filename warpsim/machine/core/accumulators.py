@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from warpsim.arithmetic import fragments
+from warpsim.arithmetic.matrices import fragments
 from warpsim.machine.core.arrays import POISON, Array
 
 WARPS = 4

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from warpsim.arithmetic import fragments
+from warpsim.arithmetic.matrices import fragments
 from warpsim.machine.core.arrays import Array
 
 

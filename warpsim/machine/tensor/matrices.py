@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpsim.arithmetic import fragments
+from warpsim.arithmetic.matrices import fragments
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.core.findings import BadLanes
 from warpsim.machine.core.marks import LOADED, MATRICES, Origin

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from warpsim.arithmetic import fragments, scaled, sparse
-from warpsim.arithmetic.fragments import WIDTH
+from warpsim.arithmetic.matrices import fragments, scaled, sparse
+from warpsim.arithmetic.matrices.fragments import WIDTH
 from warpsim.arithmetic.operands import is_finite
 from warpsim.machine.core.arrays import Array, first_true
 from warpsim.machine.core.site import Site

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from warpsim.arithmetic import narrow, scaled, tensor
+from warpsim.arithmetic import narrow, tensor
+from warpsim.arithmetic.matrices import scaled
 from warpsim.machine.core.arrays import Array
 from warpsim.machine.core.asynchronous import Issuer, Pending
 from warpsim.machine.core.clocks import SLOTS

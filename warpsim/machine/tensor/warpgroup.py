@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from warpsim.arithmetic import sparse
+from warpsim.arithmetic.matrices import sparse
 from warpsim.machine.core.accumulators import (
     WARPS,
     AccumulatorResult,

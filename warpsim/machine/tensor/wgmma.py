@@ -7,7 +7,8 @@ import functools
 import msgspec
 import numpy as np
 
-from warpsim.arithmetic import fragments, sparse, tensor
+from warpsim.arithmetic import tensor
+from warpsim.arithmetic.matrices import fragments, sparse
 from warpsim.arithmetic.operands import is_finite
 from warpsim.machine.core.arrays import Array
 from warpsim.machine.core.site import Site

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpsim.arithmetic import convert, packed, scaled
+from warpsim.arithmetic import convert, packed
 from warpsim.arithmetic import narrow as narrow_floats
 from warpsim.arithmetic.floats import bf16, f16
 from warpsim.arithmetic.half import f32_from_bf16
+from warpsim.arithmetic.matrices import scaled
 from warpsim.front.ptx.registry import alu
 from warpsim.machine.core.arrays import Array
 

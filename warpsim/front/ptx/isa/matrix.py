@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpsim.arithmetic import fragments
+from warpsim.arithmetic.matrices import fragments
 from warpsim.front.ptx.decoder import PtxDecoder
 from warpsim.front.ptx.registry import builder
 from warpsim.machine.core.arrays import Array, Mask

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from warpsim.arithmetic import sparse
-from warpsim.arithmetic.fragments import WIDTH
+from warpsim.arithmetic.matrices import sparse
+from warpsim.arithmetic.matrices.fragments import WIDTH
 from warpsim.front.ptx.decoder import PtxDecoder
 from warpsim.front.ptx.registry import builder
 from warpsim.front.ptx.syntax import Immediate, Operand, Vector

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpsim.arithmetic import sparse
+from warpsim.arithmetic.matrices import sparse
 from warpsim.front.ptx.decoder import PtxDecoder
 from warpsim.front.ptx.isa.mma import sparsity
 from warpsim.front.ptx.registry import builder

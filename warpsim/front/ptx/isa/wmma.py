@@ -9,7 +9,7 @@ import re
 
 import numpy as np
 
-from warpsim.arithmetic.fragments import LANE, WIDTH, product
+from warpsim.arithmetic.matrices.fragments import LANE, WIDTH, product
 from warpsim.front.ptx.decoder import PtxDecoder
 from warpsim.front.ptx.registry import builder
 from warpsim.front.ptx.syntax import Immediate, Operand, Vector

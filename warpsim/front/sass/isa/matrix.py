@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from warpsim.arithmetic import fragments
+from warpsim.arithmetic.matrices import fragments
 from warpsim.front.sass.decoder import SassDecoder
 from warpsim.front.sass.registry import covers
 from warpsim.front.sass.syntax import Operand

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpsim.arithmetic import narrow, packed, scaled
+from warpsim.arithmetic import narrow, packed
 from warpsim.arithmetic.half import f32_from_bf16
+from warpsim.arithmetic.matrices import scaled
 from warpsim.front.sass.decoder import SassDecoder, applied
 from warpsim.front.sass.operands import Reader, part_of
 from warpsim.front.sass.registry import covers

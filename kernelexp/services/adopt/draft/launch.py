@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 
 from kernelexp.services.adopt.answers import Answers, LaunchShape, is_size
-from kernelexp.services.adopt.drafted_arrays import value
+from kernelexp.services.adopt.draft.arrays import value
 from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
 from kernelexp.services.adopt.expressions import names_in, of_size
 from warpsim.dtypes import SIZES

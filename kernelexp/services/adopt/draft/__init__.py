@@ -10,8 +10,9 @@ import msgspec
 
 from kernelexp.project import scaffold
 from kernelexp.services.adopt import answers as answering
-from kernelexp.services.adopt import drafted_arrays, drafted_launch, drafted_work, jobs
+from kernelexp.services.adopt import jobs
 from kernelexp.services.adopt.answers import Answers, DraftAxis, is_size
+from kernelexp.services.adopt.draft import arrays, launch, work
 from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
 
 
@@ -35,21 +36,20 @@ def problem(entries: Sequence[KernelEntry], origin: str, answers: Answers) -> st
     sizes = [value for value in values if is_size(value)]
     names = frozenset((*(size.name for size in sizes), *own))
     small = msgspec.structs.replace(answers, values=answers.values | answers.emulated)
-    launches = drafted_launch.launches(entries, answers, names)
+    launches = launch.launches(entries, answers, names)
     texts = {
         "ABOUT": _AS_LAUNCHED if answers.before or answers.after else _ANY_SIZE,
         "FULL": _sizes(sizes, own, answers),
         "EMULATED": _sizes(sizes, own, small),
         "OUTPUTS": "".join(
-            drafted_arrays.array(output, answers, names, output.name in answers.zeros)
-            for output in outputs
+            arrays.array(output, answers, names, output.name in answers.zeros) for output in outputs
         ),
-        "WORKSPACES": drafted_arrays.workspaces(values, answers, names),
-        "INPUTS": drafted_arrays.inputs(given, answers, names),
-        "REFERENCE": drafted_arrays.references(outputs, values, own, answers),
-        "TOLERANCE": drafted_arrays.tolerance(outputs, given, answers.shapes, names),
-        "TILES": drafted_launch.tiles(answers, names),
-        "WORK": drafted_work.work(outputs, given, answers, names),
+        "WORKSPACES": arrays.workspaces(values, answers, names),
+        "INPUTS": arrays.inputs(given, answers, names),
+        "REFERENCE": arrays.references(outputs, values, own, answers),
+        "TOLERANCE": arrays.tolerance(outputs, given, answers.shapes, names),
+        "TILES": launch.tiles(answers, names),
+        "WORK": work.work(outputs, given, answers, names),
         "LAUNCH": textwrap.indent(launches, "    ").strip(),
     }
     body = scaffold.fill((scaffold.TEMPLATES / "kernel/problem.txt").read_text("utf-8"), texts)
@@ -64,7 +64,7 @@ _AS_LAUNCHED = "# As it was launched: the arrays are stored beside this file, an
 
 
 def _sizes(sizes: Sequence[KernelParameter], own: Sequence[str], answers: Answers) -> str:
-    pairs = {size.name: drafted_arrays.value(size, answers) for size in sizes}
+    pairs = {size.name: arrays.value(size, answers) for size in sizes}
     pairs |= {name: repr(answers.values[name]) for name in own}
     return ", ".join(f'"{name}": {value}' for name, value in pairs.items())
 
