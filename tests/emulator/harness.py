@@ -190,10 +190,10 @@ def compile_cu(
     return kept.output(command, [source, source.parent, *include], make).decode()
 
 
-def assemble(text: str, target: str) -> tuple[bytes, str]:
+def assemble(text: str, target: str, *options: str) -> tuple[bytes, str]:
     """What ptxas makes of PTX: the cubin, and the listing that cuobjdump prints of it."""
     tools = _tools()
-    command = [tools.ptxas, f"-arch={target}"]
+    command = [tools.ptxas, f"-arch={target}", *options]
 
     def make_cubin(folder: Path) -> Path:
         (folder / "k.ptx").write_text(text)

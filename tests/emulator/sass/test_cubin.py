@@ -231,3 +231,37 @@ def test_a_damaged_cubin_is_refused_in_a_sentence_or_read() -> None:
         except CubinError:
             refused += 1
     assert refused > 10
+
+
+ARRAYS = """
+.shared .align 8 .b8 first[24];
+.shared .align 1 .b8 flags[3];
+.shared .align 128 .b8 tile[512];
+.shared .u32 count;
+"""
+READ = """
+mov.u32 %r1, tile; mad.lo.u32 %r1, %t, 4, %r1; st.shared.u32 [%r1+256], %t;
+mov.u32 %r2, first; st.shared.u32 [%r2], %t;
+mov.u32 %r2, flags; st.shared.u8 [%r2], %t;
+mov.u32 %r2, count; st.shared.u32 [%r2], %t;
+bar.sync 0;
+ld.shared.u32 %r0, [%r1+64];
+"""
+
+
+def unwritten(*options: str) -> str:
+    text = ptx(f"{READ} {STORE}", ["a", "out"], target="sm_90a", shared=ARRAYS)
+    module = load_cubin(*assemble(text, "sm_90a", *options))
+    pointers = tuple(Pointer(array=name) for name in arrays())
+    launch = Launch(entry="k", grid=(1, 1, 1), block=(32, 1, 1), arguments=pointers)
+    (finding,) = run(module, launch, arrays()).findings
+    return finding.sentence
+
+
+def test_arrays_in_shared_memory_have_their_names_where_there_is_line_information():
+    read = "load from shared address 0x4c0, byte 64 of tile (lane 0), which was never written"
+    assert unwritten("-lineinfo").startswith(read)
+
+
+def test_without_it_shared_memory_is_one_array():
+    assert "byte 192 of shared (lane 0)" in unwritten()

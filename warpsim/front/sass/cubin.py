@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
+from warpsim.front.sass import shared_arrays
 from warpsim.front.sass.faults import CubinError
 from warpsim.launch import Dim3
 from warpsim.machine.core.image import Pointed, Variable
@@ -62,6 +63,8 @@ class CubinEntry(msgspec.Struct, frozen=True, kw_only=True):
     """Of static shared memory, without what belongs to the system."""
     shared_align: int
     """Of the dynamic array behind it."""
+    ptx: str
+    """That it was assembled from, as far as the cubin has it."""
     block: Dim3 | None
     cluster: Dim3 | None
     max_threads: int | None
@@ -150,6 +153,7 @@ def read(content: bytes, entry: str) -> CubinEntry:
         frame_bytes=max(sizes.get(_FRAME_SIZE, 0), sizes.get(_MIN_STACK_SIZE, 0)),
         shared_align=max(16, shared["sh_addralign"]) if shared is not None else 16,
         shared_bytes=max(0, shared["sh_size"] - reserved) if shared is not None else 0,
+        ptx=_text(elf, shared_arrays.SECTION),
         block=_three(own, _REQNTID),
         cluster=_three(own, _CTA_PER_CLUSTER),
         max_threads=most[0] * most[1] * most[2] if most else None,
@@ -172,6 +176,12 @@ def _elf(content: bytes) -> Any:
         return ELFFile(io.BytesIO(content))
     except (ELFError, struct.error) as fault:
         raise CubinError(f"the file is not a cubin: {fault}.") from None
+
+
+def _text(elf: Any, section: str) -> str:
+    """Lines that end with zeros; empty without the section."""
+    lines = elf.get_section_by_name(section)
+    return lines.data().replace(b"\0", b"\n").decode("utf-8", "replace") if lines else ""
 
 
 def _attributes(elf: Any, section: str) -> Iterator[tuple[int, bytes]]:

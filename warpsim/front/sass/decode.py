@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import msgspec
 import numpy as np
 
-from warpsim.front.sass import constants, cubin, text, word
+from warpsim.front.sass import constants, cubin, shared_arrays, text, word
 from warpsim.front.sass import isa as isa  # importing it fills the table
 from warpsim.front.sass.cubin import CubinEntry
 from warpsim.front.sass.decoder import SassDecoder, is_uniform
@@ -178,10 +178,10 @@ def _reads(ins: MachineInstruction, decoder: SassDecoder, name: str) -> bool:
 
 
 def _shared(entry: CubinEntry) -> Iterator[Variable]:
-    """Static shared memory as one variable, and the dynamic array behind it."""
-    if entry.shared_bytes:
-        yield Variable(name="shared", space="shared", type="b8", align=16, size=entry.shared_bytes)
-    yield Variable(name="dynamic", space="shared", type="b8", align=entry.shared_align, size=0)
+    """Static arrays, and the dynamic one behind them."""
+    yield from shared_arrays.static(entry.ptx, entry.name, entry.shared_bytes)
+    name = shared_arrays.dynamic(entry.ptx)
+    yield Variable(name=name, space="shared", type="b8", align=entry.shared_align, size=0)
 
 
 def _local(size: int) -> Iterator[Variable]:

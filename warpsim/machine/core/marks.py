@@ -38,7 +38,8 @@ class Origin(NamedTuple):
         """The name of what is reported once something depends on the mark."""
         return "shuffle-source" if LOADED[self.loaded] == LANE else "uninitialised-read"
 
-    def sentence(self) -> str:
+    def sentence(self, byte: str) -> str:
+        """byte: which one of what array lies at the address, if that is known."""
         if LOADED[self.loaded] == LANE:
             return (
                 f"lane {self.lane} takes a register of lane {self.address}, which does not take "
@@ -46,10 +47,8 @@ class Origin(NamedTuple):
             )
         if LOADED[self.loaded] == MATRICES:
             return "ldmatrix reads rows that were never written"
-        return (
-            f"load from {LOADED[self.loaded]} address {self.address:#x} (lane {self.lane}), which "
-            "was never written"
-        )
+        where = f"{LOADED[self.loaded]} address {self.address:#x}{byte and ', '}{byte}"
+        return f"load from {where} (lane {self.lane}), which was never written"
 
 
 class Marks:

@@ -146,10 +146,15 @@ class SharedLayout:
         name = self.name_at(low)
         if not name:
             return f"shared {low:#x}"
-        byte, own = low - self.symbols[name], _own_name(name)
         if element:
-            return f"{_element(own, byte, element)}, shared {low:#x})"
-        return f"shared {low:#x} (byte {byte:,} of {own})"
+            byte = low - self.symbols[name]
+            return f"{_element(_own_name(name), byte, element)}, shared {low:#x})"
+        return f"shared {low:#x} ({self.byte_at(low)})"
+
+    def byte_at(self, low: int) -> str:
+        """`byte 8 of full`; empty outside of all variables."""
+        name = self.name_at(low)
+        return f"byte {low - self.symbols[name]:,} of {_own_name(name)}" if name else ""
 
     def beside(self, low: int) -> str:
         """Which variable an offset outside of all just misses."""
@@ -335,10 +340,14 @@ class GlobalLayout:
     def name_at(self, offset: int, element: int = 0) -> str:
         """An arena offset as findings name it; element: in elements of that many bytes, if any."""
         name = self.object_at(offset)
-        if name in self.offsets:
-            byte = offset - self.offsets[name]
-            return f"{_element(name, byte, element)})" if element else f"byte {byte:,} of {name}"
-        return f"global {GLOBAL_BASE + offset:#x}"
+        if element and name in self.offsets:
+            return f"{_element(name, offset - self.offsets[name], element)})"
+        return self.byte_at(offset) or f"global {GLOBAL_BASE + offset:#x}"
+
+    def byte_at(self, offset: int) -> str:
+        """`byte 8 of out`, of an arena offset; empty outside of all arrays."""
+        name = self.object_at(offset)
+        return f"byte {offset - self.offsets[name]:,} of {name}" if name in self.offsets else ""
 
     def extent(self, name: str, _base: int) -> int:
         """Bytes of an array from where a tensor map over it begins, at most; 0 if it is gone."""

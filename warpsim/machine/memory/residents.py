@@ -15,7 +15,7 @@ from warpsim.machine.core.site import Site
 from warpsim.machine.core.warps import ALL, Warps
 from warpsim.machine.memory.arena import SCRATCH_BYTES
 from warpsim.machine.memory.execution import Execution
-from warpsim.machine.memory.layout import OFFSET_MASK, RANK_SHIFT
+from warpsim.machine.memory.layout import GLOBAL_BASE, OFFSET_MASK, RANK_SHIFT
 from warpsim.machine.memory.polls import Polls
 
 
@@ -130,6 +130,12 @@ class Residents:
         """An arena offset as findings name it; element: in elements of that many bytes, if any."""
         cta, low = divmod(offset - SCRATCH_BYTES, self.shared_stride)
         return f"{self.layout.spell(low, element)} of CTA {self.ctas[cta].number}"
+
+    def byte_at(self, space: str, address: int) -> str:
+        """Which byte of what variable or array lies at an address; empty where nobody knows."""
+        if space.endswith("shared"):
+            return self.layout.byte_at(address & OFFSET_MASK)
+        return self.execution.world.byte_at(address - GLOBAL_BASE) if space == "global" else ""
 
     def shared_object(self, offset: int) -> str:
         """The variable at an arena offset."""

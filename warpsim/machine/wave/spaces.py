@@ -258,7 +258,7 @@ class Space(Memory):
         octets = octets.reshape(*offsets.shape, access.elements, -1)
         if load and self.undefined.load(access.site, warps, octets, origin):
             return
-        sentence = f"{origin.sentence()}."
+        sentence = f"{self.undefined.sentence(origin)}."
         self.residents.report("uninitialised-read", sentence, access.site, origin.place)
 
     def _unwritable(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.core.bitmarks import marks_of_bits
 from warpsim.machine.core.marked_products import multiplied
-from warpsim.machine.core.marks import COMPUTED, NINTH, Marks, Origin
+from warpsim.machine.core.marks import COMPUTED, LOADED, NINTH, Marks, Origin
 from warpsim.machine.core.registers import SlotTable
 from warpsim.machine.core.site import Site
 from warpsim.machine.core.warps import Warps
@@ -271,8 +271,14 @@ class Undefined:
                 self._report(origin, "is stored to global memory")
 
     def _report(self, origin: Origin, how: str) -> None:
-        sentence, site = f"{origin.sentence()}, and the value {how}.", self.sites[origin.site]
-        self._residents.report(origin.finding(), sentence, site, origin.place)
+        read, site = self.sentence(origin), self.sites[origin.site]
+        self._residents.report(
+            origin.finding(), f"{read}, and the value {how}.", site, origin.place
+        )
+
+    def sentence(self, origin: Origin) -> str:
+        """What was read."""
+        return origin.sentence(self._residents.byte_at(LOADED[origin.loaded], origin.address))
 
 
 def _of_any(marks: Array, active: Array, members: Array) -> Array:
