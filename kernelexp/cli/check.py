@@ -107,6 +107,8 @@ def check(
         typer.echo(f"wrote {path.relative_to(loaded.root)}: {count} variants")
         return
     _show(checked, junit, markdown, json)
+    if emulate and (sentence := report.say_time(checked.spent)):
+        print_message(sentence)
     raise typer.Exit(gates.exit_code(checked.findings))
 
 

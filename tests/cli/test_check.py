@@ -14,7 +14,9 @@ from typer.testing import CliRunner
 from kernelexp.cli import app
 from kernelexp.evidence import build
 from kernelexp.model import errors
+from kernelexp.report.runs.gates import say_time
 from kernelexp.services.check import gates
+from kernelexp.services.check.checking import TimeSpent
 
 
 @pytest.fixture(scope="module")
@@ -176,6 +178,13 @@ def test_with_emulate_a_wrong_variant_ends_with_4(gated: Path, kx: Kx) -> None:
     assert result.exit_code == errors.WRONG_RESULT
     assert "wrong     scale@sm_90a: defaults" in result.stdout
     assert "all 4,096 elements of y are wrong" in " ".join(result.stdout.split())
+
+
+def test_the_time_is_told_with_the_compilers_part_of_it():
+    spent = TimeSpent(building=44.2, compilers=71.6, executing=51.0)
+    of = "nvcc, ptxas and cuobjdump 72 s, of all cores"
+    assert say_time(spent) == f"building 44 s ({of}), executing 51 s"
+    assert say_time(TimeSpent(building=0.3, compilers=0.0, executing=0.2)) == ""
 
 
 def test_pedantic_without_emulation_is_a_sentence(scale: Path, kx: Kx) -> None:

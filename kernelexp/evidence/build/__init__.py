@@ -7,7 +7,15 @@ file that the compiler says it read. It is the same in another folder and on ano
 from kernelexp.evidence.build import alike
 from kernelexp.evidence.build.diagnosis import Diagnostic, first_error, iter_errors
 from kernelexp.evidence.build.planning import Plan, compiler_flags
-from kernelexp.evidence.build.service import LIMIT_S, Builder, Built, build, build_one, make_plans
+from kernelexp.evidence.build.service import (
+    LIMIT_S,
+    Builder,
+    Built,
+    build,
+    build_one,
+    compilers_s,
+    make_plans,
+)
 from kernelexp.evidence.build.store import (
     CACHE,
     Artefacts,
@@ -33,6 +41,7 @@ __all__ = [
     "build",
     "build_one",
     "compiler_flags",
+    "compilers_s",
     "first_error",
     "folder_of",
     "iter_errors",

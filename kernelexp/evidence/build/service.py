@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -142,9 +143,26 @@ def _build_all(
         missing = [plan for plan in plans if plan.key not in builds]
         if missing:
             workers = slots or turns.THREADS
+            before = _of_children()
             results = processes.parallel(builder, missing, on_change=on_change, workers=workers)
+            _Spent.compilers_s += _of_children() - before
             builds |= {plan.key: built for plan, built in zip(missing, results, strict=True)}
     return builds
+
+
+class _Spent:
+    compilers_s = 0.0
+
+
+def compilers_s() -> float:
+    """The processor time that compilers have taken in this process's builds, in seconds."""
+    return _Spent.compilers_s
+
+
+def _of_children() -> float:
+    """The same of all processes that this one has started and waited for."""
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return spent.ru_utime + spent.ru_stime
 
 
 @contextmanager

@@ -94,6 +94,11 @@ def take(
     return take_each(root, wanted, limits, on_progress, label)
 
 
+def preload() -> None:
+    """Has the process that executes variants import what it needs, and does not wait."""
+    processes.preload(WORKER)
+
+
 def want(
     arm: Arm, isa: Isa, size: str = SIZE, schedules: Sequence[Schedule] | None = None
 ) -> EmulationRequest:
@@ -137,7 +142,7 @@ def take_each(
             if kept := _kept(root, emulation_request):
                 return kept
             if slots is None:
-                processes.preload(WORKER)  # meanwhile the compiled part of the emulator is made
+                preload()  # meanwhile the compiled part of the emulator is made
             return _emulate(
                 *(root, emulation_request, limits, label(emulation_request.arm)),
                 *(emulator or execute, share if slots is None else 1),

@@ -7,9 +7,11 @@ from xml.etree import ElementTree
 
 from kernelexp.model.text import printable
 from kernelexp.report.document.document import Block, Heading, Span, Style, paragraph, table
-from kernelexp.services.check.checking import Checked
+from kernelexp.services.check.checking import Checked, TimeSpent
 from kernelexp.services.check.gates import FILE, PASSED, UPDATE, GateFinding
 
+NOTEWORTHY_S = 1.0
+"""Less is not spoken of."""
 _STYLES: dict[str, Style] = {
     "worse": "bad",
     "missed": "bad",
@@ -56,6 +58,15 @@ def _counts(checked: Checked) -> str:
     if checked.since:
         words += f"; {checked.left_out} unchanged since {checked.since}"
     return f"{words}."
+
+
+def say_time(spent: TimeSpent) -> str:
+    """Where the time went, and the compilers' part of it; empty for what was found ready."""
+    if spent.building + spent.executing < NOTEWORTHY_S:
+        return ""
+    of = f" (nvcc, ptxas and cuobjdump {spent.compilers:.0f} s, of all cores)"
+    building = f"building {spent.building:.0f} s{of if spent.compilers >= 1 else ''}"
+    return f"{building}, executing {spent.executing:.0f} s"
 
 
 def table_of(checked: Checked) -> Iterator[Block]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,11 +11,13 @@ import msgspec
 from kernelexp.dossier import prepare
 from kernelexp.dossier.prepare import Prepared
 from kernelexp.dossier.session import Session
+from kernelexp.evidence import build
 from kernelexp.evidence.emulate import emulated
 from kernelexp.evidence.emulate.emulated import EmulationOptions
 from kernelexp.evidence.measure.measured import Measuring
 from kernelexp.model.arm import Arm, Isa
 from kernelexp.model.errors import KernelexpError
+from kernelexp.model.progress import Step
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project, revisions
 from kernelexp.services import inspection
@@ -36,6 +39,15 @@ class CheckRequest(msgspec.Struct, frozen=True, kw_only=True):
     measuring: Measuring = Measuring()
 
 
+class TimeSpent(msgspec.Struct, frozen=True, kw_only=True):
+    """How long the two parts of a check took, in seconds."""
+
+    building: float
+    compilers: float
+    """Of all cores, in nvcc, ptxas and cuobjdump; 0 where they ran on other machines."""
+    executing: float
+
+
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
     """What was looked at, and what was found."""
 
@@ -45,6 +57,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     left_out: int = 0
     """How many have not changed since the revision."""
     since: str = ""
+    spent: TimeSpent
 
 
 class _Looked(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +66,7 @@ class _Looked(msgspec.Struct, frozen=True, kw_only=True):
     named: dict[str, Variant]
     subjects: dict[str, GatedVariant]
     faults: dict[str, KernelexpError]
+    spent: TimeSpent
 
 
 def check(project: Project, request: CheckRequest, session: Session) -> Checked:
@@ -96,6 +110,7 @@ def check(project: Project, request: CheckRequest, session: Session) -> Checked:
         variants=len(named),
         left_out=len(every) - len(named),
         since=request.since,
+        spent=looked.spent,
     )
 
 
@@ -140,7 +155,9 @@ def _look(
 ) -> _Looked:
     """Builds all, and executes what is to be executed."""
     variants = list(named.values())
-    prepared = prepare.built(project, variants, session)
+    started, before = time.monotonic(), build.compilers_s()
+    prepared = prepare.built(project, variants, _preloading(session))
+    built, compilers = time.monotonic(), build.compilers_s() - before
     rules = {
         label: conditions.gates_of(project.kernels[item.kernel], item)
         for label, item in named.items()
@@ -163,7 +180,26 @@ def _look(
             counts = inspection.counts(project.root, arm) if reads else None
             subjects[label] = GatedVariant(label=label, arm=arm, gates=own, counts=counts)
     faults = {label: error for label, item in named.items() if (error := prepared.fault(item))}
-    return _Looked(named=named, subjects=subjects, faults=faults)
+    spent = TimeSpent(
+        building=built - started, compilers=compilers, executing=time.monotonic() - built
+    )
+    return _Looked(named=named, subjects=subjects, faults=faults, spent=spent)
+
+
+def _preloading(session: Session) -> Session:
+    """Where something is built that is executed next, its process imports meanwhile what it
+    needs: two cores would wait 3 s for that."""
+    tell = session.on_progress
+    if not session.emulate or session.executor.slots is not None:
+        return session
+
+    def note(step: Step) -> None:
+        if not (step.done or step.now):  # before any work
+            emulated.preload()
+        if tell:
+            tell(step)
+
+    return msgspec.structs.replace(session, on_progress=note)
 
 
 def _emulate(

@@ -68,7 +68,7 @@ class MatrixAccess:
         place = int(warps.warps[row])
         origin = Origin(LOADED.index(MATRICES), site.number, place, 0, 0)
         if not machine.undefined.load(site, warps, lanes, origin):
-            sentence = f"{origin.sentence()}."
+            sentence = f"{machine.undefined.sentence(origin)}."
             machine.report("uninitialised-read", sentence, site, int(warps.warps[0]))
 
     def store(self, warps: WarpSet, addresses: Array, values: Array) -> None:
