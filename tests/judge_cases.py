@@ -92,3 +92,9 @@ def build_of(case: Case) -> BuildEvidence:
 def emulated_of(case: Case) -> EmulatedEvidence:
     assert case.arm.emulated is not None
     return case.arm.emulated
+
+
+def executed_sass(**changes: Any) -> EmulatedEvidence:
+    """Of SASS that did what it should."""
+    right = emulated_of(transpose())
+    return EmulatedEvidence(size="emulated", isa="sass", arrays=right.arrays, **changes)

@@ -43,6 +43,9 @@ class Full(msgspec.Struct, frozen=True, kw_only=True):
     """What was counted."""
     entry: str = ""
     """Of several launches."""
+    tiles: int
+    """Of its output, or of what its CTAs have in turn; without tiles() in problem.py, its CTAs."""
+    ctas: int
     loads: int = 0
     """Tiles that load what those after them keep, where the problem says so."""
     counters: tuple[Scaled, ...]
@@ -197,6 +200,8 @@ def _solve(
         Full(
             isa=first.isa,
             entry=getattr(a, "entry", ""),
+            tiles=z.tiles,
+            ctas=z.ctas,
             loads=z.loads,
             counters=tuple(scale(a, x, b, y, z)),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,6 +38,8 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     run: str = ""
     """The run that its time is from; empty where it has none."""
+    code: str = ""
+    """Equal in both sides that have the same SASS; empty where that is not known."""
 
 
 def is_file(text: str) -> bool:
@@ -88,7 +91,8 @@ def find(project: Project | None, text: str, session: Session | None = None) -> 
         from kernelexp.project import parse_variant
 
         variant = parse_variant(project, text)
-        return of_dossier(dossiers.of_variant(project, variant, _required(session, text)))
+        dossier = dossiers.of_variant(project, variant, _required(session, text))
+        return of_dossier(dossier, project.root)
     if is_experiment:
         return _of_experiment(project, name, part)
     return _of_run(project, name, part)
@@ -109,7 +113,7 @@ def find_both(
 
     before, after = (parse_variant(project, text) for text in variants)
     sides = dossiers.of_pair(project, before, after, _required(session, one))
-    return of_dossier(sides[0]), of_dossier(sides[1])
+    return of_dossier(sides[0], project.root), of_dossier(sides[1], project.root)
 
 
 def pair(project: Project | None, text: str) -> tuple[str, str]:
@@ -203,7 +207,7 @@ def _of_record(record: Record, part: str, root: Path | None) -> Subject:
     index = _choose(record, part)
     arm, name = record.arms[index], record.names[index]
     about = [record.run if record.provenance == "run" else f"published, {record.source}"]
-    profile = _profile_of_build(root, arm) if root else None
+    profile = _profile_of_build(root, arm) or _published(root, record, index) if root else None
     if profile:
         arm = msgspec.structs.replace(arm, profiled=profile.arm.profiled)
         about.append(_spell(profile))
@@ -213,6 +217,7 @@ def _of_record(record: Record, part: str, root: Path | None) -> Subject:
         conditions=conditions(arm, record, profile),
         about=tuple(about),
         run=record.run if arm.measured else "",
+        code=_code(record, index),
     )
 
 
@@ -296,6 +301,25 @@ def _profile_of_build(root: Path, arm: Arm) -> Profile | None:
     return next(same, None)
 
 
+def _code(record: Record, index: int) -> str:
+    """The same for the baseline and for candidates that have its SASS."""
+    if record.provenance != "run":
+        return ""
+    same = index == 0 or record.candidates[index - 1].same_code
+    return f"{record.experiment} {record.run} {0 if same else index}"
+
+
+def _published(root: Path, record: Record, index: int) -> Profile | None:
+    """What was published with a step of the history, which is of its candidate."""
+    from kernelexp.logs import profiles
+
+    if record.provenance != "published" or index != 1:
+        return None
+    every, _ = profiles.read_all(root)
+    own = (item for item in every if item.provenance == "published")
+    return next((item for item in own if item.step == record.experiment), None)
+
+
 # ---- variants ------------------------------------------------------------------------------------
 
 
@@ -305,7 +329,15 @@ def _required(session: Session | None, text: str) -> Session:
     return session
 
 
-def of_dossier(dossier: Dossier) -> Subject:
+def _digest(arm: Arm, root: Path) -> str:
+    from kernelexp.evidence import build
+
+    if arm.build is None:
+        return ""
+    return hashlib.sha256(build.artefacts(root, arm.identity).sass.encode()).hexdigest()
+
+
+def of_dossier(dossier: Dossier, root: Path) -> Subject:
     """The variant as it is now, with the times that speak for it and the latest profile.
 
     BuildError where it does not build.
@@ -336,4 +368,5 @@ def of_dossier(dossier: Dossier) -> Subject:
         about=tuple(about),
         warnings=tuple(warnings),
         run=dossier.run,
+        code=_digest(arm, root),
     )

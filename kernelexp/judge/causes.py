@@ -13,14 +13,15 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from kernelexp.facts import counters, derived, metrics
-from kernelexp.facts.arch import ARCHITECTURES, SCHEDULERS
+from kernelexp.facts import counters, metrics
+from kernelexp.facts.arch import ARCHITECTURES
 from kernelexp.facts.differences import Difference, between, comparable
 from kernelexp.facts.metrics import Kind
 from kernelexp.judge import ranking
-from kernelexp.judge.limits import floors
+from kernelexp.judge.limits import bottleneck, bounds, floors
 from kernelexp.judge.limits.case import Case
 from kernelexp.judge.limits.opportunity import excess_of_wavefronts
+from kernelexp.judge.stalls import stalls
 from kernelexp.model.arm import Arm
 
 Way: TypeAlias = Literal["with the time", "against it", ""]
@@ -30,14 +31,14 @@ EXPLAINS = 0.1
 POINTS = 0.1
 """Points of the warps' time below which a stall has not changed."""
 
-READY = ("selected", "not selected")
-"""Of what warps do, what is no waiting."""
-
-_POLLS = "how often a wait looks again depends on timing, not on the code"
-_ARBITRATION = "arbitration: no wavefront is beyond what the addresses need"
+_POLLS = "noise: how often a wait looks again depends on timing, not on the code"
+_ARBITRATION = "noise: arbitration, as no wavefront is beyond what the addresses need"
+_AS_MANY_WARPS = "no effect of its own: as many CTAs and warps on an SM"
+_BRANCHES_PER_POLL = 2
 # What it is called, and which figures are of it, by the beginnings of their names.
 _CAUSES: tuple[tuple[str, str], ...] = (
-    ("polling", r"(sass__)?inst_executed_(mbarrier|branch)|smsp__inst_executed_op_branch"
+    ("polling", r"(sass__)?inst_executed_mbarrier"),
+    ("branches", r"(sass__)?inst_executed_branch|smsp__inst_executed_op_branch"
      r"|sm__inst_executed_pipe_cbu"),
     ("barriers", r"(sass__)?inst_executed_(warp_)?barrier|smsp__inst_executed_op_bar"),
     ("spills", r"spill_|stack_bytes|local_|\w+_local_(loads|stores)|derived__local_"
@@ -73,12 +74,16 @@ _PIPE = re.compile(r"sm__inst_executed_pipe_(alu|fma|xu|lsu)")
 _BYTES = re.compile(r"dram__bytes(_read|_write)?")
 # The same accesses under another name, figures of time, and shares that the limits have.
 _MINOR = (
-    "ptx__thread_inst_executed", "change_", "time_ms", "published_t", "tflops", "emulated_",
+    "ptx__thread_inst_executed", "smsp__thread_inst_executed",
+    "change_", "time_ms", "published_t", "tflops", "emulated_",
     "l1_throughput_percent", "issue_slots_busy_percent", "gpu__compute_memory",
     "launch__occupancy_limit", "launch__waves",
 )  # fmt: skip
 _SHARE = re.compile(r"pct_of_peak|__throughput|per_second|per_cycle|_cycles_")
 # What a cause is told by where several of its figures explain as much.
+_WARPS = "warps_on_an_sm"
+SLIGHT = 0.1
+"""Of the change of time, the share below which what explains no more goes last."""
 _TOTALS = ("sass_instructions", "smsp__inst_executed", "launch__registers_per_thread")
 # Figures by which another layout, or other accesses, are told from arbitration.
 _OF_ADDRESSES = ("memory_l1_wavefronts_shared", "derived__", "sass__inst_executed_shared")
@@ -146,7 +151,13 @@ def differing(before: Case, after: Case, slower: float | None) -> CausedDifferen
     ]
     by_cause: dict[str, list[Told]] = {}
     for difference in differences:
-        by_cause.setdefault(_cause_of(difference), []).append(pair.told(difference))
+        name = _cause_of(difference)
+        if name == "branches" and pair.branches_are_polls:
+            name = "polling"
+        by_cause.setdefault(name, []).append(pair.told(difference))
+    for name, told in (("tensor cores", pair.mmas()), ("resources", pair.warps())):
+        if told:
+            by_cause.setdefault(name, []).append(told)
     causes = [
         Cause(name=_named(name, noise), told=_once(item), noise=noise)
         for name, item in by_cause.items()
@@ -157,6 +168,8 @@ def differing(before: Case, after: Case, slower: float | None) -> CausedDifferen
         key=lambda cause: (
             bool(cause.noise),
             cause.leader.way == "against it",  # an arm is not slower for having less to do
+            not pair.is_of_the_limit(cause.name),
+            pair.is_slight(cause.leader),
             _rank(cause.leader)[0],
             _rank(cause.leader)[2],
         )
@@ -178,14 +191,16 @@ def _cause_of(difference: Difference) -> str:
 
 
 def _named(cause: str, noise: str) -> str:
-    """Branches of a kernel that polls nothing are no polling."""
-    return "branches" if cause == "polling" and not noise else cause
+    """Mbarriers that nothing polls are no polling."""
+    return "mbarriers" if cause == "polling" and not noise else cause
 
 
-def _rank(told: Told) -> tuple[float, bool, float]:
-    """By what it can explain, then by the relative change; a total goes before its parts."""
-    is_part = told.metric.removesuffix(".sum") not in _TOTALS
-    return -abs(told.explains or 0.0), is_part, -abs(told.change or 0.0)
+def _rank(told: Told) -> tuple[float, int, float]:
+    """By what it can explain, then by the relative change; a total goes before its parts, and warps
+    before the resources that limit them."""
+    name = told.metric.removesuffix(".sum")
+    part = 0 if name == _WARPS else 1 if name in _TOTALS else 2
+    return -abs(told.explains or 0.0), part, -abs(told.change or 0.0)
 
 
 def _once(told: Sequence[Told]) -> tuple[Told, ...]:
@@ -244,6 +259,62 @@ class _Pair:
             way=self._way(difference, explains),
         )
 
+    def mmas(self) -> Told | None:
+        """The FLOPs of the MMAs that are executed, with those beyond the problem's edges."""
+        chip, kind = self._before.chip, floors.tensor_type(self._before)
+        if not (self._is_full and chip and kind in chip.tensor and self._time):
+            return None
+        was, now = (floors.mma_flops(case, kind) for case in (self._before, self._after))
+        if not (was and now) or was == now:
+            return None
+        peak = chip.flops_per_clock(kind) * chip.sms.value * self._before.clock()[0]
+        explains = 100 * (now - was) / peak / self._time
+        return Told(
+            metric="executed_mma_gflop",
+            label="GFLOP of executed MMAs",
+            kind="emulated",
+            before=was / 1e9,
+            after=now / 1e9,
+            change=now / was - 1,
+            explains=explains,
+            way=self._goes(now > was),
+        )
+
+    def warps(self) -> Told | None:
+        """How many warps an SM has at once, by what the grid gives and the resources allow."""
+        was, now = (_warps(case) for case in (self._before, self._after))
+        if not (was and now) or was == now:
+            return None
+        return Told(
+            metric=_WARPS,
+            label="warps on an SM, at most",
+            kind="built",
+            before=was,
+            after=now,
+            change=now / was - 1,
+            way=self._goes(now < was),
+        )
+
+    def is_of_the_limit(self, cause: str) -> bool:
+        """Whether it is work for what the baseline is nearest to."""
+        near = bounds.nearest(bounds.uses(self._before)) if cause == "tensor cores" else None
+        return near is not None and near.resource == "tensor cores"
+
+    def is_slight(self, told: Told) -> bool:
+        """Whether it explains something, and next to nothing of the change of time."""
+        if told.explains is None or not self._slower:
+            return False
+        return abs(told.explains) < SLIGHT * 100 * abs(self._slower)
+
+    @property
+    def branches_are_polls(self) -> bool:
+        """Whether the branches that differ are no more than polls which differ bring along."""
+        polls, branches = (
+            abs(_spelled(self._after, name) - _spelled(self._before, name))
+            for name in ("inst_executed_mbarrier_wait", "inst_executed_branch")
+        )
+        return branches <= _BRANCHES_PER_POLL * polls
+
     def waits(self) -> Iterator[Told]:
         """Shares of the warps' time by reason, of which at least POINTS moved."""
         one, other = self._before.arm, self._after.arm
@@ -275,6 +346,8 @@ class _Pair:
         polls = any(case.counters.get(name) for case in cases for name in waits)
         if cause == "polling" and (polls or any(case.is_specialised for case in cases)):
             return _POLLS
+        if cause == "resources" and not any(item.metric == _WARPS for item in told):
+            return _AS_MANY_WARPS if all(map(_warps, cases)) else ""
         names = [item.metric.removeprefix(counters.PTX) for item in told]
         if cause == "shared memory" and not any(name.startswith(_OF_ADDRESSES) for name in names):
             excess = [excess_of_wavefronts(case)[0] for case in cases]
@@ -325,8 +398,25 @@ class _Pair:
             better = "less"
         if not better:
             return ""
-        worse = (after > before) == (better == "less")
-        return "with the time" if worse == (self._slower > 0) else "against it"
+        return self._goes((after > before) == (better == "less"))
+
+    def _goes(self, is_worse: bool) -> Way:
+        if not self._slower:
+            return ""
+        return "with the time" if is_worse == (self._slower > 0) else "against it"
+
+
+def _spelled(case: Case, name: str) -> int:
+    """A count that has no name of ncu's: of SASS, else of PTX."""
+    return case.counters.get(f"sass__{name}", case.counters.get(f"{counters.PTX}{name}", 0))
+
+
+def _warps(case: Case) -> int:
+    """That an SM has at once; 0 where that is not known."""
+    build, share = case.arm.build, bottleneck.grid(case)
+    if share:
+        return share.warps_per_sm
+    return build.occupancy.warps_per_sm if build else 0
 
 
 def kinds(before: Arm, after: Arm) -> Sequence[Kind]:
@@ -353,25 +443,3 @@ def _is_kept(difference: Difference) -> bool:
         return True
     known = difference.metric.group != counters.OTHER
     return known and ranking.is_large(difference, ranking.FLOOR)
-
-
-def stalls(arm: Arm) -> dict[str, float]:
-    """Percent of its warps' time by what they do, largest first: each reason to wait, and
-    `selected`, which issues.
-
-    ncu gives shares of the warps that a scheduler can hold, but `selected` of its one issue slot.
-    The sum is the occupancy (10 profiles of an H200: within 1% of it, and each share within 0.4
-    points of that of smsp__average_warp_latency_issue_stalled_*).
-    """
-    figures = arm.profiled.figures if arm.profiled else {}
-    every = {**dict(derived.derive(figures)), **figures}
-    slots: dict[str, float] = {}
-    for name, value in every.items():
-        if (reason := derived.stall(name)) and isinstance(value, int | float):
-            slots[reason] = float(value)
-    if "selected" in slots:
-        warps = ARCHITECTURES[arm.arch].warps_per_sm if arm.arch in ARCHITECTURES else 64
-        slots["selected"] /= warps / SCHEDULERS
-    whole = sum(slots.values())
-    shares = {reason: 100 * value / whole for reason, value in slots.items() if whole}
-    return dict(sorted(shares.items(), key=lambda item: -item[1]))

@@ -17,7 +17,7 @@ from kernelexp.model.arm import EmulatedEvidence
 from kernelexp.model.record import LaunchCounts
 from kernelexp.model.text import si
 
-_MMAS = "sm__inst_executed_pipe_tensor"
+MMAS = "sm__inst_executed_pipe_tensor"
 _PORTS = {
     "read": ("l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld",),
     "written": (
@@ -31,7 +31,7 @@ copies (warpsim/timing/chips/h200.toml), all of a card about a third of that eac
 _OPERANDS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_gmma"
 _SHARED = "memory_l1_wavefronts_shared_ideal"
 _PIPES = {pipe: f"sm__inst_executed_pipe_{pipe}" for pipe in ("fma", "alu", "xu", "lsu")}
-COUNTERS = (_MMAS, *sum(_PORTS.values(), ()), _OPERANDS, _SHARED, *_PIPES.values())
+COUNTERS = (MMAS, *sum(_PORTS.values(), ()), _OPERANDS, _SHARED, *_PIPES.values())
 """All that bounds are reckoned from."""
 _POLLING = re.compile(r"SYNCS|NANOSLEEP|ATOM|CCTL|.*\.STRONG")
 _SHAPE = re.compile(r"(?:64x(?P<n>\d+)x(?P<wide>\d+)|(?P<m>16|8)8(?P<k>\d+))\Z")
@@ -76,7 +76,7 @@ def least(counts: LaunchCounts, chip: Chip, clock_hz: float) -> Iterator[tuple[f
     """Seconds that the chip needs at this clock, its highest, each with what for."""
     sms, clock = chip.sms.value, clock_hz
     at = f"{clock / 1e6:,.0f} MHz"
-    executed = counts.counters.get(_MMAS, 0)
+    executed = counts.counters.get(MMAS, 0)
     for kind, flops in counts.flops_of_mma.items():
         if kind in chip.tensor and executed:
             peak = chip.flops_per_clock(kind) * sms * clock

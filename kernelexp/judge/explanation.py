@@ -11,11 +11,12 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from kernelexp.facts import counters, metrics
-from kernelexp.judge.causes import READY, Told, differing
+from kernelexp.judge.causes import Told, differing
 from kernelexp.judge.expectations import command
 from kernelexp.judge.limits import bottleneck, bounds
 from kernelexp.judge.limits.bounds import Use
 from kernelexp.judge.limits.case import Case
+from kernelexp.judge.stalls import READY
 from kernelexp.model.arm import Arm
 
 # Beginnings of the names of figures, after ptx__ where they were counted on PTX, what they say
@@ -59,6 +60,8 @@ _DECIDING: tuple[tuple[tuple[str, ...], str, str], ...] = (
 )
 
 
+_MORE = 0.01
+"""Share of the work from which a candidate is said to have more or less of it."""
 _FELL = 2.0
 """Points by which a limit is used less from which it is not what made a candidate slower."""
 
@@ -87,42 +90,58 @@ def moved(before: Sequence[Use], after: Sequence[Use]) -> str:
     one, other = bounds.nearest(tuple(before)), bounds.nearest(tuple(after))
     if one is None or other is None:
         return "Which limit is nearest is not known."
-    if max(one.percent or 0.0, other.percent or 0.0) < bounds.NEAR:
-        then = "" if one.resource == other.resource else f"{other.resource} "
+    was, now = one.percent or 0.0, other.percent or 0.0
+    least = "at least " * (one.kind not in ("profiled", "emulated"))
+    if max(was, now) < bounds.NEAR:
         if not (bottleneck.is_counted(before) and bottleneck.is_counted(after)):
             return "Which limit is nearest is not known: an arm's instructions were not counted."
-        return (
-            f"Neither arm is near a limit: {one.resource} {one.percent:.1f}%, then "
-            f"{then}{other.percent:.1f}%."
-        )
+        if one.resource == other.resource:
+            words = f"they use is {bottleneck.spell(one)}, {was:.1f}% and {now:.1f}% of the peak"
+        else:
+            words = f"the baseline uses is {was:.1f}% of {bottleneck.spell(one)}, the candidate "
+            words += f"{now:.1f}% of {bottleneck.spell(other)}"
+        return f"Neither arm is near a limit: the most that {words}."
     if one.resource == other.resource:
         return (
-            f"Both arms are nearest to the same limit, {one.resource}: {one.percent:.1f}%, then "
-            f"{other.percent:.1f}%."
+            f"Both arms are {_bound(min(was, now))} {bottleneck.spell(one)}: {least}{was:.1f}% of "
+            f"the peak, then {now:.1f}%."
         )
     return (
-        f"The nearest limit moved: {one.resource} ({one.percent:.1f}%) for the baseline, "
-        f"{other.resource} ({other.percent:.1f}%) for the candidate."
+        f"The limit moved: the baseline is {_bound(was)} {bottleneck.spell(one)} ({was:.1f}% of "
+        f"the peak), the candidate is {_bound(now)} {bottleneck.spell(other)} ({now:.1f}%)."
     )
 
 
-def lost(
+def _bound(percent: float) -> str:
+    return "bound by" if percent >= bottleneck.BOUND else "nearest to"
+
+
+def work(
     before: Sequence[Use], after: Sequence[Use], slower: float | None, waits: Sequence[Told]
 ) -> str:
-    """Where a slower candidate is further from the limit of both: it waits; else empty."""
+    """What became of the work for the limit that both arms are nearest to, as use times time; where
+    that is the same and the candidate is slower, it waits; empty where nothing can be said."""
     one, other = bounds.nearest(tuple(before)), bounds.nearest(tuple(after))
     if one is None or other is None or one.resource != other.resource or not slower:
         return ""
-    fell = (one.percent or 0.0) - (other.percent or 0.0)
-    if slower < 0 or fell < _FELL:
+    was, now = one.percent or 0.0, other.percent or 0.0
+    if max(was, now) < bounds.NEAR or not was:
         return ""
-    more = [wait for wait in waits if (wait.points or 0.0) > 0 and wait.label not in READY]
-    where = f", most of it for {more[0].label} ({more[0].points:+.1f} points)" if more else ""
+    more = now * (1 + slower) / was - 1
+    if abs(more) >= _MORE:
+        verb = "more" if more > 0 else "less"
+        what = bottleneck.spell(other)
+        return f"The candidate has {100 * abs(more):.1f}% {verb} work for {what} (use x time)."
+    if slower < 0 or was - now < _FELL:
+        return ""
+    longer = [wait for wait in waits if (wait.points or 0.0) > 0 and wait.label not in READY]
+    where = f", most for {longer[0].label} ({longer[0].points:+.1f} points)" if longer else ""
     if other.kind != "profiled":
-        where = ", or for something that is not counted"
+        where = ", for what only a profile shows"
     return (
-        f"The slower candidate uses {fell:.1f} points less of that limit, so it is not what made "
-        f"it slower: it waits longer{where}."
+        f"The candidate gives {bottleneck.spell(other)} no more work and leaves "
+        f"{'them' if other.resource == 'tensor cores' else 'it'} idle for longer: its warps wait "
+        f"longer{where}."
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import TypeAlias
 
 import msgspec
@@ -83,7 +84,7 @@ def audit(project: Project, text: str, against: str | None, session: Session) ->
     spoken = _speaking(project, (other, whose, place), (wanted, name, number))
     before, after = dossiers.of_variants(project, [other, wanted], spoken, session)
     name, number = (name, number) if name else _experiment_of(project, wanted, other)
-    compared, warnings = _compare(before, after)
+    compared, warnings = _compare(before, after, project.root)
     ratio = speaking.ratio(*spoken)
     kernel = project.kernels[wanted.kernel]
     return Audit(
@@ -161,10 +162,10 @@ def _published(project: Project, named: _Named) -> Recorded | None:
     return Recorded(record=spoken.record, arm=spoken.arm, changed=spoken.changed)
 
 
-def _compare(before: Dossier, after: Dossier) -> tuple[list[Group], list[str]]:
+def _compare(before: Dossier, after: Dossier, root: Path) -> tuple[list[Group], list[str]]:
     """The counters of both by group and kind, those of published profiles as `published`; and what
     stands against comparing them."""
-    pair, warnings = (subjects.of_dossier(before), subjects.of_dossier(after)), []
+    pair, warnings = (subjects.of_dossier(before, root), subjects.of_dossier(after, root)), []
     origins = {side.profile.provenance == "published" for side in (before, after) if side.profile}
     if len(origins) == 2:
         pair = (_without_profile(pair[0]), _without_profile(pair[1]))

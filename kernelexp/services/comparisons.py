@@ -53,6 +53,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
     unknown: dict[str, tuple[str, ...]]
     """Conditions that were not recorded, by whose they are: a label, or `both`."""
+    same_code: bool
+    """Whether both have the same SASS, so that a difference of time is noise."""
     effect: Effect | None
     """The change of time, where both are of one run and `before` is its baseline."""
     groups: tuple[Group, ...]
@@ -95,6 +97,7 @@ def compare(before: Subject, after: Subject, options: ComparisonOptions) -> Comp
         axes=_axes(before.arm, after.arm),
         warnings=(*warnings, *_warnings(before, after, kinds)),
         unknown=_unknown(before, after, kinds),
+        same_code=bool(before.code) and before.code == after.code,
         effect=_effect(before, after),
         groups=ranking.rank(shown),
         small=sum(_is_changed(finding) and not _is_large(finding, options) for finding in hidden),

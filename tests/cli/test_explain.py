@@ -184,10 +184,9 @@ def test_explain_with_profiles_says_that_the_nearest_limit_moved(
     result = kx("explain", "T1", "--no-emulate", cwd=with_profiles)
     page = " ".join(" ".join(lines(result.stdout)).split())
     assert (
-        "The nearest limit moved: L1 data pipe (87.5%) for the baseline, L2 (82.8%) for the "
-        "candidate." in page
+        "The limit moved: the baseline is bound by the L1 data pipe (87.5% of the peak), the "
+        "candidate is bound by L2 (82.8%)." in page
     )
-    assert "The candidate is bound by L2: of its peak 82.8%." in page
     assert "kernelexp profile" not in page
 
 
@@ -267,4 +266,4 @@ def test_a_published_figure_is_said_to_be_of_its_author_s_build(kx: Kx) -> None:
     words = " ".join(kx("explain", "c32ab7a", "--no-emulate").stdout.split())
     assert "IMPROVED (published_figures). 9.6% faster." in words
     assert "of its author's build: 222 registers per thread (this build: 128)." in words
-    assert "bound by L1: of its peak 85.0%" in words
+    assert "Both arms are bound by L1: 82.0% of the peak, then 85.0%." in words

@@ -45,7 +45,7 @@ def test_a_run_without_counters_gets_them_and_its_record_stays_as_it_is(
         assert arm.emulated.counters["ptx__inst_executed"]
         assert arm.counted.counters["smsp__inst_executed"]
     shown = " ".join(kx("show", record.run, cwd=scale).stdout.split())
-    assert "SASS executed too: it writes the same bits" in shown
+    assert "PTX and SASS were both executed and give the same bits" in shown
     assert "Emulated again after the run:" in shown
     again = kx("recount", record.run, cwd=scale)
     assert "this emulator's counts are there" in " ".join(again.stdout.split())

@@ -20,13 +20,14 @@ from judge_cases import (
 from support import ROOT
 
 from kernelexp.facts import chips
-from kernelexp.judge import causes
+from kernelexp.judge import causes, stalls
 from kernelexp.judge.causes import Cause, CausedDifference
 from kernelexp.judge.limits.case import Case
 from kernelexp.model.arm import EmulatedEvidence
 from kernelexp.model.record import Profile
 
 FASTER = -0.55
+TAGS = "ptx__memory_l1_tag_requests_global"
 H1 = "logs/runs/H1/20261121T015301Z-85251654.measured.json"
 
 
@@ -90,7 +91,7 @@ def test_shares_of_the_warps_time_are_those_of_an_average_warps_cycles(case: Cas
         for name, value in case.arm.profiled.figures.items()
         if name.startswith(prefix)
     }
-    shares = causes.stalls(case.arm)
+    shares = stalls.stalls(case.arm)
     for state, value in cycles.items():
         assert shares[state] == pytest.approx(100 * value / sum(cycles.values()), abs=0.5)
 
@@ -103,7 +104,7 @@ def test_what_polling_counts_is_noise_and_comes_last() -> None:
         for place, own in enumerate((counted, more))
     ]
     result = causes.differing(*cases, 0.0395)
-    assert [cause.name for cause in result.causes if cause.noise] == [result.causes[-1].name]
+    assert [cause.name for cause in result.causes][-2:] == ["polling", "resources"]
     assert "how often a wait looks again" in of(result, "polling").noise
     assert of(result, "instructions").leader.way == "with the time"
 
@@ -125,3 +126,51 @@ def test_shares_that_the_limits_have_are_no_differences() -> None:
 def test_two_equal_arms_differ_in_nothing() -> None:
     result = causes.differing(transpose(0), transpose(0), None)
     assert (result.causes, result.waits, result.small) == ((), (), 0)
+
+
+def test_branches_that_no_poll_brings_along_are_no_polling() -> None:
+    """A warp that stores by itself waits as often, and branches five million times less."""
+    counted = {
+        "ptx__inst_executed_mbarrier_wait": 4_468_948,
+        "ptx__inst_executed_branch": 11_853_876,
+    }
+    less = {"ptx__inst_executed_mbarrier_wait": 4_468_420, "ptx__inst_executed_branch": 6_279_588}
+    cases = [
+        with_arm(gemm(arm=arm(H1, place), counters=own), emulated=counting(place, own))
+        for place, own in enumerate((counted, less))
+    ]
+    assert of(causes.differing(*cases, 0.06), "branches").noise == ""
+
+
+def test_resources_that_leave_an_sm_as_many_warps_have_no_effect_of_their_own() -> None:
+    """Four stages take less shared memory than six, for one CTA all the same."""
+    cases = [gemm(arm=arm(H1, place)) for place in (0, 1)]
+    cause = of(causes.differing(*cases, 0.0395), "resources")
+    assert "as many CTAs and warps" in cause.noise
+
+
+def test_warps_on_an_sm_come_before_the_resources_that_limit_them() -> None:
+    one = gemm(ctas=64)
+    build = one.arm.build
+    assert build
+    half = msgspec.structs.replace(
+        build, resources=msgspec.structs.replace(build.resources, threads=192, registers=217)
+    )
+    result = causes.differing(one, with_arm(one, build=half), 1.6)
+    assert of(result, "resources").leader.label == "warps on an SM, at most"
+    assert of(result, "resources").leader.way == "with the time"
+
+
+def test_what_explains_next_to_nothing_of_a_change_comes_after_what_has_no_rate() -> None:
+    """0.2% of the time is no reason for 160%."""
+    one = gemm(ctas=64, counters={TAGS: 10**6})
+    build = one.arm.build
+    assert build
+    half = msgspec.structs.replace(
+        build, resources=msgspec.structs.replace(build.resources, threads=192)
+    )
+    more = {TAGS: 2 * 10**6}
+    other = msgspec.structs.replace(with_arm(one, build=half), counters=more)
+    cases = [with_arm(case, emulated=counting(0, case.counters)) for case in (one, other)]
+    names = [cause.name for cause in causes.differing(*cases, 1.6).causes]
+    assert names.index("resources") < names.index("global memory")

@@ -1,4 +1,5 @@
-"""A second small size with heads of 128 columns, to solve the counts of size long128 from."""
+"""Small sizes of which two have the loop of the full problem, to solve its counts from: with heads
+of 128 columns, and without keys that a tile of 64 or 128 masks, as 4,096 keys have none."""
 
 from __future__ import annotations
 
@@ -7,5 +8,7 @@ from collections.abc import Mapping
 from kernelexp.problem import Size
 
 SIZES: Mapping[str, Size] = {
+    "emulated_whole": {"b": 1, "h": 2, "s": 256, "d": 64, "sms": 2},
+    "emulated128_whole": {"b": 1, "h": 2, "s": 256, "d": 128, "sms": 2},
     "emulated128_more": {"b": 1, "h": 2, "s": 512, "d": 128, "sms": 2},
 }

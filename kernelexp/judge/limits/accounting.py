@@ -12,10 +12,14 @@ import msgspec
 
 from kernelexp.judge.limits.case import Case
 
-_MMAS = ("smsp__sass_inst_executed_op_utcmma", "smsp__sass_inst_executed_op_shared_gmma")
 # Label, emulated counter, ncu's other name of it.
 _COUNTS = (
-    *(("MMAs", name, "sm__inst_executed_pipe_tensor") for name in _MMAS),
+    ("MMAs", "smsp__sass_inst_executed_op_utcmma", "sm__inst_executed_pipe_tensor"),
+    (
+        "wgmma instructions of warps",  # four to an MMA
+        "smsp__sass_inst_executed_op_shared_gmma",
+        "sm__inst_executed_pipe_tensor",
+    ),
     (
         "loads of tensor memory",
         "smsp__sass_inst_executed_op_tmem_ldt",
@@ -28,7 +32,7 @@ _COUNTS = (
     ("shared loads", "sass__inst_executed_shared_loads", ""),
     ("shared stores", "sass__inst_executed_shared_stores", ""),
     ("sectors of global accesses", "memory_l2_theoretical_sectors_global", ""),
-    ("wavefronts of shared memory", "memory_l1_wavefronts_shared_ideal", ""),
+    ("wavefronts of shared memory", "memory_l1_wavefronts_shared", ""),
 )
 
 

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kernelexp.judge.causes import READY, stalls
 from kernelexp.judge.limits.bounds import NEAR, Use, nearest
 from kernelexp.judge.limits.case import Case
+from kernelexp.judge.limits.floors import floors
+from kernelexp.judge.stalls import READY, stalls
 from kernelexp.model.arm import Arm
 
 BOUND = 80.0
@@ -18,6 +19,7 @@ BOUND = 80.0
 FEW_WARPS = 0.25
 """Of the warps that an SM holds, the share up to which a kernel that no limit holds is said to have
 few."""
+_FLOORS = 3
 FULL_CLOCK = 0.97
 """Of the chip's highest clock, from which nothing is said of what holds it."""
 BUSY = 0.9
@@ -65,16 +67,24 @@ def waits(arm: Arm) -> dict[str, float]:
     return {key: value for key, value in stalls(arm).items() if key not in READY}
 
 
-def conclude(
-    case: Case, known: Sequence[Use], whose: str = "This kernel", is_held: bool = True
-) -> str:
-    """The first sentences: what the grid leaves idle, then the limit that is nearest; without
-    `is_held` it is known that this one does not hold the kernel."""
-    words = (_of_grid(case), _of_limit(case, known, whose, is_held), _of_power(case))
+def conclude(case: Case, known: Sequence[Use], whose: str = "This kernel") -> str:
+    """The first sentences: what the grid leaves idle, then the limit that is nearest."""
+    words = (of_grid(case), _of_limit(case, known, whose), of_power(case))
     return " ".join(filter(None, words))
 
 
-def _of_grid(case: Case) -> str:
+def of_latency(case: Case, known: Sequence[Use], whose: str) -> str:
+    """What a kernel waits for that no limit holds; empty where one does, or nothing is known."""
+    near = nearest(known)
+    if near is None or (near.percent or 0.0) >= NEAR or not is_counted(known):
+        return ""
+    waits = _waits(case.arm)
+    what = f": its warps wait {waits}" if waits else _unknown(case)
+    return f"{whose} waits for latency{what}."
+
+
+def of_grid(case: Case) -> str:
+    """What the grid leaves idle; empty where it fills the chip, or nothing is known."""
     share = grid(case)
     if share is None or share.busy >= BUSY:
         return ""
@@ -86,29 +96,28 @@ def _of_grid(case: Case) -> str:
         )
     most = math.ceil(share.ctas / share.sms)
     return (
-        f"The grid comes first: of its {share.ctas:,} CTAs some of {share.sms} SMs have {most}, "
-        f"others {most - 1}, {limit} if all do the same work."
+        f"The grid comes first: {share.ctas:,} CTAs on {share.sms} SMs, {most} on some and "
+        f"{most - 1} on others, {limit} if all do the same work."
     )
 
 
-def _of_limit(case: Case, known: Sequence[Use], whose: str, is_held: bool) -> str:
+def _of_limit(case: Case, known: Sequence[Use], whose: str) -> str:
     near = nearest(known)
     if near is None or near.percent is None:
         return _of_floors(case, known)
     share = _share(near)
-    if near.percent >= NEAR and not is_held:
-        return f"{whose} is nearest to {_spell(near)}: of its peak {share}."
     if near.percent >= BOUND:
-        return f"{whose} is bound by {_spell(near)}: of its peak {share}."
+        return f"{whose} is bound by {spell(near)}: {share} of the peak{_how(near)}."
     if near.percent >= NEAR:
-        return f"{whose} is nearest to {_spell(near)}, which likely limits it: of its peak {share}."
+        return (
+            f"{whose} is nearest to {spell(near)}, which likely limits it: {share} of the peak"
+            f"{_how(near)}."
+        )
     if not is_counted(known):
-        return f"{whose} needs {share} of {_spell(near)}: {UNCOUNTED}."
-    waits = _waits(case.arm)
-    what = f": its warps wait {waits}" if waits else _unknown(case)
+        return f"{whose} needs {share} of {spell(near)}: {UNCOUNTED}."
     return (
-        f"{whose} is below {NEAR:.0f}% of every known limit (most: {_spell(near)}, {share}): it "
-        f"waits for latency{what}."
+        f"{whose} is below {NEAR:.0f}% of every known limit (most: {spell(near)}, {share}"
+        f"{_how(near)}). {of_latency(case, known, 'It')}"
     )
 
 
@@ -137,27 +146,50 @@ def _unknown(case: Case) -> str:
 
 
 def _share(use: Use) -> str:
-    """With how far it can be trusted: scaled counts are those of a full problem whose tiles do what
-    they do at the small sizes."""
+    """Of the time: useful work alone is the least that a limit has to do."""
     percent = f"{use.percent:.1f}%"
-    if use.kind == "profiled":
-        return percent
-    return f"{percent} by scaled counts" if use.kind == "emulated" else f"at least {percent}"
+    return percent if use.kind in ("profiled", "emulated") else f"at least {percent}"
+
+
+def _how(use: Use) -> str:
+    """How far it can be trusted: scaled counts are those of a full problem whose tiles do what they
+    do at the small sizes."""
+    return ", by scaled counts" if use.kind == "emulated" else ""
 
 
 def _of_floors(case: Case, known: Sequence[Use]) -> str:
-    longest = max(known, key=lambda use: use.floor_ms or 0.0, default=None)
-    if longest is None or longest.floor_ms is None:
-        return "No use of a limit is known: it needs a time, or a profile."
+    """Without a time: which limit needs longest, and how much less the next."""
     timed = case.arm.measured
     what = f"Timed at size '{timed.size}' only" if timed and timed.time_us else "Not timed"
+    longest = sorted(known, key=lambda use: -(use.floor_ms or 0.0))[:_FLOORS]
+    longest = [use for use in longest if use.floor_ms]
+    if not case.counters or case.ratios_of or not longest:
+        least = f"; {spell(longest[0])} alone needs {longest[0].floor_ms:.3g} ms" if longest else ""
+        return (
+            f"{what}, and its counts are not known for {case.of_size}, so that nothing says what "
+            f"limits it{least}.{_of_ratios(case)}"
+        )
+    words = [f"{spell(use)} for {use.floor_ms:.3g} ms" for use in longest]
+    words[0] = words[0].replace(" for ", " busy for at least ")
+    return f"{what}. Its work keeps {', '.join(words)}."
+
+
+def _of_ratios(case: Case) -> str:
+    """Which units of an SM the counts of a small size keep busy for longest."""
+    if not case.ratios_of or not case.counters:
+        return ""
+    counted = msgspec.structs.replace(case, ratios_of="", flops=0, bytes=0)
+    units = sorted(floors(counted), key=lambda floor: -floor.seconds)[:2]
+    if not units or not units[0].seconds:
+        return ""
+    busiest, *others = (spell(Use(resource=floor.resource)) for floor in units)
+    share = f", then {others[0]} ({100 * units[1].seconds / units[0].seconds:.0f}% as long)"
     return (
-        f"{what}: of what is known it needs {_spell(longest)} for longest, "
-        f"{longest.floor_ms:.3g} ms at least."
+        f" At size '{case.ratios_of}' it keeps {busiest} busy for longest{share if others else ''}."
     )
 
 
-def _spell(use: Use) -> str:
+def spell(use: Use) -> str:
     """With its article: `the tensor cores`, `L2`."""
     plain = ("L1", "L2", "LSU", "shared memory", "device memory", "L1 to L2")
     words = {"L1 to L2": "the requests of L1 to L2", "LSU": "the LSU (its queue)"}
@@ -186,7 +218,8 @@ def _waits(arm: Arm) -> str:
     return " and ".join(words)
 
 
-def _of_power(case: Case) -> str:
+def of_power(case: Case) -> str:
+    """What holds its clock down; empty where nothing does."""
     if not case.time_s or not case.power_capped or case.chip is None or not case.clock_hz:
         return ""
     if case.clock_hz > FULL_CLOCK * case.chip.clock.value:

@@ -47,6 +47,7 @@ def occupancy(case: Case) -> Iterator[Found]:
         percent=percent,
         kind="built",
         reckoning=reckoning,
+        at_most=True,
         figures={"warps_per_sm": held.warps_per_sm, "ctas_per_sm": held.ctas_per_sm},
     )
 
@@ -84,7 +85,12 @@ def grid(case: Case) -> Iterator[Found]:
         yield _small_grid(case, share, figures)
     elif share.waves > 1:
         whole = math.ceil(share.waves)
-        idle = 1 - share.waves / whole
+        idle, reckoning = 1 - share.waves / whole, f"({whole} - {share.waves:.2f}) / {whole} waves"
+        if share.per_sm > 1 and not _waits(case):  # CTAs of an SM share the unit that is busy
+            most = math.ceil(share.ctas / share.sms)
+            idle = 1 - share.busy
+            mean = share.ctas / share.sms
+            reckoning = f"an SM has {most:,} CTAs at most, {mean:,.2f} on average"
         if idle >= TAIL_FROM:
             yield Opportunity(
                 rule="TailWave",
@@ -92,8 +98,7 @@ def grid(case: Case) -> Iterator[Found]:
                 "is not full",
                 percent=100 * idle,
                 kind="built",
-                reckoning=f"({whole} - {share.waves:.2f}) / {whole} waves, if all CTAs take the "
-                "same time" + (", however many share an SM" if share.per_sm > 1 else ""),
+                reckoning=f"{reckoning}, if all CTAs take the same time",
                 figures=figures,
             )
 
@@ -145,6 +150,7 @@ def _small_grid(case: Case, share: bottleneck.GridShare, figures: dict[str, floa
         rule="SmallGrid",
         issue=words,
         percent=percent,
+        at_most=True,
         kind="built",
         reckoning=reckoning,
         figures=figures,
@@ -165,6 +171,8 @@ def barriers(case: Case) -> Iterator[Found]:
     ):
         return
     line = case.dearest(name.removeprefix(PTX))
+    share = bottleneck.grid(case)  # a small grid gives an SM fewer than it holds
+    per_sm = min(per_sm, -(-share.ctas // share.sms)) if share else per_sm
     yield Opportunity(
         rule="LaunchConfiguration",
         issue=f"{per_tile:,.3g} CTA barriers per tile and warp, {per_cta:,.0f} per CTA, with "

@@ -16,6 +16,7 @@ import msgspec
 from kernelexp.facts.arch import ARCHITECTURES, SCHEDULERS
 from kernelexp.facts.chips import Chip
 from kernelexp.facts.counters import EXECUTED
+from kernelexp.judge import executed
 from kernelexp.judge.limits.case import Case
 from kernelexp.model.text import si
 
@@ -42,6 +43,9 @@ _TYPES = (
 )
 _SHARED = ("memory_l1_wavefronts_shared", "l1tex__data_pipe_tc_wavefronts_mem_shared")
 _TAGS = "memory_l1_tag_requests_global"
+_VERBS = ("loads", "stores")
+_PADDED = 1.002
+"""Times the useful FLOPs from which those of the executed MMAs count."""
 # Not ncu's theoretical sectors, which are more than are moved where a cp.async is misaligned.
 SECTORS = (
     "l1tex__t_sectors_pipe_lsu_mem_global_op_ld",
@@ -94,13 +98,27 @@ def _tensor(case: Case, chip: Chip) -> Floor | None:
         return None
     clock, spelled = case.clock()
     per_clock = chip.flops_per_clock(kind)
+    flops, words = float(case.flops), si(case.flops, "FLOP")
+    if is_padded := mma_flops(case, kind) > _PADDED * flops:
+        flops = mma_flops(case, kind)
+        words = f"{si(flops, 'FLOP')} of the MMAs that are executed, {words} of them useful,"
     return Floor(
         resource="tensor cores",
-        seconds=case.flops / (per_clock * chip.sms.value * clock),
-        reckoned=f"{si(case.flops, 'FLOP')} ({kind}, dense) / ({per_clock:,} per clock x "
+        seconds=flops / (per_clock * chip.sms.value * clock),
+        emulated=is_padded,
+        reckoned=f"{words} ({kind}, dense) / ({per_clock:,} per clock x "
         f"{chip.sms.value:.0f} SMs x {spelled})",
         source=chip.tensor[kind].source,
     )
+
+
+def mma_flops(case: Case, kind: str) -> float:
+    """Of the MMAs that a launch executes, those of rows and columns beyond the problem too; 0 where
+    they are not known."""
+    if case.arm.counted is None or executed.MMAS in case.unsolved:
+        return 0.0
+    each = executed.flops_of_mma(case.arm.counted).get(kind, 0.0)
+    return each * case.counters.get(executed.MMAS, 0)
 
 
 def wavefronts(case: Case) -> float | None:
@@ -136,11 +154,12 @@ def _shared(case: Case, chip: Chip) -> Floor | None:
 
 
 def _data_pipe(case: Case, chip: Chip) -> Floor | None:
-    """Wavefronts of shared memory, and one at least for each line of global memory."""
-    if not case.counters or case.is_merged or not case.counter(_TAGS):
+    """Wavefronts of shared memory, and one at least for each line of global or local memory."""
+    lines = case.counter(_TAGS) + local_accesses(case)
+    if not case.counters or case.is_merged or not lines:
         return None
-    own, lines = case.counter(_SHARED[0]), case.counter(_TAGS)
-    words = f"({own:,} wavefronts of shared memory + {lines:,} of lines of global memory)"
+    own = case.counter(_SHARED[0])
+    words = f"({own:,} wavefronts of shared memory + {lines:,} of lines of {_whose(case)} memory)"
     source = (
         "a wavefront per clock and SM, and one at least for each line: on an H200 ncu counts 8.8 "
         "million for 8.4 million lines"
@@ -149,10 +168,19 @@ def _data_pipe(case: Case, chip: Chip) -> Floor | None:
 
 
 def _tags(case: Case, chip: Chip) -> Floor | None:
-    count = case.counter(_TAGS) if case.counters else 0
+    count = case.counter(_TAGS) + local_accesses(case) if case.counters else 0
     source = "a line per clock and SM"
-    words = f"{count:,} lines of global memory"
+    words = f"{count:,} lines of {_whose(case)} memory"
     return _of_sms(case, chip, "L1 tag stage", count, words, source) if count else None
+
+
+def local_accesses(case: Case) -> int:
+    """Loads and stores of local memory, spills among them: a warp's 32 words are one line."""
+    return sum(case.counters.get(f"sass__inst_executed_local_{verb}", 0) for verb in _VERBS)
+
+
+def _whose(case: Case) -> str:
+    return "global and local" if local_accesses(case) else "global"
 
 
 def _on_ptx(case: Case) -> str:

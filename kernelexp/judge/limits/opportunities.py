@@ -27,7 +27,7 @@ from kernelexp.judge.limits.opportunity import (
     hidden,
     place,
 )
-from kernelexp.judge.limits.relief import points, relief
+from kernelexp.judge.limits.relief import points, relief, shares
 from kernelexp.model.arm import EmulatedLine
 
 CONFLICTS_FROM = 0.05
@@ -39,14 +39,22 @@ SCATTERED = 2.0
 SCATTERED_PER_ACCESS = 4.0
 """Lines per access of a warp: four hold what 32 threads load in 16 bytes each."""
 _WARP = 32
+_ISSUED: tuple[Resource, ...] = ("issue slots", "FMA pipe", "ALU pipe", "XU pipe", "LSU")
+"""What full warps would need less of."""
+_L1_BYTES = 256 << 10
+"""The largest of an SM, that of sm_90 and sm_100."""
 _SECTORS_OF_LINE = 4
 _WHOLE = (1, 2, 4, 8, 16, 32)
 """Sectors per request of a warp that stores 1 to 32 bytes per thread in a row."""
 _CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_"
+_OPS = ("ld", "st")
 _WAVEFRONTS = "memory_l1_wavefronts_shared"
 _TAGS = "memory_l1_tag_requests_global"
 _SECTORS = "memory_l2_theoretical_sectors_global"
 _PER_REQUEST = ("sectors", "requests")
+_ACCESSES = {"loads": ("LDS", "LDSM", "LD"), "stores": ("STS", "STSM", "ST")}
+_MATRIX = ("LDSM", "STSM")
+_WIDE = {"64", "128"}
 _GEMM_FLOPS_PER_BYTE = 16.0
 """FLOPs per byte from which work without tensor instructions is listed."""
 
@@ -72,8 +80,10 @@ def bank_conflicts(case: Case) -> Iterator[Found]:
             continue
         percent, reckoning = _conflict_cost(case, conflicts, counted.kind)
         requests = case.counts(f"sass__inst_executed_shared_{words}")
-        if requests and requests.kind != counted.kind:
+        if requests and (requests.kind != counted.kind or _is_wide(case, words)):
             requests = None
+        elif counted.kind == "profiled" and excess is not None:
+            conflicts = min(conflicts, excess)  # without arbitration: no access takes 32.2
         yield Opportunity(
             rule="SharedMemoryConflicts",
             issue=f"shared {words}: {_ways(conflicts, requests)}bank conflicts, "
@@ -86,6 +96,13 @@ def bank_conflicts(case: Case) -> Iterator[Found]:
             line=place(case.dearest(name)),
             hidden=hidden(case),
         )
+
+
+def _is_wide(case: Case, words: str) -> bool:
+    """Whether some of these accesses take more than one wavefront without a conflict."""
+    opcodes = case.arm.counted.opcodes_with_modifiers if case.arm.counted else {}
+    own = [name for name in opcodes if name.split(".")[0] in _ACCESSES[words]]
+    return any(_WIDE & {*name.split(".")} or name.startswith(_MATRIX) for name in own)
 
 
 def _ways(conflicts: float, requests: Counts | None) -> str:
@@ -206,14 +223,14 @@ def divergence(case: Case) -> Iterator[Found]:
         why = f"{lanes:.1f} of {_WARP} threads active: single threads issue copies and MMAs"
         yield Suppressed(rule="ThreadDivergence", why=f"{why}, and polls, by design")
         return
-    use = next(item for item in bounds.uses(case) if item.resource == "issue slots")
-    percent, reckoning = None, "no use of the issue slots is known: it needs a measured time"
-    if use.percent is not None:
-        percent, reckoning = relief(case, {"issue slots": (1 - lanes / _WARP) * use.percent})
+    known, idle = shares(case)[0], 1 - lanes / _WARP
+    freed = {name: idle * known[name] for name in _ISSUED if name in known}
+    percent, reckoning = relief(case, freed or {"issue slots": 0.0})
     yield Opportunity(
         rule="ThreadDivergence",
         issue=f"{lanes:.1f} of {_WARP} threads per warp are active on average",
         percent=percent,
+        at_most=True,
         kind="profiled" if kind == "profiled" else "emulated",
         reckoning=reckoning,
         figures={"active threads per warp": lanes},
@@ -237,16 +254,31 @@ def no_tensor_cores(case: Case) -> Iterator[Found]:
 
 def spills(case: Case) -> Iterator[Found]:
     """Registers that ptxas keeps in local memory."""
-    used = case.arm.build.resources if case.arm.build else None
-    if used is None or not used.spill_bytes:
+    build = case.arm.build
+    if build is None or not build.resources.spill_bytes:
         return
+    used, held = build.resources, build.occupancy
     stores, loads = used.spill_store_bytes or 0, used.spill_load_bytes or 0
+    executed = floors.local_accesses(case)
+    percent, reckoning = None, "no estimate: kernelexp profile counts how often they are executed"
+    if executed:
+        saved = points(case, "LSU", floors.shared_seconds(case, executed))
+        percent, reckoning = relief(case, {"LSU": saved, "L1 data pipe": saved})
+        kept = used.threads * held.ctas_per_sm * stores
+        if kept > _L1_BYTES:  # what else L2 and device memory have to do is no bound then
+            percent = saved
+            reckoning = (
+                f"{saved:.1f} points of the LSU, more where L1 does not hold the {kept / 1e6:.1f} "
+                "MB that the threads of an SM spill"
+            )
+        reckoning = f"{executed:,} accesses of local memory are executed; {reckoning}"
     yield Opportunity(
         rule="Spills",
         issue=f"{stores} B of spill stores and {loads} B of spill "
         f"loads in the code, at {used.registers} registers per thread",
-        kind="built",
-        reckoning="no estimate: kernelexp profile counts how often they are executed",
+        percent=percent,
+        kind="emulated" if executed else "built",
+        reckoning=reckoning,
         figures={
             "spill_store_bytes": float(stores),
             "spill_load_bytes": float(loads),
@@ -254,8 +286,33 @@ def spills(case: Case) -> Iterator[Found]:
     )
 
 
+def shared_atomics(case: Case) -> Iterator[Found]:
+    """Wavefronts that atomics of shared memory take beyond the least, where lanes meet in banks."""
+    opcodes = case.arm.counted.opcodes if case.arm.counted else {}
+    counted = case.counts(_WAVEFRONTS, f"{_WAVEFRONTS}_ideal", *(_CONFLICTS + op for op in _OPS))
+    if "ATOMS" not in opcodes or counted is None or counted.kind != "emulated":
+        return
+    total, ideal, *others = counted.values
+    excess = total - ideal - sum(others)
+    if excess < CONFLICTS_FROM * total:
+        return
+    saved = points(case, "shared memory", floors.shared_seconds(case, excess))
+    percent, reckoning = relief(case, {"shared memory": saved, "L1 data pipe": saved})
+    yield Opportunity(
+        rule="SharedAtomics",
+        issue=f"shared atomics: lanes that meet in a bank take {100 * excess / total:.0f}% of the "
+        "shared-memory wavefronts",
+        percent=percent,
+        kind="emulated",
+        reckoning=reckoning,
+        figures=counted.figures,
+        hidden=hidden(case),
+    )
+
+
 RULES: tuple[Rule, ...] = (
     bank_conflicts,
+    shared_atomics,
     uncoalesced,
     mixed_stores,
     occupancy,

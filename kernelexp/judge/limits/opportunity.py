@@ -32,6 +32,8 @@ class Opportunity(msgspec.Struct, frozen=True, kw_only=True):
     """Its inputs by name: ncu's, or a plain word."""
     line: str = ""
     """The source line that causes most of it, file:line; empty where it is not known."""
+    at_most: bool = False
+    """Whether the estimate is a bound: what it costs depends on more than is known."""
     also: tuple[str, ...] = ()
     """Rules of ncu's that speak of the same cause, with their estimates."""
     hidden: str = ""

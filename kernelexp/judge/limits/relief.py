@@ -48,7 +48,7 @@ def relief(case: Case, freed: Mapping[Resource, float]) -> tuple[float | None, s
     following = max(after, key=lambda item: after[item])
     most = max(own, key=lambda item: own[item])
     gain = max(0.0, min(own[most], _bound(known[top], after[following], top in _touched(own))))
-    words = f"{own[most]:.1f} points of {most}'s {known[most]:.1f}%"
+    words = f"{own[most]:.1f} points less than the {known[most]:.1f}% of {most}"
     words += f" ({of_what})" if of_what else ""
     if top not in _touched(own) and known[top] >= NEAR:
         return gain, f"{words}, but {top} is nearer, {known[top]:.1f}%, and bounds it"

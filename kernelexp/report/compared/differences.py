@@ -72,6 +72,8 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
     unknown: dict[str, tuple[str, ...]]
     axes: dict[str, tuple[AxisValue | None, AxisValue | None]]
+    same_code: bool
+    """Whether both have the same SASS."""
     effect: Effect | None
     groups: tuple[ComparedGroup, ...]
     not_shown: NotShown
@@ -87,6 +89,7 @@ def to_values(comparison: Comparison) -> Compared:
         warnings=comparison.warnings,
         unknown=comparison.unknown,
         axes=comparison.axes,
+        same_code=comparison.same_code,
         effect=comparison.effect,
         groups=group_values(comparison.groups),
         not_shown=NotShown(small=comparison.small, same=comparison.same, others=comparison.others),
@@ -148,6 +151,9 @@ def render(comparison: Comparison, names: bool = False) -> Iterator[Block]:
     yield Heading(f"{one.label} → {other.label}")
     for side, subject in zip(("before", "after"), comparison.subjects, strict=True):
         yield paragraph(Span(f"{side}: {'; '.join(_about(subject))}", "dim"))
+    if comparison.same_code:
+        words = "Both have the same SASS, instruction by instruction."
+        yield paragraph(Span(words, "warn"))
     for warning in comparison.warnings:
         yield paragraph(Span(f"warning: {warning}", "warn"))
     for whose, conditions in comparison.unknown.items():

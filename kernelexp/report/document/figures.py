@@ -61,6 +61,8 @@ def pair(before: metrics.Value, after: metrics.Value, unit: str) -> tuple[str, s
     divisor, name = next(
         ((size, name) for size, name in _SCALED.get(unit, ()) if largest >= size), (1.0, unit)
     )
+    if unit == "ms":  # with three decimals both, as everywhere
+        return f"{before:.3f}", f"{after:.3f}", unit
     return _number(before / divisor), _number(after / divisor), name
 
 
@@ -199,6 +201,16 @@ def published_time(result: PublishedResult) -> str:
     if result.time_ms_to is not None:
         text += f" to {result.time_ms_to:.3f}"
     return _tilde(text, result)
+
+
+def published_change(was: PublishedResult | None, now: PublishedResult | None) -> str:
+    """The change of time between two published figures, rounded as they are; else empty."""
+    if not (was and now and was.time_ms and now.time_ms):
+        return ""
+    if was.time_ms_to is not None or now.time_ms_to is not None:
+        return ""
+    tilde = "~" if was.approximate or now.approximate else ""
+    return f"{tilde}{100 * (now.time_ms / was.time_ms - 1):+.1f}%"
 
 
 def published_tflops(result: PublishedResult) -> str:

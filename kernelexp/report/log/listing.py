@@ -294,12 +294,19 @@ def experiment(
     if not records:
         yield paragraph(f"No records yet: kernelexp run {name}")
         return
+    if [record.provenance for record in records] == ["published"] and not verbose:
+        yield _rows(records[0])
+        return
     shown = records if every else records[-RECORDS_SHOWN:]
     if len(shown) < len(records):
         hidden = len(records) - len(shown)
         yield paragraph(f"{hidden:,} earlier records are not shown (--all).", style="dim")
+    sizes = {record.size for record in records if record.measurement}
     for record in shown:
-        yield from page.render(record, verbose=True) if verbose else _record(record)
+        if verbose:
+            yield from page.render(record, verbose=True)
+        else:
+            yield from _record(record, is_of_sizes=len(sizes) > 1)
 
 
 def _standing(standings: Standings) -> Block:
@@ -307,11 +314,13 @@ def _standing(standings: Standings) -> Block:
     for standing, point in zip(standings.candidates, standings.experiment.candidates, strict=True):
         arm = None if standing.changed else standing.arm
         effect = arm.measured.effect if arm and arm.measured else None
+        was = standing.record.baseline.published if standing.record else None
+        now = arm.published if arm else None
         rows.append(
             (
                 spell_point(point),
                 figures.cell_of(arm),
-                figures.effect(effect) if effect else "",
+                figures.effect(effect) if effect else figures.published_change(was, now),
                 logbook.verdict(standing),
             )
         )
@@ -323,22 +332,40 @@ def _standing(standings: Standings) -> Block:
 def _from(standings: Standings) -> str:
     """Which records the table's rows are from, and at which size, where it is not the usual."""
     runs = dict.fromkeys(
-        f"{candidate.record.run}{figures.conditions(candidate.record)}"
-        for candidate in standings.candidates
-        if candidate.record
+        _named(candidate.record) for candidate in standings.candidates if candidate.record
     )
-    return f"from {', '.join(runs)}" if runs else ""
+    if all(run.startswith(_PUBLISHED) for run in runs):
+        return "; ".join(runs)
+    return f"from {', '.join(runs)}"
 
 
-def _record(record: Record) -> Iterator[Block]:
+_PUBLISHED = "Published"
+
+
+def _named(record: Record) -> str:
+    """A run by its name; of what others published, by whom."""
+    if record.provenance == "published":
+        return f"{_PUBLISHED}: {record.source}" if record.source else _PUBLISHED
+    return f"{record.run}{figures.conditions(record)}"
+
+
+def _record(record: Record, is_of_sizes: bool = False) -> Iterator[Block]:
+    """Its conditions and its arms; with its size where others have another."""
     place = record.device or (record.machine.cpu if record.machine else "")
-    place += figures.conditions(record)
+    conditions = figures.conditions(record)
+    if is_of_sizes and record.measurement and "size " not in conditions:
+        conditions = f", size {record.size}{conditions}"
+    place += conditions
     facts = [record.created, place, f"nvcc {record.compiler}" if record.compiler else ""]
     if record.git:
         facts.append(f"git {record.git.commit[:10]}{', dirty' if record.git.dirty else ''}")
     if record.overrides:
         facts.append(f"--set {spell_point(record.overrides)}")
     yield paragraph(Span(record.run, "strong"), "  " + ", ".join(filter(None, facts)), style="dim")
+    yield _rows(record)
+
+
+def _rows(record: Record) -> Block:
     verdicts: list[Cell] = [
         "",
         *(status(candidate.verdict.status) for candidate in record.candidates),
@@ -346,13 +373,13 @@ def _record(record: Record) -> Iterator[Block]:
     rows: list[tuple[Cell, ...]] = [
         (
             "baseline" if arm is record.baseline else spell_point(own_axes(record.baseline, arm)),
-            *_figures(arm),
+            *_figures(arm, record.baseline),
             verdict,
         )
         for arm, verdict in zip(record.arms, verdicts, strict=True)
     ]
     shown = [index for index in range(len(_HEADER)) if any(row[index] for row in rows)]
-    yield table(
+    return table(
         [figures.head_of(record.arms) if index == _TIME else _HEADER[index] for index in shown],
         [[row[index] for index in shown] for row in rows],
         numbers=[place for place, index in enumerate(shown) if 0 < index < len(_HEADER) - 2],
@@ -364,7 +391,7 @@ _TIME = 1
 _HEADER = ("", "ms", "TFLOPS", "change", "registers", "smem, B", "emulated", "verdict")
 
 
-def _figures(arm: Arm) -> tuple[str, ...]:
+def _figures(arm: Arm, base: Arm) -> tuple[str, ...]:
     """The cells between label and verdict; empty where there is no such evidence.
 
     The rate is for published results that give no time: 80 columns are few.
@@ -376,7 +403,9 @@ def _figures(arm: Arm) -> tuple[str, ...]:
     cells = (
         time,
         figures.tflops_of(arm) if time == figures.NONE else "",
-        figures.ratio(effect) if effect else "",
+        figures.ratio(effect)
+        if effect
+        else figures.published_change(base.published, arm.published if arm is not base else None),
         registers,
         figures.value(summary.get("smem_bytes")),
     )

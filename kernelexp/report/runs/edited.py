@@ -70,7 +70,8 @@ def render(base: Arm, candidates: Mapping[str, Arm]) -> Iterator[Block]:
         header = ("figure", "baseline", *candidates)
         yield table(header, rows, numbers=range(1, len(header)))
     if sizes := {arm.executed.size for arm in every if arm.executed}:
-        yield paragraph(f"Counted: one launch of size {' and '.join(sorted(sizes))}.", style="dim")
+        words = " and ".join(f"'{size}'" for size in sorted(sizes))
+        yield paragraph(f"Executed counts are of one launch at size {words}.", style="dim")
     for name, arm in candidates.items():
         if words := _pipes(base, arm):
             yield paragraph(f"{name}: {words}")
@@ -112,7 +113,8 @@ def _sum(names: Sequence[str], unit: int = 1) -> Read:
     def read(arm: Arm) -> Value | None:
         values = [_read(name, arm) for name in names]
         known = [value for value in values if isinstance(value, int | float)]
-        if not known and arm.is_built and arm.executed and _is_counter(names):
+        counted = arm.executed.counters if arm.executed else {}  # none of a launch that failed
+        if not known and arm.is_built and counted and _is_counter(names):
             return 0  # a counter that nothing counted is left out
         return unit * sum(known) if known else None
 
@@ -193,7 +195,14 @@ def _pipes(base: Arm, arm: Arm) -> str:
         if name.startswith(PIPE) and counters.describe(name).label and "_" not in name[len(PIPE) :]
     }
     most = sorted((pipe for pipe in moved if moved[pipe]), key=lambda pipe: -abs(moved[pipe]))
-    listed = ", ".join(f"{pipe} {moved[pipe]:+,}" for pipe in most[:_PIPES])
+    listed = ", ".join(f"{_named(pipe, arm)} {moved[pipe]:+,}" for pipe in most[:_PIPES])
     return f"{100 * (now - was) / was:+.1f}% instructions executed" + (
         f", most in {listed}" if listed else ""
     )
+
+
+def _named(pipe: str, arm: Arm) -> str:
+    """Of what ncu counts in the tensor pipe, half-precision FMAs by their own name."""
+    executed = arm.counted.opcodes if arm.counted else {}
+    is_fma = pipe == "tensor" and not any(opcode.endswith("MMA") for opcode in executed)
+    return "HFMA2.MMA" if is_fma else pipe

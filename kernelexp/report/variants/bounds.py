@@ -26,6 +26,8 @@ def render(uses: Mapping[str, Sequence[Use]], verbose: bool = False) -> Iterator
         cells = [_cell(use, near[name]) for name, use in zip(uses, row, strict=True)]
         rows.append((row[0].resource, *cells, " / ".join(filter(None, kinds))))
     names = [_head(name, own) for name, own in uses.items()]
+    if not rows:
+        return
     yield table(("of the chip's limit", *names, "kind"), rows, numbers=range(1, len(names) + 1))
     if verbose:
         yield from _sources(uses, shown)
@@ -75,13 +77,15 @@ def _is_main(row: Sequence[Use]) -> bool:
 
 
 def _is_known(row: Sequence[Use]) -> bool:
-    return any(use.percent is not None or use.floor_ms for use in row)
+    return any(use.percent is not None or use.floor_ms is not None for use in row)
 
 
 def _is_low(row: Sequence[Use]) -> bool:
     """Of a main limit only where it is not used at all, as tensor cores by a transpose."""
     known = [use.percent for use in row if use.percent is not None]
-    return bool(known) and max(known) < (0.05 if _is_main(row) else _SHOWN)
+    if not known:
+        return not any(use.floor_ms for use in row) and _is_known(row)
+    return max(known) < (0.05 if _is_main(row) else _SHOWN)
 
 
 def _is_shown(row: Sequence[Use]) -> bool:

@@ -82,7 +82,7 @@ def _agreement(arm: Arm) -> tuple[str, Style]:
         return f"counts are of PTX only, as the SASS can't be executed: {why.rstrip('.')}", "dim"
     if disagreement := agreement.disagreement(arm):
         return disagreement.sentence, "broken" if disagreement.is_wrong else "warn"
-    return "SASS executed too: it writes the same bits; its counts have ncu's names", ""
+    return "PTX and SASS were both executed and give the same bits; counts are of the SASS", ""
 
 
 def _right(arms: Sequence[Arm]) -> str:

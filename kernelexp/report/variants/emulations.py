@@ -10,7 +10,7 @@ from kernelexp.model.arm import Arm
 from kernelexp.model.axes import as_argument
 from kernelexp.report.document import arms as shared
 from kernelexp.report.document import figures, matrix
-from kernelexp.report.document.document import Block, Span, paragraph, table
+from kernelexp.report.document.document import Block, Span, paragraph, status, table
 from kernelexp.report.runs import edited
 from kernelexp.report.variants import emulation, pipe_mix
 from warpsim.launch import plain_name
@@ -27,6 +27,11 @@ def render(emulations: Sequence[Emulation], verbose: bool = False) -> Iterator[B
     names = [f"variant {number}" for number in range(1, len(emulations) + 1)]
     for name, item in zip(names, emulations, strict=True):
         yield paragraph(Span(f"{name}: {item.label}", "strong"))
+    for name, item in zip(names, emulations, strict=True):
+        if refused := item.arm.refused:
+            yield paragraph(
+                f"{name}: ", status(refused.status), f" ({refused.reason}). {refused.sentence}"
+            )
     arms = [entry.arm for entry in emulations]
     yield from emulation.results(names, arms, [as_argument(entry.label) for entry in emulations])
     if verbose:
@@ -40,8 +45,9 @@ def render(emulations: Sequence[Emulation], verbose: bool = False) -> Iterator[B
             names, arms, counted=not any(map(emulation.was_cut_off, arms))
         )
         yield from _costs(names, arms, verbose)
-        if any(arm.executed for arm in arms):
-            words = "--verbose shows every counter by ncu's name, and pipes."
+        if sizes := sorted({arm.executed.size for arm in arms if arm.executed}):
+            of = " and ".join(f"'{size}'" for size in sizes)
+            words = f"Executed counts are of size {of}; --verbose shows every one by ncu's name."
             yield paragraph(words, style="dim")
     else:
         yield from matrix.render(dict(zip(names, arms, strict=True)))
@@ -51,9 +57,6 @@ def render(emulations: Sequence[Emulation], verbose: bool = False) -> Iterator[B
             yield from _scaled(name, item.scaled, verbose)
         elif item.not_scaled:
             yield paragraph(f"{name}: no counters of the full problem: {item.not_scaled}.")
-    for name, item in zip(names, emulations, strict=True):
-        if refused := item.arm.refused:
-            yield paragraph(f"{name}: {refused.status} ({refused.reason}). {refused.sentence}")
     yield from shared.compiler_errors(dict(zip(names, arms, strict=True)))
 
 
@@ -88,13 +91,14 @@ def _scaled(name: str, launches: Sequence[Full], verbose: bool) -> Iterator[Bloc
             "keep: see loads() in counts.py.",
             style="dim",
         )
-    yield paragraph(
-        "Extrapolated from two sizes: per tile x tiles + per CTA x CTAs, which is right if a tile "
-        "is the same work at every size; where problem.py has no tiles(), a CTA is taken as one "
-        "tile. Counters that do not fit that in whole numbers are left out."
-        + (_OF_PTX if any(launch.isa == "ptx" for launch in launches) else ""),
-        style="dim",
-    )
+    for tiles, ctas in dict.fromkeys((launch.tiles, launch.ctas) for launch in launches):
+        yield paragraph(
+            f"Extrapolated from two sizes: per tile x {tiles:,} tiles + per CTA x {ctas:,} "
+            "CTAs, which is right if a tile is the same work at every size. Counters that do not "
+            "fit that in whole numbers are left out."
+            + (_OF_PTX if any(launch.isa == "ptx" for launch in launches) else ""),
+            style="dim",
+        )
 
 
 _OF_PTX = " Counts of PTX do not have what ptxas adds per launch, as for tcgen05.alloc."

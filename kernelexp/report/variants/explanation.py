@@ -11,10 +11,11 @@ from kernelexp.dossier import comparability
 from kernelexp.dossier.dossiers import Dossier
 from kernelexp.dossier.standing import Standing
 from kernelexp.facts import metrics, widths
+from kernelexp.facts.counters import PIPE
 from kernelexp.judge import samebuild
 from kernelexp.judge.causes import Cause, CausedDifference, Told, differing
 from kernelexp.judge.expectations import Judged, judge
-from kernelexp.judge.explanation import Question, lost, moved, questions, slowdown
+from kernelexp.judge.explanation import Question, moved, questions, slowdown, work
 from kernelexp.judge.limits import bottleneck
 from kernelexp.judge.limits.bounds import Use, nearest, uses_of_both
 from kernelexp.model.arm import Verdict
@@ -174,13 +175,20 @@ def render(explanation: Explanation, verbose: bool = False) -> Iterator[Block]:
 
 def conclusions(explanation: Explanation) -> Iterator[str]:
     """What either arm is bound by, the sentence that an expert would begin with."""
-    arms = explanation.baseline.case.arm, explanation.candidate.case.arm
-    yield moved(*explanation.uses)
-    words = lost(*explanation.uses, slowdown(*arms), explanation.differing.waits)
-    if words:
-        yield words
-    case = explanation.candidate.case
-    yield bottleneck.conclude(case, explanation.uses[1], "The candidate", is_held=not words)
+    case, uses = explanation.candidate.case, explanation.uses[1]
+    slower = slowdown(explanation.baseline.case.arm, case.arm)
+    near = nearest(uses)
+    if near is None or near.percent is None:
+        yield bottleneck.conclude(case, uses, "The candidate")
+        return
+    sentences = (
+        bottleneck.of_grid(case),
+        moved(*explanation.uses),
+        work(*explanation.uses, slower, explanation.differing.waits),
+        bottleneck.of_latency(case, uses, "The candidate"),
+        bottleneck.of_power(case),
+    )
+    yield " ".join(filter(None, sentences))
 
 
 def _sides(explanation: Explanation) -> tuple[tuple[str, Dossier], ...]:
@@ -264,10 +272,12 @@ def _differences(differing: CausedDifference) -> Iterator[Block]:
         header = ("", "differs most", "baseline", "candidate", "change", "explains")
         yield table(header, rows, numbers=(0, 2, 3, 4, 5))
     yield Items(tuple(map(_with_it, causes)))
-    if any(_explains(cause) for cause in causes):
+    shown = [_explains(cause) for cause in causes if not cause.noise]
+    if any(cell != figures.NONE for cell in shown):
+        unknown = " —: no unit's rate says how much." if figures.NONE in shown else ""
         yield paragraph(
-            "Explains: the time that the chip needs for the change, at most, in percent of "
-            f"{differing.of}.",
+            "Explains: the time of the unit that executes it, in percent of "
+            f"{differing.of}: at most what the change costs or saves.{unknown}",
             style="dim",
         )
     yield from _waits(differing.waits)
@@ -278,7 +288,9 @@ def _differences(differing: CausedDifference) -> Iterator[Block]:
 
 def _with_it(cause: Cause) -> str:
     """Where a cause's figures are from, which way it goes, and what else it changed, in a line."""
-    left = cause.told if cause.noise else cause.told[1:]
+    left = list(cause.told if cause.noise else cause.told[1:])
+    if cause.name == "instructions":  # of which pipe most are, whether or not its rate is known
+        left.sort(key=_by_count)
     kind = cause.leader.kind
     others = [
         f"{item.label} {_value(item.before)} → {_value(item.after)}"
@@ -286,10 +298,16 @@ def _with_it(cause: Cause) -> str:
         for item in left[:_WITH_IT]
     ]
     rest = len(left) - len(others)
-    goes = f"noise: {cause.noise}" if cause.noise else cause.leader.way
+    goes = cause.noise or cause.leader.way
     about = ", ".join(filter(None, (kind, goes)))
     words = "; ".join(others) + (f"; {rest} more" if rest else "")
     return f"{cause.name} ({about})" + (f": {words}." if words else ".")
+
+
+def _by_count(told: Told) -> tuple[bool, float]:
+    numbers = [value for value in (told.before, told.after) if not isinstance(value, str)]
+    moved = abs(numbers[1] - numbers[0]) if len(numbers) == 2 else 0.0
+    return not told.metric.startswith(PIPE), -moved
 
 
 def _change(told: Told) -> str:
@@ -303,8 +321,8 @@ def _change(told: Told) -> str:
 
 def _explains(cause: Cause) -> str:
     share = cause.leader.explains
-    if share is None or cause.noise:
-        return ""
+    if share is None:
+        return figures.NONE
     return f"{share:+.1f}%" if abs(share) >= _LEAST else f"< {_LEAST}%"
 
 

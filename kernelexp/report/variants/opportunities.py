@@ -23,6 +23,10 @@ from kernelexp.report.variants import bounds
 _TAKEN = {"run": "profiled", "imported": "profiled elsewhere", "published": "profiled by others"}
 
 
+_LEAST = 0.1
+"""Percent below which an estimate is as good as none."""
+
+
 class Offered(msgspec.Struct, frozen=True, kw_only=True):
     """What could be gained in a variant, and which warnings of it are false."""
 
@@ -97,17 +101,17 @@ def render(
     yield from _hidden(opportunities)
     if suppressed:
         rules = "" if verbose else f" {', '.join(item.rule for item in suppressed)}."
-        yield paragraph(Span("Rules of ncu's that do not apply here:", "strong"), rules)
+        yield paragraph(Span("Do not apply to this launch (--verbose says why):", "strong"), rules)
     for warning in suppressed if verbose else ():
         estimate = warning.speedup_percent
         result = f" (ncu: {estimate:.4g}%)" if estimate is not None else ""
         yield paragraph(f"{warning.rule}{result}: {warning.why}.", indent=2)
     yield from bounds.render({"": uses}, verbose)
     yield from _accounts(dossier.case)
-    if opportunities:
+    if any(item.percent is not None for item in opportunities):
         yield paragraph(
             "About: the share of the time that would be saved, until the next limit holds the "
-            "kernel. The estimates do not add up.",
+            "kernel; <=: at most. The estimates do not add up.",
             style="dim",
         )
 
@@ -155,7 +159,11 @@ def _evidence(dossier: Dossier) -> str:
 
 
 def _estimate(opportunity: Opportunity) -> str:
-    return "" if opportunity.percent is None else f"{opportunity.percent:.1f}%"
+    if opportunity.percent is None:
+        return "—"
+    if opportunity.percent < _LEAST:
+        return f"< {_LEAST}%"
+    return f"{'<= ' if opportunity.at_most else ''}{opportunity.percent:.1f}%"
 
 
 def _other_widths(dossier: Dossier, opportunity: Opportunity) -> list[AccessWidths]:

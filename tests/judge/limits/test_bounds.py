@@ -9,6 +9,7 @@ from judge_cases import (
     FOUR_STAGES,
     PADDED,
     PLAIN,
+    executed_sass,
     gemm,
     merged,
     profile,
@@ -19,7 +20,7 @@ from judge_cases import (
 from support import ROOT
 
 from kernelexp.facts import chips
-from kernelexp.judge.explanation import lost, moved
+from kernelexp.judge.explanation import moved, work
 from kernelexp.judge.limits import bottleneck, bounds, floors
 from kernelexp.judge.limits.bounds import Use
 from kernelexp.judge.limits.case import Case
@@ -49,15 +50,15 @@ def test_the_nearest_limit_moves_with_the_padding() -> None:
     near = [bounds.nearest(item) for item in uses]
     assert [item.resource for item in near if item] == ["L1 data pipe", "device memory"]
     assert moved(*uses) == (
-        "The nearest limit moved: L1 data pipe (88.1%) for the baseline, device memory (76.0%) "
-        "for the candidate."
+        "The limit moved: the baseline is bound by the L1 data pipe (88.1% of the peak), the "
+        "candidate is nearest to device memory (76.0%)."
     )
 
 
 def test_the_nearest_limit_may_stay() -> None:
     uses = [bounds.uses(profiled(gemm(), launch)) for launch in (DEFAULTS, FOUR_STAGES)]
     assert moved(*uses) == (
-        "Both arms are nearest to the same limit, tensor cores: 88.9%, then 83.8%."
+        "Both arms are bound by the tensor cores: 88.9% of the peak, then 83.8%."
     )
 
 
@@ -146,12 +147,41 @@ def published(run: str) -> Case:
 
 def test_the_published_kernel_is_bound_by_l1_as_its_authors_found() -> None:
     before, after = (bounds.uses(published(run)) for run in ("cefc59d", "c32ab7a"))
-    assert moved(before, after) == (
-        "Both arms are nearest to the same limit, L1: 82.0%, then 85.0%."
-    )
+    assert moved(before, after) == "Both arms are bound by L1: 82.0% of the peak, then 85.0%."
     assert bottleneck.conclude(published("c32ab7a"), after) == (
-        "This kernel is bound by L1: of its peak 85.0%."
+        "This kernel is bound by L1: 85.0% of the peak."
     )
+
+
+def test_a_faster_candidate_that_uses_its_limit_alike_has_less_work_for_it() -> None:
+    """85 / 82 of the share in 0.904 of the time."""
+    before, after = (bounds.uses(published(run)) for run in ("cefc59d", "c32ab7a"))
+    assert work(before, after, 0.633 / 0.700 - 1, ()) == (
+        "The candidate has 6.3% less work for L1 (use x time)."
+    )
+
+
+def test_mmas_beyond_the_edge_of_the_problem_are_work_of_the_tensor_cores() -> None:
+    """Tiles of 176 keys cover 4,096 in 24 steps, 4,224 keys: 3.1% more than is useful."""
+    emulated = executed_sass(opcodes_with_modifiers={"QGMMA.64x96x32.F32.E4M3.E4M3": 8})
+    executed = round(1.031 * gemm().flops / (2 * 64 * 96 * 32 / 4))
+    case = with_arm(
+        gemm(counters={"smsp__inst_executed": 1, "sm__inst_executed_pipe_tensor": executed}),
+        emulated_sass=emulated,
+    )
+    useful, padded = (use(item, "tensor cores") for item in (gemm(), case))
+    assert padded.kind == "emulated"
+    assert padded.percent == pytest.approx(1.031 * (useful.percent or 0.0), rel=1e-3)
+    assert "1.095 TFLOP of them useful" in padded.reckoned
+
+
+def test_spills_pass_the_l1_as_loads_of_global_memory_do() -> None:
+    counters = {"smsp__inst_executed": 1, "memory_l1_tag_requests_global": 100}
+    case = transpose(counters=counters)
+    spilling = transpose(counters={**counters, "sass__inst_executed_local_loads": 300})
+    for resource in ("L1 data pipe", "L1 tag stage"):
+        was, now = (use(item, resource).floor_ms for item in (case, spilling))
+        assert now == pytest.approx(4 * (was or 0.0))
 
 
 def test_where_no_limit_is_near_none_is_said_to_have_moved() -> None:
@@ -169,8 +199,9 @@ def test_of_a_slower_candidate_with_the_same_work_no_limit_is_the_cause() -> Non
     assert measured.time_us
     slow = msgspec.structs.replace(measured, time_us=1.0796 * measured.time_us)
     uses = bounds.uses(before), bounds.uses(with_arm(after, measured=slow))
-    assert lost(*uses, 0.0796, ()).endswith(
-        "it waits longer, or for something that is not counted."
+    assert work(*uses, 0.0796, ()) == (
+        "The candidate gives the tensor cores no more work and leaves them idle for longer: its "
+        "warps wait longer, for what only a profile shows."
     )
 
 
@@ -194,7 +225,7 @@ def test_below_every_limit_few_warps_are_named_where_no_profile_says_what_they_w
     measured = msgspec.structs.replace(slow.arm.measured, time_us=1e5)
     slow = with_arm(slow, measured=measured)
     assert (
-        "it waits for latency, with at most 16 of 64 warps on an SM to hide it (140 CTAs of 8 "
+        "It waits for latency, with at most 16 of 64 warps on an SM to hide it (140 CTAs of 8 "
         in (bottleneck.conclude(slow, bounds.uses(slow)))
     )
     roles = with_arm(gemm(ctas=132), measured=measured)
@@ -214,19 +245,24 @@ def test_power_that_holds_the_clock_is_said() -> None:
 def test_without_a_time_the_longest_floor_is_named() -> None:
     untimed = with_arm(transpose(), measured=None)
     assert bottleneck.conclude(untimed, bounds.uses(untimed)) == (
-        "Not timed: of what is known it needs the L1 data pipe for longest, 0.578 ms at least."
+        "Not timed. Its work keeps the L1 data pipe busy for at least 0.578 ms, shared memory for "
+        "0.53 ms, device memory for 0.224 ms."
     )
+
+
+def test_counts_of_a_small_size_say_which_unit_is_busy_and_none_of_the_full_problem() -> None:
+    untimed = with_arm(transpose(ratios_of="emulated", tiles=0), measured=None)
+    words = bottleneck.conclude(untimed, bounds.uses(untimed))
+    assert "nothing says what limits it; device memory alone needs 0.224 ms" in words
+    assert "At size 'emulated' it keeps the L1 data pipe busy for longest" in words
 
 
 def test_a_slower_candidate_that_is_further_from_the_limit_waits() -> None:
     """Four stages: the tensor cores are at 83.8% and not 88.9%, and it is 3.95% slower."""
     cases = [profiled(gemm(), launch) for launch in (DEFAULTS, FOUR_STAGES)]
     uses = [bounds.uses(case) for case in cases]
-    words = lost(uses[0], uses[1], 0.0395, ())
+    words = work(uses[0], uses[1], 0.0605, ())
     assert words == (
-        "The slower candidate uses 5.2 points less of that limit, so it is not what made it "
-        "slower: it waits longer."
+        "The candidate gives the tensor cores no more work and leaves them idle for longer: its "
+        "warps wait longer."
     )
-    assert lost(uses[0], uses[1], -0.0395, ()) == ""
-    result = bottleneck.conclude(cases[1], uses[1], "The candidate", is_held=False)
-    assert result.startswith("The candidate is nearest to the tensor cores: of its peak 83.8%.")

@@ -13,6 +13,7 @@ from judge_cases import (
     TILES,
     build_of,
     emulated_of,
+    executed_sass,
     gemm,
     merged,
     profiled,
@@ -28,6 +29,7 @@ from kernelexp.model.arm import Advice, EmulatedLine, ProfiledInstruction
 
 EXCESS = "derived__memory_l1_wavefronts_shared_excessive"
 SECTORS = "ptx__memory_l2_theoretical_sectors_global"
+CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_"
 
 
 COUNTERS = {
@@ -212,7 +214,8 @@ def test_a_grid_that_gives_some_sms_twice_the_work_of_others_is_found() -> None:
 def test_a_last_wave_that_is_not_full_is_found_where_it_matters() -> None:
     result = only(filling.grid, transpose(ctas=132 * 8 + 1))
     assert result.issue.startswith("1.00 waves of 1,056 CTAs")
-    assert result.percent == pytest.approx(50, abs=0.1)
+    # One SM has 9 CTAs, which share its L1, and the others 8.
+    assert result.percent == pytest.approx(100 * (1 - 1057 / (132 * 9)), abs=0.1)
     assert list(filling.grid(transpose(ctas=TILES))) == []  # 124.12 waves: 0.7%
     assert list(filling.grid(gemm(ctas=132))) == []  # persistent: one wave
 
@@ -222,7 +225,7 @@ def test_a_last_wave_that_is_not_full_is_found_where_it_matters() -> None:
     [
         # llm.c's permute_kernel, 2.39 waves: 20 CTAs on some SMs, 19 on others, is no reason.
         (2520, ""),
-        (140, "of its 140 CTAs some of 132 SMs have 2, others 1, so that no limit can be used "
+        (140, "140 CTAs on 132 SMs, 2 on some and 1 on others, so that no limit can be used "
          "beyond 53.0% if all do the same work"),
         (100, "its 100 CTAs leave 32 of 132 SMs without work"),
     ],
@@ -240,6 +243,8 @@ def test_few_active_threads_are_found() -> None:
     counters = {"ptx__inst_executed": 100, "ptx__thread_inst_executed": 1600}
     result = only(rules.divergence, transpose(counters=counters))
     assert result.issue == "16.0 of 32 threads per warp are active on average"
+    untimed = only(rules.divergence, with_arm(transpose(counters=counters), measured=None))
+    assert untimed.percent is not None
     assert list(rules.divergence(profiled(gemm(), DEFAULTS))) == []  # 28.3 of 32
 
 
@@ -264,6 +269,48 @@ def test_spills_are_found() -> None:
     result = only(rules.spills, with_resources(gemm(), spill_store_bytes=20, spill_load_bytes=40))
     assert result.issue.startswith("20 B of spill stores and 40 B of spill loads")
     assert list(rules.spills(gemm())) == []
+
+
+def test_spills_that_are_executed_have_an_estimate() -> None:
+    counters = {"smsp__inst_executed": 10**8, "sass__inst_executed_local_loads": 2 * 10**7}
+    spilling = with_resources(gemm(counters=counters), spill_store_bytes=20, spill_load_bytes=40)
+    result = only(rules.spills, spilling)
+    assert result.kind == "emulated"
+    assert result.percent is not None
+    assert result.percent > 0
+    assert "20,000,000 accesses of local memory are executed" in result.reckoning
+
+
+def test_no_access_has_more_ways_than_banks() -> None:
+    """ncu's conflicts have arbitration in them: 32.2 to a request."""
+    requests = {"sass__inst_executed_shared_loads": 4_194_304.0}
+    result = only(rules.bank_conflicts, with_figures(profiled(transpose(), PLAIN), **requests))
+    assert result.issue.startswith("shared loads: 32.0-way bank conflicts")
+
+
+def test_of_wide_loads_no_ways_are_told() -> None:
+    """16 bytes of 32 lanes take four wavefronts without a conflict."""
+    counters = {
+        "smsp__inst_executed": 100, f"{CONFLICTS}ld": 40, "memory_l1_wavefronts_shared": 80,
+        "sass__inst_executed_shared_loads": 10,
+    }  # fmt: skip
+    sass = executed_sass(opcodes_with_modifiers={"LDS.128": 10})
+    case = with_arm(transpose(counters=counters), emulated_sass=sass)
+    result = only(rules.bank_conflicts, case)
+    assert result.issue == "shared loads: bank conflicts, 50% of the shared-memory wavefronts"
+
+
+def test_atomics_that_meet_in_banks_are_found() -> None:
+    counters = {
+        "smsp__inst_executed": 100, "memory_l1_wavefronts_shared": 42,
+        "memory_l1_wavefronts_shared_ideal": 29,
+    }  # fmt: skip
+    sass = executed_sass(opcodes={"ATOMS": 6})
+    case = with_arm(transpose(counters=counters), emulated_sass=sass)
+    assert only(rules.shared_atomics, case).issue == (
+        "shared atomics: lanes that meet in a bank take 31% of the shared-memory wavefronts"
+    )
+    assert list(rules.shared_atomics(transpose())) == []
 
 
 def test_opportunities_are_ranked_by_their_estimates() -> None:

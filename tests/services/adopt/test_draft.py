@@ -217,7 +217,7 @@ def test_tiles_are_the_ctas_of_the_grid_until_somebody_says_else() -> None:
 
 @pytest.mark.parametrize(
     ("emulated", "has_tiles"),
-    [({"n": 100}, True), ({"n": 100, "ld": 100}, True), ({"n": 100, "k": 32}, False)],
+    [({"n": 100}, True), ({"n": 100, "ld": 100}, True), ({"n": 100, "k": 33}, False)],
 )
 def test_there_are_no_tiles_where_a_cta_has_more_to_do_at_full_size(
     emulated: dict[str, int], has_tiles: bool
@@ -230,3 +230,19 @@ def test_there_are_no_tiles_where_a_cta_has_more_to_do_at_full_size(
         emulated=emulated,
     )
     assert ("def tiles" in text) is has_tiles
+
+
+def test_the_length_of_a_loop_counts_as_tiles_with_a_second_size_to_solve_it_from() -> None:
+    """A product's K: 16 steps of 32 in the full problem, one and two in the small ones."""
+    text = drafted(
+        pointer("y", "float", written=True),
+        *(value(name, "int", 4) for name in ("n", "k")),
+        grid=("n / 32",),
+        values={"n": 4096, "k": 512},
+        emulated={"n": 64, "k": 32},
+    )
+    assert '"emulated_more": {"n": 64, "k": 64},' in text
+    names: dict[str, object] = {}
+    exec(text[text.index("def tiles") : text.index("def launch")], names)
+    assert callable(names["tiles"])
+    assert names["tiles"]({}, {"n": 4096, "k": 512}) == 128 * 16

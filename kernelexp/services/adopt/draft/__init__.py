@@ -41,6 +41,7 @@ def problem(entries: Sequence[KernelEntry], origin: str, answers: Answers) -> st
         "ABOUT": _AS_LAUNCHED if answers.before or answers.after else _ANY_SIZE,
         "FULL": _sizes(sizes, own, answers),
         "EMULATED": _sizes(sizes, own, small),
+        "MORE": _more(sizes, own, small, drafted_launch.looped(answers, names)),
         "OUTPUTS": "".join(
             arrays.array(output, answers, names, output.name in answers.zeros) for output in outputs
         ),
@@ -67,6 +68,19 @@ def _sizes(sizes: Sequence[KernelParameter], own: Sequence[str], answers: Answer
     pairs = {size.name: arrays.value(size, answers) for size in sizes}
     pairs |= {name: repr(answers.values[name]) for name in own}
     return ", ".join(f'"{name}": {value}' for name, value in pairs.items())
+
+
+def _more(
+    sizes: Sequence[KernelParameter],
+    own: Sequence[str],
+    small: Answers,
+    loop: tuple[str, int] | None,
+) -> str:
+    """A second small size with a loop twice as long, from which the counts of a step are solved."""
+    if loop is None:
+        return ""
+    longer = msgspec.structs.replace(small, values=small.values | {loop[0]: 2 * loop[1]})
+    return f'    "emulated_more": {{{_sizes(sizes, own, longer)}}},\n'
 
 
 def _imports(body: str) -> str:

@@ -31,39 +31,55 @@ def block(entry: KernelEntry, shape: LaunchShape) -> Dim3 | None:
 
 
 def tiles(answers: Answers, names: frozenset[str]) -> str:
-    """tiles(), by which counts of the small size are scaled: a tile for each CTA of the grid.
+    """tiles(), by which counts of small sizes are scaled: one for each CTA of the grid, times the
+    length of its loop where one size says that.
 
-    Nothing where a CTA has more to do at full size, as far as the sizes tell: the counts would be
-    taken for those of another loop.
+    Nothing where a CTA has more to do at full size in another way: the counts would be taken for
+    those of another loop.
     """
     grid = answers.launches[0].grid
-    if not grid or not _alike(answers, names):
+    loop = looped(answers, names)
+    if not grid or (loop is None and _others(answers, names)):
         return ""
     extents = [_extent(item, answers, names) for item in grid]
     factors = [extent for extent in extents if extent != "1"]
     if len(factors) > 1:
         factors = [factor if factor.isalnum() else f"({factor})" for factor in factors]
     first = " of the first launch" * (len(answers.launches) > 1)
-    return (
-        "def tiles(axes, size):\n"
-        f"    # One for each CTA{first}; more where a CTA has several pieces of the work in turn.\n"
-        f"    return {' * '.join(factors) or '1'}\n\n\n"
-    )
+    words = f"One for each CTA{first}; more where a CTA has several pieces of the work in turn."
+    if loop:
+        name, once = loop
+        factors = [*factors, f'(size["{name}"] // {once})']
+        words = f"A CTA's loop{first} is taken to be as long as {name} says."
+    return f"def tiles(axes, size):\n    # {words}\n    return {' * '.join(factors) or '1'}\n\n\n"
 
 
-def _alike(answers: Answers, names: frozenset[str]) -> bool:
-    """Whether each size that is not the grid's is the same at both sizes, or as one of the grid's
-    is, as a stride may be."""
-    pairs = {
+def looped(answers: Answers, names: frozenset[str]) -> tuple[str, int] | None:
+    """The one size by which a CTA has more to do in the full problem, a multiple of its small
+    value, and that value; None where there is none, or several are."""
+    others = _others(answers, names)
+    if len(others) != 1:
+        return None
+    ((name, (full, small)),) = others.items()
+    if not (isinstance(full, int) and isinstance(small, int)) or small < 1 or full <= small:
+        return None
+    return None if full % small else (name, small)
+
+
+def _others(answers: Answers, names: frozenset[str]) -> dict[str, tuple[object, object]]:
+    """What a size that is not the grid's is in full and small, unless it is the same at both, or as
+    one of the grid's is, as a stride may be."""
+    pairs: dict[str, tuple[object, object]] = {
         x: (answers.values.get(x), answers.emulated.get(x, answers.values.get(x))) for x in names
     }
     of_grid = names_in(answers.launches[0].grid)
     follows = {pairs[name] for name in of_grid & pairs.keys()}
-    return all(
-        full is not None and (full == small or (full, small) in follows)
+    return {
+        name: (full, small)
         for name, (full, small) in pairs.items()
         if name not in of_grid
-    )
+        and (full is None or (full != small and (full, small) not in follows))
+    }
 
 
 def _launch(entry: KernelEntry, shape: LaunchShape, answers: Answers, names: frozenset[str]) -> str:
