@@ -41,7 +41,7 @@ def problem(entries: Sequence[KernelEntry], origin: str, answers: Answers) -> st
         "ABOUT": _AS_LAUNCHED if answers.before or answers.after else _ANY_SIZE,
         "FULL": _sizes(sizes, own, answers),
         "EMULATED": _sizes(sizes, own, small),
-        "MORE": _more(sizes, own, small, drafted_launch.looped(answers, names)),
+        "MORE": _more(sizes, own, small, launch.looped(answers, names)),
         "OUTPUTS": "".join(
             arrays.array(output, answers, names, output.name in answers.zeros) for output in outputs
         ),
