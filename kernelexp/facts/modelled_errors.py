@@ -14,6 +14,8 @@ OFFSET = 0.3
 """An interval is as wide as this and the modelled logarithm of a ratio together: of widths that
 grow with the ratio, the one that held as many ratios of other experiments as it was to hold."""
 DISTANCES = (0.0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.1, 0.12, 0.15, 0.2, 0.3)
+LEAST = 0.02
+"""Ratios nearer to 1 are never decided by a resolution."""
 NEVER = 1e9
 Apart: TypeAlias = Literal["one axis", "several axes", "another source"]
 """How far apart two variants are: in one axis of a kernel, in several, or they are two kernels that
@@ -91,11 +93,11 @@ ERRORS = ModelledErrors(
     apart=(
         ErrorsApart(
             apart="one axis",
-            worth=Worth(within=0.274, resolution=0.07),
+            worth=Worth(within=0.274, resolution=0.02),
             pairs=269,
             inside=218,
-            decided=165,
-            right=145,
+            decided=202,
+            right=175,
             by_distance=(
                 RankedPairs(distance=0.0, pairs=269, right=206),
                 RankedPairs(distance=0.01, pairs=218, right=182),
@@ -115,11 +117,11 @@ ERRORS = ModelledErrors(
         ),
         ErrorsApart(
             apart="several axes",
-            worth=Worth(within=0.364, resolution=0.1),
+            worth=Worth(within=0.364, resolution=0.07),
             pairs=360,
             inside=297,
-            decided=297,
-            right=255,
+            decided=273,
+            right=238,
             by_distance=(
                 RankedPairs(distance=0.0, pairs=360, right=292),
                 RankedPairs(distance=0.01, pairs=337, right=283),
@@ -142,8 +144,8 @@ ERRORS = ModelledErrors(
             worth=Worth(within=0.183, resolution=0.02),
             pairs=37,
             inside=30,
-            decided=37,
-            right=32,
+            decided=33,
+            right=30,
             by_distance=(
                 RankedPairs(distance=0.0, pairs=37, right=32),
                 RankedPairs(distance=0.01, pairs=35, right=31),

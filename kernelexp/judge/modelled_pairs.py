@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
@@ -11,6 +12,7 @@ import msgspec
 from kernelexp.facts.modelled_errors import (
     DISTANCES,
     HELD,
+    LEAST,
     NEVER,
     OFFSET,
     SURE,
@@ -100,10 +102,14 @@ def within(pairs: Sequence[ModelledPair], part: float = HELD) -> float:
 
 def resolution(pairs: Sequence[ModelledPair]) -> float:
     """The least distance from which on SURE of the pairs that are modelled so far apart, or
-    farther, are ranked right."""
-    for ranked in by_distance(pairs):
-        if ranked.pairs and ranked.right >= SURE * ranked.pairs:
-            return ranked.distance
+    farther, are ranked right; each experiment weighs the same."""
+    for distance in (x for x in DISTANCES if x >= LEAST):
+        shares = defaultdict(list)
+        for pair in pairs:
+            if abs(pair.modelled) >= math.log1p(distance):
+                shares[pair.experiment].append(pair.is_right)
+        if shares and statistics.mean(map(statistics.mean, shares.values())) >= SURE:
+            return distance
     return NEVER
 
 

@@ -51,11 +51,11 @@ def test_an_experiment_is_judged_by_the_others_only():
     assert (left.pairs, left.inside, left.decided, left.right) == (6, 5, 6, 5)
 
 
-def test_the_resolution_is_where_nine_of_ten_are_ranked_right():
-    near = [pair(0.9, 1.04, f"E{number}") for number in range(2)]
-    far = [pair(1.2, 1.11, f"E{number}") for number in range(18)]
-    assert judge.resolution(far + near) == 0
-    assert judge.resolution(far + 2 * near) == 0.05
+def test_the_resolution_is_where_nine_of_ten_are_ranked_right_by_experiment():
+    far = [pair(1.2, 1.11, f"E{number}") for number in range(10)]
+    near = [pair(0.9, 1.035, "E10")] * 30
+    assert judge.resolution(far + near) == judge.LEAST
+    assert judge.resolution(far[:8] + near) == 0.04
     assert judge.resolution(near) == judge.NEVER
 
 
