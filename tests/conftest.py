@@ -17,6 +17,7 @@ import pytest
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
 from support import ROOT, Kx
+from transcript import compile_first
 from typer.testing import CliRunner, Result
 
 from kernelexp import project
@@ -105,6 +106,7 @@ def user_cache() -> Iterator[Path]:
     kept.tidy()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(native.VARIABLE, str(ROOT / build.CACHE))
+        compile_first(ROOT)
         yield ROOT / build.CACHE
 
 

@@ -6,6 +6,7 @@ cog makes one in a page's first block; the page's later blocks go on where that 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import re
 import shlex
@@ -17,11 +18,22 @@ from pathlib import Path
 
 from shown import ROOT
 
+from kernelexp.evidence import native
+from kernelexp.evidence.programs import library
+from kernelexp.model.errors import EnvironmentFault
+
 WIDTH = 96
 # The programs that a reader has on the PATH.
 _PROGRAMS = 'kernelexp() { "$KX" -m kernelexp "$@"; }; python() { "$KX" "$@"; }'
 _RUN = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
 _SHOWN_RUN = "20261122T120000Z-5f0c2a91"
+
+
+def compile_first(root: Path) -> None:
+    """What a first command compiles, and says so: no page and no test is to begin with that."""
+    native.library(root)
+    with contextlib.suppress(EnvironmentFault):
+        library.folder(root)
 
 
 class Transcript:
@@ -31,6 +43,7 @@ class Transcript:
         if folder is None:
             folder = Path(tempfile.mkdtemp(prefix="kernelexp-page-"))
             atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        compile_first(ROOT)
         self._at = folder
         self._path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import msgspec
 import typer
@@ -255,22 +256,26 @@ def adopt(
     )
     dtypes = {name: adopted.parse_dtype(name, text) for name, text in parse_pairs(dtype, "--dtype")}
     flags = tuple(flag or ())
+    before = adopted.configuration(loaded.root)
     compiled = _compile(loaded, source, tools, wanted, kernel, arch, signature, flags, torch)
+    undo: Callable[[], None] | None = functools.partial(adopted.discard, compiled, before)
     try:
         compiled, known = adopted.described(compiled, output_ or (), known, dtypes)
         adoption.tell(compiled, known)
         if sys.stdin.isatty():
             from kernelexp.cli import questions
 
-            known = questions.complete(compiled, known)
+            typed = questions.complete(compiled, known)
+            undo = None if typed != known else undo
+            known = typed
         launch = AdoptedLaunch(compiled=compiled, answers=known, flags=flags)
         launch = adoption.vary(launch, varied)
         text = adopted.finish(loaded, compiled, launch.answers, launch.flags)
-        adoption.add_experiments(loaded, launch)
+        added = adoption.add_experiments(loaded, launch)
     except BaseException:
-        adopted.discard(compiled)
+        adopted.discard(compiled, before)
         raise
-    adoption.conclude(loaded, compiled, text, nvcc)
+    raise typer.Exit(adoption.conclude(loaded, launch, text, added, undo, nvcc))
 
 
 def _refuse_known(given: Mapping[str, object]) -> None:
@@ -288,10 +293,11 @@ def _adopt_capture(
     references: list[str],
     tools: Toolchain,
 ) -> None:
-    from kernelexp.services.adopt import captured
+    from kernelexp.services.adopt import adopted, captured
 
+    before = adopted.configuration(loaded.root)
     launch = captured.adopt(loaded, folder, name, signature, tools)
-    _finish(loaded, launch, [], references, None)
+    _finish(loaded, before, launch, [], references, None)
 
 
 def _adopt_launch(
@@ -306,7 +312,7 @@ def _adopt_launch(
     nvcc: str | None,
 ) -> None:
     from kernelexp.cli import exec as exec_
-    from kernelexp.services.adopt import launch_axes, launched
+    from kernelexp.services.adopt import adopted, launch_axes, launched
     from warpsim.runtime.capturing import LaunchChoice
 
     plain, _, number = kernel.rpartition(":") if _NUMBERED.search(kernel) else (kernel, "", "1")
@@ -315,34 +321,37 @@ def _adopt_launch(
     choice = LaunchChoice(kernel=plain, number=int(number))
     result = exec_.parse(text)
     varied = [launch_axes.parse(axis) for axis in axes]
+    before = adopted.configuration(loaded.root)
     # What the program prints is not what this command prints.
     launch = launched.adopt(loaded, result, choice, name, tools, flags, _STDERR)
-    _finish(loaded, launch, varied, references, nvcc)
+    _finish(loaded, before, launch, varied, references, nvcc)
 
 
 def _finish(
     loaded: Project,
+    before: Mapping[Path, bytes],
     launch: AdoptedLaunch,
     varied: list[tuple[str, tuple[int, ...]]],
     references: list[str],
     nvcc: str | None,
-) -> None:
+) -> NoReturn:
     """Of a launch that is known: problem.py, experiments, the first emulation."""
     from kernelexp.services.adopt import adopted
     from kernelexp.services.adopt.expressions import parse_reference
 
     wanted = {key: parse_reference(item) for key, item in parse_pairs(references, "--reference")}
+    undo = functools.partial(adopted.discard, launch.compiled, before)
     try:
         adoption.tell(launch.compiled, launch.answers)
         launch = adoption.vary(launch, varied)
         after = {key: file for key, file in launch.answers.after.items() if key not in wanted}
         known = msgspec.structs.replace(launch.answers, references=wanted, after=after)
         problem = adopted.finish(loaded, launch.compiled, known, launch.flags)
-        adoption.add_experiments(loaded, launch)
+        added = adoption.add_experiments(loaded, launch)
     except BaseException:
-        adopted.discard(launch.compiled)
+        undo()
         raise
-    adoption.conclude(loaded, launch.compiled, problem, nvcc)
+    raise typer.Exit(adoption.conclude(loaded, launch, problem, added, undo, nvcc))
 
 
 def _compile(

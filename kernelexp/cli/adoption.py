@@ -3,9 +3,10 @@ emulation."""
 
 from __future__ import annotations
 
+import re
 import shlex
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ import typer
 from kernelexp.cli import common
 from kernelexp.cli.console import print_message
 from kernelexp.cli.emulate import execute
-from kernelexp.model.errors import WRONG_RESULT
+from kernelexp.model.errors import OK, USAGE, WRONG_RESULT, KernelexpError
 from warpsim.dtypes import INTEGERS
 
 if TYPE_CHECKING:
@@ -131,50 +132,85 @@ def vary(launch: AdoptedLaunch, axes: list[tuple[str, tuple[int, ...]]]) -> Adop
             )
         blocks = [",".join(shape.extents) for shape in shapes]
         typer.echo(
-            f"axis {name.lower()}: {', '.join(map(str, axis.values))}, {axis.default} by default; "
+            f"axis {name.lower()}: {', '.join(map(str, axis.values))} (default: {axis.default}); "
             f"grid {'; '.join(grids)}; block {'; '.join(blocks)}"
         )
     return launch
 
 
-def add_experiments(loaded: Project, launch: AdoptedLaunch) -> None:
-    """One for each value of an axis that is not the one that the kernel has now."""
+def add_experiments(loaded: Project, launch: AdoptedLaunch) -> list[str]:
+    """One for each value of an axis that is not the one that the kernel has now; their ids."""
     from kernelexp.services.adopt import launch_axes
 
-    if launch.answers.axes:
-        for name in launch_axes.experiments(common.load(loaded.root), launch):
-            typer.echo(f"added {name}: next: kernelexp run {name}")
+    if not launch.answers.axes:
+        return []
+    names = list(launch_axes.experiments(common.load(loaded.root), launch))
+    if names:
+        typer.echo(f"added {', '.join(names)} to experiments.yaml")
+    return names
 
 
-def conclude(loaded: Project, compiled: Compiled, text: str, nvcc: str | None) -> None:
-    """Says what was written, and executes it once nothing is blank."""
+def conclude(
+    loaded: Project,
+    launch: AdoptedLaunch,
+    text: str,
+    experiments: Sequence[str],
+    undo: Callable[[], None] | None,
+    nvcc: str | None,
+) -> int:
+    """Says what was written, executes it once nothing is blank, and says what to do next; the exit
+    code of that.
+
+    `undo` removes it all where problem.py fails, as it does after a mistake in an option.
+    """
     from kernelexp.services.adopt import draft
 
+    compiled = launch.compiled
+    kernel = shlex.quote(compiled.kernel)
     folder = f"variants/{compiled.kernel}"
     typer.echo(f"wrote {folder}/problem.py and {folder}/{compiled.source}")
     missing = list(draft.blanks(text))
     for line, what in missing:
         typer.echo(f"blank: {folder}/problem.py:{line}: {what}")
     if missing:
-        typer.echo(f"next: fill the blanks, then kernelexp emulate {shlex.quote(compiled.kernel)}")
-    else:
-        _execute(loaded.root, compiled.kernel, text, nvcc)
+        typer.echo(f"next: fill the blanks, then kernelexp emulate {kernel}")
+        return OK
+    code, faults = execute([compiled.kernel], loaded.root, nvcc)
+    if code == USAGE and undo:
+        _tell_lines(f"{folder}/problem.py", text, faults)
+        undo()
+        print_message("note: nothing was kept: correct the option, and adopt it again")
+    elif code == USAGE:
+        print_message(f"next: correct it there, then kernelexp emulate {kernel}")
+    elif code == WRONG_RESULT:
+        _note_tolerance(loaded.root, compiled.kernel, text, nvcc)
+    elif code == OK and experiments:
+        typer.echo(f"next: kernelexp run {' '.join(experiments)}")
+    elif code == OK:
+        typer.echo(
+            f"next: kernelexp explain {kernel} says what limits it. Make what you change an axis,\n"
+            "and compare its values in an experiment: kernelexp new."
+        )
+    return code
 
 
-def _execute(root: Path, kernel: str, problem: str, nvcc: str | None) -> None:
-    """Emulates it; with a note where it is wrong, since its tolerance is a guess."""
-    try:
-        execute([kernel], root, nvcc)
-    except typer.Exit as end:
-        if end.exit_code == WRONG_RESULT and _is_only_inexact(root, kernel, nvcc):
-            lines = problem.splitlines()
-            line = next(i for i, text in enumerate(lines, 1) if "return Tolerance(" in text)
-            print_message(
-                "note: if the values are almost right, say how much they may differ, at "
-                f"variants/{kernel}/problem.py:{line}, where the tolerance is a guess; then "
-                f"kernelexp emulate {shlex.quote(kernel)}"
-            )
-        raise
+def _tell_lines(problem: str, text: str, faults: Sequence[KernelexpError]) -> None:
+    """The lines of the draft that failed, which will be gone."""
+    for fault in faults:
+        if match := re.match(rf"{re.escape(problem)}:(\d+)", str(fault)):
+            print_message(f"  {match[1]}: {text.splitlines()[int(match[1]) - 1].strip()}")
+
+
+def _note_tolerance(root: Path, kernel: str, problem: str, nvcc: str | None) -> None:
+    """Of values that are nearly right: their tolerance is a guess."""
+    if _is_only_inexact(root, kernel, nvcc):
+        lines = problem.splitlines()
+        line = next(i for i, text in enumerate(lines, 1) if "return Tolerance(" in text)
+        print_message(
+            "note: if the values are almost right, say how much they may differ, at "
+            f"variants/{kernel}/problem.py:{line}, where the tolerance is a guess; then "
+            f"kernelexp emulate {shlex.quote(kernel)}"
+        )
 
 
 def _is_only_inexact(root: Path, kernel: str, nvcc: str | None) -> bool:

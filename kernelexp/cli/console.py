@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import os
 import shlex
+import shutil
 import sys
+import textwrap
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 
 # In a pipe nobody sees a bar: a line says now and then that work goes on.
 REMIND_S = 30.0
+WIDTH = 80
 
 
 def output(kind: str, values: Any, document: Document, json: bool, markdown: bool = False) -> None:
@@ -88,11 +92,23 @@ def prepare_output() -> None:
 
 
 def print_message(text: str) -> None:
-    """A line for people on standard error; nowhere, if nobody reads that any more."""
+    """A sentence for people on standard error; nowhere, if nobody reads that any more.
+
+    A terminal breaks lines in the middle of words, so they are broken here; in a pipe a sentence
+    is one line, which grep finds.
+    """
     try:
+        if sys.stderr.isatty():
+            width = shutil.get_terminal_size((WIDTH, 24)).columns
+            text = "\n".join(_folded(line, width) for line in text.splitlines())
         typer.echo(text, err=True)
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+
+
+def _folded(line: str, width: int) -> str:
+    wrap = functools.partial(textwrap.wrap, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(wrap(line, width, subsequent_indent="  ")) if len(line) > width else line
 
 
 def give_up_output() -> None:
@@ -112,7 +128,7 @@ def _console(stderr: bool = False) -> Console:
 
     # 80 columns in a pipe, whatever a wide terminal was like; NO_COLOR is rich's to heed.
     stream = sys.stderr if stderr else sys.stdout
-    return Console(stderr=stderr, width=None if stream.isatty() else 80, highlight=False)
+    return Console(stderr=stderr, width=None if stream.isatty() else WIDTH, highlight=False)
 
 
 @contextlib.contextmanager
@@ -178,8 +194,9 @@ def _reminders() -> Iterator[OnProgress]:
         while not over.wait(REMIND_S):
             for step in latest[-1:]:
                 words = f"{step.phase} {step.done}/{step.total}"
-                now = f", now {shorten(step.now, 60)}" if step.now else ""
-                print_message(f"{words} after {time.monotonic() - begun:.0f} s{now}")
+                words += f" after {time.monotonic() - begun:.0f} s"
+                now = f", now {shorten(step.now, WIDTH - len(words) - 6)}" if step.now else ""
+                print_message(f"{words}{now}")
 
     threading.Thread(target=remind, daemon=True).start()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from kernelexp.cli import common
@@ -16,6 +17,7 @@ from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
     from kernelexp.project import Project
+    from kernelexp.report.log.log import KernelLog
     from kernelexp.services.deciding import Done
 
 
@@ -82,6 +84,7 @@ def decide(
         raise UsageError("--by goes with replace, as in kernelexp decide replace F5 --by F13.")
     loaded = common.load(project, sources=False)
     experiment, candidate = _numbered(loaded.id_of(experiment), candidate)
+    before = _log(loaded, experiment)
     request = deciding.DecisionRequest(commit=commit, note=note, why=why)
     if by is not None:
         done = deciding.replace(loaded, experiment, loaded.id_of(by), candidate, request)
@@ -89,7 +92,18 @@ def decide(
         done = deciding.accept(loaded, experiment, candidate, request)
     else:
         done = deciding.reject(loaded, experiment, candidate, request)
-    _show(loaded, done, json)
+    _show(loaded, done, before, json)
+
+
+def _log(project: Project, experiment: str) -> KernelLog:
+    """Of the experiment's kernel."""
+    from kernelexp.report.log import log
+
+    own = project.experiment(experiment)
+    where = (own.kernel, own.arch)
+    alike = {k: v for k, v in project.experiments.items() if (v.kernel, v.arch) == where}
+    (result,) = log.assemble(msgspec.structs.replace(project, experiments=alike))
+    return result
 
 
 def _numbered(experiment: str, candidate: int | None) -> tuple[str, int | None]:
@@ -102,15 +116,17 @@ def _numbered(experiment: str, candidate: int | None) -> tuple[str, int | None]:
     return name, int(number)
 
 
-def _show(project: Project, done: Done, json: bool) -> None:
+def _show(project: Project, done: Done, before: KernelLog, json: bool) -> None:
     """What was decided and what is the best now; the log is rendered again."""
     from kernelexp.logs import decisions
     from kernelexp.report.log import decisions as report
+    from kernelexp.report.log import logbook
 
     common.refresh_log(common.load(project.root, sources=False))
     decided, unreadable = decisions.read_all(project.root)
     common.warn(project.root, unreadable)
     last = done.decisions[-1]
     best = decisions.best(decided, last.kernel, last.arch)
-    values = report.Made(decisions=done.decisions, best=best, stood=done.stood)
+    slower = logbook.slower(before, _log(project, last.experiment))
+    values = report.Made(decisions=done.decisions, best=best, stood=done.stood, slower=slower)
     output("decisions", values, report.made(project, values), json)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kernelexp.evidence.emulate.emulated import EmulationOptions
+    from kernelexp.model.errors import KernelexpError
     from warpsim.schedule import Schedule
 
 
@@ -110,7 +111,7 @@ def emulate(
     refuse_other_modes(ctx)
     if not variants:
         raise UsageError("name the variants to emulate (kernelexp show lists kernels and axes).")
-    execute(
+    code, _ = execute(
         variants,
         project,
         nvcc,
@@ -121,6 +122,7 @@ def emulate(
         json=json,
         limit=limit,
     )
+    raise typer.Exit(code)
 
 
 def execute(
@@ -134,8 +136,8 @@ def execute(
     verbose: bool = False,
     json: bool = False,
     limit: list[str] | None = None,
-) -> NoReturn:
-    """Emulates these variants, prints the evidence and ends with its exit code."""
+) -> tuple[int, list[KernelexpError]]:
+    """Emulates these variants and prints the evidence; its exit code, and what failed."""
     from kernelexp.dossier import emulations
     from kernelexp.evidence.emulate.emulated import EmulationOptions
     from kernelexp.report.variants import emulations as report
@@ -149,7 +151,7 @@ def execute(
     for fault in faults:
         print_message(f"error: {fault}")
     output("emulate", emulated_variants, report.render(emulated_variants, verbose), json)
-    raise typer.Exit(emulations.exit_code([one.arm for one in emulated_variants], faults))
+    return emulations.exit_code([one.arm for one in emulated_variants], faults), faults
 
 
 def _recount(

@@ -7,10 +7,12 @@ used, as with a home that is read-only, it lies in the project's own cache.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import platform
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -111,10 +113,18 @@ def _make(compiler: str, sources: Sequence[Path], path: Path) -> str:
         return ""
 
 
+def announce(what: str) -> None:
+    """Says on standard error why a first command takes long; a pipe, too, is read meanwhile."""
+    with contextlib.suppress(OSError, AttributeError):  # nobody reads it, or it is closed
+        sys.stderr.write(f"compiling {what}, once for this machine: half a minute or so\n")
+        sys.stderr.flush()
+
+
 def _compile(compiler: str, sources: Sequence[Path], path: Path) -> bool:
     for left in path.parent.glob("*.tmp"):  # by a process that was killed
         if time.time() - left.stat().st_mtime > 2 * LIMIT_S:
             shutil.rmtree(left, ignore_errors=True)
+    announce("the emulator")
     with tempfile.TemporaryDirectory(suffix=".tmp", dir=path.parent) as folder:
 
         def run(*arguments: str) -> bool:

@@ -90,7 +90,7 @@ def insert(text: str, section: Section | Literal["kernels"], entries: Mapping[st
             indent = 2
             lines[first] = f"{section}:\n"
         end = keys[place + 1][1] if place + 1 < len(keys) else len(lines)
-        at = _end_of_content(lines, first, end)
+        at = _end_of_content(lines, first, end, indent)
     added = [_indented(to_yaml({name: entry}), indent) for name, entry in entries.items()]
     body = "\n".join(added) if head or not present else "\n" + "\n".join(added)
     whole = "".join([*lines[:at], *head, body, *lines[at:]])
@@ -102,9 +102,15 @@ def insert(text: str, section: Section | Literal["kernels"], entries: Mapping[st
     return whole
 
 
-def _end_of_content(lines: list[str], first: int, end: int) -> int:
-    """Where a section ends: blank lines and comments at the margin are those of what follows."""
-    while end > first + 1 and (not lines[end - 1].strip() or lines[end - 1].startswith("#")):
+def _end_of_content(lines: list[str], first: int, end: int, indent: int) -> int:
+    """Where a section's last entry ends: blank lines and comments behind it, up to the `indent` of
+    entries, are none of it."""
+
+    def is_behind(line: str) -> bool:
+        text = line.lstrip(" ")
+        return not text.strip() or (text.startswith("#") and len(line) - len(text) <= indent)
+
+    while end > first + 1 and is_behind(lines[end - 1]):
         end -= 1
     return end
 

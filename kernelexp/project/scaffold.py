@@ -12,7 +12,7 @@ import msgspec
 
 from kernelexp import project
 from kernelexp.facts.arch import ARCHITECTURES
-from kernelexp.model.errors import UsageError, suggest
+from kernelexp.model.errors import EnvironmentFault, UsageError, suggest
 from kernelexp.project import layout, shape
 from kernelexp.system import wholefile
 
@@ -38,6 +38,7 @@ def start(folder: Path, arch: str, empty: bool = False) -> Started:
     An empty one has neither kernels nor experiments.
     The workflow goes where GitHub looks for it, at the top of the repository. UsageError for an
     unknown architecture, and where a file is there already: nothing is written then.
+    EnvironmentFault where the folder can't be made.
     """
     if arch not in ARCHITECTURES:
         raise UsageError(f"there is no architecture {arch!r}{suggest(arch, ARCHITECTURES)}.")
@@ -67,6 +68,10 @@ def start(folder: Path, arch: str, empty: bool = False) -> Started:
         )
     if ignore.is_file():
         wanted[ignore] = _extended(ignore.read_text(), wanted[ignore])
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EnvironmentFault(f"{folder} can't be made: {error.strerror}.") from None
     with wholefile.FilesTogether() as files:
         for path, text in wanted.items():
             files.write(path, text.encode())

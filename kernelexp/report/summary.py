@@ -26,6 +26,10 @@ def render(project: Project, logs: Sequence[KernelLog]) -> Iterator[Block]:
         ("Regressed or wrong", answers.regressed),
         ("Awaiting a decision", answers.waiting),
         ("Not to be relied on (kernelexp report says why)", answers.doubtful),
+        (
+            "Run before a run's problem.py was kept, so that a change of it shows nowhere",
+            answers.partial,
+        ),
         ("Never timed", answers.unmeasured),
     ):
         if notes:

@@ -76,6 +76,7 @@ def test_a_kernel_among_others_is_drafted_and_right_and_its_source_stays(new: Pa
     assert "  x: float*, 8 bytes, read" in result.stdout
     assert "  y: float*, 8 bytes, written" in result.stdout
     assert "y correct, all 1,000 elements" in result.stdout
+    assert "next: kernelexp explain scale says what limits it." in result.stdout
     assert "left out of the copy of own/types.h, lines: 4, #include <absent/library.h>" in " ".join(
         result.stdout.split()
     )
@@ -131,6 +132,19 @@ def test_a_parameter_that_there_is_not_is_a_sentence_and_nothing_is_left(new: Pa
     assert result.exit_code == errors.USAGE
     assert "--value: 'down' is not a scalar of the kernel; known: up." in result.stderr
     assert not (new / "variants/flagged").exists()
+    assert (new / "experiments.yaml").read_text() == before
+
+
+@pytest.mark.slow
+def test_a_reference_that_fails_is_shown_and_leaves_nothing(new: Path, kx: Kx) -> None:
+    before = (new / "experiments.yaml").read_text()
+    result = adopt(kx, new, "scale", *KNOWN[:-1], "y=x.doubled()")
+    assert result.exit_code == errors.USAGE
+    assert "values=x.doubled())" in result.stderr
+    assert result.stderr.endswith(
+        "note: nothing was kept: correct the option, and adopt it again\n"
+    )
+    assert not (new / "variants/scale").exists()
     assert (new / "experiments.yaml").read_text() == before
 
 

@@ -95,6 +95,19 @@ def test_more_words_or_a_newer_best_make_a_decision_of_it(bare: Path, kx: Kx) ->
     assert listed(kx, bare)["best"]["scale@sm_90a"]["experiment"] == "S1"
 
 
+def test_a_best_that_takes_longer_than_the_one_before_is_said(tmp_path: Path, kx: Kx) -> None:
+    for name in ("experiments.yaml", "experiments", "variants", "logs/runs"):
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        copy(ROOT / name, tmp_path / name)
+    words = " ".join(kx("accept", "F8", cwd=tmp_path).stdout.split())
+    assert words.endswith(
+        "It takes longer than the best before it: 0.764 ms (F8, published, accepted), not 0.579 ms "
+        "(9bf658a, published)."
+    )
+    assert "takes longer" not in kx("accept", "9bf658a", cwd=tmp_path).stdout
+
+
 def test_what_replaces_is_accepted(bare: Path, kx: Kx) -> None:
     kx("accept", "aaaaaaa", cwd=bare)
     output = " ".join(kx("replace", "aaaaaaa", "--by", "S1", cwd=bare).stdout.split())

@@ -147,6 +147,12 @@ def test_a_file_in_place_of_the_folder_is_a_mistake(tmp_path: Path, kx: Kx) -> N
     assert result.stderr == "error: file is a file: name a folder for the project.\n"
 
 
+def test_a_folder_that_can_not_be_made_is_named(kx: Kx) -> None:
+    result = kx("init", "/proc/kx")
+    assert result.exit_code == errors.ENVIRONMENT
+    assert result.stderr == "error: /proc/kx can't be made: No such file or directory.\n"
+
+
 def test_a_gitignore_keeps_its_lines(tmp_path: Path, kx: Kx) -> None:
     (tmp_path / ".gitignore").write_text("*.o\n__pycache__/")
     kx("init", cwd=tmp_path)

@@ -58,7 +58,7 @@ def text(kx: Kx, *arguments: str, cwd: Path) -> str:
 def test_emulate_says_which_lines_the_card_executes_otherwise(kx: Kx, merged: Path) -> None:
     page = text(kx, "emulate", "scale@sm_90a", "--isa", "ptx", "-v", cwd=merged)
     assert SUMMARY in page
-    assert f"variant 1, scale.cu:{LOADS}: {SENTENCE}." in page
+    assert f"scale, scale.cu:{LOADS}: {SENTENCE}." in page
     assert "shared wavefronts (PTX)" in page
     assert "ptx__memory_l1_wavefronts_shared " in page
     assert " memory_l1_wavefronts_shared" not in page

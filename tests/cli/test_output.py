@@ -98,3 +98,21 @@ def test_a_folder_that_is_a_file_is_a_sentence_with_its_path(scale: Path) -> Non
     assert done.stderr.startswith(b"error: ")
     assert b"Traceback" not in done.stderr
     assert str(scale / "logs").encode() in done.stderr
+
+
+def test_a_terminal_has_sentences_broken_between_words_and_a_pipe_has_them_whole(
+    scale: Path,
+) -> None:
+    words = f"show {'x' * 30} --project {scale}"
+    whole = run(words, scale).stderr.decode()
+    assert whole.count("\n") == 1
+    ours, theirs = os.openpty()
+    with os.fdopen(ours, "rb", closefd=True) as terminal:
+        subprocess.run(
+            [*PROGRAM, *words.split()], stderr=theirs, env={**os.environ, "COLUMNS": "60"}
+        )
+        os.close(theirs)
+        shown = os.read(terminal.fileno(), 4096).decode()
+    lines = shown.splitlines()
+    assert max(map(len, lines)) <= 60
+    assert " ".join(shown.split()) == " ".join(whole.split())

@@ -56,6 +56,12 @@ def test_a_file_without_a_last_newline_is_extended() -> None:
     assert "E2" in yaml.safe_load(editing.insert(text, "experiments", {"E2": ENTRY}))["experiments"]
 
 
+def test_an_entry_goes_before_a_comment_behind_the_last_one_and_after_a_comment_in_it() -> None:
+    text = f"{HEAD}experiments:\n  E1:\n    title: one\n    # in it\n\n  # behind it\n"
+    longer = editing.insert(text, "experiments", {"E2": {"title": "two"}})
+    assert longer.endswith("    # in it\n\n  E2: {title: two}\n\n  # behind it\n")
+
+
 def test_an_indent_of_four_is_kept() -> None:
     text = f"{HEAD}experiments:\n    E1: {{title: one}}\n"
     assert "\n    E2:\n      title:" in editing.insert(text, "experiments", {"E2": ENTRY})

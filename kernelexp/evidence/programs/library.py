@@ -102,6 +102,7 @@ def _make(compiler: str, sources: Sequence[Path], genuine: Path, path: Path) -> 
     with filelock.FileLock(path.with_suffix(".lock")):
         if not (path / NAME).is_file():
             with tempfile.TemporaryDirectory(suffix=".tmp", dir=path.parent) as result:
+                native.announce("the emulator's CUDA runtime")
                 _compile(compiler, sources, genuine, Path(result))
                 finished = Path(result) / "finished"
                 finished.rename(path)

@@ -46,7 +46,7 @@ def render(
     header = (f"{down} \\ {across}", *columns)
     yield table(header, cells, numbers=range(1, len(header)))
     yield paragraph(
-        f"{_BEST} within {100 * margin:g}% of the best, ▒ within 10%, ▓ within 2x, █ slower, "
+        f"{_BEST} within {100 * margin:g}% of the best, ▒ within 10%, ▓ within 2x, █ beyond, "
         f"{_REFUSED} refused; each the best over the other axes.",
         style="dim",
     )

@@ -47,6 +47,8 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
     best: Decision | None
     stood: tuple[str, ...] = ()
     """Names of those that stood already, and were not written again."""
+    slower: str = ""
+    """That the best takes longer than the one before, as a sentence; empty where it does not."""
 
 
 def best(project: Project, decision: Decision) -> str:
@@ -83,3 +85,5 @@ def made(project: Project, done: Made) -> Iterator[Block]:
         yield paragraph(f"No variant of {where} is accepted.")
     else:
         yield paragraph(f"Current best of {where}: {best(project, current)}.")
+    if done.slower:
+        yield paragraph(done.slower, style="warn")

@@ -93,6 +93,27 @@ def _best(log: KernelLog) -> tuple[Cell, ...]:
     return Span(words, "strong"), f"{used} ({log.best}, {whose})"
 
 
+def slower(before: KernelLog, after: KernelLog) -> str:
+    """That the current best takes longer than the one before a decision, as a sentence; empty
+    where it does not, or where a time is not known."""
+    if before.best is None or after.best is None:
+        return ""
+    (was, whose), (now, by) = _best_arm(before, before.best), _best_arm(after, after.best)
+    if was is None or now is None or not 0 < _milliseconds(was) < _milliseconds(now):
+        return ""
+    return (
+        f"It takes longer than the best before it: {figures.timed(now)} ({after.best}, {by}), not "
+        f"{figures.timed(was)} ({before.best}, {whose})."
+    )
+
+
+def _milliseconds(arm: Arm) -> float:
+    """0 where the time is not known."""
+    if arm.measured:
+        return (arm.measured.time_us or 0.0) / 1000
+    return (arm.published.time_ms or 0.0) if arm.published else 0.0
+
+
 def _best_arm(log: KernelLog, best: str) -> tuple[Arm | None, str]:
     """The arm of the current best, if it still stands, and who says that it is the best."""
     if log.accepted is None:

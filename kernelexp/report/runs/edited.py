@@ -41,6 +41,20 @@ _BUILT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("warps per SM", ("warps_per_sm",)),
     ("SASS instructions", ("sass_instructions",)),
 )
+_LABELS = frozenset(label for label, _ in _BUILT)
+_DETAILS = ("global bytes", "SASS instructions")
+_ON_PTX = " (PTX)"
+_PHRASES = {
+    "registers per thread": "{} registers per thread",
+    "spills, B": "{} B of spills",
+    "shared memory per CTA, B": "{} B shared memory per CTA",
+    "warps per SM": "{} warps per SM",
+    "instructions executed": "{} instructions",
+    "shared wavefronts": "{} shared wavefronts",
+    "bank conflicts, shared ld": "{} bank conflicts of loads",
+    "bank conflicts, shared st": "{} bank conflicts of stores",
+    "global sectors": "{} global sectors",
+}
 # Counted: label, counters that are summed, what one counts.
 _COUNTED: tuple[tuple[str, tuple[str, ...], int], ...] = (
     ("instructions executed", ("inst_executed",), 1),
@@ -80,12 +94,39 @@ def render(base: Arm, candidates: Mapping[str, Arm]) -> Iterator[Block]:
 
 
 def of_variants(names: Sequence[str], arms: Sequence[Arm], counted: bool) -> Iterator[Block]:
-    """Up to three variants, none of which is a baseline; without what was counted where a launch
-    was not executed to its end."""
-    known = [(label, read) for label, read in _fixed(arms) if counted or label in dict(_BUILT)]
-    rows = [[label, *(figures.value(read(arm), "") for arm in arms)] for label, read in known]
+    """Up to three variants, none of which is a baseline: what is not zero in all of them, without
+    what was counted where a launch was not executed to its end."""
+    known = [(label, [read(arm) for arm in arms]) for label, read in _plain(arms, counted)]
+    rows = [
+        (label, *(figures.value(value, "") for value in values))
+        for label, values in known
+        if any(values)
+    ]
     if rows:
         yield table(("figure", *names), rows, numbers=range(1, len(names) + 1))
+
+
+def of_one(arm: Arm, counted: bool) -> Iterator[Block]:
+    """The same of one variant, as two sentences."""
+    known = [(label, read(arm)) for label, read in _plain([arm], counted)]
+    of_ptx = " on PTX" if any(label.endswith(_ON_PTX) for label, _ in known) else ""
+    size = f"{arm.executed.size}{of_ptx}" if arm.executed else ""
+    headings = {"Built": True, f"Counted at size {size}": False}
+    for heading, is_built in headings.items():
+        phrases = [
+            _PHRASES[label.removesuffix(_ON_PTX)].format(figures.value(value))
+            for label, value in known
+            if value and (label in _LABELS) == is_built
+        ]
+        if phrases:
+            yield paragraph(f"{heading}: {', '.join(phrases)}.")
+
+
+def _plain(arms: Sequence[Arm], counted: bool) -> Iterator[tuple[str, Read]]:
+    """Each figure once: global bytes are 32 times the sectors, and `inspect` counts SASS."""
+    for label, read in _fixed(arms):
+        if (counted or label in _LABELS) and not label.startswith(_DETAILS):
+            yield label, read
 
 
 def _fixed(every: Sequence[Arm]) -> Iterator[tuple[str, Read]]:
@@ -95,7 +136,7 @@ def _fixed(every: Sequence[Arm]) -> Iterator[tuple[str, Read]]:
         yield from _known(label, _sum(names), every)
     for label, names, unit in _COUNTED:
         own = tuple(counter for name in names for counter in _counters(name, sass))
-        yield from _known(label if sass else f"{label} (PTX)", _sum(own, unit), every)
+        yield from _known(label if sass else label + _ON_PTX, _sum(own, unit), every)
 
 
 def _known(label: str, read: Read, every: Sequence[Arm]) -> Iterator[tuple[str, Read]]:

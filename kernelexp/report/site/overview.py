@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -73,6 +73,8 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     waiting: tuple[Note, ...]
     doubtful: tuple[Note, ...]
     """What is not to be relied on: run before something changed, inconclusive, contradicted."""
+    partial: tuple[Note, ...]
+    """Of early versions: what else is measured, but nobody knows by which problem.py."""
     unmeasured: tuple[Note, ...]
 
 
@@ -83,12 +85,14 @@ ProfileOf: TypeAlias = Callable[[Variant], Profile | None]
 def overview(logs: Sequence[KernelLog], profile_of: ProfileOf) -> Overview:
     """All of them, of every kernel."""
     every = [pair for log in logs for pair in log.standings.items()]
+    doubtful = tuple(_doubtful(every))
     return Overview(
         outlooks=tuple(_outlook(log, profile_of) for log in logs),
         latest=tuple(_latest(every)),
         regressed=tuple(note for log in logs for note in _regressed(log)),
         waiting=tuple(note for log in logs for note in _waiting(log)),
-        doubtful=tuple(_doubtful(every)),
+        doubtful=doubtful,
+        partial=tuple(_partial(every, {note.id for note in doubtful})),
         unmeasured=tuple(_unmeasured(every)),
     )
 
@@ -345,8 +349,13 @@ def _doubtful(every: Iterable[tuple[str, Standings]]) -> Iterator[Note]:
             yield Note(id=name, text=entry.experiment.title, state=logbook.verdict(unclear[0]))
         elif any(c.candidate and c.candidate.reproduces is False for c in known):
             yield Note(id=name, text="an earlier run came out otherwise")
-        elif any(c.record and c.record.measurement and not says_problem(c.record) for c in known):
-            yield Note(id=name, text="its run did not record its problem.py")
+
+
+def _partial(every: Iterable[tuple[str, Standings]], others: Collection[str]) -> Iterator[Note]:
+    for name, entry in every:
+        records = [c.record for c in entry.candidates if c.verdict and c.record]
+        if name not in others and any(r.measurement and not says_problem(r) for r in records):
+            yield Note(id=name, text="its problem.py is not known: run it again to have that kept")
 
 
 def _unmeasured(every: Iterable[tuple[str, Standings]]) -> Iterator[Note]:

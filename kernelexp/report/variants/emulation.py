@@ -16,7 +16,7 @@ from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, Style, paragraph, table
 from warpsim.launch import plain_name
 
-_LINES_SHOWN = 3
+_LINES_SHOWN = 2
 _OPCODES_SHOWN = 8
 _FINDINGS_SHOWN = 5
 _PRINTS_SHOWN = 10
@@ -41,8 +41,10 @@ def results(names: Sequence[str], arms: Sequence[Arm], arguments: Sequence[str])
         every = "both arms" if len(arms) == 2 else "all arms"
         if emulated < len(arms):
             every = f"all {emulated} arms that were built"
-        whose = every if len(right) == emulated > 1 else ", ".join(right)
-        yield paragraph(f"Emulated: {whose}: {_right(list(right.values()))}.")
+        whose = f"{every if len(right) == emulated > 1 else ', '.join(right)}: "
+        if len(arms) == 1:
+            whose = ""
+        yield paragraph(f"Emulated: {whose}{_right(list(right.values()))}.")
     for name, arm, argument in zip(names, arms, arguments, strict=True):
         if evidence := _judged(arm):
             if name not in right:
@@ -72,7 +74,8 @@ def _of_sass(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
         if arm.emulated and arm.emulated_sass and is_right(arm):
             sentences.setdefault(_agreement(arm), []).append(name)
     for (words, style), whose in sentences.items():
-        yield paragraph(f"{', '.join(whose)}: {words}.", style=style)
+        named = f"{', '.join(whose)}: {words}" if len(arms) > 1 else words[0].upper() + words[1:]
+        yield paragraph(f"{named}.", style=style)
 
 
 def _agreement(arm: Arm) -> tuple[str, Style]:
@@ -259,7 +262,8 @@ def dearest(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
                     f"{line.file.rpartition('/')[2]}:{line.line} {line.counters[cost]:,}"
                     for line in lines[:_LINES_SHOWN]
                 )
-                yield paragraph(f"{name}, most {words}{' (PTX)' if prefix else ''}: {most}")
+                named = f"{name}, most" if len(arms) > 1 else "Most"
+                yield paragraph(f"{named} {words}{' (PTX)' if prefix else ''}: {most}")
         for width in arm.emulated.widths if arm.emulated and not arm.counted else ():
             place = f"{width.file.rpartition('/')[2]}:{width.line}"
             yield paragraph(f"{name}, {place}: {widths.spell(width)}.")

@@ -20,13 +20,17 @@ _SIDE_BY_SIDE = 3
 
 
 def render(emulations: Sequence[Emulation], verbose: bool = False) -> Iterator[Block]:
-    """The variants' counters, then each one's full problem, then what stands against them.
+    """The variants' counters, then each one's full problem.
 
-    Unless `verbose`, of a few variants what one looks at first, of many what differs.
+    Unless `verbose`, of one variant a few sentences, of a few what one looks at first, of many what
+    differs.
     """
+    alone = len(emulations) == 1
     names = [f"variant {number}" for number in range(1, len(emulations) + 1)]
+    if alone:
+        names = [emulations[0].label.partition("@")[0]]
     for name, item in zip(names, emulations, strict=True):
-        yield paragraph(Span(f"{name}: {item.label}", "strong"))
+        yield paragraph(Span(item.label if alone else f"{name}: {item.label}", "strong"))
     for name, item in zip(names, emulations, strict=True):
         if refused := item.arm.refused:
             yield paragraph(
@@ -34,36 +38,35 @@ def render(emulations: Sequence[Emulation], verbose: bool = False) -> Iterator[B
             )
     arms = [entry.arm for entry in emulations]
     yield from emulation.results(names, arms, [as_argument(entry.label) for entry in emulations])
-    if verbose:
-        alone = len(arms) == 1
-        yield from shared.all_figures(names, arms, ("emulated",), (PIPE,) if alone else ())
-        if alone:
-            yield from pipe_mix.render(arms[0], None)
-        yield from _costs(names, arms, verbose)
-    elif len(arms) <= _SIDE_BY_SIDE:
-        yield from edited.of_variants(
-            names, arms, counted=not any(map(emulation.was_cut_off, arms))
-        )
-        yield from _costs(names, arms, verbose)
-        if sizes := sorted({arm.executed.size for arm in arms if arm.executed}):
-            of = " and ".join(f"'{size}'" for size in sizes)
-            words = f"Executed counts are of size {of}; --verbose shows every one by ncu's name."
-            yield paragraph(words, style="dim")
-    else:
-        yield from matrix.render(dict(zip(names, arms, strict=True)))
-        yield paragraph("--verbose shows every counter.", style="dim")
+    yield from _figures(names, arms, verbose)
+    yield from emulation.launches(names, arms, verbose)
+    if alone or verbose:
+        yield from emulation.dearest(names, arms)
     for name, item in zip(names, emulations, strict=True):
         if item.scaled:
             yield from _scaled(name, item.scaled, verbose)
         elif item.not_scaled:
             yield paragraph(f"{name}: no counters of the full problem: {item.not_scaled}.")
     yield from shared.compiler_errors(dict(zip(names, arms, strict=True)))
+    if not verbose and any(arm.executed for arm in arms):
+        words = "--verbose shows every counter by ncu's name, pipes and opcodes."
+        yield paragraph(words, style="dim")
 
 
-def _costs(names: Sequence[str], arms: Sequence[Arm], verbose: bool) -> Iterator[Block]:
-    yield from emulation.opcodes(names, arms)
-    yield from emulation.launches(names, arms, verbose)
-    yield from emulation.dearest(names, arms)
+def _figures(names: Sequence[str], arms: Sequence[Arm], verbose: bool) -> Iterator[Block]:
+    alone = len(arms) == 1
+    counted = not any(map(emulation.was_cut_off, arms))
+    if verbose:
+        yield from shared.all_figures(names, arms, ("emulated",), (PIPE,) if alone else ())
+        if alone:
+            yield from pipe_mix.render(arms[0], None)
+        yield from emulation.opcodes(names, arms)
+    elif alone:
+        yield from edited.of_one(arms[0], counted)
+    elif len(arms) <= _SIDE_BY_SIDE:
+        yield from edited.of_variants(names, arms, counted)
+    else:
+        yield from matrix.render(dict(zip(names, arms, strict=True)))
 
 
 def _scaled(name: str, launches: Sequence[Full], verbose: bool) -> Iterator[Block]:

@@ -83,9 +83,22 @@ def finish(project: Project, compiled: Compiled, answers: Answers, flags: Sequen
     return text
 
 
-def discard(compiled: Compiled) -> None:
-    """Removes the folder of a kernel that was not finished."""
+def configuration(root: Path) -> dict[Path, bytes]:
+    """The files that define a project's kernels and experiments."""
+    others, _ = layout.sources(root)
+    names = [layout.FILE, *(item.file for item in others)]
+    return {root / name: (root / name).read_bytes() for name in names}
+
+
+def discard(compiled: Compiled, before: Mapping[Path, bytes]) -> None:
+    """Removes a kernel that was not finished: its folder, and what experiments.yaml and experiments
+    have of it that configuration() did not have."""
     shutil.rmtree(compiled.folder, ignore_errors=True)
+    for path, content in configuration(compiled.folder.parent.parent).items():
+        if path not in before:
+            path.unlink()
+        elif content != before[path]:
+            wholefile.write(path.resolve(), before[path])
 
 
 def parse_map(name: str, text: str) -> MapLayout:
