@@ -137,13 +137,13 @@ def test_an_experiment_has_its_words_evidence_plot_reproduction_and_costs(
 def test_an_answer_is_followed_by_what_it_rests_on_and_what_speaks_against_it(
     read: dict[str, Reader],
 ) -> None:
-    answer = " ".join(read["experiments/H2.html"].text.split()).partition(" Why ")[0]
+    answer = " ".join(read["experiments/H3.html"].text.split()).partition(" Why ")[0]
     assert "Measured on NVIDIA H200 on 2026-11-21, at size full." in answer
     assert "This run did not record its problem.py" in answer
     doubts = " ".join(read["index.html"].text.split()).partition("Run before problem.py was kept")[
         2
     ]
-    assert "H2 its problem.py is not known" in doubts
+    assert "H3 its problem.py is not known" in doubts
 
 
 def test_a_measured_experiment_without_a_figure_of_its_own_says_what_changed(

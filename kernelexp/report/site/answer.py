@@ -110,13 +110,21 @@ def limits(standings: Standings, profiles: Mapping[str, Profile]) -> Bars | None
         timed, shown = _rows(record, {})
     if not shown:
         return None
-    kinds = [f"{row[0].resource} {row[0].kind}" for row in shown]
+    profiled = [own.device for p in profiles.values() if (own := p.arm.profiled)]
+    cards = sorted({*profiled} - {record.device, ""})
+    kinds: dict[str, list[str]] = {}
+    for row in shown:
+        kinds.setdefault(row[0].kind or "", []).append(row[0].resource)
+    if cards and "profiled" in kinds:
+        kinds[f"profiled on {', '.join(cards)}"] = kinds.pop("profiled")
+    every = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds.items())
+    every = next(iter(kinds)) if len(kinds) == 1 else every
     return Bars(
         title="Share of the chip's limits",
         unit="%",
         names=timed,
         groups=tuple((row[0].resource, tuple(use.percent for use in row)) for row in shown),
-        note=f"Known: {', '.join(kinds)}. `kernelexp explain` names each limit's source.",
+        note=f"{every[0].upper()}{every[1:]}. `kernelexp explain` names each limit's source.",
     )
 
 
