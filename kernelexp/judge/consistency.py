@@ -32,13 +32,13 @@ def doubts(record: Record, candidate: Candidate) -> Iterator[str]:
     own = measurement_of(record, name) or record.measurement
     now = candidate.arm.refused or verdict.measured(own, name, record.margin)
     now = plausible.qualified(record, name, candidate, now)
-    said = candidate.verdict
-    if now.status != said.status:
-        yield f"its verdict ({said.status}, where its samples give {now.status})"
-    elif (now.reason, _figures(now.sentence)) != (said.reason, _figures(said.sentence)):
-        yield f"its verdict's words ({said.reason}: {said.sentence!r})"
+    stated = candidate.verdict
+    if now.status != stated.status:
+        yield f"its verdict ({stated.status}, where its samples give {now.status})"
+    elif (now.reason, _figures(now.sentence)) != (stated.reason, _figures(stated.sentence)):
+        yield f"its verdict's words ({stated.reason}: {stated.sentence!r})"
     if now.status not in verdict.WRONG and any(_is_wrong(worker, name) for worker in own.workers):
-        yield f"its verdict ({said.status}, where a launch that was checked was wrong)"
+        yield f"its verdict ({stated.status}, where a launch that was checked was wrong)"
 
 
 def _figures(sentence: str) -> list[str]:

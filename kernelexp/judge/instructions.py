@@ -45,18 +45,18 @@ def instruction_expectations(
 
 
 def _judge(
-    each: Condition, counts: InstructionCounts, before: InstructionCounts | None
+    wanted: Condition, counts: InstructionCounts, before: InstructionCounts | None
 ) -> JudgedInstructions:
-    expectation = each.expectation
-    actual = condition.count(each.pattern, _of(each, counts))
-    was = condition.count(each.pattern, _of(each, before)) if before else None
+    expectation = wanted.expectation
+    actual = condition.count(wanted.pattern, _of(wanted, counts))
+    was = condition.count(wanted.pattern, _of(wanted, before)) if before else None
     if expectation.of != "value" and was is None:
         raise ValueError(
-            f"{each.text!r} is about a change, of which one variant has none: name a baseline "
+            f"{wanted.text!r} is about a change, of which one variant has none: name a baseline "
             "before it, or write a condition on the number itself, as in == 0."
         )
     judged = JudgedInstructions(
-        condition=each.text.strip(), result="missed", actual=actual, before=was
+        condition=wanted.text.strip(), result="missed", actual=actual, before=was
     )
     value: float = actual
     if expectation.of != "value" and was is not None:
@@ -75,5 +75,5 @@ def _judge(
     )
 
 
-def _of(each: Condition, counts: InstructionCounts) -> Mapping[str, int]:
-    return counts.in_loops if each.in_loops else counts.every
+def _of(wanted: Condition, counts: InstructionCounts) -> Mapping[str, int]:
+    return counts.in_loops if wanted.in_loops else counts.every

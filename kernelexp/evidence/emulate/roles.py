@@ -100,7 +100,7 @@ def _alike(one: Mapping[Place, float], other: Mapping[Place, float]) -> bool:
 
 
 def name(
-    found: Sequence[int],
+    groups: Sequence[int],
     lines: Sequence[LineCost],
     functions: Mapping[Place, str],
     comments: Mapping[Place, str],
@@ -110,12 +110,12 @@ def name(
     functions: mangled names of inlined functions, by the lines in them.
     comments: what `// role: ...` says, by its place.
     """
-    named = [_commented(warps, lines, comments) for warps in found]
-    called = _called(found, lines, functions)
+    named = [_commented(warps, lines, comments) for warps in groups]
+    called = _called(groups, lines, functions)
     names = [one or other for one, other in zip(named, called, strict=True)]
     return tuple(
         Role(name=item if item and names.count(item) == 1 else spell(warps), warps=warps)
-        for warps, item in zip(found, names, strict=True)
+        for warps, item in zip(groups, names, strict=True)
     )
 
 
@@ -138,7 +138,7 @@ def _commented(warps: int, lines: Sequence[LineCost], comments: Mapping[Place, s
 
 
 def _called(
-    found: Sequence[int], lines: Sequence[LineCost], functions: Mapping[Place, str]
+    groups: Sequence[int], lines: Sequence[LineCost], functions: Mapping[Place, str]
 ) -> list[str]:
     """For each role the function that names it; empty where none does.
 
@@ -146,7 +146,7 @@ def _called(
     more than half of their instructions.
     """
     counts = []
-    for warps in found:
+    for warps in groups:
         own: Counter[str] = Counter()
         for line in lines:
             if not line.warps & ~warps:
@@ -157,7 +157,7 @@ def _called(
         counts.append(own)
     return [
         _choose(own, [other for other in counts if other is not own], _total(lines, warps))
-        for own, warps in zip(counts, found, strict=True)
+        for own, warps in zip(counts, groups, strict=True)
     ]
 
 

@@ -124,11 +124,11 @@ class _Functions:
         arrays = self._call("workspaces", *self._wanted("workspaces", axes, size, exports))
         return self._arrays("workspaces", arrays)
 
-    def _arrays(self, function: str, found: Any) -> Mapping[str, Array]:
-        if not isinstance(found, Mapping):
-            raise self._fault(function, f"it returns {describe(found)} instead of arrays by name.")
+    def _arrays(self, function: str, answer: Any) -> Mapping[str, Array]:
+        if not isinstance(answer, Mapping):
+            raise self._fault(function, f"it returns {describe(answer)} instead of arrays by name.")
         named = {}
-        for name, array in found.items():
+        for name, array in answer.items():
             if not isinstance(array, Array):
                 raise self._fault(function, f"{name!r} is no kernelexp.Array.")
             dtype = own_name(array.dtype)
@@ -153,17 +153,17 @@ class _Functions:
             return inputs
         return {**inputs, **self._tensors("arrange", self._call("arrange", inputs, axes))}
 
-    def _tensors(self, function: str, found: Any) -> Tensors:
-        if not isinstance(found, Mapping):
-            raise self._fault(function, f"it returns {describe(found)} instead of tensors by name.")
-        for name, tensor in found.items():
+    def _tensors(self, function: str, given: Any) -> Tensors:
+        if not isinstance(given, Mapping):
+            raise self._fault(function, f"it returns {describe(given)} instead of tensors by name.")
+        for name, tensor in given.items():
             if fault := tensor_fault(tensor):
                 raise self._fault(function, f"{name!r} is {fault}.")
             if not tensor.is_contiguous():
                 raise self._fault(
                     function, f"{name!r} is not contiguous in memory: call .contiguous() on it."
                 )
-        return {name: tensor.detach() for name, tensor in found.items()}
+        return {name: tensor.detach() for name, tensor in given.items()}
 
     def reference(self, inputs: Tensors, size: Size) -> Iterator[Chunk]:
         outputs = self.outputs(size)
@@ -211,11 +211,11 @@ class _Functions:
             raise self._fault("launch", "one launch of a job at most has main=True.")
         return tuple(map(self._launch, steps))
 
-    def _launch(self, found: Any) -> Launch:
-        if isinstance(found, Launch):
-            arguments = tuple(map(self._argument, found.arguments))
-            found = msgspec.structs.replace(found, arguments=arguments)
-        launch = self._convert("launch", found, Launch)
+    def _launch(self, answer: Any) -> Launch:
+        if isinstance(answer, Launch):
+            arguments = tuple(map(self._argument, answer.arguments))
+            answer = msgspec.structs.replace(answer, arguments=arguments)
+        launch = self._convert("launch", answer, Launch)
         for fault in launch_faults(launch):
             raise self._fault("launch", fault)
         return launch

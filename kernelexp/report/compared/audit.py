@@ -338,12 +338,12 @@ def _accesses(audit: Audit) -> Iterator[Block]:
     for op in ops:
         pair = [efficiency.of(side.arm, op) for side in (audit.before, audit.after)]
         if any(pair):
-            rows.append((f"global {op}: requests", *(_each(one, "requests") for one in pair)))
+            rows.append((f"global {op}: requests", *(_figure(one, "requests") for one in pair)))
             rows.append(
-                ("  sectors per request", *(_each(one, "sectors_per_request") for one in pair))
+                ("  sectors per request", *(_figure(one, "sectors_per_request") for one in pair))
             )
             rows.append(
-                ("  fill of the lines, %", *(_each(one, "line_fill_percent") for one in pair))
+                ("  fill of the lines, %", *(_figure(one, "line_fill_percent") for one in pair))
             )
     if rows:
         size = next(
@@ -353,7 +353,7 @@ def _accesses(audit: Audit) -> Iterator[Block]:
         yield table(header, rows, numbers=(1, 2))
 
 
-def _each(one: efficiency.AccessEfficiency | None, name: str) -> str:
+def _figure(one: efficiency.AccessEfficiency | None, name: str) -> str:
     value = getattr(one, name) if one else None
     return figures.value(round(value, 2) if isinstance(value, float) else value)
 

@@ -25,14 +25,14 @@ def tflops(flops: int, time_us: float) -> str:
     return f"{rate:.0f}" if rate >= 10 else f"{rate:.2g}" if rate else NONE
 
 
-def value(each: metrics.Value | None, unit: str = "") -> str:
+def value(figure: metrics.Value | None, unit: str = "") -> str:
     """Any figure: counts and large numbers with separators, others with four digits."""
-    if each is None:
+    if figure is None:
         return NONE
-    if isinstance(each, float):
-        text = f"{each:,.0f}" if 1e4 <= abs(each) < 1e9 else f"{each:.4g}"
+    if isinstance(figure, float):
+        text = f"{figure:,.0f}" if 1e4 <= abs(figure) < 1e9 else f"{figure:.4g}"
     else:
-        text = each if isinstance(each, str) else f"{each:,}"
+        text = figure if isinstance(figure, str) else f"{figure:,}"
     return f"{text} {unit}" if unit else text
 
 
@@ -66,10 +66,10 @@ def pair(before: metrics.Value, after: metrics.Value, unit: str) -> tuple[str, s
     return _number(before / divisor), _number(after / divisor), name
 
 
-def _number(each: float) -> str:
-    if float(each).is_integer() and abs(each) < 1e15:
-        return f"{int(each):,}"
-    return f"{each:,.0f}" if abs(each) >= 1e4 else f"{each:.4g}"
+def _number(number: float) -> str:
+    if float(number).is_integer() and abs(number) < 1e15:
+        return f"{int(number):,}"
+    return f"{number:,.0f}" if abs(number) >= 1e4 else f"{number:.4g}"
 
 
 def growth(difference: differences.Difference) -> str:
@@ -118,14 +118,14 @@ def interval(effect: Effect) -> str:
     return f"{percent(low)} to {percent(high)}"
 
 
-def effect(each: Effect) -> str:
+def effect(change: Effect) -> str:
     """The change of time with its interval: "-1.24% (-1.31% to -1.17%)"."""
-    return f"{ratio(each)} ({interval(each)})"
+    return f"{ratio(change)} ({interval(change)})"
 
 
-def ratio(each: Effect) -> str:
+def ratio(change: Effect) -> str:
     """The change of time, or of what a program prints instead: "-1.24%"."""
-    return percent(each.printed[0])
+    return percent(change.printed[0])
 
 
 def judged(arms: Iterable[Arm]) -> str:

@@ -71,11 +71,11 @@ class KernelLog(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
 
-def time_of(each: Standing, metric: str) -> float | None:
+def time_of(entry: Standing, metric: str) -> float | None:
     """The candidate's time under this metric, if it is of the variant as it is now."""
-    if each.arm is None or each.changed:
+    if entry.arm is None or entry.changed:
         return None
-    value = metrics.read(metric, each.arm)
+    value = metrics.read(metric, entry.arm)
     return None if value is None or isinstance(value, str) else value
 
 

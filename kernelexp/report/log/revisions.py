@@ -16,16 +16,16 @@ _SIDES: dict[str, Style] = {"good": "good", "bad": "bad", "skipped": "warn"}
 _HEADER = ("Commit", "Change", "Regs", "Spill", "SMEM", "SASS", "ms", "")
 
 
-def timeline(found: RevisionTimeline) -> Iterator[Block]:
+def timeline(history: RevisionTimeline) -> Iterator[Block]:
     """A row for each commit; then what keeps commits from being timed."""
-    yield paragraph(f"{found.label}, oldest first; bytes of spills, shared memory and SASS")
-    rows = [_row(stage) for stage in found.stages]
+    yield paragraph(f"{history.label}, oldest first; bytes of spills, shared memory and SASS")
+    rows = [_row(stage) for stage in history.stages]
     yield table(_HEADER, rows, numbers=(2, 3, 4, 5, 6), unwrapped=(0, 7))
-    for stage in found.stages:
+    for stage in history.stages:
         if stage.why and not stage.same_as:
             yield paragraph(f"{stage.commit[:SHOWN]}: {stage.why}", style="warn")
-    if found.why_not:
-        yield paragraph(f"Not timed: {found.why_not}")
+    if history.why_not:
+        yield paragraph(f"Not timed: {history.why_not}")
 
 
 def _row(stage: Stage) -> tuple[Cell, ...]:
@@ -79,23 +79,23 @@ def step(bisect_step: BisectStep) -> Block:
     )
 
 
-def bisected(found: Bisected) -> Iterator[Block]:
+def bisected(result: Bisected) -> Iterator[Block]:
     """All revisions that were looked at, then the commit, or why there is none."""
-    for bisect_step in found.steps:
+    for bisect_step in result.steps:
         yield step(bisect_step)
-    if not found.first_bad:
-        skipped = any(item.side == "skipped" for item in found.steps)
-        why = "could not both be judged" if skipped else f"do not differ by {found.by}"
+    if not result.first_bad:
+        skipped = any(item.side == "skipped" for item in result.steps)
+        why = "could not both be judged" if skipped else f"do not differ by {result.by}"
         yield paragraph(f"The two revisions {why}: there is nothing to bisect.")
         return
-    if len(found.first_bad) > 1:
+    if len(result.first_bad) > 1:
         yield paragraph("The first bad commit is one of these, as not all could be judged:")
-        for bisect_step in found.first_bad:
+        for bisect_step in result.first_bad:
             yield paragraph(f"{bisect_step.commit[:SHOWN]} {bisect_step.subject}", indent=2)
         return
-    (first,) = found.first_bad
+    (first,) = result.first_bad
     yield paragraph(
         Span(f"{first.commit[:SHOWN]} is the first bad commit: ", "strong"), first.subject
     )
-    for name in found.files:
+    for name in result.files:
         yield paragraph(name, indent=2)

@@ -28,11 +28,11 @@ def render(checked: Checked) -> Iterator[Block]:
         if finding.outcome != "same":
             outcome = Span(f"{finding.outcome:9}", _STYLES.get(finding.outcome, "warn"))
             yield paragraph(outcome, f" {finding.variant}")
-            yield paragraph(_said(finding), indent=10)
+            yield paragraph(_sentence(finding), indent=10)
     yield paragraph(_counts(checked))
 
 
-def _said(gate_finding: GateFinding) -> str:
+def _sentence(gate_finding: GateFinding) -> str:
     return (
         f"{gate_finding.gate}: {gate_finding.sentence}"
         if gate_finding.gate
@@ -73,7 +73,7 @@ def table_of(checked: Checked) -> Iterator[Block]:
     """The same for a pull request's comment: a row for each that is not as it should be."""
     yield Heading("kernelexp check", 3)
     rows = [
-        (finding.outcome, finding.variant, _said(finding))
+        (finding.outcome, finding.variant, _sentence(finding))
         for finding in checked.findings
         if finding.outcome != "same"
     ]
@@ -124,7 +124,7 @@ def to_annotations(findings: Sequence[GateFinding]) -> list[str]:
     return [
         f"::error file={_property(finding.source or FILE)}"
         f"{f',line={finding.line}' if finding.line else ''},title=kernelexp check::"
-        f"{_escape(printable(f'{finding.variant}: {_said(finding)}'))}"
+        f"{_escape(printable(f'{finding.variant}: {_sentence(finding)}'))}"
         for finding in _failed(findings)
     ]
 

@@ -34,7 +34,7 @@ class ModelledVariant(msgspec.Struct, frozen=True, kw_only=True):
     errors: ModelledErrors = ERRORS
 
 
-def to_values(found: Sequence[Modelled], top: int) -> list[ModelledVariant]:
+def to_values(variants: Sequence[Modelled], top: int) -> list[ModelledVariant]:
     """The same, for programs; `top` lines of each, all where it is 0."""
     return [
         ModelledVariant(
@@ -42,26 +42,26 @@ def to_values(found: Sequence[Modelled], top: int) -> list[ModelledVariant]:
             modelled=msgspec.structs.replace(
                 modelled.time, lines=modelled.time.lines[: top or None]
             ),
-            change=_change(found[0], modelled),
+            change=_change(variants[0], modelled),
             sampled=modelled.sampled,
         )
-        for modelled in found
+        for modelled in variants
     ]
 
 
-def render(found: Sequence[Modelled], top: int) -> Iterator[Block]:
+def render(variants: Sequence[Modelled], top: int) -> Iterator[Block]:
     """Cycles at the highest clock first: a time is at a stated one, and nobody measured it."""
     yield Heading("Modelled times")
     yield table(
         ("variant", "cycles", "against the first", "busiest units"),
-        [_row(found[0], item) for item in found],
+        [_row(variants[0], item) for item in variants],
         numbers=(1,),
     )
-    for modelled in found:
+    for modelled in variants:
         if modelled.time.refused:
             yield paragraph(f"{modelled.label}: {modelled.time.refused}", style="warn")
-    yield paragraph(_worth(found), style="dim")
-    for modelled in found:
+    yield paragraph(_worth(variants), style="dim")
+    for modelled in variants:
         if modelled.time.lines:
             yield from _of(modelled, top)
 
@@ -86,8 +86,8 @@ def _change(first: Modelled, modelled: Modelled) -> ModelledChange | None:
     return judge.change(first.time, modelled.time, apart)
 
 
-def _worth(found: Sequence[Modelled]) -> str:
-    known = [modelled.time for modelled in found if not modelled.time.refused]
+def _worth(variants: Sequence[Modelled]) -> str:
+    known = [modelled.time for modelled in variants if not modelled.time.refused]
     sizes = list(
         dict.fromkeys(
             " and ".join(modelled_time.followed)
@@ -96,9 +96,9 @@ def _worth(found: Sequence[Modelled]) -> str:
         )
     )
     smaller = f" Extrapolated from size {'; '.join(sizes)}." if sizes else ""
-    worth = " ".join(dict.fromkeys(judge.worth(item.chip) for item in known or [found[0].time]))
+    worth = " ".join(dict.fromkeys(judge.worth(item.chip) for item in known or [variants[0].time]))
     chips = ", ".join(dict.fromkeys(modelled_time.chip for modelled_time in known)) or "no chip"
-    return f"Modelled for {chips} at size {found[0].time.size}; not measured. {worth}{smaller}"
+    return f"Modelled for {chips} at size {variants[0].time.size}; not measured. {worth}{smaller}"
 
 
 def _of(modelled: Modelled, top: int) -> Iterator[Block]:

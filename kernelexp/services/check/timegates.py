@@ -47,7 +47,7 @@ def judge(
 ) -> GateFinding:
     """Whether a variant is as fast as the baseline's own code, timed in the same processes."""
 
-    def found(outcome: gates.Outcome, sentence: str) -> GateFinding:
+    def finding(outcome: gates.Outcome, sentence: str) -> GateFinding:
         return GateFinding(
             variant=subject.label,
             gate=TIMED,
@@ -57,18 +57,18 @@ def judge(
         )
 
     if committed.get(SASS) == digest(project.root, subject.arm):
-        return found("same", "the same code as the baseline's: there is nothing to time.")
+        return finding("same", "the same code as the baseline's: there is nothing to time.")
     if SASS not in committed:
-        return found("new", f"the baseline does not have its code; run `{UPDATE}`.")
+        return finding("new", f"the baseline does not have its code; run `{UPDATE}`.")
     if subject.arm.refused:
-        return found("unchecked", f"is not timed: {subject.arm.refused.sentence}")
+        return finding("unchecked", f"is not timed: {subject.arm.refused.sentence}")
     try:
         outcome, sentence = _time(
             project, variant, subject.arm, str(committed[SASS]), session, measuring, required
         )
     except KernelexpError as error:
-        return found("unchecked", f"could not be timed: {error}")
-    return found(outcome, sentence)
+        return finding("unchecked", f"could not be timed: {error}")
+    return finding(outcome, sentence)
 
 
 def _time(

@@ -166,14 +166,14 @@ def _work(evidence: EmulatedEvidence) -> tuple[object, ...]:
     return evidence.thread_instructions, evidence.counters, evidence.outputs
 
 
-def _judge(made: Record, why_not: str, earlier: Sequence[Record]) -> Record:
+def _judge(draft: Record, why_not: str, earlier: Sequence[Record]) -> Record:
     """The record with a verdict on each candidate, compared with the earlier records."""
     judged = []
-    for name, candidate in zip(made.names[1:], made.candidates, strict=True):
+    for name, candidate in zip(draft.names[1:], draft.candidates, strict=True):
         decided = plausible.qualified(
-            made, name, candidate, _decide(made, name, candidate.arm, why_not)
+            draft, name, candidate, _decide(draft, name, candidate.arm, why_not)
         )
-        against = reproduction.compare(made, candidate.arm, decided, earlier)
+        against = reproduction.compare(draft, candidate.arm, decided, earlier)
         judged.append(
             msgspec.structs.replace(
                 candidate,
@@ -182,56 +182,62 @@ def _judge(made: Record, why_not: str, earlier: Sequence[Record]) -> Record:
                 reproduces=against.agrees,
             )
         )
-    return msgspec.structs.replace(made, candidates=tuple(judged))
+    return msgspec.structs.replace(draft, candidates=tuple(judged))
 
 
-def _over_sizes(made: Record, timed: Timed, several: Several) -> Record:
+def _over_sizes(record: Record, timed: Timed, several: Several) -> Record:
     """The record of the last size with what all came to; the others as they are."""
     if several.count < 2 or len(several.before) + 1 < several.count:
-        return made
-    results = (*several.before, size_result(made, timed, several.weight))
+        return record
+    results = (*several.before, size_result(record, timed, several.weight))
     candidates = tuple(
-        msgspec.structs.replace(candidate, over_sizes=oversizes.overall(results, name, made.margin))
-        for name, candidate in zip(made.names[1:], made.candidates, strict=True)
+        msgspec.structs.replace(
+            candidate, over_sizes=oversizes.overall(results, name, record.margin)
+        )
+        for name, candidate in zip(record.names[1:], record.candidates, strict=True)
     )
-    return msgspec.structs.replace(made, sizes=results, candidates=candidates)
+    return msgspec.structs.replace(record, sizes=results, candidates=candidates)
 
 
-def size_result(made: Record, timed: Timed, weight: float) -> SizeResult:
+def size_result(record: Record, timed: Timed, weight: float) -> SizeResult:
     """What a record came to, for the verdict over all sizes."""
-    own = made.estimate
+    own = record.estimate
     base = own.shown("baseline") if own else None
     return SizeResult(
-        run=made.run,
-        size=made.size,
+        run=record.run,
+        size=record.size,
         parameters=timed.parameters,
         weight=weight,
         baseline_us=base.median_us if base else None,
         effects=own.effects if own else (),
         verdicts=dict(
-            zip(made.names[1:], (candidate.verdict for candidate in made.candidates), strict=True)
+            zip(
+                record.names[1:],
+                (candidate.verdict for candidate in record.candidates),
+                strict=True,
+            )
         ),
     )
 
 
-def _decide(made: Record, name: str, candidate: Arm, why_not: str) -> Verdict:
+def _decide(draft: Record, name: str, candidate: Arm, why_not: str) -> Verdict:
     """What refuses the candidate or its baseline, else what the measurement says."""
     if candidate.refused:
         return candidate.refused
-    if made.baseline.refused:
-        return verdict.without_baseline(made.baseline.refused)
-    if measurement := measurement_of(made, name):
-        return verdict.measured(measurement, name, made.margin)
+    if draft.baseline.refused:
+        return verdict.without_baseline(draft.baseline.refused)
+    if measurement := measurement_of(draft, name):
+        return verdict.measured(measurement, name, draft.margin)
     shown = candidate.emulated
     executed = shown is not None and not shown.unsupported
-    return verdict.unmeasured(arch.find(made.arch), why_not, emulated=executed)
+    return verdict.unmeasured(arch.find(draft.arch), why_not, emulated=executed)
 
 
-def _keep(shared: RunContext, made: Record) -> tuple[Record, Path]:
+def _keep(shared: RunContext, draft: Record) -> tuple[Record, Path]:
     """Writes the record, and the files of the run where no commit has them."""
-    files_of_run = sources.of_record(made)
+    files_of_run = sources.of_record(draft)
     around = any(name.startswith("..") for name in files_of_run)  # git was not asked about these
-    if made.git is None or made.git.dirty or around:
+    if draft.git is None or draft.git.dirty or around:
         kept = sources.keep(shared.home, shared.project.root, files_of_run)
-        made = msgspec.structs.replace(made, sources_kept=kept)
-    return made, records.write(shared.home, made)
+        draft = msgspec.structs.replace(draft, sources_kept=kept)
+    return draft, records.write(shared.home, draft)

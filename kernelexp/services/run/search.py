@@ -65,7 +65,7 @@ class Search:
         self._study = module.create_study(direction=direction, sampler=samplers[strategy]())
         self._worst = float("inf") if better == "less" else float("-inf")
         self._known: dict[str, float | None] = {}
-        self._asked: dict[str, list[optuna.Trial]] = {}
+        self._proposed: dict[str, list[optuna.Trial]] = {}
         self.optimizer = f"optuna {module.__version__}"
 
     def ask(self, count: int) -> list[Point]:
@@ -80,11 +80,11 @@ class Search:
             if name in self._known:
                 self._tell(trial, self._known[name])
                 repeated += 1
-            elif name in self._asked:
-                self._asked[name].append(trial)
+            elif name in self._proposed:
+                self._proposed[name].append(trial)
                 repeated += 1
             else:
-                self._asked[name] = [trial]
+                self._proposed[name] = [trial]
                 fresh.append(point)
                 repeated = 0
         return fresh
@@ -94,13 +94,13 @@ class Search:
         size = 1
         for values in self._values.values():
             size *= len(values)
-        return len(self._known) + len(self._asked) >= size
+        return len(self._known) + len(self._proposed) >= size
 
     def tell(self, point: Point, value: float | None) -> None:
         """What a point came to; None where it is infeasible. Also of one that was not asked for."""
         name = spell_point(point)
         self._known[name] = value
-        for trial in self._asked.pop(name, []):
+        for trial in self._proposed.pop(name, []):
             self._tell(trial, value)
 
     def _tell(self, trial: optuna.Trial, value: float | None) -> None:
