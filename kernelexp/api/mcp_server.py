@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from kernelexp import __version__, api
+from kernelexp.model.decoding import decode
 from kernelexp.model.errors import EnvironmentFault, KernelexpError, UsageError
 from kernelexp.project import Project
 from kernelexp.system.process import interrupts
@@ -73,7 +74,7 @@ _LONGEST_NAME = 1000
 def _unreadable(line: bytes) -> str:
     """Why a line is no message, such as half of a surrogate pair; empty where it may be one."""
     try:
-        msgspec.json.decode(line.strip() or b"null")
+        decode(line.strip() or b"null", Any)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         return str(error)
     return ""

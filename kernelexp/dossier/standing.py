@@ -30,7 +30,7 @@ from kernelexp.model.experiment import Experiment
 from kernelexp.model.record import Candidate, Profile, Record, is_of, unusual
 from kernelexp.model.variant import Variant, arm_names
 from kernelexp.project import Project
-from kernelexp.project.problem import reads
+from kernelexp.project.problem import files, reads
 from kernelexp.system import ownfiles
 
 _RIGHT = ".kernelexp/judged"
@@ -111,7 +111,8 @@ class Tree:
         repository that it is in, are read, in pieces.
         """
         if path not in self._hashes:
-            self._hashes[path] = self._hash(path) if ownfiles.is_own(self._root, path) else ""
+            is_own = ownfiles.is_own(self._root, path.removesuffix("/"))
+            self._hashes[path] = self._hash(path) if is_own else ""
         return self._hashes[path]
 
     def variable(self, name: str) -> str:
@@ -146,6 +147,8 @@ class Tree:
         return result
 
     def _hash(self, path: str) -> str:
+        if path.endswith("/"):  # what a problem.py listed
+            return files.names_digest(os.fspath(self._root / path))
         try:
             descriptor = os.open(self._root / path, os.O_RDONLY | os.O_NONBLOCK)
             with open(descriptor, "rb") as file:
@@ -348,7 +351,7 @@ def arm_changes(variant: Variant, arm: Arm, files: Mapping[str, str], tree: Tree
     for path, digest in sorted({**files, **arm.files}.items()):
         current = tree.sha256(path)
         if current != digest:
-            yield path if current else f"{path} (is gone)"
+            yield path if current and digest else f"{path} (is {'new' if current else 'gone'})"
     for path, name in sorted(tree.shadows.of(arm.files)):
         yield f"{path} is read for {name}"
 

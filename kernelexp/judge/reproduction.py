@@ -96,7 +96,11 @@ def _has_changed(now: Record, candidate: Arm, record: Record, before: Candidate)
         return False
     pairs = [(before.arm.files, candidate.files), (record.baseline.files, now.baseline.files)]
     if record.host_files:
-        pairs.append((record.host_files, now.host_files))
+        there = [
+            {name: digest for name, digest in one.host_files.items() if digest}
+            for one in (record, now)
+        ]
+        pairs.append((there[0], there[1]))
     return any(then and then != files for then, files in pairs)
 
 

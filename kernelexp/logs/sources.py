@@ -29,12 +29,10 @@ def sha256(content: bytes) -> str:
 
 def of_record(record: Record) -> dict[str, str]:
     """SHA-256 of every file that a run was made from, by path from the root."""
-    built = [arm.files for arm in record.arms]
-    return dict(
-        sorted(
-            {k: v for digests in (record.host_files, *built) for k, v in digests.items()}.items()
-        )
-    )
+    every = [record.host_files, *(arm.files for arm in record.arms)]
+    known = {name: digest for digests in every for name, digest in digests.items() if digest}
+    known = {name: digest for name, digest in known.items() if not name.endswith("/")}
+    return dict(sorted(known.items()))
 
 
 def keep(home: Path, root: Path, digests: Mapping[str, str]) -> bool:

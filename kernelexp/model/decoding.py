@@ -22,7 +22,10 @@ def decode(content: bytes | str | msgspec.Raw, kind: type[T]) -> T: ...
 @overload
 def decode(content: bytes | str | msgspec.Raw, kind: object) -> Any: ...
 def decode(content: bytes | str | msgspec.Raw, kind: Any) -> Any:
-    """What msgspec.json.decode() makes of it; raises what that raises."""
+    """What msgspec.json.decode() makes of it; msgspec.DecodeError where it is none, or too deep."""
     with _lock:
         decoder = _decoders.get(kind) or _decoders.setdefault(kind, msgspec.json.Decoder(kind))
-    return decoder.decode(content)
+    try:
+        return decoder.decode(content)
+    except RecursionError as error:
+        raise msgspec.DecodeError(str(error)) from None

@@ -160,7 +160,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, weak
     git: Git | None = None
     host_files: dict[str, str] = {}
     """SHA-256 of problem.py, the files next to it and the modules of the repository that it
-    imports, by path from the root."""
+    imports, by path from the root; empty for one that it looked for in vain."""
     environment: dict[str, str] = {}
     """SHA-256 of the environment variables that problem.py reads, by name; `unset` of one that is
     not set."""

@@ -204,6 +204,9 @@ def _warnings(before: Subject, after: Subject, kinds: Sequence[Kind]) -> Iterato
             yield f"{kind} with different conditions: {name} {first} and {second}."
     if before.run and after.run and before.run != after.run:
         yield "measured in different runs: the times were not interleaved."
+    if one.axes != other.axes and one.build and other.build:
+        if one.build.opcodes and one.build.opcodes == other.build.opcodes:
+            yield "both have as many of each SASS instruction: they may be the same code."
     yield from _grids(one, other)
     for clock in (CLOCK, GPC_CLOCK):
         was, now = metrics.read(clock, one), metrics.read(clock, other)

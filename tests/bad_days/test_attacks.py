@@ -72,6 +72,19 @@ def test_a_name_that_no_run_can_have_is_a_sentence_and_the_server_goes_on(
         assert "S1" in listed
 
 
+def test_a_message_that_is_nested_too_deeply_is_refused_and_the_server_goes_on(
+    scale: Path,
+) -> None:
+    with mcp(scale) as running:
+        assert running.stdin
+        assert running.stdout
+        running.stdin.write(b"[" * 20_000 + b"\n")
+        running.stdin.flush()
+        assert "is not JSON" in json.loads(running.stdout.readline())["error"]["message"]
+        listed = json.dumps(call(running, "tools/call", {"name": "list", "arguments": {}}))
+        assert "S1" in listed
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 @pytest.mark.parametrize("busy", [False, True], ids=["idle", "running"])
 def test_a_signal_ends_the_server(scale: Path, number: signal.Signals, busy: bool) -> None:

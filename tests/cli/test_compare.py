@@ -56,6 +56,12 @@ def test_a_record_alone_is_its_baseline_against_its_candidate(kx: Kx) -> None:
     ]
 
 
+def test_arms_with_as_many_of_each_instruction_are_said_to_have_them(kx: Kx) -> None:
+    words = "both have as many of each SASS instruction"
+    assert words in " ".join(kx("compare", "20261121T014751Z-ba4e6d3d").stdout.split())
+    assert words not in " ".join(kx("compare", H1).stdout.split())
+
+
 def test_a_record_compares_with_a_page(kx: Kx) -> None:
     result = kx("compare", f"{T3}:1", PADDED)
     assert "registers per thread       32      24      -25.0%   better" in result.stdout

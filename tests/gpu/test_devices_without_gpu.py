@@ -25,6 +25,8 @@ from kernelexp.model import errors
 from kernelexp.model.errors import UsageError
 from kernelexp.model.measurement import Options, TimedArm
 from kernelexp.model.record import Record, final_reference
+from kernelexp.report.document import measurement as measured_page
+from kernelexp.report.document.document import Table, text_of
 from kernelexp.system import device
 
 GRID = ("sweep", "scale", "width=*", "order=*")
@@ -192,6 +194,24 @@ def test_times_and_changes_of_a_final_without_its_baseline_agree(
         candidate.verdict.status for candidate in record.candidates if candidate.arm in timed[1:]
     ]
     assert fast == ["IMPROVED"] * 3
+
+
+def test_the_placebo_of_such_a_final_has_a_time_beside_that_of_its_reference(
+    carried: tuple[Record, str],
+) -> None:
+    record, _ = carried
+    name = final_reference(record)
+    place = int(name.rpartition(" ")[2])
+    slower = [  # than in its heat: a card that has grown warm
+        msgspec.structs.replace(item, median_us=1.1 * item.median_us)
+        for item in record.estimate.times
+    ]
+    estimate = msgspec.structs.replace(record.estimate, times=tuple(slower))
+    blocks = measured_page.render(msgspec.structs.replace(record, estimate=estimate))
+    rows = next(block for block in blocks if isinstance(block, Table)).rows
+    shown = next(row for row in rows if text_of(row[0]) == f"placebo of {name}")
+    ratio = float(text_of(shown[1])) / (record.arms[place].measured.time_us / 1000)
+    assert ratio == pytest.approx(record.estimate.placebo.ratio, rel=0.01)
 
 
 def test_a_record_of_such_a_final_is_judged_the_same_again(

@@ -5,6 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import msgspec
+import pytest
+
+from kernelexp.model.decoding import decode
+
 THREADS = """
 import sys, threading
 from typing import Optional
@@ -33,3 +38,8 @@ for _ in range(40):
 def test_threads_that_first_use_a_type_at_once_all_decode() -> None:
     done = subprocess.run([sys.executable, "-c", THREADS], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_json_that_is_nested_too_deeply_is_none() -> None:
+    with pytest.raises(msgspec.DecodeError, match="recursion"):
+        decode("[" * 20_000 + "]" * 20_000, list)

@@ -117,6 +117,11 @@ def test_the_pairs_of_a_run_lie_around_the_interval_of_its_record() -> None:
     assert min(m.y for m in dots.marks) <= 100 * (effect.ratio - 1) <= max(m.y for m in dots.marks)
 
 
+def test_the_pairs_of_a_run_at_an_unusual_size_name_it(kx: Kx) -> None:
+    titles = kx("plot", "run", "20261122T115231Z-2b0ca5cb").stdout.splitlines()
+    assert "A16, block_n=176, size long128: change of time in each pair" in titles
+
+
 def test_the_best_field_of_a_map_is_of_the_fastest_variant() -> None:
     record = records.read_file(records.find(ROOT, "sweep-transpose"))
     (chart,) = heat.maps(record)

@@ -39,7 +39,7 @@ class WorkerCalls:
                 403, 'the token is no worker\'s: "worker" is missing after it in --tokens.'
             )
         try:
-            call = msgspec.json.decode(await request.body(), type=WorkerCall)
+            call = decode(await request.body(), WorkerCall)
         except msgspec.DecodeError as error:
             raise RefusedRequest(400, f"the call can't be read: {error}.") from None
         if call.version != __version__:

@@ -51,11 +51,23 @@ def _below(folder: Path, within: tuple[Path, ...], above: frozenset[Path]) -> It
 
 def digests(root: Path, kernel: str) -> dict[str, str]:
     """SHA-256 of each of them, and of the modules of the repository that were read with them, by
-    path from the root."""
+    path from the root; empty for what problem.py looked for in vain. A folder whose names it
+    listed ends with a slash and has theirs.
+    """
     own = _own(root, kernel)
-    others = (name for name in reads.noted(root, kernel, own).files if ownfiles.is_own(root, name))
-    known = own | {name: _sha256(root / name) for name in others if (root / name).is_file()}
+    used = reads.noted(root, kernel, own)
+    others = [name for name in used.files if ownfiles.is_own(root, name)]
+    known = own | {name: _present(root / name) for name in others if not (root / name).is_dir()}
+    for folder in used.folders:
+        if (name := ownfiles.name(root, folder)) and ownfiles.is_own(root, name):
+            known[f"{name}/"] = names_digest(folder)
     return {name: digest for name, digest in known.items() if name != _counts(kernel)}
+
+
+def names_digest(folder: str) -> str:
+    """Of the names in a folder that are not hidden."""
+    names = [name for name in _names(folder) if not name.startswith((".", "__pycache__"))]
+    return hashlib.sha256("\n".join(names).encode(errors="surrogateescape")).hexdigest()
 
 
 def _counts(kernel: str) -> str:
@@ -91,6 +103,10 @@ def _names(folder: str) -> list[str]:
     return []
 
 
+def _present(path: Path) -> str:
+    return _sha256(path) if path.is_file() else ""
+
+
 def place(problem: str) -> tuple[Path, str] | None:
     """The project's root and the kernel of a problem.py; None of one that is elsewhere."""
     folder = Path(problem).absolute().parent
@@ -122,8 +138,8 @@ def refuse_changes(root: Path, kernel: str, before: Mapping[str, str], during: s
     """
     now = digests(root, kernel)
     for name, digest in before.items():
-        if now.get(name) != digest:
-            what = "changed" if name in now else "went away"
+        if digest and not name.endswith("/") and now.get(name) != digest:
+            what = "changed" if now.get(name) else "went away"
             raise ConfigurationError(
                 f"{name} {what} {during}, so that nothing was recorded: run it again."
             )

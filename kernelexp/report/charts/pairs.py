@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from kernelexp.judge.statistics import stats
 from kernelexp.model.axes import spell_point
 from kernelexp.model.measurement import Effect, Measurement
-from kernelexp.model.record import Record, final_reference, measurement_of, own_axes
+from kernelexp.model.record import Record, final_reference, measurement_of, own_axes, unusual
 from kernelexp.report.charts.chart import Band, ChartAxis, Mark, Plot, Series
 from kernelexp.report.document import figures
 
@@ -32,7 +32,8 @@ def plots(record: Record) -> Iterator[Plot]:
         effect = next(item for item in effects if item.arm == name)
         own = spell_point(own_axes(record.baseline, candidate.arm))
         what = f"change of {figures.compared(record.arms)}"
-        title = f"{record.experiment}, {own}: {what} in each pair"
+        where = "".join(f", {condition}" for condition in unusual(record))
+        title = f"{record.experiment}, {own}{where}: {what} in each pair"
         yield _plot(timed, names.index(name), base, effect, record.margin, (title, what))
 
 

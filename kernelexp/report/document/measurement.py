@@ -68,14 +68,16 @@ def _also(record: Record, printed: PrintedSamples) -> Block:
 
 
 def _rows(record: Record, estimate: Estimate, verbose: bool) -> Iterator[tuple[str, ...]]:
+    reference = final_reference(record)
+    leader = measured_evidence(record, reference) if reference else None
     for name in (times.arm for times in estimate.times):
         if name in record.names and not verbose:
             continue  # the table of arms has it
         own = measured_evidence(record, name) if name in record.names else None
         effect = own.effect if own else estimate.effect(name)
-        times = estimate.shown(name)
+        times = estimate.shown(name, leader.time_us if leader else None)
         time_us = own.time_us if own else times.median_us if times else None
-        of = f" of {reference}" if (reference := final_reference(record)) and not own else ""
+        of = f" of {reference}" if reference and not own else ""
         yield (
             f"{name}{of}",
             figures.time_ms(time_us and time_us / 1000),

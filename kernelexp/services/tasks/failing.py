@@ -71,9 +71,9 @@ def wrong(name: str, reduced: bool, answer: dict[str, Any]) -> TaskFailed:
 
 def raised(told: dict[str, Any]) -> TaskFailed:
     sentence = str(told.get("sentence", ""))[:2000]
-    lines = told.get("lines") or []
-    if not lines:
+    try:
+        file, line = str(told["lines"][-1][0]), int(told["lines"][-1][1])
+    except (LookupError, TypeError, ValueError):  # a solution may have said it in our place
         return TaskFailed(Status.CRASHED, "raised", sentence)
-    file, line = str(lines[-1][0]), int(lines[-1][1])
     spot = Feedback(name="raised", sentence=sentence, file=file, line=line)
     return TaskFailed(Status.CRASHED, "raised", f"{file}:{line}: {sentence}", (spot,))

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from kernelexp.model.arm.verdict import Status
+from kernelexp.model.decoding import decode
 from kernelexp.model.errors import EnvironmentFault
 from kernelexp.services.tasks import failing, linked
 from kernelexp.services.tasks.arm_process import ArmOrder
@@ -135,7 +136,7 @@ class TimedArmProcess:
 
     def _told(self, text: str, kind: Any) -> Any:
         try:
-            return msgspec.json.decode(text, type=kind)
+            return decode(text, kind)
         except msgspec.DecodeError as error:
             self._fail(Status.CRASHED, "ended", f"its process said what makes no sense: {error}.")
 
@@ -161,13 +162,13 @@ class TimedArmProcess:
 
     def _raised(self, told: str) -> Exception:
         try:
-            content = json.loads(told)
-        except ValueError:
+            content = decode(told, dict[str, Any])
+        except msgspec.DecodeError:
             content = {}
         if self.name != SOLUTION:
             return EnvironmentFault(f"the {self.name} can't be timed: {content.get('sentence')}")
         if content.get("error") == "build":
-            words = str(content["sentence"])[:2000]
+            words = str(content.get("sentence"))[:2000]
             return TaskFailed(Status.BUILD_FAILED, "compile", words)
         return failing.raised(content)
 

@@ -125,6 +125,21 @@ def test_what_is_missing_what_folders_hold_and_sources_that_nobody_compiles_are_
     assert kx("emulate", "scale", cwd=scale).exit_code == errors.WRONG_RESULT
 
 
+def test_what_was_missing_and_what_folders_held_are_in_the_record(scale: Path, kx: Kx) -> None:
+    later = "4 if (ROOT / 'flag').exists() else 2 + len(os.listdir(ROOT / 'many'))"
+    reading(scale, later)
+    (scale / "many").mkdir()
+    (scale / "many/first").touch()
+    kx("run", "S1", cwd=scale)
+    assert "UNMEASURED" in kx("log", cwd=scale).stdout
+    (scale / "flag").touch()
+    assert "before this changed: flag (is new)." in " ".join(kx("log", cwd=scale).stdout.split())
+    (scale / "flag").unlink()
+    assert "UNMEASURED" in kx("log", cwd=scale).stdout
+    (scale / "many/second").touch()
+    assert "before this changed: many/." in " ".join(kx("log", cwd=scale).stdout.split())
+
+
 def test_what_it_made_itself_is_no_data_of_it(scale: Path, kx: Kx) -> None:
     reading(scale, "(ROOT / 'made').write_text('3') and (ROOT / 'made').read_text()")
     kx("run", "S1", cwd=scale)
