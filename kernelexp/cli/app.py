@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import Annotated, Any
 
 import typer
@@ -14,7 +15,10 @@ from kernelexp.cli.completion import join_bash_words
 from kernelexp.cli.console import give_up_output, prepare_output, print_message
 from kernelexp.cli.mistakes import Refusal, as_error, no_command
 from kernelexp.model import errors
-from kernelexp.model.errors import KernelexpError
+from kernelexp.model.errors import EnvironmentFault, KernelexpError
+
+_LAST_S = 253_402_000_000.0
+"""Python's last date, by the clock of time.time(), less some days."""
 
 
 class _Commands(TyperGroup):
@@ -48,6 +52,11 @@ class _Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         try:
+            if time.time() > _LAST_S:
+                words = (
+                    "this machine's clock is past the year 9999, which no date can be of: set it."
+                )
+                raise EnvironmentFault(words)
             return super().invoke(ctx)
         except Refusal as refusal:
             command = f"{ctx.command_path} {ctx.invoked_subcommand or ''}".strip()

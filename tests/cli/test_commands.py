@@ -358,3 +358,14 @@ def test_the_shell_completes_experiments_and_axes(scale: Path, words: str, compl
 def test_a_misspelt_file_ends_doctor_no_earlier(scale: Path, kx: Kx) -> None:
     edit(scale, "version: 1", "version: 2")
     assert kx("doctor", cwd=scale).exit_code in (errors.OK, errors.ENVIRONMENT)
+
+
+def test_a_clock_past_the_last_date_is_a_sentence(
+    scale: Path, kx: Kx, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kernelexp.cli.app._LAST_S", 0.0)
+    result = kx("log", cwd=scale)
+    assert result.exit_code == errors.ENVIRONMENT
+    assert result.stderr == (
+        "error: this machine's clock is past the year 9999, which no date can be of: set it.\n"
+    )
