@@ -363,7 +363,7 @@ def test_a_misspelt_file_ends_doctor_no_earlier(scale: Path, kx: Kx) -> None:
 def test_a_clock_past_the_last_date_is_a_sentence(
     scale: Path, kx: Kx, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kernelexp.cli.app._LAST_S", 0.0)
+    monkeypatch.setattr(sys.modules["kernelexp.cli.app"], "_LAST_S", 0.0)
     result = kx("log", cwd=scale)
     assert result.exit_code == errors.ENVIRONMENT
     assert result.stderr == (
