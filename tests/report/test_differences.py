@@ -17,6 +17,7 @@ from kernelexp.logs import records
 from kernelexp.model.arm import AccessWidths, Arm, EmulatedEvidence, ProfiledEvidence
 from kernelexp.model.errors import UsageError
 from kernelexp.model.measurement import ArrayResult
+from kernelexp.project import load
 from kernelexp.report.compared import differences
 from kernelexp.report.document import markdown, terminal
 from kernelexp.services import comparisons
@@ -301,3 +302,18 @@ def test_the_values_are_plain_and_complete() -> None:
     }  # fmt: skip
     assert other["findings"][0]["change"] is None
     assert values["not_shown"] == {"small": 0, "same": 0, "others": 0}
+
+
+def test_sides_with_the_same_sass_say_so_before_anything_differs() -> None:
+    sides = [profiled(name, {HIT: rate}) for name, rate in (("A", 50.0), ("B", 60.0))]
+    alike = [msgspec.structs.replace(subject, code="2c26b46b") for subject in sides]
+    words = "Both have the same SASS, instruction by instruction."
+    assert words in text(comparisons.compare(*alike, ComparisonOptions()))
+    assert words not in text(comparisons.compare(*sides, ComparisonOptions()))
+
+
+def test_a_step_of_the_history_is_compared_by_the_profiles_published_with_it() -> None:
+    project = load(ROOT)
+    one, other = subjects.find_both(project, "cefc59d", "c32ab7a")
+    assert [bool(subject.arm.profiled) for subject in (one, other)] == [True, True]
+    assert one.code == other.code == ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from kernelexp.model.arm import PublishedResult
 from kernelexp.model.measurement import Effect
 from kernelexp.report.document import figures
 
@@ -38,3 +39,26 @@ def test_a_short_time_keeps_four_digits(ms: float | None, text: str) -> None:
 
 def test_a_large_number_with_a_fraction_has_separators_and_no_exponent() -> None:
     assert figures.value(262998.4) == "262,998"
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "text"),
+    [
+        (PublishedResult(time_ms=0.700), PublishedResult(time_ms=0.633), "-9.6%"),
+        (
+            PublishedResult(time_ms=0.722, approximate=True),
+            PublishedResult(time_ms=0.747),
+            "~+3.5%",
+        ),
+        (PublishedResult(time_ms=0.722), PublishedResult(tflops=1564.0), ""),
+        (None, PublishedResult(time_ms=0.747), ""),
+    ],
+)
+def test_a_change_of_published_times_is_as_rounded_as_they_are(
+    was: PublishedResult | None, now: PublishedResult, text: str
+) -> None:
+    assert figures.published_change(was, now) == text
+
+
+def test_both_of_two_times_have_three_decimals() -> None:
+    assert figures.pair(0.7, 0.633, "ms") == ("0.700", "0.633", "ms")

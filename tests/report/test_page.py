@@ -15,7 +15,7 @@ from kernelexp.model.arm import Arm
 from kernelexp.model.record import Record
 from kernelexp.report.document import matrix, terminal
 from kernelexp.report.document.document import Document, table
-from kernelexp.report.runs import page
+from kernelexp.report.runs import edited, page
 
 (T3,) = sorted((ROOT / "logs/runs/T3").glob("*.json"))[-1:]
 CANDIDATES = 12
@@ -135,3 +135,34 @@ def test_many_small_changes_are_a_line() -> None:
     assert max(map(len, lines)) <= 80
     text = " ".join(" ".join(lines).split())
     assert "__" not in text.split("Emulated:")[0]
+
+
+def test_of_a_launch_that_failed_no_count_is_said_to_be_0() -> None:
+    """It has no counters: what was counted up to its fault is none of it."""
+    base = run_of("T1").baseline
+    assert base.emulated
+    failed = msgspec.structs.replace(
+        base, emulated=msgspec.structs.replace(base.emulated, counters={}), emulated_sass=None
+    )
+    document = tuple(edited.of_variants(["variant 1"], [failed], counted=True))
+    assert not any("instructions executed" in line for line in shown(document))
+    assert any("registers per thread" in line for line in shown(document))
+
+
+def test_half_precision_fmas_of_the_tensor_pipe_are_no_tensor_work() -> None:
+    base = run_of("T1").baseline
+    assert base.emulated
+    right = msgspec.structs.replace(base.emulated, isa="sass", opcodes={"HFMA2": 7})
+    one, other = (
+        msgspec.structs.replace(
+            base,
+            emulated_sass=msgspec.structs.replace(
+                right,
+                counters={"smsp__inst_executed": count, "sm__inst_executed_pipe_tensor": count},
+            ),
+        )
+        for count in (31, 100)
+    )
+    lines = shown(tuple(edited.render(one, {"candidate": other})))
+    assert any("HFMA2.MMA +69" in line for line in lines)
+    assert not any("tensor +69" in line for line in lines)

@@ -277,6 +277,7 @@ def spills(case: Case) -> Iterator[Found]:
         issue=f"{stores} B of spill stores and {loads} B of spill "
         f"loads in the code, at {used.registers} registers per thread",
         percent=percent,
+        at_most=bool(executed),
         kind="emulated" if executed else "built",
         reckoning=reckoning,
         figures={

@@ -56,6 +56,12 @@ def results(names: Sequence[str], arms: Sequence[Arm], arguments: Sequence[str])
         yield paragraph(_NO_PTX, style="dim")
 
 
+def tells_why(arm: Arm) -> bool:
+    """Whether results() has what is wrong with it."""
+    evidence = _judged(arm)
+    return evidence is not None and bool(evidence.findings or evidence.hang)
+
+
 def is_right(arm: Arm) -> bool:
     evidence = _judged(arm)
     return evidence is not None and evidence.is_right

@@ -33,9 +33,9 @@ def render(emulations: Sequence[Emulation], verbose: bool = False) -> Iterator[B
         yield paragraph(Span(item.label if alone else f"{name}: {item.label}", "strong"))
     for name, item in zip(names, emulations, strict=True):
         if refused := item.arm.refused:
-            yield paragraph(
-                f"{name}: ", status(refused.status), f" ({refused.reason}). {refused.sentence}"
-            )
+            told = emulation.tells_why(item.arm)
+            words = f" ({refused.reason})." + ("" if told else f" {refused.sentence}")
+            yield paragraph(f"{name}: ", status(refused.status), words)
     arms = [entry.arm for entry in emulations]
     yield from emulation.results(names, arms, [as_argument(entry.label) for entry in emulations])
     yield from _figures(names, arms, verbose)
