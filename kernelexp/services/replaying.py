@@ -205,7 +205,8 @@ def _arguments(capture: Capture, world: GlobalLayout) -> Iterator[StructValue]:
         data = bytearray(captures.relocated(content, capture.regions, bases))
         for at in range(0, len(data) - TENSOR_MAP_BYTES + 1, captures.MAP_STEP):
             encoded = _encode(content[at : at + TENSOR_MAP_BYTES], capture, bases, world)
-            data[at : at + len(encoded)] = encoded
+            used = encoded[: tensor_map_image.USED]
+            data[at : at + len(used)] = used
         yield StructValue(size=len(data), data=bytes(data))
 
 

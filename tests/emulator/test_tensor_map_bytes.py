@@ -8,6 +8,7 @@ import pytest
 from tensor_map_bytes import made
 
 from kernelexp.system.toolchain import Toolchain
+from warpsim.launch import TensorMap
 from warpsim.machine.memory import tensor_map_image
 
 ADDRESS = 0x7F12_3456_7800
@@ -66,3 +67,17 @@ def test_a_map_that_a_driver_made_is_read() -> None:
     assert tensor is not None
     assert (address, tensor.element, tensor.swizzle) == (0x7F58_6BF2_1200, "f32", "128B")
     assert (tensor.shape, tensor.strides_bytes, tensor.box) == ((256, 256), (1024,), (32, 64))
+
+
+def test_the_second_half_of_a_map_may_be_the_next_one() -> None:
+    maps = tensor_map_image.TensorMaps(0)
+    placed = [
+        tensor_map_image.PlacedMap(
+            TensorMap(array="x", element="f16", shape=(64, n), strides_bytes=(128,), box=(64, 8)), 0
+        )
+        for n in (16, 32)
+    ]
+    first, second = (maps.add(item) for item in placed)
+    used = tensor_map_image.USED
+    assert maps.find(first[:used] + second[:used]) == placed[0]
+    assert maps.find(second) == placed[1]

@@ -201,7 +201,7 @@ def _entry_of_cubin(content: bytes, symbol: str, written: Sequence[str]) -> Kern
             type=reading.bare(types[place]) if place < len(types) else "",
             size=cubin_parameter.size,
             align=min(cubin_parameter.size, 8),
-            is_pointer=place < len(types) and "*" in types[place],
+            is_pointer=place < len(types) and types[place].rstrip().endswith("*"),
             read=place < len(types) and "*" in types[place] and "const" in types[place],
             written=place < len(types) and "*" in types[place] and "const" not in types[place],
             ignored=bool(types) and place >= len(types),

@@ -38,6 +38,8 @@ _HOPPER = _EARLIER | {
     0x44: "workspace+4",
     0x48: "workspace",
     0x6C: "reserved shared",
+    0xC0: "bank 0",  # as in cuBLAS's nvjet, which adds the places of tensor maps in the bank to it
+    0xC4: "bank 0+4",
     0xD0: "constant window",
     0xD4: "constant window+4",
     0x208: "nothing",

@@ -171,7 +171,7 @@ class OperandReader:
     def place_in_bank(self, operand: ConstantOperand) -> Reader:
         """The offset of a constant that a register may index."""
         known = operand.bank in self.banks
-        if known and operand.bank == 0 and not self.banks[0].has(operand.offset, 4):
+        if known and operand.bank == 0 and not self.banks[0].has(operand.offset & ~3, 4):
             known = False
         if not known or _signed(operand):
             raise self.refuse(

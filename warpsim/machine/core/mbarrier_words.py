@@ -27,7 +27,14 @@ def word(phase: int, pending: int, transactions: int, expected: int) -> int:
 
 
 def counts(words: Array) -> Array:
-    """The counts of new mbarriers that uint64 words are; -1 for other words."""
+    """The counts of new mbarriers that uint64 words are, in either phase; -1 for other words."""
+    words = words & np.uint64((1 << _PHASE_AT) - 1)
     negated = words >> np.uint64(_EXPECTED_AT) & np.uint64(_COUNT - 1)
     new = negated << np.uint64(_PENDING_AT) | negated << np.uint64(_EXPECTED_AT)
     return np.where(words == new, _COUNT - negated.astype(np.int64), -1)
+
+
+def parities(words: Array) -> Array:
+    """Of the phases of mbarriers that uint64 words are: cuBLAS's begin in the odd one where the
+    first wait is for nothing."""
+    return (words >> np.uint64(_PHASE_AT)).astype(np.int64)

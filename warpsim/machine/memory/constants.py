@@ -23,6 +23,7 @@ from warpsim.machine.core.image import Bank
 from warpsim.machine.memory.layout import (
     CONSTANT_WINDOW,
     LOCAL_WINDOW,
+    PARAM_WINDOW,
     RESERVED_FOR_KERNELS,
     SHARED_RESERVED,
     SHARED_WINDOW,
@@ -58,6 +59,7 @@ def fill(
             data[offset : offset + WORD] = parameters.arena.data[first : first + WORD]
         else:
             placed = {
+                "bank 0": PARAM_WINDOW,
                 "parameters": parameters.address,
                 "workspace": world.workspace,
                 "nsmid": sms,

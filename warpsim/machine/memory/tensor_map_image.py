@@ -17,7 +17,11 @@ from warpsim.launch import TENSOR_MAP_BYTES, Element, Swizzle, TensorMap
 _ADDRESS, _STRIDES, _STRIDE_TOPS, _SIZES, _FIRST_BOX = 0, 0x0C, 0x1C, 0x20, 0x37
 """Strides are in 16 bytes, and have bits above 32 in `_STRIDE_TOPS`, 4 each; sizes are words, and
 extents of the box bytes, both less one."""
-_MARK_AT, _MARK = 0x40, b"\xffTensMap"
+_MARK_AT, _MARK = 0x3C, b"\xffMap"
+USED = 64
+"""Bytes: the others are empty, and cuBLAS has the next map begin there."""
+_SPREAD = 0x9E37_79B1
+"""Numbers are multiplied by it: a map of which another field was changed has none."""
 _UNIT_BITS, _TOP_BITS = 4, 4
 _WORD, _STEPS = 0x08, 0x34
 """Rank, type, interleaving, swizzle and fill are bits of one word; steps have three bits each."""
@@ -54,7 +58,8 @@ class TensorMaps:
 
     def _bytes(self, placed: PlacedMap, number: int) -> bytes:
         data = bytearray(TENSOR_MAP_BYTES)
-        struct.pack_into("<8sQ", data, _MARK_AT, _MARK, number)
+        data[_MARK_AT:USED] = _MARK
+        struct.pack_into("<I", data, _WORD, _spread(number))
         change(data, "global_address", 0, self._origin + placed.base)
         for field, name in _FIELDS.items():
             for index, value in enumerate(getattr(placed.tensor, name)):
@@ -64,14 +69,17 @@ class TensorMaps:
     def find(self, data: bytes) -> PlacedMap | None:
         """The map with these bytes; None if they are none, or if something else of it was changed
         than what is known to lie where."""
+        data = data[:USED]
         if data not in self._known:
             self._known[data] = self._read(data)
         return self._known[data]
 
     def _read(self, data: bytes) -> PlacedMap | None:
-        mark, number = struct.unpack_from("<8sQ", data, _MARK_AT)
-        if mark != _MARK or number >= len(self._maps):
+        (word,) = struct.unpack_from("<I", data, _WORD)
+        numbers = [number for number in range(len(self._maps)) if _spread(number) == word]
+        if data[_MARK_AT:] != _MARK or not numbers:
             return None
+        (number,) = numbers
         tensor = self._maps[number].tensor
         fields = {
             name: tuple(_value(data, field, index) for index, _ in enumerate(getattr(tensor, name)))
@@ -79,7 +87,12 @@ class TensorMaps:
         }
         (address,) = struct.unpack_from("<Q", data, _ADDRESS)
         placed_map = PlacedMap(msgspec.structs.replace(tensor, **fields), address - self._origin)
-        return placed_map if self._bytes(placed_map, number) == data else None
+        same = self._bytes(placed_map, number)[:USED] == data
+        return placed_map if same else None
+
+
+def _spread(number: int) -> int:
+    return (number + 1) * _SPREAD & 0xFFFF_FFFF
 
 
 _FIELDS = {"global_dim": "shape", "global_stride": "strides_bytes", "box_dim": "box"}
@@ -118,16 +131,16 @@ def decode(data: bytes, array: str) -> tuple[int, TensorMap | None]:
     these bytes are none, or one of a kind that is not executed."""
     address, word = struct.unpack_from("<QI", data, _ADDRESS)
     rank, element = (word >> _RANK & 7) + 1, _ELEMENTS.get(word >> _TYPE & 0xF)
-    plain = not (word >> _INTERLEAVE & 3 or word >> _FILL & 1 or word >> _ROUNDED & 1)
+    plain = word and not (word >> _INTERLEAVE & 3 or word >> _FILL & 1 or word >> _ROUNDED & 1)
     steps = int.from_bytes(data[_STEPS : _STEPS + 2], "little") & (1 << 3 * rank) - 1
     if rank > _MOST or element is None or not plain or steps or word >> _ATOM & 1:
         return address, None
     unused = (
-        data[_STRIDES + 4 * (rank - 1) : _STRIDE_TOPS],
         data[_SIZES + 4 * rank : _STEPS],
         data[_FIRST_BOX + rank : _FIRST_BOX + _MOST],
     )
-    if any(map(any, unused)):  # a driver leaves the places of other dimensions empty
+    # A driver leaves the places of other dimensions empty; cuBLAS leaves something in a stride's.
+    if any(map(any, unused)):
         return address, None
     tensor = TensorMap(
         array=array,

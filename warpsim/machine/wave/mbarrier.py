@@ -140,8 +140,8 @@ class Mbarriers:
                 )
         return named
 
-    def init(self, place: int, address: int, count: int, site: Site) -> None:
-        """Phase 0, `count` arrivals pending."""
+    def init(self, place: int, address: int, count: int, site: Site, phase: int = 0) -> None:
+        """`count` arrivals pending."""
         offset, cta, low = self.residents.shared_offset(place, address, site)
         if not self.shared.state[offset : offset + MBARRIER_BYTES].all():
             sentence = f"mbarrier.init at shared {address:#x}, outside the CTA's memory."
@@ -157,6 +157,7 @@ class Mbarriers:
                 sentence = f"initialised again without mbarrier.inval: {old.describe()}."
                 self.residents.report("missing-inval", sentence, site, place)
         self.provide(cta, low, count, (self.clocks.now, place))
+        self.at[offset].phase = phase
 
     def provide(self, cta: int, low: int, count: int, made: tuple[int, int] = (0, 0)) -> None:
         """A new mbarrier at an offset in a resident CTA; made: the time, and the warp's place."""

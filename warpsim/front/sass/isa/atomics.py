@@ -94,6 +94,7 @@ def _patterns(stem: str, forms: tuple[str, ...], end: str) -> tuple[str, ...]:
 
 
 @covers(*_patterns("{:ATOMG|ATOM}.E", (*_FORMS, "{:EXCH|CAS}{:|.64}"), _SCOPE))
+@covers(*_patterns("ATOMG.E", _FORMS, ""))
 def atomg(d: SassDecoder) -> Op:
     """Gives the old value. The predicate of ATOM is whether it was done: not in local memory, and
     in shared memory only what ATOMS has too."""

@@ -170,23 +170,24 @@ def flo(d: SassDecoder) -> Op:
     )
 
 
-@covers("P2R")
+@covers("P2R{:|.B1|.B2|.B3}")
 def p2r(d: SassDecoder) -> Op:
-    """The predicates under a mask, the other bits of a word."""
+    """The predicates under a mask in a byte, the other bits of a word."""
     target, file, a, mask = d.take(d.operands, 4)
     if file != Other("PR"):
         raise d.refuse("packs other than the predicates of lanes")
-    return _packed(d, "P", d.to(target), d.bits(a), d.constant(mask))
+    byte = next((int(name[1]) for name in d.instruction.modifiers if name.startswith("B")), 0)
+    return _packed(d, "P", d.to(target), d.bits(a), d.constant(mask), 8 * byte)
 
 
-def _packed(d: SassDecoder, file: File, slot: int, word: Reader, mask: int) -> Op:
+def _packed(d: SassDecoder, file: File, slot: int, word: Reader, mask: int, first: int = 0) -> Op:
     places = [d.bit_of(RegisterOperand(file=file, index=index)) for index in range(7)]
-    keep = np.uint32(mask & 0x7F)
+    keep = np.uint32((mask & 0x7F) << first)
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         packed = np.zeros_like(R[slot])
         for index, place in enumerate(places):
-            packed |= R[place].astype(np.uint32) << np.uint32(index)
+            packed |= R[place].astype(np.uint32) << np.uint32(first + index)
         copyto(R[slot], word(R) & ~keep | packed & keep, where=m)
 
     return op
@@ -207,7 +208,7 @@ def r2p(d: SassDecoder) -> Op:
     file, a, mask = d.take(d.operands, 3)
     if file != Other("PR"):
         raise d.refuse("unpacks other than the predicates of lanes")
-    word, keep = d.bits(a), d.constant(mask)
+    word, keep = d.narrow(a), d.constant(mask)
     places = [
         (index, d.to_predicate(RegisterOperand(file="P", index=index)))
         for index in range(7)

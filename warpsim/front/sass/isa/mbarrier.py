@@ -11,7 +11,7 @@ from warpsim.machine.copies import lane_copies
 from warpsim.machine.core import registers
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.core.findings import Fatal
-from warpsim.machine.core.mbarrier_words import counts
+from warpsim.machine.core.mbarrier_words import counts, parities
 from warpsim.machine.sync import mbarrier_ops
 from warpsim.machine.sync.gates import AddressSlot
 from warpsim.machine.sync.mbarrier_ops import Arrival
@@ -39,7 +39,8 @@ def init(d: SassDecoder) -> Op:
     where, new, site = d.shared_address(address), d.pair(source), d.site
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
-        value = counts(new(R))
+        words = new(R)
+        value, phases = counts(words), parities(words)
         if ((value < 0) & warps.active(m)).any():
             sentence = "an mbarrier is initialised with a word that is not a new one's."
             warps.machine.report("mbarrier-misuse", sentence, site, int(warps.warps[0]))
@@ -48,7 +49,8 @@ def init(d: SassDecoder) -> Op:
         for row, place, at, lanes in mbarriers.named(warps, m, where(R), site):
             # The lanes that name one mbarrier are one access: what one thread does in PTX, ptxas
             # lets all of the warp do.
-            mbarriers.init(place, at, int(value[row, lanes[0]]), site)
+            count, phase = int(value[row, lanes[0]]), int(phases[row, lanes[0]])
+            mbarriers.init(place, at, count, site, phase)
 
     return op
 

@@ -18,12 +18,15 @@ _TYPES = {"": "u32", "S32": "s32", "64": "u64"}
 
 
 def _places(d: SassDecoder, operand: Operand) -> tuple[Reader, Reader]:
-    """[R.64]: the address of the data, and that of the mbarrier, in a register each."""
+    """[R.64+0x10]: the address of the data but for the offset, and that of the mbarrier, in a
+    register each."""
     base = operand.base if isinstance(operand, MemoryOperand) else None
-    if base is None or base.part != "64" or operand != MemoryOperand(base=base):
+    offset = operand.offset if isinstance(operand, MemoryOperand) else 0
+    if base is None or base.part != "64" or operand != MemoryOperand(base=base, offset=offset):
         raise d.refuse("has an address that is not covered")
     data, barrier = d.words(RegisterOperand(file=base.file, index=base.index), 2)
-    return (lambda R: R[data]), (lambda R: R[barrier])
+    place = np.uint32(offset & 0xFFFF_FFFF)
+    return (lambda R: R[data] + place), (lambda R: R[barrier])
 
 
 @covers("STAS{:|.64|.128}")

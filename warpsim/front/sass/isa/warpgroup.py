@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from warpsim.front.sass.decoder import SassDecoder
+from warpsim.front.sass.isa.memory import nothing
 from warpsim.front.sass.operands import is_predicate
 from warpsim.front.sass.registry import covers
 from warpsim.front.sass.syntax import ZERO, Described, Operand, Other, RegisterOperand
@@ -139,6 +140,13 @@ def _scale(d: SassDecoder, target: Operand, rest: list[Operand]) -> tuple[int, b
 def fence(d: SassDecoder) -> Op:
     """Registers are read when the operation lands."""
     return d.by_whole_warps(each_warp(warpgroup.fence))
+
+
+@covers("WARPGROUP.WAIT")
+def rest(d: SassDecoder) -> Op:
+    """After an arrival, before registers that a wgmma had are used: DEPBAR has waited for it."""
+    d.take(d.operands, 0)
+    return nothing
 
 
 @covers("WARPGROUP.DEPBAR.LE")
