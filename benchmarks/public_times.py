@@ -51,7 +51,7 @@ LIMIT = 200_000_000
 """Warp instructions that are executed at most."""
 BETWEEN_EVENTS_US = 3.17
 """Of an empty kernel between two events, behind the kernel that empties L2: measured on an H100,
-with nvcc 13.0. Launches of a graph are 1.25 us apart."""
+as microbenchmarks.cu has it (launch_behind_another)."""
 _SCALARS = {"i": "s32", "u": "u32", "U": "u64", "f": "f32", "d": "f64"}
 
 

@@ -126,7 +126,7 @@ struct Sm {
 
   // Cycles of the data stage that so many take beside a product: what it leaves, half at least, as
   // who asks at once is served in turn. Beside a wgmma of two operands in shared memory, LDS.128
-  // take 2.0 to 2.5 times as long on an H100, and STS.128 1.6 to 1.8 times.
+  // take 2.2 to 2.7 times as long on an H100, and STS.128 1.6 to 1.9 times.
   double beside(double now, double cycles) const {
     return multiplying > now ? cycles / std::max(0.5, 1 - operands) : cycles;
   }

@@ -557,52 +557,119 @@ __global__ void sums(unsigned* out, float* p, int turns, int apart) {
   size_t at = size_t(blockIdx.x * blockDim.x + threadIdx.x) * apart;
   for (int i = 0; i < turns; ++i) atomicAdd(p + at, 1.0f);
 }
-// Four warps load from 32 lines of L1 each time, four from shared memory until those are done: do tags and data pass one by one?
-template <int WIDTH> __global__ void __launch_bounds__(256) tags(unsigned* out, const uint32_t* p, int loading, int sharing, int apart, int turns) {
-  __shared__ volatile int stop; __shared__ uint32_t room[4096];
-  for (int i = threadIdx.x; i < 4096; i += blockDim.x) room[i] = i;
+// Eight times the same at once: global memory by lanes that are `apart`, shared memory, shuffles.
+enum Access { kNone, kLdg, kStg, kLds, kSts, kShfl };
+template <int OP, int W> __device__ __forceinline__ unsigned eight(uint64_t at, unsigned shared, int apart, unsigned zero, unsigned sum) {
+  unsigned v[8][4] = {};
+  at += sum & zero; shared += sum & zero;  // or ptxas loads once
+#pragma unroll
+  for (int k = 0; k < 8; ++k) {
+    const uint64_t p = at + (apart < 128 ? k * 4096 : (k * 4 * W) % 128);
+    if (OP == kLdg && W == 1) asm volatile("ld.global.u32 %0,[%1];" : "=r"(v[k][0]) : "l"(p));
+    if (OP == kLdg && W == 4) asm volatile("ld.global.v4.u32 {%0,%1,%2,%3},[%4];" : "=r"(v[k][0]), "=r"(v[k][1]), "=r"(v[k][2]), "=r"(v[k][3]) : "l"(p));
+    if (OP == kStg && W == 1) asm volatile("st.global.u32 [%0],%1;" :: "l"(p), "r"(sum) : "memory");
+    if (OP == kStg && W == 4) asm volatile("st.global.v4.u32 [%0],{%1,%1,%1,%1};" :: "l"(p), "r"(sum) : "memory");
+    if (OP == kLds) asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3},[%4];" : "=r"(v[k][0]), "=r"(v[k][1]), "=r"(v[k][2]), "=r"(v[k][3]) : "r"(shared + 512 * k));
+    if (OP == kSts) asm volatile("st.shared.v4.u32 [%0],{%1,%1,%1,%1};" :: "r"(shared + 512 * k), "r"(sum) : "memory");
+    if (OP == kShfl) asm volatile("shfl.sync.bfly.b32 %0,%1,1,31,-1;" : "=r"(v[k][0]) : "r"(sum + k));
+  }
+#pragma unroll
+  for (int k = 0; k < 8; ++k) sum += (v[k][0] ^ v[k][1]) + (v[k][2] ^ v[k][3]);
+  return sum;
+}
+// Four warps access global memory, hits of L1, four others read shared memory until those are done: do tags and data pass one by one?
+template <int A, int W> __global__ void __launch_bounds__(256) accesses(unsigned* out, char* p, int apart, int turns, int beside, unsigned zero) {
+  __shared__ volatile int stop; __shared__ uint4 room[512];
   if (!threadIdx.x) stop = 0;
-  uint32_t lane = threadIdx.x % 32, sum = 0, v[16][WIDTH];
-  const uint32_t* own = p + lane * apart;
-  for (int k = 0; k < 64; ++k) sum += __ldg(p + 32 * k + lane);  // 8 KiB, to L1
+  for (int i = threadIdx.x; i < 512; i += blockDim.x) room[i] = make_uint4(i, 0, 0, 0);
+  unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, shared = smem(room) + 16 * lane, sum = 1;
+  uint64_t at = uint64_t(p) + lane * apart + (A == kStg ? warp * 65536 : 0);
+  sum = eight<A == kStg ? kNone : A, W>(at, shared, apart, zero, sum);
   __syncthreads();
-  if (threadIdx.x < 128) {
-    if (!loading) return;
+  if (warp < 4) {
     unsigned start = tick();
-    for (int r = 0; r < turns; ++r) {
-#pragma unroll
-      for (int k = 0; k < 16; ++k) {
-        if (WIDTH == 1) asm volatile("ld.global.ca.u32 %0,[%1];" : "=r"(v[k][0]) : "l"(own + k));
-        else asm volatile("ld.global.ca.v4.u32 {%0,%1,%2,%3},[%4];" : "=r"(v[k][0]), "=r"(v[k][1 % WIDTH]), "=r"(v[k][2 % WIDTH]), "=r"(v[k][3 % WIDTH]) : "l"(own + 4 * (k % 8)));
-      }
-#pragma unroll
-      for (int k = 0; k < 16; ++k) sum += v[k][0];
-    }
+    for (int r = 0; r < turns; ++r) sum = eight<A, W>(at, shared, apart, zero, sum);
     unsigned end = tick(); asm volatile("bar.sync 1, 128;" ::: "memory");
     if (!threadIdx.x) { out[0] = end - start; stop = 1; }
-  } else {
-    if (!sharing) return;
-    unsigned start = tick(), count = 0, at = smem(room) + 4 * lane, w[16];
-    while (loading ? !stop : count < 4096) {
-#pragma unroll
-      for (int k = 0; k < 16; ++k) asm volatile("ld.shared.u32 %0,[%1];" : "=r"(w[k]) : "r"(at + 128 * k));
-#pragma unroll
-      for (int k = 0; k < 16; ++k) sum += w[k];
-      count += 16;
-    }
+  } else if (beside) {
+    unsigned start = tick(), count = 0;
+    do { sum = eight<kLds, 4>(at, shared, apart, zero, sum); count += 8; } while (!stop);
     unsigned end = tick();
     if (threadIdx.x == 128) { out[1] = end - start; out[2] = count; }
   }
   if (sum == 0x12345679) out[9] = sum;
 }
-template <int WIDTH> static void tags_beside(const uint32_t* p) {
-  for (int apart : {32, WIDTH}) for (int mode : {1, 2, 3}) {
-    double v = cycles_of(tags<WIDTH>, 1, 256, 0, p, mode & 1, mode >> 1, apart, 200);
+template <int A, int W> static void accesses_apart(const char* of, char* p) {
+  for (int apart : {4 * W, 32, 64, 128}) for (int beside : {0, 1}) {
+    double v = cycles_of(accesses<A, W>, 1, 256, 0, p, apart, 400, beside, 0u);
     unsigned r[3]; CHECK(cudaMemcpy(r, out, 12, cudaMemcpyDeviceToHost));
-    std::string of = "tags_x" + std::to_string(4 * WIDTH) + (apart == 32 ? "_lines32_" : "_packed_");
-    if (mode & 1) say(of + (mode == 3 ? "beside" : "alone"), v / (200 * 16 * 4), "cycles per load and SM");
-    if (mode & 2) say(of + (mode == 3 ? "lds_beside" : "lds_alone"), double(r[1]) / r[2] / 4, "cycles per LDS and SM");
+    std::string name = std::string(of) + std::to_string(4 * W) + "_apart" + std::to_string(apart);
+    say(name + (beside ? "_beside_lds128" : ""), v / (400 * 8 * 4), "cycles per instruction and SM");
+    if (beside) say(name + "_lds128", double(r[1]) / r[2] / 4, "cycles per LDS.128 and SM");
   }
+}
+// The same of shared memory and shuffles beside a warpgroup that multiplies.
+template <int OP, int N> __global__ void __launch_bounds__(256) shared_mix(unsigned* out, int multiply, uint32_t zero) {
+  extern __shared__ __align__(1024) char buffer[]; __shared__ volatile int stop;
+  for (int i = threadIdx.x; i < 65536 / 4; i += blockDim.x) reinterpret_cast<uint32_t*>(buffer)[i] = 0;
+  if (!threadIdx.x) stop = 0;
+  asm volatile("fence.proxy.async;" ::: "memory"); __syncthreads();
+  uint32_t base = (smem(buffer) + 1023) & ~1023u;
+  if (threadIdx.x < 128) {
+    if (!multiply) return;
+    float c[N / 2] = {};
+    uint64_t a = uint64_t(base >> 4) | (1ull << 16) | (64ull << 32) | (1ull << 62), b = uint64_t((base + 16384) >> 4) | (1ull << 16) | (64ull << 32) | (1ull << 62);
+    unsigned start = tick(), count = 0, end = 0;
+    do {
+      fence_();
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        if (N == 64) { W32("f32.bf16.bf16", "k16", ", 0, 0"); } else if (N == 128) { W64("f32.bf16.bf16", "k16", ", 0, 0"); } else { W128("f32.bf16.bf16", "k16", ", 0, 0"); }
+      }
+      commit_(); wait_<0>(); count += 8; end = tick();
+    } while (!stop);
+    float sum = 0; for (int i = 0; i < N / 2; ++i) sum += c[i]; if (sum == 1.5f) out[9] = 1;
+    if (!threadIdx.x) { out[1] = end - start; out[2] = count; }
+  } else {
+    uint32_t sum = threadIdx.x & 1, at = base + 49152 + 16 * (threadIdx.x % 32);
+    unsigned start = tick();
+    for (int r = 0; r < 400; ++r) sum = eight<OP, 4>(0, at, 0, zero, sum);
+    unsigned end = tick();
+    if (sum == 0x12345679) out[9] = sum;
+    asm volatile("bar.sync 1, 128;" ::: "memory");
+    if (threadIdx.x == 128) { out[0] = end - start; stop = 1; }
+  }
+}
+template <int OP, int N> static void shared_mixed(const char* op) {
+  for (int multiply : {0, 1}) {
+    double v = cycles_of(shared_mix<OP, N>, 1, 256, 66560, multiply, 0u);
+    unsigned r[3]; CHECK(cudaMemcpy(r, out, 12, cudaMemcpyDeviceToHost));
+    std::string name = std::string("mix_ss_n") + std::to_string(N) + "_" + op;
+    say(name + (multiply ? "_beside" : "_alone"), v / (400 * 8), "cycles per instruction of a warp");
+    if (multiply) say(name + "_wgmma", double(r[1]) / r[2], "cycles per wgmma, in groups of 8");
+  }
+}
+template <int OP> static void shared_mixes(const char* op) { shared_mixed<OP, 64>(op); shared_mixed<OP, 128>(op); shared_mixed<OP, 256>(op); }
+// Launches that need not wait for the CPU: an empty kernel between two events behind another one, and more of them in a graph.
+static void launches_behind(const uint4* p) {
+  cudaStream_t s; CHECK(cudaStreamCreate(&s)); cudaEvent_t a, b; CHECK(cudaEventCreate(&a)); CHECK(cudaEventCreate(&b));
+  double us[3];
+  for (int place = 0; place < 3; ++place) {
+    const int count = place == 0 ? 0 : place == 1 ? 8 : 32; cudaGraph_t graph; cudaGraphExec_t exec = nullptr;
+    if (count) {
+      CHECK(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+      for (int i = 0; i < count; ++i) empty<<<132, 128, 0, s>>>(out);
+      CHECK(cudaStreamEndCapture(s, &graph)); CHECK(cudaGraphInstantiate(&exec, graph, 0ull));
+    }
+    std::vector<float> all;
+    for (int run = 0; run < 31; ++run) {
+      read_set<<<sms, 1024, 0, s>>>(out, p, size_t(1) << 24, 1, 0);
+      CHECK(cudaEventRecord(a, s)); if (count) CHECK(cudaGraphLaunch(exec, s)); else empty<<<132, 128, 0, s>>>(out); CHECK(cudaEventRecord(b, s));
+      CHECK(cudaEventSynchronize(b)); float ms; cudaEventElapsedTime(&ms, a, b); all.push_back(1e3f * ms);
+    }
+    std::sort(all.begin(), all.end()); us[place] = all[15];
+  }
+  say("launch_behind_another", us[0], "us between two events"); say("launch_in_a_graph", (us[2] - us[1]) / 24, "us for each further one");
 }
 int main() {
   cudaDeviceProp prop; CHECK(cudaGetDeviceProperties(&prop, 0)); sms = prop.multiProcessorCount;
@@ -691,7 +758,9 @@ int main() {
   mixes<FFMA>(); mixes<FADD>(); mixes<MUFU>(); mixes<FMNMX>(); mixes<IMAD>(); mixes<PRMT>(); mixes<SHFL>();
   pairs<1>(); pairs<4>(); pairs<8>(); pairs<16>();
   drifts<64>(); drifts<128>(); drifts<256>(); drifts<384>();
-  constant_ways(); tags_beside<1>((const uint32_t*)big); tags_beside<4>((const uint32_t*)big);
+  constant_ways();
+  accesses_apart<kLdg, 1>("ldg", big); accesses_apart<kLdg, 4>("ldg", big); accesses_apart<kStg, 1>("stg", big); accesses_apart<kStg, 4>("stg", big);
+  shared_mixes<kLds>("lds128"); shared_mixes<kSts>("sts128"); shared_mixes<kShfl>("shfl8"); launches_behind((const uint4*)big);
   for (int warps : {1, 2, 4, 8, 16, 32}) {
     say("own_rows_warps" + std::to_string(warps), 1e3 * ms_of(own_rows<1>, sms, 32 * warps, 0, (const uint32_t*)big, 2048), "us for 2048 loads of each lane");
     say("own_rows4_warps" + std::to_string(warps), 1e3 * ms_of(own_rows<4>, sms, 32 * warps, 0, (const uint32_t*)big, 2048), "us for 2048 loads of each lane, 4 at once");
