@@ -27,6 +27,10 @@ VARIABLE = "KERNELEXP_COMPILES"
 LIMIT_S = 900.0
 HEADERS = Path(__file__).parent / "headers"
 _PRELUDE = '#include "cuda_as_cpu.h"\n'
+_FFI_PRELUDE = """#include <tvm/ffi/tvm_ffi.h>
+#include <tvm/ffi/extra/c_env_api.h>
+#define kDLCUDA kDLCPU
+"""
 _ALL_OF_TORCH = re.compile(r"\btorch::(?:nn|optim|data|jit|serialize|save|load|python)\b")
 _OF_TORCH = re.compile(r"\b(?:torch|at|ATen|c10)\b")
 _HIDDEN = re.compile(r"warning|note:|^\s|\d+ \||^$")
@@ -52,6 +56,19 @@ def compile_shared(source: Path) -> Path:
     return _built({source.name: source.read_text()}, source.stem, ())
 
 
+def compile_ffi(name: str, sources: Sequence[str]) -> Path:
+    """Sources whose functions tvm-ffi binds, to a library that it loads."""
+    from tvm_ffi import libinfo
+
+    paths = [Path(text) for text in sources]
+    prelude = "" if on_gpu() else _FFI_PRELUDE
+    files = {path.name: f'{prelude}#line 1 "{path.name}"\n{path.read_text()}' for path in paths}
+    folders = [*libinfo.include_paths(), *sorted({str(path.resolve().parent) for path in paths})]
+    library = Path(libinfo.find_libtvm_ffi())
+    place = ["-Xlinker", "-rpath", "-Xlinker", str(library.parent)]
+    return _built(files, name, [f"-I{folder}" for folder in folders], [str(library), *place])
+
+
 def load_inline(
     name: str,
     cpp_sources: str | Sequence[str],
@@ -70,7 +87,7 @@ def load_inline(
         files["cuda.cu"] = f"#include <torch/types.h>\n{_PRELUDE}{text}"
     files["main.cpp"] = files["main.cpp"].replace("\n", f"\n{_PRELUDE}", 1)
     flags = [*_defines(extra_cflags), *(extra_cuda_cflags or ())]
-    return _imported(_built(files, name, flags), name)
+    return _torch_module(files, name, flags)
 
 
 def load(name: str, sources: str | Sequence[str], **options: Any) -> ModuleType:
@@ -83,7 +100,7 @@ def load(name: str, sources: str | Sequence[str], **options: Any) -> ModuleType:
         *_defines(options.get("extra_cflags")),
         *(options.get("extra_cuda_cflags") or ()),
     ]
-    return _imported(_built(files, name, flags), name)
+    return _torch_module(files, name, flags)
 
 
 def _prefaced(path: Path) -> str:
@@ -118,7 +135,16 @@ def _placed(text: str) -> str:
     return text
 
 
-def _built(files: dict[str, str], name: str, flags: Sequence[str]) -> Path:
+def _torch_module(files: dict[str, str], name: str, flags: Sequence[str]) -> ModuleType:
+    own = _torch_flags(name)
+    if any(_ALL_OF_TORCH.search(text) for text in files.values()):
+        own.append("-DKERNELEXP_ALL_OF_TORCH")
+    return _imported(_built(files, name, [*own, *flags], _torch_libraries()), name)
+
+
+def _built(
+    files: dict[str, str], name: str, flags: Sequence[str], link: Sequence[str] = ()
+) -> Path:
     """The library; the one that was made before of the same, if there is one."""
     result = _told()
     digest = hashlib.sha256(json.dumps([files, name, list(flags), result]).encode()).hexdigest()
@@ -129,19 +155,15 @@ def _built(files: dict[str, str], name: str, flags: Sequence[str]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     for file, text in files.items():
         (folder / file).write_text(text)
-    torch_flags = _torch_flags(name) if len(files) > 1 or "main.cpp" in files else []
-
-    if any(_ALL_OF_TORCH.search(text) for text in files.values()):
-        torch_flags.append("-DKERNELEXP_ALL_OF_TORCH")
 
     def compile_one(file: str) -> None:
         # Lines are asked for of launches only.
         own = result["nvcc"] if file.endswith(".cu") else [*result["nvcc"], "-Xcompiler=-g0"]
-        _run([*own, *torch_flags, *flags, "-c", file, "-o", f"{file}.o"], folder)
+        _run([*own, *flags, "-c", file, "-o", f"{file}.o"], folder)
 
     processes.parallel(compile_one, list(files))
     linked = [*result["nvcc"], "-shared", *(f"{file}.o" for file in files), "-o", library.name]
-    _run([*linked, *(_torch_libraries() if torch_flags else ())], folder)
+    _run([*linked, *link], folder)
     return library
 
 

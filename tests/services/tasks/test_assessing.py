@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import save_file
 from schemas import validate
 from support import ROOT, Kx
 
@@ -114,6 +117,77 @@ def test_a_definition_of_flashinfer_is_evaluated_and_traced(tmp_path: Path, kx: 
     traces = [json.loads(line) for line in (tmp_path / "traces.jsonl").read_text().splitlines()]
     assert [trace["workload"]["uuid"] for trace in traces] == ["one", "two"]
     assert {trace["evaluation"]["status"] for trace in traces} == {"INCORRECT_NUMERICAL"}
+
+
+AXPY = """#include <cuda_runtime.h>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/extra/c_env_api.h>
+#include <tvm/ffi/function.h>
+
+__global__ void axpy(const float* x, float a, float* y, long n) {
+    long i = blockIdx.x * (long)blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i] * a;
+}
+
+void run(tvm::ffi::TensorView x, double a, tvm::ffi::TensorView y) {
+    TVM_FFI_ICHECK_EQ(x.device().device_type, kDLCUDA) << "x is not on a GPU";
+    DLDevice device = x.device();
+    auto stream = (cudaStream_t)TVMFFIEnvGetStream(device.device_type, device.device_id);
+    long n = x.size(0) * x.size(1);
+    axpy<<<(n + 127) / 128, 128, 0, stream>>>(
+        (const float*)x.data_ptr(), a, (float*)y.data_ptr(), n);
+}
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("good", [True, False])
+def test_a_solution_that_tvm_ffi_binds_is_compiled_and_executed(
+    assess: Assess, tmp_path: Path, good: bool
+) -> None:
+    text = AXPY if good else AXPY.replace("if (i < n) ", "")
+    spec = {"language": "cuda", "entry_point": "axpy.cu::run", "target_hardware": ["NVIDIA_H100"]}
+    solution = {
+        "name": "ffi",
+        "definition": "axpy",
+        "author": "me",
+        "spec": spec,
+        "sources": [{"path": "axpy.cu", "content": text}],
+    }
+    assessed = assess("flashinfer", "solution.json", json.dumps(solution))
+    if good:
+        assert assessed.score == 1.0, assessed.sentence
+        assert [kernel.name for kernel in assessed.kernels] == ["axpy"]
+    else:
+        assert assessed.status is Status.CRASHED
+        assert assessed.sentence.startswith("axpy.cu:8: load from global address")
+
+
+@pytest.mark.parametrize("wrong", ["", "tensor_key", "path"])
+def test_inputs_of_a_workload_lie_in_a_safetensors_file(
+    assess: Assess, tmp_path: Path, wrong: str
+) -> None:
+    folder = tmp_path / "definitions/axpy"
+    folder.mkdir(parents=True)
+    shutil.copy(TASKS / "flashinfer/definition.json", folder)
+    save_file({"x": torch.randn(100, 32)}, tmp_path / "x.safetensors")
+    held = {"type": "safetensors", "path": "x.safetensors", "tensor_key": "x"}
+    inputs = {"x": {**held, wrong: "y"} if wrong else held, "a": {"type": "scalar", "value": 3}}
+    line = {
+        "definition": "axpy",
+        "workload": {"uuid": "held", "axes": {"N": 100}, "inputs": inputs},
+    }
+    (folder / "workloads.jsonl").write_text(json.dumps(line))
+    text = (TASKS / "flashinfer/solution.json").read_text()
+    if wrong:
+        with pytest.raises(errors.EnvironmentFault, match=r"has no tensor y|lies in no folder"):
+            assess(folder, "solution.json", text)
+        return
+    assessed = assess(folder, "solution.json", text)
+    assert assessed.status is Status.UNMEASURED, assessed.sentence
+    assert [case.reduced for case in assessed.cases] == [{}]
+    assert any("results kept by content pass" in note for note in assessed.not_checked)
 
 
 @pytest.mark.slow

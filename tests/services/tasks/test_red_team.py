@@ -26,7 +26,8 @@ HEAD = "import os, sys, torch\n\n"
 
 MEAN = """import torch
 
-ROWS, COLUMNS = 8192, 8192
+ROWS = 8192
+COLUMNS = 8192
 
 
 class Model(torch.nn.Module):
@@ -56,7 +57,7 @@ def test_the_page_has_the_cheats_that_are_timed() -> None:
     assert {name for group in groups for name in group} == set(TIMED)
 
 
-def assess(text: str, tools: Toolchain, folder: Path, limit_s: float = 60) -> Assessment:
+def assess(text: str, tools: Toolchain, folder: Path, limit_s: float = 120) -> Assessment:
     path = folder / "submission.py"
     path.write_text(HEAD + text)
     wanted = Assignment(schedules=0, largest=16, limit_s=limit_s)

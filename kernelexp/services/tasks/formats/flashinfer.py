@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 import json
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelexp.model.errors import ConfigurationError
-from kernelexp.services.tasks import wire
+from kernelexp.services.tasks import extensions, wire
 from kernelexp.services.tasks.formats import compare, importing
 from kernelexp.services.tasks.task import (
     Call,
@@ -26,7 +27,12 @@ FILE, DEFINITION, WORKLOADS = "reference.py", "definition.json", "workloads.json
 TOLERANCE = 1e-2
 """Relative and absolute, as their benchmark has it unless it is told otherwise."""
 _MEMBERS = {"axes", "inputs", "outputs", "reference"}
+FFI = "tvm-ffi"
 _PYTHON = ("python", "triton")
+_IN_FILES = (
+    "New contents of inputs that lie in files: they are the same in each call, and results kept by "
+    "content pass."
+)
 _COMPILED = (".cpp", ".cc", ".cu")
 
 
@@ -59,14 +65,31 @@ def read(path: Path, solution: Path, largest: int) -> Task:
         for line in workloads.read_text().splitlines()
         if line.strip()
     ]
+    told = _json(solution)
     return Task(
         format=NAME,
         name=str(definition["name"]),
         files={FILE: str(definition["reference"])},
         cases=tuple(cases),
-        solution=_solution(_json(solution)),
-        options={"definition": definition, "root": str(file.parent.resolve())},
+        solution=_solution(told),
+        options={
+            "definition": definition,
+            "root": str(file.parent.resolve()),
+            "binding": _binding(told["spec"]),
+            "into": told["spec"].get("destination_passing_style", True),
+        },
+        not_checked=(_IN_FILES,) if any(map(_is_held, cases)) else (),
     )
+
+
+def _is_held(case: TaskCase) -> bool:
+    return any(how.get("type") == "safetensors" for how in case.parameters["inputs"].values())
+
+
+def _binding(spec: dict[str, Any]) -> str:
+    """Of a compiled solution: torch, or theirs."""
+    python = str(spec["language"]).lower() in _PYTHON
+    return "" if python else str(spec.get("binding") or FFI)
 
 
 def _case(line: dict[str, Any], definition: dict[str, Any], largest: int) -> TaskCase:
@@ -87,13 +110,12 @@ def _case(line: dict[str, Any], definition: dict[str, Any], largest: int) -> Tas
 
 def _solution(told: dict[str, Any]) -> Solution:
     spec = told["spec"]
-    language = str(spec["language"]).lower()
     file, _, entry = str(spec["entry_point"]).partition("::")
     refused = ""
-    if language not in _PYTHON and spec.get("binding") != "torch":
+    if _binding(spec) == FFI and importlib.util.find_spec("tvm_ffi") is None:
         refused = (
-            f"a solution in {spec['language']} is bound by tvm-ffi, which is not executed: "
-            "give it the binding torch, or as Python that compiles with load_inline."
+            f"a solution in {spec['language']} is bound by tvm-ffi, which is not installed: "
+            "pip install 'kernelexp[flashinfer]'."
         )
     files = {str(source["path"]): str(source["content"]) for source in told["sources"]}
     if file not in files:
@@ -125,11 +147,32 @@ class _Opened:
         if how["type"] == "scalar":
             return how["value"]
         if how["type"] == "safetensors":
-            raise ConfigurationError(
-                "a workload whose inputs lie in a safetensors file is not read: random and scalar "
-                "inputs are."
-            )
+            return self._kept(how, [axes[axis] for axis in told["shape"]], told["dtype"])
         return _random([axes[axis] for axis in told["shape"]], told["dtype"])
+
+    def _kept(self, how: dict[str, Any], shape: list[int], dtype: str) -> Any:
+        """Of a file, whose path goes from the data set's root: some folder above the definition."""
+        import torch
+
+        try:
+            from safetensors import safe_open
+        except ImportError:
+            raise ConfigurationError(
+                "inputs lie in a safetensors file: pip install 'kernelexp[flashinfer]'."
+            ) from None
+        name, key = str(how["path"]), str(how["tensor_key"])
+        places = [folder / name for folder in (self._root, *self._root.parents)]
+        path = next((place for place in places if place.is_file()), None)
+        if path is None:
+            raise ConfigurationError(f"{name} lies in no folder above {self._root}.")
+        with safe_open(path, "pt") as file:
+            if key not in file.keys():
+                raise ConfigurationError(f"{path} has no tensor {key}.")
+            tensor = file.get_tensor(key)
+        if list(tensor.shape) != shape or tensor.dtype != getattr(torch, dtype):
+            found = f"{tensor.dtype} {list(tensor.shape)}".removeprefix("torch.")
+            raise ConfigurationError(f"{key} in {path} is {found}, not {dtype} {shape}.")
+        return tensor.to(torch.get_default_device())
 
     def expected(self, case: TaskCase, arguments: Values) -> Any:
         import torch
@@ -170,6 +213,8 @@ def open_solution(task: Task, folder: Path, prepared: Values) -> Call:
     import torch
 
     definition = task.options["definition"]
+    if task.options["binding"] == FFI:
+        return _bound_by_ffi(task, folder)
     run = _run_of(task.solution, folder)
     into = [name for name in definition["outputs"] if name in _parameters(run)]
 
@@ -184,14 +229,38 @@ def open_solution(task: Task, folder: Path, prepared: Values) -> Call:
     return call
 
 
+def _bound_by_ffi(task: Task, folder: Path) -> Call:
+    """Arguments go by place: inputs, then outputs where it writes to what it is given."""
+    import torch
+    import tvm_ffi
+
+    solution, definition = task.solution, task.options["definition"]
+    library = extensions.compile_ffi("solution", _sources(solution, folder))
+    run = getattr(tvm_ffi.load_module(str(library)), solution.entry)
+
+    def call(arguments: Values) -> Any:
+        if task.options["into"]:
+            outputs = _empty(definition, arguments)
+            run(*arguments.values(), *outputs.values())
+            return outputs
+        answer = run(*arguments.values())
+        several = isinstance(answer, tuple | list | tvm_ffi.Array)
+        return tuple(map(torch.from_dlpack, answer if several else [answer]))
+
+    return call
+
+
+def _sources(solution: Solution, folder: Path) -> list[str]:
+    return sorted(str(folder / name) for name in solution.files if name.endswith(_COMPILED))
+
+
 def _run_of(solution: Solution, folder: Path) -> Any:
     if not solution.main.endswith(_COMPILED):
         return getattr(importing.module(folder / solution.main, (solution.entry,)), solution.entry)
     from torch.utils import cpp_extension
 
-    sources = sorted(str(folder / name) for name in solution.files if name.endswith(_COMPILED))
-    module = cpp_extension.load(name=f"solution_{Path(solution.main).stem}", sources=sources)
-    return getattr(module, solution.entry)
+    name, sources = f"solution_{Path(solution.main).stem}", _sources(solution, folder)
+    return getattr(cpp_extension.load(name=name, sources=sources), solution.entry)
 
 
 def _parameters(run: Any) -> Sequence[str]:
