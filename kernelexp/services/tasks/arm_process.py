@@ -2,10 +2,10 @@
 
 A turn is a call for each of several sets of inputs, which nobody has seen before, at the addresses
 of the last ones. Before it come the same calls with the last inputs: after a pause a call of 70 us
-took 205 us on an H200. `go` starts the clock of the other process for a call, and brings what was
-held back of its inputs; what ends it is a message with a digest of the whole answer, which nothing
-has that is lazy, unfinished or on a stream that nobody waited for. Only then is the process asked
-for the answer, or for the next.
+took 205 us on an H200. `go` starts the clock of the other process, and brings what was held back of
+the first call's inputs; `next` asks for the next call's, when a call has returned. What ends the
+clock is a message with a digest of each whole answer, which nothing has that is lazy, unfinished or
+on a stream that nobody waited for. Then the process is asked for some of the answers, or for none.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -106,8 +106,7 @@ def _serve(
     while True:
         receive(link)
         gc.collect()
-        for arguments in slots.arguments:
-            _answered(call, arguments, device)
+        _calls(call, slots.arguments, device, len(slots.arguments) > 1)
         send(link, "warm")
         trees, like = json.loads(receive(link))
         send(link, "slots", json.dumps(slots.place(trees)))
@@ -118,36 +117,32 @@ def _serve(
             wire.digest(call({}))
         device.synchronize()
         send(link, "ready")
-        _turn(link, call, device, slots)
+        held = receive(link, spin=True)
+        answers, digests = _calls(call, slots.complete(held, link), device, len(trees) > 1)
+        send(link, "done", *map(str, digests))
+        kept = slots.keep([answers[index] for index in json.loads(receive(link))])
+        device.synchronize()
+        answers = []
         if max(size for _, size in trees) > LARGE:
             device.tidy()
-        send(link, "over")
+        send(link, "over", json.dumps(kept))
 
 
-def _turn(link: socket.socket, call: Call, device: _Device, slots: _Slots) -> None:
-    """Until it is `over`: a call for `go`, its answer for `keep`."""
-    answer: Any = None
-    done = 0
-    while True:
-        word, *held = receive(link, spin=True).split()
-        if word == "over":
-            return
-        if word == "keep":
-            kept = slots.keep(answer)
-            device.synchronize()
-            send(link, "kept", json.dumps(kept))
-            continue
-        slots.complete(done, held)
-        answer, digest = _answered(call, slots.arguments[done], device)
-        send(link, "done", str(digest))
-        done += 1
+def _calls(
+    call: Call, sets: Iterable[Any], device: _Device, several: bool
+) -> tuple[list[Any], list[int]]:
+    """Answers, as they were when the next call began, and their digests.
 
-
-def _answered(call: Call, arguments: Any, device: _Device) -> tuple[Any, int]:
-    """An answer and its digest, which reads it when nothing runs any more."""
-    answer = call(dict(arguments))
+    Between both it waits: what the digests take would hide what the calls take.
+    """
+    kept = wire.copied if several else _itself  # one that is alone may be large
+    answers = [kept(call(dict(arguments))) for arguments in sets]
     device.synchronize()
-    return answer, wire.digest(answer)
+    return answers, wire.digests(answers)
+
+
+def _itself(answer: Any) -> Any:
+    return answer
 
 
 class _Slots:
@@ -183,19 +178,26 @@ class _Slots:
             name, flat = self._memory.make(size)
             self._slots.append((name, size, flat))
 
-    def complete(self, index: int, held: Sequence[str]) -> None:
-        """Puts in what was held back of a set."""
-        for part in held:
-            at, _, content = part.partition(":")
-            self._memory.write(self._slots[index][2], int(at), bytes.fromhex(content))
+    def complete(self, first: str, link: socket.socket) -> Iterator[Any]:
+        """Each set, when what was held back of it was put in; more is asked for after each call."""
+        for index, arguments in enumerate(self.arguments):
+            if index:
+                send(link, "next")
+            for part in (receive(link, spin=True) if index else first).split()[1:]:
+                at, _, content = part.partition(":")
+                self._memory.write(self._slots[index][2], int(at), bytes.fromhex(content))
+            yield arguments
 
-    def keep(self, answer: Any) -> tuple[Any, str, int]:
-        """Puts an answer where the other side finds it, until the next sets come."""
-        tree, size = wire.layout(answer)
-        name, flat = self._memory.make(size)
-        wire.fill(tree, flat, answer)
-        self._kept.append(name)
-        return tree, name, size
+    def keep(self, answers: Sequence[Any]) -> list[tuple[Any, str, int]]:
+        """Puts answers where the other side finds them, until the next sets come."""
+        result = []
+        for answer in answers:
+            tree, size = wire.layout(answer)
+            name, flat = self._memory.make(size)
+            wire.fill(tree, flat, answer)
+            self._kept.append(name)
+            result.append((tree, name, size))
+        return result
 
 
 class _Likeness:

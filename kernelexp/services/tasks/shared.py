@@ -6,11 +6,16 @@ Whoever is not trusted makes it; the other one opens it, and looks at what it is
 from __future__ import annotations
 
 import ctypes
+import functools
 import mmap
 import os
 import secrets
 from pathlib import Path
 from typing import Any, Protocol
+
+PINNED = 1 << 20
+"""Bytes for what is written to a device: more than a turn writes, so that none is overwritten that
+was not read."""
 
 
 class SharedMemory(Protocol):
@@ -87,6 +92,14 @@ class _Gpu:
         self._driver.cuIpcOpenMemHandle_v2.argtypes = [ctypes.c_void_p, _Handle, ctypes.c_uint]
         self._opened: dict[str, ctypes.c_uint64] = {}
         self._made: dict[str, ctypes.c_uint64] = {}
+        self._at = 0
+
+    @functools.cached_property
+    def _pinned(self) -> int:
+        address = ctypes.c_void_p()
+        if self._driver.cuMemAllocHost_v2(ctypes.byref(address), ctypes.c_size_t(PINNED)):
+            raise MemoryError("no memory of the host can be given to the GPU")
+        return address.value or 0
 
     def make(self, size: int) -> tuple[str, Any]:
         address, handle = ctypes.c_uint64(), _Handle()
@@ -118,8 +131,13 @@ class _Gpu:
         return _tensor(address.value, size)
 
     def write(self, flat: Any, at: int, content: bytes) -> None:
+        # From memory that the GPU reads itself, in the order of the stream: nobody waits.
+        if self._at + len(content) > PINNED:
+            self._at = 0
+        here, self._at = self._pinned + self._at, self._at + len(content)
+        ctypes.memmove(here, content, len(content))
         to, size = ctypes.c_uint64(flat.data_ptr() + at), ctypes.c_size_t(len(content))
-        self._driver.cuMemcpyHtoD_v2(to, content, size)
+        self._driver.cuMemcpyHtoDAsync_v2(to, ctypes.c_void_p(here), size, None)
 
     def release(self, name: str) -> None:
         if address := self._opened.pop(name, None):

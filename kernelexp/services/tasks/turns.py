@@ -105,7 +105,7 @@ class TimedArmProcess:
         self, bank: InputBank, sets: Sequence[DrawnSet], like: Any, keep: Sequence[int] = ()
     ) -> SolutionTurn:
         """A call with each set that was drawn; `keep`: the places of answers that are wanted, of
-        which the process hears when it has reported their digests."""
+        which the process hears when it has reported all digests."""
         self._link.send("warm")
         self._hear()
         begun = time.perf_counter()
@@ -115,24 +115,17 @@ class TimedArmProcess:
             self._fail(Status.CRASHED, "memory", refused)
         self._link.send("filled")
         self._hear()
-        ready_s = time.perf_counter() - begun
-        call_s = 0.0
-        digests, kept = [], []
-        for place, one in enumerate(sets):
-            words = f"go{one.held}"
-            begun = time.perf_counter()
-            self._link.send(words)
-            digest = self._hear(spin=True)
-            call_s += time.perf_counter() - begun
-            digests.append(int(digest) if digest.lstrip("-").isdigit() else 0)
-            if place in keep:
-                self._link.send("keep")
-                kept.append(self._told(self._hear(), KeptAnswer))
-        self._link.send("over")
-        self._hear()
-        return SolutionTurn(
-            ready_s=ready_s, call_s=call_s, digests=tuple(digests), kept=tuple(kept)
-        )
+        ready = time.perf_counter()
+        for one in sets[:-1]:
+            self._link.send(f"go{one.held}")
+            self._hear(spin=True)
+        self._link.send(f"go{sets[-1].held}")
+        words = self._hear(spin=True).split()
+        done = time.perf_counter()
+        self._link.send(json.dumps(list(keep)))
+        kept = self._told(self._hear(), tuple[KeptAnswer, ...])
+        digests = tuple(int(w) if w.lstrip("-").isdigit() else 0 for w in words[: len(sets)])
+        return SolutionTurn(ready_s=ready - begun, call_s=done - ready, digests=digests, kept=kept)
 
     def _told(self, text: str, kind: Any) -> Any:
         try:

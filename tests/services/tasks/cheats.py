@@ -227,11 +227,11 @@ TIMED: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "the work of all calls in the first": (
         (f"{GM} #104",),
-        "part of a call's inputs comes with the message that starts its clock",
+        "part of a call's inputs comes when the call before has returned",
     ),
     "the work of all calls in the last": (
         (f"{GM} #104",),
-        "its digest ends the clock of each call",
+        "an answer is copied before the next call's inputs are whole",
     ),
     "timers replaced": (
         (f"{GM} #162", f"{ARENA}: patched timers"),
@@ -245,11 +245,11 @@ TIMED: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "work deferred by a subclass": (
         (f"{GM} #161",),
-        "20 ms of work in the digest are 20 ms of its time",
+        "20 ms of work when it is looked at are 20 ms of its time",
     ),
     "work deferred by a member of its own": (
         (f"{GM} #161",),
-        "20 ms of work in the digest are 20 ms of its time",
+        "20 ms of work when it is looked at are 20 ms of its time",
     ),
     "a stream that nobody waits for": (
         (f"{KB} non_default_stream", f"{ARENA}: stream injection"),

@@ -101,7 +101,8 @@ def test_an_answer_that_changes_after_its_end_was_reported_is_invalid(
     tools: Toolchain, tmp_path: Path
 ) -> None:
     liar = (
-        "import kernelexp.services.tasks.wire as w\nvars(w)['digest'] = lambda value: 1\n",
+        "import kernelexp.services.tasks.wire as w\n"
+        "vars(w)['digests'] = lambda values: [1] * len(values)\n",
         "return torch.softmax(x, 1)",
     )
     with pytest.raises(TaskFailed, match="another one than when its end was reported"):
