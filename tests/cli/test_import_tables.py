@@ -77,6 +77,28 @@ def test_csv_has_its_separator_and_its_unit(fresh: Path, kx: Kx) -> None:
     assert (own.time_ms, own.registers) == (1.4, 48)
 
 
+def test_a_heading_in_one_word_has_its_unit_and_a_version_is_an_id(fresh: Path, kx: Kx) -> None:
+    (fresh / "notes.csv").write_text("version,idea,time_us\nv0,naive,812.5\nv1,tiles,301.2\n")
+    result = kx("import", "notes.csv", "--kernel", "gemm", "--arch", "sm_90a", cwd=fresh)
+    assert result.exit_code == 0, result.stderr
+    log = kx("log", cwd=fresh).stdout
+    assert "tiles" in log
+    assert "0.812 ms" in log
+    assert "0.301 ms" in log
+
+
+def test_rows_without_ids_of_two_logs_are_told_apart_by_their_kernels(fresh: Path, kx: Kx) -> None:
+    for kernel in ("gemm", "scan"):
+        (fresh / f"{kernel}.md").write_text(
+            "| # | change | ms |\n|---|---|---|\n| 1 | wider | 2.0 |\n"
+        )
+        result = kx("import", f"{kernel}.md", "--kernel", kernel, "--arch", "sm_90a", cwd=fresh)
+        assert result.exit_code == 0, result.stderr
+    log = kx("log", cwd=fresh).stdout
+    assert "| row1 " in log
+    assert "| scan-row1 " in log
+
+
 def test_a_column_that_is_not_known_is_named_on_the_command_line(fresh: Path, kx: Kx) -> None:
     (fresh / "notes.md").write_text(TABLE.replace("| ms |", "| speed |"))
     result = kx("import", "notes.md", *KERNEL, cwd=fresh)

@@ -114,6 +114,7 @@ def write(
     text, log, subject = read(path, columns, ask)
     name, target = _placed(path, kernel or subject.kernel, arch or subject.arch)
     folder, copy = project.root / "variants" / name, project.root / COPIES / path.name
+    log = _with_own_ids(project, name, log)
     entries = (*log.steps, *log.experiments)
     if name in project.kernels or folder.exists():
         raise UsageError(f"there is a kernel {name} already: give another name with --kernel.")
@@ -134,6 +135,20 @@ def write(
             record = _record(entry, name, target, source or path.name)
             files.write(records.place(project.root, record), records.encode(record).encode())
     return ImportedLog(kernel=name, log=log, copy=copy)
+
+
+def _with_own_ids(project: Project, kernel: str, log: Log) -> Log:
+    """With the kernel's name before the ids that rows were given by their number, where another
+    log of the project has the same."""
+    if not any(entry.id in project.experiments for entry in log.experiments):
+        return log
+    renamed = [
+        msgspec.structs.replace(entry, id=f"{kernel}-{entry.id}")
+        if re.fullmatch(r"row\d+", entry.id)
+        else entry
+        for entry in log.experiments
+    ]
+    return msgspec.structs.replace(log, experiments=tuple(renamed))
 
 
 def _placed(path: Path, name: str, arch: str) -> tuple[str, str]:

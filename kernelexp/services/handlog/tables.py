@@ -22,16 +22,17 @@ ROLES: tuple[Role, ...] = get_args(Role)
 Asking: TypeAlias = Callable[[Role, Sequence[str]], str | None]
 """Which of the columns has this role; None: none has."""
 _HEADINGS: dict[Role, str] = {
-    "id": r"#|no\.?|nr\.?|id|run|step|trial|exp(eriment)?",
-    "title": r"change.*|what.*|title|descr.*|optimi.*|idea|tried|variant|version|name|kernel",
-    "time": r"(time|latency|duration|runtime|median|mean)?\s*[\[(]?(ms|[uμµ]s|ns|s)?[\])]?",
+    "id": r"#|no\.?|nr\.?|id|run|step|trial|exp(eriment)?|v|version",
+    "title": r"change.*|what.*|title|descr.*|optimi.*|idea|tried|variant|name|kernel",
+    "time": r"(time|latency|duration|runtime|median|mean)?[\s_]*[\[(]?(ms|[uμµ]s|ns|s)?[\])]?",
     "tflops": r"tflop.*",
     "registers": r"reg.*",
     "verdict": r"verdict|status|result|outcome|decision|kept\??|accepted\??",
     "date": r"date|day|when",
     "commit": r"commit|hash|revision|sha",
 }
-_UNIT = re.compile(r"\b(ms|[uμµ]s|ns|s)\b", re.IGNORECASE)
+_UNIT = re.compile(r"(?<![^\W_])(ms|[uμµ]s|ns|s)(?![^\W_])", re.IGNORECASE)
+"""Of a heading such as `time (us)` or `time_us`."""
 _DROPPED = re.compile(
     r"\b(reject|revert|slower|worse|regress|drop|discard|abandon|fail|no\b|neutral|wrong)", re.I
 )
