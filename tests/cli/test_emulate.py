@@ -322,7 +322,7 @@ def test_of_a_launch_that_an_assertion_ended_neither_outputs_nor_counts_are_judg
     source.write_text(f"#include <cassert>\n{text}")
     result = kx("emulate", "scale@sm_90a:width=4", cwd=scale)
     assert result.exit_code == errors.WRONG_RESULT
-    assert result.stdout.splitlines()[1].startswith("variant 1: INCORRECT")
+    assert result.stdout.splitlines()[1].startswith("scale: INCORRECT")
     assert "it ended there, so that its outputs are not judged." in result.stdout
     assert "never written" not in result.stdout
     assert "Counted" not in result.stdout

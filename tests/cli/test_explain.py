@@ -131,11 +131,14 @@ def test_what_does_not_exist_is_a_sentence(
 
 @pytest.fixture
 def without_profiles(tmp_path: Path) -> Path:
-    """This repository's kernels, builds, experiments and records."""
-    (tmp_path / "logs").mkdir()
+    """This repository's kernels, builds, experiments, and the records of an H200, whose profiles
+    tests bring along."""
+    (tmp_path / "logs/runs/T1").mkdir(parents=True)
     (ROOT / build.CACHE).mkdir(exist_ok=True)
-    for name in ("variants", "logs/runs", build.CACHE, "experiments.yaml"):
+    for name in ("variants", build.CACHE, "experiments.yaml"):
         (tmp_path / name).symlink_to(ROOT / name)
+    for record in (ROOT / "logs/runs/T1").glob("2026112[01]T*"):
+        (tmp_path / "logs/runs/T1" / record.name).symlink_to(record)
     return tmp_path
 
 

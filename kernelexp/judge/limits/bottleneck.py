@@ -76,8 +76,10 @@ def conclude(case: Case, known: Sequence[Use], whose: str = "This kernel") -> st
 def of_latency(case: Case, known: Sequence[Use], whose: str) -> str:
     """What a kernel waits for that no limit holds; empty where one does, or nothing is known."""
     near = nearest(known)
-    if near is None or (near.percent or 0.0) >= NEAR or not is_counted(known):
+    if near is None or (near.percent or 0.0) >= NEAR:
         return ""
+    if not is_counted(known):
+        return f"{whose} needs {_share(near)} of {spell(near)}: {UNCOUNTED}."
     waits = _waits(case.arm)
     what = f": its warps wait {waits}" if waits else _unknown(case)
     return f"{whose} waits for latency{what}."
@@ -114,7 +116,7 @@ def _of_limit(case: Case, known: Sequence[Use], whose: str) -> str:
             f"{_how(near)}."
         )
     if not is_counted(known):
-        return f"{whose} needs {share} of {spell(near)}: {UNCOUNTED}."
+        return of_latency(case, known, whose)
     return (
         f"{whose} is below {NEAR:.0f}% of every known limit (most: {spell(near)}, {share}"
         f"{_how(near)}). {of_latency(case, known, 'It')}"
