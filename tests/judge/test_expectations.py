@@ -159,7 +159,7 @@ def test_this_repositorys_expectations_come_out_as_their_texts_say() -> None:
 
     def results(name: str) -> list[str]:
         standings = standing.of_experiment(loaded, name, tree)
-        assert expected.written_later(standings)
+        assert expected.written_later(standings) == (name in ("H2", "S5"))
         values = expected.of_experiment(name, standings).values()
         return [item.result for judged in values for item in judged]
 
