@@ -2,6 +2,7 @@
 // NVIDIA's own headers are not installed. Values are those of the interface.
 #pragma once
 #define CUSPARSE_H_
+#define CUSPARSEAPI  // by which other headers see that this one is included
 #include <cuComplex.h>
 #include <driver_types.h>
 #include <library_types.h>
