@@ -164,8 +164,8 @@ class _Run:
             raise TaskFailed(
                 Status.INVALID, first.name, f"{where}{first.sentence}", tuple(faults[:SHOWN])
             )
-        if self._task.solution.refused:
-            raise TaskFailed(Status.UNMEASURED, "not_executed", self._task.solution.refused)
+        if refused := rules.unexecuted(self._task.solution):
+            raise TaskFailed(Status.UNMEASURED, "not_executed", refused)
 
     def _build(self) -> None:
         """Inputs by the problem's process; then the solution is imported, which compiles it."""

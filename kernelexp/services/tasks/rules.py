@@ -17,6 +17,25 @@ _ALLOWED = ("torch.backends", "torch.manual_seed")
 """Settings: what they change is the solution's own process."""
 
 
+_NOT_EXECUTED = {"cutlass": "the CuTe DSL", "tilelang": "TileLang", "cuda.tile": "cuTile"}
+"""What a solution may import of languages whose compilers hand their kernels to a driver."""
+
+
+def unexecuted(solution: Solution) -> str:
+    """Why it can't be executed without a GPU, by what it imports; empty: it can."""
+    for name, text in solution.files.items():
+        if not name.endswith(".py"):
+            continue
+        try:
+            modules = _imported(ast.parse(text)).values()
+        except (SyntaxError, ValueError):
+            continue
+        for module, language in _NOT_EXECUTED.items():
+            if any(f"{one}.".startswith(f"{module}.") for one in modules):
+                return f"{name} is written in {language}, which is not executed: it needs a driver."
+    return solution.refused
+
+
 def faults(solution: Solution) -> list[Feedback]:
     """What is wrong with it, by line."""
     if sum(map(len, solution.files.values())) > LONGEST:

@@ -49,3 +49,23 @@ def test_a_text_without_its_entry_is_refused() -> None:
 
 def test_a_text_that_is_no_python_is_refused() -> None:
     assert names("def custom_kernel(data) return data") == ["syntax"]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("import cutlass.cute as cute", "the CuTe DSL"),
+        ("from cutlass import cute", "the CuTe DSL"),
+        ("import tilelang", "TileLang"),
+        ("import cuda.tile as ct", "cuTile"),
+        ("import cuda.bindings.driver as driver", ""),
+        ("import triton", ""),
+    ],
+)
+def test_languages_that_need_a_driver_are_refused_in_a_sentence(line: str, words: str) -> None:
+    files = {"submission.py": f"{line}\n{GOOD}"}
+    solution = Solution(name="s", files=files, main="submission.py", entry="custom_kernel")
+    sentence = rules.unexecuted(solution)
+    assert sentence == (
+        words and f"submission.py is written in {words}, which is not executed: it needs a driver."
+    )
