@@ -213,7 +213,8 @@ class World(GlobalLayout):
     def symbol(self, name: str) -> int:
         if name in self._functions:
             return self._functions[name]
-        return self.variables[name].address
+        # A kernel has an address that can be held, and is none of a function that can be called.
+        return self.variables[name].address if name in self.variables else FUNCTIONS
 
     def extent(self, name: str, base: int) -> int:
         result = self.device.live.at(GLOBAL_BASE + base)

@@ -232,3 +232,19 @@ def test_device_code_of_several_files_is_linked(tools: Toolchain) -> None:
         output.seek(0)
         assert sorted(output.read().splitlines()) == [b"0 wrong, 42 counted", b"here", b"there"]
     assert (executed.returncode, executed.findings) == (0, ())
+
+
+def test_a_kernel_whose_address_a_variable_holds_is_refused_by_its_relocation(
+    tools: Toolchain, tmp_path: Path
+) -> None:
+    source = tmp_path / "held.cu"
+    source.write_text(
+        "__global__ void other(float* x) { *x = 2; }\n"
+        "__device__ void (*held)(float*) = other;\n"
+        "__global__ void use(float* x) { *x = held != nullptr; }\n"
+        "int main() { float* x; cudaMalloc(&x, 4); use<<<1, 1>>>(x);\n"
+        "  return cudaDeviceSynchronize(); }\n"
+    )
+    with tempfile.TemporaryFile() as output:
+        executed = execution.execute(Asked(sources=(source,)), tools, ROOT, output=output.fileno())
+    assert ".nv.global.init has a relocation of kind" in executed.refused
