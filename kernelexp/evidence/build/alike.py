@@ -7,12 +7,15 @@ compiler, stands in for it on pages that show code.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from pathlib import Path
 
 import msgspec
 
+from kernelexp import system
 from kernelexp.evidence.build import store
+from kernelexp.evidence.build.planning import INCLUDE
 from kernelexp.model.arm import Arm
 from kernelexp.model.record import Record
 
@@ -47,5 +50,22 @@ def _folder(root: Path) -> Path:
 
 
 def _name(arm: Arm, compiler: str) -> str:
-    made_from = (arm.kernel, arm.arch, arm.axes, arm.source, arm.files, arm.flags, compiler)
+    files = own_files(arm)
+    made_from = (arm.kernel, arm.arch, arm.axes, arm.source, files, arm.flags, compiler)
     return hashlib.sha256(msgspec.json.encode(made_from, order="sorted")).hexdigest()[:24]
+
+
+def own_files(arm: Arm) -> dict[str, str]:
+    """Its files without the package's headers, of which a record has those that its project has, as
+    this repository does, but not those that it takes from the package."""
+    return {
+        name: digest
+        for name, digest in arm.files.items()
+        if not name.startswith(f"{INCLUDE}/") or _header(name.rpartition("/")[2]) != digest
+    }
+
+
+@functools.cache
+def _header(name: str) -> str:
+    path = Path(system.__file__).parent / "include" / name
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""

@@ -257,7 +257,7 @@ def keep_modelled(root: Path, arm: Arm, size: str, run: ModelledRun) -> None:
 
 def source_digest(arm: Arm) -> str:
     """Of the kernel, the axes and the files of an arm, whoever built it."""
-    content = (arm.kernel, arm.arch, arm.axes, arm.files)
+    content = (arm.kernel, arm.arch, arm.axes, build.alike.own_files(arm))
     return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:16]
 
 
