@@ -10,16 +10,13 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kxdocs import commands, emulator, problem, schema
+from kxdocs import commands, emulator, schema
 from kxdocs.links import settle
 
 GENERATED: Mapping[str, Callable[[], str]] = {
     "commands": commands.commands,
     "earlier names": commands.earlier_names,
     "exit codes": commands.exit_codes,
-    "problem functions": problem.functions,
-    "problem types": problem.types,
-    "launch types": problem.launch_types,
     "experiments.yaml": schema.tables,
     "PTX instructions": emulator.ptx,
     "SASS opcodes": emulator.opcodes,
