@@ -48,7 +48,7 @@ def _row(outlook: Outlook) -> tuple[Cell, ...]:
     return (
         outlook.kernel,
         outlook.time or figures.NONE,
-        f"{outlook.best}, {outlook.whose}" if outlook.best else "",
+        ", ".join(filter(None, (outlook.point, outlook.best, outlook.whose))),
     )
 
 

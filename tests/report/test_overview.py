@@ -8,7 +8,7 @@ from support import ROOT
 from kernelexp import project
 from kernelexp.report.log import log
 from kernelexp.report.log.log import KernelLog
-from kernelexp.report.site import overview
+from kernelexp.report.site import overview, site
 from kernelexp.report.site.overview import Overview
 
 
@@ -46,6 +46,7 @@ def test_a_kernel_without_history_shows_its_lowest_time_and_whose_that_is(
         outlook for outlook in answers.outlooks if outlook.kernel == "transpose@sm_90a"
     )
     assert (transpose.best, transpose.is_sweep) == ("20261122T062056Z-23b96a7f", True)
+    assert transpose.point == "layout=swizzled, rows=4"
     assert transpose.whose == "the lowest time measured, NVIDIA H200, a sweep"
     attention = next(item for item in answers.outlooks if item.kernel == "fa_4x4@sm_90a")
     assert (attention.best, attention.is_sweep) == ("A11", False)
@@ -78,3 +79,14 @@ def test_the_latest_runs_come_first(answers: Overview) -> None:
     dates = [item.date for item in answers.latest]
     assert dates == sorted(dates, reverse=True)
     assert len(dates) == overview.LATEST
+
+
+def test_the_page_counts_experiments_and_has_those_to_decide_on_open(answers: Overview) -> None:
+    page = (site.ProjectSite(project.load(ROOT)).render("index.html") or b"").decode()
+    waiting = page[page.index('id="waiting"') : page.index('id="doubtful"')]
+    count = len({item.id for item in answers.waiting})
+    assert count < len(answers.waiting)
+    assert "<details open>" in waiting
+    assert f"{count} experiments, {len(answers.waiting)} candidates" in waiting
+    assert f"To decide ({count})" in page
+    assert "<code>layout=swizzled, rows=4</code>" in page

@@ -23,6 +23,7 @@ from kernelexp.report.document import figures
 from kernelexp.report.document.document import Cell, Span, text_of
 from kernelexp.report.log import logbook
 from kernelexp.report.log.log import KernelLog
+from kernelexp.report.runs.page import differing_axes
 from kernelexp.report.site.sparkline import Spark, spark
 from kernelexp.report.variants.emulation import is_right
 from kernelexp.services import auditing
@@ -45,6 +46,8 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
     """The experiment, step or sweep whose variant that is; empty where nothing is timed."""
     is_sweep: bool = False
     """Whether `best` is the run of a sweep."""
+    point: str = ""
+    """The values that tell the variant from the others of its record; empty for a step."""
     time: str
     whose: str
     """How the figure was come by."""
@@ -116,6 +119,7 @@ def _outlook(log: KernelLog, profile_of: ProfileOf) -> Outlook:
         title=log.title,
         best=best.id if best else "",
         is_sweep=best is not None and best.id in {record.run for record in log.sweeps},
+        point=_point(best) if best and best.id not in log.history else "",
         time=_time(best.arm) if best else "",
         whose=best.whose if best else "",
         peer=_peer(best, profile) if best else "",
@@ -123,6 +127,12 @@ def _outlook(log: KernelLog, profile_of: ProfileOf) -> Outlook:
         spark=spark(next(history.plots((log,)), None)),
         evidence=_evidence(log),
     )
+
+
+def _point(best: _Best) -> str:
+    differing = differing_axes(best.record) if best.record else ()
+    own = {axis: value for axis, value in best.arm.axes.items() if axis in differing}
+    return spell_point(own) if own else ""
 
 
 def _chosen(log: KernelLog) -> _Best | None:
@@ -256,7 +266,7 @@ def evidence_of(standing: Standing) -> str:
     if arm.published:
         return "published"
     if arm.emulated or arm.emulated_sass:
-        return "emulated, right" if is_right(arm) else "emulated, wrong"
+        return "emulated (right)" if is_right(arm) else "emulated (wrong)"
     return "built" if arm.is_built else "not built"
 
 
