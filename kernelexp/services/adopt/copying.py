@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import sysconfig
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -35,10 +36,12 @@ def torch_flags(copy: SourceCopy) -> tuple[str, ...]:
     folder = Path(spec.origin).parent / "include" if spec and spec.origin else None
     if folder is None or not folder.is_dir():
         raise UsageError(f"{copy.origin} needs PyTorch's headers: pip install torch.")
-    folders = (folder, folder / "torch/csrc/api/include")
+    python = Path(sysconfig.get_path("include"))  # of PyTorch's own headers some include Python.h
+    folders = (folder, folder / "torch/csrc/api/include", *[python] * (python / _PYTHON).is_file())
     return (*(f"-I{path}" for path in folders), *_TORCH)
 
 
+_PYTHON = "Python.h"
 _TORCH = (
     "-std=c++17",
     "--expt-relaxed-constexpr",
@@ -51,6 +54,19 @@ _TORCH = (
 def includes_torch(copy: SourceCopy) -> bool:
     """Whether one of its files includes a header of PyTorch's."""
     return any(re.search(r"#\s*include\s*[<\"](?:c10|ATen|torch)/", x) for x in copy.texts.values())
+
+
+class ForeignError(BuildError):
+    """The first error of a copy that does not compile is in a header that is no part of it."""
+
+
+def with_headers(copy: SourceCopy, first: BuildError, second: BuildError) -> BuildError:
+    """The error to show of a copy that compiles neither alone nor with PyTorch's headers: one in
+    the source itself before one in those."""
+    if isinstance(first, ForeignError):
+        return second
+    again = str(second).removeprefix(f"{copy.origin} does not compile: ")
+    return BuildError(f"{first} With PyTorch's headers and flags it does not either: {again}")
 
 
 class Omitted(msgspec.Struct, frozen=True, kw_only=True):
@@ -220,6 +236,12 @@ def _left(name: str, out: list[Declaration]) -> list[Omitted]:
 
 def _refusal(copy: SourceCopy, error: Diagnostic, left: list[Omitted]) -> BuildError:
     where = f"{error.file}:{error.line}" if error.file else "ptxas"
+    is_foreign = error.file and error.file not in copy.texts
+    if is_foreign and f"{STUBS}/{_PYTHON}" in copy.texts:
+        return ForeignError(
+            f"{where} needs {_PYTHON}, which was not found: install Python's development headers, "
+            "or name their folder with --flag=-I/folder."
+        )
     missing = list(dict.fromkeys(omitted.include for omitted in left if omitted.include))
     absent = f" (these headers were not found: {join(missing)})" if missing else ""
     if match := _REMOVED.search(error.message):
@@ -228,15 +250,21 @@ def _refusal(copy: SourceCopy, error: Diagnostic, left: list[Omitted]) -> BuildE
         )
     elif folder := next(filter(None, (_nearby(copy, item) for item in missing)), ""):
         advice = f"try --flag=-I{folder}."
+    elif match := _INTEGER.search(error.message):
+        advice = (
+            f"{match[1]} is of a header that was not included: try --flag=--pre-include=cstdint."
+        )
     else:
         advice = (
             "name folders of headers with --flag=-I/folder and macros with --flag=-DNAME=VALUE, "
             "or copy the kernel to a file of its own."
         )
-    return BuildError(f"{copy.origin} does not compile: {where}: {error.message}{absent}: {advice}")
+    kind = ForeignError if is_foreign else BuildError
+    return kind(f"{copy.origin} does not compile: {where}: {error.message}{absent}: {advice}")
 
 
 _REMOVED = re.compile(r'identifier "(__(?:shfl(?:_up|_down|_xor)?|ballot|any|all))" is undefined')
+_INTEGER = re.compile(r'identifier "(u?int(?:8|16|32|64)_t)" is undefined')
 LOOKED_THROUGH = 20_000
 """Files of the source's repository among which a header is looked for."""
 

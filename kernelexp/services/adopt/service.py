@@ -98,10 +98,15 @@ def compile_any(
     try:
         own = copying.torch_flags(chosen.copy) if torch else ()
         return compile_entry(project, chosen, arch, tools, flags, own)
-    except BuildError:
+    except BuildError as error:
         if torch or not copying.includes_torch(chosen.copy):
             raise
-    return compile_entry(project, chosen, arch, tools, flags, copying.torch_flags(chosen.copy))
+        alone = error
+    own = copying.torch_flags(chosen.copy)
+    try:
+        return compile_entry(project, chosen, arch, tools, flags, own)
+    except BuildError as error:
+        raise copying.with_headers(chosen.copy, alone, error) from None
 
 
 def compile_entry(

@@ -14,15 +14,19 @@ from kernelexp.services.adopt import copying
 
 def refused(source: Path, *errors: tuple[int, str]) -> str:
     """The sentence about a compiler that finds these one after the other."""
+    return str(error(source, *((source.name, line, message) for line, message in errors)))
+
+
+def error(source: Path, *errors: tuple[str, int, str]) -> BuildError:
     result = iter(errors)
 
     def attempt(_texts: Mapping[str, str]) -> tuple[Diagnostic, ...]:
-        line, message = next(result)
-        return (Diagnostic(file=source.name, line=line, message=message),)
+        file, line, message = next(result)
+        return (Diagnostic(file=file, line=line, message=message),)
 
     with pytest.raises(BuildError) as raised:
         copying.compile_copy(copying.read(source), attempt)
-    return str(raised.value)
+    return raised.value
 
 
 @pytest.fixture
@@ -74,3 +78,24 @@ def test_host_code_in_a_header_that_was_found_by_a_flag_is_left_out(source: Path
 def test_an_intrinsic_that_cuda_has_no_more_is_named_with_its_successor(source: Path) -> None:
     result = refused(source, (2, 'identifier "__shfl_xor" is undefined'))
     assert result.endswith("write __shfl_xor_sync(0xffffffff, ...) instead.")
+
+
+def test_an_error_in_pytorch_s_headers_comes_after_the_one_in_the_source(source: Path) -> None:
+    undefined = 'identifier "uint32_t" is undefined'
+    header = "/include/torch/csrc/python_headers.h"
+    alone = error(source, (source.name, 2, undefined))
+    absent = (header, 12, "Python.h: No such file or directory")
+    with_torch = error(source, absent, (header, 25, "#error Python 2 has reached end-of-life"))
+    text = str(copying.with_headers(copying.read(source), alone, with_torch))
+    assert text.startswith(f"{source} does not compile: k.cu:2: {undefined}: ")
+    assert "try --flag=--pre-include=cstdint. With PyTorch's headers and flags" in text
+    assert "python_headers.h:25 needs Python.h, which was not found: install" in text
+    assert "end-of-life" not in text
+
+
+def test_errors_in_the_source_alone_and_with_pytorch_s_headers_are_both_shown(source: Path) -> None:
+    alone = error(source, (source.name, 2, 'identifier "uint32_t" is undefined'))
+    with_torch = error(source, (source.name, 3, "no instance of fill_fragment"))
+    text = str(copying.with_headers(copying.read(source), alone, with_torch))
+    assert text.startswith(str(alone))
+    assert "PyTorch's headers and flags it does not either: k.cu:3: no instance of" in text
