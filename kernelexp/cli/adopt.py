@@ -269,7 +269,7 @@ def adopt(
             undo = None if typed != known else undo
             known = typed
         launch = AdoptedLaunch(compiled=compiled, answers=known, flags=flags)
-        launch = adoption.vary(launch, varied)
+        launch = adoption.vary(launch, varied, usual.block)
         text = adopted.finish(loaded, compiled, launch.answers, launch.flags)
         added = adoption.add_experiments(loaded, launch)
     except BaseException:

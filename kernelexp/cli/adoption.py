@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kernelexp.services.adopt.copying import Omitted
     from kernelexp.services.adopt.entry import KernelParameter
     from kernelexp.services.adopt.launched import AdoptedLaunch
+    from warpsim.launch import Dim3
 
 
 def tell(compiled: Compiled, answers: Answers) -> None:
@@ -114,13 +115,15 @@ def _spell_lines(text: Sequence[str], left: Sequence[Omitted]) -> list[str]:
     return [str(first) if first == last else f"{first}-{last}" for first, last in ranges]
 
 
-def vary(launch: AdoptedLaunch, axes: list[tuple[str, tuple[int, ...]]]) -> AdoptedLaunch:
-    """With these axes; shows what changed in the sources and in the launch."""
+def vary(
+    launch: AdoptedLaunch, axes: list[tuple[str, tuple[int, ...]]], usual: Dim3 | None = None
+) -> AdoptedLaunch:
+    """With these axes; shows what changed in the sources and in the launch. `usual` is --block."""
     from kernelexp.services.adopt import launch_axes
 
     for name, values in axes:
         before = launch_axes.sources(launch.compiled)
-        launch = launch_axes.add(launch, name, values)
+        launch = launch_axes.add(launch, name, values, usual)
         for line in launch_axes.changes(before, launch_axes.sources(launch.compiled)):
             typer.echo(line)
         axis, shapes = launch.answers.axes[name.lower()], launch.answers.launches
@@ -130,7 +133,7 @@ def vary(launch: AdoptedLaunch, axes: list[tuple[str, tuple[int, ...]]]) -> Adop
                 f"note: the grid does not follow {name.lower()}: where a CTA's work depends on it, "
                 f"name it there, as in --grid 'n/{name}'"
             )
-        blocks = [",".join(shape.extents) for shape in shapes]
+        blocks = [",".join(shape.extents or map(str, shape.block or ())) for shape in shapes]
         typer.echo(
             f"axis {name.lower()}: {', '.join(map(str, axis.values))} (default: {axis.default}); "
             f"grid {'; '.join(grids)}; block {'; '.join(blocks)}"

@@ -13,8 +13,11 @@ from kernelexp.model.errors import UsageError, join
 from kernelexp.project import Project, editing
 from kernelexp.services.adopt.adopted import Compiled
 from kernelexp.services.adopt.answers import Answers, DraftAxis, LaunchShape
+from kernelexp.services.adopt.entry import KernelEntry
+from kernelexp.services.adopt.expressions import names_in
 from kernelexp.services.adopt.launched import AdoptedLaunch
 from kernelexp.system import wholefile
+from warpsim.launch import Dim3, plain_name
 
 BLOCK = "block"
 """The axis that is the extent of the block in x."""
@@ -29,48 +32,79 @@ def parse(text: str) -> tuple[str, tuple[int, ...]]:
     return name, tuple(map(int, words))
 
 
-def add(launch: AdoptedLaunch, name: str, values: tuple[int, ...]) -> AdoptedLaunch:
+def add(
+    launch: AdoptedLaunch, name: str, values: tuple[int, ...], usual: Dim3 | None = None
+) -> AdoptedLaunch:
     """The launch with an axis, which its source, block and grid follow.
 
-    The block follows in the extents that are the axis's value as the program has it; the grid,
-    where it is a size of the launch divided by that.
+    The block of each launch follows in the extents that are the axis's value as the program has it,
+    which for the axis of the block is x of `usual`, or else of the first launch that has a number
+    there; the grid, where it is a size of the launch divided by that.
     """
     compiled, answers, flags = launch.compiled, launch.answers, launch.flags
-    if any(launch_shape.block is None for launch_shape in answers.launches):
-        raise UsageError(
-            f"--axis {name}: --block should be what the kernel has now, as in --block 256."
-        )
+    shapes = [
+        _known(name, entry, shape)
+        for entry, shape in zip(compiled.entries, answers.launches, strict=True)
+    ]
     axis = name.lower()  # as axes are named; the macro keeps its own name
     if axis in answers.values or axis in answers.axes:
         raise UsageError(f"--axis {name}: a parameter of the kernel, or another axis, is {axis}.")
     if name == BLOCK:
-        default, about = (answers.launches[0].block or (0,))[0], "threads of a CTA in x"
+        default, about = _block_now(usual, shapes), "threads of a CTA in x"
     else:
         default, about, flags = _defined(compiled, name, flags)
     draft_axis = DraftAxis(values=tuple(sorted({default, *values})), default=default, about=about)
-    shapes = tuple(
-        _follow(launch_shape, answers, name, default) for launch_shape in answers.launches
-    )
+    followed = tuple(_follow(shape, answers, name, default) for shape in shapes)
     answers = msgspec.structs.replace(
-        answers, axes=answers.axes | {axis: draft_axis}, launches=shapes
+        answers, axes=answers.axes | {axis: draft_axis}, launches=followed
     )
     return msgspec.structs.replace(launch, answers=answers, flags=flags)
+
+
+def _known(name: str, entry: KernelEntry, shape: LaunchShape) -> LaunchShape:
+    """With the block that the entry was compiled for, where nobody has said one."""
+    if shape.block or shape.extents:
+        return shape
+    if entry.block is None:
+        plain = plain_name(entry.symbol)
+        raise UsageError(
+            f"--axis {name}: say what the block of {plain} is now: --block 256 for every launch "
+            f"that has none, or --entry '{plain}<<<n/256, 256>>>'."
+        )
+    return msgspec.structs.replace(shape, block=entry.block)
+
+
+def _block_now(usual: Dim3 | None, shapes: Sequence[LaunchShape]) -> int:
+    """Threads in x that the axis of the block is by default."""
+    blocks = [shape.block for shape in shapes if shape.block]
+    if usual is None and not blocks:
+        raise UsageError(f"--axis {BLOCK}: say which block is the one of now, as in --block 256.")
+    written = [name for shape in shapes for name in shape.extents]
+    now = (usual or blocks[0])[0]
+    if now not in [block[0] for block in blocks] and BLOCK not in names_in(written):
+        known = join(str(x) for x in dict.fromkeys(block[0] for block in blocks)) or "no number"
+        raise UsageError(
+            f"--axis {BLOCK}: no launch has a block of {now} in x, as --block says, but {known}: "
+            f"give one of these, or write {BLOCK} in an --entry, as in 'k<<<n/{BLOCK}, {BLOCK}>>>'."
+        )
+    return now
 
 
 def _follow(shape: LaunchShape, answers: Answers, name: str, default: int) -> LaunchShape:
     """A launch's shape with the axis in its block and its grid."""
     axis, block = name.lower(), shape.block or (1, 1, 1)
-    follows = (
-        [block[0] == default, False, False]
-        if name == BLOCK
-        else [extent == default > 1 for extent in block]
-    )
+    if name != BLOCK:
+        follows = [extent == default > 1 for extent in block]
+    elif block[0] == default or BLOCK in names_in(shape.extents):
+        follows = [block[0] == default, False, False]
+    else:
+        return shape
     grid = [
         _extent(answers, _renamed(count, name, axis), axis, default, follow)
         for count, follow in zip(shape.grid, follows, strict=False)
     ]
     extents = [
-        axis if follow else extent
+        axis if follow else _renamed(extent, name, axis)
         for extent, follow in zip(shape.extents or map(str, block), follows, strict=True)
     ]
     return msgspec.structs.replace(shape, grid=tuple(grid), extents=tuple(extents))

@@ -43,7 +43,7 @@ def parse(text: str) -> WantedLaunch:
         inside, closed, rest = rest.partition(">>>")
         if not closed:
             raise UsageError(f"--entry {text!r}: the launch's <<< has no >>>.")
-        shape = _shape(text, inside)
+        shape = _shape(inside)
         arguments = rest.strip()
     elif head.rstrip().endswith(")"):
         place = _opening(head.rstrip())
@@ -78,17 +78,13 @@ def parse_block(text: str, option: str = "--block") -> Dim3:
     return x, y, z
 
 
-def _shape(text: str, inside: str) -> LaunchShape:
-    """Of `n/256, dim3(16, 16), 1024`; a stream says nothing."""
-    parts = [_extents(part) for part in split(inside)]
-    if len(parts) < 2:
-        raise UsageError(
-            f"--entry {text!r}: a launch has a grid and a block, as in <<<n/256, 256>>>."
-        )
+def _shape(inside: str) -> LaunchShape:
+    """Of `n/256, dim3(16, 16), 1024`, any of which may be empty; a stream says nothing."""
+    grid, block, smem = [*(_extents(part) for part in split(inside)), "", "", ""][:3]
     return msgspec.structs.replace(
-        block_shape(parts[1], "--entry: the block"),
-        grid=expressions.parse_expressions(parts[0]),
-        smem=parse_smem(parts[2]) if len(parts) > 2 else "",
+        block_shape(block, "--entry: the block") if block else LaunchShape(),
+        grid=expressions.parse_expressions(grid) if grid else (),
+        smem=parse_smem(smem) if smem else "",
     )
 
 

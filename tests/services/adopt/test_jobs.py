@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
 from kernelexp.model.errors import UsageError
-from kernelexp.services.adopt import draft, jobs, notation
+from kernelexp.services.adopt import draft, jobs, launch_axes, notation
 from kernelexp.services.adopt import entry as reading
+from kernelexp.services.adopt.adopted import Compiled
 from kernelexp.services.adopt.answers import Answers, LaunchShape
 from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
+from kernelexp.services.adopt.launched import AdoptedLaunch
 
 
 def array(name: str, **use: bool) -> KernelParameter:
@@ -92,6 +96,20 @@ def test_shared_memory_may_follow_a_size() -> None:
     assert 'dynamic_smem_bytes=2 * size["k"] * 4,' in text
 
 
+@pytest.mark.parametrize(
+    ("inside", "shape"),
+    [
+        ("n/block", LaunchShape(grid=("n/block",))),
+        ("n/128,", LaunchShape(grid=("n/128",))),
+        (", 128", LaunchShape(block=(128, 1, 1))),
+        (",, 1024", LaunchShape(smem="1024")),
+        ("", LaunchShape()),
+    ],
+)
+def test_any_part_of_a_launch_can_be_left_out(inside: str, shape: LaunchShape) -> None:
+    assert notation.parse(f"scan<<<{inside}>>>(x)").shape == shape
+
+
 @pytest.mark.parametrize("text", ["gemm", "gemm<(Kind)1, sizeof(int)>", "gemm<A<int>>"])
 def test_a_name_alone_is_a_launch_of_which_nothing_else_is_known(text: str) -> None:
     assert notation.parse(text) == notation.WantedLaunch(entry=text)
@@ -106,7 +124,6 @@ def test_arguments_may_be_given_without_a_shape() -> None:
     ("text", "sentence"),
     [
         ("scan<<<1, 32", "has no >>>"),
-        ("scan<<<1>>>(x)", "a launch has a grid and a block"),
         ("scan<<<1, 2000>>>(x)", "a CTA has 1,024 at most"),
         ("scan<<<1, 32, sizeof(Tile)>>>(x)", "write the bytes of Tile as a number"),
         ("scan<<<1, 32>>> x", "should be as in"),
@@ -150,3 +167,44 @@ def test_dynamic_shared_memory_is_of_the_entries_that_name_it() -> None:
 """
     assert reading.read(ptx, (), "uses").dynamic_smem
     assert not reading.read(ptx, (), "other").dynamic_smem
+
+
+def varied(usual: tuple[int, int, int] | None, *launches: str) -> Answers:
+    """A job of total(), launched so, with the axis of the block."""
+    compiled = Compiled(
+        kernel="k", title="k", source="k.cu", origin="k.cu", arch="sm_90a",
+        folder=Path(), entries=(TOTAL,) * len(launches),
+    )  # fmt: skip
+    shapes = tuple(notation.parse(f"total<<<{text}>>>").shape for text in launches)
+    answers = Answers(launches=shapes, values={"n": 1000, "bins": 8})
+    launch = AdoptedLaunch(compiled=compiled, answers=answers, flags=())
+    return launch_axes.add(launch, "block", (128, 256), usual).answers
+
+
+def test_the_blocks_of_several_launches_follow_one_axis_where_they_are_its_value() -> None:
+    answers = varied((128, 1, 1), "1, 32", "n/128, 128", "n/128, 64", "1, bins", "n/128, block")
+    assert answers.axes["block"].default == 128
+    assert [(shape.grid, shape.extents or shape.block) for shape in answers.launches] == [
+        (("1",), (32, 1, 1)),
+        (("n/block",), ("block", "1", "1")),
+        (("n/128",), (64, 1, 1)),
+        (("1",), ("bins", "1", "1")),
+        (("n/block",), ("block", "1", "1")),
+    ]
+    text = draft.problem([TOTAL] * 5, "k.cu", answers)
+    assert text.count('block=(axes["block"], 1, 1)') == 2
+
+
+@pytest.mark.parametrize(
+    ("usual", "launches", "sentence"),
+    [
+        ((96, 1, 1), ["1, 32", "n/128, 128"], "no launch has a block of 96 in x.* but 32, 128"),
+        (None, ["n/128, 128", "n/128"], "what the block of total is now: --block 256 for every"),
+        (None, ["1, bins"], "say which block is the one of now, as in --block 256"),
+    ],
+)
+def test_an_axis_of_the_block_that_no_launch_has_is_a_sentence(
+    usual: tuple[int, int, int] | None, launches: list[str], sentence: str
+) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        varied(usual, *launches)
