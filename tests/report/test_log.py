@@ -17,6 +17,7 @@ from kernelexp.report.document import markdown
 from kernelexp.report.document.document import Table, text_of
 from kernelexp.report.log import log, logbook, logfile
 from kernelexp.report.log.log import KernelLog
+from kernelexp.report.site import site
 
 # Commit, time (ms), TFLOPS, registers: the history as it was published.
 HISTORY = """
@@ -239,3 +240,23 @@ def test_a_sweep_at_another_size_and_other_axes_says_so(kx: Kx) -> None:
 def test_times_of_steps_in_runs_of_their_own_are_said_not_to_compare(kx: Kx) -> None:
     text = kx("log").stdout
     assert text.count("changes compare, the times of two steps do not") == 1
+
+
+def test_verdicts_that_differ_between_gpus_are_said_first(kx: Kx) -> None:
+    shown = " ".join(kx("show", "T3", cwd=ROOT).stdout.split())
+    assert shown.startswith(
+        "T3 Warps per CTA rows=4: REJECTED on NVIDIA H100 80GB HBM3 (2026-11-26); "
+        "IMPROVED on NVIDIA H200 (2026-11-21). kernel"
+    )
+    assert "rows=16: REJECTED on" not in shown
+    page = site.ProjectSite(project.load(ROOT)).render("experiments/T3.html") or b""
+    text = page.decode()
+    assert text.index("IMPROVED on NVIDIA H200 (2026-11-21).") < text.index('<ol class="answers">')
+
+
+def test_a_sweep_of_another_gpu_names_it_and_so_does_the_footnote(kx: Kx) -> None:
+    lines = kx("log", cwd=ROOT).stdout.splitlines()
+    start = next(at for at, line in enumerate(lines) if line.startswith("transpose, sm_90a"))
+    own = lines[start : start + 20]
+    assert any("layout=plain,padded,swizzled; NVIDIA H200" in line for line in own)
+    assert any("figures: NVIDIA H100 80GB HBM3, NVIDIA H200;" in line for line in own)

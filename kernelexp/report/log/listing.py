@@ -260,6 +260,8 @@ def experiment(
     of each, or its page if `verbose`."""
     written = standings.experiment
     yield Heading(f"{name}  {written.title}")
+    for sentence in logbook.by_card(standings, records):
+        yield paragraph(sentence, style="warn")
     changes = "\n".join(f"- {change}" for change in written.changes)
     reasons = dict.fromkeys(
         filter(

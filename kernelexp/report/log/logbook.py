@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kernelexp.dossier import expected
 from kernelexp.dossier.standing import Standing, Standings
 from kernelexp.judge.consistency import says_problem
-from kernelexp.model.arm import Arm
+from kernelexp.model.arm import Arm, Status
 from kernelexp.model.axes import spell_point
-from kernelexp.model.record import Record
+from kernelexp.model.record import Record, is_of
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import (
     Block,
@@ -133,9 +133,8 @@ def _best_arm(log: KernelLog, best: str) -> tuple[Arm | None, str]:
 
 def _sources(log: KernelLog) -> str:
     """Where the figures are from, in a sentence for each kind; empty where there are none."""
-    entries = (*log.history.values(), *log.experiments.values())
-    records = [c.record for entry in entries for c in entry.candidates if c.record]
-    devices = sorted({record.device for record in records if record.measurement})
+    records = _standing_records(log)
+    devices = _cards((*records, *log.sweeps))
     published = sorted({record.source for record in records if record.source})
     sentences = []
     if devices:
@@ -153,6 +152,15 @@ def _sources(log: KernelLog) -> str:
         names = ", ".join(dict.fromkeys(record.experiment for record in standing))
         sentences.append(f"Runs that did not record their problem.py: {names}.")
     return " ".join(sentences)
+
+
+def _standing_records(log: KernelLog) -> list[Record]:
+    entries = (*log.history.values(), *log.experiments.values())
+    return [c.record for entry in entries for c in entry.candidates if c.record]
+
+
+def _cards(records: Iterable[Record]) -> list[str]:
+    return sorted({record.device for record in records if record.measurement})
 
 
 def _timed_steps(log: KernelLog) -> Iterator[Standing]:
@@ -183,14 +191,25 @@ def before_change(standing: Standing) -> str:
 
 
 def _sweeps(log: KernelLog) -> Block:
-    """A row per sweep: its axes, what it held apart from the defaults, and what it found the
-    fastest, if it timed anything."""
+    """A row per sweep: its axes, what it held apart from the defaults, its GPU where not all that
+    the experiments show is of that one, and what it found the fastest, if it timed anything."""
     from kernelexp.report.runs import sweep  # what runs sweeps is not loaded where there is none
+
+    cards = _cards(_standing_records(log))
+
+    def card(record: Record) -> str:
+        return (
+            f"; {record.device}"
+            if record.measurement and cards not in ([], [record.device])
+            else ""
+        )
 
     rows = (
         (
             record.run,
-            record.title.removeprefix("Sweep of ") + sweep.held(record, log.defaults),
+            record.title.removeprefix("Sweep of ")
+            + sweep.held(record, log.defaults)
+            + card(record),
             *(
                 (figures.NONE, Span(CHANGED, "warn"))
                 if record.run in log.sweeps_changed
@@ -272,6 +291,39 @@ def verdict(standing: Standing) -> Cell:
     if standing.verdict is None:
         return NOT_RUN
     return Span(CHANGED, "warn") if standing.changed else status(standing.verdict.status)
+
+
+_DECIDED = (Status.IMPROVED, Status.REJECTED, Status.NEUTRAL)
+
+
+def by_card(entry: Standings, records: Sequence[Record]) -> Iterator[str]:
+    """A sentence for each candidate whose latest verdicts on two GPUs differ, at the size of its
+    standing record: "rows=4: REJECTED on NVIDIA H100 (2026-11-26); IMPROVED on ...". `records` are
+    the experiment's, in any order."""
+    for standing, point in zip(entry.candidates, entry.experiment.candidates, strict=True):
+        own = standing.record
+        if own is None or standing.arm is None or own.measurement is None:
+            continue
+        verdicts: dict[str, tuple[Status, str]] = {}
+        for record in (own, *sorted(records, key=lambda one: one.created, reverse=True)):
+            alike = (
+                candidate
+                for candidate in record.candidates
+                if is_of(dict(standing.variant.axes), candidate.arm)
+                and is_of(record.baseline.axes, own.baseline)
+            )
+            if record.measurement is None or record.size != own.size:
+                continue
+            for candidate in alike:
+                if candidate.verdict.status in _DECIDED and record.device not in verdicts:
+                    then_files, now_files = candidate.arm.files, standing.arm.files
+                    shared = then_files.keys() & now_files.keys()  # headers may be the package's
+                    is_edited = any(then_files[file] != now_files[file] for file in shared)
+                    then = f"{record.created[:10]}{', from other sources' if is_edited else ''}"
+                    verdicts[record.device] = candidate.verdict.status, then
+        if len({status for status, _ in verdicts.values()}) > 1:
+            words = (f"{status} on {card} ({then})" for card, (status, then) in verdicts.items())
+            yield f"{spell_point(point)}: {'; '.join(words)}."
 
 
 def _short(arm: Arm | None, record: Record | None) -> str:

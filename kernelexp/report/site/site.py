@@ -28,7 +28,7 @@ from kernelexp.report.charts import candidates, heat, history, pairs, roofline, 
 from kernelexp.report.charts.chart import Bars, Plot
 from kernelexp.report.document.document import Table
 from kernelexp.report.log import listing as log_listing
-from kernelexp.report.log import log
+from kernelexp.report.log import log, logbook
 from kernelexp.report.runs import page
 from kernelexp.report.runs import sweep as sweep_report
 from kernelexp.report.site import answer, code, diffs, index, listing, timelines
@@ -195,6 +195,7 @@ class ProjectSite:
             after=after,
             earlier=max(0, standings.records - len(result)),
             answers=list(answer.answers(name, standings)),
+            by_card=list(logbook.by_card(standings, result)),
             basis=list(answer.basis(standings)),
             next_step=answer.next_step(name, standings),
             candidates=candidates.plot(name, standings),
