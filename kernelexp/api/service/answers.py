@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import hmac
 import ipaddress
 import sqlite3
@@ -57,6 +56,8 @@ def guarded(
     """A refusal, and a mistake of the client's, as JSON with one sentence."""
 
     async def call(request: Request) -> Response:
+        from starlette.requests import ClientDisconnect
+
         try:
             return await answer(request)
         except RefusedRequest as refused:
@@ -64,6 +65,8 @@ def guarded(
             return to_json({"error": refused.sentence}, refused.code, headers)
         except UsageError as error:
             return to_json({"error": str(error)}, 400)
+        except ClientDisconnect:  # nobody is left to read it
+            return to_json({"error": "the connection ended before the content."}, 400)
         except sqlite3.OperationalError as error:  # a full disk, or nobody lets it write
             return to_json({"error": f"the queue can't be used now: {error}."}, 503)
 
@@ -83,7 +86,7 @@ class Door:
         """Refused with 401 where it has no token, with 403 where a page of another site asks."""
         host = request.headers.get("host", "")
         origin = request.headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
+        if origin is not None and origin.partition("://")[2] != host:
             raise RefusedRequest(403, "pages of other sites may not ask.")
         if not self._tokens:
             if not _is_loopback(host):
@@ -97,8 +100,8 @@ class Door:
 
 
 def _is_loopback(host: str) -> bool:
-    name = urlsplit(f"//{host}").hostname or ""
     try:
+        name = urlsplit(f"//{host}").hostname or ""
         return name == "localhost" or ipaddress.ip_address(name).is_loopback
     except ValueError:
         return False
@@ -111,5 +114,5 @@ def _token(header: str) -> str:
         return rest
     try:
         return base64.b64decode(rest).decode().partition(":")[2]
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:  # not base64, or not UTF-8
         return ""

@@ -80,7 +80,7 @@ class Evaluations:
 
         ticket = await self._ticket(request)
         last = request.headers.get("last-event-id", "0")
-        after = int(last) if last.isascii() and last.isdigit() else 0
+        after = int(last) if last.isascii() and last.isdigit() and len(last) < 19 else 0
         return StreamingResponse(self._follow(ticket.id, after), media_type="text/event-stream")
 
     async def _follow(self, key: str, after: int) -> AsyncIterator[bytes]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
 from pathlib import Path
 
 import msgspec
@@ -15,6 +17,8 @@ LONGEST = 8 << 20
 """Bytes of a job."""
 _FOLDERS = ("task.yml", "challenge.py", "definition.json")
 """Files by which a problem is a folder."""
+_BY_NAME = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)
+"""A name is at fault then, not the machine: another worker can't write the file either."""
 
 
 class QueuedJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -68,11 +72,19 @@ def unpack(job: QueuedJob, folder: Path) -> tuple[Path, Path]:
     problem, solution = folder / "problem", folder / "solution"
     for place, files in ((problem, job.problem), (solution, job.solution)):
         for name, text in files.items():
-            path = (place / name).resolve()
-            if not path.is_relative_to(place.resolve()) or path == place.resolve():
-                raise UsageError(f"the file name {name!r} leads out of its folder.")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
+            if "\0" in name:
+                raise UsageError(f"the file name {name[:80]!r} can't be used: it has a null byte.")
+            try:
+                path = (place / name).resolve()
+                if not path.is_relative_to(place.resolve()) or path == place.resolve():
+                    raise UsageError(f"the file name {name[:80]!r} leads out of its folder.")
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+            except OSError as error:
+                if error.errno not in _BY_NAME:
+                    raise
+                why = os.strerror(error.errno).lower()
+                raise UsageError(f"the file name {name[:80]!r} can't be used: {why}.") from None
     whole = any(name in job.problem for name in _FOLDERS) or len(job.problem) > 1
     return (problem if whole else problem / next(iter(job.problem))), solution / next(
         iter(job.solution)

@@ -215,3 +215,14 @@ def test_a_file_name_does_not_lead_out_of_its_folder(tmp_path: Path) -> None:
     job = jobs.decode(json.dumps({**JOB, "solution": {"../../x.cu": ""}}).encode())
     with pytest.raises(UsageError, match="leads out of its folder"):
         jobs.unpack(job, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name", ["a\0b", "n" * 300, "x/y"], ids=["null byte", "long", "below a file"]
+)
+def test_a_file_name_that_no_machine_can_write_is_no_fault_of_the_machine(
+    name: str, tmp_path: Path
+) -> None:
+    job = jobs.decode(json.dumps({**JOB, "problem": {"x": "", name: ""}}).encode())
+    with pytest.raises(UsageError, match="can't be used"):
+        jobs.unpack(job, tmp_path)

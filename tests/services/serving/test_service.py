@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -15,6 +16,8 @@ import pytest
 from service_load import HONEST, Load, Service, job, run
 from support import ROOT, wait_until
 
+from kernelexp.api.service.options import ServeOptions
+from kernelexp.api.service.server import application
 from kernelexp.report import outputs
 from kernelexp.services.serving.queue import Queue
 
@@ -75,6 +78,34 @@ def test_pages_of_other_sites_may_not_ask(service: Service) -> None:
         403
     ] * 2
     assert service.ask("GET", "/health")[1]["jobs"] == {}
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"Origin": "http://["}, {"Host": "["}, {"Authorization": "Basic \xe9"}],
+    ids=["origin", "host", "token"],
+)
+def test_a_header_that_can_t_be_read_is_refused(service: Service, headers: dict[str, str]) -> None:
+    code, answer = service.ask("GET", "/evaluations/none", **headers)
+    assert (code, list(answer)) == (404 if "Authorization" in headers else 403, ["error"])
+
+
+def test_a_client_that_goes_in_the_middle_of_its_content_is_no_fault(tmp_path: Path) -> None:
+    options = ServeOptions(project=tmp_path, folder=tmp_path, host="", port=0, workers=0)
+    address = {"method": "POST", "path": "/evaluations", "query_string": b"", "client": ("", 1)}
+    scope = {"type": "http", **address, "headers": [(b"host", b"localhost")]}
+    parts = iter([{"type": "http.request", "body": b"{", "more_body": True}])
+
+    async def receive() -> Any:
+        return next(parts, {"type": "http.disconnect"})
+
+    answers: list[Any] = []
+
+    async def send(message: Any) -> None:
+        answers.append(message)
+
+    asyncio.run(application(options)(scope, receive, send))
+    assert answers[0]["status"] == 400
 
 
 def test_a_service_that_ends_takes_no_job_with_it(service: Service) -> None:
