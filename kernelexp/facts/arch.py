@@ -25,6 +25,8 @@ class Arch(msgspec.Struct, frozen=True, kw_only=True):
     """The target that nvcc compiles for, such as sm_100a."""
     card: str
     """A card of this architecture, for sentences."""
+    cards: str
+    """The best known of its cards, by NVIDIA's list of compute capabilities."""
     warps_per_sm: int
     ctas_per_sm: int
     smem_per_sm_bytes: int
@@ -45,6 +47,12 @@ class Arch(msgspec.Struct, frozen=True, kw_only=True):
     fma_lanes: int = 128
     """FP32 operations per clock and SM."""
 
+    @property
+    def capability(self) -> str:
+        """9.0 for sm_90a, 12.0 for sm_120a."""
+        digits = self.name.removeprefix("sm_").rstrip("af")
+        return f"{digits[:-1]}.{digits[-1]}"
+
     def per_clock(self, pipe: str) -> float:
         """Warp instructions per clock that an SM's pipe takes: fma, alu, xu, lsu.
 
@@ -63,6 +71,7 @@ ARCHITECTURES: dict[str, Arch] = {
         Arch(
             name="sm_80",
             card="A100",
+            cards="A100, A30",
             warps_per_sm=64,
             ctas_per_sm=32,
             smem_per_sm_bytes=_kb(164),
@@ -72,6 +81,7 @@ ARCHITECTURES: dict[str, Arch] = {
         Arch(
             name="sm_86",
             card="A40",
+            cards="A40, A10, RTX 3090",
             warps_per_sm=48,
             ctas_per_sm=16,
             smem_per_sm_bytes=_kb(100),
@@ -80,6 +90,7 @@ ARCHITECTURES: dict[str, Arch] = {
         Arch(
             name="sm_89",
             card="L40S",
+            cards="L40S, L4, RTX 4090",
             warps_per_sm=48,
             ctas_per_sm=24,
             smem_per_sm_bytes=_kb(100),
@@ -88,6 +99,7 @@ ARCHITECTURES: dict[str, Arch] = {
         Arch(
             name="sm_90a",
             card="H200",
+            cards="H100, H200, GH200",
             warps_per_sm=64,
             ctas_per_sm=32,
             smem_per_sm_bytes=_kb(228),
@@ -97,6 +109,7 @@ ARCHITECTURES: dict[str, Arch] = {
         Arch(
             name="sm_100a",
             card="B200",
+            cards="B200, GB200",
             warps_per_sm=64,
             ctas_per_sm=32,
             smem_per_sm_bytes=_kb(228),
@@ -107,6 +120,7 @@ ARCHITECTURES: dict[str, Arch] = {
         Arch(
             name="sm_103a",
             card="B300",
+            cards="B300, GB300",
             warps_per_sm=64,
             ctas_per_sm=32,
             smem_per_sm_bytes=_kb(228),
@@ -117,6 +131,7 @@ ARCHITECTURES: dict[str, Arch] = {
         Arch(
             name="sm_120a",
             card="RTX PRO 6000 Blackwell",
+            cards="RTX PRO 6000 Blackwell, RTX 5090",
             warps_per_sm=48,
             ctas_per_sm=24,
             smem_per_sm_bytes=_kb(100),

@@ -178,13 +178,13 @@ def _figures(baseline: Arm, candidate: Arm, record: Record, before: Candidate) -
     whose = f"run {record.run}"
     words = " and ".join(kinds)
     other = any(then.identity != now.identity for _, then, now in pairs)
-    result = ", of builds with another identity" if other else ""
+    result = ", though built from other sources or by another nvcc" if other else ""
     if not differing:
         sentence = f"All {words} figures equal those of {whose}{result}."
         return Reproduction(sentence=sentence, agrees=True)
     more = f", and {len(differing) - _SHOWN} more" if len(differing) > _SHOWN else ""
     listed = ", ".join(differing[:_SHOWN])
-    why = " (of builds with another identity)" if other else ""
+    why = " (built from other sources or by another nvcc)" if other else ""
     sentence = f"{words.capitalize()} figures differ from those of {whose}{why}: {listed}{more}."
     return Reproduction(sentence=sentence, agrees=False)
 

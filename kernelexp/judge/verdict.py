@@ -139,7 +139,7 @@ def unmeasured(arch: Arch, why: str, *, emulated: bool) -> Verdict:
     """UNMEASURED; `why` says what this machine has instead of the GPU that is needed."""
     sentence = (
         f"{'Built and emulated' if emulated else 'Built'}, not timed: timing {arch.name} requires "
-        f"a GPU of that architecture ({arch.card}); {why}"
+        f"a GPU of compute capability {arch.capability} ({arch.cards}); {why}"
     )
     return Verdict(status=Status.UNMEASURED, reason="no_gpu", sentence=_end(sentence))
 

@@ -5,10 +5,10 @@ import pytest
 from measurements import ARMS, SAMPLES, STATE, measurement, recorded, worker
 from support import ROOT
 
-from kernelexp.facts.arch import find
+from kernelexp.facts.arch import ARCHITECTURES, find
 from kernelexp.judge.statistics import rates
 from kernelexp.judge.statistics.stats import ratios
-from kernelexp.judge.verdict import does_not_fit, emulated, enough, measured
+from kernelexp.judge.verdict import does_not_fit, emulated, enough, measured, unmeasured
 from kernelexp.logs import records
 from kernelexp.model.arm import BuildEvidence, EmulatedEvidence, EmulatedFinding, OtherEntry, Status
 from kernelexp.model.measurement import Failure, Measurement
@@ -218,3 +218,9 @@ def test_what_was_found_while_it_was_emulated_is_a_sentence_with_its_place() -> 
     assert of_race.sentence == "Emulated: A race, at a.cu:7 → :3, CTA 0."
     assert of_hang.status == Status.TIMED_OUT
     assert of_hang.sentence == "Emulated: no warp can go on, at a.cu:9 (1 more)."
+
+
+def test_a_gpu_that_is_missing_is_named_by_its_family() -> None:
+    sentence = unmeasured(ARCHITECTURES["sm_90a"], "no driver", emulated=False).sentence
+    assert "requires a GPU of compute capability 9.0 (H100, H200, GH200); no driver." in sentence
+    assert ARCHITECTURES["sm_120a"].capability == "12.0"

@@ -163,6 +163,24 @@ def test_half_precision_fmas_of_the_tensor_pipe_are_no_tensor_work() -> None:
         )
         for count in (31, 100)
     )
-    lines = shown(tuple(edited.render(one, {"candidate": other})))
+    lines = shown(tuple(edited.render(one, {"candidate": other}, "full")))
     assert any("HFMA2.MMA +69" in line for line in lines)
     assert not any("tensor +69" in line for line in lines)
+
+
+def test_counts_of_a_small_size_are_not_promised_of_the_timed_one() -> None:
+    record = run_of("T3")
+    arms = dict(zip(record.names[1:], record.arms[1:], strict=True))
+    for timed, promised in (("full", False), ("emulated", True)):
+        text = " ".join(" ".join(shown(tuple(edited.render(record.baseline, arms, timed)))).split())
+        assert "Executed counts are of one launch at size 'emulated'" in text
+        assert ("need not hold at size 'full'" not in text) == promised
+
+
+def test_what_was_measured_before_is_listed_for_each_card() -> None:
+    now = msgspec.structs.replace(run_of("T3"), size="")
+    then = msgspec.structs.replace(now, device="NVIDIA H200", size="full")
+    earlier = [then, msgspec.structs.replace(then, device="NVIDIA H100"), then]
+    text = " ".join(" ".join(shown(tuple(page.render(now, earlier)))).split())
+    assert text.count("(NVIDIA H200, size full") == 1
+    assert text.count("(NVIDIA H100, size full") == 1

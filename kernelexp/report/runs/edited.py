@@ -74,8 +74,9 @@ _STILL_TOLD = ("inst_executed_",)
 """Of what begins as above, what no row says."""
 
 
-def render(base: Arm, candidates: Mapping[str, Arm]) -> Iterator[Block]:
-    """The baseline beside up to two candidates."""
+def render(base: Arm, candidates: Mapping[str, Arm], timed: str) -> Iterator[Block]:
+    """The baseline beside up to two candidates; `timed`: the size of the question, where what a
+    smaller one counts need not hold."""
     every = [base, *candidates.values()]
     rows = [_row(label, read, base, candidates) for label, read in _fixed(every)]
     more, small = _others(base, candidates)
@@ -85,7 +86,8 @@ def render(base: Arm, candidates: Mapping[str, Arm]) -> Iterator[Block]:
         yield table(header, rows, numbers=range(1, len(header)))
     if sizes := {arm.executed.size for arm in every if arm.executed}:
         words = " and ".join(f"'{size}'" for size in sorted(sizes))
-        yield paragraph(f"Executed counts are of one launch at size {words}.", style="dim")
+        other = "" if sizes == {timed} else f"; their changes need not hold at size '{timed}'"
+        yield paragraph(f"Executed counts are of one launch at size {words}{other}.", style="dim")
     for name, arm in candidates.items():
         if words := _pipes(base, arm):
             yield paragraph(f"{name}: {words}")

@@ -11,6 +11,7 @@ from kernelexp.model import names
 from kernelexp.model.arm import Arm
 from kernelexp.model.axes import as_argument, spell, spell_point
 from kernelexp.model.record import Candidate, Record, own_axes
+from kernelexp.model.sizes import FULL
 from kernelexp.report.document import arms, figures, matrix, measurement
 from kernelexp.report.document.document import Block, Cell, Heading, Span, paragraph, status, table
 from kernelexp.report.runs import edited, sizes
@@ -131,7 +132,7 @@ def _differences(record: Record) -> Iterator[Block]:
         if candidate.arm.is_built
     }
     if len(record.candidates) <= _SIDE_BY_SIDE:
-        yield from edited.render(base, built)
+        yield from edited.render(base, built, record.size or FULL)
         for name, arm in built.items():
             yield from _opcodes(name, base, arm)
         return
@@ -193,7 +194,7 @@ def _hidden(record: Record) -> str:
 
 
 def _earlier(now: Record, earlier: Sequence[Record]) -> Iterator[Block]:
-    """What was published about the experiment, and the last time that it was measured."""
+    """What was published about the experiment, and the last time that each card measured it."""
     for record in earlier:
         if record.provenance == "published":
             base = record.baseline.published
@@ -205,9 +206,11 @@ def _earlier(now: Record, earlier: Sequence[Record]) -> Iterator[Block]:
                 words.append(f"{own}: {line}, {candidate.verdict.status}")
             yield from _lines(f"Published ({record.source}):", words)
     timed = [record for record in reversed(earlier) if record.estimate]
-    alike = (record for record in timed if record.size == now.size)
-    last = next(alike, timed[0] if timed else None)
-    if last:
+    alike = [record for record in timed if record.size == (now.size or FULL)]
+    latest: dict[str, Record] = {}
+    for record in alike or timed[:1]:
+        latest.setdefault(record.device, record)
+    for last in latest.values():
         words = [
             f"{spell_point(own_axes(last.baseline, candidate.arm))}: "
             f"{figures.effect(candidate.arm.measured.effect)}, {candidate.verdict.status}"
