@@ -13,7 +13,7 @@ from kernelexp.dossier.comparability import Conditions, conditions
 from kernelexp.dossier.session import Session
 from kernelexp.facts.metrics import Kind
 from kernelexp.model.arm import Arm
-from kernelexp.model.errors import BuildError, UsageError, join, suggest
+from kernelexp.model.errors import BuildError, UsageError, join, nearest
 from kernelexp.model.record import Profile, Record
 from kernelexp.model.text import one_line, quote
 
@@ -193,10 +193,11 @@ def _of_run(project: Project, name: str, part: str) -> Subject:
     if not result:
         if "/" in name or Path(name).suffix in _SUFFIXES:
             raise UsageError(f"{quote(name)} {_why_no_file(name)}.")
-        names = [*project.kernels, *project.experiments]
+        close = nearest(name, [*project.kernels, *project.experiments])
+        hint = f"did you mean {close!r}? kernelexp" if close else "kernelexp"
         raise UsageError(
             f"{quote(name)} is not a file, an experiment, a kernel, or the beginning of a run's "
-            f"name{suggest(name, names)}."
+            f"name; {hint} show lists those that there are."
         )
     if taken:
         return _of_profile(taken[0], part)

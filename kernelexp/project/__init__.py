@@ -21,7 +21,7 @@ from pathlib import Path
 import msgspec
 
 from kernelexp.model.axes import Point, spell, spell_point
-from kernelexp.model.errors import ConfigurationError, UsageError, suggest
+from kernelexp.model.errors import ConfigurationError, UsageError, nearest, suggest
 from kernelexp.model.experiment import Experiment, Kernel, Program, Target, fill, placeholders
 from kernelexp.model.text import quote, shorten, spelled
 from kernelexp.model.variant import Placed, Variant
@@ -61,8 +61,10 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
                 f"kernelexp new --kernel {name} adds an experiment on it."
             )
         if name not in self.experiments:
+            close = nearest(name, [*self.experiments, *self.kernels])
+            hint = f"did you mean {close!r}? kernelexp" if close else "kernelexp"
             raise UsageError(
-                f"there is no experiment {quote(name)}{suggest(name, self.experiments)}."
+                f"there is no experiment {quote(name)}; {hint} show lists those that there are."
             )
         return self.experiments[name]
 

@@ -80,16 +80,17 @@ def _summary(executed: Executed, verbose: bool) -> str:
         if count or level == "finding"
     ]
     hidden = " (--verbose shows them)" if counts["note"] and not verbose else ""
-    millions = executed.thread_instructions / 1e6
+    count = executed.thread_instructions
     emulated = sum(kernel.seconds for kernel in executed.kernels)
-    rate = f", {millions / emulated:.0f} million per second" if emulated > 0.1 else ""
+    speed = _spelled(int(float(f"{count / emulated:.3g}"))) if emulated > 0.1 else ""
+    rate = f", {speed} per second" if speed else ""
     launches = f"{executed.launches:,} launch{'es' * (executed.launches != 1)}"
     judged = sum(kernel.judged for kernel in executed.kernels)
     if judged < executed.launches:
         launches += f", {judged:,} of them checked"
     return (
         f"{executed.program} on {executed.device}: {', '.join(words)}{hidden}; "
-        f"{launches}, {_spelled(executed.thread_instructions)} thread-instructions{rate}, "
+        f"{launches}, {_spelled(count)} thread-instructions{rate}, "
         f"{executed.seconds:.1f} s."
     )
 

@@ -154,7 +154,7 @@ def test_a_best_that_is_no_variant_any_more_is_a_mistake_with_its_place(bare: Pa
     [
         (("accept", "S2"), "S2 has 2 candidates: say with --candidate which one is accepted (1: "),
         (("accept", "S2", "--candidate", "3"), "S2 has 2 candidates: there is no --candidate 3."),
-        (("accept", "S9"), "there is no experiment 'S9'; known: S1, S2, aaaaaaa."),
+        (("accept", "S9"), "there is no experiment 'S9'; kernelexp show lists"),
         (
             ("reject", "S1", "--commit", "no"),
             "is in no git repository, and it is not a commit's",

@@ -236,7 +236,8 @@ def test_outside_a_project_the_sentence_says_what_to_do(tmp_path: Path) -> None:
 def test_an_unknown_experiment_is_answered_with_the_nearest(kx: Kx) -> None:
     result = kx("show", "F33")
     assert result.exit_code == 2
-    assert "there is no experiment 'F33'; did you mean 'F3'?" in result.stderr
+    assert "there is no experiment 'F33'; did you mean 'F3'? kernelexp show" in result.stderr
+    assert "did you mean 'transpose'?" in kx("show", "transpos").stderr
 
 
 def test_the_schema_accepts_the_repository_s_own_file(kx: Kx) -> None:

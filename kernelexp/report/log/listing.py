@@ -177,6 +177,8 @@ def render(
         yield paragraph(Span(f"{kernel_name}@{arch}", "strong"), words)
         if kernel.targets[arch].axes:
             yield _axes(kernel.targets[arch])
+        elif not own:
+            yield paragraph("")
         if own:
             yield _experiments(own)
         if best := decisions.best(decided, kernel_name, arch):
