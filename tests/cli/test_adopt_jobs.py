@@ -102,3 +102,14 @@ def test_arguments_that_no_entry_has_leave_nothing(empty: Path, kx: Kx) -> None:
         result.stderr.split()
     )
     assert not (empty / "variants/parts").exists()
+
+
+def test_an_instance_beside_others_of_the_source_is_launched_by_its_symbol(
+    empty: Path, kx: Kx
+) -> None:
+    (empty / "fill.cu").write_text(
+        "template <int N> __global__ void fill(int* y) { *y = N; }\n"
+        "template __global__ void fill<1>(int*);\ntemplate __global__ void fill<2>(int*);\n"
+    )
+    kx("adopt", "fill.cu", "--entry", "void fill<2>(int*)<<<1, 1>>>", cwd=empty)
+    assert 'entry="_Z4fillILi2EEvPi"' in (empty / "variants/fill/problem.py").read_text()

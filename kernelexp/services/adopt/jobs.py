@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from kernelexp.model.errors import UsageError, join
+from kernelexp.model.errors import UsageError
 from kernelexp.services.adopt.answers import Answers
 from kernelexp.services.adopt.entry import KernelEntry, KernelParameter, demangle
 from warpsim.launch import full_name, plain_name
@@ -116,16 +116,30 @@ def _called(entry: KernelEntry, parameter: KernelParameter, text: str) -> Kernel
 
 
 def symbol(ptx: str, plain: str, template: str) -> str:
-    """Of the entry that a source calls so; UsageError where several are."""
-    symbols: list[str] = re.findall(r"\.entry\s+([\w$.]+)", ptx)
-    named = [item for item in symbols if plain_name(item) == plain]
-    if len(named) > 1 and template:
-        named = [item for item in named if _squeezed(full_name(item)) == _squeezed(template)]
-    if len(named) != 1:
-        known = join(map(demangle, (item for item in symbols if plain_name(item) == plain)))
-        raise UsageError(f"--entry {template or plain!r}: write it as the compiler does: {known}.")
-    return named[0]
+    """Of the entry that a source calls so; UsageError, with those that there are, where none is or
+    several are."""
+    every = [item for item in symbols(ptx) if plain_name(item) == plain]
+    named = every
+    for spelling in (_squeezed, _loose):
+        if len(every) > 1 and template:
+            wanted = spelling(template)
+            named = [item for item in every if spelling(full_name(item)) == wanted]
+        if len(named) == 1:
+            return named[0]
+    # Whole: instances of a template differ far behind what a line has room for.
+    known = "".join(f"\n  {full_name(item) if template else demangle(item)}" for item in every)
+    raise UsageError(f"--entry {template or plain!r}: write it as the compiler does:{known}")
+
+
+def symbols(ptx: str) -> list[str]:
+    """The entries of a PTX file."""
+    return re.findall(r"\.entry\s+([\w$.]+)", ptx)
 
 
 def _squeezed(text: str) -> str:
     return re.sub(r"\s", "", text)
+
+
+def _loose(text: str) -> str:
+    """Without what a source may leave out: namespaces, and the suffixes of numbers."""
+    return re.sub(r"\b([0-9]+)[uUlL]+\b", r"\1", re.sub(r"\w+::", "", _squeezed(text)))

@@ -38,6 +38,9 @@ class WantedLaunch(msgspec.Struct, frozen=True, kw_only=True):
 def parse(text: str) -> WantedLaunch:
     """UsageError where it is none."""
     head, opened, rest = text.partition("<<<")
+    if (signature := head.strip()).startswith("void "):  # as the compiler prints an instance
+        closes = signature.endswith(")")
+        head = signature[len("void ") : _opening(signature) if closes else None]
     shape, arguments = LaunchShape(), ""
     if opened:
         inside, closed, rest = rest.partition(">>>")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -201,11 +202,11 @@ def _entries(
     artefacts = build.artefacts(root, built.identity)
     assert artefacts.ptx is not None  # of a source there always is one
     ptx = artefacts.ptx.read_text("utf-8", "replace")
-    symbols = [
+    chosen_symbols = [
         jobs.symbol(ptx, chosen_entry.declaration.kernel, chosen_entry.template)
         for chosen_entry in chosen
     ]
-    plain = {symbol: plain_name(symbol) for symbol in symbols}
+    names = Counter(map(plain_name, jobs.symbols(ptx)))
 
     def read(symbol: str, chosen_entry: ChosenEntry) -> KernelEntry:
         written = chosen_entry.declaration.parameters
@@ -213,9 +214,9 @@ def _entries(
         if any(parameter.is_structure for parameter in entry.parameters):
             members = structures.members(root, variant, tools, symbol)
             entry = entries.read(ptx, written, symbol, members)
-        # An instance of a template beside another of it is no plain name's only one.
-        is_only = list(plain.values()).count(plain[symbol]) == 1
-        named = msgspec.structs.replace(entry, name=plain[symbol] if is_only else symbol)
+        # A template's other instances are in the build too where the source has them.
+        plain = plain_name(symbol)
+        named = msgspec.structs.replace(entry, name=plain if names[plain] == 1 else symbol)
         return jobs.called(named, chosen_entry.arguments)
 
-    return tuple(map(read, symbols, chosen))
+    return tuple(map(read, chosen_symbols, chosen))

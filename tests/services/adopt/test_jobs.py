@@ -137,8 +137,36 @@ def test_what_is_no_launch_is_a_sentence(text: str, sentence: str) -> None:
 def test_two_instances_of_a_template_are_told_apart_by_their_symbols() -> None:
     ptx = ".entry _Z3sumILi32EEvPf(\n.entry _Z3sumILi64EEvPf(\n"
     assert jobs.symbol(ptx, "sum", "sum< 64 >") == "_Z3sumILi64EEvPf"
-    with pytest.raises(UsageError, match=r"write it as the compiler does: void sum<32>.*sum<64>"):
+    with pytest.raises(UsageError, match=r"write it as the compiler does:\n  sum<32>\n  sum<64>$"):
         jobs.symbol(ptx, "sum", "sum<FULL>")
+
+
+INSTANCES = [
+    f"_ZN2ns4gemmINS_4TileI{'Lj256E' * 12}L4Mode{mode}EEEEEvPf" for mode in range(2)
+]  # of ns::gemm<ns::Tile<256u, ..., (Mode)0> >(float*)
+
+
+def test_instances_that_differ_at_their_end_are_named_whole_and_taken_as_they_are_named() -> None:
+    ptx = "".join(f".entry {item}(\n" for item in INSTANCES)
+    with pytest.raises(UsageError) as raised:
+        jobs.symbol(ptx, "gemm", "ns::gemm<ns::Tile<256, MODE>>")
+    _, *printed = str(raised.value).splitlines()
+    assert len(printed) == 2
+    for text, symbol in zip(printed, INSTANCES, strict=True):
+        for written in (
+            text,
+            f"void {text.strip()}(float*)",
+            f"void {text.strip()}(float*)<<<1>>>",
+        ):
+            wanted = notation.parse(written)
+            assert not wanted.arguments
+            assert jobs.symbol(ptx, wanted.plain, wanted.entry) == symbol
+
+
+def test_an_instance_may_be_named_without_namespaces_and_suffixes() -> None:
+    ptx = "".join(f".entry {item}(\n" for item in INSTANCES)
+    written = f"gemm<Tile<{'256, ' * 12}(Mode)1>>"
+    assert jobs.symbol(ptx, "gemm", written) == INSTANCES[1]
 
 
 def test_a_number_that_is_passed_is_no_parameter_of_the_job() -> None:
