@@ -172,7 +172,7 @@ def test_the_fastest_is_found_and_hopeless_variants_leave(swept: Path) -> None:
         candidate.arm.axes["width"]: candidate.verdict.status for candidate in record.candidates[:4]
     }
     assert words == {1: "NEUTRAL", 2: "IMPROVED", 4: "REJECTED"}
-    assert "Not timed to the end: 1 after 2, " in text
+    assert "Stopped early: 1 variant after 2, " in " ".join(text.split())
 
 
 @pytest.mark.slow
@@ -183,7 +183,7 @@ def test_a_variant_that_is_outrun_before_its_own_verdict_is_an_answer(
     result = kx("sweep", *GRID, cwd=scale)
     assert result.exit_code == errors.OK
     assert "outrun" in result.stdout
-    assert "outrun: found slower than the fastest" in result.stdout
+    assert "outrun: known to be slower than the fastest" in result.stdout
     reasons = {candidate.verdict.reason for candidate in sweep_of(scale).candidates}
     assert "outrun" in reasons
 

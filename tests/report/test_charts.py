@@ -29,7 +29,7 @@ from kernelexp.report.charts.chart import (
     Tile,
 )
 from kernelexp.report.document.document import Table, text_of
-from kernelexp.report.site import drawing
+from kernelexp.report.site import drawing, svg
 
 HOSTILE = "<script>alert(1)</script> $\\frac{1}{ & \x1b[31m 速"
 
@@ -132,7 +132,7 @@ def test_the_best_field_of_a_map_is_of_the_fastest_variant() -> None:
         (row, column)
         for row, tiles in zip(chart.rows, chart.tiles, strict=True)
         for column, tile in zip(chart.columns, tiles, strict=True)
-        if tile and tile.value == 0.0
+        if tile and tile.value == min(t.value for tiles in chart.tiles for t in tiles if t)
     ]
     assert best == [(str(fastest.axes[chart.down]), str(fastest.axes[chart.across]))]
     assert chart.columns == tuple(sorted(chart.columns, key=int)) or chart.rows == tuple(
@@ -220,6 +220,16 @@ def test_a_png_has_its_letters_where_the_machine_has_no_font() -> None:
     picture = '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20">{}</svg>'
     letter = picture.format('<text x="2" y="15" font-family="sans-serif">M</text>')
     assert drawing.to_png(letter) != drawing.to_png(picture.format(""))
+
+
+def test_a_figure_has_the_same_shade_on_every_map_and_the_baseline_has_none() -> None:
+    record = records.read_file(records.find(ROOT, "sweep-transpose"))
+    (chart,) = heat.maps(record)
+    shades = {tile.text: svg.shade(tile.value) for row in chart.tiles for tile in row if tile}
+    assert [shades[text] for text in ("-1.92%", "base", "+0.15%", "+20.58%", "2.1x")] == [
+        *(0, 0, 0, 3, 5)
+    ]
+    assert svg.shade(0.0929) == svg.shade(0.0931) == 2
 
 
 def test_a_drawn_map_has_each_field_s_figure_on_its_shade() -> None:

@@ -72,7 +72,7 @@ class Tile(msgspec.Struct, frozen=True, kw_only=True):
     """One field of a map."""
 
     value: float | None
-    """None where the variant was refused."""
+    """How far above the baseline, as a fraction; None where the variant was refused."""
     text: str
 
 

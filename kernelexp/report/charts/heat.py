@@ -25,11 +25,14 @@ def _map(record: Record, down: str, across: str) -> Iterator[HeatMap]:
     if not shown.values:
         return
 
+    reference = shown.values.get(record.names[0], min(shown.values.values()))
+    whose = "the baseline" if record.names[0] in shown.values else "the best"
+
     def tile(row: str, column: str) -> Tile | None:
         name = heatmap.lowest(arms, shown.values, {down: row, across: column})
         if not name:
             return None if name is None else Tile(value=None, text="refused")
-        return Tile(value=heatmap.excess(shown.values, name), text=shown.texts[name])
+        return Tile(value=shown.values[name] / reference - 1.0, text=shown.texts[name])
 
     columns, rows = (_values(record, axis) for axis in (across, down))
     yield HeatMap(
@@ -39,7 +42,8 @@ def _map(record: Record, down: str, across: str) -> Iterator[HeatMap]:
         columns=columns,
         rows=rows,
         tiles=tuple(tuple(tile(row, column) for column in columns) for row in rows),
-        note="Shaded by the excess over the best of all; each field is the best of the other axes.",
+        note="Each cell shows the best variant with these two values, shaded darker where it is "
+        f"over 1, 3, 10, 30 and 100% above {whose}.",
     )
 
 

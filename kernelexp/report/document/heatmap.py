@@ -47,7 +47,7 @@ def render(
     yield table(header, cells, numbers=range(1, len(header)))
     yield paragraph(
         f"{_BEST} within {100 * margin:g}% of the best, ▒ within 10%, ▓ within 2x, █ beyond, "
-        f"{_REFUSED} refused; each the best over the other axes.",
+        f"{_REFUSED} refused; each cell shows the best variant with these two values.",
         style="dim",
     )
 

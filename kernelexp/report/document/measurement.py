@@ -150,19 +150,20 @@ def _whose(record: Record) -> str:
 
 def _departures(measurement: Measurement) -> str:
     """How many arms the race was over for, by the processes that timed them."""
-    slower = Counter(
-        departure.processes for departure in measurement.departures if departure.slower_than
-    )
-    decided = Counter(
-        departure.processes for departure in measurement.departures if not departure.slower_than
-    )
+    early = sorted(measurement.departures, key=lambda departure: departure.processes)
+    slower = Counter(departure.processes for departure in early if departure.slower_than)
+    decided = Counter(departure.processes for departure in early if not departure.slower_than)
+    unit = "rounds" if measurement.printed else "processes"
     parts = [
-        f"{', '.join(f'{count} after {processes}' for processes, count in sorted(counts.items()))} "
-        f"{'rounds' if measurement.printed else 'processes'}, {why}"
-        for counts, why in ((slower, "slower than the best"), (decided, "decided"))
+        f"{', '.join(map(_counted, counts.values(), counts))} {unit}, {why}"
+        for counts, why in ((slower, "as slower than the best"), (decided, "as decided"))
         if counts
     ]
-    return f"Not timed to the end: {'; '.join(parts)}."
+    return f"Stopped early: {'; '.join(parts)}."
+
+
+def _counted(count: int, processes: int) -> str:
+    return f"{count} variant{'s' if count > 1 else ''} after {processes}"
 
 
 def _conditions(estimate: Estimate) -> str:

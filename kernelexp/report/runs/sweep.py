@@ -89,7 +89,8 @@ def render(
         )
     if any(candidate.verdict.reason == "outrun" for candidate in record.candidates):
         yield paragraph(
-            "outrun: found slower than the fastest before its change from the baseline was known.",
+            "outrun: known to be slower than the fastest, so its timing ended before there was a "
+            "verdict against the baseline.",
             style="dim",
         )
     yield from _refused(record)

@@ -27,7 +27,6 @@ _LINE, _MARGIN, _LEFT = 16.0, 12.0, 150.0
 _LETTERS = 112
 """Of 11 pixels, which a line holds."""
 _ROW, _BAR = 26.0, 14.0
-_SHADES = 5
 
 
 class PlacedText(msgspec.Struct, frozen=True, kw_only=True):
@@ -194,7 +193,7 @@ def _tiles(heat: HeatMap) -> Iterator[PlacedRect]:
                     y=_ROW * (down + 1),
                     width=round(wide - 2, 1),
                     height=_ROW - 2,
-                    look=f"h{svg.shade(tile.value, _SHADES)}",
+                    look=f"h{svg.shade(tile.value)}",
                 )
 
 
@@ -209,7 +208,7 @@ def _tile_texts(heat: HeatMap) -> Iterator[PlacedText]:
         yield PlacedText(x=_LEFT - 8, y=y, text=name, anchor="end")
         for place, tile in enumerate(row):
             if tile is not None:
-                shade = None if tile.value is None else svg.shade(tile.value, _SHADES)
+                shade = None if tile.value is None else svg.shade(tile.value)
                 x = round(_LEFT + (place + 0.5) * wide, 1)
                 look = "title" if shade is None else f"h{shade}"
                 yield PlacedText(x=x, y=y, text=tile.text, anchor="middle", look=look)

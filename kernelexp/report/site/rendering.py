@@ -91,6 +91,7 @@ def environment() -> Environment:
     environment.filters["prose"] = _prose
     environment.filters["figure"] = figures.value
     environment.filters["point"] = spell_point
+    environment.filters["shade"] = svg.shade
     environment.filters["fields"] = _fields
     environment.filters["differing"] = _differing
     environment.filters["word"] = text_of

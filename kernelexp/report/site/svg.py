@@ -218,6 +218,10 @@ def _point(plot: Plot, mark: Mark, number: int, x: _Scale, y: _Scale) -> Iterato
     yield SvgShape(path=path, number=number, look="point", title=title.rstrip(), category=name)
 
 
-def shade(excess: float, shades: int) -> int:
-    """Of a field of a map: 0 for the best, the last one from twice the best on."""
-    return min(math.ceil(excess * shades), shades)
+SHADES = (0.01, 0.03, 0.10, 0.30, 1.00)
+"""Above which excess a field of a map takes the next shade: the same on all maps."""
+
+
+def shade(excess: float) -> int:
+    """Of a field of a map: 0 up to 1% above the baseline, 5 from twice the baseline on."""
+    return sum(round(excess, 9) > step for step in SHADES)
