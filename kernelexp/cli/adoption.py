@@ -97,7 +97,9 @@ def _describe(parameter: KernelParameter) -> str:
     elif parameter.passed:
         role = f"scalar, {parameter.passed} is passed"
     elif parameter.is_array:
-        role = used.get((parameter.read, parameter.written), "not used")
+        # The address of a tensor map may go where it is not followed.
+        unseen = "no copy found that takes it" if parameter.is_tensor_map else "not used"
+        role = used.get((parameter.read, parameter.written), unseen)
     else:
         role = "scalar" if parameter.scalar else "structure"
     kind = f"{parameter.type or '?'}{'*' * parameter.is_pointer}"

@@ -11,7 +11,7 @@ from typing import cast, get_args
 import msgspec
 
 from kernelexp.facts.arch import ARCHITECTURES
-from kernelexp.model.errors import UsageError, suggest
+from kernelexp.model.errors import UsageError, join, suggest
 from kernelexp.model.names import is_name
 from kernelexp.project import Project, editing, layout
 from kernelexp.services.adopt import answers as answering
@@ -151,12 +151,19 @@ def described(
     """With what a person says of its arrays, and with those that are between its launches."""
     maps = {name: cast(DType, layout.element) for name, layout in answers.maps.items()}
     elements = maps | dict(dtypes)
-    known = [value.name for value in jobs.values(compiled.entries) if value.is_array]
-    for option, names in (("--output", outputs), ("--dtype", elements)):
+    arrays = [value for value in jobs.values(compiled.entries) if value.is_array]
+    every_name = [value.name for value in arrays]
+    of_maps = [value.name for value in arrays if value.is_tensor_map]
+    for option, names, known, what in (
+        ("--output", outputs, every_name, "an array"),
+        ("--dtype", dtypes, every_name, "an array"),
+        ("--tensor-map", maps, of_maps, "a tensor map"),
+    ):
         for name in names:
             if name not in known:
                 raise UsageError(
-                    f"{option}: {name!r} is not an array of the kernel{suggest(name, known)}."
+                    f"{option}: {name!r} is not {what} of the kernel{suggest(name, known)}; it has "
+                    f"{join(known)}."
                 )
     every = tuple(entries.described(entry, outputs, elements) for entry in compiled.entries)
     inner, zeroed = jobs.between(every, answers, outputs), jobs.zeroed(every, answers, outputs)

@@ -125,7 +125,7 @@ class KernelParameter(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_tensor_map(self) -> bool:
-        return self.type.endswith("CUtensorMap") or self.type.endswith("CUtensorMap_st")
+        return _is_tensor_map(self.type) and not self.is_pointer
 
     @property
     def is_structure(self) -> bool:
@@ -296,11 +296,13 @@ def _parameter(
 def _members(
     place: int, owner: str, inside: Sequence[Member], used: ParameterUses, taken: set[str]
 ) -> Iterator[KernelParameter]:
-    """Those that the kernel loads, each with the shortest name that no other has."""
+    """Those that the kernel loads, and tensor maps, whose addresses it passes on; each with the
+    shortest name that no other has."""
     paths = [(owner, *member.path) for member in inside]
     ends = Counter("_".join(path[at:]) for path in paths for at in range(len(path)))
     for member, path in zip(inside, paths, strict=True):
-        if not used.loaded_at(place, member.offset, member.size):
+        is_map = _is_tensor_map(bare(member.type)) and not member.is_pointer
+        if not is_map and not used.loaded_at(place, member.offset, member.size):
             continue
         names = [python_name("_".join(path[at:])) for at in reversed(range(len(path)))]
         yield KernelParameter(
@@ -352,6 +354,10 @@ def _name_of(text: str, place: int) -> str:
 def python_name(name: str) -> str:
     """A parameter's name in Python, of which `in` and others are keywords: in_."""
     return f"{name}_" if keyword.iskeyword(name) else name
+
+
+def _is_tensor_map(kind: str) -> bool:
+    return kind.endswith(("CUtensorMap", "CUtensorMap_st"))
 
 
 def bare(text: str) -> str:

@@ -96,6 +96,7 @@ def adopt(
     with adopted.whole(compiled.folder):
         (entry,) = compiled.entries
         entry, arrays = find_arrays(entry, launch)
+        raw = dict(_raw(entry, launch))
         before, after = _contents(entry, launch, arrays, asked.limit)
         folder = compiled.folder
         shape = LaunchShape(
@@ -110,7 +111,7 @@ def adopt(
             values=dict(passed_values(entry, launch)),
             before={key: stored.store(folder, content) for key, content in before.items()},
             after={key: stored.store(folder, content) for key, content in after.items()},
-            raw=dict(_raw(entry, launch)),
+            raw=raw,
         )
     title = f"{spelled} of {Path(compiled.origin).name}, launch {launch.launch}"
     compiled = msgspec.structs.replace(compiled, entries=(entry,), title=title)
@@ -283,6 +284,12 @@ def passed_values(
 def _raw(entry: KernelEntry, launch: CapturedLaunch) -> Iterator[tuple[str, bytes]]:
     """Structures of which only the bytes are known, none of which may be an address."""
     for kernel_parameter, data in zip(entry.parameters, launch.arguments, strict=True):
+        for member in kernel_parameter.members:
+            if member.is_tensor_map and not member.ignored:
+                raise UsageError(
+                    f"{member.name} of {kernel_parameter.name} is a tensor map, which has an "
+                    "address in it: a launch with it can't be had by itself."
+                )
         if kernel_parameter.members or not (
             kernel_parameter.is_structure or kernel_parameter.is_tensor_map
         ):

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
 from kernelexp.model.errors import UsageError
-from kernelexp.services.adopt import draft
+from kernelexp.services.adopt import adopted, draft
 from kernelexp.services.adopt.answers import Answers, LaunchShape, read_and_written
-from kernelexp.services.adopt.entry import KernelEntry, KernelParameter, types_and_names
+from kernelexp.services.adopt.entry import (
+    KernelEntry,
+    KernelParameter,
+    Member,
+    read,
+    types_and_names,
+)
 from kernelexp.services.adopt.expressions import parse_reference
 
 
@@ -137,6 +145,50 @@ def test_the_members_of_a_structure_are_its_fields_and_are_named_like_parameters
     assert 'Field(offset=20, value=Scalar(type="s32", value=size["n"])),' in text
     assert '"y": Array(shape=(size["n"],), dtype="f32")' in text
     assert "size=24," in text
+
+
+MAPS = """
+.version 8.4
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .align 64 .b8 k_param_0[320])
+{
+    .reg .b64 %rd<3>;
+    .reg .b32 %r<2>;
+    ld.param.u64 %rd1, [k_param_0+256];
+    ld.param.u32 %r1, [k_param_0];
+    st.global.u32 [%rd1], %r1;
+    ret;
+}
+"""
+
+
+def test_tensor_maps_in_a_structure_are_arrays_though_nothing_loads_them() -> None:
+    members = (
+        Member(path=("n",), type="int", offset=0, size=4, is_pointer=False),
+        Member(path=("map",), type="CUtensorMap_st", offset=128, size=128, is_pointer=False),
+        Member(path=("y",), type="int *", offset=256, size=8, is_pointer=True),
+        Member(path=("unused",), type="int", offset=264, size=4, is_pointer=False),
+    )
+    entry = read(MAPS, ["Params p"], "k", {0: members})
+    assert [value.name for value in entry.values] == ["n", "map", "y"]
+    answers = Answers(shapes={"y": ("n",)}, values={"n": 1})
+    text = draft.problem([entry], "k.cu", answers)
+    assert "                Field(offset=128, value=TensorMap(\n" in text
+    assert '                    array="map",\n' in text
+    what = [words for _, words in draft.blanks(text)]
+    assert "elements that one copy takes, likewise" in what
+    layout = adopted.parse_map("map", "f16:64x128:128B")
+    said = msgspec.structs.replace(answers, maps={"map": layout})
+    compiled = adopted.Compiled(
+        kernel="k", title="k", source="k.cu", origin="k.cu", arch="sm_90a",
+        folder=Path(), entries=(entry,),
+    )  # fmt: skip
+    known, _ = adopted.described(compiled, (), said, {})
+    assert "box=(64, 128),\n" in draft.problem(known.entries, "k.cu", said)
+    wrong = msgspec.structs.replace(answers, maps={"mop": layout})
+    with pytest.raises(UsageError, match=r"--tensor-map: 'mop' is not a tensor map .* has map\."):
+        adopted.described(compiled, (), wrong, {})
 
 
 def test_the_block_is_as_said_or_as_the_entry_was_compiled_for() -> None:

@@ -146,11 +146,12 @@ def _argument(parameter: KernelParameter, answers: Answers, names: frozenset[str
 
 
 def _structure(parameter: KernelParameter, answers: Answers, names: frozenset[str]) -> str:
-    indent = " " * 16
-    inside = "".join(
-        f"{indent}Field(offset={member.offset}, value={_argument(member, answers, names)}),\n"
+    fields = "".join(
+        f"        Field(offset={member.offset}, value={_argument(member, answers, names)}),\n"
         for member in parameter.members
+        if not (member.is_tensor_map and member.ignored)
     )
+    inside = textwrap.indent(fields, " " * 8)
     raw = answers.raw.get(parameter.name)
     content = f'data=bytes.fromhex("{raw.hex()}")' if raw else f"size={parameter.size}"
     return (
