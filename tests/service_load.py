@@ -53,8 +53,14 @@ class Service:
 
     def start(self) -> None:
         argv = [*KERNELEXP, "serve", "--queue", str(self.folder), *self._words]
-        self.process = subprocess.Popen(argv, stderr=subprocess.DEVNULL)
+        self._log = self.folder.with_suffix(".log")
+        with self._log.open("wb") as log:
+            self.process = subprocess.Popen(argv, stderr=log)
         wait_until(self.answers)
+
+    def said(self) -> str:
+        """On standard error, since it was started last."""
+        return self._log.read_text()
 
     def answers(self) -> bool:
         try:

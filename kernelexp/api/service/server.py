@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import errno
+import logging
 import os
 import socket
 import sqlite3
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +39,8 @@ SWITCH_S = 0.0005
 ENDING_S = 10.0
 """For workers that were killed to be gone."""
 FOREVER_S = 10 * 365 * 86400.0
+SILENT_S = 60.0
+"""Between two messages that no connection can be accepted."""
 WAITING = 512
 """Connections that wait to be accepted."""
 NEEDED = "kernelexp serve needs its extra: pip install 'kernelexp[serve]'."
@@ -51,11 +57,38 @@ def serve(options: ServeOptions, say: OnMessage) -> None:
     sys.setswitchinterval(SWITCH_S)
     routes = application(options)
     with _listening(options) as listener:
-        config = uvicorn.Config(routes, log_level="warning", timeout_graceful_shutdown=5)
+        config = uvicorn.Config(
+            routes, log_level="warning", timeout_graceful_shutdown=5, lifespan="off"
+        )
+        for name in ("uvicorn.error", "asyncio"):
+            logging.getLogger(name).addFilter(Plainly())
         host = f"[{options.host}]" if ":" in options.host else options.host
         say(f"Serving evaluations at http://{host}:{listener.getsockname()[1]}/.")
         with _workers(options, say):
             uvicorn.Server(config).run(sockets=[listener])
+
+
+class Plainly(logging.Filter):
+    """No traceback where no program is at fault: the service ends, or clients have all of its
+    file descriptors (asyncio 3.11 says so up to 2,048 times a second)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._again = 0.0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        ended = isinstance(error, ValueError) and "_start_serving" in record.getMessage()
+        if ended or isinstance(error, asyncio.CancelledError | Interrupted):
+            return False
+        if not isinstance(error, OSError) or error.errno not in (errno.EMFILE, errno.ENFILE):
+            return True
+        now = time.monotonic()
+        if now < self._again:
+            return False
+        self._again = now + SILENT_S
+        record.msg, record.args, record.exc_info = f"Connections have to wait: {error}.", (), None
+        return True
 
 
 def _listening(options: ServeOptions) -> socket.socket:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import resource
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -106,6 +109,22 @@ def test_a_client_that_goes_in_the_middle_of_its_content_is_no_fault(tmp_path: P
 
     asyncio.run(application(options)(scope, receive, send))
     assert answers[0]["status"] == 400
+
+
+def test_clients_that_hold_everything_and_a_signal_leave_no_traceback(tmp_path: Path) -> None:
+    service = Service(tmp_path / "queue", 0)
+    key = service.ask("POST", "/evaluations", job(1))[1]["id"]
+    resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE, (40, 40))
+    request = f"GET /evaluations/{key}/events HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+    with contextlib.ExitStack() as held:
+        for _ in range(60):
+            client = held.enter_context(socket.create_connection(("127.0.0.1", service.port)))
+            client.sendall(request)
+        wait_until(lambda: "have to wait" in service.said())
+        service.process.send_signal(signal.SIGHUP)
+        service.process.wait(30)
+    assert "Traceback" not in service.said()
+    assert service.said().count("have to wait") == 1
 
 
 def test_a_service_that_ends_takes_no_job_with_it(service: Service) -> None:
