@@ -13,7 +13,7 @@ from support import ROOT
 from kernelexp.logs import records
 from kernelexp.model.arm import Arm
 from kernelexp.model.record import Record
-from kernelexp.report.document import matrix, terminal
+from kernelexp.report.document import arms, matrix, terminal
 from kernelexp.report.document.document import Document, table
 from kernelexp.report.runs import edited, page
 
@@ -170,9 +170,11 @@ def test_half_precision_fmas_of_the_tensor_pipe_are_no_tensor_work() -> None:
 
 def test_counts_of_a_small_size_are_not_promised_of_the_timed_one() -> None:
     record = run_of("T3")
-    arms = dict(zip(record.names[1:], record.arms[1:], strict=True))
+    candidates = dict(zip(record.names[1:], record.arms[1:], strict=True))
     for timed, promised in (("full", False), ("emulated", True)):
-        text = " ".join(" ".join(shown(tuple(edited.render(record.baseline, arms, timed)))).split())
+        text = " ".join(
+            " ".join(shown(tuple(edited.render(record.baseline, candidates, timed)))).split()
+        )
         assert "Executed counts are of one launch at size 'emulated'" in text
         assert ("need not hold at size 'full'" not in text) == promised
 
@@ -184,3 +186,34 @@ def test_what_was_measured_before_is_listed_for_each_card() -> None:
     text = " ".join(" ".join(shown(tuple(page.render(now, earlier)))).split())
     assert text.count("(NVIDIA H200, size full") == 1
     assert text.count("(NVIDIA H100, size full") == 1
+
+
+def test_what_ptxas_repeats_is_said_once_and_of_launched_kernels_only() -> None:
+    record = run_of("T3")
+    build = record.baseline.build
+    assert build
+    serialized = "wgmma instructions are serialized in function "
+    warnings = (f"{serialized}'{build.entry}'", f"{serialized}'_Z5otherv'")
+    arm = msgspec.structs.replace(
+        record.baseline, build=msgspec.structs.replace(build, warnings=warnings)
+    )
+    text = " ".join(" ".join(shown(tuple(arms.warnings({"one": arm, "two": arm})))).split())
+    assert text.startswith(f"one, two: ptxas: {serialized}'")
+    assert "_Z" not in text
+    assert "(2x) ptxas: 2 warnings of functions that are not launched." in text
+
+
+def test_a_doubt_that_both_arms_share_is_said_once() -> None:
+    record = run_of("T3")
+    assert record.baseline.emulated
+    doubtful = msgspec.structs.replace(record.baseline.emulated, doubts=("inputs are all equal",))
+    arm = msgspec.structs.replace(record.baseline, emulated=doubtful)
+    candidate = msgspec.structs.replace(
+        record.candidates[0], arm=arm, remarks=("Inputs are all equal.",)
+    )
+    now = msgspec.structs.replace(
+        record, baseline=arm, candidates=(candidate,), measurement=None, estimate=None
+    )
+    text = " ".join(" ".join(shown(tuple(page.render(now)))).split())
+    assert text.count("nputs are all equal") == 1
+    assert "warning: inputs are all equal." in text

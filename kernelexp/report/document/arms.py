@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from kernelexp.facts import metrics
@@ -9,16 +10,36 @@ from kernelexp.facts.metrics import Kind
 from kernelexp.model.arm import Arm
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, Listing, Span, paragraph, table
+from warpsim.launch import plain_name
 
 KINDS: tuple[Kind, ...] = ("built", "emulated")
 _LOG_LINES_SHOWN = 20
 
 
-def warnings(name: str, arm: Arm) -> Iterator[Block]:
-    """What ptxas warned of, a line each."""
-    code = arm.build or arm.program
-    for warning in code.warnings if code else ():
-        yield paragraph(f"{name}: ptxas: {warning}", style="warn")
+_FUNCTION = re.compile(r"'(_Z\w+)'")
+
+
+def warnings(arms: Mapping[str, Arm]) -> Iterator[Block]:
+    """What ptxas warned of, each sentence once with its arms and how often it is said, functions by
+    their names in the source; of kernels that no arm launches only how many sentences."""
+    whose: dict[str, list[str]] = {}
+    idle = 0
+    for name, arm in arms.items():
+        code = arm.build or arm.program
+        launched = {arm.build.entry, *arm.build.others} if arm.build else set()
+        for warning in code.warnings if code else ():
+            function = _FUNCTION.search(warning)
+            if function and launched and function[1] not in launched:
+                idle += 1
+                continue
+            words = _FUNCTION.sub(lambda match: f"'{plain_name(match[1])}'", warning)
+            whose.setdefault(words, []).append(name)
+    for words, names in whose.items():
+        times = f" ({len(names)}x)" if len(names) > 1 else ""
+        yield paragraph(f"{', '.join(dict.fromkeys(names))}: ptxas: {words}{times}", style="warn")
+    if idle:
+        what = f"{idle} warning{'s' * (idle > 1)}"
+        yield paragraph(f"ptxas: {what} of functions that are not launched.", style="dim")
 
 
 def compiler_errors(arms: Mapping[str, Arm]) -> Iterator[Block]:

@@ -32,9 +32,9 @@ def render(
     yield from _same_code(record)
     yield _shared_axes(record)
     yield from _differences(record)
-    for name, arm in zip(record.names, record.arms, strict=True):
-        yield from arms.warnings(name, arm)
-    yield from arms.compiler_errors(dict(zip(record.names, record.arms, strict=True)))
+    named = dict(zip(record.names, record.arms, strict=True))
+    yield from arms.warnings(named)
+    yield from arms.compiler_errors(named)
     yield from emulation.results(record.names, record.arms, _arguments(record))
     if record.recounted:
         yield paragraph(f"Emulated again after the run: {record.recounted}.", style="dim")
@@ -45,7 +45,15 @@ def render(
     yield from _earlier(record, earlier)
     yield from _verdicts(record)
     yield from sizes.render(record)
-    own = (sentence for candidate in record.candidates for sentence in candidate.remarks)
+    said = {
+        doubt.casefold() for arm in record.arms if arm.emulated for doubt in arm.emulated.doubts
+    }
+    own = (
+        sentence
+        for candidate in record.candidates
+        for sentence in candidate.remarks
+        if sentence.rstrip(".").casefold() not in said
+    )
     for sentence in (*dict.fromkeys(own), *consistency.remarks(record)):
         yield paragraph(sentence, style="warn")
     yield from expectations.render(judging.of_record(record))

@@ -33,8 +33,8 @@ def render(arms: Mapping[str, Arm], verbose: bool = False) -> Iterator[Block]:
     if not rows:
         return
     yield table(("Variant", *_HEADER), rows, numbers=range(1, len(_HEADER) + 1))
+    yield from shared.warnings(arms)
     for label, arm in arms.items():
-        yield from shared.warnings(label, arm)
         if arm.refused:
             yield paragraph(f"{label}: {arm.refused.status}. {arm.refused.sentence}")
     yield from shared.compiler_errors(arms)

@@ -50,6 +50,7 @@ def results(names: Sequence[str], arms: Sequence[Arm], arguments: Sequence[str])
             if name not in right:
                 yield from _trouble(name, evidence, argument)
             yield from _remarks(name, evidence)
+    yield from _doubts(names, arms)
     yield from _of_sass(names, arms)
     yield from _other_widths(names, arms)
     if any(arm.emulated and form_of(arm.source) == "cubin" for arm in arms):
@@ -59,7 +60,10 @@ def results(names: Sequence[str], arms: Sequence[Arm], arguments: Sequence[str])
 def tells_why(arm: Arm) -> bool:
     """Whether results() has what is wrong with it."""
     evidence = _judged(arm)
-    return evidence is not None and bool(evidence.findings or evidence.hang)
+    if evidence is None:
+        return False
+    wrong = any(array.wrong for array in evidence.arrays)
+    return bool(evidence.findings or evidence.hang or evidence.changed or wrong)
 
 
 def is_right(arm: Arm) -> bool:
@@ -106,6 +110,18 @@ def _right(arms: Sequence[Arm]) -> str:
         f"{names} correct, {every} under {_schedules(first)}; "
         f"largest error {100 * worst:.0f}% of the tolerance"
     )
+
+
+def _doubts(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
+    """Why being right says little, each sentence once with its arms."""
+    whose: dict[str, list[str]] = {}
+    for name, arm in zip(names, arms, strict=True):
+        if evidence := _judged(arm):
+            lax = [f"of {array.name}, {array.lax}" for array in evidence.arrays if array.lax]
+            for words in dict.fromkeys((*lax, *evidence.doubts)):
+                whose.setdefault(words, []).append(name)
+    for words, every in whose.items():
+        yield paragraph(f"{', '.join(every)}, warning: {words}.", style="warn")
 
 
 def _trouble(name: str, evidence: EmulatedEvidence, argument: str) -> Iterator[Block]:
@@ -166,11 +182,6 @@ def _remarks(name: str, evidence: EmulatedEvidence) -> Iterator[Block]:
     """What makes no variant wrong."""
     for warning in evidence.warnings[:_FINDINGS_SHOWN]:
         yield paragraph(f"{name}, warning: {_spell(warning)}", style="warn")
-    for array in evidence.arrays:
-        if array.lax:
-            yield paragraph(f"{name}, warning: of {array.name}, {array.lax}.", style="warn")
-    for doubt in evidence.doubts:
-        yield paragraph(f"{name}, warning: {doubt}.", style="warn")
     if evidence.varying:
         yield paragraph(
             f"{name}: {', '.join(evidence.varying)} depends on the order in which atomics or flags "
