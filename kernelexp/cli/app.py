@@ -10,7 +10,15 @@ import typer
 from typer.core import TyperGroup
 
 from kernelexp import __version__
-from kernelexp.cli.commands import ALIASES, GROUPS, SUMMARIES, UNWRAPPED, Commands, translate
+from kernelexp.cli.commands import (
+    ALIASES,
+    GROUPS,
+    SUMMARIES,
+    UNWRAPPED,
+    Commands,
+    project_last,
+    translate,
+)
 from kernelexp.cli.completion import join_bash_words
 from kernelexp.cli.console import give_up_output, prepare_output, print_message
 from kernelexp.cli.mistakes import Refusal, as_error, no_command
@@ -19,6 +27,19 @@ from kernelexp.model.errors import EnvironmentFault, KernelexpError
 
 _LAST_S = 253_402_000_000.0
 """Python's last date, by the clock of time.time(), less some days."""
+
+
+_FIRST = """\
+kernelexp: reproducible experiments on GPU kernel variants. A hypothesis,
+variants built by the real compiler, evidence, a verdict, a line in the log.
+
+First commands:
+  kernelexp doctor             what works on this machine
+  kernelexp init demo          a project with a kernel and an experiment
+  kernelexp run E1 -C demo     build, emulate, time and judge it
+
+In a project, kernelexp show lists kernels and experiments, and kernelexp adopt
+FILE.cu adds your kernel. kernelexp --help lists all commands."""
 
 
 class _Commands(TyperGroup):
@@ -37,9 +58,13 @@ class _Commands(TyperGroup):
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(width), line) for name, line in commands.items()])
 
-    def make_context(self, *args: Any, **settings: Any) -> Any:
+    def make_context(self, info_name: str | None, args: list[str], **settings: Any) -> Any:
         try:
-            return super().make_context(*args, **settings)
+            words = project_last(args)
+            if not words and not settings.get("resilient_parsing"):  # which completion sets
+                typer.echo(_FIRST)
+                raise typer.Exit(errors.USAGE)
+            return super().make_context(info_name, words, **settings)
         except Refusal as refusal:
             raise _ended(as_error(refusal)) from None
         except OSError as error:  # --help and --version print here
@@ -91,7 +116,6 @@ _EXITS = "\n".join(f"{code:>5}  {meaning}" for code, meaning in errors.EXIT_CODE
 
 app = typer.Typer(
     cls=_Commands,
-    no_args_is_help=True,
     rich_markup_mode=None,  # rich would double the time of --help
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},

@@ -83,6 +83,18 @@ _FILES = {"import": "import_"}
 _KERNEL_SOURCES = (".cu", ".cuh", ".h", ".hpp", ".ptx", ".cubin")
 
 
+def project_last(words: list[str]) -> list[str]:
+    """The command line with a -C PATH that comes before the command, as git has it, behind it;
+    empty where no command follows."""
+    first = words[0] if words else ""
+    size = 1 if first.startswith("--project=") else 2 if first in PROJECT else 0
+    return [*words[size : size + 1], *words[:size], *words[size + 1 :]] if words[size:] else []
+
+
+PROJECT = ("-C", "--project")
+"""An option of every command that reads a project."""
+
+
 def translate(words: list[str]) -> list[str]:
     """The command line with today's name of its command."""
     name, *rest = words

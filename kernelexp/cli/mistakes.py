@@ -31,9 +31,6 @@ def as_error(refusal: Refusal, command: str = "kernelexp") -> Exception:
 
 
 def _complaint(refusal: Refusal, context: Any) -> str:
-    if isinstance(refusal, NoSuchOption) and refusal.option_name in _AFTER_COMMAND:
-        option = refusal.option_name
-        return f"{option} comes after the command, as in kernelexp show {option} PATH"
     if isinstance(refusal, NoSuchOption):
         known = [name for param in context.command.params for name in param.opts] if context else []
         return f"there is no option {quote(refusal.option_name)}{_hint(refusal.option_name, known)}"
@@ -43,10 +40,6 @@ def _complaint(refusal: Refusal, context: Any) -> str:
         return f"{_name(refusal.param)}: {_reason(refusal.message, refusal.param.type)}"
     message = _reworded(refusal.format_message())
     return message[:1].lower() + message[1:]
-
-
-_AFTER_COMMAND = ("-C", "--project")
-"""Options of every command that reads a project, which git and make take before it."""
 
 
 def _reworded(message: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import typer
@@ -47,6 +48,25 @@ def test_an_example_is_a_line_to_copy_with_options_that_there_are(kx: Kx, name: 
     assert bool(lines) == ("For example" in (COMMANDS[name].help or ""))
 
 
+def test_without_a_command_a_short_screen_says_what_to_do_first(kx: Kx) -> None:
+    lines = kx().stdout.splitlines()
+    assert len(lines) <= 12
+    assert max(map(len, lines)) <= 80
+    first = [shlex.split(line)[1] for line in lines if line.startswith("  kernelexp ")]
+    assert first == ["doctor", "init", "run"]
+    assert "kernelexp --help lists all commands." in lines[-1]
+
+
+@pytest.mark.parametrize("option", ["-C {}", "--project {}", "--project={}"])
+def test_a_project_is_named_before_the_command_or_behind_it(
+    kx: Kx, scale: Path, tmp_path: Path, option: str
+) -> None:
+    given = option.format(scale).split()
+    before, behind = kx(*given, "show", cwd=tmp_path), kx("show", *given, cwd=tmp_path)
+    assert before.exit_code == 0
+    assert before.stdout == behind.stdout
+
+
 def test_help_imports_no_command() -> None:
     code = (
         "import sys; from kernelexp.cli import app\n"
@@ -78,10 +98,6 @@ def test_help_imports_no_command() -> None:
         ("new --row", "--row needs a value; see kernelexp new --help."),
         ("shov F3", "there is no command 'shov', but there is show; see kernelexp --help."),
         ("--bare list", "there is no option '--bare'; see kernelexp --help."),
-        (
-            "-C /tmp list",
-            "-C comes after the command, as in kernelexp show -C PATH; see kernelexp --help.",
-        ),
     ],
 )
 def test_what_the_command_line_refuses_is_one_sentence(kx: Kx, words: str, sentence: str) -> None:
