@@ -58,13 +58,15 @@ class _Commands(TyperGroup):
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(width), line) for name, line in commands.items()])
 
-    def make_context(self, info_name: str | None, args: list[str], **settings: Any) -> Any:
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: Any = None, **settings: Any
+    ) -> Any:
         try:
             words = project_last(args)
             if not words and not settings.get("resilient_parsing"):  # which completion sets
                 typer.echo(_FIRST)
                 raise typer.Exit(errors.USAGE)
-            return super().make_context(info_name, words, **settings)
+            return super().make_context(info_name, words, parent, **settings)
         except Refusal as refusal:
             raise _ended(as_error(refusal)) from None
         except OSError as error:  # --help and --version print here
