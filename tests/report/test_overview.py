@@ -8,8 +8,9 @@ from support import ROOT
 from kernelexp import project
 from kernelexp.report.log import log
 from kernelexp.report.log.log import KernelLog
-from kernelexp.report.site import overview, site
+from kernelexp.report.site import overview
 from kernelexp.report.site.overview import Overview
+from kernelexp.report.site.site import ProjectSite
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +83,7 @@ def test_the_latest_runs_come_first(answers: Overview) -> None:
 
 
 def test_the_page_counts_experiments_and_has_those_to_decide_on_open(answers: Overview) -> None:
-    page = (site.ProjectSite(project.load(ROOT)).render("index.html") or b"").decode()
+    page = (ProjectSite(project.load(ROOT)).render("index.html") or b"").decode()
     waiting = page[page.index('id="waiting"') : page.index('id="doubtful"')]
     count = len({item.id for item in answers.waiting})
     assert count < len(answers.waiting)
@@ -90,3 +91,28 @@ def test_the_page_counts_experiments_and_has_those_to_decide_on_open(answers: Ov
     assert f"{count} experiments, {len(answers.waiting)} candidates" in waiting
     assert f"To decide ({count})" in page
     assert "<code>layout=swizzled, rows=4</code>" in page
+
+
+@pytest.fixture(scope="module")
+def repository() -> ProjectSite:
+    return ProjectSite(project.load(ROOT), listings=False)
+
+
+def test_the_page_of_an_experiment_at_another_size_names_it(repository: ProjectSite) -> None:
+    page = (repository.render("experiments/A16.html") or b"").decode()
+    assert "Timed at size long128." in page
+    assert "[4096, 64]" not in page
+
+
+def test_a_page_names_no_option_of_a_command(repository: ProjectSite) -> None:
+    page = (repository.render("experiments/T1.html") or b"").decode()
+    assert "equal in all arms" in page
+    assert "--verbose shows" not in page
+
+
+def test_the_page_of_a_source_says_where_its_lines_have_costs(repository: ProjectSite) -> None:
+    repository.render("experiments/T1.html")
+    source = next(path for path in repository.paths() if path.startswith("sources/"))
+    page = (repository.render(source) or b"").decode()
+    assert "No SASS of this run is here, so no line has a cost." in page
+    assert '<a href="../experiments/' in page

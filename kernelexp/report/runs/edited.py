@@ -74,9 +74,11 @@ _STILL_TOLD = ("inst_executed_",)
 """Of what begins as above, what no row says."""
 
 
-def render(base: Arm, candidates: Mapping[str, Arm], timed: str) -> Iterator[Block]:
+def render(
+    base: Arm, candidates: Mapping[str, Arm], timed: str, option: str = ""
+) -> Iterator[Block]:
     """The baseline beside up to two candidates; `timed`: the size of the question, where what a
-    smaller one counts need not hold."""
+    smaller one counts need not hold; `option`: how to see what is left out."""
     every = [base, *candidates.values()]
     rows = [_row(label, read, base, candidates) for label, read in _fixed(every)]
     more, small = _others(base, candidates)
@@ -92,7 +94,7 @@ def render(base: Arm, candidates: Mapping[str, Arm], timed: str) -> Iterator[Blo
         if words := _pipes(base, arm):
             yield paragraph(f"{name}: {words}")
     if small:
-        yield paragraph(f"{small} more moved by less than 5% (--verbose shows them).", style="dim")
+        yield paragraph(f"{small} more moved by less than 5%{option}.", style="dim")
 
 
 def of_variants(names: Sequence[str], arms: Sequence[Arm], counted: bool) -> Iterator[Block]:

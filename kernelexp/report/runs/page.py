@@ -23,15 +23,20 @@ _SIDE_BY_SIDE = 2
 
 
 def render(
-    record: Record, earlier: Sequence[Record] = (), path: str = "", verbose: bool = False
+    record: Record,
+    earlier: Sequence[Record] = (),
+    path: str = "",
+    verbose: bool = False,
+    option: str = " (--verbose shows them)",
 ) -> Iterator[Block]:
-    """What a run came to; `verbose` adds every figure of every arm."""
+    """What a run came to; `verbose` adds every figure of every arm. `option` follows how many are
+    left out: empty where there is no command line."""
     yield Heading(f"{record.experiment}  {record.title}   {record.kernel}, {record.arch}")
     yield paragraph(" ".join(record.hypothesis.split()), indent=2)
     yield _arms(record)
     yield from _same_code(record)
     yield _shared_axes(record)
-    yield from _differences(record)
+    yield from _differences(record, option)
     named = dict(zip(record.names, record.arms, strict=True))
     yield from arms.warnings(named)
     yield from arms.compiler_errors(named)
@@ -57,7 +62,7 @@ def render(
     for sentence in (*dict.fromkeys(own), *consistency.remarks(record)):
         yield paragraph(sentence, style="warn")
     yield from expectations.render(judging.of_record(record))
-    if not verbose and (hidden := _hidden(record)):
+    if not verbose and (hidden := _hidden(record, option)):
         yield paragraph(hidden, style="dim")
     if path:
         yield paragraph(f"Record: {path}", style="dim")
@@ -129,7 +134,7 @@ def _shared_axes(record: Record) -> Block:
     return paragraph(f"{whose}: {spell_point(shared)}", style="dim")
 
 
-def _differences(record: Record) -> Iterator[Block]:
+def _differences(record: Record, option: str) -> Iterator[Block]:
     """Of build and counters what differs from the baseline."""
     base = record.baseline
     if not base.is_built:
@@ -140,7 +145,7 @@ def _differences(record: Record) -> Iterator[Block]:
         if candidate.arm.is_built
     }
     if len(record.candidates) <= _SIDE_BY_SIDE:
-        yield from edited.render(base, built, record.size or FULL)
+        yield from edited.render(base, built, record.size or FULL, option)
         for name, arm in built.items():
             yield from _opcodes(name, base, arm)
         return
@@ -175,7 +180,7 @@ def _is_same_code(base: Arm, arm: Arm) -> bool:
     return not (base.build and arm.build) or base.build.others == arm.build.others
 
 
-def _hidden(record: Record) -> str:
+def _hidden(record: Record, option: str) -> str:
     """What the page leaves out, so that nobody looks for it in vain."""
     compiler = f"nvcc {record.compiler}" if record.compiler else ""
     shown = [arm for arm in record.arms if arm.is_built]
@@ -192,12 +197,10 @@ def _hidden(record: Record) -> str:
     if len(record.candidates) > _SIDE_BY_SIDE:
         left_out = len(differing.difference(matrix.columns(shown)))
         if left_out:
-            words.append(f"{left_out} more figures differ (--verbose shows them)")
+            words.append(f"{left_out} more figures differ{option}")
         words.append(f"{len(shared - differing)} are equal in all arms")
     else:
-        words.append(
-            f"{len(shared - differing)} figures are equal in all arms (--verbose shows them)"
-        )
+        words.append(f"{len(shared - differing)} figures are equal in all arms{option}")
     return "; ".join(words) + "."
 
 

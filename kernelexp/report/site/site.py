@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from kernelexp.dossier import standing
-from kernelexp.dossier.standing import StandingProfile, Tree
+from kernelexp.dossier.standing import StandingProfile, Standings, Tree
 from kernelexp.evidence import build
 from kernelexp.judge.statistics import modelled as judge
 from kernelexp.logs import profiles, records, sources
@@ -195,6 +195,7 @@ class ProjectSite:
             after=after,
             earlier=max(0, standings.records - len(result)),
             answers=list(answer.answers(name, standings)),
+            sizes=_unusual_sizes(standings),
             by_card=list(logbook.by_card(standings, result)),
             basis=list(answer.basis(standings)),
             next_step=answer.next_step(name, standings),
@@ -236,7 +237,7 @@ class ProjectSite:
         return {
             "record": record,
             "edited": record.hypothesis.split() != hypothesis.split(),
-            "document": list(page.render(record))[1:],
+            "document": list(page.render(record, option=""))[1:],
             "plots": [*sizes.plots(record), *pairs.plots(record)],
             "excerpts": excerpts,
             "has_code": record.run in self._codes_of,
@@ -382,7 +383,21 @@ class ProjectSite:
         text = self._texts.of(record, file)
         if text is None:
             return None
-        return self._page("source.html", "../", file, lines=split(text))
+        return self._page(
+            "source.html",
+            "../",
+            file,
+            lines=split(text),
+            run=record,
+            is_shown=record.experiment in self._standings,
+            has_code=record.run in self._codes_of,
+        )
+
+
+def _unusual_sizes(standings: Standings) -> str:
+    """Those that the standing records were timed at, where one is not the usual."""
+    sizes = {c.record.size for c in standings.candidates if c.record and c.record.measurement}
+    return ", ".join(sorted(filter(None, sizes))) if sizes - {"full", "", None} else ""
 
 
 def _place(arm: Arm, files: Mapping[str, str]) -> tuple[object, ...]:
