@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kernelexp.services.adopt.adopted import Compiled
     from kernelexp.services.adopt.answers import Answers
     from kernelexp.services.adopt.copying import Omitted
-    from kernelexp.services.adopt.entry import KernelParameter
+    from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
     from kernelexp.services.adopt.launched import AdoptedLaunch
     from warpsim.launch import Dim3
 
@@ -33,12 +33,9 @@ def tell(compiled: Compiled, answers: Answers) -> None:
     from kernelexp.services.adopt import answers as answering
     from kernelexp.services.adopt import jobs
 
-    for entry in dict.fromkeys(compiled.entries):
-        _print_wrapped(f"entry: {entry.signature}")
-        for parameter in entry.parameters:
-            typer.echo(f"  {_describe(parameter)}")
-            for member in parameter.members:
-                typer.echo(f"    {_describe(member)}")
+    for signature, *parameters in dict.fromkeys(map(_described, compiled.entries)):
+        _print_wrapped(f"entry: {signature}")
+        typer.echo("".join(f"{parameter}\n" for parameter in parameters), nl=False)
     for name in answering.read_and_written(jobs.values(compiled.entries), answers):
         print_message(
             f"note: {name} is read and written: it is an input and an output, and holds the input "
@@ -57,6 +54,15 @@ def tell(compiled: Compiled, answers: Answers) -> None:
             f"and compared with nothing; if it is a result too, say --output {name}"
         )
     _tell_omitted(compiled)
+
+
+def _described(entry: KernelEntry) -> tuple[str, ...]:
+    """Its signature and a line for each parameter, the same for launches that differ in values."""
+    lines = [entry.signature]
+    for parameter in entry.parameters:
+        lines.append(f"  {_describe(parameter)}")
+        lines += [f"    {_describe(member)}" for member in parameter.members]
+    return tuple(lines)
 
 
 def _tell_omitted(compiled: Compiled) -> None:

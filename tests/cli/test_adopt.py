@@ -282,3 +282,15 @@ __global__ void twice(const __grid_constant__ Params p) {
     p.y[i * p.to[0].step] = (p.mode == Mode::twice ? 2 : 1) * p.x[i * p.from.step];
 }
 """
+
+
+def test_launches_that_differ_in_their_block_list_their_parameters_once(
+    scale: Path, kx: Kx
+) -> None:
+    (scale / "add.cu").write_text(
+        "__global__ void add(float* y, const float* x) { y[threadIdx.x] = x[threadIdx.x]; }"
+    )
+    result = kx(
+        "adopt", "add.cu", "--entry", "add<<<1,32>>>", "--entry", "add<<<1,64>>>", cwd=scale
+    )
+    assert result.stdout.count("entry: add(") == 1, result.stderr
