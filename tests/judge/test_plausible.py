@@ -16,7 +16,7 @@ from kernelexp.model.record import Record
 
 @pytest.fixture(scope="module")
 def record() -> Record:
-    return records.read_file(max((ROOT / "logs/runs/T3").glob("*.measured.json")))
+    return records.read_file(max((ROOT / "logs/runs/T3").glob("20261121T*.measured.json")))
 
 
 def test_a_verdict_on_the_same_instructions_is_that_of_a_placebo(record: Record) -> None:
