@@ -111,6 +111,7 @@ def test_a_client_that_goes_in_the_middle_of_its_content_is_no_fault(tmp_path: P
     assert answers[0]["status"] == 400
 
 
+@pytest.mark.slow
 def test_clients_that_hold_everything_and_a_signal_leave_no_traceback(tmp_path: Path) -> None:
     service = Service(tmp_path / "queue", 0)
     key = service.ask("POST", "/evaluations", job(1))[1]["id"]

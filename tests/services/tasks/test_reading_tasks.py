@@ -83,10 +83,10 @@ def test_axes_that_a_definition_fixes_are_not_reduced() -> None:
     ]
 
 
-def test_a_solution_bound_by_tvm_ffi_says_that_it_is_not_executed(tmp_path: Path) -> None:
+def test_a_solution_in_cuda_without_a_binding_is_bound_by_tvm_ffi(tmp_path: Path) -> None:
     data = json.loads((TASKS / "flashinfer/solution.json").read_text())
     data["spec"]["language"] = "cuda"
     path = tmp_path / "solution.json"
     path.write_text(json.dumps(data))
     task = formats.named("flashinfer").read(TASKS / "flashinfer", path, 64)
-    assert "tvm-ffi, which is not executed" in task.solution.refused
+    assert (task.solution.refused, task.options["binding"]) == ("", "tvm-ffi")
