@@ -209,7 +209,7 @@ def capture(
 def launches(
     asked: Asked, most: int, tools: Toolchain, root: Path
 ) -> tuple[ProgramRun, tuple[CapturedLaunch, ...]]:
-    """Runs a program that is there, whose launches are kept in place of being executed."""
+    """Runs a compiled program, and keeps its launches instead of executing them."""
     settings, _ = _settings(asked)
     settings = msgspec.structs.replace(settings, unexecuted=most)
     ran = _run(asked, asked.argv, settings, tools, root, None)

@@ -148,7 +148,7 @@ class _Bank:
         return msgspec.to_builtins(TimedCase(bytes=size, like=like, needed=needed))
 
     def draw(self, index: int, seeds: list[int]) -> Any:
-        """Sets of inputs, as many as seeds, in place of the last ones."""
+        """Replaces the sets of inputs by new ones, one for each seed."""
         import torch
 
         self._case, self._sets, self._held = self._cases[index], [], []
