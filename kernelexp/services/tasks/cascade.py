@@ -19,7 +19,7 @@ from kernelexp.model.decoding import decode
 from kernelexp.model.errors import EnvironmentFault, UsageError
 from kernelexp.model.measurement import Device
 from kernelexp.services.execution import Executed
-from kernelexp.services.tasks import failing, formats, identity, jail, modelled, rules, timed
+from kernelexp.services.tasks import failing, formats, identity, jail, modelled, rules
 from kernelexp.services.tasks.assessment import (
     SHOWN,
     Assessment,
@@ -36,7 +36,8 @@ from kernelexp.services.tasks.assessment import (
 from kernelexp.services.tasks.failing import TaskFailed
 from kernelexp.services.tasks.problem_process import ROUNDS
 from kernelexp.services.tasks.task import Task
-from kernelexp.services.tasks.timed import SolutionBench
+from kernelexp.services.tasks.timing import timed
+from kernelexp.services.tasks.timing.timed import SolutionBench
 from kernelexp.services.tasks.workplace import Workplace
 from kernelexp.system import device as devices
 from kernelexp.system import wholefile

@@ -10,12 +10,13 @@ from timing_cheats import DEFERRED, HONEST, IN_ONE_CALL, NO_GAIN, STALE
 
 from kernelexp.facts import chips
 from kernelexp.model.arm.verdict import Status
-from kernelexp.services.tasks import floor, formats, timed
+from kernelexp.services.tasks import formats
 from kernelexp.services.tasks.assessment import CaseTime, TaskEffect
 from kernelexp.services.tasks.failing import TaskFailed
-from kernelexp.services.tasks.floor import Moved
-from kernelexp.services.tasks.timed import SolutionBench, Taken
-from kernelexp.services.tasks.turns import SolutionTurn
+from kernelexp.services.tasks.timing import floor, timed
+from kernelexp.services.tasks.timing.floor import Moved
+from kernelexp.services.tasks.timing.timed import SolutionBench, Taken
+from kernelexp.services.tasks.timing.turns import SolutionTurn
 from kernelexp.services.tasks.workplace import Workplace
 from kernelexp.system.toolchain import Toolchain
 

@@ -14,10 +14,11 @@ from support import ROOT, Kx
 from timing_cheats import HONEST, IN_ONE_CALL, NO_GAIN, ON_GPU, SLOWER, STALE
 
 from kernelexp.model.arm.verdict import Status
-from kernelexp.services.tasks import formats, timed
+from kernelexp.services.tasks import formats
 from kernelexp.services.tasks.assessment import CaseTime, TaskEffect
 from kernelexp.services.tasks.failing import TaskFailed
-from kernelexp.services.tasks.timed import SolutionBench
+from kernelexp.services.tasks.timing import timed
+from kernelexp.services.tasks.timing.timed import SolutionBench
 from kernelexp.services.tasks.workplace import Workplace
 from kernelexp.system import device
 from kernelexp.system.toolchain import Toolchain

@@ -19,9 +19,10 @@ from typing import Any
 import msgspec
 
 from kernelexp.model.decoding import decode
-from kernelexp.services.tasks import floor, formats, shared, wire
-from kernelexp.services.tasks.lines import receive, send
+from kernelexp.services.tasks import formats, wire
 from kernelexp.services.tasks.task import Task, Values
+from kernelexp.services.tasks.timing import floor, shared
+from kernelexp.services.tasks.timing.lines import receive, send
 
 PRELOAD = ("torch",)
 HELD = 1024

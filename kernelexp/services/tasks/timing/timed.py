@@ -21,13 +21,13 @@ from kernelexp.facts import chips
 from kernelexp.judge.statistics import stats
 from kernelexp.model.arm.verdict import Status
 from kernelexp.model.measurement import Block, DeviceState, Row, Worker
-from kernelexp.services.tasks import floor, turns
-from kernelexp.services.tasks.arm_process import ArmOrder
 from kernelexp.services.tasks.assessment import CaseTime, TaskEffect
-from kernelexp.services.tasks.bank_process import BankOrder, DrawnSet, TimedCase
 from kernelexp.services.tasks.failing import TaskFailed
 from kernelexp.services.tasks.task import Task, TaskCase
-from kernelexp.services.tasks.turns import SOLUTION, InputBank, SolutionTurn, TimedArmProcess
+from kernelexp.services.tasks.timing import floor, turns
+from kernelexp.services.tasks.timing.arm_process import ArmOrder
+from kernelexp.services.tasks.timing.bank_process import BankOrder, DrawnSet, TimedCase
+from kernelexp.services.tasks.timing.turns import SOLUTION, InputBank, SolutionTurn, TimedArmProcess
 from kernelexp.services.tasks.workplace import Workplace
 
 REFERENCE, NOTHING = "reference", "nothing"

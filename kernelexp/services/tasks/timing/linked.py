@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 import msgspec
 
 from kernelexp.model.errors import KernelexpError
-from kernelexp.services.tasks.lines import receive, send
+from kernelexp.services.tasks.timing.lines import receive, send
 from kernelexp.system.process import processes
 
 POLL_S = 0.5

@@ -15,11 +15,17 @@ import msgspec
 from kernelexp.model.arm.verdict import Status
 from kernelexp.model.decoding import decode
 from kernelexp.model.errors import EnvironmentFault
-from kernelexp.services.tasks import failing, linked
-from kernelexp.services.tasks.arm_process import ArmOrder
-from kernelexp.services.tasks.bank_process import BankOrder, CheckedAnswer, DrawnSet, TimedCase
+from kernelexp.services.tasks import failing
 from kernelexp.services.tasks.failing import TaskFailed
-from kernelexp.services.tasks.linked import Link, ProcessGone
+from kernelexp.services.tasks.timing import linked
+from kernelexp.services.tasks.timing.arm_process import ArmOrder
+from kernelexp.services.tasks.timing.bank_process import (
+    BankOrder,
+    CheckedAnswer,
+    DrawnSet,
+    TimedCase,
+)
+from kernelexp.services.tasks.timing.linked import Link, ProcessGone
 
 SOLUTION = "solution"
 Slots = list[tuple[str, int]]
@@ -178,7 +184,7 @@ def arm(
     order: ArmOrder, key: str, errors: Path, environment: Mapping[str, str], limit_s: float
 ) -> Iterator[TimedArmProcess]:
     """The process of an arm, which waits to be opened; `key`: its name for the bank."""
-    module = "kernelexp.services.tasks.arm_process"
+    module = "kernelexp.services.tasks.timing.arm_process"
     with linked.started(module, order, environment, limit_s) as link:
         yield TimedArmProcess(order.arm, key, link, errors)
 
@@ -186,6 +192,6 @@ def arm(
 @contextlib.contextmanager
 def bank(order: BankOrder, name: str, limit_s: float) -> Iterator[InputBank]:
     """The bank of a task."""
-    module = "kernelexp.services.tasks.bank_process"
+    module = "kernelexp.services.tasks.timing.bank_process"
     with linked.started(module, order, {}, limit_s) as link:
         yield InputBank(link, name)
