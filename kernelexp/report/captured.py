@@ -114,6 +114,25 @@ def _replayed(result: Replay) -> Iterator[Block]:
         yield paragraph(finding, indent=2)
     if times := _times(result):
         yield paragraph(times, indent=2)
+    yield from _conditions(result)
+
+
+def _conditions(result: Replay) -> Iterator[Block]:
+    """Which of the times is comparable with the program's."""
+    if result.where == "emulator":
+        return
+    if not result.row_same:
+        yield paragraph(
+            "launches in a row leave other bytes: each has other data than the program's launch",
+            indent=2,
+        )
+    if result.previous and result.previous != result.symbol and not result.after:
+        before = result.launch - 1
+        yield paragraph(
+            f"in the program it comes after {_short(result.previous)}: capture that too "
+            f"(--launches {before}-{result.launch}), and replay with --after to have its L2 state",
+            indent=2,
+        )
 
 
 def _rounded(item: ChangedOutput) -> str:
@@ -128,7 +147,9 @@ def _times(result: Replay) -> str:
     parts = [
         f"{value:,.2f} us {what}"
         for value, what in (
-            (result.replayed_us, "replayed (median)"),
+            (result.row_us, "in a row (median)"),
+            (result.after_us, f"directly after {result.after}"),
+            (result.replayed_us, "after its memory was put back"),
             (result.evicted_us, "with other data in L2"),
             (result.own_us, "in the program"),
             (result.others_us, "the program's other launches of this shape (median)"),

@@ -156,7 +156,7 @@ def _keep(summary: ProcessSummary, output: Path) -> Iterator[CapturedFolder]:
         launch = msgspec.structs.replace(
             launch,
             nanoseconds=timed.nanoseconds,
-            others=tuple(itertools.islice(_others(summary, launch), _OTHERS)),
+            others=tuple(itertools.islice(captures.times_of([summary], launch), _OTHERS)),
         )
         captures.write(folder, launch)
         place = output / _folder_name(launch.symbol, launch.launch)
@@ -171,18 +171,6 @@ def _keep(summary: ProcessSummary, output: Path) -> Iterator[CapturedFolder]:
             cut=sum(region.size < region.allocated for region in launch.regions),
             microseconds=launch.nanoseconds / 1e3,
         )
-
-
-def _others(summary: ProcessSummary, launch: captures.Capture) -> Iterator[int]:
-    """Times of launches of the same shape."""
-    for kernel in summary.kernels:
-        for shape in kernel.times:
-            if (kernel.symbol, shape.grid, shape.block) == (
-                launch.symbol,
-                launch.grid,
-                launch.block,
-            ):
-                yield from shape.nanoseconds
 
 
 def _unmet(wanted: Sequence[WantedKernel], read: Sequence[ProcessSummary]) -> Iterator[str]:

@@ -56,9 +56,21 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     """What the captured launch took in the program, and others of its shape; 0: not known."""
     others_us: float = 0.0
     replayed_us: float = 0.0
-    """The median here, one launch after the other."""
+    """The median here, each launch after its memory was put back."""
     evicted_us: float = 0.0
     """The same with other data in the L2 cache before each launch."""
+    row_us: float = 0.0
+    """The median of launches in a row, each on what the one before left."""
+    row_same: bool = True
+    """Whether these left the same bytes: else they had other work."""
+    after_us: float = 0.0
+    """The median of launches that come directly after `after`."""
+    after: str = ""
+    """Another capture of the program; empty: none."""
+    previous: str = ""
+    """The kernel that the program launched before it."""
+    launch: int = 0
+    """Among all launches of its process, from 1."""
 
     @property
     def name(self) -> str:
@@ -69,11 +81,16 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
         return not self.differences
 
 
-def replay(folder: Path, where: Where, tools: Toolchain, root: Path) -> Replay:
-    """Raises UsageError for what is not a capture, EnvironmentFault where this machine can't."""
+def replay(
+    folder: Path, where: Where, tools: Toolchain, root: Path, after: Path | None = None
+) -> Replay:
+    """after: a capture of the launch that came directly before, which is repeated with it.
+
+    Raises UsageError for what is not a capture, EnvironmentFault where this machine can't.
+    """
     capture = captures.read(folder)
     if where == "gpu":
-        return _on_gpu(folder, capture, root)
+        return _on_gpu(folder, capture, root, after)
     return _emulated(folder, capture, tools, root)
 
 
@@ -94,6 +111,8 @@ def _replay(folder: Path, capture: Capture, where: Where) -> Replay:
         bytes=capture.bytes,
         unsure=capture.modules > 1 and not capture.chosen,
         differences=(),
+        launch=capture.launch,
+        previous=capture.previous,
         own_us=capture.nanoseconds / 1e3,
         others_us=_median_us(capture.others),
     )
@@ -102,15 +121,16 @@ def _replay(folder: Path, capture: Capture, where: Where) -> Replay:
 # ---- On the card
 
 
-def _on_gpu(folder: Path, capture: Capture, root: Path) -> Replay:
+def _on_gpu(folder: Path, capture: Capture, root: Path, after: Path | None) -> Replay:
     """In a process that the same library watches: its times are taken as the program's were."""
+    before = captures.read(after) if after else None
     library = injection.make(root)
     with tempfile.TemporaryDirectory(prefix="kernelexp-") as place:
         result = Path(place) / "result.json"
         (Path(place) / "settings").write_text("")
         argv = [sys.executable, "-m", replay_worker.__name__, str(folder), str(REPEATS + WARM)]
         done = processes.run(
-            [*argv, str(result)],
+            [*argv, str(result), *([str(after)] if after else [])],
             env={injection.VARIABLE: str(library), injection.FOLDER: place},
             timeout_s=LIMIT_S,
         )
@@ -119,26 +139,30 @@ def _on_gpu(folder: Path, capture: Capture, root: Path) -> Replay:
         worker = msgspec.json.decode(result.read_bytes(), type=WorkerReplay)
         if worker.error:
             raise EnvironmentFault(f"{folder} can't be replayed: {worker.error}")
-        times = list(_times(Path(place), capture.symbol))
+        times = [*captures.times_of(captures.summaries(Path(place)), capture)]
+    stages = [
+        times[1 + start :][: REPEATS + WARM]
+        for start in range(0, 3 * (REPEATS + WARM), REPEATS + WARM)
+    ]
+    behind = times[1 + 3 * (REPEATS + WARM) :]
+    # A launch of the same kernel with the same shape has its times among them, each first.
+    alike = before and captures.shape(before) == captures.shape(capture)
+    replayed, evicted, row = (_median_us(stage[WARM:]) for stage in stages)
     return msgspec.structs.replace(
         _replay(folder, capture, "gpu"),
         differences=worker.differences,
         repeatable=worker.repeatable,
-        replayed_us=_median_us(times[1 + WARM : 1 + WARM + REPEATS]),
-        evicted_us=_median_us(times[1 + WARM + REPEATS :]),
+        replayed_us=replayed,
+        evicted_us=evicted,
+        row_us=row,
+        row_same=worker.row_same,
+        after_us=_median_us((behind[1::2] if alike else behind)[WARM:]),
+        after=str(after or ""),
     )
 
 
 def _median_us(nanoseconds: Sequence[int]) -> float:
     return statistics.median(nanoseconds) / 1e3 if nanoseconds else 0.0
-
-
-def _times(place: Path, symbol: str) -> Iterator[int]:
-    for summary in captures.summaries(place):
-        for kernel in summary.kernels:
-            if kernel.symbol == symbol:
-                for shape in kernel.times:
-                    yield from shape.nanoseconds
 
 
 # ---- Emulated

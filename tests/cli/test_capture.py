@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable
 from pathlib import Path
 
 import captured
@@ -15,9 +16,11 @@ from support import Kx
 from kernelexp.evidence.programs.captures import SkippedLaunch
 from kernelexp.model import errors
 from kernelexp.report import outputs
-from kernelexp.report.captured import render
+from kernelexp.report.captured import render, render_replays
 from kernelexp.report.document import terminal
+from kernelexp.report.document.document import Block
 from kernelexp.services.capturing import CapturedFolder, KernelUse, ProgramCaptures
+from kernelexp.services.replaying import Replay
 from kernelexp.system.toolchain import Toolchain
 
 
@@ -29,6 +32,7 @@ from kernelexp.system.toolchain import Toolchain
         (("capture", "--kernel", "k:0", "--", "ls"), "NAME:3 for its third launch"),
         (("capture", "--launches", "x", "--", "ls"), "should be like 3, 1-3 or 5-"),
         (("replay", "."), "is not a capture: it has no launch.json"),
+        (("replay", "--emulated", "--after", ".", "."), "--after times a launch, and needs a GPU"),
     ],
 )
 def test_mistakes_end_in_a_sentence(
@@ -63,8 +67,12 @@ CAPTURED = ProgramCaptures(
 
 
 def show(program: ProgramCaptures, *, wanted: bool) -> str:
+    return shown(render(program, wanted))
+
+
+def shown(blocks: Iterable[Block]) -> str:
     console = Console(width=80, highlight=False, file=io.StringIO())
-    for block in terminal.render(render(program, wanted)):
+    for block in terminal.render(blocks):
         console.print(block)
     return console.file.getvalue()  # type: ignore[attr-defined,no-any-return]
 
@@ -85,6 +93,40 @@ def test_kernels_are_listed_where_nothing_was_kept() -> None:
     text = show(msgspec.structs.replace(CAPTURED, captured=()), wanted=False)
     (line,) = (line for line in text.splitlines() if "elementwise_kernel<128>  " in line)
     assert line.split()[-3:] == ["120", "10.0", "1.200"]
+
+
+REPLAY = Replay(
+    folder="captures/relu-8",
+    symbol="relu",
+    where="gpu",
+    regions=2,
+    changed=1,
+    unsure=False,
+    bytes=1 << 20,
+    differences=(),
+    replayed_us=11.0,
+    row_us=10.0,
+    evicted_us=12.0,
+    previous="gemm",
+    launch=8,
+)
+
+
+def test_a_replay_says_what_each_of_its_times_is_of() -> None:
+    text = " ".join(shown(render_replays([REPLAY])).split())
+    assert "10.00 us in a row (median), 11.00 us after its memory was put back" in text
+    assert "comes after gemm: capture that too (--launches 7-8), and replay with --after" in text
+    after = msgspec.structs.replace(REPLAY, after="captures/gemm-7", after_us=10.5)
+    text = " ".join(shown(render_replays([after])).split())
+    assert "10.50 us directly after captures/gemm-7" in text
+    assert "capture that too" not in text
+
+
+def test_a_row_of_launches_with_other_work_is_told() -> None:
+    text = " ".join(
+        shown(render_replays([msgspec.structs.replace(REPLAY, row_same=False)])).split()
+    )
+    assert "launches in a row leave other bytes" in text
 
 
 def test_a_replay_says_whether_bytes_are_the_same(kx: Kx, tmp_path: Path, tools: Toolchain) -> None:

@@ -62,6 +62,8 @@ class Capture(msgspec.Struct, frozen=True, kw_only=True):
     """Among all launches of its process, from 1."""
     number: int
     """Among those of its kernel."""
+    previous: str = ""
+    """The kernel that its process launched before it."""
     process: int
     device: str
     correlation: int
@@ -182,6 +184,20 @@ def summaries(folder: Path) -> list[ProcessSummary]:
         for path in folder.glob("process-*.json")
     ]
     return sorted(read_all, key=lambda summary: summary.process)
+
+
+def shape(capture: Capture) -> tuple[str, Dim3, Dim3]:
+    """What launches have in common whose times are those of one kernel."""
+    return capture.symbol, capture.grid, capture.block
+
+
+def times_of(read: Sequence[ProcessSummary], capture: Capture) -> Iterator[int]:
+    """Nanoseconds of launches of its shape, in their order."""
+    for summary in read:
+        for kernel in summary.kernels:
+            for times in kernel.times:
+                if (kernel.symbol, times.grid, times.block) == shape(capture):
+                    yield from times.nanoseconds
 
 
 def write(folder: Path, capture: Capture) -> None:

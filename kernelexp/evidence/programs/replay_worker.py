@@ -51,6 +51,8 @@ class WorkerReplay(msgspec.Struct, frozen=True, kw_only=True):
     differences: tuple[ChangedOutput, ...] = ()
     repeatable: bool = True
     """Whether the last launch left what the first did."""
+    row_same: bool = True
+    """Whether launches in a row, each on what the one before left, left that too."""
 
 
 def compare(index: int, capture: Capture, got: bytes, after: bytes) -> Iterator[ChangedOutput]:
@@ -82,7 +84,8 @@ def _as_floats(got: bytes, after: bytes) -> float:
 class _Card:
     """The regions of a capture on the device, and its kernel."""
 
-    def __init__(self, folder: Path, capture: Capture) -> None:
+    def __init__(self, folder: Path, capture: Capture, other: _Card | None = None) -> None:
+        """other: whose memory it shares where the program's did."""
         self._cu = cu = driver()
         check(cu.cuInit(0))
         device = check(cu.cuDeviceGet(0))
@@ -91,10 +94,14 @@ class _Card:
         module = check(cu.cuModuleLoadData((folder / captures.CUBIN).read_bytes()))
         self._function = check(cu.cuModuleGetFunction(module, capture.symbol.encode()))
         self._starts = [self._allocate(region.size) for region in capture.regions]
-        self._bases = [self._place(module, region) for region in capture.regions]
-        for index, (start, region) in enumerate(zip(self._starts, capture.regions, strict=True)):
+        shared = [other.place_of(region) if other else None for region in capture.regions]
+        self._bases = [
+            self._place(module, region) if place is None else place
+            for place, region in zip(shared, capture.regions, strict=True)
+        ]
+        for index, region in enumerate(capture.regions):
             before, _ = captures.contents(folder, capture, index)
-            check(cu.cuMemcpyHtoD(start, before, region.size))
+            check(cu.cuMemcpyHtoD(self._starts[index], before, region.size))
         self._prepare()
         self._data = [self._argument(index) for index in range(len(capture.parameters))]
         count = max(1, len(self._data))
@@ -102,6 +109,15 @@ class _Card:
         self._config = self._configuration()
         self._launched = False
         self._other: Any = None
+
+    def place_of(self, region: Allocation) -> int | None:
+        """Where memory of the program lies; None where none of it is here."""
+        for base, own in zip(self._bases, self._capture.regions, strict=True):
+            if not (own.variable or region.variable) and (
+                own.address <= region.address and region.end <= own.end
+            ):
+                return int(base) + region.address - own.address
+        return None
 
     def _place(self, module: Any, region: Allocation) -> Any:
         if not region.variable:
@@ -153,18 +169,36 @@ class _Card:
         return config
 
     def launch(self, meanwhile: Callable[[], None] = lambda: None) -> None:
-        """On memory as it was before the launch in the program: what a launch leaves alone need
-        not be copied again."""
+        """On memory as it was before the launch in the program."""
+        self.restore()
+        meanwhile()
+        check(self._cu.cuCtxSynchronize())
+        self.enqueue()
+        check(self._cu.cuCtxSynchronize())
+
+    def restore(self) -> None:
+        """What a launch leaves alone need not be copied again."""
         for start, base, region in zip(
             self._starts, self._bases, self._capture.regions, strict=True
         ):
             if region.changed or not self._launched:
                 check(self._cu.cuMemcpyDtoD(base, start, region.size))
         self._launched = True
-        meanwhile()
-        check(self._cu.cuCtxSynchronize())
+
+    def enqueue(self) -> None:
+        """Behind what was launched before, on what that left."""
         arguments = ctypes.addressof(self._arguments)
         check(self._cu.cuLaunchKernelEx(self._config, self._function, arguments, 0))
+
+    def row(self, repeats: int, previous: _Card | None = None) -> None:
+        """So many launches without a pause, each directly after one of the other."""
+        self.restore()
+        if previous:
+            previous.restore()
+        for _ in range(repeats):
+            if previous:
+                previous.enqueue()
+            self.enqueue()
         check(self._cu.cuCtxSynchronize())
 
     def evict(self) -> None:
@@ -187,13 +221,15 @@ def _attribute(cu: Any, kind: Any, value: Any) -> Any:
     return attribute
 
 
-def replay(folder: Path, repeats: int) -> WorkerReplay:
-    """Launches it once, as often as that, then so often with other data in the L2 cache; the first
-    one's bytes are compared with the program's."""
+def replay(folder: Path, repeats: int, previous: Path | None) -> WorkerReplay:
+    """Launches it once, as often as that, so often with other data in the L2 cache, so often in a
+    row, and so often directly after another capture of the program; the first one's bytes are
+    compared with the program's."""
     capture = captures.read(folder)
     card = _Card(folder, capture)
+    every = range(len(capture.regions))
     card.launch()
-    first = [card.content(index) for index in range(len(capture.regions))]
+    first = [card.content(index) for index in every]
     differences = [
         difference
         for index, got in enumerate(first)
@@ -203,16 +239,23 @@ def replay(folder: Path, repeats: int) -> WorkerReplay:
         card.launch()
     for _ in range(repeats):
         card.launch(card.evict)
-    last = [card.content(index) for index in range(len(capture.regions))]
-    return WorkerReplay(differences=tuple(differences), repeatable=first == last)
+    last = [card.content(index) for index in every]
+    card.row(repeats)
+    row = [card.content(index) for index in every]
+    if previous:
+        card.row(repeats, _Card(previous, captures.read(previous), card))
+    return WorkerReplay(
+        differences=tuple(differences), repeatable=first == last, row_same=first == row
+    )
 
 
 def main() -> None:
     folder, repeats, path = Path(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
+    previous = Path(sys.argv[4]) if sys.argv[4:] else None
     result = WorkerReplay(error="it did not come to its end")
     with contextlib.suppress(SystemExit):
         try:
-            result = replay(folder, repeats)
+            result = replay(folder, repeats, previous)
         except (DriverError, KernelexpError) as fault:
             result = WorkerReplay(error=str(fault))
     path.write_bytes(msgspec.json.encode(result))

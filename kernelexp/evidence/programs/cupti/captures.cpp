@@ -189,6 +189,7 @@ std::string spelled(const Captured& captured, const Modules& modules) {
   const Call& call = captured.call;
   JsonObject object;
   object.add("format", 1).add("symbol", quoted(captured.symbol)).add("launch", captured.launch);
+  object.add("previous", quoted(captured.previous));
   object.add("number", captured.number).add("process", int(getpid()));
   object.add("device", quoted(device_name())).add("correlation", captured.correlation);
   object.add("grid", numbers(call.grid)).add("block", numbers(call.block));

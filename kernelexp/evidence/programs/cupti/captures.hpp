@@ -38,7 +38,7 @@ struct Region {
 };
 
 struct Captured {
-  std::string symbol;
+  std::string symbol, previous;  // the kernel that the process launched before it
   uint64_t launch = 0, number = 0;
   uint32_t correlation = 0;
   Call call;

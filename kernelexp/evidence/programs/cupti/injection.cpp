@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "captures.hpp"
 #include "json.hpp"
@@ -35,6 +36,7 @@ std::unique_ptr<Captured> pending;
 uint64_t launches = 0, graphs = 0;
 std::map<std::string, uint64_t> counts;
 std::vector<std::string> order;
+std::string previous;  // the kernel that was launched last
 std::vector<Skipped> skipped;
 std::vector<Kept> kept;
 std::string error, no_times;
@@ -110,14 +112,17 @@ bool describe(CUpti_CallbackId id, const void* given, Call& call) {
 
 // ---- The calls of the driver that load
 
+constexpr size_t kHeader = 64;  // bytes, of an ELF file
+
 struct Loading {
   const void* const* handle;  // where the call leaves it
-  const void* image;
+  const void* image;          // null: it lies in a file
+  const char* file;
 };
 
 template <class Handle>
-Loading loading_of(Handle* handle, const void* image) {
-  return {reinterpret_cast<const void* const*>(handle), image};
+Loading loading_of(Handle* handle, const void* image, const char* file = nullptr) {
+  return {reinterpret_cast<const void* const*>(handle), image, file};
 }
 
 bool loads(CUpti_CallbackId id, const void* given, Loading& loading) {
@@ -133,10 +138,26 @@ bool loads(CUpti_CallbackId id, const void* given, Loading& loading) {
   } else if (id == CUPTI_DRIVER_TRACE_CBID_cuLibraryLoadData) {
     const auto& call = *static_cast<const cuLibraryLoadData_params*>(given);
     loading = loading_of(call.library, call.code);
+  } else if (id == CUPTI_DRIVER_TRACE_CBID_cuModuleLoad) {
+    const auto& call = *static_cast<const cuModuleLoad_params*>(given);
+    loading = loading_of(call.module, nullptr, call.fname);
+  } else if (id == CUPTI_DRIVER_TRACE_CBID_cuLibraryLoadFromFile) {
+    const auto& call = *static_cast<const cuLibraryLoadFromFile_params*>(given);
+    loading = loading_of(call.library, nullptr, call.fileName);
   } else {
     return false;
   }
   return true;
+}
+
+void loaded_now(const Loading& loading) {
+  std::string content;
+  if (!loading.image && loading.file) {
+    std::ifstream file(loading.file, std::ios::binary);
+    content.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  const bool whole = content.size() >= kHeader;  // else not even the header of a cubin
+  end_loading(*loading.handle, loading.image ? loading.image : whole ? content.data() : nullptr);
 }
 
 bool succeeded(const CUpti_CallbackData& data) {
@@ -155,12 +176,14 @@ void begin(const CUpti_CallbackData& data, const Call& call) {
   const std::string symbol = data.symbolName ? data.symbolName : "";
   const uint64_t launch = ++launches, number = ++counts[symbol];
   if (number == 1) order.push_back(symbol);
+  const std::string before = std::exchange(previous, symbol);
   if (!settings().wants(symbol, number, launch)) {
     mutex.unlock();
     return;
   }
   auto captured = std::make_unique<Captured>();
   captured->symbol = symbol;
+  captured->previous = before;
   captured->launch = launch;
   captured->number = number;
   captured->correlation = data.correlationId;
@@ -206,7 +229,7 @@ void of_driver(CUpti_CallbackId id, const CUpti_CallbackData& data) {
     if (enters) {
       begin_loading();
     } else if (succeeded(data)) {
-      end_loading(*loaded.handle, loaded.image);
+      loaded_now(loaded);
     }
   } else if (id == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch ||
              id == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz) {
@@ -244,6 +267,8 @@ constexpr CUpti_CallbackId kCalls[] = {
     CUPTI_DRIVER_TRACE_CBID_cuModuleLoadDataEx,
     CUPTI_DRIVER_TRACE_CBID_cuModuleLoadFatBinary,
     CUPTI_DRIVER_TRACE_CBID_cuLibraryLoadData,
+    CUPTI_DRIVER_TRACE_CBID_cuModuleLoad,
+    CUPTI_DRIVER_TRACE_CBID_cuLibraryLoadFromFile,
 };
 
 CUptiResult subscribe() {
