@@ -76,16 +76,15 @@ def load_inline(
     functions: str | Sequence[str] | dict[str, str] | None = None,
     extra_cflags: Sequence[str] | None = None,
     extra_cuda_cflags: Sequence[str] | None = None,
+    no_implicit_headers: bool = False,
     **_: Any,
 ) -> ModuleType:
     """As torch.utils.cpp_extension has it."""
     plain, cuda = _texts(cpp_sources), _texts(cuda_sources)
-    binding = _binding(functions)
-    files = {"main.cpp": "#include <torch/extension.h>\n" + "\n".join(plain) + binding}
+    headers = not no_implicit_headers
+    files = {"main.cpp": _headed("\n".join(plain) + _binding(functions), "extension", headers)}
     if cuda:
-        text = "\n".join(_placed(item) for item in cuda)
-        files["cuda.cu"] = f"#include <torch/types.h>\n{_PRELUDE}{text}"
-    files["main.cpp"] = files["main.cpp"].replace("\n", f"\n{_PRELUDE}", 1)
+        files["cuda.cu"] = _headed("\n".join(_placed(item) for item in cuda), "types", headers)
     flags = [*_defines(extra_cflags), *(extra_cuda_cflags or ())]
     return _torch_module(files, name, flags)
 
@@ -105,8 +104,15 @@ def load(name: str, sources: str | Sequence[str], **options: Any) -> ModuleType:
 
 def _prefaced(path: Path) -> str:
     text = path.read_text()
-    preface = f"#include <torch/extension.h>\n{_PRELUDE}" if _OF_TORCH.search(text) else ""
+    preface = _headed("", "extension", bool(_OF_TORCH.search(text)))
     return f'{preface}#line 1 "{path.name}"\n{text}'
+
+
+def _headed(text: str, header: str, wanted: bool) -> str:
+    """Behind one of torch's headers; what names nothing of torch needs none."""
+    if not wanted and not _OF_TORCH.search(text):
+        return text
+    return f"#include <torch/{header}.h>\n{_PRELUDE}{text}"
 
 
 def _texts(sources: str | Sequence[str] | None) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 import timing_cheats
 from timing_cheats import DEFERRED, HONEST, IN_ONE_CALL, NO_GAIN, STALE
@@ -21,7 +22,7 @@ from kernelexp.services.tasks.workplace import Workplace
 from kernelexp.system.toolchain import Toolchain
 
 pytestmark = pytest.mark.xdist_group("tasks")
-CPU = SolutionBench(device="cpu", processes=2, rows=2, calls=4)
+CPU = SolutionBench(device="cpu", processes=2, rows=2, calls=4, turn_s=60)
 
 
 def measure(
@@ -48,6 +49,14 @@ def test_each_call_has_inputs_of_its_own_and_answers_are_compared(
     assert "limits of a CPU are not known" in time.floor
 
 
+def test_a_turn_has_fewer_calls_where_the_reference_is_slow(
+    tools: Toolchain, tmp_path: Path
+) -> None:
+    bench = msgspec.structs.replace(CPU, processes=1, rows=1, turn_s=1e-9)
+    (time,) = measure(HONEST, tools, tmp_path, bench)
+    assert time.calls == 2
+
+
 def test_one_buffer_for_all_answers_is_right(tools: Toolchain, tmp_path: Path) -> None:
     body = "return KEPT.setdefault(0, torch.empty_like(x)).copy_(torch.softmax(x, 1))"
     measure(("", body), tools, tmp_path)
@@ -64,7 +73,7 @@ def test_what_is_kept_across_calls_is_wrong(name: str, tools: Toolchain, tmp_pat
     "name", [next(iter(IN_ONE_CALL)), pytest.param(list(IN_ONE_CALL)[1], marks=pytest.mark.slow)]
 )
 def test_calls_are_not_done_together(name: str, tools: Toolchain, tmp_path: Path) -> None:
-    bench = SolutionBench(device="cpu", processes=1, rows=2, calls=16)
+    bench = SolutionBench(device="cpu", processes=1, rows=2, calls=16, turn_s=60)
     with pytest.raises(TaskFailed, match="elements of the result are wrong") as failed:
         measure(IN_ONE_CALL[name], tools, tmp_path, bench)
     assert failed.value.status is Status.INCORRECT
@@ -113,7 +122,7 @@ def test_an_answer_that_changes_after_its_end_was_reported_is_invalid(
 def test_what_is_quicker_than_the_card_allows_is_invalid_with_its_arithmetic(
     tools: Toolchain, tmp_path: Path
 ) -> None:
-    bench = SolutionBench(device="cpu", card="NVIDIA H200", processes=2, rows=2, calls=4)
+    bench = msgspec.structs.replace(CPU, card="NVIDIA H200")
     with pytest.raises(TaskFailed, match=r"less than a call can take: .* x 132 SMs x") as failed:
         measure(HONEST, tools, tmp_path, bench, instructions=1e18)
     assert (failed.value.status, failed.value.reason) == (Status.INVALID, "below_floor")

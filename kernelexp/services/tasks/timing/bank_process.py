@@ -29,6 +29,11 @@ HELD = 1024
 """Bytes of a tensor that an arm has only when its call begins: no call can be done before."""
 HELD_TENSORS = 4
 """Of a set, at most: each takes 5 us of the clock of all arms."""
+SHARE = 20
+"""Of a card's memory, a turn's inputs and answers take one such part: the bank has them, and three
+arms, whose answers are there twice."""
+WITHOUT_GPU = 512 << 20
+"""Bytes of a turn where there is no card."""
 
 
 class BankOrder(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,8 +50,8 @@ class BankOrder(msgspec.Struct, frozen=True, kw_only=True):
 class TimedCase(msgspec.Struct, frozen=True, kw_only=True):
     """Of a set of sizes."""
 
-    bytes: int
-    """Of a set of inputs."""
+    calls: int
+    """Of a turn, for which the memory is enough."""
     like: Any
     """The layout of an answer, and its bytes."""
     needed: floor.Moved
@@ -143,10 +148,17 @@ class _Bank:
             like = wire.layout(answer)
             del answer
             needed = floor.moved(self._reference, arguments, seed)
-        size = wire.layout(arguments)[1]
+        calls = max(1, self._room() // (wire.layout(arguments)[1] + like[1]))
         del arguments
         self._tidy()
-        return msgspec.to_builtins(TimedCase(bytes=size, like=like, needed=needed))
+        return msgspec.to_builtins(TimedCase(calls=calls, like=like, needed=needed))
+
+    def _room(self) -> int:
+        """Bytes for a turn."""
+        import torch
+
+        cuda = self._order.device == "cuda"
+        return int(torch.cuda.mem_get_info()[1]) // SHARE if cuda else WITHOUT_GPU
 
     def draw(self, index: int, seeds: list[int]) -> Any:
         """Replaces the sets of inputs by new ones, one for each seed."""

@@ -39,13 +39,14 @@ LOOK = 3
 """Processes after which it is looked whether more are needed."""
 ROWS, CALLS = 4, 32
 """Pairs of rows per process, and calls per turn at most."""
-PER_TURN = 512 << 20
-"""Bytes of all inputs of a turn, unless one set has more."""
+TURN_S = 0.02
+"""Of a turn of the reference, where memory allows: what is cold in a process after a pause makes a
+turn on an H100 0.1 to 0.2 ms longer, which its calls share."""
 CHECKED = 2
 """Turns of one call, whose inputs are large, that an answer is compared of; of others, one of each
 turn: who reports ends too early in a tenth of the calls is caught in nine tenths of the cases."""
 WARM = 2
-"""Turns that are not counted, all with the same inputs."""
+"""Turns of one call that are not counted; one of as many calls as are counted follows them."""
 ALONE = 3
 """Turns of the reference when the solution's process has ended; nobody is left to know a set."""
 RISK = 0.05
@@ -70,6 +71,7 @@ class SolutionBench(msgspec.Struct, frozen=True, kw_only=True):
     processes: int = PROCESSES
     rows: int = ROWS
     calls: int = CALLS
+    turn_s: float = TURN_S
     pinned: bool = True
     """Whether the arms of a process share a core, and the clock has one of its own."""
     limit_s: float = 120.0
@@ -231,11 +233,8 @@ class _Timing:
 
     def _take(self, bank: InputBank, arms: Mapping[str, TimedArmProcess], index: int) -> Taken:
         bench = self._bench
-        calls = max(1, min(bench.calls, PER_TURN // self._begun[index].bytes))
+        calls = self._warmed(bank, arms, index)
         taken = Taken(rows=[], alone=[], calls=calls)
-        sets = bank.draw(index, _seeds(calls))
-        for _ in range(WARM):
-            self._row(bank, arms, ARMS, sets, index)
         turns = range(2 * bench.rows)
         checked = turns if calls > 1 else self._random.sample(turns, CHECKED)
         for pair in range(bench.rows):
@@ -245,6 +244,17 @@ class _Timing:
                 keep = [self._random.randrange(calls)] if number in checked else []
                 taken.rows.append(self._row(bank, arms, order, sets, index, keep))
         return taken
+
+    def _warmed(self, bank: InputBank, arms: Mapping[str, TimedArmProcess], index: int) -> int:
+        """Calls per turn, by how long the reference takes when it is warm."""
+        sets = bank.draw(index, _seeds(1))
+        for _ in range(WARM):
+            row = dict(self._row(bank, arms, ARMS, sets, index))
+        wanted = math.ceil(self._bench.turn_s / row[REFERENCE].call_s)
+        calls = max(1, min(wanted, self._bench.calls, self._begun[index].calls))
+        if calls > 1:
+            self._row(bank, arms, ARMS, bank.draw(index, _seeds(calls)), index)
+        return calls
 
     def _row(
         self,
