@@ -187,6 +187,24 @@ def test_a_signal_that_does_not_wake_the_main_thread_is_noticed() -> None:
     assert ended.returncode == 128 + signal.SIGTERM
 
 
+UNRAISABLE = """
+import os, signal, time, weakref
+from kernelexp.system.process import interrupts
+interrupts.handle_signals()
+class Lock: pass
+lock = Lock()
+reference = weakref.ref(lock, lambda _: os.kill(os.getpid(), signal.SIGTERM))
+del lock  # as at the end of each import
+time.sleep(1000)
+"""
+
+
+def test_a_signal_in_the_callback_of_a_weak_reference_ends_a_program() -> None:
+    argv = [sys.executable, "-c", UNRAISABLE]
+    ended = subprocess.run(argv, timeout=60, stderr=subprocess.PIPE, text=True)
+    assert (ended.returncode, ended.stderr) == (128 + signal.SIGTERM, "interrupted\n")
+
+
 def test_an_ignored_hang_up_stays_ignored() -> None:
     code = (
         "import os, signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"

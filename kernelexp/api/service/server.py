@@ -7,12 +7,14 @@ import contextlib
 import errno
 import logging
 import os
+import signal
 import socket
 import sqlite3
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from kernelexp.api.service.answers import Door, OneByOne, guarded, to_json
@@ -64,8 +66,36 @@ def serve(options: ServeOptions, say: OnMessage) -> None:
             logging.getLogger(name).addFilter(Plainly())
         host = f"[{options.host}]" if ":" in options.host else options.host
         say(f"Serving evaluations at http://{host}:{listener.getsockname()[1]}/.")
-        with _workers(options, say):
-            uvicorn.Server(config).run(sockets=[listener])
+        server = uvicorn.Server(config)
+        with _workers(options, say), _hangups(server.handle_exit):
+            server.run(sockets=[listener])
+
+
+@contextlib.contextmanager
+def _hangups(end: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """SIGHUP ends the server by its flag, as uvicorn has SIGINT and SIGTERM end it.
+
+    What the command's own handler raises goes nowhere while a request is answered: uvicorn takes
+    any exception there for the application's (3 of 10 services went on serving).
+    """
+    before = signal.getsignal(signal.SIGHUP)
+    if before is signal.SIG_IGN:
+        yield
+        return
+    came = False
+
+    def note(number: int, frame: FrameType | None) -> None:
+        nonlocal came
+        came = True
+        end(number, frame)
+
+    signal.signal(signal.SIGHUP, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    if came:
+        signal.raise_signal(signal.SIGHUP)
 
 
 class Plainly(logging.Filter):

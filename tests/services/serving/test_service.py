@@ -16,6 +16,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+import service_load
 from service_load import HONEST, Load, Service, job, run
 from support import ROOT, wait_until
 
@@ -23,6 +24,7 @@ from kernelexp.api.service.options import ServeOptions
 from kernelexp.api.service.server import application
 from kernelexp.report import outputs
 from kernelexp.services.serving.queue import Queue
+from kernelexp.system.process.interrupts import SIGNALS
 
 pytestmark = pytest.mark.xdist_group("serving")
 
@@ -126,6 +128,33 @@ def test_clients_that_hold_everything_and_a_signal_leave_no_traceback(tmp_path: 
         service.process.wait(30)
     assert "Traceback" not in service.said()
     assert service.said().count("have to wait") == 1
+
+
+HANGS_UP = """
+import os, signal
+from kernelexp import __main__
+from kernelexp.api.service import server
+
+def describe():
+    os.kill(os.getpid(), int(os.environ["SIGNAL"]))
+    return {}
+
+server.describe = describe
+__main__.main()
+"""
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_while_a_request_is_answered_ends_the_service(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """uvicorn takes any exception there for a fault of the application's."""
+    monkeypatch.setattr(service_load, "KERNELEXP", [sys.executable, "-c", HANGS_UP])
+    monkeypatch.setenv("SIGNAL", str(int(number)))
+    service = Service(tmp_path / "queue", 0)
+    assert service.ask("GET", "/openapi.json") == (200, {})
+    assert service.process.wait(30) == 128 + number
+    assert "Traceback" not in service.said()
 
 
 def test_a_service_that_ends_takes_no_job_with_it(service: Service) -> None:
