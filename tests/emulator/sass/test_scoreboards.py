@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from test_unusual_kernels import KERNELS, SOURCE
 import warpsim as emulator
 from warpsim.front.sass import decode, text
 from warpsim.front.sass.scoreboards import control
+from warpsim.front.sass.syntax import MachineInstruction
 
 ADDS = "ld.global.u32 %r1, [%x]; add.u32 %r1, %r1, %t; st.global.u32 [%x], %r1;"
 WAITS = 0x3F << 116
@@ -62,3 +64,97 @@ def test_ptxas_waits_for_all_that_unusual_kernels_use() -> None:
     content, listing = assemble(compile_cu(SOURCE, target="sm_90a"), "sm_90a")
     for name in {kernel.entry for kernel in KERNELS}:
         assert not decode.decode(content, listing, name).hazards
+
+
+OVERWRITES = """
+extern "C" __global__ void k(unsigned* x) {
+  __shared__ alignas(128) unsigned tile[32];
+  unsigned from = (unsigned)__cvta_generic_to_shared(tile);
+  for (int turn = 0; turn < 2; ++turn) {
+    tile[threadIdx.x] = 100 * turn + threadIdx.x;
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncwarp();
+    if (threadIdx.x == 0) {
+      asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 128;"
+                   :: "l"(x + 32 * turn), "r"(from) : "memory");
+      asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+      asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+    }
+    __syncwarp();
+  }
+}
+"""
+READS, ONES = 7 << 113, (1 << 64) - 1
+
+
+def test_a_control_word_waits_for_bulk_stores(tmp_path: Path) -> None:
+    """As cuBLAS's kernels have it: a scoreboard of the flush, and no DEPBAR."""
+    (tmp_path / "k.cu").write_text(OVERWRITES)
+    content, listing = assemble(compile_cu(tmp_path / "k.cu", target="sm_90a"), "sm_90a")
+    results = [
+        launched_on(*by_control_words(content, listing, waits=waits)) for waits in (False, True)
+    ]
+    expected = np.concatenate([np.arange(32), 100 + np.arange(32)]).astype(np.uint32)
+    assert [np.array_equal(result, expected) for result in results] == [False, True]
+
+
+def launched_on(content: bytes, listing: str) -> np.ndarray:
+    arrays = {"x": np.zeros(64, np.uint32)}
+    launched(emulator.load_cubin(content, listing), arrays, threads=32)
+    return arrays["x"]
+
+
+def by_control_words(content: bytes, listing: str, *, waits: bool) -> tuple[bytes, str]:
+    """Without DEPBAR: a NOP is in its place, which waits for the scoreboard of the flush or not."""
+    code = text.read(listing, "k", {})
+    nop = next(ins for ins in code if ins.base == "NOP" and ins.guard is None)
+    for ins in code:
+        if ins.base == "UTMACMDFLUSH":
+            word = ins.word & ~READS | 3 << 113
+            content, listing = replaced(content, listing, ins, word, ins.text)
+        elif ins.base == "DEPBAR":
+            word = nop.word & ~WAITS | (1 << 3 + 116 if waits else 0)
+            content, listing = replaced(content, listing, ins, word, "NOP")
+    return content, listing
+
+
+def replaced(
+    content: bytes, listing: str, ins: MachineInstruction, word: int, spelled: str
+) -> tuple[bytes, str]:
+    """With another instruction in the place of one."""
+    before, after = (item.to_bytes(16, "little") for item in (ins.word, word))
+    lines = listing.splitlines()
+    at = next(n for n, line in enumerate(lines) if f"/*{ins.address:04x}*/" in line)
+    low, high = ((f"{ins.word >> n & ONES:016x}", f"{word >> n & ONES:016x}") for n in (0, 64))
+    lines[at] = lines[at].replace(ins.text, spelled).replace(*low)
+    lines[at + 1] = lines[at + 1].replace(*high)
+    return content.replace(before, after), "\n".join(lines)
+
+
+MEETS = """
+extern "C" __global__ void k(unsigned* x) {
+  __shared__ unsigned tile[256];
+  unsigned value = threadIdx.x;
+#pragma unroll 1
+  for (unsigned turn = x[threadIdx.x]; turn; --turn) value = __brev(value);
+  tile[threadIdx.x] = value;
+  __syncthreads();
+  x[threadIdx.x] = tile[threadIdx.x ^ 96];
+}
+"""
+CONTROL = ONES << 105
+INSTEAD = {"NOP": 0x7918, "WARPGROUP.WAIT": 0x8000 << 64 | 0x79C5}
+
+
+@pytest.mark.parametrize("threads", [128, 256])
+def test_the_warps_of_a_warpgroup_wait_for_one_another(tmp_path: Path, threads: int) -> None:
+    (tmp_path / "k.cu").write_text(MEETS)
+    content, listing = assemble(compile_cu(tmp_path / "k.cu", target="sm_90a"), "sm_90a")
+    (barrier,) = [ins for ins in text.read(listing, "k", {}) if ins.base == "BAR"]
+    right = []
+    for spelled, word in INSTEAD.items():
+        x = {"x": np.where(np.arange(threads) < 32, 64, 0).astype(np.uint32)}
+        made = replaced(content, listing, barrier, word | barrier.word & CONTROL, spelled)
+        launched(emulator.load_cubin(*made), x, threads=threads)
+        right.append(np.array_equal(x["x"], np.arange(threads) ^ 96))
+    assert right == [False, True]

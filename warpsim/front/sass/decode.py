@@ -14,8 +14,14 @@ from warpsim.front.sass.decoder import SassDecoder, is_uniform
 from warpsim.front.sass.faults import SassSyntaxError, refuse
 from warpsim.front.sass.isa.barrier import is_packed
 from warpsim.front.sass.registry import BranchPoint, Reconvergence, Result, find
-from warpsim.front.sass.scoreboards import Scoreboards
-from warpsim.front.sass.syntax import AROUND, UNPACK, ConstantOperand, MachineInstruction
+from warpsim.front.sass.scoreboards import Scoreboards, control, of_stores
+from warpsim.front.sass.syntax import (
+    AROUND,
+    STORED,
+    UNPACK,
+    ConstantOperand,
+    MachineInstruction,
+)
 from warpsim.front.sass.unwritten import LOADS, slot_uses
 from warpsim.lineinfo import Source
 from warpsim.machine.core.arrays import Array, Mask
@@ -106,9 +112,11 @@ def _only_runtime(ins: MachineInstruction, entry: CubinEntry) -> None:
 
 def _expanded(code: Sequence[MachineInstruction]) -> Iterator[MachineInstruction]:
     """The code with what the emulator puts before an instruction at which lanes wait."""
-    number = 0
+    number, stores = 0, of_stores(code)
     for ins in code:
         before: list[MachineInstruction] = []
+        if control(ins.word).waits & stores:
+            before.append(msgspec.structs.replace(ins, opcode=STORED, guard=None))
         if ins.base == "BAR" and is_packed(ins.operands[:2]):
             before.append(msgspec.structs.replace(ins, opcode=UNPACK, guard=None))
         if ins.guard is not None and not _WHOLE.isdisjoint({ins.base, _two(ins.opcode)}):

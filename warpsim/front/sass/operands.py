@@ -15,7 +15,7 @@ from warpsim.front.sass.faults import refuse
 from warpsim.front.sass.syntax import (
     AROUND,
     LISTING,
-    UNPACK,
+    OWN,
     ZERO,
     ConstantOperand,
     LiteralOperand,
@@ -376,7 +376,7 @@ def site_of(
     return Site(
         number=ins.number,
         opcode=ins.opcode,
-        kind="" if ins.opcode in (AROUND, UNPACK) else classify(ins.opcode),
+        kind="" if ins.opcode in OWN else classify(ins.opcode),
         listing=LISTING,
         line=ins.line,
         source=ins.source,

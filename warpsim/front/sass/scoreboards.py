@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from warpsim.front.sass import word
 from warpsim.front.sass.operands import RegisterUses
-from warpsim.front.sass.syntax import AROUND, UNPACK, MachineInstruction
+from warpsim.front.sass.syntax import OWN, MachineInstruction
 from warpsim.machine.schedule.program import BasicBlock, leads_to
 
 BOARDS = 6
@@ -66,6 +66,15 @@ class ControlWord(NamedTuple):
 
 def control(of: int) -> ControlWord:
     return ControlWord(word.field(of, 110, 3), word.field(of, 113, 3), word.field(of, 116, 6))
+
+
+def of_stores(code: Sequence[MachineInstruction]) -> int:
+    """Scoreboards, as bits, by which control words wait for bulk stores. cuBLAS's kernels do; what
+    ptxas makes has a DEPBAR, whose count lets the last of them go on, and the same scoreboard."""
+    held = {control(ins.word).reads for ins in code if ins.base == "UTMACMDFLUSH"}
+    if any(ins.base == "DEPBAR" for ins in code):
+        return 0
+    return sum(1 << board for board in held if board < BOARDS)
 
 
 class Scoreboards:
@@ -123,7 +132,7 @@ class Scoreboards:
 
     def _after(self, number: int, pending: PendingRegisters) -> PendingRegisters:
         ins = self._code[number]
-        if ins.opcode in (AROUND, UNPACK):
+        if ins.opcode in OWN:
             return pending
         of = control(ins.word)
         pending = pending.cleared(_waited(ins))
@@ -139,7 +148,7 @@ class Scoreboards:
     def _used(self, number: int, pending: PendingRegisters) -> Hazard | None:
         """What an instruction uses before its time."""
         ins = self._code[number]
-        if ins.opcode in (AROUND, UNPACK):
+        if ins.opcode in OWN:
             return None
         now = pending.cleared(_waited(ins))
         reads, writes = self._reads[number], self._writes[number]

@@ -14,9 +14,11 @@ File: TypeAlias = Literal["R", "UR", "P", "UP", "B", "UB", "SB"]
 """Registers of lanes, of the warp, predicates of both, convergence barriers, scoreboards."""
 ZERO = -1
 """The index of RZ, URZ, PT and UPT."""
-AROUND, UNPACK = "@AROUND", "@UNPACK"
-"""Opcodes of the emulator's own: the branch around a guarded instruction at which lanes wait, and
-what takes the operand of a barrier apart. They are not counted."""
+AROUND, UNPACK, STORED = "@AROUND", "@UNPACK", "@STORED"
+"""Opcodes of the emulator's own: the branch around a guarded instruction at which lanes wait, what
+takes the operand of a barrier apart, and the wait of a control word for bulk stores. They are not
+counted."""
+OWN = frozenset({AROUND, UNPACK, STORED})
 
 
 class RegisterOperand(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,6 +15,8 @@ from warpsim.machine.wave.machine import Machine, WarpSet
 
 BARRIERS = 16
 """Of a CTA."""
+GROUP = 4
+"""Warps of a warpgroup."""
 
 
 @dataclass(slots=True, eq=False)
@@ -212,6 +214,47 @@ class CtaBarrier(WaitGate):
     def missing(self, machine: Machine, fragment: Fragment) -> dict[int, int]:
         barrier = self._barrier(machine, fragment)
         return _absent(machine, barrier, machine.warps_of(machine.cta_of(fragment.warp).place))
+
+
+@dataclass(frozen=True, eq=False)
+class WarpgroupBarrier(WaitGate):
+    """The four warps of a warpgroup, all their lanes that are left."""
+
+    def _barrier(self, machine: Machine, fragment: Fragment) -> Barrier:
+        cta, group = machine.cta_of(fragment.warp).place, self._warps(machine, fragment)[0]
+        return machine.state(CtaBarriers).setdefault((cta, BARRIERS + group), Barrier())
+
+    def _warps(self, machine: Machine, fragment: Fragment) -> list[int]:
+        """By their places."""
+        places = list(machine.warps_of(machine.cta_of(fragment.warp).place))
+        first = places.index(fragment.warp) // GROUP * GROUP
+        return places[first : first + GROUP]
+
+    def enter(self, machine: Machine, fragment: Fragment) -> bool:
+        barrier = self._barrier(machine, fragment)
+        machine.changed.append(barrier)
+        barrier.arrive(fragment)
+        barrier.release(machine.clocks.release(fragment.warp))
+        fragment.generation = barrier.generation
+        return super().enter(machine, fragment)
+
+    def ready(self, machine: Machine, fragment: Fragment) -> bool:
+        barrier = self._barrier(machine, fragment)
+        if barrier.generation == fragment.generation and not self.missing(machine, fragment):
+            machine.changed.append(barrier)
+            barrier.advance()
+        return barrier.generation != fragment.generation
+
+    def obstacle(self, machine: Machine, fragment: Fragment) -> object:
+        return self._barrier(machine, fragment)
+
+    def leave(self, machine: Machine, fragment: Fragment) -> None:
+        row = self._barrier(machine, fragment).released.get(fragment.generation)
+        if row is not None:
+            machine.clocks.acquire(fragment.warp, row, wide=False)
+
+    def missing(self, machine: Machine, fragment: Fragment) -> dict[int, int]:
+        return _absent(machine, self._barrier(machine, fragment), self._warps(machine, fragment))
 
 
 def _uniform(values: Array) -> int | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from warpsim.arithmetic.reductions import reduction
 from warpsim.front.sass.decoder import SassDecoder, once_per_warp
 from warpsim.front.sass.registry import covers
-from warpsim.front.sass.syntax import Operand
+from warpsim.front.sass.syntax import STORED, Operand
 from warpsim.machine.copies import bulk, cluster_launches
 from warpsim.machine.copies.copying import CopyDestination, Reduction
+from warpsim.machine.copies.scoreboard import GroupsWait
 from warpsim.machine.core.arrays import Array
 from warpsim.machine.core.asynchronous import Issuer
 from warpsim.machine.wave.machine import Machine, Op
@@ -98,3 +99,10 @@ def flush(d: SassDecoder) -> Op:
     """Closes the warp's group of bulk stores."""
     d.take(d.operands, 0)
     return once_per_warp(d, lambda machine, issuer, *_: bulk.commit(machine, issuer.thread))
+
+
+@covers(STORED)
+def wait_for_stores(d: SassDecoder) -> GroupsWait:
+    """Before an instruction whose control word waits for groups of bulk stores: for all of the
+    warp's, those too that hold another scoreboard."""
+    return GroupsWait(d.site, 0)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 from warpsim.front.sass.decoder import SassDecoder
-from warpsim.front.sass.isa.memory import nothing
 from warpsim.front.sass.operands import is_predicate
 from warpsim.front.sass.registry import covers
 from warpsim.front.sass.syntax import ZERO, Described, Operand, Other, RegisterOperand
 from warpsim.machine.core import registers
+from warpsim.machine.sync.barriers import WarpgroupBarrier
 from warpsim.machine.sync.register_pool import SetRegisters
 from warpsim.machine.tensor import warpgroup
 from warpsim.machine.tensor.products import Sparsity
@@ -143,10 +143,11 @@ def fence(d: SassDecoder) -> Op:
 
 
 @covers("WARPGROUP.WAIT")
-def rest(d: SassDecoder) -> Op:
-    """After an arrival, before registers that a wgmma had are used: DEPBAR has waited for it."""
+def meet(d: SassDecoder) -> WarpgroupBarrier:
+    """The four warps wait for one another: in cuBLAS's kernels, whose `.ARRIVE` comes directly
+    before it, around stores of what all of them have put into shared memory."""
     d.take(d.operands, 0)
-    return nothing
+    return WarpgroupBarrier(d.site)
 
 
 @covers("WARPGROUP.DEPBAR.LE")
