@@ -13,13 +13,13 @@ import msgspec
 from kernelexp.evidence.emulate import ptx_accesses
 from kernelexp.facts import accesses
 from kernelexp.facts.accesses import Access
-from kernelexp.facts.counters import PTX
+from kernelexp.facts.counters import EXECUTED, PTX
 from kernelexp.model.arm import EmulatedLine
 from warpsim.launch import Launch
 from warpsim.lineinfo import Source
 
 if TYPE_CHECKING:
-    from warpsim import Counters, Result
+    from warpsim import Counters, LineCounters, Result
 
 LINES_KEPT = 8
 # What a line is judged by: the two that cost time in a kernel which waits for memory.
@@ -76,21 +76,25 @@ def nonzero(counters: Mapping[str, int]) -> dict[str, int]:
 
 
 def dearest(root: Path, counters: Counters) -> tuple[EmulatedLine, ...]:
-    costly = [
-        line
-        for line in counters.lines
-        if line.source and any(line.counters.get(cost) for cost in COSTS)
-    ]
+    """Those with most wavefronts and sectors, and the one with most instructions."""
+    lines = [line for line in counters.lines if line.source]
+    costly = [line for line in lines if any(line.counters.get(cost) for cost in COSTS)]
     costly.sort(key=lambda line: -sum(line.counters.get(cost, 0) for cost in COSTS))
+    kept = costly[:LINES_KEPT]
+    kept += [line for line in sorted(lines, key=_executed)[-1:] if line not in kept]
     return tuple(
         EmulatedLine(
             file=line.source.relative_to(str(root)).file,
             line=line.source.line,
             counters=nonzero(line.counters),
         )
-        for line in costly[:LINES_KEPT]
+        for line in kept
         if line.source
     )
+
+
+def _executed(line: LineCounters) -> int:
+    return sum(line.counters.get(name, 0) for name in EXECUTED.values())
 
 
 def every_line(

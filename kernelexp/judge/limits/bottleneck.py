@@ -11,11 +11,14 @@ import msgspec
 from kernelexp.judge.limits.bounds import NEAR, Use, nearest
 from kernelexp.judge.limits.case import Case
 from kernelexp.judge.limits.floors import floors
+from kernelexp.judge.limits.opportunity import Opportunity
 from kernelexp.judge.stalls import READY, stalls
 from kernelexp.model.arm import Arm
 
 BOUND = 80.0
 """Percent of a limit from which ncu says that a kernel is bound by it."""
+LARGE = 10.0
+"""Percent of the time from which a cause is named before the limit that it makes busy."""
 FEW_WARPS = 0.25
 """Of the warps that an SM holds, the share up to which a kernel that no limit holds is said to have
 few."""
@@ -67,13 +70,37 @@ def waits(arm: Arm) -> dict[str, float]:
     return {key: value for key, value in stalls(arm).items() if key not in READY}
 
 
-def conclude(case: Case, known: Sequence[Use], whose: str = "This kernel") -> str:
-    """The first sentences: what the grid leaves idle, then the limit that is nearest."""
-    words = (of_grid(case), _of_limit(case, known, whose), of_power(case))
+def conclude(
+    case: Case,
+    known: Sequence[Use],
+    whose: str = "This kernel",
+    gains: Sequence[Opportunity] = (),
+) -> str:
+    """The first sentences: what the grid leaves idle, the largest cause among `gains`, then the
+    limit that is nearest."""
+    idle, cause = of_grid(case), _cause(gains)
+    first = _of_cause(case, cause, "Then" if idle else "Largest cost") if cause else ""
+    words = (idle, first, _of_limit(case, known, whose, cause), of_power(case))
     return " ".join(filter(None, words))
 
 
-def of_latency(case: Case, known: Sequence[Use], whose: str) -> str:
+def _cause(gains: Sequence[Opportunity]) -> Opportunity | None:
+    """The first that a conclusion may begin with."""
+    large = (gain for gain in gains if gain.cause and (gain.percent or 0.0) >= LARGE)
+    return next(large, None)
+
+
+def _of_cause(case: Case, cause: Opportunity, order: str) -> str:
+    where = f" at {cause.line.rpartition('/')[2]}" if cause.line else ""
+    of = "the time" if case.time_s or cause.at_most else "the least time that it needs"
+    much = f"{'at most' if cause.at_most else 'about'} {cause.percent:.1f}% of {of}"
+    hidden = " where nothing hides it" if cause.hidden else ""
+    return f"{order}: {cause.cause}{where}, {much}{hidden}."
+
+
+def of_latency(
+    case: Case, known: Sequence[Use], whose: str, cause: Opportunity | None = None
+) -> str:
     """What a kernel waits for that no limit holds; empty where one does, or nothing is known."""
     near = nearest(known)
     if near is None or (near.percent or 0.0) >= NEAR:
@@ -82,6 +109,8 @@ def of_latency(case: Case, known: Sequence[Use], whose: str) -> str:
         return f"{whose} needs {_share(near)} of {spell(near)}: {UNCOUNTED}."
     waits = _waits(case.arm)
     what = f": its warps wait {waits}" if waits else _unknown(case)
+    if cause and cause.is_of_accesses and not waits:
+        what = ", likely that of these accesses"
     return f"{whose} waits for latency{what}."
 
 
@@ -103,7 +132,9 @@ def of_grid(case: Case) -> str:
     )
 
 
-def _of_limit(case: Case, known: Sequence[Use], whose: str) -> str:
+def _of_limit(
+    case: Case, known: Sequence[Use], whose: str, cause: Opportunity | None = None
+) -> str:
     near = nearest(known)
     if near is None or near.percent is None:
         return _of_floors(case, known)
@@ -119,7 +150,7 @@ def _of_limit(case: Case, known: Sequence[Use], whose: str) -> str:
         return of_latency(case, known, whose)
     return (
         f"{whose} is below {NEAR:.0f}% of every known limit (most: {spell(near)}, {share}"
-        f"{_how(near)}). {of_latency(case, known, 'It')}"
+        f"{_how(near)}). {of_latency(case, known, 'It', cause)}"
     )
 
 

@@ -7,11 +7,12 @@ An estimate is about the share of the time that would be saved, bounded by the n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
 import msgspec
 
+from kernelexp.facts.arch import ARCHITECTURES
 from kernelexp.facts.counters import EXECUTED
 from kernelexp.facts.metrics import Kind
 from kernelexp.judge.limits import advice, bounds, floors
@@ -29,11 +30,14 @@ from kernelexp.judge.limits.opportunity import (
 )
 from kernelexp.judge.limits.relief import points, relief, shares
 from kernelexp.model.arm import EmulatedLine
+from kernelexp.model.text import si
 
 CONFLICTS_FROM = 0.05
 """Share of the wavefronts, or of the sectors, from which an excess is listed."""
 LANES_FROM = 24.0
 """Active threads per warp below which divergence is listed: ncu's own threshold."""
+ISSUED_FROM = 1.25
+"""Times that the bytes take which must move from which the issue slots' time is listed."""
 SCATTERED = 2.0
 """Lines touched, over the least that hold the bytes, from which accesses are called scattered."""
 SCATTERED_PER_ACCESS = 4.0
@@ -44,6 +48,7 @@ _ISSUED: tuple[Resource, ...] = ("issue slots", "FMA pipe", "ALU pipe", "XU pipe
 _L1_BYTES = 256 << 10
 """The largest of an SM, that of sm_90 and sm_100."""
 _SECTORS_OF_LINE = 4
+_LINE_BYTES = 128
 _WHOLE = (1, 2, 4, 8, 16, 32)
 """Sectors per request of a warp that stores 1 to 32 bytes per thread in a row."""
 _CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_"
@@ -89,6 +94,7 @@ def bank_conflicts(case: Case) -> Iterator[Found]:
             issue=f"shared {words}: {_ways(conflicts, requests)}bank conflicts, "
             f"{100 * conflicts / total:.0f}% of the shared-memory wavefronts"
             f"{_on_ptx(counted)}{_of_own(words, conflicts, requests)}",
+            cause=f"{_ways(conflicts, requests)}bank conflicts of shared {words}",
             percent=percent,
             kind=counted.kind,
             reckoning=reckoning,
@@ -163,6 +169,10 @@ def uncoalesced(case: Case) -> Iterator[Found]:
             freed["L1 tag stage"] = use.percent * (lines - few) / lines
             freed["L1 data pipe"] = freed["L1 tag stage"]
     percent, reckoning = relief(case, freed or {"L2": 0.0, "L1 tag stage": 0.0})
+    what = "loads" if _loads(case, line) else "stores" if line else "accesses"
+    filled = f"{100 * excess / sectors:.0f}% of the sectors in excess"
+    if lines and few:
+        filled = f"lines filled to {100 * few / lines:.0f}%"
     issue = f"{100 * excess / sectors:.0f}% of the sectors of global accesses are beyond what "
     issue += f"their bytes need{_on_ptx(counted)}"
     if lines and few:
@@ -170,6 +180,7 @@ def uncoalesced(case: Case) -> Iterator[Found]:
     yield Opportunity(
         rule="UncoalescedGlobalAccess",
         issue=issue,
+        cause=f"uncoalesced {what} ({filled})",
         percent=percent,
         kind=counted.kind,
         reckoning=reckoning,
@@ -210,13 +221,25 @@ def mixed_stores(case: Case) -> Iterator[Found]:
         )
 
 
+def _executed(case: Case) -> str:
+    return EXECUTED["sass" if case.counts_sass else "ptx"]
+
+
+def _lanes(case: Case) -> tuple[float | None, Kind]:
+    """Active threads per warp instruction."""
+    lanes = case.figure("smsp__thread_inst_executed_per_inst_executed.ratio")
+    if lanes is not None:
+        return lanes, "profiled"
+    name = _executed(case)
+    threads = case.counters.get(name.replace("inst", "thread_inst"), 0)
+    return threads / case.counters[name] if threads and case.counters.get(
+        name
+    ) else None, "emulated"
+
+
 def divergence(case: Case) -> Iterator[Found]:
     """Instructions that few threads of a warp execute."""
-    lanes, kind = case.figure("smsp__thread_inst_executed_per_inst_executed.ratio"), "profiled"
-    name = EXECUTED["sass" if case.counts_sass else "ptx"]
-    threads = case.counters.get(name.replace("inst", "thread_inst"), 0)
-    if lanes is None and threads and case.counters.get(name):
-        lanes, kind = threads / case.counters[name], "emulated"
+    lanes, kind = _lanes(case)
     if lanes is None or lanes >= LANES_FROM:
         return
     if case.is_specialised:
@@ -229,12 +252,73 @@ def divergence(case: Case) -> Iterator[Found]:
     yield Opportunity(
         rule="ThreadDivergence",
         issue=f"{lanes:.1f} of {_WARP} threads per warp are active on average",
+        cause=f"divergence ({lanes:.1f} of {_WARP} threads active)",
         percent=percent,
         at_most=True,
-        kind="profiled" if kind == "profiled" else "emulated",
+        kind=kind,
         reckoning=reckoning,
         figures={"active threads per warp": lanes},
+        line=place(_idlest(case)),
     )
+
+
+def _idlest(case: Case) -> EmulatedLine | None:
+    """The line at which most lanes are idle."""
+    executed = _executed(case)
+
+    def idle(line: EmulatedLine) -> int:
+        threads = line.counters.get(executed.replace("inst", "thread_inst"), 0)
+        return _WARP * line.counters.get(executed, 0) - threads
+
+    best = max(case.lines, key=idle, default=None)
+    return best if best and idle(best) > 0 else None
+
+
+def instructions(case: Case) -> Iterator[Found]:
+    """Issue slots that are busy for longer than the useful work needs."""
+    known, of_what = shares(case)
+    least = {floor.resource: floor.seconds for floor in floors.floors(case)}
+    issue, need = least.get("issue slots", 0.0), _useful(case, least)
+    if not need or issue < ISSUED_FROM * need or known["issue slots"] < max(known.values()):
+        return
+    lanes = _lanes(case)[0]
+    if (case.time_s and known["issue slots"] < bounds.NEAR) or (lanes and lanes < LANES_FROM):
+        return  # latency, or divergence, which is its cause
+    others = {name: share for name, share in known.items() if name != "issue slots"}
+    following = max(others, key=lambda name: others[name])
+    name = _executed(case)
+    line, taken = case.dearest(name), case.arm.counted if case.counts_sass else case.arm.emulated
+    share = line.counters[name] / taken.counters[name] if line and taken else 0.0
+    yield Opportunity(
+        rule="InstructionIssue",
+        issue=f"the issue slots are busy {issue / need:.1f} times as long as the "
+        + ("useful FLOPs and bytes need" if case.flops else "bytes need that must move")
+        + (f"; {100 * share:.0f}% of the instructions are at {place(line)}" if share else ""),
+        cause=f"instructions, which take {issue / need:.1f} times as long to issue as the useful "
+        "work needs" + (f" ({100 * share:.0f}% at {_name(line)})" if line and share else ""),
+        percent=100 * (1 - others[following] / known["issue slots"]),
+        at_most=True,
+        kind="emulated",
+        reckoning=f"{known['issue slots']:.1f}% of the issue slots{f' ({of_what})' * bool(of_what)}"
+        f"; {following} is next with {others[following]:.1f}%",
+        figures={name: float(case.counters[name]), "issue_ms": 1e3 * issue, "need_ms": 1e3 * need},
+    )
+
+
+def _name(line: EmulatedLine) -> str:
+    return place(line).rpartition("/")[2]
+
+
+def _useful(case: Case, least: Mapping[Resource, float]) -> float:
+    """Seconds that the bytes which must move and the useful FLOPs need: on the tensor cores, else
+    on the FMA pipe; 0 where the problem states no bytes."""
+    chip, clock = case.chip, case.clock()[0]
+    memory = least.get("device memory", 0.0)
+    arch = ARCHITECTURES.get(chip.arch) if chip else None
+    if not (memory and chip and arch and clock):
+        return 0.0
+    fma = case.flops / (2 * _WARP * arch.per_clock("fma") * chip.sms.value * clock)
+    return max(memory, least.get("tensor cores", fma))
 
 
 def no_tensor_cores(case: Case) -> Iterator[Found]:
@@ -265,17 +349,14 @@ def spills(case: Case) -> Iterator[Found]:
         saved = points(case, "LSU", floors.shared_seconds(case, executed))
         percent, reckoning = relief(case, {"LSU": saved, "L1 data pipe": saved})
         kept = used.threads * held.ctas_per_sm * stores
-        if kept > _L1_BYTES:  # what else L2 and device memory have to do is no bound then
-            percent = saved
-            reckoning = (
-                f"{saved:.1f} points of the LSU, more where L1 does not hold the {kept / 1e6:.1f} "
-                "MB that the threads of an SM spill"
-            )
+        if kept > _L1_BYTES and case.chip:
+            percent, reckoning = _beyond_l1(case, executed, kept)
         reckoning = f"{executed:,} accesses of local memory are executed; {reckoning}"
     yield Opportunity(
         rule="Spills",
         issue=f"{stores} B of spill stores and {loads} B of spill "
         f"loads in the code, at {used.registers} registers per thread",
+        cause=f"spills ({executed:,} accesses of local memory)" if executed else "",
         percent=percent,
         at_most=bool(executed),
         kind="emulated" if executed else "built",
@@ -284,6 +365,20 @@ def spills(case: Case) -> Iterator[Found]:
             "spill_store_bytes": float(stores),
             "spill_load_bytes": float(loads),
         },
+        line=place(case.dearest("sass__inst_executed_local_loads")),
+    )
+
+
+def _beyond_l1(case: Case, executed: int, kept: int) -> tuple[float, str]:
+    """Spills that an SM's L1 does not hold: at most what they take of device memory."""
+    moved, rate = executed * _LINE_BYTES, case.chip.dram.value if case.chip else 1.0
+    other = case.time_s or max(floor.seconds for floor in floors.floors(case))
+    extra = moved / rate
+    percent = 100 * extra / (other if case.time_s else other + extra)
+    times = f", {moved / case.bytes:.1f} times the bytes that must move" if case.bytes else ""
+    return min(percent, 100 - 100 * case.bytes / rate / other if case.time_s else percent), (
+        f"the {kept / 1e6:.1f} MB that the threads of an SM spill are more than its L1 holds: "
+        f"{si(moved, 'B')}{times}, {1e3 * extra:.3g} ms of device memory where L2 holds none"
     )
 
 
@@ -303,6 +398,7 @@ def shared_atomics(case: Case) -> Iterator[Found]:
         rule="SharedAtomics",
         issue=f"shared atomics: lanes that meet in a bank take {100 * excess / total:.0f}% of the "
         "shared-memory wavefronts",
+        cause="shared atomics whose lanes meet in a bank",
         percent=percent,
         kind="emulated",
         reckoning=reckoning,
@@ -319,6 +415,7 @@ RULES: tuple[Rule, ...] = (
     occupancy,
     grid,
     divergence,
+    instructions,
     barriers,
     no_tensor_cores,
     spills,

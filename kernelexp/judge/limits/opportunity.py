@@ -21,6 +21,9 @@ class Opportunity(msgspec.Struct, frozen=True, kw_only=True):
 
     rule: str
     issue: str
+    cause: str = ""
+    """What a conclusion names where this is the largest, such as `2.8-way bank conflicts`; empty
+    where it only says what might help."""
     percent: float | None = None
     """About which share of the time would be saved, bounded by the next limit; None where the
     evidence gives no estimate."""
@@ -38,6 +41,11 @@ class Opportunity(msgspec.Struct, frozen=True, kw_only=True):
     """Rules of ncu's that speak of the same cause, with their estimates."""
     hidden: str = ""
     """Why the cost may not show in the time; empty where nothing says so."""
+
+    @property
+    def is_of_accesses(self) -> bool:
+        """Whether memory is accessed more often than it must be."""
+        return self.rule not in ("ThreadDivergence", "InstructionIssue")
 
 
 class Suppressed(msgspec.Struct, frozen=True, kw_only=True):

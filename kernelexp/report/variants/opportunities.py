@@ -53,7 +53,7 @@ def to_values(
     """The same, for programs."""
     return Offered(
         variant=dossier.case.label,
-        conclusion=bottleneck.conclude(dossier.case, uses),
+        conclusion=bottleneck.conclude(dossier.case, uses, gains=opportunities),
         opportunities=tuple(opportunities),
         suppressed=tuple(suppressed),
         uses=tuple(uses),
@@ -74,7 +74,7 @@ def render(
     """Largest estimate first; with `verbose`, why rules of ncu's are left out, and where shares of
     limits are from."""
     yield Heading(f"{dossier.case.label}: opportunities")
-    yield paragraph(bottleneck.conclude(dossier.case, uses))
+    yield paragraph(bottleneck.conclude(dossier.case, uses, gains=opportunities))
     yield paragraph(_evidence(dossier), style="dim")
     words = widths.summarize(dossier.case.arm.emulated)
     if words and not dossier.case.arm.counted:

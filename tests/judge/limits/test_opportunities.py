@@ -422,3 +422,58 @@ def test_profiled_conflicts_are_not_the_layouts_where_the_emulator_counts_none()
     (suppressed,) = rules.bank_conflicts(with_arm(case, profiled=evidence))
     assert isinstance(suppressed, Suppressed)
     assert "(ptx__memory_l1_wavefronts_shared equals its ideal, emulated)" in suppressed.why
+
+
+def test_a_conclusion_begins_with_the_largest_cause() -> None:
+    gains, _ = rules.find(transpose())
+    assert bottleneck.conclude(transpose(), (), gains=gains).startswith(
+        "Largest cost: 32.0-way bank conflicts of shared loads at transpose.cu:59, about 61.3% of "
+        "the time."
+    )
+    small = [msgspec.structs.replace(gain, percent=9.0) for gain in gains]
+    assert "Largest cost" not in bottleneck.conclude(transpose(), (), gains=small)
+
+
+def test_a_cause_comes_after_the_grid_that_leaves_sms_idle() -> None:
+    case = transpose(ctas=64)
+    sentence = bottleneck.conclude(case, (), gains=rules.find(case)[0])
+    assert sentence.startswith("The grid comes first")
+    assert "Then: 32.0-way bank conflicts" in sentence
+
+
+ISSUED = {"smsp__inst_executed": 16 * 10**8, "smsp__thread_inst_executed": 32 * 16 * 10**8}
+
+
+def test_instructions_are_the_cause_where_they_take_longer_than_the_bytes() -> None:
+    line = EmulatedLine(file="a/b.cu", line=7, counters={"smsp__inst_executed": 60})
+    counted = executed_sass(counters={"smsp__inst_executed": 100}, lines=(line,))
+    case = with_arm(transpose(counters=ISSUED), emulated_sass=counted, measured=None)
+    result = only(rules.instructions, case)
+    assert result.percent == pytest.approx(100 * (1 - 1 / 6.85), abs=0.2)
+    assert result.cause == (
+        "instructions, which take 6.8 times as long to issue as the useful work needs (60% at "
+        "b.cu:7)"
+    )
+    few = {name: count // 10 for name, count in ISSUED.items()}
+    assert list(rules.instructions(transpose(counters=few))) == []
+
+
+def test_instructions_that_useful_flops_need_are_no_cause() -> None:
+    flops = 64 * ISSUED["smsp__inst_executed"]  # an FMA of 32 lanes is 64
+    assert list(rules.instructions(transpose(counters=ISSUED, flops=flops))) == []
+
+
+def test_divergence_is_the_cause_of_the_instructions_that_it_repeats() -> None:
+    counters = {**ISSUED, "smsp__thread_inst_executed": 8 * ISSUED["smsp__inst_executed"]}
+    case = with_arm(transpose(counters=counters), measured=None)
+    assert list(rules.instructions(case)) == []
+    assert only(rules.divergence, case).cause == "divergence (8.0 of 32 threads active)"
+
+
+def test_spills_beyond_l1_are_bounded_by_device_memory() -> None:
+    counters = {"smsp__inst_executed": 10**8, "sass__inst_executed_local_loads": 2 * 10**7}
+    case = with_resources(gemm(counters=counters), spill_store_bytes=2000, spill_load_bytes=2000)
+    result = only(rules.spills, case)
+    assert "more than its L1 holds: 2.56 GB, 1.2 times the bytes that must move" in result.reckoning
+    assert result.percent is not None
+    assert result.percent < 100
