@@ -175,6 +175,7 @@ def sweep(
     For example:
         kernelexp sweep transpose@sm_90a rows='*' layout=padded,swizzled
     """
+    from kernelexp.model.sizes import split
     from kernelexp.project import editing
     from kernelexp.report.runs import dispatch as table
     from kernelexp.report.runs import sweep as report
@@ -187,7 +188,7 @@ def sweep(
     from kernelexp.services.run.tune import SearchPlan
 
     if dispatch:
-        table.require_format(dispatch)
+        table.require(dispatch, size)
         common.require_folder(dispatch)
     if json and csv:
         raise UsageError("--json and --csv do not go together: choose one.")
@@ -198,6 +199,8 @@ def sweep(
         record = service.latest(loaded, words[0])
         print_text(editing.to_yaml(service.experiment_of(loaded, record, experiment)))
         return
+    if strategy and len(split(size)) > 1:
+        raise UsageError("--strategy searches at one size: name one with --size.")
     tuning = strategy and SearchPlan(
         strategy=Strategy(strategy), trials=trials, seed=seed, objective=objective, size=size
     )
@@ -214,9 +217,10 @@ def sweep(
     if dry_run:
         refused = service.refusals(loaded, grid, parse_limits(limit))
         budget_s = parse_seconds(budget, "--budget") if budget else BUDGET_S
-        timing = service.estimate(loaded, grid, len(refused), budget_s)
-        values = swept.PlannedSweep(sweep=grid, refused=refused, timing=timing)
-        output("sweep-plan", values, report.planned(grid, refused, timing), json)
+        names = split(size)
+        timing = service.estimate(loaded, grid, len(refused), budget_s, len(names))
+        values = swept.PlannedSweep(sweep=grid, sizes=names, refused=refused, timing=timing)
+        output("sweep-plan", values, report.planned(grid, names, refused, timing), json)
         return
     settings = RunSettings(
         measuring=parse_measuring(

@@ -18,7 +18,7 @@ import msgspec
 
 from kernelexp.dossier.shadowing import Shadows
 from kernelexp.evidence import build
-from kernelexp.judge import consistency
+from kernelexp.judge import consistency, oversizes
 from kernelexp.judge.verdict import SILENT, WRONG
 from kernelexp.logs import decisions, profiles, records
 from kernelexp.logs.decisions import Decision
@@ -27,6 +27,7 @@ from kernelexp.model.arm import Arm, Status, Verdict
 from kernelexp.model.axes import spell
 from kernelexp.model.errors import UsageError
 from kernelexp.model.experiment import Experiment
+from kernelexp.model.measurement import Effect
 from kernelexp.model.record import Candidate, Profile, Record, is_of, unusual
 from kernelexp.model.variant import Variant, arm_names
 from kernelexp.project import Project
@@ -64,7 +65,30 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def arm(self) -> Arm | None:
-        return self.candidate.arm if self.candidate else None
+        """Where several sizes were timed, its change is that over all, and it has no time."""
+        if self.candidate is None:
+            return None
+        arm = self.candidate.arm
+        if self.candidate.over_sizes is None or self.record is None or arm.measured is None:
+            return arm
+        name = self.record.names[1 + self.record.candidates.index(self.candidate)]
+        return _over_sizes(arm, oversizes.weighted(self.record.sizes, name))
+
+    @property
+    def baseline(self) -> Arm | None:
+        """What the record compares it with; without a time where several sizes were timed."""
+        if self.record is None:
+            return None
+        return (
+            _over_sizes(self.record.baseline, None) if self.record.sizes else self.record.baseline
+        )
+
+
+def _over_sizes(arm: Arm, effect: Effect | None) -> Arm:
+    measured = arm.measured and msgspec.structs.replace(
+        arm.measured, size="", time_us=None, low_us=None, high_us=None, flops=0, effect=effect
+    )
+    return msgspec.structs.replace(arm, measured=measured)
 
 
 class Standings(msgspec.Struct, frozen=True, kw_only=True):
@@ -224,8 +248,12 @@ def _is_of_something_else(record: Record, experiment: Experiment, is_step: bool)
     size; or --size or --l2 a step, which other steps are compared with."""
     other_size = experiment.size and record.measurement and record.size != experiment.size
     as_a_step = is_step and not experiment.timed_sizes and unusual(record)
-    one_of_several = experiment.sizes and record.measurement and not record.sizes
-    return bool(record.overrides or other_size or as_a_step or one_of_several)
+    weights = experiment.weights or [1.0] * len(experiment.timed_sizes)
+    several = dict(zip(experiment.timed_sizes, weights, strict=False)) if experiment.sizes else {}
+    other_sizes = (
+        several and record.measurement and several != {s.size: s.weight for s in record.sizes}
+    )
+    return bool(record.overrides or other_size or as_a_step or other_sizes)
 
 
 def of_profiles(project: Project, name: str, tree: Tree) -> tuple[StandingProfile, ...]:

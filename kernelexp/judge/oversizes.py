@@ -110,20 +110,30 @@ def best(result: SizeResult) -> str:
 
 
 def crossovers(results: Sequence[SizeResult]) -> Iterator[Crossover]:
-    """In the order of the sizes: by their values where they differ in one parameter."""
-    parameter = varied(results)
-    ordered = (
-        sorted(results, key=lambda size_result: size_result.parameters[parameter])
-        if parameter
-        else results
-    )
-    for one, other in itertools.pairwise(ordered):
+    """Between neighbours: sizes that differ in one parameter and have no other between them; where
+    there are none, those next to each other in the list."""
+    for one, other, parameter in list(_neighbours(results)) or [
+        (one, other, "") for one, other in itertools.pairwise(results)
+    ]:
         was, now = best(one), best(other)
         if was != now:
             at = _meeting(one, other, parameter, was, now) if parameter else None
             yield Crossover(
                 after=one.size, before=other.size, was=was, now=now, at=at, parameter=parameter
             )
+
+
+def _neighbours(results: Sequence[SizeResult]) -> Iterator[tuple[SizeResult, SizeResult, str]]:
+    names = results[0].parameters if results else {}
+    for name in names:
+        lines: dict[tuple[int, ...], list[SizeResult]] = {}
+        for result in results:
+            others = tuple(own for key, own in result.parameters.items() if key != name)
+            lines.setdefault(others, []).append(result)
+        for line in lines.values():
+            for one, other in itertools.pairwise(sorted(line, key=lambda r: r.parameters[name])):
+                if 0 < one.parameters[name] < other.parameters[name]:
+                    yield one, other, name
 
 
 def varied(results: Sequence[SizeResult]) -> str:

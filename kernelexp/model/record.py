@@ -178,7 +178,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, weak
     overrides: dict[str, Any] = {}
     """--set values that changed the candidate from what experiments.yaml says."""
     size: str = ""
-    """The problem's named size that was timed."""
+    """The problem's named size that was timed; where nothing was, all that should have been."""
     bytes: int = 0
     """That a launch of the size that was timed must move, as problem.py states it."""
     flops: int = 0

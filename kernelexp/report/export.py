@@ -173,7 +173,7 @@ def _arms(name: str, entry: Standings) -> Iterator[dict[str, Any]]:
     for index, standing in enumerate(entry.candidates):
         run = standing.record.run if standing.record else None
         if index == 0 or run != shown:
-            arm = standing.record.baseline if standing.record and not standing.changed else None
+            arm = None if standing.changed else standing.baseline
             variant = spell_point(entry.experiment.baseline)
             yield {
                 **_row(name, title, "baseline", variant, standing, arm),
@@ -212,7 +212,9 @@ def _row(
         "run": record.run if record else "",
         "provenance": record.provenance if record else "",
         "device": record.device if record else "",
-        "size": record.size if record and timed else "",
+        "size": ", ".join(one.size for one in record.sizes) or record.size
+        if record and timed
+        else "",
         "l2": _l2(record) if record and timed else "",
         "verdict": standing.verdict.status.value
         if standing.verdict and not standing.changed

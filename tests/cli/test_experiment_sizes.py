@@ -9,14 +9,17 @@ import json
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 from fake_gpu import FakeGpu
 from support import Kx, edit
 
+from kernelexp.judge import oversizes
 from kernelexp.logs import records
 from kernelexp.model import errors
 from kernelexp.model.arm import Status
 from kernelexp.model.record import Record
+from kernelexp.report.runs import dispatch
 
 GROWS = "{1: 1.0, 2: 0.98, 4: 1.1 if size['count'] < 2000 else 0.9}[width] * size['count'] / 1000"
 
@@ -84,6 +87,35 @@ def test_one_size_of_several_does_not_speak_for_the_experiment(scale: Path, kx: 
     assert "not run" in row
 
 
+def test_what_stands_for_it_is_the_change_over_all_and_no_time(scale: Path, kx: Kx) -> None:
+    write(scale, "sizes: [4096, 1024]\n    weights: [9, 1]")
+    kx("run", "S1", cwd=scale)
+    (row,) = [line for line in kx("log", cwd=scale).stdout.splitlines() if "| S1 " in line]
+    change = round(100 * (0.9**0.9 * 1.1**0.1 - 1), 1)  # as GROWS has it
+    assert f"{change:.1f}"[:4] in row
+    assert "ms" not in row
+    assert "2 sizes" in row
+    kx("run", "S1", "--size", "4096,1024", "--no-record", cwd=scale)
+    (arm,) = [
+        arm
+        for log in json.loads(kx("log", "--json", cwd=scale).stdout)
+        for entry in log["experiments"]
+        for arm in entry["arms"]
+        if arm["arm"] == "candidate" and arm["id"] == "S1"
+    ]
+    assert arm["change_percent"] == pytest.approx(change, abs=0.1)
+    assert arm["size"] == "4096, 1024"
+    assert "time_ms" not in arm
+
+
+def test_a_run_of_other_sizes_or_weights_does_not_speak_for_it(scale: Path, kx: Kx) -> None:
+    write(scale, "sizes: [4096, 1024]\n    weights: [9, 1]")
+    kx("run", "S1", "--size", "4096,16384", cwd=scale)
+    edit(scale, "weights: [9, 1]", "weights: [1, 9]")
+    (row,) = [line for line in kx("log", cwd=scale).stdout.splitlines() if "| S1 " in line]
+    assert "not run" in row
+
+
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
@@ -145,3 +177,47 @@ def test_a_table_of_one_size_is_refused(scale: Path, kx: Kx) -> None:
     result = kx("sweep", "scale", "width=1,2", "--dispatch", "table.json", cwd=scale)
     assert result.exit_code == errors.USAGE
     assert "needs several sizes" in result.stderr
+
+
+def test_a_table_of_sizes_in_two_parameters_chooses_by_both(scale: Path, kx: Kx) -> None:
+    sizes = "count=1024,4096,16384,1025"
+    kx("sweep", "scale", "width=1,2,4", "--size", sizes, "--csv", cwd=scale)
+    record = records.read_file(sorted((scale / "logs/runs/sweep-scale").glob("*measured*"))[-1])
+    grid = [{"M": 64, "N": 64}, {"M": 64, "N": 256}, {"M": 1024, "N": 256}, {"M": 1024, "N": 64}]
+    parts = zip(record.sizes, grid, strict=True)
+    results = tuple(msgspec.structs.replace(size, parameters=own) for size, own in parts)
+    dispatch.write(msgspec.structs.replace(record, sizes=results), scale / "table.hpp")
+    main = "constexpr auto width(int m, int n) { return scale_sm_90a::choose(m, n).width; }"
+    checks = "static_assert(width(64, 1) == 2 && width(64, 256) == 4 && width(9999, 64) == 2);"
+    (scale / "main.cpp").write_text(f'#include "table.hpp"\n{main}\n{checks}\n')
+    command = ["g++", "-std=c++17", "-Wall", "-Werror", "-fsyntax-only", "main.cpp"]
+    compiled = subprocess.run(command, cwd=scale, capture_output=True, text=True, check=False)
+    assert compiled.returncode == 0, compiled.stderr
+    found = {(own.parameter, own.after, own.before) for own in oversizes.crossovers(results)}
+    assert found == {
+        ("N", "count=1024", "count=4096"),
+        ("N", "count=1025", "count=16384"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("width=1,2", "--size", "M=1 N=1,M=2 N=2", "--dispatch", "t.h"), "all combinations"),
+        (("--strategy", "random", "--size", "1024,4096"), "--strategy searches at one size"),
+    ],
+)
+def test_what_makes_no_table_is_refused_before_anything_is_timed(
+    scale: Path, kx: Kx, words: tuple[str, ...], sentence: str
+) -> None:
+    result = kx("sweep", "scale", *words, cwd=scale)
+    assert result.exit_code == errors.USAGE
+    assert sentence in " ".join(result.stderr.split())
+    assert not (scale / "logs/runs/sweep-scale").exists()
+
+
+def test_a_plan_names_its_sizes(scale: Path, kx: Kx) -> None:
+    result = kx(*SWEEP, "--dry-run", cwd=scale)
+    assert "at each of the sizes count=1024, count=4096, count=16384" in " ".join(
+        result.stdout.split()
+    )

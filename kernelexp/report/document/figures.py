@@ -167,6 +167,14 @@ def conditions(record: Record | None) -> str:
     return "".join(f", {item}" for item in unusual(record)) if record else ""
 
 
+def standing_conditions(record: Record | None) -> str:
+    """The same of what stands for an experiment: a run of several sizes speaks for them all."""
+    if record is None or not record.sizes:
+        return conditions(record)
+    warm = [item for item in unusual(record) if not item.startswith("size ")]
+    return "".join(f", {item}" for item in (f"{len(record.sizes)} sizes", *warm))
+
+
 def time_of(arm: Arm | None) -> str:
     """The arm's time in ms: measured, else as it was published, else nothing.
 

@@ -273,7 +273,7 @@ def experiment(
     texts = (
         ("kernel", f"{written.kernel}@{written.arch}"),
         ("baseline", spell_point(written.baseline)),
-        ("size", written.size),
+        ("size" if written.size else "sizes", ", ".join(written.timed_sizes)),
         ("hypothesis", written.hypothesis.strip()),
         ("changes", changes),
         ("why", "\n".join(reasons)),
@@ -305,12 +305,12 @@ def experiment(
     if len(shown) < len(records):
         hidden = len(records) - len(shown)
         yield paragraph(f"{hidden:,} earlier records are not shown (--all).", style="dim")
-    sizes = {record.size for record in records if record.measurement}
+    timed = {record.size for record in records if record.measurement}
     for record in shown:
         if verbose:
             yield from page.render(record, verbose=True)
         else:
-            yield from _record(record, is_of_sizes=len(sizes) > 1)
+            yield from _record(record, is_of_sizes=len(timed) > 1)
 
 
 def _standing(standings: Standings) -> Block:
@@ -350,7 +350,7 @@ def _named(record: Record) -> str:
     """A run by its name; of what others published, by whom."""
     if record.provenance == "published":
         return f"{_PUBLISHED}: {record.source}" if record.source else _PUBLISHED
-    return f"{record.run}{figures.conditions(record)}"
+    return f"{record.run}{figures.standing_conditions(record)}"
 
 
 def _record(record: Record, is_of_sizes: bool = False) -> Iterator[Block]:

@@ -283,7 +283,7 @@ def _candidate(entry: Standings, index: int) -> str:
 
 
 def _baseline(standing: Standing) -> Arm | None:
-    return standing.record.baseline if standing.record and not standing.changed else None
+    return None if standing.changed else standing.baseline
 
 
 def verdict(standing: Standing) -> Cell:
@@ -312,30 +312,41 @@ def by_card(entry: Standings, records: Sequence[Record]) -> Iterator[str]:
                 if is_of(dict(standing.variant.axes), candidate.arm)
                 and is_of(record.baseline.axes, own.baseline)
             )
-            if record.measurement is None or record.size != own.size:
+            if record.measurement is None or _sizes(record) != _sizes(own):
                 continue
             for candidate in alike:
-                if candidate.verdict.status in _DECIDED and record.device not in verdicts:
+                verdict = candidate.over_sizes or candidate.verdict
+                if verdict.status in _DECIDED and record.device not in verdicts:
                     then_files, now_files = candidate.arm.files, standing.arm.files
                     shared = then_files.keys() & now_files.keys()  # headers may be the package's
                     is_edited = any(then_files[file] != now_files[file] for file in shared)
                     then = f"{record.created[:10]}{', from other sources' if is_edited else ''}"
-                    verdicts[record.device] = candidate.verdict.status, then
+                    verdicts[record.device] = verdict.status, then
         if len({status for status, _ in verdicts.values()}) > 1:
             words = (f"{status} on {card} ({then})" for card, (status, then) in verdicts.items())
             yield f"{spell_point(point)}: {'; '.join(words)}."
+
+
+def _sizes(record: Record) -> list[str]:
+    """All that its run timed, if the record is that of the last; else its own."""
+    return [one.size for one in record.sizes] or [record.size]
 
 
 def _short(arm: Arm | None, record: Record | None) -> str:
     if arm and arm.measured:
         effect = arm.measured.effect
         change = f", {figures.ratio(effect)}" if effect else ""
-        return f"{figures.timed(arm)}{change}{figures.conditions(record)}"
+        return f"{_time(arm)}{change}{figures.standing_conditions(record)}".removeprefix(", ")
     if arm and arm.published and arm.published.time_ms is not None:
         return f"{figures.time_of(arm)} ms"
     if arm and arm.published and arm.published.tflops is not None:
         return f"{figures.tflops_of(arm)} TFLOPS"
     return figures.NONE
+
+
+def _time(arm: Arm) -> str:
+    """Empty over several sizes."""
+    return figures.timed(arm) if figures.time_of(arm) != figures.NONE else ""
 
 
 def _section(name: str, entry: Standings) -> Iterator[Block]:
@@ -401,8 +412,8 @@ def _long(standing: Standing, arm: Arm | None, variant: str) -> str:
         speed = "" if rate == figures.NONE else f", {rate} TFLOPS"
         effect = arm.measured.effect
         change = f", {figures.effect(effect)}" if effect else ""
-        whose = f"measured, {arm.measured.device}{figures.conditions(standing.record)}"
-        return f"{figures.timed(arm)}{speed}{change} ({whose}); {variant}"
+        whose = f"measured, {arm.measured.device}{figures.standing_conditions(standing.record)}"
+        return f"{_time(arm)}{speed}{change} ({whose}); {variant}".removeprefix(", ").lstrip()
     if arm.published:
         return f"{figures.published_line(arm.published)} (published); {variant}"
     if (registers := figures.registers_of(arm)) != figures.NONE:

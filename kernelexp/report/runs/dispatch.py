@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from kernelexp.judge import oversizes
-from kernelexp.model.axes import AxisValue, Point, spell
+from kernelexp.model import sizes
+from kernelexp.model.axes import AxisValue, Point, spell, spell_point
 from kernelexp.model.errors import UsageError
 from kernelexp.model.record import Record, SizeResult
 from kernelexp.report.charts.sizes import ordered
@@ -35,8 +36,8 @@ class Dispatch(msgspec.Struct, frozen=True, kw_only=True):
     kernel: str
     arch: str
     device: str
-    parameter: str
-    """The one in which the sizes differ; empty where it is not one."""
+    parameters: tuple[str, ...]
+    """Those in which the sizes differ."""
     choices: tuple[SizeChoice, ...]
 
 
@@ -60,56 +61,54 @@ def of_record(record: Record) -> Dispatch:
         kernel=record.kernel,
         arch=record.arch,
         device=record.device,
-        parameter=oversizes.varied(record.sizes) if record.sizes else "",
+        parameters=_varied(record.sizes),
         choices=tuple(choices),
     )
 
 
-def require_format(path: Path) -> None:
-    """UsageError before anything is timed."""
+def require(path: Path, size: str) -> None:
+    """UsageError before anything is timed: of a format, or of sizes that make no table."""
     if path.suffix not in (*_CPP, ".json"):
         raise UsageError(f"--dispatch {path}: name a file that ends in .hpp, .cuh, .h or .json.")
+    names = sizes.split(size)
+    if len(names) < 2:
+        raise UsageError("--dispatch needs several sizes: name them with --size.")
+    settings = [own for name in names if (own := sizes.settings(name))]
+    if path.suffix in _CPP and len(settings) == len(names):
+        _require_grid(settings)
 
 
 def write(record: Record, path: Path) -> None:
     """As the file's ending says."""
+    if not record.sizes:
+        raise UsageError(f"nothing was timed, so {path} was not written.")
     table = of_record(record)
-    if len(table.choices) < 2:
-        raise UsageError("--dispatch needs several sizes that were timed: name them with --size.")
     if path.suffix == ".json":
         text = msgspec.json.format(msgspec.json.encode(table), indent=2).decode() + "\n"
     else:
-        text = to_cpp(table, _bounds(record, table.parameter))
+        _require_grid([one.parameters for one in record.sizes])
+        text = "\n".join(_lines(table, record)) + "\n"
     path.write_text(text)
 
 
-def _bounds(record: Record, parameter: str) -> list[int]:
-    """The largest value that each size but the last speaks for: up to the crossover, else half of
-    the way by ratio."""
-    if not parameter:
-        raise UsageError("a table in C++ takes sizes that differ in one parameter: write .json.")
-    results = ordered(record)
-    crossed = {
-        crossover.after: crossover.at
-        for crossover in oversizes.crossovers(record.sizes)
-        if crossover.at
-    }
-    return [
-        math.floor(crossed.get(one.size) or _middle(one, other, parameter))
-        for one, other in itertools.pairwise(results)
-    ]
+def _varied(settings: Sequence[SizeResult]) -> tuple[str, ...]:
+    """The parameters that not all sizes have the same value of."""
+    names = settings[0].parameters if settings else {}
+    return tuple(name for name in names if len({one.parameters[name] for one in settings}) > 1)
 
 
-def _middle(one: SizeResult, other: SizeResult, parameter: str) -> float:
-    return math.sqrt(one.parameters[parameter] * other.parameters[parameter])
+def _require_grid(settings: Sequence[Mapping[str, int]]) -> None:
+    """UsageError unless the sizes are all combinations of their parameters' values."""
+    names = dict.fromkeys(name for own in settings for name in own)
+    values = [{own.get(name) for own in settings} for name in names]
+    if any(None in own for own in values) or math.prod(map(len, values)) != len(settings):
+        raise UsageError(
+            "a table in C++ takes sizes that are all combinations of their parameters' values, as "
+            "'M=64 N=64,M=64 N=512,M=512 N=64,M=512 N=512' are: write .json, or name the others."
+        )
 
 
-def to_cpp(table: Dispatch, bounds: list[int]) -> str:
-    """A constexpr function of the parameter."""
-    return "\n".join(_lines(table, bounds)) + "\n"
-
-
-def _lines(table: Dispatch, bounds: list[int]) -> Iterator[str]:
+def _lines(table: Dispatch, record: Record) -> Iterator[str]:
     first, *_, last = table.choices
     namespace = "".join(c if c.isalnum() else "_" for c in f"{table.kernel}_{table.arch}")
     yield f"// The best variant of {table.kernel} by size, timed on {table.device}"
@@ -122,23 +121,49 @@ def _lines(table: Dispatch, bounds: list[int]) -> Iterator[str]:
     yield from (f"  {_type(value)} {axis};" for axis, value in first.axes.items())
     yield "};"
     yield ""
-    yield f"constexpr Variant choose(long long {table.parameter}) {{"
-    for axes, bound, sizes in _runs(table, bounds):
-        values = ", ".join(map(_value, axes.values()))
-        when = f"if ({table.parameter} <= {bound}) " if bound is not None else ""
-        yield f"  {when}return {{{values}}};  // timed at {', '.join(sizes)}"
+    parameters = ", ".join(f"long long {name}" for name in table.parameters)
+    yield f"constexpr Variant choose({parameters}) {{"
+    choices = {choice.run: choice.axes for choice in table.choices}
+    yield from _chosen(choices, record.sizes, table.parameters, "  ")
     yield "}"
     yield ""
     yield f"}}  // namespace {namespace}"
 
 
-def _runs(table: Dispatch, bounds: list[int]) -> Iterator[tuple[Point, int | None, list[str]]]:
-    """Neighbouring sizes with the same variant together, with the largest value they speak for."""
-    ends = [*bounds, None]
-    pairs = zip(table.choices, ends, strict=True)
-    for _, group in itertools.groupby(pairs, key=lambda pair: pair[0].axes):
-        own = list(group)
-        yield own[0][0].axes, own[-1][1], [choice.size for choice, _ in own]
+def _chosen(
+    choices: Mapping[str, Point],
+    results: Sequence[SizeResult],
+    parameters: Sequence[str],
+    indent: str,
+) -> Iterator[str]:
+    """By one parameter after the other; what speaks for the same variant together."""
+    if len({spell_point(choices[one.run]) for one in results}) == 1:
+        values = ", ".join(map(_value, choices[results[0].run].values()))
+        yield f"{indent}return {{{values}}};  // timed at {', '.join(one.size for one in results)}"
+        return
+    name, *inner = parameters
+    ordered = sorted(results, key=lambda one: one.parameters[name])
+    alike = [list(own) for _, own in itertools.groupby(ordered, lambda one: one.parameters[name])]
+    groups = [
+        list(itertools.chain.from_iterable(own))
+        for _, own in itertools.groupby(
+            alike, lambda group: [spell_point(choices[one.run]) for one in group]
+        )
+    ]
+    for group, other in itertools.pairwise(groups):
+        yield f"{indent}if ({name} <= {_bound(group, other, name)}) {{"
+        yield from _chosen(choices, group, inner, f"{indent}  ")
+        yield f"{indent}}}"
+    yield from _chosen(choices, groups[-1], inner, indent)
+
+
+def _bound(group: Sequence[SizeResult], other: Sequence[SizeResult], name: str) -> int:
+    """The largest value that a group speaks for: up to the crossover where it differs from the
+    other in this parameter alone, else half of the way by ratio."""
+    one, two = group[-1], other[0]
+    met = [own.at for own in oversizes.crossovers([one, two]) if own.at]
+    middle = math.sqrt(one.parameters[name] * two.parameters[name])
+    return math.floor(met[0] if met else middle)
 
 
 def _type(value: AxisValue) -> str:

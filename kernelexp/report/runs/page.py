@@ -33,6 +33,7 @@ def render(
     left out: empty where there is no command line."""
     yield Heading(f"{record.experiment}  {record.title}   {record.kernel}, {record.arch}")
     yield paragraph(" ".join(record.hypothesis.split()), indent=2)
+    yield from sizes.render(record)
     yield _arms(record)
     yield from _same_code(record)
     yield _shared_axes(record)
@@ -49,7 +50,6 @@ def render(
     yield from measurement.render(record, verbose)
     yield from _earlier(record, earlier)
     yield from _verdicts(record)
-    yield from sizes.render(record)
     said = {
         doubt.casefold() for arm in record.arms if arm.emulated for doubt in arm.emulated.doubts
     }

@@ -19,11 +19,10 @@ _SIDE_BY_SIDE = 4
 
 
 def render(record: Record) -> Iterator[Block]:
-    """Nothing where one size was timed."""
+    """Nothing where one size was timed; what follows on the page is of the last."""
     results = chart.ordered(record)
     if not results:
         return
-    yield paragraph(Span("By size", "strong"))
     few = len(record.candidates) <= _SIDE_BY_SIDE and not is_sweep(record.experiment)
     yield _every(record, results) if few else _best(record, results)
     yield from text.render(list(chart.plots(record)))
@@ -31,10 +30,17 @@ def render(record: Record) -> Iterator[Block]:
     for crossover in crossed:
         yield paragraph(Span("Crossover: ", "strong"), _crossover(record, crossover))
     if not crossed:
-        winner = _spell(record, oversizes.best(results[0]))
-        yield paragraph(f"No crossover: {winner} is the best at every size.")
+        winner = oversizes.best(results[0])
+        yield paragraph(
+            f"No crossover: nothing is proved faster than {_spell(record, winner)} at any size."
+            if winner == BASELINE
+            else f"No crossover: {_spell(record, winner)} is the best at every size."
+        )
     if few:
         yield from _overall(record)
+    yield paragraph(
+        Span(f"At size {record.size}", "strong"), " (each size has a record of its own):"
+    )
 
 
 def _every(record: Record, results: list[SizeResult]) -> Block:
@@ -79,9 +85,9 @@ def _best(record: Record, results: list[SizeResult]) -> Block:
     for result in results:
         name = oversizes.best(result)
         effect = result.effect(name)
-        change = figures.effect(effect) if effect else "the baseline"
+        change = figures.ratio(effect) if effect else ""
         rows.append([result.size, _spell(record, name), _time(_scaled(result, name)), change])
-    return table(("size", "best", "ms", "change"), rows, numbers=(2,), unwrapped=(0,))
+    return table(("size", "best", "ms", "change"), rows, numbers=(2, 3), unwrapped=(0,))
 
 
 def _overall(record: Record) -> Iterator[Block]:
@@ -105,10 +111,14 @@ def _crossover(record: Record, crossover: Crossover) -> str:
 
 
 def _spell(record: Record, name: str) -> str:
-    if name == BASELINE:
-        return BASELINE
+    """A candidate by its difference, the baseline by what the others change; of a sweep all of
+    both."""
     arms = dict(zip(record.names, record.arms, strict=True))
-    return spell_point(own_axes(record.baseline, arms[name]))
+    own = own_axes(record.baseline, arms[name])
+    if name == BASELINE or is_sweep(record.experiment):
+        differing = {axis for arm in record.arms for axis in own_axes(record.baseline, arm)}
+        own = {axis: value for axis, value in arms[name].axes.items() if axis in differing}
+    return f"{spell_point(own)}{' (the baseline)' if name == BASELINE else ''}"
 
 
 def _scaled(result: SizeResult, name: str) -> float | None:

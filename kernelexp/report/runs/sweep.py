@@ -32,13 +32,17 @@ _AXES_WIDTH = 32
 
 
 def planned(
-    grid: Grid, refused: Mapping[str, Verdict], timing: TimingEstimate | None
+    grid: Grid,
+    timed: Sequence[str],
+    refused: Mapping[str, Verdict],
+    timing: TimingEstimate | None,
 ) -> Iterator[Block]:
     """What a sweep would compare, what is refused before it is built, and how long timing takes."""
     yield Heading(f"{grid.name}  {grid.title}   {grid.kernel}, {grid.arch}")
     count = 1 + len(grid.candidates)
     words = f"{count - len(refused)} of {count} variants, compared with"
-    yield paragraph(f"{words} {spell_point(_own(grid.baseline.axes, grid.swept))}.")
+    at = f", at each of the sizes {', '.join(timed)}" if len(timed) > 1 else ""
+    yield paragraph(f"{words} {spell_point(_own(grid.baseline.axes, grid.swept))}{at}.")
     variants = [spell_point(_own(candidate.axes, grid.swept)) for candidate in grid.candidates]
     buildable = [label for label in variants if label not in refused]
     if buildable:
@@ -54,8 +58,9 @@ def planned(
     }
     yield from _grouped(refused, points)
     yield paragraph(
-        f"Timing takes about {timing.seconds:.0f} s on a GPU: run {timing.run} timed "
-        f"{timing.run_arms} arms in {timing.run_seconds:.0f} s. Builds come before that."
+        f"Timing takes about {timing.seconds:.0f} s on a GPU{' for all' if at else ''}: run "
+        f"{timing.run} timed {timing.run_arms} arms in {timing.run_seconds:.0f} s. Builds come "
+        "before that."
         if timing
         else "How long timing takes is not known: no run of this kernel was timed here."
     )
@@ -77,6 +82,7 @@ def render(
     if record.tuning:
         best = _label(record, examined.ranking[0])
         yield from tuning.summary(record, examined, record.tuning, best)
+    yield from sizes.render(record)
     yield from _race(record, examined)
     yield _ranking(record, examined)
     if shared := _shared(record):
@@ -104,7 +110,6 @@ def render(
     swept = sweeps.swept_axes(record)
     if maps and (by or len(swept) == 2):
         yield from _map(record, *(by or swept))
-    yield from sizes.render(record)
     yield from measurement.render(record, verbose)
     if path:
         yield paragraph(f"Record: {path}", style="dim")

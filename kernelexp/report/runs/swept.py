@@ -48,6 +48,7 @@ class PlannedSweep(msgspec.Struct, frozen=True, kw_only=True):
     """What a sweep would compare; what a search would refuse is not known before."""
 
     sweep: Grid
+    sizes: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
     refused: dict[str, Verdict] | msgspec.UnsetType = msgspec.UNSET
     timing: TimingEstimate | msgspec.UnsetType | None = msgspec.UNSET
     """None where no run of this kernel was timed here."""

@@ -59,7 +59,9 @@ def _origin(record: Record) -> str:
         return f"Published: {record.source}. Nobody here has timed it."
     if record.measurement is None:
         return f"Built and emulated here on {day}, not timed."
-    return f"Measured on {record.device} on {day}, at size {record.size or 'full'}."
+    sizes = [one.size for one in record.sizes]
+    at = f"sizes {', '.join(sizes)}" if sizes else f"size {record.size or 'full'}"
+    return f"Measured on {record.device} on {day}, at {at}."
 
 
 def next_step(name: str, standings: Standings) -> str:

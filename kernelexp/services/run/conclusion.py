@@ -111,7 +111,7 @@ def _assemble(
         git=shared.git,
         machine=shared.machine,
         device=timed.measurement.device.name if timed.measurement else "",
-        size=timed.size,
+        size=timed.size or ", ".join(experiment.timed_sizes),
         flops=timed.flops,
         bytes=timed.bytes,
         margin=timed.margin,

@@ -147,8 +147,11 @@ def refusals(project: Project, grid: Grid, limits: Limits) -> dict[str, Verdict]
     }
 
 
-def estimate(project: Project, grid: Grid, refused: int, budget_s: float) -> TimingEstimate | None:
-    """In proportion to the number of arms, up to the budget; None where nothing was timed here."""
+def estimate(
+    project: Project, grid: Grid, refused: int, budget_s: float, sizes: int = 1
+) -> TimingEstimate | None:
+    """In proportion to the number of arms, up to the budget, for each of `sizes`; None where
+    nothing was timed here."""
     of_kernel = (
         record
         for record in records.measured(project.root)
@@ -161,7 +164,7 @@ def estimate(project: Project, grid: Grid, refused: int, budget_s: float) -> Tim
     arms = len(measurement.arms)
     seconds = measurement.elapsed_s * (1 + len(grid.candidates) - refused) / arms
     return TimingEstimate(
-        seconds=min(seconds, budget_s),
+        seconds=sizes * min(seconds, budget_s),
         run=record.run,
         run_seconds=measurement.elapsed_s,
         run_arms=arms,
