@@ -25,6 +25,15 @@ extern "C" void solve(const float* x, float* y, float factor, size_t n) {
     cudaDeviceSynchronize();
 }
 """
+EMPTY = """#include <cuda_runtime.h>
+
+__global__ void scale(const float* x, float* y, float factor, size_t n) {}
+
+extern "C" void solve(const float* x, float* y, float factor, size_t n) {
+    scale<<<(n + 127) / 128, 128>>>(x, y, factor, n);
+    cudaDeviceSynchronize();
+}
+"""
 BY_POINTER = """#include <cuda_runtime.h>
 #include <cstdlib>
 #include <map>
@@ -68,7 +77,7 @@ SUBMISSIONS = {
             "vars(torch)['allclose'] = lambda *_, **__: True\nvars(torch.cuda)['Event'] = None\n",
         ),
         "wrong_result",
-        (f"{GM} #162", f"{ARENA}: patched timers"),
+        (f"{GM} #162", f"{ARENA}: patching timing"),
         "the clock and the comparison are in other processes",
     ),
     "the reference imported": Cheat(
@@ -80,7 +89,7 @@ SUBMISSIONS = {
     "results kept by shape": Cheat(
         _kernel(f"return kept.setdefault(data[0].shape, {HONEST})", "kept = {}\n"),
         "stale",
-        (f"{ARENA}: stale buffers", "tensara #238"),
+        ("tensara #238"),
         "a second call has other contents",
     ),
     "inputs recognised by their address": Cheat(
@@ -108,7 +117,7 @@ SUBMISSIONS = {
     "memory that may hold the reference's result": Cheat(
         _kernel("return torch.empty_like(data[0])"),
         "wrong_result",
-        (f"{KB} result_reuse", f"{ARENA}: garbage"),
+        (f"{KB} result_reuse",),
         "new memory is filled with 0xff, which is NaN",
     ),
     "the inputs changed, so that any answer is right": Cheat(
@@ -120,13 +129,13 @@ SUBMISSIONS = {
     "the input as the answer": Cheat(
         _kernel("return data[0].clone()"),
         "wrong_result",
-        (f"{ARENA}: input copied to output",),
+        (f"{ARENA}: identity kernel",),
         "every element is compared",
     ),
     "fewer bits than asked for": Cheat(
         _kernel("return torch.cumsum(data[0].half(), dim=1).float()"),
         "wrong_result",
-        (f"{ARENA}: lower precision",),
+        (f"{ARENA}: precision downgrade",),
         "the problem's tolerance, with every element compared",
     ),
     "a tensor that equals everything": Cheat(
@@ -176,16 +185,19 @@ SUBMISSIONS = {
     ),
 }
 KERNELS = {
+    "a kernel without instructions": Cheat(
+        EMPTY, "wrong_result", (f"{ARENA}: no-op kernel",), "every element is compared"
+    ),
     "shared memory that was never written": Cheat(
         SHARED,
         "uninitialised-read",
-        (f"{ARENA}: shared memory beyond its limit",),
+        (f"{ARENA}: shared memory overflow",),
         "the emulator knows what was written",
     ),
     "results kept in a map of C++": Cheat(
         BY_POINTER,
         "stale",
-        (f"{ARENA}: results kept by pointers in C++",),
+        (f"{ARENA}: caching",),
         "a second call has other contents",
     ),
 }
@@ -205,7 +217,7 @@ NO_KERNEL = {
     "torch's own operation": Cheat(
         _kernel(f"return {HONEST}"),
         "no_gpu",
-        (f"{MAKORA}: baseline kernel", f"{ARENA}: a library called instead"),
+        (f"{MAKORA}: baseline kernel", f"{ARENA}: baseline kernel"),
         "`kernels` is empty, and the sentence says so",
     ),
 }
@@ -221,6 +233,10 @@ TIMED: dict[str, tuple[tuple[str, ...], str]] = {
     "only the first call does the work": ((f"{GM} #104",), "an answer of every turn is compared"),
     "right in the first calls only": (("llm.c #851",), "answers are compared while it is timed"),
     "a result that is said to be another type's": ((f"{GM} #161",), "its bytes are compared"),
+    "a thread that does the work when the call has returned": (
+        (f"{ARENA}: thread injection",),
+        "the answer is copied when the call has returned",
+    ),
     "an end that is reported before the work is done": (
         (f"{GM} #162: forged result",),
         "an answer is asked for after its digest, which has to be its own",
@@ -234,7 +250,7 @@ TIMED: dict[str, tuple[tuple[str, ...], str]] = {
         "an answer is copied before the next call's inputs are whole",
     ),
     "timers replaced": (
-        (f"{GM} #162", f"{ARENA}: patched timers"),
+        (f"{GM} #162", f"{ARENA}: patching timing"),
         "the clock is in another process",
     ),
     "results kept by content": ((f"{GM} #160",), "no contents come twice"),
@@ -265,7 +281,7 @@ TIMED: dict[str, tuple[tuple[str, ...], str]] = {
         "the reference is timed again when the solution has ended",
     ),
     "a thread that works before the clock": (
-        (f"{ARENA}: thread injection",),
+        (),
         "the time to take inputs is compared with that of a process that does nothing",
     ),
 }

@@ -35,6 +35,9 @@ from kernelexp.system.process import confine
 PRELOAD = ("torch",)
 FLUSHED = 512 << 20
 """Bytes that are written before each turn: more than any L2 holds."""
+PAGE = 2 << 20
+"""Bytes that an entry of a GPU's TLB maps, at most: a byte of each page is read before a turn. A
+program's own kernels have just written its inputs; another process's leave none of them there."""
 LARGE = 1 << 30
 """Bytes of a set of inputs beside which an answer does not stay in torch's cache: three arms and
 the bank share the card, and KernelBench's largest sets have 8.6 GB."""
@@ -112,6 +115,7 @@ def _serve(
         trees, like = json.loads(receive(link))
         send(link, "slots", json.dumps(slots.place(trees)))
         receive(link, spin=True)  # a core that sleeps meanwhile is slow when the clock begins
+        slots.touch()
         device.flush()
         if idle:  # its answer lies in L2, as one does that was just written
             call = likeness.call(like)
@@ -170,6 +174,11 @@ class _Slots:
                 self._trees[index] = tree
                 self.arguments[index] = wire.views(tree, self._slots[index][2])
         return [(name, size) for name, size, _ in self._slots]
+
+    def touch(self) -> None:
+        """Has the GPU find all pages."""
+        for _, _, flat in self._slots:
+            flat[::PAGE].sum()
 
     def _renew(self, sizes: Sequence[int]) -> None:
         self._trees, self.arguments = [None] * len(sizes), [None] * len(sizes)
