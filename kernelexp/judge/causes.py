@@ -171,6 +171,7 @@ def differing(before: Case, after: Case, slower: float | None) -> CausedDifferen
             not pair.is_of_the_limit(cause.name),
             pair.is_slight(cause.leader),
             _rank(cause.leader)[0],
+            _rank(cause.leader)[1] > 0,  # of what no rate says how much, warps on an SM first
             _rank(cause.leader)[2],
         )
     )

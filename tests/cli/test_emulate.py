@@ -63,6 +63,28 @@ def test_a_counter_that_does_not_grow_with_the_ctas_is_left_out() -> None:
     assert list(scale(counted(21), one, counted(36), two, full)) == []
 
 
+ONE, TWO, WHOLE = Extent(tiles=8, ctas=4), Extent(tiles=32, ctas=8), Extent(tiles=640, ctas=20)
+
+
+def named(name: str, count: int) -> EmulatedEvidence:
+    return EmulatedEvidence(size="any", counters={name: count})
+
+
+def test_what_a_cta_does_for_all_its_tiles_but_the_first_is_solved() -> None:
+    name = "sass__inst_executed_warp_barrier"
+    (result,) = scale(named(name, 40), ONE, named(name, 208), TWO, WHOLE)
+    assert (result.per_tile, result.per_cta) == (8, -6)
+    assert list(scale(named(name, 40), ONE, named(name, 272), TWO, WHOLE)) == []  # 12 and -14
+
+
+def test_only_what_polls_count_in_may_be_a_fraction() -> None:
+    polled, other = "smsp__inst_executed", "sm__inst_executed_pipe_alu"
+    (result,) = scale(named(polled, 34_504), ONE, named(polled, 123_852), TWO, WHOLE)
+    assert (result.per_tile, result.per_cta) == (3428, 1770)
+    assert result.full == 3427.75 * 640 + 1770.5 * 20
+    assert list(scale(named(other, 34_504), ONE, named(other, 123_852), TWO, WHOLE)) == []
+
+
 def test_global_loads_grow_with_the_tiles_that_load() -> None:
     """Of six tiles all load in both small launches, of 1,000 every tenth does."""
     one, two = Extent(tiles=6, ctas=2, loads=6), Extent(tiles=6, ctas=3, loads=6)

@@ -10,5 +10,5 @@ from kernelexp.problem import Size
 SIZES: Mapping[str, Size] = {
     "emulated_whole": {"b": 1, "h": 2, "s": 256, "d": 64, "sms": 2},
     "emulated128_whole": {"b": 1, "h": 2, "s": 256, "d": 128, "sms": 2},
-    "emulated128_more": {"b": 1, "h": 2, "s": 512, "d": 128, "sms": 2},
+    "emulated128_more": {"b": 1, "h": 1, "s": 384, "d": 128, "sms": 1},
 }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
+from fractions import Fraction
 from typing import TypeAlias
 
 import msgspec
@@ -29,8 +31,10 @@ class Scaled(msgspec.Struct, frozen=True, kw_only=True):
 
     counter: str
     per_tile: int
+    """To the nearest whole number: what polls count in is a fraction."""
     per_cta: int
     full: int
+    """Of the fractions."""
 
 
 _LOADS = frozenset(
@@ -81,6 +85,14 @@ TOTALS = (
 """What the instructions of all pipes add up to."""
 
 
+_POLLED = re.compile(
+    r"(smsp|sass|ptx)__(thread_)?inst_executed(_pred_on|_mbarrier_wait|_branch)?"
+    r"|sm__inst_executed_pipe_(adu|cbu)"
+)
+"""What polls of mbarriers count in: how often they look depends on timing, so that they have no
+solution in whole numbers although the rest of their work has one."""
+
+
 def unsound(unsolved: Iterable[str]) -> tuple[str, ...]:
     """The totals that have no solution because a pipe of theirs has none.
 
@@ -106,8 +118,8 @@ def scale(
 
     Where every CTA has as many tiles in all three launches, what a tile adds is part of what its
     CTA adds: count = per_cta * CTAs. Of global loads, tiles are those that load. A counter without
-    a solution in whole numbers (one that counts polling, say) is left out. Raises ValueError where
-    the sizes can't tell.
+    a solution in whole numbers is left out, unless polls count in it. Raises ValueError where the
+    sizes can't tell.
     """
     if not can_scale(one_extent, other_extent, full):
         raise ValueError("the two sizes have the same number of tiles per CTA")
@@ -137,15 +149,16 @@ def _of_parts(
     for (first, is_load), (second, _) in zip(*both, strict=True):
         one, other, whole = (x.of_loads() if is_load else x for x in (*extents, full))
         solution = _solve((first, second), one, other)
-        if solution is None:
+        is_whole = solution and all(item.denominator == 1 for item in solution)
+        if solution is None or not (is_whole or _POLLED.fullmatch(counter)):
             yield None
             continue
         per_tile, per_cta = solution
         yield Scaled(
             counter=counter,
-            per_tile=per_tile,
-            per_cta=per_cta,
-            full=per_tile * whole.tiles + per_cta * whole.ctas,
+            per_tile=round(per_tile),
+            per_cta=round(per_cta),
+            full=round(per_tile * whole.tiles + per_cta * whole.ctas),
         )
 
 
@@ -159,17 +172,15 @@ def _is_proportional(one: Extent, other: Extent, full: Extent) -> bool:
     return same and one.ctas != other.ctas
 
 
-def _solve(counts: tuple[int, int], one: Extent, other: Extent) -> tuple[int, int] | None:
-    """Whole, not negative counts per tile and per CTA; None where there are none."""
+def _solve(counts: tuple[int, int], one: Extent, other: Extent) -> tuple[Fraction, Fraction] | None:
+    """Counts per tile and per CTA, neither below 0 but for what a CTA's first tile does without;
+    None where there are none."""
     first, second = counts
     determinant = _determinant(one, other)
     if determinant == 0:
-        if first * other.ctas != second * one.ctas or first % one.ctas:
+        if first * other.ctas != second * one.ctas:
             return None
-        return 0, first // one.ctas
-    tile = first * other.ctas - second * one.ctas
-    cta = one.tiles * second - other.tiles * first
-    if tile % determinant or cta % determinant:
-        return None
-    per_tile, per_cta = tile // determinant, cta // determinant
-    return (per_tile, per_cta) if per_tile >= 0 and per_cta >= 0 else None
+        return Fraction(0), Fraction(first, one.ctas)
+    per_tile = Fraction(first * other.ctas - second * one.ctas, determinant)
+    per_cta = Fraction(one.tiles * second - other.tiles * first, determinant)
+    return (per_tile, per_cta) if per_tile >= 0 and per_cta >= -per_tile else None
