@@ -190,6 +190,51 @@ def test_inputs_of_a_workload_lie_in_a_safetensors_file(
     assert any("results kept by content pass" in note for note in assessed.not_checked)
 
 
+WITHOUT_TORCH = """
+import torch
+from torch.utils.cpp_extension import load_inline
+
+CUDA = r'''
+__global__ void scale_add(const float* x, const float* bias, float* y, int n, int features) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = fmaxf(x[i] * 2.0f + bias[i % features], 0.0f);
+}
+void run(const float* x, const float* bias, float* y, int n, int features) {
+    scale_add<<<(n + 127) / 128, 128>>>(x, bias, y, n, features);
+}
+'''
+CPP = '''
+#include <pybind11/pybind11.h>
+void run(const float* x, const float* bias, float* y, int n, int features);
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
+    m.def("run", [](size_t x, size_t b, size_t y, int n, int features) {
+        run((const float*)x, (const float*)b, (float*)y, n, features);
+    });
+}
+'''
+extension = load_inline("scale_add", CPP, CUDA, no_implicit_headers=True)
+
+
+class ModelNew(torch.nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.bias = torch.nn.Parameter(torch.randn(features))
+
+    def forward(self, x):
+        y = torch.empty_like(x)
+        given = x.data_ptr(), self.bias.data_ptr(), y.data_ptr(), x.numel(), self.bias.numel()
+        extension.run(*given)
+        return y
+"""
+
+
+@pytest.mark.slow
+def test_an_extension_without_torch_s_headers_is_compiled_and_executed(assess: Assess) -> None:
+    assessed = assess("kernelbench/problem.py", "solution.py", WITHOUT_TORCH)
+    assert [kernel.name for kernel in assessed.kernels] == ["scale_add"], assessed.sentence
+    assert assessed.score == 1.0
+
+
 @pytest.mark.slow
 def test_a_torch_extension_of_kernelbench_is_compiled_and_executed(assess: Assess) -> None:
     text = (TASKS / "kernelbench/solution.py").read_text()
