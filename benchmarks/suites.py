@@ -34,7 +34,7 @@ from kernelexp.system.toolchain import Toolchain
 SIZES = Path(__file__).with_name("hecbench_sizes.txt")
 
 _WRONG = re.compile(
-    r"\bfail|mismatch|\berrors?\b(?!\s*(?:rate|bound|took|(?:=|:|is)\s*[0-9]))|incorrect|wrong",
+    r"\bfail|mismatch|\berrors?\b(?!\s*(?:rate|bound|took|amount|(?:=|:|is)\s*[0-9]))|incorrect|wrong",
     re.I,
 )
 _RIGHT = re.compile(
@@ -45,7 +45,11 @@ _DATA = re.compile(
     r"|no such file|could not find",
     re.I,
 )
-_NONE = re.compile(r"(?:non-matching|number of misses).*: 0\b|\b0 failures\b", re.I)
+_NONE = re.compile(
+    r"(?:non-matching|number of misses).*: 0\b|(?<![0-9.,])0 (?:failure|error|mismatche?)s?\b"
+    r"|\bno (?:error|mismatche?)s?\b",
+    re.I,
+)
 _RUN = re.compile(r"^run:.*\n(?:\t.*\n)*", re.M)
 _SIGKILL = -9
 
