@@ -34,7 +34,7 @@ from kernelexp.system.toolchain import Toolchain
 SIZES = Path(__file__).with_name("hecbench_sizes.txt")
 
 _WRONG = re.compile(
-    r"\bfail|mismatch|\berrors?\b(?!\s*(?:rate|bound|took|amount|(?:=|:|is)\s*[0-9]))|incorrect|wrong",
+    r"\bfail|mismatch|\berrors\s*[:=]\s*[1-9]\d*\b(?![.e])|\berrors?\b(?!\s*(?:rate|bound|took|amount|(?:=|:|is)\s*[0-9]))|incorrect|wrong",
     re.I,
 )
 _RIGHT = re.compile(
