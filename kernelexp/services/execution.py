@@ -280,7 +280,7 @@ def _built(
 ) -> tuple[str, ...]:
     """The command that runs the program."""
     if asked.make:
-        _make(asked, tools, runtime, place)
+        _make(asked, tools, runtime, arch, place)
     if not asked.sources:
         program = (asked.folder or Path()) / asked.argv[0]
         if not program.exists() and "/" in asked.argv[0]:
@@ -291,9 +291,9 @@ def _built(
     return (str(path), *asked.argv)
 
 
-def _make(asked: Asked, tools: Toolchain, runtime: Path, place: Path) -> None:
+def _make(asked: Asked, tools: Toolchain, runtime: Path, arch: str, place: Path) -> None:
     command = asked.make
-    environment = compiling.build_environment(place, tools, runtime)
+    environment = compiling.build_environment(place, tools, runtime, arch)
     done = processes.run(
         ["sh", "-c", command], cwd=asked.folder, timeout_s=compiling.LIMIT_S, env=environment
     )

@@ -14,7 +14,9 @@ import pytest
 from schemas import validate
 from support import ROOT, Kx, wait_until
 
+from kernelexp.evidence.programs import library
 from kernelexp.model import errors
+from kernelexp.system.toolchain import Toolchain
 
 PROGRAM = """
 #include <cstdio>
@@ -82,6 +84,52 @@ int main() {
   return total != 6;
 }
 """
+
+
+WGMMA = """
+__global__ void k(int* x) {
+  asm volatile("wgmma.fence.sync.aligned;");
+  if (threadIdx.x == 0) *x = 0;
+}
+int main() {
+  int* x;
+  cudaMalloc(&x, sizeof(int));
+  k<<<1, 128>>>(x);
+  return cudaDeviceSynchronize();
+}
+"""
+MACHINE_CODE = "-gencode arch=compute_90a,code=sm_90a"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("w.cu",),
+        ("w.cu", f"--flags={MACHINE_CODE}"),
+        ("--make", f"nvcc {MACHINE_CODE} w.cu -o w", "--", "./w"),
+    ],
+)
+def test_instructions_of_one_card_alone_are_compiled(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """Also where the program's own flags ask for machine code and no PTX."""
+    (tmp_path / "w.cu").write_text(WGMMA)
+    done = kernelexp(*words, cwd=tmp_path)
+    assert done.returncode == errors.OK, done.stderr
+    assert "0 findings" in done.stderr
+
+
+def test_machine_code_alone_is_refused_with_what_to_compile_for(
+    tmp_path: Path, tools: Toolchain
+) -> None:
+    (tmp_path / "w.cu").write_text(WGMMA)
+    argv = [tools.nvcc, *MACHINE_CODE.split(), "-cudart=shared", f"-L{library.folder(ROOT)}"]
+    subprocess.run([*argv, "w.cu", "-o", "w"], cwd=tmp_path, check=True, capture_output=True)
+    done = kernelexp("--", "./w", cwd=tmp_path)
+    assert done.returncode == errors.ENVIRONMENT
+    words = " ".join(done.stderr.split())
+    assert "not executed: it has machine code only" in words
+    assert "-gencode arch=compute_90a,code=compute_90a" in words
 
 
 def test_more_schedules_show_what_the_first_does_not(tmp_path: Path) -> None:

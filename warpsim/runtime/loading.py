@@ -99,6 +99,10 @@ class Loaded:
         return SharedLayout(self.program(entry).image.variables, 0).static_bytes
 
 
+_SPECIFIC = 90
+"""From here on a card has instructions that PTX of its own suffix alone may use (wgmma)."""
+
+
 def _images(data: bytes, extract: Extract) -> Iterable[FatImage]:
     if data[:4] != containers.MAGIC.to_bytes(4, "little"):
         return [containers.ptx_image(data)]
@@ -121,7 +125,8 @@ def _why_not(fat_images: Iterable[FatImage], arch: int) -> str:
             f"it was compiled for {', '.join(ptx)} only, which the chosen card (compute_{arch}) "
             "does not run: choose another with --device, or compile for it."
         )
+    virtual = f"compute_{arch}{'a' if arch >= _SPECIFIC else ''}"
     return (
         "it has machine code only, and no PTX, which is what is executed: compile with "
-        f"-gencode arch=compute_{arch},code=compute_{arch}."
+        f"-gencode arch={virtual},code={virtual} too."
     )

@@ -29,6 +29,7 @@ class Kind(enum.IntEnum):
     UNLOADED = 11
     ORDER = 12
     ACCESS = 13
+    REFUSED = 14
 
 
 class Message:

@@ -123,6 +123,7 @@ class Server:
             Kind.ORDER: self._order,
             Kind.ACCESS: self._access,
             Kind.BYE: self._bye,
+            Kind.REFUSED: self._refusal,
         }
 
     def serve(self) -> Report:
@@ -169,6 +170,9 @@ class Server:
         known = self._remarks.get(key)
         count = known.count + 1 if known else 1
         self._remarks[key] = msgspec.structs.replace(known or remark, count=count)
+
+    def _refusal(self, message: Message) -> None:
+        self._refused = self._refused or Refusal(sentence=message.text())
 
     def _module(self, message: Message) -> None:
         try:

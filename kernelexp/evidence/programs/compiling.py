@@ -19,17 +19,43 @@ SUFFIXES = (".cu", ".cpp", ".cc", ".cxx", ".c")
 LIMIT_S = 900.0
 
 
-def link_flags(library: Path, arch: str) -> list[str]:
+def link_flags(library: Path, arch: str, flags: Sequence[str] = ()) -> list[str]:
     """What nvcc is given besides a program's own flags.
 
     Line tables, so that findings name source lines; images that are not compressed, which take no
     tool to read. Headers of the emulator's come last: where NVIDIA's are installed, those are
     included.
     """
+    return [*_card_flags(flags, arch), *_besides(library)]
+
+
+def _generates(arch: str, *, machine_code: bool) -> str:
+    """Of -gencode: PTX of the card, which is executed. `-arch=sm_90a` would ask for that of any
+    card too, and `wgmma` is in none of it."""
+    virtual = arch.replace("sm", "compute")
+    codes = f"[{arch},{virtual}]" if machine_code else virtual
+    return f"arch={virtual},code={codes}"
+
+
+def _besides(library: Path) -> list[str]:
     return [
-        *(f"-arch={arch}", "-lineinfo", "-Xcompiler=-g1", "-compress-mode=none"),
+        *("-lineinfo", "-Xcompiler=-g1", "-compress-mode=none"),
         *("-cudart=shared", f"-L{library}", "-isystem", str(library / HEADERS)),
     ]
+
+
+_GENERATES = ("-gencode", "--generate-code")
+_NAMES_CARD = ("-arch", "--gpu-architecture", *_GENERATES)
+
+
+def _card_flags(flags: Sequence[str], arch: str) -> list[str]:
+    """What says the architecture beside a program's own flags: PTX where these may ask for machine
+    code alone."""
+    if any(flag.startswith(_GENERATES) for flag in flags):
+        return [f"-gencode={_generates(arch, machine_code=False)}"]
+    if any(flag.startswith(_NAMES_CARD) for flag in flags):
+        return []
+    return [f"-gencode={_generates(arch, machine_code=True)}"]
 
 
 def absent_package(words: str) -> str:
@@ -50,7 +76,7 @@ def compile_program(
     """Leaves the program at `made`; nvcc's warnings. BuildError in nvcc's own words."""
     own = [] if any(flag.startswith("-O") for flag in flags) else ["-O2"]
     own += [] if any("-std" in flag for flag in flags) else ["-std=c++17"]
-    argv = [tools.nvcc, *link_flags(library, arch), *own, *flags]
+    argv = [tools.nvcc, *link_flags(library, arch, flags), *own, *flags]
     argv += [*map(str, sources), "-o", str(path)]
     done = processes.run(argv, timeout_s=LIMIT_S)
     if done.returncode != 0 or not path.is_file():
@@ -75,20 +101,19 @@ _CALLS = "calls"
 _WRAPPER = """#!/bin/sh
 # nvcc, as kernelexp exec has a build use it: linked with the emulator's CUDA runtime.
 printf '%s\\0' "$PWD" "$@" >> {calls}; printf '\\n' >> {calls}
+case " $*" in *" -gencode"*|*" --generate-code"*) set -- "$@" {ptx};; esac
 exec {nvcc} "$@" {flags}
 """
 
 
-def build_environment(folder: Path, tools: Toolchain, library: Path) -> dict[str, str]:
+def build_environment(folder: Path, tools: Toolchain, library: Path, arch: str) -> dict[str, str]:
     """Has a build of the user's own (make, cmake) compile and link for the emulator.
 
-    It finds an nvcc in `folder` that adds what link_flags() says to the flags that it is given.
+    It finds an nvcc in `folder` that adds to the flags that it is given, as for compile_program().
     """
-    flags = [
-        link_flag for link_flag in link_flags(library, "") if not link_flag.startswith("-arch")
-    ]
     wrapper = folder / "nvcc"
-    words = {"nvcc": shlex.quote(tools.nvcc), "flags": shlex.join(flags)}
+    ptx = f"-gencode={_generates(arch, machine_code=False)}"
+    words = {"nvcc": shlex.quote(tools.nvcc), "flags": shlex.join(_besides(library)), "ptx": ptx}
     wrapper.write_text(_WRAPPER.format(calls=shlex.quote(str(folder / _CALLS)), **words))
     wrapper.chmod(0o755)
     return {

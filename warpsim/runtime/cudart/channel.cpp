@@ -12,12 +12,13 @@
 #include <fstream>
 #include <iterator>
 #include <sstream>
+#include <utility>
 
 namespace warpsim {
 namespace {
 
 constexpr size_t kPosted = 1 << 16;
-constexpr int kFrames = 32, kRefused = 70;
+constexpr int kFrames = 32, kRefused = 6;
 
 thread_local uint64_t named_site = 0;  // one more than its index; 0: the machine's stack tells
 int connection = -1;
@@ -139,6 +140,11 @@ Frames call_site() {
 void give_up(const std::string& sentence) {
   std::fflush(nullptr);
   std::fprintf(stderr, "exec: the program was stopped: %s\n", sentence.c_str());
+  static bool said = false;  // saying it may fail too
+  if (!std::exchange(said, true) && is_connected()) {
+    post(Message(Kind::kRefused).text(sentence));
+    flush();
+  }
   _exit(kRefused);
 }
 

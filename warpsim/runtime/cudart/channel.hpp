@@ -25,6 +25,7 @@ enum class Kind : uint32_t {
   kUnloaded,
   kOrder,
   kAccess,
+  kRefused,
 };
 
 // Return addresses of the calls that led here, innermost first.
