@@ -30,6 +30,8 @@ Where = Literal["gpu", "emulator"]
 REPEATS = 30
 WARM = 5
 """Launches whose times do not count."""
+ROW_S = 0.5
+"""Of launches in a row, at most."""
 LIMIT_S = 600.0
 
 
@@ -124,13 +126,15 @@ def _replay(folder: Path, capture: Capture, where: Where) -> Replay:
 def _on_gpu(folder: Path, capture: Capture, root: Path, after: Path | None) -> Replay:
     """In a process that the same library watches: its times are taken as the program's were."""
     before = captures.read(after) if after else None
+    in_row = _in_row(capture)
     library = injection.make(root)
     with tempfile.TemporaryDirectory(prefix="kernelexp-") as place:
         result = Path(place) / "result.json"
         (Path(place) / "settings").write_text("")
-        argv = [sys.executable, "-m", replay_worker.__name__, str(folder), str(REPEATS + WARM)]
+        counts = REPEATS + WARM, in_row
+        argv = [sys.executable, "-m", replay_worker.__name__, str(folder), str(result)]
         done = processes.run(
-            [*argv, str(result), *([str(after)] if after else [])],
+            [*argv, *map(str, counts), *([str(after)] if after else [])],
             env={injection.VARIABLE: str(library), injection.FOLDER: place},
             timeout_s=LIMIT_S,
         )
@@ -140,25 +144,29 @@ def _on_gpu(folder: Path, capture: Capture, root: Path, after: Path | None) -> R
         if worker.error:
             raise EnvironmentFault(f"{folder} can't be replayed: {worker.error}")
         times = [*captures.times_of(captures.summaries(Path(place)), capture)]
-    stages = [
-        times[1 + start :][: REPEATS + WARM]
-        for start in range(0, 3 * (REPEATS + WARM), REPEATS + WARM)
-    ]
-    behind = times[1 + 3 * (REPEATS + WARM) :]
+    each = REPEATS + WARM
+    replayed, evicted = (times[1 + begin :][:each][WARM:] for begin in (0, each))
+    row, behind = times[1 + 2 * each :][:in_row], times[1 + 2 * each + in_row :]
     # A launch of the same kernel with the same shape has its times among them, each first.
     alike = before and captures.shape(before) == captures.shape(capture)
-    replayed, evicted, row = (_median_us(stage[WARM:]) for stage in stages)
     return msgspec.structs.replace(
         _replay(folder, capture, "gpu"),
         differences=worker.differences,
         repeatable=worker.repeatable,
-        replayed_us=replayed,
-        evicted_us=evicted,
-        row_us=row,
+        replayed_us=_median_us(replayed),
+        evicted_us=_median_us(evicted),
+        row_us=_median_us(row[WARM:]),
         row_same=worker.row_same,
         after_us=_median_us((behind[1::2] if alike else behind)[WARM:]),
         after=str(after or ""),
     )
+
+
+def _in_row(capture: Capture) -> int:
+    """As many launches as the program has: clocks and L2 have come to rest in it."""
+    took = statistics.median(capture.others) / 1e9 if capture.others else ROW_S
+    most = min(len(capture.others), int(ROW_S / max(took, 1e-6)))
+    return max(most, REPEATS + WARM)
 
 
 def _median_us(nanoseconds: Sequence[int]) -> float:

@@ -140,3 +140,18 @@ def test_a_cluster_address_reaches_the_other_cta():
     result = run(ptx(body, ["out"], shared=SHARED), {"out": out}, grid=4, cluster=2)
     assert result.findings == ()
     assert out.tolist() == ([1] * 32 + [0] * 32) * 2
+
+
+def test_a_copy_of_what_nobody_wrote_names_where_that_comes_from():
+    """As in a scan whose first sums were never set: shared memory was written, with nothing."""
+    body = """
+    ld.global.u32 %r0, [%x+4]; st.shared.u32 [buffer], %r0; bar.sync 0;
+    ld.shared.u32 %r1, [buffer]; add.u32 %r1, %r1, 1; st.global.u32 [%x], %r1;
+    """
+    text = ptx(body, ["x"], shared=".shared .align 4 .b8 buffer[4];")
+    x = {"x": np.zeros(2, np.uint32)}
+    (finding,) = run(text, x, threads=1, unwritten=["x"]).findings
+    assert "load from shared address" in finding.sentence
+    assert "or only with a copy of what nobody wrote: byte 4 of x, read at PTX line" in (
+        finding.sentence
+    )

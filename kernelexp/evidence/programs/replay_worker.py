@@ -221,9 +221,9 @@ def _attribute(cu: Any, kind: Any, value: Any) -> Any:
     return attribute
 
 
-def replay(folder: Path, repeats: int, previous: Path | None) -> WorkerReplay:
-    """Launches it once, as often as that, so often with other data in the L2 cache, so often in a
-    row, and so often directly after another capture of the program; the first one's bytes are
+def replay(folder: Path, repeats: int, in_row: int, previous: Path | None) -> WorkerReplay:
+    """Launches it once, as often as that, so often with other data in the L2 cache, `in_row` times
+    in a row, and so often directly after another capture of the program; the first one's bytes are
     compared with the program's."""
     capture = captures.read(folder)
     card = _Card(folder, capture)
@@ -240,22 +240,22 @@ def replay(folder: Path, repeats: int, previous: Path | None) -> WorkerReplay:
     for _ in range(repeats):
         card.launch(card.evict)
     last = [card.content(index) for index in every]
-    card.row(repeats)
+    card.row(in_row)
     row = [card.content(index) for index in every]
     if previous:
-        card.row(repeats, _Card(previous, captures.read(previous), card))
+        card.row(in_row, _Card(previous, captures.read(previous), card))
     return WorkerReplay(
         differences=tuple(differences), repeatable=first == last, row_same=first == row
     )
 
 
 def main() -> None:
-    folder, repeats, path = Path(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
-    previous = Path(sys.argv[4]) if sys.argv[4:] else None
+    folder, path, repeats, in_row = *map(Path, sys.argv[1:3]), *map(int, sys.argv[3:5])
+    previous = Path(sys.argv[5]) if sys.argv[5:] else None
     result = WorkerReplay(error="it did not come to its end")
     with contextlib.suppress(SystemExit):
         try:
-            result = replay(folder, repeats, previous)
+            result = replay(folder, repeats, in_row, previous)
         except (DriverError, KernelexpError) as fault:
             result = WorkerReplay(error=str(fault))
     path.write_bytes(msgspec.json.encode(result))

@@ -242,17 +242,28 @@ def _refusal(copy: SourceCopy, error: Diagnostic, left: list[Omitted]) -> BuildE
             f"{where} needs {_PYTHON}, which was not found: install Python's development headers, "
             "or name their folder with --flag=-I/folder."
         )
-    missing = list(dict.fromkeys(omitted.include for omitted in left if omitted.include))
+    wanted = next(iter(_FLAG.findall(error.message)), "")
+    includes = dict.fromkeys(omitted.include for omitted in left if omitted.include and not wanted)
+    # Of host libraries no kernel uses more than the names of types.
+    missing = [item for item in includes if item.strip('<">') not in _OPAQUE]
     absent = f" (these headers were not found: {join(missing)})" if missing else ""
     if match := _REMOVED.search(error.message):
         advice = (
             f"{match[1]} was removed from CUDA: write {match[1]}_sync(0xffffffff, ...) instead."
         )
+    elif wanted:
+        advice = f"try --flag={wanted}."
     elif folder := next(filter(None, (_nearby(copy, item) for item in missing)), ""):
         advice = f"try --flag=-I{folder}."
     elif match := _INTEGER.search(error.message):
         advice = (
             f"{match[1]} is of a header that was not included: try --flag=--pre-include=cstdint."
+        )
+    elif not missing and (match := _UNDEFINED.search(error.message)):
+        advice = (
+            f"{match[1]} is declared by no header that it includes: adopt the file that includes "
+            "this one, or name a macro with --flag=-DNAME=VALUE, a folder with --flag=-I/folder, a "
+            "header with --flag=--pre-include=FILE."
         )
     else:
         advice = (
@@ -260,10 +271,13 @@ def _refusal(copy: SourceCopy, error: Diagnostic, left: list[Omitted]) -> BuildE
             "or copy the kernel to a file of its own."
         )
     kind = ForeignError if is_foreign else BuildError
-    return kind(f"{copy.origin} does not compile: {where}: {error.message}{absent}: {advice}")
+    what = error.message.rstrip(".")
+    return kind(f"{copy.origin} does not compile: {where}: {what}{absent}: {advice}")
 
 
 _REMOVED = re.compile(r'identifier "(__(?:shfl(?:_up|_down|_xor)?|ballot|any|all))" is undefined')
+_FLAG = re.compile(r"The experimental flag '(--[\w-]+)' can be used")
+_UNDEFINED = re.compile(r'identifier "(\w+)" is undefined')
 _INTEGER = re.compile(r'identifier "(u?int(?:8|16|32|64)_t)" is undefined')
 LOOKED_THROUGH = 20_000
 """Files of the source's repository among which a header is looked for."""

@@ -58,6 +58,18 @@ def test_a_header_that_is_nowhere_is_asked_for(source: Path) -> None:
     )
 
 
+def test_a_flag_that_nvcc_names_is_the_advice(source: Path) -> None:
+    flag = "--expt-relaxed-constexpr"
+    message = f"calling a function. The experimental flag '{flag}' can be used to allow this."
+    result = refused(source, MISSING, (2, message))
+    assert result.endswith(f"can be used to allow this: try --flag={flag}.")
+
+
+def test_a_name_that_the_including_file_declares_is_told(source: Path) -> None:
+    result = refused(source, (2, 'identifier "OWN" is undefined'))
+    assert "OWN is declared by no header that it includes: adopt the file that includes" in result
+
+
 def test_host_code_in_a_header_that_was_found_by_a_flag_is_left_out(source: Path) -> None:
     header = source.parent.parent / "include/tools/own.h"
     header.parent.mkdir(parents=True)

@@ -101,6 +101,12 @@ class Marks:
         """Where the last mark of a slot's register comes from."""
         return Origin(*self._origins[self._registers[slot]].tolist())
 
+    def first_of(self, loaded: int) -> Origin | None:
+        """One of the loads of a kind of memory that registers were marked by; None: there was
+        none."""
+        rows = np.flatnonzero(self._origins["loaded"] == loaded)
+        return Origin(*self._origins[rows[0]].tolist()) if len(rows) else None
+
     def put(
         self, slot: int, warps: Warps, lanes: Mask, mark: Array | np.uint16, origin: Origin
     ) -> None:

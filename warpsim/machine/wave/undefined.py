@@ -24,6 +24,9 @@ from warpsim.machine.core.warps import Warps
 from warpsim.machine.memory.arena import UNWRITTEN
 from warpsim.machine.memory.residents import Residents
 
+_GLOBAL = LOADED.index("global")
+_OWN = ("shared", "local", "cluster shared")
+"""Memories whose content comes from elsewhere."""
 _NONE, _VALUE = np.uint16(0), np.uint16(0xFF)
 _LANE_BITS = np.uint32(1) << np.arange(32, dtype=np.uint32)
 
@@ -277,8 +280,16 @@ class Undefined:
         )
 
     def sentence(self, origin: Origin) -> str:
-        """What was read."""
-        return origin.sentence(self._residents.byte_at(LOADED[origin.loaded], origin.address))
+        """What was read. Memory of a CTA, or of a thread, may have been written with a copy of what
+        nobody wrote: it stays unwritten then."""
+        read = origin.sentence(self._residents.byte_at(LOADED[origin.loaded], origin.address))
+        copied = self.marks.first_of(_GLOBAL)
+        if LOADED[origin.loaded] not in _OWN or copied is None:
+            return read
+        byte = self._residents.byte_at(LOADED[_GLOBAL], copied.address)
+        what = byte or f"global address {copied.address:#x}"
+        where = self.sites[copied.site].where()
+        return f"{read} or only with a copy of what nobody wrote: {what}, read at {where}"
 
 
 def _of_any(marks: Array, active: Array, members: Array) -> Array:
