@@ -250,12 +250,12 @@ def replay(folder: Path, repeats: int, in_row: int, previous: Path | None) -> Wo
 
 
 def main() -> None:
-    folder, path, repeats, in_row = *map(Path, sys.argv[1:3]), *map(int, sys.argv[3:5])
+    folder, path, counts = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:5]
     previous = Path(sys.argv[5]) if sys.argv[5:] else None
     result = WorkerReplay(error="it did not come to its end")
     with contextlib.suppress(SystemExit):
         try:
-            result = replay(folder, repeats, in_row, previous)
+            result = replay(folder, int(counts[0]), int(counts[1]), previous)
         except (DriverError, KernelexpError) as fault:
             result = WorkerReplay(error=str(fault))
     path.write_bytes(msgspec.json.encode(result))
