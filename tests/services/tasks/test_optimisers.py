@@ -13,7 +13,9 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from support import ROOT
+from support import ROOT, Kx
+
+from kernelexp.model import errors
 
 pytestmark = pytest.mark.xdist_group("tasks")
 
@@ -104,3 +106,15 @@ def test_a_search_tries_what_its_stages_leave(tmp_path: Path) -> None:
         len([line for line in done.stdout.splitlines() if line.startswith(("no,", "better,"))]) == 3
     )
     assert "emulate   ended " in done.stdout
+
+
+@pytest.mark.slow
+def test_exec_checks_each_size_of_a_benchmark_in_cpp(kx: Kx, tmp_path: Path) -> None:
+    text = (EXAMPLES / "scale_bench.cu").read_text()
+    bench = tmp_path / "bench.cu"
+    bench.write_text(text)
+    assert kx("exec", str(bench), cwd=tmp_path).exit_code == errors.OK
+    bench.write_text(text.replace("if (i < n) ", ""))
+    result = kx("exec", str(bench), cwd=tmp_path)
+    assert result.exit_code == errors.WRONG_RESULT
+    assert "out-of-bounds in scale, at bench.cu:9, launch 11" in result.stderr
