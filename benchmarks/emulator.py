@@ -22,6 +22,7 @@ from types import ModuleType
 
 from kernelexp.dossier.session import Session
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "emulator"))
 
 import msgspec

@@ -125,7 +125,8 @@ def test_an_mma_that_does_not_wait_for_the_epilogue_is_found(schedule: Schedule)
 
 @pytest.mark.parametrize("schedule", SCHEDULES, ids=str)
 def test_an_accumulator_read_before_its_mma_is_complete_is_found(schedule: Schedule) -> None:
-    assert "tmem-race" in names(schedule, FULL="")
+    # Read before the first MMA has landed, it was never written.
+    assert names(schedule, FULL="") & {"tmem-race", "tmem-uninitialised"}
 
 
 def test_a_missing_tcgen05_fence_is_a_warning() -> None:

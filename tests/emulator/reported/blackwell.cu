@@ -1,7 +1,7 @@
 // Reported faults of code for sm_100, rebuilt as small kernels.
 
 #include "faults.cuh"
-#include "driver.cuh"
+#include "hopper.cuh"
 
 namespace {
 
@@ -28,10 +28,6 @@ __device__ void release(unsigned base) {
 __device__ void put(unsigned at, unsigned x) {
   asm volatile("tcgen05.st.sync.aligned.32x32b.x1.b32 [%0], {%1};" ::"r"(at), "r"(x) : "memory");
   asm volatile("tcgen05.wait::st.sync.aligned;" ::: "memory");
-}
-
-__device__ void meet_cluster() {
-  asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
 __device__ void meet() {
@@ -124,4 +120,24 @@ KERNEL_OF(__cluster_dims__(2), pair_allocates_before_its_peer_is_there) {
   out[thread()] = word;
   meet_cluster();
   if (warp() == 0) asm volatile("tcgen05.dealloc.cta_group::2.sync.aligned.b32 %0, 32;" ::"r"(word));
+}
+
+// Warp 0 allocates for all its tiles, and warp 1 hears of that with the first of them: there may be none.
+KERNEL(address_of_tensor_memory_with_no_tile_to_announce_it) {
+  __shared__ unsigned word;
+  __shared__ unsigned long long done;
+  const unsigned t = threadIdx.x, tiles = blockIdx.x;
+  if (t == 0) init(&done, 32);
+  __syncthreads();
+  const bool allocates = tiles FAULT(|| true);
+  if (warp() == 0) {
+    if (allocates)
+      asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], 32;" ::"r"(shared_address(&word))
+                   : "memory");
+    for (unsigned i = 0; i < tiles; ++i) arrive(&done);
+  } else {
+    for (unsigned i = 0; i < tiles; ++i) wait(&done, i % 2);
+    if (allocates) asm volatile("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, 32;" ::"r"(word));
+  }
+  out[thread()] = tiles;
 }

@@ -198,6 +198,46 @@ KERNEL(stale_index_of_a_barrier) {
   out[t] = s[63 - t];
 }
 
+// A tile copied by one linear copy, for which the compiler forgets the arrival.
+KERNEL(bytes_expected_without_an_arrival) {
+  __shared__ alignas(128) unsigned s[64];
+  __shared__ unsigned long long full;
+  const unsigned t = threadIdx.x;
+  begin(&full);
+  if (t == 0) {
+    RIGHT(expect(&full, 256));
+    FAULT(asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], 256;" ::"r"(shared_address(&full))
+                       : "memory"));
+    fetch(s, in, 256, &full);
+  }
+  wait(&full, 0);
+  out[t] = s[63 - t];
+}
+
+// A barrier for each trip; the compiler takes the parity of the trip for that of the barrier.
+KERNEL(parity_of_the_loop_for_that_of_a_barrier) {
+  __shared__ alignas(128) unsigned s[4][64];
+  __shared__ unsigned long long full[4];
+  const unsigned t = threadIdx.x;
+  if (t == 0) {
+    for (unsigned i = 0; i < 4; ++i) init(full + i, 1);
+    fence_init();
+  }
+  __syncthreads();
+  unsigned sum = 0;
+  for (unsigned i = 0; i < 4; ++i) {
+    if (t == 0) {
+      expect(full + i, 256);
+      fetch(s[i], in + 64 * i, 256, full + i);
+    }
+    RIGHT(wait(full + i, 0));
+    FAULT(wait(full + i, i % 2));
+    sum = sum * 3 + s[i][63 - t];
+  }
+  FAULT(for (unsigned i = 0; i < 4; ++i) wait(full + i, 0));
+  out[t] = sum;
+}
+
 KERNEL(stage_refilled_while_others_read_it) {
   __shared__ alignas(128) unsigned s[32];
   __shared__ unsigned long long full;
@@ -371,6 +411,32 @@ KERNEL(one_named_barrier_for_two_roles) {
     FAULT(asm volatile("bar.sync 1, 64;" ::: "memory"));
     out[t] = s[191 - t];
   }
+}
+
+// A role with nothing to do for a tile arrives and goes on to the next, where it arrives again.
+KERNEL(empty_tiles_that_one_role_arrives_at_only) {
+  const unsigned t = threadIdx.x, work = scratch[0];  // none
+  for (unsigned tile = 0; tile < 3; ++tile) {
+    RIGHT(asm volatile("bar.sync 1, 64;" ::: "memory"));
+    FAULT(if (t >= 32 || work) asm volatile("bar.sync 1, 64;" ::: "memory"));
+    FAULT(if (t < 32 && !work) asm volatile("bar.arrive 1, 64;" ::: "memory"));
+  }
+  out[t] = in[t];
+}
+
+// The maxima of warps, by way of shared memory, which the next maximum takes for itself.
+KERNEL(scratch_of_a_maximum_used_again) {
+  __shared__ unsigned s[4];
+  const unsigned t = threadIdx.x;
+  unsigned most = 0;
+  for (unsigned i = 0; i < 3; ++i) {
+    const unsigned mine = __reduce_max_sync(~0u, in[128 * i + t] >> i);
+    if (t % 32 == 0) s[warp()] = mine;
+    __syncthreads();
+    most = most * 3 + max(max(s[0], s[1]), max(s[2], s[3]));
+    RIGHT(__syncthreads());
+  }
+  out[t] = most;
 }
 
 KERNEL(registers_by_one_warp_of_four) {

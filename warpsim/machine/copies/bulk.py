@@ -60,8 +60,9 @@ def issue_store(
         writing.landed = machine.clocks.now
 
     what = f"the read of a store to {to}"
-    reading = Pending(what, take, site, order, (touches,), outgoing=True)
-    writing = Pending(f"a store to {to}", give, site, order)
+    cta = machine.cta_of(issuer.place).place
+    reading = Pending(what, take, site, order, (touches,), outgoing=True, cta=cta)
+    writing = Pending(f"a store to {to}", give, site, order, cta=cta)
     machine.state(BulkGroups).add(issuer.thread, reading, writing)
     return [machine.engines.issue(operation) for operation in (reading, writing)]
 

@@ -85,6 +85,7 @@ def issue_load(
             issuer.site,
             touches=((base, base + size),),
             signals=(machine.arena_offset(place.barrier_cta, place.barrier),),
+            cta=place.cta,
         )
         issued.append(machine.engines.issue(operation))
     return issued

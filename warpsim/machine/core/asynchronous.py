@@ -37,6 +37,8 @@ class Pending:
     """The clock when it landed: for a bulk store, when it had read its source."""
     number: int = 0
     """How many were issued before it."""
+    cta: int = 0
+    """The resident CTA that issued it, or in which it lands."""
 
     def describe(self) -> str:
         return f"{self.what} ({self.site.where()})"
@@ -104,18 +106,36 @@ class Engines:
         if not self._awaited[barrier]:
             del self._awaited[barrier]
 
-    def land_one(self) -> bool:
-        """Lands one operation that may land, preferably one that somebody waits for, itself or its
-        signal; False if there is none."""
+    def land_some(self) -> bool:
+        """Lands operations that may land, preferably ones that somebody waits for, themselves or
+        their signals; False if there are none.
+
+        One in a CTA, in several CTAs at once: what an engine does for one is seen by no other, but
+        by such flags as race checks follow, and their warps go on as one set.
+        """
         if not self.pending:
             return False
         due = self._due.union(*(self._signalling.get(barrier, ()) for barrier in self._awaited))
-        if self.oldest_first:
-            operation = min(due, key=_number) if due else next(iter(self.pending))
+        if due:
+            operations = self._one_of_each_cta(sorted(due, key=_number))
         else:
-            operation = self.chance.choice(sorted(due, key=_number) or self._heads())
-        self._land(self._head(operation))
+            first = next(iter(self.pending))
+            operations = [first if self.oldest_first else self.chance.choice(self._heads())]
+        for operation in operations:
+            if not operation.done:
+                self._land(self._head(operation))
         return True
+
+    def _one_of_each_cta(self, due: list[Pending]) -> list[Pending]:
+        """The oldest in each CTA; or any in one, and half of the time those of the same instruction
+        in the others with it."""
+        if self.oldest_first:
+            return list({operation.cta: operation for operation in reversed(due)}.values())
+        first = self.chance.choice(due)
+        alike = {operation.cta: operation for operation in due if operation.site is first.site}
+        if len(alike) == 1 or self.chance.random() < 0.5:
+            return [first]
+        return list((alike | {first.cta: first}).values())
 
     def land_until(self, operations: list[Pending]) -> None:
         """Lands these, and what has to land before them."""
@@ -169,7 +189,11 @@ class CommitGroups(Generic[P]):
         self._closed: dict[int, list[list[P]]] = {}
 
     def add(self, owner: int, *operations: P) -> None:
-        self._open.setdefault(owner, []).extend(operations)
+        opened = self._open.get(owner)
+        if opened is None:
+            self._open[owner] = list(operations)
+        else:
+            opened += operations
 
     def commit(self, owner: int) -> None:
         self._closed.setdefault(owner, []).append(self._open.pop(owner, []))

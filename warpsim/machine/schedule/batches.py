@@ -53,9 +53,9 @@ def merge(fragments: list[Fragment]) -> list[Fragment]:
 
 
 def runs(fragments: list[Fragment], resident: int) -> list[list[Fragment]]:
-    """Fragments of warps at equal distances: of one index in neighbouring CTAs, or, `resident`
-    places apart, of one CTA."""
-    if _is_run([fragment.warp for fragment in fragments], resident):
+    """Fragments of warps at equal distances: where they are not, those of one index in neighbouring
+    CTAs, or, `resident` places apart, of one CTA."""
+    if _is_run([fragment.warp for fragment in fragments]):
         return [fragments]
     grouped = []
     while fragments:
@@ -70,12 +70,12 @@ def runs(fragments: list[Fragment], resident: int) -> list[list[Fragment]]:
     return grouped
 
 
-def _is_run(places: list[int], resident: int) -> bool:
-    """Whether these places, in ascending order, are one run."""
+def _is_run(places: list[int]) -> bool:
+    """Whether these places, in ascending order, are at equal distances."""
     if len(places) < 2:
         return len(places) == 1
     step = places[1] - places[0]
-    return step in (1, resident) and places == list(range(places[0], places[-1] + 1, step))
+    return step > 0 and places == list(range(places[0], places[-1] + 1, step))
 
 
 def _run(waiting: Container[int], first: int, step: int) -> list[int]:

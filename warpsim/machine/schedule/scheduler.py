@@ -89,7 +89,7 @@ class Scheduler:
                 continue
             elif self.tired:
                 self._next_turn()
-            elif self.machine.engines.land_one():
+            elif self.machine.engines.land_some():
                 continue
             elif self._give_up():
                 continue
@@ -133,12 +133,21 @@ class Scheduler:
         pc = self.chance.choice(pcs) if self.chance.random() < strays else min(pcs)
         fragments = self.ready.pop(pc)
         if self.shuffle and len(fragments) > 1 and self.chance.random() < 0.5:
-            self.chance.shuffle(fragments)
-            keep = self.chance.randrange(1, len(fragments) + 1)
-            for fragment in fragments[keep:]:
-                self._put(fragment)
-            del fragments[keep:]
+            fragments = self._part_of(fragments)
         return self._batches(fragments)
+
+    def _part_of(self, fragments: list[Fragment]) -> list[Fragment]:
+        """Some of those at one instruction; the others stay. They are neighbours in the order of
+        warps or of CTAs, so that they make few sets."""
+        resident, chance = self.machine.resident, self.chance
+        by_warp = chance.random() < 0.5
+        fragments.sort(key=_warp if by_warp else lambda f: (f.warp % resident, f.warp))
+        first = chance.randrange(len(fragments))
+        keep = chance.randrange(1, len(fragments) + 1)
+        around = fragments[first:] + fragments[:first]
+        for fragment in around[keep:]:
+            self._put(fragment)
+        return around[:keep]
 
     def _batches(self, fragments: list[Fragment]) -> list[Batch]:
         if len(fragments) == 1:
@@ -285,7 +294,7 @@ class Scheduler:
         if self.stops.end_turn():
             return
         polling, self.polling = self.polling, True
-        if not polling or self.machine.engines.land_one():
+        if not polling or self.machine.engines.land_some():
             self.polled, self.states = 0, {}
             return
         self.partings.give_up()

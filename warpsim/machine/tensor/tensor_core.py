@@ -121,7 +121,8 @@ def issue(machine: Machine, issuer: Issuer, mma: Mma) -> None:
     pairs = itertools.product(ctas, matrices) if machine.late else ()
     touches = tuple(span(machine, cta, matrix) for cta, matrix in pairs)
     land = functools.partial(_land, machine, issuer, mma, dict(zip(ctas, areas, strict=True)))
-    machine.engines.issue(Pending("an MMA", land, issuer.site, queue(machine, issuer), touches))
+    queued = queue(machine, issuer)
+    machine.engines.issue(Pending("an MMA", land, issuer.site, queued, touches, cta=queued[1]))
 
 
 def _land(
@@ -274,7 +275,9 @@ def commit(machine: Machine, issuer: Issuer, barrier: int, ranks: int | None) ->
 
     what = "a commit"
     signals = tuple(machine.arena_offset(target, low) for target in ctas)
-    machine.engines.issue(Pending(what, land, issuer.site, queue(machine, issuer), signals=signals))
+    queued = queue(machine, issuer)
+    operation = Pending(what, land, issuer.site, queued, signals=signals, cta=queued[1])
+    machine.engines.issue(operation)
 
 
 def _arrive(machine: Machine, issuer: Issuer, cta: int, low: int) -> None:

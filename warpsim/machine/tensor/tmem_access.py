@@ -11,6 +11,7 @@ import numpy as np
 from warpsim.machine.core.arrays import Array
 from warpsim.machine.core.site import Site
 from warpsim.machine.core.tmem_areas import GRANULE, Area
+from warpsim.machine.counts.access import AccessKind
 from warpsim.machine.memory.arena import WRITTEN
 from warpsim.machine.memory.layout import WINDOW
 from warpsim.machine.sync.gates import AddressSlot, Fragment, WaitGate, scalar
@@ -43,10 +44,12 @@ class Alloc(WaitGate):
         assert first is not None
         address = self.to.scalar(machine, fragment) & WINDOW
         offset, _, _ = machine.shared_offset(place, address, self.site)
+        one, leader = machine.warp_set(place, 1, 1), np.arange(32)[None, :] == 0
+        offsets, values = np.full((1, 32), offset), np.full((1, 32), first, np.uint32)
+        access = AccessKind(self.site, 4, 1, store=True)
+        machine.races.write(one, offsets, values, access, leader)
         machine.shared.data[offset : offset + 4].view(np.uint32)[0] = first
         machine.shared.state[offset : offset + 4] = WRITTEN
-        unit = offset // machine.races.history.unit
-        machine.races.history.written[unit] = machine.clocks.epoch(place * 32, self.site.number)
 
     def describe(self, machine: Machine, fragment: Fragment) -> str:
         columns = scalar(machine, self.count, fragment)

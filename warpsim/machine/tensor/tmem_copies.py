@@ -141,4 +141,4 @@ def _issue(
 ) -> None:
     what = f"a {issuer.site.opcode.split('.cta')[0]}"
     order = tensor_core.queue(machine, issuer)
-    machine.engines.issue(Pending(what, land, issuer.site, order, tuple(touches)))
+    machine.engines.issue(Pending(what, land, issuer.site, order, tuple(touches), cta=order[1]))

@@ -63,10 +63,9 @@ class Warpgroups:
         self.warps: dict[int, Accumulators] = {}
         self.fenced: set[int] = set()
         """Warps that have made a wgmma.fence since their last wait."""
-        self.turns: dict[tuple[int, int], int] = {}
-        """How often a warp came to an instruction."""
-        self.joining: dict[tuple[int, int, int], Joining] = {}
-        """By the place of the first warp, instruction, and how often it was come to."""
+        self.joining: dict[tuple[int, int], list[Joining]] = {}
+        """By the place of the first warp, and instruction; a warp joins the first that it has not
+        joined yet."""
         self.rows: dict[tuple[int, ...], Array] = {}
         """Of RegisterFile.words, by slots."""
         self.destinations: dict[tuple[int, ...], AccumulatorSlots] = {}
@@ -75,6 +74,19 @@ class Warpgroups:
         """The same, of each instruction."""
         self.behind: dict[Wgmma, bool] = {}
         """Whether its registers are computed behind the fence before it."""
+
+        self._members: dict[WarpSet, list[tuple[int, list[tuple[int, int]]]]] = {}
+
+    def members(self, warps: WarpSet) -> list[tuple[int, list[tuple[int, int]]]]:
+        """A set's warpgroups: the place of the first warp; index and place of those in the set."""
+        known = self._members.get(warps)
+        if known is None:
+            groups: dict[int, list[tuple[int, int]]] = {}
+            for place in warps.warps.tolist():
+                first, index = _position(warps.machine, place)
+                groups.setdefault(first, []).append((index, place))
+            known = self._members[warps] = list(groups.items())
+        return known
 
     def of(self, machine: Machine, place: int) -> Accumulators:
         accumulators = self.warps.get(place)
@@ -114,33 +126,33 @@ def join(warps: WarpSet, wgmma: Wgmma) -> None:
     machine, number = warps.machine, wgmma.site.number
     state = machine.state(Warpgroups)
     to, words = state.target(machine, wgmma), machine.registers.words
-    for place in warps.warps.tolist():
-        first, index = _position(machine, place)
-        turn = state.turns[place, number] = state.turns.get((place, number), 0) + 1
-        key = first, number, turn
-        joining = state.joining.get(key)
-        if joining is None:
-            joining = state.joining[key] = Joining(_operation(wgmma, to))
-        joining.places[index] = place
-        if index == 0:
-            joining.operands = _operands(machine, wgmma, place)
-        if wgmma.a_in_registers:
-            joining.a[index] = _a_registers(machine, wgmma, place).copy()
-        if wgmma.sparsity is not None:
-            selector = np.broadcast_to(machine.value(wgmma.sparsity.slot, place), 32)
-            joining.metadata[index] = selector.copy()
-        mine = state.of(machine, place)
-        if place not in state.fenced:
-            _unfenced(machine, wgmma, place, mine)
-        elif state.behind_fence(machine, wgmma):
-            _report_unfenced(machine, wgmma, place)
-        mine.take(to, words, place)
-        state.groups.add(place, joining.operation)
-        if wgmma.commits:
-            commit(machine, place)
-        if len(joining.places) == WARPS:
-            del state.joining[key]
-            _issue(machine, wgmma, joining)
+    for first, members in state.members(warps):
+        every = state.joining.setdefault((first, number), [])
+        joining: Joining | None = None
+        for index, place in members:
+            if joining is None or index in joining.places:
+                joining = next((one for one in every if index not in one.places), None)
+            if joining is None:
+                joining = Joining(_operation(wgmma, to))
+                every.append(joining)
+            joining.places[index] = place
+            if index == 0:
+                joining.operands = _operands(machine, wgmma, place)
+            if wgmma.a_in_registers:
+                joining.a[index] = _a_registers(machine, wgmma, place).copy()
+            if wgmma.sparsity is not None:
+                selector = np.broadcast_to(machine.value(wgmma.sparsity.slot, place), 32)
+                joining.metadata[index] = selector.copy()
+            mine = state.of(machine, place)
+            _check_fence(machine, wgmma, place, mine)
+            if to not in mine.taken:
+                mine.take(to, words, place)
+            state.groups.add(place, joining.operation)
+            if wgmma.commits:
+                commit(machine, place)
+            if len(joining.places) == WARPS:
+                every.remove(joining)
+                _issue(machine, wgmma, joining)
 
 
 def _position(machine: Machine, place: int) -> tuple[int, int]:
@@ -160,6 +172,14 @@ def _operands(machine: Machine, wgmma: Wgmma, place: int) -> WgmmaOperands:
     accumulate = scale is None or bool(arrays[scale[0]].item(place, 0)) != scale[1]
     a = None if wgmma.a_in_registers else descriptor(wgmma.a)
     return WgmmaOperands(a, descriptor(wgmma.b), accumulate)
+
+
+def _check_fence(machine: Machine, wgmma: Wgmma, place: int, mine: Accumulators) -> None:
+    state = machine.state(Warpgroups)
+    if place not in state.fenced:
+        _unfenced(machine, wgmma, place, mine)
+    elif state.behind_fence(machine, wgmma):
+        _report_unfenced(machine, wgmma, place)
 
 
 def _unfenced(machine: Machine, wgmma: Wgmma, place: int, mine: Accumulators) -> None:
@@ -245,6 +265,7 @@ def _issue(machine: Machine, wgmma: Wgmma, joining: Joining) -> None:
 
     operation.land = land
     operation.order = ("wgmma", cta, first)
+    operation.cta = cta
     if machine.late:
         operation.touches = tuple(span(machine, cta, m) for m in (b, a) if m is not None)
     machine.engines.issue(operation)
