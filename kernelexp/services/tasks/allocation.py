@@ -9,6 +9,8 @@ import tempfile
 from importlib.metadata import version
 from pathlib import Path
 
+import filelock
+
 from kernelexp.evidence import native
 from kernelexp.evidence.programs import library
 from kernelexp.model.errors import EnvironmentFault
@@ -35,7 +37,10 @@ def find(root: Path, runtime: Path) -> Path:
         )
     folder = native.folders(root)[0]
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return _make(compiler, runtime, folder / f"torch-memory-{key}.so")
+    path = folder / f"torch-memory-{key}.so"
+    # A process that is confined to reading this file may not read another one that takes its place.
+    with filelock.FileLock(path.with_suffix(".lock")):
+        return path if path.is_file() else _make(compiler, runtime, path)
 
 
 def _make(compiler: str, runtime: Path, path: Path) -> Path:

@@ -1,0 +1,29 @@
+"""The library that torch's memory is in."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from kernelexp.services.tasks import allocation
+
+
+def test_it_is_made_once_and_stays_the_same_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(allocation.native, "folders", lambda _: [tmp_path])
+
+    def make(_: str, __: Path, path: Path) -> Path:
+        part = path.with_suffix(".part")
+        part.write_bytes(b"")
+        return part.replace(path)
+
+    monkeypatch.setattr(allocation, "_make", make)
+
+    def found(_: int) -> int:
+        return allocation.find(tmp_path, tmp_path / "runtime").stat().st_ino
+
+    with ThreadPoolExecutor(8) as pool:
+        assert len(set(pool.map(found, range(8)))) == 1
