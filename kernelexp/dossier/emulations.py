@@ -321,6 +321,22 @@ def _count_full(
     )
 
 
+def least_factor(consulted: Consulted, taken: EmulatedEvidence, wanted: str) -> float:
+    """Times the counts of one small size that a launch of size `wanted` has at least, if tiles and
+    CTAs each add what they add there, or all tiles but a CTA's first do; 0 where it is smaller in
+    some way, or of several launches."""
+    small, large = consulted.sizes.get(taken.size), consulted.sizes.get(wanted)
+    if small is None or large is None or any(large.get(key, 0) < small[key] for key in small):
+        return 0.0
+    one, full = _extents(consulted, taken.size), _extents(consulted, wanted)
+    if not len(_parts(taken)) == len(one) == len(full) == 1:
+        return 0.0
+    (x,), (z,) = one, full
+    factors = [z.tiles / x.tiles, z.ctas / x.ctas]
+    factors += [(z.tiles - z.ctas) / (x.tiles - x.ctas)] * (x.tiles > x.ctas)
+    return min(factors)
+
+
 def _in_proportion(
     launch: EmulatedEvidence | EmulatedLaunch, one: Extent, full: Extent
 ) -> dict[str, int]:

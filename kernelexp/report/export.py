@@ -12,7 +12,8 @@ from msgspec import UNSET, UnsetType
 
 from kernelexp.dossier.standing import Standing, Standings
 from kernelexp.facts import metrics
-from kernelexp.model.arm import Arm
+from kernelexp.judge import sweeps
+from kernelexp.model.arm import Arm, Verdict
 from kernelexp.model.axes import spell_point
 from kernelexp.model.experiment import Experiment
 from kernelexp.model.measurement import L2
@@ -43,7 +44,7 @@ COLUMNS = (
 
 
 class LoggedArm(msgspec.Struct, frozen=True, kw_only=True):
-    """One arm of an experiment or a step, without its figures."""
+    """One arm of an experiment, a step or a sweep, without its figures."""
 
     id: str
     title: str
@@ -93,6 +94,16 @@ class LoggedExperiment(msgspec.Struct, frozen=True, kw_only=True):
     arms: tuple[LoggedRow, ...]
 
 
+class LoggedSweep(msgspec.Struct, frozen=True, kw_only=True):
+    """A sweep with its variants."""
+
+    id: str
+    """Its run."""
+    title: str
+    changed_since: tuple[str, ...]
+    arms: tuple[LoggedRow, ...]
+
+
 class Logged(msgspec.Struct, frozen=True, kw_only=True):
     """The log of one kernel on one architecture."""
 
@@ -105,6 +116,7 @@ class Logged(msgspec.Struct, frozen=True, kw_only=True):
     """The fastest step that still stands."""
     history: tuple[LoggedExperiment, ...]
     experiments: tuple[LoggedExperiment, ...]
+    sweeps: tuple[LoggedSweep, ...]
 
 
 def to_values(logs: Sequence[KernelLog]) -> list[Logged]:
@@ -120,6 +132,7 @@ def to_values(logs: Sequence[KernelLog]) -> list[Logged]:
             best=log.best,
             history=_section(log.history),
             experiments=_section(log.experiments),
+            sweeps=tuple(_sweep(log, record) for record in log.sweeps),
         )
         for log in logs
     ]
@@ -138,6 +151,12 @@ def _section(entries: dict[str, Standings]) -> tuple[LoggedExperiment, ...]:
     )
 
 
+def _sweep(log: KernelLog, record: Record) -> LoggedSweep:
+    changed = log.sweeps_changed.get(record.run, ())
+    arms = tuple(map(_logged, _swept(record, changed)))
+    return LoggedSweep(id=record.run, title=record.title, changed_since=changed, arms=arms)
+
+
 def _logged(row: dict[str, Any]) -> LoggedArm:
     own = {key: value for key, value in row.items() if key in COLUMNS}
     printed = {key: value for key, value in row.items() if key not in COLUMNS}
@@ -145,7 +164,7 @@ def _logged(row: dict[str, Any]) -> LoggedArm:
 
 
 def to_csv(logs: Sequence[KernelLog]) -> str:
-    """A line for each arm of each step of the history and of each experiment.
+    """A line for each arm of each step of the history, of each experiment and of each sweep.
 
     Figures and verdicts of variants that have changed since are left out. What programs print has
     columns of its own, the last ones.
@@ -153,9 +172,7 @@ def to_csv(logs: Sequence[KernelLog]) -> str:
     rows = [
         {"kernel": log.kernel, "arch": log.arch, "section": section, **row}
         for log in logs
-        for section, entries in (("history", log.history), ("experiment", log.experiments))
-        for name, entry in entries.items()
-        for row in _arms(name, entry)
+        for section, row in _rows(log)
     ]
     further = sorted({key for row in rows for key in row}.difference(COLUMNS))
     text = io.StringIO()
@@ -165,6 +182,16 @@ def to_csv(logs: Sequence[KernelLog]) -> str:
         row = {**row, "changed_since": "; ".join(row["changed_since"])}
         writer.writerow({k: printable(v) if isinstance(v, str) else v for k, v in row.items()})
     return text.getvalue()
+
+
+def _rows(log: KernelLog) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each with its section."""
+    for section, entries in (("history", log.history), ("experiment", log.experiments)):
+        for name, entry in entries.items():
+            yield from ((section, row) for row in _arms(name, entry))
+    for record in log.sweeps:
+        changed = log.sweeps_changed.get(record.run, ())
+        yield from (("sweep", row) for row in _swept(record, changed))
 
 
 def _arms(name: str, entry: Standings) -> Iterator[dict[str, Any]]:
@@ -197,7 +224,34 @@ def _l2(record: Record) -> str:
 def _row(
     name: str, title: str, role: str, variant: str, standing: Standing, arm: Arm | None
 ) -> dict[str, Any]:
-    record, timed = standing.record, arm is not None and arm.measured is not None
+    verdict = standing.verdict
+    return _values(name, title, role, variant, arm, standing.record, verdict, standing.changed)
+
+
+def _swept(record: Record, changed: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    """Each variant of a sweep in the order in which they were named, by its own axes."""
+    own = sweeps.swept_axes(record)
+    verdicts = (None, *(candidate.verdict for candidate in record.candidates))
+    for arm, verdict in zip(record.arms, verdicts, strict=True):
+        variant = spell_point({axis: arm.axes[axis] for axis in own})
+        role = "candidate" if verdict else "baseline"
+        taken = None if changed else arm
+        title = record.title
+        row = _values(record.run, title, role, variant, taken, record, verdict, changed)
+        yield {**row, "decision": ""}
+
+
+def _values(
+    name: str,
+    title: str,
+    role: str,
+    variant: str,
+    arm: Arm | None,
+    record: Record | None,
+    verdict: Verdict | None,
+    changed: Sequence[str],
+) -> dict[str, Any]:
+    timed = arm is not None and arm.measured is not None
     figures = {
         key: value
         for key in metrics.METRICS
@@ -216,10 +270,8 @@ def _row(
         if record and timed
         else "",
         "l2": _l2(record) if record and timed else "",
-        "verdict": standing.verdict.status.value
-        if standing.verdict and not standing.changed
-        else "",
-        "changed_since": list(standing.changed),
+        "verdict": verdict.status.value if verdict and not changed else "",
+        "changed_since": list(changed),
         "published_approximate": bool(arm and arm.published and arm.published.approximate),
         **figures,
         **(metrics.printed(arm) if arm else {}),

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import re
 import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
 from support import ROOT, Kx
 
 from kernelexp import project
 from kernelexp.model import errors
 from kernelexp.model.errors import UsageError
+from kernelexp.report import export
 from kernelexp.report.document import markdown
 from kernelexp.report.document.document import Table, text_of
 from kernelexp.report.log import log, logbook, logfile
@@ -260,3 +263,24 @@ def test_a_sweep_of_another_gpu_names_it_and_so_does_the_footnote(kx: Kx) -> Non
     own = lines[start : start + 20]
     assert any("layout=plain,padded,swizzled; NVIDIA H200" in line for line in own)
     assert any("figures: NVIDIA H100 80GB HBM3, NVIDIA H200;" in line for line in own)
+
+
+def test_the_log_for_programs_has_the_variants_of_sweeps() -> None:
+    logs = read()
+    (transpose,) = (item for item in export.to_values(logs) if item.kernel == "transpose")
+    (swept,) = transpose.sweeps
+    assert swept.title == "Sweep of rows=4,8,16 layout=plain,padded,swizzled"
+    assert [arm.arm for arm in swept.arms] == ["baseline", *["candidate"] * 8]
+    rows = list(csv.DictReader(io.StringIO(export.to_csv(logs))))
+    listed = [row for row in rows if row["section"] == "sweep" and row["id"] == swept.id]
+    assert [row["variant"] for row in listed] == [arm.variant for arm in swept.arms]
+    assert all(float(row["time_ms"]) > 0 for row in listed)
+
+
+def test_a_sweep_whose_sources_changed_has_no_figures() -> None:
+    log = next(item for item in read() if item.kernel == "transpose")
+    run = log.sweeps[0].run
+    changed = msgspec.structs.replace(log, sweeps_changed={run: ("transpose.cu",)})
+    (swept,) = export.to_values([changed])[0].sweeps
+    assert swept.changed_since == ("transpose.cu",)
+    assert {(arm.verdict, arm.size) for arm in swept.arms} == {("", "")}

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kernelexp.dossier import emulations
-from kernelexp.evidence.measure.measured import SIZE
 from kernelexp.facts import chips
 from kernelexp.judge import executed, plausible
 from kernelexp.model.arm import Arm, EmulatedEvidence
@@ -15,6 +14,10 @@ from kernelexp.model.problem import Work
 from kernelexp.model.record import LaunchCounts, Record
 from kernelexp.project import Project
 from kernelexp.project.problem import consult
+
+ALONE = 0.8
+"""Of the least that the counts of one small size come to, the share that is a bound: random inputs
+of another size may need fewer steps where these depend on the inputs."""
 
 
 def count(project: Project, record: Record, limits: Limits) -> dict[str, LaunchCounts]:
@@ -26,28 +29,30 @@ def count(project: Project, record: Record, limits: Limits) -> dict[str, LaunchC
         for name, arm in zip(record.names, record.arms, strict=True)
         if arm.measured and arm.measured.time_us and arm.counted
     }
-    if record.measurement is None or chip is None or record.size != SIZE or not arms:
+    if record.measurement is None or chip is None or not arms:
         return {}
     clock_hz = plausible.highest_clock(record.measurement, chip)
     said = consult.consult(project.root, record.kernel, timeout_s=limits.problem_s)
+    if record.size not in said.sizes:
+        return {}
     result = {}
     for name, (arm, evidence) in arms.items():
         assert evidence
         assert arm.measured
         assert arm.measured.time_us
-        factor = _factor(said.work, evidence.size)
+        factor = _factor(said.work, evidence.size, record.size)
         rough = _counts(evidence, {key: int(n * factor) for key, n in evidence.counters.items()})
         needed = max((seconds for seconds, _ in executed.least(rough, chip, clock_hz)), default=0.0)
         if factor and plausible.COUNTED * needed <= arm.measured.time_us / 1e6:
             continue
-        if full := _solved(project, arm, [*said.sizes], limits):
+        if full := _solved(project, arm, [*said.sizes], limits, record.size):
             result[name] = full
     return result
 
 
-def _factor(work: Mapping[str, Work], size: str) -> float:
-    """About how many times the work of a small size the full problem is; 0 where not stated."""
-    one, full = work.get(size), work.get(SIZE)
+def _factor(work: Mapping[str, Work], size: str, timed: str) -> float:
+    """About how many times the work of a small size the timed one is; 0 where not stated."""
+    one, full = work.get(size), work.get(timed)
     if one is None or full is None:
         return 0.0
     pairs = ((full.flops, one.flops), (full.bytes, one.bytes))
@@ -55,12 +60,18 @@ def _factor(work: Mapping[str, Work], size: str) -> float:
 
 
 def _solved(
-    project: Project, arm: Arm, sizes: Sequence[str], limits: Limits
+    project: Project, arm: Arm, sizes: Sequence[str], limits: Limits, timed: str
 ) -> LaunchCounts | None:
+    """Solved from two sizes, else the least that one allows; None where neither can be had."""
     launches = emulations.launches(project, arm, sizes, limits)
-    full = emulations.count_full(project, arm, launches, limits)
-    if full is None or not full.solved or arm.counted is None:
+    full = emulations.count_full(project, arm, launches, limits, timed)
+    if arm.counted is None:
         return None
+    if full is None or not full.solved:
+        factor = emulations.least_factor(launches, arm.counted, timed)
+        least = {name: int(ALONE * factor * n) for name, n in arm.counted.counters.items()}
+        how = f"at least {ALONE * factor:,.4g} times the counts of size {arm.counted.size!r}"
+        return _counts(arm.counted, least, how) if factor else None
     known = {name: full.counters[name] for name in executed.COUNTERS if name in full.solved}
     return _counts(arm.counted, known, full.how)
 
