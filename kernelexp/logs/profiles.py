@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from kernelexp.logs import records
+from kernelexp.logs.documents import sealed
 from kernelexp.logs.records import Unreadable
 from kernelexp.model.arm import Arm
 from kernelexp.model.axes import AxisValue
@@ -51,7 +52,8 @@ def write(root: Path, profile: Profile) -> Path:
 
 def encode(profile: Profile) -> str:
     """The profile as JSON, on one line: a source page has tens of thousands of numbers."""
-    return _encoder.encode(profile).decode() + "\n"
+    bare = msgspec.structs.replace(profile, edited=False)
+    return sealed(_encoder.encode(bare).decode())
 
 
 def read_file(path: Path) -> Profile | Unreadable:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp.logs.documents import Unreadable, decode
+from kernelexp.logs.documents import Unreadable, decode, sealed
 from kernelexp.model.arm import EmulatedEvidence
 from kernelexp.system import wholefile
 
@@ -28,7 +28,7 @@ class RecountedArm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     emulated_sass: EmulatedEvidence | None = None
 
 
-class Recount(msgspec.Struct, frozen=True, kw_only=True):
+class Recount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Emulated evidence of the arms of one run."""
 
     version: int
@@ -43,6 +43,8 @@ class Recount(msgspec.Struct, frozen=True, kw_only=True):
     """SHA-256 of problem.py and the Python files next to it, by path from the root."""
     arms: dict[str, RecountedArm]
     """By the name that the record has for them."""
+    edited: bool = False
+    """Whether its file is not as it was written, as it is read; no file has it."""
 
 
 _encoder = msgspec.json.Encoder(order="deterministic")
@@ -53,8 +55,8 @@ def write(root: Path, recount: Recount) -> Path:
     """Adds a recount to those of its run; a kill leaves none or a whole one."""
     name = f"{wholefile.name_at(datetime.now(UTC))}.json"
     named = msgspec.to_builtins(recount, str_keys=True)  # the encoder orders no other keys
-    text = msgspec.json.format(_encoder.encode(named), indent=1) + b"\n"
-    return wholefile.write(root / FOLDER / recount.run / name, text)
+    text = sealed(msgspec.json.format(_encoder.encode(named), indent=1).decode())
+    return wholefile.write(root / FOLDER / recount.run / name, text.encode())
 
 
 def latest(root: str, run: str) -> Recount | Unreadable | None:
@@ -70,4 +72,6 @@ def latest(root: str, run: str) -> Recount | Unreadable | None:
     recount = decode(path, _decoder, VERSION, "recount")
     if isinstance(recount, Recount) and recount.run != run:
         return Unreadable(path=Path(path), why=f"is of run {recount.run}")
+    if isinstance(recount, Recount) and recount.edited:
+        return Unreadable(path=Path(path), why="was edited after it was written")
     return recount

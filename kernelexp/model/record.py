@@ -235,6 +235,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     compiler: str = ""
     git: Git | None = None
     machine: HostMachine | None = None
+    edited: bool = False
+    """Whether its file is not as it was written, as it is read; no file has it."""
 
     @property
     def short_source(self) -> str:

@@ -11,6 +11,7 @@ from schemas import validate
 from support import ROOT, Kx
 
 from kernelexp.logs import records, recounts
+from kernelexp.logs.documents import Unreadable
 from kernelexp.logs.record import with_recount
 from kernelexp.logs.recounts import Recount, RecountedArm
 from kernelexp.model import errors
@@ -135,3 +136,16 @@ def test_a_recount_of_loads_that_ptxas_merged_is_written_and_read(tmp_path: Path
     )
     recounts.write(tmp_path, recount)
     assert recounts.latest(str(tmp_path), "r") == recount
+
+
+def test_a_recount_that_was_edited_is_said_with_the_record_and_not_read(tmp_path: Path) -> None:
+    kept = Recount(
+        version=1, run="R", experiment="T1", created="2026", tool="1", compiler="nvcc",
+        host_files={}, arms={},
+    )  # fmt: skip
+    path = recounts.write(tmp_path, kept)
+    assert recounts.latest(str(tmp_path), "R") == kept
+    path.write_text(path.read_text().replace('"nvcc"', '"other"'))
+    found = recounts.latest(str(tmp_path), "R")
+    assert isinstance(found, Unreadable)
+    assert found.why == "was edited after it was written"

@@ -103,3 +103,15 @@ def test_any_bytes_are_a_profile_or_skipped(content: bytes) -> None:
         path = Path(folder) / "x.json"
         path.write_bytes(content)
         assert not isinstance(profiles.read_file(path), Profile)
+
+
+def test_an_edit_of_a_profile_is_noticed(tmp_path: Path) -> None:
+    path = profiles.write(tmp_path, profile())
+    text = path.read_text()
+    kept = profiles.read_file(path)
+    assert isinstance(kept, Profile)
+    assert not kept.edited
+    path.write_text(text.replace("sm_90a", "sm_80", 1))
+    edited = profiles.read_file(path)
+    assert isinstance(edited, Profile)
+    assert edited.edited
