@@ -27,6 +27,13 @@ ptxas merges, drops and adds instructions, so the two may differ, and are never 
 EXECUTED = {"ptx": f"{PTX}inst_executed", "sass": "smsp__inst_executed"}
 """What an emulation calls the executed warp instructions, by what it executed."""
 
+SECTORS = (
+    "memory_l2_theoretical_sectors_global",
+    "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld",
+    "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_st",
+)
+"""Sectors of global memory: of loads, stores and atomics, then those that TMA moves."""
+
 GROUPS = (
     "time",
     "build",
@@ -208,12 +215,13 @@ _TABLE: dict[str, tuple[tuple[str, str, str, str, Better], ...]] = {
         ("(?:sass__)?inst_executed_mbarrier", "", "mbarrier operations", "", ""),
         ("(?:sass__)?inst_executed_mbarrier_wait", "", "mbarrier waits", "", ""),
         ("(?:sass__)?inst_executed_branch", "", "branches", "", ""),
-        ("sm__inst_executed_pipe_tensor", "sum", "tensor instructions", "", ""),
+        ("sm__inst_executed_pipe_tensor", "sum", "tensor pipe: MMAs, HFMA2.MMA", "", ""),
         ("sm__throughput", _OF_PEAK, "SM throughput", "", ""),
         ("sm__pipe_tc_cycles_active", r"avg\.pct\w+_elapsed", "tensor pipe (tc) active", "", ""),
         ("sm__pipe_(?P<x>tensor|alu|fma|fp64)_cycles_active", _OF_PEAK, "{x} pipe active", "", ""),
         ("sm__inst_executed_pipe_(?P<x>lsu|tma|tmem|uniform|xu|cbu|adu)", _OF_PEAK,
          "{x} pipe, instructions", "", ""),
+        ("sm__inst_executed_pipe_tensor_op_hmma", "sum|", "tensor pipe: HMMA, HFMA2.MMA", "", ""),
         ("sm__inst_executed_pipe_(?P<x>\\w+)", "sum|", "{x} pipe, instructions", "", ""),
         ("smsp__inst_executed_op_branch", "sum", "branch instructions", "", ""),
         ("sass_instructions(?:_\\w+)?", "", "", "", "less"),

@@ -13,10 +13,12 @@ from support import ROOT, Kx
 from kernelexp.dossier import emulations
 from kernelexp.dossier.emulations import Emulation
 from kernelexp.evidence.emulate.scaling import Extent, scale
+from kernelexp.facts.counters import SECTORS
 from kernelexp.model import errors
 from kernelexp.model.arm import Arm, EmulatedEvidence, EmulatedLine
 from kernelexp.model.measurement import ArrayResult
 from kernelexp.report.document import markdown
+from kernelexp.report.variants import emulation
 from kernelexp.report.variants import emulations as report
 
 COUNTS = st.integers(0, 10**6)
@@ -357,3 +359,15 @@ def test_a_variant_that_does_not_build_shows_what_the_compiler_said(scale: Path,
     assert result.exit_code == errors.BUILD
     assert 'identifier "undefined_name" is undefined' in " ".join(result.stdout.split())
     assert "--verbose shows" not in result.stdout
+
+
+def test_the_lines_with_most_sectors_are_those_of_bulk_copies_too() -> None:
+    loads, bulk = SECTORS[:2]
+    lines = (
+        EmulatedLine(file="a/k.cu", line=3, counters={loads: 10}),
+        EmulatedLine(file="a/k.cu", line=7, counters={bulk: 30, loads: 2}),
+    )
+    evidence = EmulatedEvidence(size="emulated", isa="sass", lines=lines)
+    arm = Arm(kernel="k", arch="sm_90a", axes={}, emulated_sass=evidence, emulated=evidence)
+    shown = markdown.render(emulation.dearest(["k"], [arm]))
+    assert "Most global sectors: k.cu:7 32, k.cu:3 10" in shown

@@ -13,7 +13,7 @@ import msgspec
 from kernelexp.evidence.emulate import ptx_accesses
 from kernelexp.facts import accesses
 from kernelexp.facts.accesses import Access
-from kernelexp.facts.counters import EXECUTED, PTX
+from kernelexp.facts.counters import EXECUTED, PTX, SECTORS
 from kernelexp.model.arm import EmulatedLine
 from warpsim.launch import Launch
 from warpsim.lineinfo import Source
@@ -21,9 +21,9 @@ from warpsim.lineinfo import Source
 if TYPE_CHECKING:
     from warpsim import Counters, LineCounters, Result
 
-LINES_KEPT = 8
-# What a line is judged by: the two that cost time in a kernel which waits for memory.
-_COSTS = ("memory_l1_wavefronts_shared", "memory_l2_theoretical_sectors_global")
+LINES_KEPT = 10
+# What a line is judged by: what costs time in a kernel which waits for memory.
+_COSTS = ("memory_l1_wavefronts_shared", *SECTORS)
 COSTS = (*(f"{PTX}{name}" for name in _COSTS), *_COSTS)
 
 _ADDRESS = re.compile(r"\s*/\*([0-9a-f]+)\*/")

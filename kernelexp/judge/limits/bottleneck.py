@@ -197,7 +197,11 @@ def _of_floors(case: Case, known: Sequence[Use]) -> str:
     longest = sorted(known, key=lambda use: -(use.floor_ms or 0.0))[:_FLOORS]
     longest = [use for use in longest if use.floor_ms]
     if not case.counters or case.ratios_of or not longest:
-        least = f"; {spell(longest[0])} alone needs {longest[0].floor_ms:.3g} ms" if longest else ""
+        least = ""
+        if longest:
+            name = spell(longest[0])
+            verb = "need" if name.endswith(("cores", "slots")) or "requests" in name else "needs"
+            least = f"; {name} alone {verb} {longest[0].floor_ms:.3g} ms"
         return (
             f"{what}, and its counts are not known for {case.of_size}, so that nothing says what "
             f"limits it{least}.{_of_ratios(case)}"

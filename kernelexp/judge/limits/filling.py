@@ -120,7 +120,7 @@ def _of_even(share: bottleneck.GridShare) -> str:
     if not share.ctas % share.sms:
         return words
     lost = 100 * (1 - share.ctas / (most * share.sms))
-    return f"{words}; where the CTAs of an SM slow each other down, {lost:.0f}% if made even"
+    return f"{words}; as many CTAs on every SM would save {lost:.0f}% where they share a busy unit"
 
 
 def _small_grid(case: Case, share: bottleneck.GridShare, figures: dict[str, float]) -> Opportunity:

@@ -186,7 +186,7 @@ def uncoalesced(case: Case) -> Iterator[Found]:
         reckoning=reckoning,
         figures=counted.figures,
         line=place(line),
-        hidden="what L1 holds costs no sector of L2"
+        hidden="loads that hit in L1 ask L2 for nothing"
         if _loads(case, line) and "L1 tag stage" not in freed
         else hidden(case),
     )

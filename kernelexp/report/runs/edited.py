@@ -11,6 +11,7 @@ from kernelexp.facts.counters import EXECUTED, PIPE, PTX
 from kernelexp.facts.metrics import Value
 from kernelexp.judge import ranking
 from kernelexp.model.arm import Arm
+from kernelexp.model.text import one_line
 from kernelexp.report.document import arms as documents
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, Cell, Span, paragraph, table
@@ -89,7 +90,16 @@ def render(
     if sizes := {arm.executed.size for arm in every if arm.executed}:
         words = " and ".join(f"'{size}'" for size in sorted(sizes))
         other = "" if sizes == {timed} else f"; their changes need not hold at size '{timed}'"
-        yield paragraph(f"Executed counts are of one launch at size {words}{other}.", style="dim")
+        job = max(len(arm.executed.launches) for arm in every if arm.executed)
+        what = f"the {job} launches of a job" if job > 1 else "one launch"
+        yield paragraph(f"Executed counts are of {what} at size {words}{other}.", style="dim")
+    entries = dict.fromkeys(arm.build.entry for arm in every if arm.build and arm.build.others)
+    if entries:
+        yield paragraph(
+            f"Registers, shared memory, warps and SASS instructions are those of "
+            f"{' and '.join(map(one_line, entries))}.",
+            style="dim",
+        )
     for name, arm in candidates.items():
         if words := _pipes(base, arm):
             yield paragraph(f"{name}: {words}")
@@ -123,7 +133,8 @@ def of_one(arm: Arm, counted: bool) -> Iterator[Block]:
             if value and (label in _LABELS) == is_built
         ]
         if phrases:
-            yield paragraph(f"{heading}: {', '.join(phrases)}.")
+            of = f"Built {one_line(arm.build.entry)}" if arm.build and arm.build.others else ""
+            yield paragraph(f"{of if of and is_built else heading}: {', '.join(phrases)}.")
 
 
 def _plain(arms: Sequence[Arm], counted: bool) -> Iterator[tuple[str, Read]]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from kernelexp.facts import widths
-from kernelexp.facts.counters import EXECUTED, PTX
+from kernelexp.facts.counters import EXECUTED, PTX, SECTORS
 from kernelexp.judge import agreement
 from kernelexp.judge.outputs import describe
 from kernelexp.model.arm import Arm, EmulatedEvidence, EmulatedFinding
@@ -25,8 +25,8 @@ _NO_PTX = (
     "not looked for."
 )
 _COSTS = {
-    "memory_l1_wavefronts_shared": "shared wavefronts",
-    "memory_l2_theoretical_sectors_global": "global sectors",
+    "shared wavefronts": ("memory_l1_wavefronts_shared",),
+    "global sectors": SECTORS,
 }
 
 
@@ -251,7 +251,10 @@ def _launches(name: str, evidence: EmulatedEvidence) -> Block:
                     figures.value,
                     (emulated_launch.ctas, emulated_launch.counters.get(EXECUTED[isa], 0)),
                 ),
-                *(figures.value(emulated_launch.counters.get(prefix + cost, 0)) for cost in _COSTS),
+                *(
+                    figures.value(_sum(emulated_launch.counters, prefix, names))
+                    for names in _COSTS.values()
+                ),
             )
             for number, emulated_launch in enumerate(evidence.launches, 1)
         ),
@@ -264,20 +267,24 @@ def _prefix(evidence: EmulatedEvidence) -> str:
     return PTX if evidence.isa == "ptx" else ""
 
 
+def _sum(counters: Mapping[str, int], prefix: str, names: Sequence[str]) -> int:
+    return sum(counters.get(prefix + name, 0) for name in names)
+
+
 def dearest(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
     """The source lines with the most wavefronts and sectors, for each arm: of SASS where that was
     executed, else of PTX."""
     for name, arm in zip(names, arms, strict=True):
         counted = arm.counted or arm.emulated
         prefix = _prefix(counted) if counted else ""
-        for cost, words in ((prefix + cost, words) for cost, words in _COSTS.items()):
-            every = counted.lines if counted else ()
-            lines = [line for line in every if line.counters.get(cost)]
-            lines.sort(key=lambda line: -line.counters[cost])
+        every = counted.lines if counted else ()
+        for words, costs in _COSTS.items():
+            lines = [(_sum(line.counters, prefix, costs), line) for line in every]
+            lines = sorted((item for item in lines if item[0]), key=lambda item: -item[0])
             if lines:
                 most = ", ".join(
-                    f"{line.file.rpartition('/')[2]}:{line.line} {line.counters[cost]:,}"
-                    for line in lines[:_LINES_SHOWN]
+                    f"{line.file.rpartition('/')[2]}:{line.line} {count:,}"
+                    for count, line in lines[:_LINES_SHOWN]
                 )
                 named = f"{name}, most" if len(arms) > 1 else "Most"
                 yield paragraph(f"{named} {words}{' (PTX)' if prefix else ''}: {most}")

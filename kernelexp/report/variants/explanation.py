@@ -276,8 +276,8 @@ def _differences(differing: CausedDifference) -> Iterator[Block]:
     if any(cell != figures.NONE for cell in shown):
         unknown = " —: no unit's rate says how much." if figures.NONE in shown else ""
         yield paragraph(
-            "Explains: the time of the unit that executes it, in percent of "
-            f"{differing.of}: at most what the change costs or saves.{unknown}",
+            "Explains: at most what the change costs or saves, by the rate of the unit that "
+            f"executes it, in percent of {differing.of}.{unknown}",
             style="dim",
         )
     yield from _waits(differing.waits)

@@ -101,7 +101,9 @@ def render(
     yield from _hidden(opportunities)
     if suppressed:
         rules = "" if verbose else f" {', '.join(item.rule for item in suppressed)}."
-        yield paragraph(Span("Do not apply to this launch (--verbose says why):", "strong"), rules)
+        yield paragraph(
+            Span("Rules that do not apply to this launch (--verbose says why):", "strong"), rules
+        )
     for warning in suppressed if verbose else ():
         estimate = warning.speedup_percent
         result = f" (ncu: {estimate:.4g}%)" if estimate is not None else ""
@@ -155,7 +157,12 @@ def _evidence(dossier: Dossier) -> str:
         words = f"{_TAKEN[dossier.profile.provenance]} on {device} ({dossier.profile.run}"
         words += ", elsewhere than timed: only its counts are used" * case.profiled_elsewhere
         parts.append(f"{words})")
-    return f"Evidence: {'; '.join(parts) or 'none'}."
+    build = case.arm.build
+    of = ""
+    if build and build.others:
+        of = f" Grid, registers and shared memory are those of {one_line(build.entry)}, one of "
+        of += f"{1 + len(build.others)} kernels that it launches."
+    return f"Evidence: {'; '.join(parts) or 'none'}.{of}"
 
 
 def _estimate(opportunity: Opportunity) -> str:
@@ -191,4 +198,4 @@ def _hidden(opportunities: Sequence[Opportunity]) -> Iterator[Block]:
         if opportunity.hidden:
             reasons.setdefault(opportunity.hidden, []).append(str(number))
     for reason, numbers in reasons.items():
-        yield paragraph(f"May be hidden ({', '.join(numbers)}): {reason}.")
+        yield paragraph(f"The cost of {' and '.join(numbers)} may be hidden: {reason}.")

@@ -200,7 +200,7 @@ def test_a_grid_with_work_for_each_sm_has_no_share_of_time_that_it_loses() -> No
         "warps on an SM and 31 on average"
     )
     assert result.percent is None
-    assert "3% if made even" in result.reckoning
+    assert "would save 3% where they share" in result.reckoning
 
 
 def test_a_grid_that_gives_some_sms_twice_the_work_of_others_is_found() -> None:
