@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from warpsim import Comparison, Finding, Module, Result
 
-PRELOAD = ("torch", "numpy.random", "numpy.ma", "warpsim")
+PRELOAD = ("torch", "numpy.random", "numpy.ma", "kernelexp.problem", "warpsim.execute")
 """Seconds on a slow core: loaded once, before the process of an emulation is forked."""
 SEED = 1
 DIGITS = 16
