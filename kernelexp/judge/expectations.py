@@ -99,6 +99,8 @@ def _kind(name: str, before: Arm, after: Arm) -> Kind | None:
         metrics.read(name, arm, kind) is not None for arm in (before, after)
     ):
         return kind
+    if not (before.is_built or after.is_built):
+        return None  # whether an emulation counts it is known once there is one
     counted = before.counted and after.counted and _is_counted(name, after.counted)
     return "emulated" if counted else kind
 

@@ -101,8 +101,11 @@ def _exceptions(results: Sequence[SizeResult], name: str, decided: Verdict) -> s
     return "".join(result)
 
 
-def best(result: SizeResult) -> str:
-    """The arm with the lowest time of those that are proved faster, else the baseline."""
+def best(result: SizeResult) -> str | None:
+    """The arm with the lowest time of those that are proved faster, else the baseline; None where
+    that was not timed, or is wrong."""
+    if result.baseline_us is None:
+        return None
     improved = [
         effect for effect in result.effects if result.verdicts[effect.arm].status is Status.IMPROVED
     ]
@@ -116,7 +119,7 @@ def crossovers(results: Sequence[SizeResult]) -> Iterator[Crossover]:
         (one, other, "") for one, other in itertools.pairwise(results)
     ]:
         was, now = best(one), best(other)
-        if was != now:
+        if was and now and was != now:
             at = _meeting(one, other, parameter, was, now) if parameter else None
             yield Crossover(
                 after=one.size, before=other.size, was=was, now=now, at=at, parameter=parameter

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from kernelexp.dossier.standing import Standings
 from kernelexp.model.axes import spell_point
 from kernelexp.report.charts.chart import Band, ChartAxis, Mark, Plot, Series
@@ -11,8 +9,8 @@ from kernelexp.report.document import figures
 
 _NAME_MAX = 18
 """Letters of a candidate's axes that its place in the chart has room for."""
-_DOT = 0.05
-"""A dot's height, as a share of that of all intervals."""
+_WRITTEN_MAX = 3
+"""Candidates whose intervals, which a dot may hide, have room in figures on a phone."""
 
 
 def plot(name: str, standings: Standings) -> Plot | None:
@@ -34,6 +32,9 @@ def plot(name: str, standings: Standings) -> Plot | None:
                 low=_percent(low),
                 high=_percent(high),
                 label=f"{point}, {figures.effect(effect)}",
+                beside=figures.interval(effect)
+                if len(standings.candidates) <= _WRITTEN_MAX
+                else "",
             )
         )
         categories.append(point if len(point) <= _NAME_MAX else str(number))
@@ -50,17 +51,7 @@ def plot(name: str, standings: Standings) -> Plot | None:
         y=ChartAxis(label=f"change of {figures.compared(arms)}", unit="%"),
         series=(Series(name="change", marks=tuple(marks)),),
         bands=(Band(name=f"margin ±{100 * margin:g}%", low=-100 * margin, high=100 * margin),),
-        note=f"A bar is the interval{numbered}.{_hidden(marks)}",
-    )
-
-
-def _hidden(marks: Sequence[Mark]) -> str:
-    """Where an interval is smaller than its dot, which ends the note."""
-    ends = [end for mark in marks for end in (mark.low, mark.high) if end is not None]
-    spread = max(ends) - min(ends)
-    narrow = any(0 < (m.high or 0) - (m.low or 0) < _DOT * spread for m in marks)
-    return (
-        " One that is narrower than its dot cannot be seen; its ends are above." if narrow else ""
+        note=f"A bar is the interval{numbered}.",
     )
 
 

@@ -34,6 +34,8 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True):
     low: float | None = None
     high: float | None = None
     label: str = ""
+    beside: str = ""
+    """What is written at the point, where there are few."""
 
 
 Look: TypeAlias = Literal["dots", "points", "line"]

@@ -44,10 +44,12 @@ def _plot(
         Mark(
             x=index,
             y=value,
-            **_interval(steps[name].arm, metric),
+            low=low,
+            high=high,
             label=log.history[name].experiment.title,
         )
         for index, (name, value) in enumerate(result.items())
+        for low, high in (_interval(steps[name].arm, metric),)
     )
     what, unit = ("rate", "TFLOPS") if metric == _RATE else ("time", "ms")
     without = "" if len(result) == len(steps) else f" Steps without such a {what} are left out."
@@ -61,14 +63,14 @@ def _plot(
         )
 
 
-def _interval(arm: Arm | None, metric: str) -> dict[str, float]:
+def _interval(arm: Arm | None, metric: str) -> tuple[float | None, float | None]:
     if arm is None:
-        return {}
+        return None, None
     measured = arm.measured
     if metric == "time_ms" and measured and measured.low_us and measured.high_us:
-        return {"low": measured.low_us / 1000, "high": measured.high_us / 1000}
+        return measured.low_us / 1000, measured.high_us / 1000
     to = metrics.read("published_time_ms_to", arm)
     low = metrics.read("published_time_ms", arm)
     if metric != _RATE and isinstance(to, float) and isinstance(low, float):
-        return {"low": low, "high": to}
-    return {}
+        return low, to
+    return None, None

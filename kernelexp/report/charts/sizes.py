@@ -28,7 +28,7 @@ def plots(record: Record) -> Iterator[Plot]:
     results = ordered(record)
     names = list(record.names[1:])
     if len(names) > _MOST:
-        names = list(dict.fromkeys(map(oversizes.best, results)))[:_MOST]
+        names = list(dict.fromkeys(filter(None, map(oversizes.best, results))))[:_MOST]
     arms = dict(zip(record.names, record.arms, strict=True))
     series = []
     for name in names:
@@ -46,11 +46,17 @@ def plots(record: Record) -> Iterator[Plot]:
         title = spell_point(own_axes(record.baseline, arms[name]))
         series += [Series(name=title, marks=marks)] if marks else []
     if series and results:
+        parameter = oversizes.varied(record.sizes)
         compared = f"change of {figures.compared(record.arms)}"
         yield Plot(
             title=f"{record.experiment}: {compared} to the baseline, by size",
             x=ChartAxis(
-                label="size", categories=tuple(result.size for result in results), ordered=True
+                label=parameter or "size",
+                categories=tuple(
+                    f"{result.parameters[parameter]:,}" if parameter else result.size
+                    for result in results
+                ),
+                ordered=True,
             ),
             y=ChartAxis(label=compared, unit="%"),
             series=tuple(series),

@@ -47,6 +47,9 @@ def of_record(record: Record) -> Dispatch:
     choices = []
     for size_result in ordered(record):
         name = oversizes.best(size_result)
+        if name is None:
+            why = next(iter(size_result.verdicts.values())).sentence
+            raise UsageError(f"no table: size {size_result.size} has no time. {why}")
         effect = size_result.effect(name)
         choices.append(
             SizeChoice(

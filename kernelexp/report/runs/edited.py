@@ -107,6 +107,14 @@ def render(
         yield paragraph(f"{small} more moved by less than 5%{option}.", style="dim")
 
 
+def changes(base: Arm, arm: Arm) -> Iterator[str]:
+    """The figures with a row of their own that differ, each with its change, in their order."""
+    for label, read in _fixed([base, arm]):
+        was, now = read(base), read(arm)
+        if was != now and not label.startswith(_DETAILS):
+            yield f"{label} {figures.value(was)} → {figures.value(now)}"
+
+
 def of_variants(names: Sequence[str], arms: Sequence[Arm], counted: bool) -> Iterator[Block]:
     """Up to three variants, none of which is a baseline: what is not zero in all of them, without
     what was counted where a launch was not executed to its end."""

@@ -28,12 +28,13 @@ def render(
     path: str = "",
     verbose: bool = False,
     option: str = " (--verbose shows them)",
+    charts: bool = True,
 ) -> Iterator[Block]:
     """What a run came to; `verbose` adds every figure of every arm. `option` follows how many are
-    left out: empty where there is no command line."""
+    left out: empty where there is no command line. Without `charts`, the page has its own."""
     yield Heading(f"{record.experiment}  {record.title}   {record.kernel}, {record.arch}")
     yield paragraph(" ".join(record.hypothesis.split()), indent=2)
-    yield from sizes.render(record)
+    yield from sizes.render(record, charts)
     yield _arms(record)
     yield from _same_code(record)
     yield _shared_axes(record)

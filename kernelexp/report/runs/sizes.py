@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from kernelexp.judge import oversizes
 from kernelexp.judge.oversizes import Crossover
+from kernelexp.judge.verdict import WRONG
 from kernelexp.model.axes import spell_point
 from kernelexp.model.measurement import BASELINE
 from kernelexp.model.names import is_sweep
@@ -18,24 +19,31 @@ from kernelexp.report.document.document import Block, Cell, Span, paragraph, sta
 _SIDE_BY_SIDE = 4
 
 
-def render(record: Record) -> Iterator[Block]:
+def render(record: Record, charts: bool = True) -> Iterator[Block]:
     """Nothing where one size was timed; what follows on the page is of the last."""
     results = chart.ordered(record)
     if not results:
         return
     few = len(record.candidates) <= _SIDE_BY_SIDE and not is_sweep(record.experiment)
     yield _every(record, results) if few else _best(record, results)
-    yield from text.render(list(chart.plots(record)))
+    for result in results:
+        if oversizes.best(result) is None:
+            why = next(iter(result.verdicts.values())).sentence
+            yield paragraph(f"Size {result.size}: {why}", style="warn")
+    if charts:
+        yield from text.render(list(chart.plots(record)))
     crossed = list(oversizes.crossovers(record.sizes))
     for crossover in crossed:
         yield paragraph(Span("Crossover: ", "strong"), _crossover(record, crossover))
     if not crossed:
-        winner = oversizes.best(results[0])
-        yield paragraph(
-            f"No crossover: nothing is proved faster than {_spell(record, winner)} at any size."
-            if winner == BASELINE
-            else f"No crossover: {_spell(record, winner)} is the best at every size."
-        )
+        winners = {winner for result in results if (winner := oversizes.best(result))}
+        every = "any size" if all(map(oversizes.best, results)) else "a size that was timed"
+        for winner in winners if len(winners) == 1 else ():
+            yield paragraph(
+                f"No crossover: nothing is proved faster than {_spell(record, winner)} at {every}."
+                if winner == BASELINE
+                else f"No crossover: {_spell(record, winner)} is the best at {every}."
+            )
     if few:
         yield from _overall(record)
     yield paragraph(
@@ -75,7 +83,10 @@ def _every(record: Record, results: list[SizeResult]) -> Block:
     header = ("size", *(["weight"] if weighted else []), "candidate", "baseline ms", "ms", "change")
     last = len(header)
     return table(
-        (*header, "verdict"), rows, numbers=(last - 3, last - 2, last - 1), unwrapped=(0, last)
+        (*header, "verdict"),
+        rows,
+        numbers=(last - 3, last - 2, last - 1, *([1] if weighted else [])),
+        unwrapped=(0, last),
     )
 
 
@@ -84,10 +95,26 @@ def _best(record: Record, results: list[SizeResult]) -> Block:
     rows: list[list[Cell]] = []
     for result in results:
         name = oversizes.best(result)
+        if name is None:
+            rows.append([result.size, Span("not timed", "warn"), figures.NONE, ""])
+            continue
         effect = result.effect(name)
         change = figures.ratio(effect) if effect else ""
         rows.append([result.size, _spell(record, name), _time(_scaled(result, name)), change])
     return table(("size", "best", "ms", "change"), rows, numbers=(2, 3), unwrapped=(0,))
+
+
+def best_of(record: Record) -> Iterator[tuple[str, str, str]]:
+    """Size, time with its unit and variant of the best at each size that was timed."""
+    for result in chart.ordered(record):
+        if name := oversizes.best(result):
+            yield result.size, f"{_time(_scaled(result, name))} ms", _spell(record, name)
+
+
+def crossings(record: Record) -> Iterator[str]:
+    """A sentence for each crossover."""
+    for crossover in oversizes.crossovers(record.sizes):
+        yield f"Crossover {_crossover(record, crossover)}"
 
 
 def _overall(record: Record) -> Iterator[Block]:
@@ -107,7 +134,13 @@ def _crossover(record: Record, crossover: Crossover) -> str:
     if crossover.at is not None:
         where += f", at about {crossover.parameter}={round(crossover.at):,}"
     before, after = (_spell(record, arm) for arm in (crossover.was, crossover.now))
-    return f"{where}: {before} is the best before, {after} after."
+    wrong = [
+        f" {_spell(record, arm)} is {verdict.status} at {result.size}."
+        for result in record.sizes
+        for arm in (crossover.was, crossover.now)
+        if (verdict := result.verdicts.get(arm)) and verdict.status in WRONG
+    ]
+    return f"{where}: {before} is the best before, {after} after.{''.join(dict.fromkeys(wrong))}"
 
 
 def _spell(record: Record, name: str) -> str:

@@ -75,14 +75,14 @@ def render(
 ) -> Iterator[Block]:
     """The page of a sweep's record; `by` are the axes to map: the swept ones if they are two.
 
-    Without `maps` nothing is mapped, where the page has maps of its own.
+    Without `maps` nothing is drawn, where the page has maps and charts of its own.
     """
     examined = sweeps.examine(record)
     yield Heading(f"{record.experiment}  {record.title}   {record.kernel}, {record.arch}")
     if record.tuning:
         best = _label(record, examined.ranking[0])
         yield from tuning.summary(record, examined, record.tuning, best)
-    yield from sizes.render(record)
+    yield from sizes.render(record, charts=maps)
     yield from _race(record, examined)
     yield _ranking(record, examined)
     if shared := _shared(record):

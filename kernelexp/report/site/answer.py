@@ -3,6 +3,7 @@ the limits of their chip."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 
 import msgspec
@@ -19,6 +20,7 @@ from kernelexp.model.record import Profile, Record
 from kernelexp.report.charts.chart import Bars
 from kernelexp.report.document.document import Cell, Span
 from kernelexp.report.log import logbook
+from kernelexp.report.runs import edited, sizes
 from kernelexp.report.variants import expectations as expectation_report
 
 
@@ -45,9 +47,12 @@ def basis(standings: Standings) -> Iterator[Cell]:
     records = {c.record.run: c.record for c in standings.candidates if c.record}
     yield from dict.fromkeys(map(_origin, records.values()))
     for record in records.values():
+        yield from sizes.crossings(record)
         yield from (Span(remark, "warn") for remark in consistency.remarks(record))
         if record.hypothesis.split() != standings.experiment.hypothesis.split():
-            yield Span("The hypothesis was edited after the run, which has what it was.", "warn")
+            yield Span(
+                "The hypothesis was edited after the run; as it was, it is with the run.", "warn"
+            )
     for standing in standings.candidates:
         if standing.candidate and standing.candidate.reproduces is False:
             yield Span(standing.candidate.reproduction, "warn")
@@ -59,8 +64,8 @@ def _origin(record: Record) -> str:
         return f"Published: {record.source}. Nobody here has timed it."
     if record.measurement is None:
         return f"Built and emulated here on {day}, not timed."
-    sizes = [one.size for one in record.sizes]
-    at = f"sizes {', '.join(sizes)}" if sizes else f"size {record.size or 'full'}"
+    timed = [one.size for one in record.sizes]
+    at = f"sizes {', '.join(timed)}" if timed else f"size {record.size or 'full'}"
     return f"Measured on {record.device} on {day}, at {at}."
 
 
@@ -81,16 +86,32 @@ def next_step(name: str, standings: Standings) -> str:
 
 def _sentence(name: str, standing: Standing) -> str:
     if standing.verdict is None:
-        return f"No record of it yet: `kernelexp run {name}`."
+        return "There is no record of it yet."
     if standing.changed:
         return f"{logbook.before_change(standing)}: `kernelexp run {name}` asks again."
     if standing.verdict.status is Status.UNMEASURED:
-        return " ".join((*_expected(standing), standing.verdict.sentence))
+        return " ".join((*untimed(standing), standing.verdict.sentence))
     return standing.verdict.sentence
 
 
+_CHANGES = 3
+"""Of the figures that differ, where nothing was expected."""
+
+
+def untimed(standing: Standing) -> Iterator[str]:
+    """What is known of a candidate without a time: what became of what was expected of it, else
+    what it changes."""
+    if expected := list(_expected(standing)):
+        yield from expected
+    elif standing.record and standing.arm:
+        changes = list(
+            itertools.islice(edited.changes(standing.record.baseline, standing.arm), _CHANGES)
+        )
+        if changes:
+            yield f"{', '.join(changes)}."
+
+
 def _expected(standing: Standing) -> Iterator[str]:
-    """What became of what was expected of a candidate without a time."""
     record, candidate = standing.record, standing.candidate
     if record is None or candidate is None:
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TypeAlias
@@ -16,24 +17,37 @@ from kernelexp.judge.limits.case import Case
 from kernelexp.judge.verdict import WRONG
 from kernelexp.model.arm import Arm, Status
 from kernelexp.model.axes import spell_point
-from kernelexp.model.record import Profile, Record
+from kernelexp.model.record import Profile, Record, is_usual
 from kernelexp.model.variant import Variant
 from kernelexp.report.charts import history
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Cell, Span, text_of
 from kernelexp.report.log import logbook
 from kernelexp.report.log.log import KernelLog
+from kernelexp.report.runs import sizes
 from kernelexp.report.runs.page import differing_axes
+from kernelexp.report.site import answer
 from kernelexp.report.site.sparkline import Spark, spark
 from kernelexp.report.variants.emulation import is_right
 from kernelexp.services import auditing
 
 LATEST = 8
 """How many of the latest records are listed."""
+_KNOWN = 4
+"""Candidates without a time that a kernel's card speaks of."""
 _SLOWER = 1.01
 """Published times have no interval: what is slower by less than this is no regression."""
 _UNDECIDED = ("", "none yet")
 _UNCLEAR = (Status.INCONCLUSIVE, Status.INVALID)
+
+
+class Note(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of a list: an experiment and what there is to say of it."""
+
+    id: str
+    text: str
+    state: Cell = ""
+    date: str = ""
 
 
 class Outlook(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,20 +65,17 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
     time: str
     whose: str
     """How the figure was come by."""
+    by_size: tuple[tuple[str, str, str], ...] = ()
+    """Size, time and variant of the best at each, where the latest run timed several."""
     peer: str
     limit: str
     spark: Spark | None
     evidence: str
     """Of how many candidates there is what, as a sentence."""
-
-
-class Note(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of a list: an experiment and what there is to say of it."""
-
-    id: str
-    text: str
-    state: Cell = ""
-    date: str = ""
+    known: tuple[Note, ...] = ()
+    """Where nothing is timed, what is known of candidates all the same."""
+    next_step: str = ""
+    """The command that the first of them calls for; empty where something is timed."""
 
 
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,21 +123,42 @@ class _Best(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _outlook(log: KernelLog, profile_of: ProfileOf) -> Outlook:
-    best = _chosen(log) or _fastest(log)
+    chosen = _chosen(log)
+    several = None if chosen else _of_sizes(log)
+    best = several or chosen or _fastest(log)
     profile = profile_of(best.variant) if best and best.variant else None
     return Outlook(
         kernel=f"{log.kernel}@{log.arch}",
         title=log.title,
         best=best.id if best else "",
         is_sweep=best is not None and best.id in {record.run for record in log.sweeps},
-        point=_point(best) if best and best.id not in log.history else "",
-        time=_time(best.arm) if best else "",
+        point=_point(best) if best and not several and best.id not in log.history else "",
+        time=_time(best.arm) if best and not several else "",
         whose=best.whose if best else "",
-        peer=_peer(best, profile) if best else "",
-        limit=_limit(log, best, profile) if best else "",
+        by_size=tuple(sizes.best_of(several.record)) if several and several.record else (),
+        peer=_peer(best, profile) if best and not several else "",
+        limit=_limit(log, best, profile) if best and not several else "",
         spark=spark(next(history.plots((log,)), None)),
         evidence=_evidence(log),
+        known=() if best else tuple(itertools.islice(_known(log), _KNOWN)),
+        next_step="" if best else next(_next_steps(log), ""),
     )
+
+
+def _known(log: KernelLog) -> Iterator[Note]:
+    for name, entry in log.standings.items():
+        for standing, point in zip(entry.candidates, entry.experiment.candidates, strict=True):
+            if (
+                standing.arm
+                and not standing.changed
+                and (words := " ".join(answer.untimed(standing)))
+            ):
+                yield Note(id=name, text=f"{spell_point(point)}: {words}")
+
+
+def _next_steps(log: KernelLog) -> Iterator[str]:
+    steps = (answer.next_step(name, entry) for name, entry in log.standings.items())
+    return filter(None, steps)
 
 
 def _point(best: _Best) -> str:
@@ -169,8 +201,19 @@ def _fastest(log: KernelLog) -> _Best | None:
         return None
     usual = max(alike, key=lambda item: (len(item) > 2, len(alike[item])))
     _, best = min(alike[usual], key=lambda item: item[0])
-    whose = ", ".join(filter(None, (*map(str, usual[:2]), best.whose)))
+    size = best.arm.measured.size if best.arm.measured else ""
+    at = "" if is_usual(size) else f"at size {size}"
+    whose = ", ".join(filter(None, (*map(str, usual[:2]), at, best.whose)))
     return msgspec.structs.replace(best, whose=whose)
+
+
+def _of_sizes(log: KernelLog) -> _Best | None:
+    """The latest run of several sizes, which has a best at each."""
+    found = [best for best in _standing(log) if best.record and best.record.sizes]
+    latest = max(found, key=lambda best: best.record.run if best.record else "", default=None)
+    if latest is None or latest.record is None:
+        return None
+    return msgspec.structs.replace(latest, whose=f"measured, {latest.record.device}")
 
 
 def _standing(log: KernelLog) -> Iterator[_Best]:

@@ -114,14 +114,21 @@ def _prose(text: str) -> Markup:
     return Markup(_CODE.sub(r"<code>\1</code>", str(escaped)))  # parts of Markup escape again
 
 
-def _fields(row: Sequence[Cell], numbers: frozenset[int]) -> Markup:
-    return Markup("".join(_field(cell, place, numbers) for place, cell in enumerate(row)))
+def _fields(
+    row: Sequence[Cell], numbers: frozenset[int], header: Sequence[str] | None = None
+) -> Markup:
+    """With the header, figures say on a phone what they are, where each row is a paragraph."""
+    labels = header or [""] * len(row)
+    cells = enumerate(zip(row, labels, strict=True))
+    return Markup("".join(_field(cell, place, numbers, label) for place, (cell, label) in cells))
 
 
 @functools.lru_cache(maxsize=1 << 14)
-def _field(cell: Cell, column: int, numbers: frozenset[int]) -> Markup:
+def _field(cell: Cell, column: int, numbers: frozenset[int], label: str) -> Markup:
     """A cell of a table; that of its first column names the row."""
     numeric = ' class="n"' if column in numbers else ""
+    if numeric and label and text_of(cell):
+        numeric += f' data-label="{escape(label)}"'
     tag, scope = ("td", "") if column else ("th", ' scope="row"')
     return Markup(f"<{tag}{scope}{numeric}>{_cell(cell)}</{tag}>")
 

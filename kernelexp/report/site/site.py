@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -30,6 +30,7 @@ from kernelexp.report.document.document import Table
 from kernelexp.report.log import listing as log_listing
 from kernelexp.report.log import log, logbook
 from kernelexp.report.runs import page
+from kernelexp.report.runs import sizes as sizes_report
 from kernelexp.report.runs import sweep as sweep_report
 from kernelexp.report.site import answer, code, diffs, index, listing, timelines
 from kernelexp.report.site.overview import overview
@@ -137,7 +138,11 @@ class ProjectSite:
             overview=overview(self.logs, self._latest_profile),
             rows=rows,
             headers=index.used(rows),
-            sweeps=[(sweep, sweep_report.fastest(sweep)) for sweep in self._sweeps.values()],
+            sweeps=[
+                (one, sweep_report.held(one, kernel_log.defaults), sweep_report.fastest(one))
+                for kernel_log in self.logs
+                for one in kernel_log.sweeps
+            ],
             profiles=list(reversed(self._profiles.values())),
         )
 
@@ -199,7 +204,7 @@ class ProjectSite:
             by_card=list(logbook.by_card(standings, result)),
             basis=list(answer.basis(standings)),
             next_step=answer.next_step(name, standings),
-            candidates=candidates.plot(name, standings),
+            plots=_answering(name, standings, runs.values()),
             limits=answer.limits(standings, known),
             experiment=standings.experiment,
             document=list(log_listing.experiment(name, standings, result, every=True)),
@@ -237,8 +242,8 @@ class ProjectSite:
         return {
             "record": record,
             "edited": record.hypothesis.split() != hypothesis.split(),
-            "document": list(page.render(record, option=""))[1:],
-            "plots": [*sizes.plots(record), *pairs.plots(record)],
+            "document": list(page.render(record, option="", charts=False))[1:],
+            "plots": list(pairs.plots(record)),
             "excerpts": excerpts,
             "has_code": record.run in self._codes_of,
             "modelled": list(timelines.rows(modelled)) if len(modelled) > 1 else [],
@@ -278,12 +283,16 @@ class ProjectSite:
     def _sweep(self, run: str) -> bytes:
         record = self._sweeps[run]
         document = list(sweep_report.render(record, maps=False))[1:]
+        own = list(sizes_report.render(record, charts=False))
+        document = document[len(own) :]
         first = next((n for n, block in enumerate(document) if isinstance(block, Table)), 0)
         return self._page(
             "sweep.html",
             "../",
             f"{record.experiment}: {record.title}",
             record=record,
+            by_size=own,
+            plots=list(sizes.plots(record)),
             lead=document[:first],
             document=document[first:],
             maps=list(heat.maps(record)),
@@ -394,10 +403,18 @@ class ProjectSite:
         )
 
 
+def _answering(name: str, standings: Standings, records: Iterable[Record]) -> list[Plot]:
+    """Of runs of several sizes the changes at each; else those of the candidates."""
+    by_size = [plot for record in records for plot in sizes.plots(record)]
+    plot = None if by_size else candidates.plot(name, standings)
+    return [plot] if plot else by_size
+
+
 def _unusual_sizes(standings: Standings) -> str:
     """Those that the standing records were timed at, where one is not the usual."""
-    sizes = {c.record.size for c in standings.candidates if c.record and c.record.measurement}
-    return ", ".join(sorted(filter(None, sizes))) if sizes - {"full", "", None} else ""
+    timed = [c.record for c in standings.candidates if c.record and c.record.measurement]
+    own = {one for record in timed for one in ([s.size for s in record.sizes] or [record.size])}
+    return ", ".join(sorted(filter(None, own))) if own - {"full", "", None} else ""
 
 
 def _place(arm: Arm, files: Mapping[str, str]) -> tuple[object, ...]:

@@ -19,6 +19,8 @@ _LEFT, _RIGHT, _TOP = 64.0, 12.0, 12.0
 _BOTTOM, _BOTTOM_TILTED = 44.0, 76.0
 NARROW = 360.0
 """Of a phone's screen: a wide drawing made smaller could not be read there."""
+_WORDS = 10.0
+"""Above the highest point, for what is written there."""
 _LEVEL = 90
 """Pixels that a category needs for its name to stand level."""
 _TILTED = 30
@@ -80,6 +82,8 @@ class Drawing(msgspec.Struct, frozen=True, kw_only=True):
     upwards: tuple[Tick, ...]
     stripes: tuple[Stripe, ...]
     shapes: tuple[SvgShape, ...]
+    words: tuple[tuple[float, float, str], ...]
+    """What is written at points: the middle of its foot."""
     keys: tuple[Key, ...]
     """None where there is one series, which the title names."""
 
@@ -113,9 +117,10 @@ def draw(plot: Plot, width: float = WIDTH) -> Drawing:
     x = _scale(plot.x, [mark.x for mark in marks], _LEFT, right)
     ends = [item for mark in marks for item in (mark.y, mark.low, mark.high) if item is not None]
     ends += [end for band in plot.bands for end in (band.low, band.high)]
-    tilted = len(plot.x.categories) * _LEVEL > width
+    tilted = len(plot.x.categories) * _LEVEL > right - _LEFT
     bottom = HEIGHT - (_BOTTOM_TILTED if tilted else _BOTTOM)
-    y = _scale(plot.y, ends, bottom, _TOP)
+    written = any(mark.beside for mark in marks)
+    y = _scale(plot.y, ends, bottom, _TOP + (_WORDS if written else 0.0))
     return Drawing(
         plot=plot,
         right=right,
@@ -129,6 +134,15 @@ def draw(plot: Plot, width: float = WIDTH) -> Drawing:
             for n, band in enumerate(plot.bands)
         ),
         shapes=tuple(_shapes(plot, x, y)),
+        words=tuple(
+            (
+                x.at(mark.x),
+                round(y.at(mark.y if mark.high is None else mark.high) - 7, 1),
+                mark.beside,
+            )
+            for mark in marks
+            if mark.beside
+        ),
         keys=tuple(_keys(plot.series)) if len(plot.series) > 1 else (),
     )
 
