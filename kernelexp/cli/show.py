@@ -253,7 +253,8 @@ def _experiment_or_run(name: str, every: bool, verbose: bool, json: bool, projec
     standings = standing.of_experiment(loaded, name, tree)
     profiled = standing.of_profiles(loaded, name, tree)
     known, unreadable = records.read(loaded.root, name)
-    common.warn(loaded.root, (*unreadable, *profiles.unreadable(loaded.root)))
+    skipped = (*standings.unreadable, *unreadable, *profiles.unreadable(loaded.root))
+    common.warn(loaded.root, skipped)
     values = listing.experiment_values(name, standings, known, profiled)
     blocks = (
         *listing.experiment(name, standings, known, every, verbose),

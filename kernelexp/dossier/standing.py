@@ -24,11 +24,11 @@ from kernelexp.logs import decisions, profiles, records
 from kernelexp.logs.decisions import Decision
 from kernelexp.logs.records import Unreadable
 from kernelexp.model.arm import Arm, Status, Verdict
-from kernelexp.model.axes import spell
+from kernelexp.model.axes import spell, spell_point
 from kernelexp.model.errors import UsageError
 from kernelexp.model.experiment import Experiment
 from kernelexp.model.measurement import Effect
-from kernelexp.model.record import Candidate, Profile, Record, is_of, unusual
+from kernelexp.model.record import Candidate, Profile, Record, is_of, own_axes, unusual
 from kernelexp.model.variant import Variant, arm_names
 from kernelexp.project import Project
 from kernelexp.project.problem import files, reads
@@ -50,6 +50,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """The variant's part of that record."""
     changed: tuple[str, ...] = ()
     """What has changed since; empty where the record is of the experiment as it is now."""
+    doubted: bool = False
+    """Whether what has changed is the record itself, or its samples give something else."""
     decisions: tuple[Decision, ...] = ()
     """What people decided on this candidate, oldest first: the last one holds."""
 
@@ -220,6 +222,7 @@ def _best(
     """
     waiting = dict(enumerate(variants))
     best: dict[int, Standing] = {}
+    doubted: list[tuple[int, Standing]] = []
     unreadable: list[Unreadable] = []
     untimed, former = 0, False
     for record in records.by_weight(project.root, name):
@@ -233,6 +236,8 @@ def _best(
             standing = _stand(baseline, variant, record, tree)
             if standing is None:
                 continue
+            if standing.doubted:
+                doubted.append((index, standing))
             if index not in best or _rank(standing) > _rank(best[index]):
                 best[index] = standing
             if _is_last_word(standing):
@@ -240,7 +245,21 @@ def _best(
         untimed += _is_untimed(record)
         if not waiting or untimed >= _UNTIMED_MAX:
             break
+    unreadable += [
+        _unreliable(project.root, standing)
+        for index, standing in doubted
+        if best[index] is not standing
+    ]
     return best, unreadable, former
+
+
+def _unreliable(root: Path, doubted: Standing) -> Unreadable:
+    """That another record speaks for the variant, because this one is doubted."""
+    assert doubted.record
+    assert doubted.arm
+    point = spell_point(own_axes(doubted.record.baseline, doubted.arm))
+    why = f"can't be relied on for {point}: {', '.join(doubted.changed)}"
+    return Unreadable(path=records.place(root, doubted.record), why=why)
 
 
 def _is_of_something_else(record: Record, experiment: Experiment, is_step: bool) -> bool:
@@ -312,9 +331,14 @@ def _stand(baseline: Variant, variant: Variant, record: Record, tree: Tree) -> S
     if candidate is None:
         return None
     changed = tuple(changes(baseline, variant, record, candidate.arm, tree))
-    if not changed:
-        changed = tree.doubts(record, candidate)
-    return Standing(variant=variant, record=record, candidate=candidate, changed=changed)
+    doubts = () if changed else tree.doubts(record, candidate)
+    return Standing(
+        variant=variant,
+        record=record,
+        candidate=candidate,
+        changed=changed or doubts,
+        doubted=bool(doubts),
+    )
 
 
 def _part(record: Record, variant: Variant) -> Candidate | None:

@@ -52,13 +52,18 @@ def _is_wrong(worker: Worker, arm: str) -> bool:
 
 def remarks(record: Record) -> Iterator[str]:
     """What is to be known of a record's own figures, a sentence each."""
+    yield from contradictions(record)
+    if not says_problem(record):
+        yield "This run did not record its problem.py: a change of it since is not noticed."
+
+
+def contradictions(record: Record) -> Iterator[str]:
+    """Why a record is not to be believed, a sentence each."""
     if record.edited:
         yield f"This record is {EDITED}: what it says may not be what was found."
     for name, candidate in zip(record.names[1:], record.candidates, strict=True):
         for doubt in doubts(record, candidate):
             yield f"What the record says of {name} is not what its samples give: {doubt}."
-    if not says_problem(record):
-        yield "This run did not record its problem.py: a change of it since is not noticed."
 
 
 def says_problem(record: Record) -> bool:

@@ -144,7 +144,7 @@ def measured(root: Path) -> Iterator[Record]:
     """The runs that measured, of all experiments, the latest first; each is read when asked for."""
     paths = [path for path in _all(root) if path.endswith(".measured.json")]
     for path in sorted(paths, key=os.path.basename, reverse=True):
-        record = _read(path)
+        record = _read(path, os.path.basename(os.path.dirname(path)))
         if isinstance(record, Record):
             yield record
 
@@ -227,12 +227,16 @@ def _split(read: Iterable[Record | Unreadable]) -> tuple[list[Record], list[Unre
 
 
 def _read(path: str, experiment: str | None = None) -> Record | Unreadable:
-    """The record in a file; with `experiment`, only if it is of that one."""
+    """The record in a file; with `experiment`, only if it is of that one, and of the run that the
+    file is named after."""
     record = _decode(path)
     if isinstance(record, Unreadable):
         return record
     if experiment not in (None, record.experiment):
         return Unreadable(path=Path(path), why=f"is a record of {record.experiment}")
+    is_run = experiment is not None and record.provenance == "run"
+    if is_run and os.path.basename(path).split(".")[0] != record.run:  # which says how old it is
+        return Unreadable(path=Path(path), why=f"is a record of run {record.run}")
     return _with_latest_recount(path, record)
 
 

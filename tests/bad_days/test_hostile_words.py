@@ -85,7 +85,8 @@ def hostile(tmp_path_factory: pytest.TempPathFactory, recorded: Path) -> Path:
     assert spoil(path, lambda: not records.read(root, "S1")[1]) > 20
     (path,) = (root / "logs/runs/aaaaaaa").glob("*.json")  # of the step as it is now
     step = json.loads(path.read_text())
-    path.write_text(json.dumps({**step, "device": WORDS}))
+    step["device"] = step["measurement"]["device"]["name"] = WORDS
+    path.write_text(json.dumps(step))
     (path,) = (root / "logs/decisions").glob("*.json")
     assert spoil(path, lambda: not decisions.read_all(root)[1]) > 3
     (path,) = (root / "logs/profiles").glob("*.json")

@@ -253,6 +253,24 @@ def test_an_estimate_that_the_samples_do_not_give_is_shown_as_such(house: Path, 
         assert words in " ".join(kx(command, str(path), cwd=house).stdout.split())
 
 
+def test_an_earlier_record_speaks_where_the_last_one_is_doubted_and_that_is_said(
+    house: Path, kx: Kx
+) -> None:
+    last = max((house / "logs/runs/T3").glob("*.measured.json"))
+    values = json.loads(last.read_text())
+    values["estimate"]["effects"][0] |= {"ratio": 0.5}
+    last.write_text(json.dumps(values))
+    name = last.name.partition(".")[0]
+    for command in ("log", "show T3"):
+        result = kx(*command.split(), cwd=house)
+        assert f"{last.name}: it can't be relied on for rows=4: its estimate" in result.stderr
+        if command == "log":
+            assert name not in result.stdout
+        else:
+            page = " ".join(result.stdout.partition(name)[2].split())
+            assert "What the record says of candidate 1 is not what its samples give" in page
+
+
 def test_a_verdict_that_the_samples_do_not_give_is_shown_as_such(house: Path, kx: Kx) -> None:
     forged(house, status="REJECTED")
     assert rows(house, kx, "T3")[0][4] == "changed since"

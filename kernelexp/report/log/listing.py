@@ -10,6 +10,7 @@ from kernelexp.dossier import expected
 from kernelexp.dossier.expected import Rewriting
 from kernelexp.dossier.standing import StandingProfile, Standings
 from kernelexp.facts import metrics
+from kernelexp.judge import consistency
 from kernelexp.judge.expectations import Judged
 from kernelexp.logs import decisions
 from kernelexp.logs.decisions import Decision
@@ -367,6 +368,8 @@ def _record(record: Record, is_of_sizes: bool = False) -> Iterator[Block]:
         facts.append(f"--set {spell_point(record.overrides)}")
     yield paragraph(Span(record.run, "strong"), "  " + ", ".join(filter(None, facts)), style="dim")
     yield _rows(record)
+    for sentence in consistency.contradictions(record):
+        yield paragraph(sentence, style="warn")
 
 
 def _rows(record: Record) -> Block:

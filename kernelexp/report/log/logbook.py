@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kernelexp.dossier import expected
 from kernelexp.dossier.standing import Standing, Standings
-from kernelexp.judge.consistency import says_problem
+from kernelexp.judge import consistency
 from kernelexp.model.arm import Arm, Status
 from kernelexp.model.axes import spell_point
 from kernelexp.model.record import Record, is_of
@@ -147,7 +147,9 @@ def _sources(log: KernelLog) -> str:
             "Each measured step was timed beside the one before it, in a run of its own: changes "
             "compare, the times of two steps do not."
         )
-    standing = [record for record in records if record.measurement and not says_problem(record)]
+    standing = [
+        record for record in records if record.measurement and not consistency.says_problem(record)
+    ]
     if standing:
         names = ", ".join(dict.fromkeys(record.experiment for record in standing))
         sentences.append(f"Runs that did not record their problem.py: {names}.")
@@ -302,7 +304,7 @@ def by_card(entry: Standings, records: Sequence[Record]) -> Iterator[str]:
     the experiment's, in any order."""
     for standing, point in zip(entry.candidates, entry.experiment.candidates, strict=True):
         own = standing.record
-        if own is None or standing.arm is None or own.measurement is None:
+        if own is None or standing.arm is None or own.measurement is None or standing.doubted:
             continue
         verdicts: dict[str, tuple[Status, str]] = {}
         for record in (own, *sorted(records, key=lambda one: one.created, reverse=True)):
@@ -315,13 +317,15 @@ def by_card(entry: Standings, records: Sequence[Record]) -> Iterator[str]:
             if record.measurement is None or _sizes(record) != _sizes(own):
                 continue
             for candidate in alike:
-                verdict = candidate.over_sizes or candidate.verdict
-                if verdict.status in _DECIDED and record.device not in verdicts:
+                status = (candidate.over_sizes or candidate.verdict).status
+                is_new = status in _DECIDED and record.device not in verdicts
+                differs = any(status != known for known, _ in verdicts.values())
+                if is_new and not (differs and any(consistency.contradictions(record))):
                     then_files, now_files = candidate.arm.files, standing.arm.files
                     shared = then_files.keys() & now_files.keys()  # headers may be the package's
                     is_edited = any(then_files[file] != now_files[file] for file in shared)
                     then = f"{record.created[:10]}{', from other sources' if is_edited else ''}"
-                    verdicts[record.device] = verdict.status, then
+                    verdicts[record.device] = status, then
         if len({status for status, _ in verdicts.values()}) > 1:
             words = (f"{status} on {card} ({then})" for card, (status, then) in verdicts.items())
             yield f"{spell_point(point)}: {'; '.join(words)}."

@@ -60,7 +60,7 @@ def test_of_a_cubin_the_sass_is_executed(precompile: Precompile, kx: Kx) -> None
     result = kx("run", "S1", cwd=root)
     assert result.exit_code == errors.OK, result.stderr
     assert "both arms: y correct, all 4,096 elements" in result.stdout
-    assert "smsp__inst_executed " in result.stdout
+    assert re.search(r"instructions executed +\d", result.stdout)
     assert "A cubin has no PTX, so its SASS was executed" in result.stdout
     (record,) = (root / "logs/runs/S1").glob("*.json")
     again = kx("run", "--record", record.name.partition(".")[0], cwd=root)
