@@ -257,7 +257,7 @@ def _experiment_or_run(name: str, every: bool, verbose: bool, json: bool, projec
     common.warn(loaded.root, skipped)
     values = listing.experiment_values(name, standings, known, profiled)
     blocks = (
-        *listing.experiment(name, standings, known, every, verbose),
+        *listing.experiment(name, standings, known, tree, every, verbose),
         *profiled_report.mentioned(profiled),
     )
     output("show", values, blocks, json)

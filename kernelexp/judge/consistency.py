@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 
 from kernelexp.judge import plausible, verdict
-from kernelexp.judge.statistics.stats import ratios
+from kernelexp.judge.statistics import stats
 from kernelexp.model.measurement import Effect, Worker
 from kernelexp.model.record import Candidate, Record, measurement_of
 
-VERSION = 2
+VERSION = 3
 """Of the rules below: what was found right by earlier ones is judged again."""
 EDITED = "edited after it was written"
 """What is said of a record whose file has the digest of another content."""
@@ -24,11 +25,17 @@ def doubts(record: Record, candidate: Candidate) -> Iterator[str]:
     if record.measurement is None or record.estimate is None:
         return
     name = record.names[1 + record.candidates.index(candidate)]
-    given = {effect.arm: effect for effect in ratios(record.measurement)[0]}
+    given = {effect.arm: effect for effect in stats.ratios(record.measurement)[0]}
     recorded = {effect.arm: effect for effect in record.estimate.effects}
     if not _same(given.get(name), recorded.get(name)):
         words = _change(recorded.get(name)), _change(given.get(name))
         yield f"its estimate ({words[0]}, where its samples give {words[1]})"
+    stated_us = {times.arm: times.median_us for times in record.estimate.times}
+    for times in stats.times(record.measurement):
+        us = stated_us.get(times.arm, 0.0)
+        if times.arm in (name, "baseline") and not math.isclose(us, times.median_us, rel_tol=_NEAR):
+            whose = "the baseline's" if times.arm == "baseline" else "its"
+            yield f"{whose} median ({us:g} us, where its samples give {times.median_us:g} us)"
     own = measurement_of(record, name) or record.measurement
     now = candidate.arm.refused or verdict.measured(own, name, record.margin)
     now = plausible.qualified(record, name, candidate, now)
@@ -52,18 +59,13 @@ def _is_wrong(worker: Worker, arm: str) -> bool:
 
 def remarks(record: Record) -> Iterator[str]:
     """What is to be known of a record's own figures, a sentence each."""
-    yield from contradictions(record)
-    if not says_problem(record):
-        yield "This run did not record its problem.py: a change of it since is not noticed."
-
-
-def contradictions(record: Record) -> Iterator[str]:
-    """Why a record is not to be believed, a sentence each."""
     if record.edited:
         yield f"This record is {EDITED}: what it says may not be what was found."
     for name, candidate in zip(record.names[1:], record.candidates, strict=True):
         for doubt in doubts(record, candidate):
             yield f"What the record says of {name} is not what its samples give: {doubt}."
+    if not says_problem(record):
+        yield "This run did not record its problem.py: a change of it since is not noticed."
 
 
 def says_problem(record: Record) -> bool:

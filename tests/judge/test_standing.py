@@ -268,7 +268,28 @@ def test_an_earlier_record_speaks_where_the_last_one_is_doubted_and_that_is_said
             assert name not in result.stdout
         else:
             page = " ".join(result.stdout.partition(name)[2].split())
-            assert "What the record says of candidate 1 is not what its samples give" in page
+            assert "Can't be relied on for rows=4: its estimate (-50.00%, where" in page
+
+
+def test_a_time_that_the_samples_do_not_give_is_shown_as_such(house: Path, kx: Kx) -> None:
+    for path in (house / "logs/runs/T3").glob("*.measured.json"):
+        values = json.loads(path.read_text())
+        for times in values["estimate"]["times"]:
+            times["median_us"] = 1.0
+        path.write_text(json.dumps(values))
+    assert rows(house, kx, "T3")[0][4] == "changed since"
+    assert "the baseline's median (1 us, where its samples give 29" in kx("log", cwd=house).stdout
+
+
+def test_a_record_that_was_renamed_is_not_the_latest(house: Path, kx: Kx) -> None:
+    old, *_, last = sorted((house / "logs/runs/T3").glob("*.measured.json"))
+    shown = kx("log", cwd=house).stdout
+    name = f"{last.name[:8]}T235959Z-00000000.measured.json"
+    old.rename(last.with_name(name))
+    result = kx("log", cwd=house)
+    run = old.name.partition(".")[0]
+    assert f"{name}: it is a record of run {run}" in result.stderr
+    assert result.stdout == shown
 
 
 def test_a_verdict_that_the_samples_do_not_give_is_shown_as_such(house: Path, kx: Kx) -> None:

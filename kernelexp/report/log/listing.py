@@ -8,9 +8,8 @@ import msgspec
 
 from kernelexp.dossier import expected
 from kernelexp.dossier.expected import Rewriting
-from kernelexp.dossier.standing import StandingProfile, Standings
+from kernelexp.dossier.standing import StandingProfile, Standings, Tree
 from kernelexp.facts import metrics
-from kernelexp.judge import consistency
 from kernelexp.judge.expectations import Judged
 from kernelexp.logs import decisions
 from kernelexp.logs.decisions import Decision
@@ -257,7 +256,12 @@ _REWRITTEN = {
 
 
 def experiment(
-    name: str, standings: Standings, records: Sequence[Record], every: bool, verbose: bool = False
+    name: str,
+    standings: Standings,
+    records: Sequence[Record],
+    tree: Tree,
+    every: bool,
+    verbose: bool = False,
 ) -> Iterator[Block]:
     """What is written about an experiment, where it stands, and its records, latest last: a summary
     of each, or its page if `verbose`."""
@@ -311,7 +315,7 @@ def experiment(
         if verbose:
             yield from page.render(record, verbose=True)
         else:
-            yield from _record(record, is_of_sizes=len(timed) > 1)
+            yield from _record(record, tree, is_of_sizes=len(timed) > 1)
 
 
 def _standing(standings: Standings) -> Block:
@@ -354,7 +358,7 @@ def _named(record: Record) -> str:
     return f"{record.run}{figures.standing_conditions(record)}"
 
 
-def _record(record: Record, is_of_sizes: bool = False) -> Iterator[Block]:
+def _record(record: Record, tree: Tree, is_of_sizes: bool = False) -> Iterator[Block]:
     """Its conditions and its arms; with its size where others have another."""
     place = record.device or (record.machine.cpu if record.machine else "")
     conditions = figures.conditions(record)
@@ -368,8 +372,10 @@ def _record(record: Record, is_of_sizes: bool = False) -> Iterator[Block]:
         facts.append(f"--set {spell_point(record.overrides)}")
     yield paragraph(Span(record.run, "strong"), "  " + ", ".join(filter(None, facts)), style="dim")
     yield _rows(record)
-    for sentence in consistency.contradictions(record):
-        yield paragraph(sentence, style="warn")
+    for candidate in record.candidates:
+        if doubts := tree.doubts(record, candidate):
+            point = spell_point(own_axes(record.baseline, candidate.arm))
+            yield paragraph(f"Can't be relied on for {point}: {', '.join(doubts)}.", style="warn")
 
 
 def _rows(record: Record) -> Block:

@@ -320,7 +320,9 @@ def by_card(entry: Standings, records: Sequence[Record]) -> Iterator[str]:
                 status = (candidate.over_sizes or candidate.verdict).status
                 is_new = status in _DECIDED and record.device not in verdicts
                 differs = any(status != known for known, _ in verdicts.values())
-                if is_new and not (differs and any(consistency.contradictions(record))):
+                if is_new and differs and any(consistency.doubts(record, candidate)):
+                    continue
+                if is_new:
                     then_files, now_files = candidate.arm.files, standing.arm.files
                     shared = then_files.keys() & now_files.keys()  # headers may be the package's
                     is_edited = any(then_files[file] != now_files[file] for file in shared)

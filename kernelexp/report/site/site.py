@@ -207,7 +207,7 @@ class ProjectSite:
             plots=_answering(name, standings, runs.values()),
             limits=answer.limits(standings, known),
             experiment=standings.experiment,
-            document=list(log_listing.experiment(name, standings, result, every=True)),
+            document=list(log_listing.experiment(name, standings, result, self.tree, every=True)),
             runs=[
                 self._run(record, standings.experiment.hypothesis, changed[run], profiled)
                 for run, record in runs.items()
