@@ -243,7 +243,7 @@ TIMED: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "the work of all calls in the first": (
         (f"{GM} #104",),
-        "part of a call's inputs comes when the call before has returned",
+        "part of a call's inputs comes when the call before is done",
     ),
     "the work of all calls in the last": (
         (f"{GM} #104",),

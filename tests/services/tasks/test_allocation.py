@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,8 +18,9 @@ def test_it_is_made_once_and_stays_the_same_file(
     monkeypatch.setattr(allocation.native, "folders", lambda _: [tmp_path])
 
     def make(_: str, __: Path, path: Path) -> Path:
-        part = path.with_suffix(".part")
+        part = path.with_suffix(f".{threading.get_ident()}")
         part.write_bytes(b"")
+        time.sleep(0.1)  # as long as a compiler, for the others to look meanwhile
         return part.replace(path)
 
     monkeypatch.setattr(allocation, "_make", make)

@@ -3,9 +3,9 @@
 A turn is a call for each of several sets of inputs, which nobody has seen before, at the addresses
 of the last ones. Before it come the same calls with the last inputs: after a pause a call of 70 us
 took 205 us on an H200. `go` starts the clock of the other process, and brings what was held back of
-the first call's inputs; `next` asks for the next call's, when a call has returned. What ends the
-clock is a message with a digest of each whole answer, which nothing has that is lazy, unfinished or
-on a stream that nobody waited for. Then the process is asked for some of the answers, or for none.
+the first call's inputs; `next` asks for the next call's, when a call is done. What ends the clock
+is a message with a digest of each whole answer, which nothing has that is lazy, unfinished or on a
+stream that nobody waited for. Then the process is asked for some of the answers, or for none.
 """
 
 from __future__ import annotations
@@ -138,16 +138,17 @@ def _calls(
 ) -> tuple[list[Any], list[int]]:
     """Answers, as they were when the next call began, and their digests.
 
-    Between both it waits: what the digests take would hide what the calls take.
+    Each call is waited for, as its caller waits who needs the answer. Without that, work on the GPU
+    hid what the messages between two calls take, which is subtracted: a sum of 210 MB took 59 us on
+    an H100, which reads them in 63 us.
     """
-    kept = wire.copied if several else _itself  # one that is alone may be large
-    answers = [kept(call(dict(arguments))) for arguments in sets]
+    answers = []
+    for arguments in sets:
+        answer = call(dict(arguments))
+        device.synchronize()
+        answers.append(wire.copied(answer) if several else answer)  # one alone may be large
     device.synchronize()
     return answers, wire.digests(answers)
-
-
-def _itself(answer: Any) -> Any:
-    return answer
 
 
 class _Slots:
