@@ -123,3 +123,15 @@ def test_a_mistake_in_a_column_is_a_sentence(
     result = kx("import", "notes.md", *KERNEL, "--column", column, cwd=fresh)
     assert result.exit_code == errors.USAGE
     assert sentence in " ".join(result.stderr.split())
+
+
+def test_a_time_without_a_unit_is_read_as_ms_and_said_so(fresh: Path, kx: Kx) -> None:
+    log = "| # | change | speed |\n|---|---|---|\n| 1 | start | 812 |\n| 2 | pad | 640 |\n"
+    (fresh / "notes.md").write_text(log)
+    result = kx("import", "notes.md", *KERNEL, "--column", "time=speed", cwd=fresh)
+    assert "'speed' has no unit and was read as ms" in " ".join(result.stdout.split())
+    (fresh / "other.md").write_text(log.replace("812", "812 us"))
+    result = kx(
+        "import", "other.md", "--kernel", "two", *KERNEL[2:], "--column", "time=speed", cwd=fresh
+    )
+    assert "no unit" not in result.stdout

@@ -87,6 +87,8 @@ def _best(log: KernelLog) -> tuple[Cell, ...]:
     rate = figures.tflops_of(arm)
     registers = figures.registers_of(arm)
     known = arm if arm and figures.time_of(arm) != figures.NONE else None
+    if known is None and log.accepted:
+        return Span(f"Accepted without a time: {log.best}", "strong"), f" ({whose})"
     words = "Current best: " + (figures.timed(known) if known else log.best)
     words += "" if rate == figures.NONE else f" / {rate} TFLOPS"
     used = "" if registers == figures.NONE else f", {registers} registers"

@@ -61,7 +61,7 @@ def excerpts(
     """The dear lines of each file, the dearest file first: by the counters of emulations, and by
     the samples of `profiles`, which are those of arms by name."""
     arms = dict(list(zip(record.names, record.arms, strict=True))[:_ARMS_MAX])
-    isa = _isa(arms.values())
+    isa = isa_of(arms.values())
     spent = {name: _lines(arm, isa, profiles.get(name)) for name, arm in arms.items()}
     columns = [
         (costs.FIGURES[figure], name)
@@ -134,7 +134,7 @@ def _excerpt(
     )
 
 
-def _isa(arms: Iterable[Arm]) -> Isa:
+def isa_of(arms: Iterable[Arm]) -> Isa:
     """What columns are of: SASS where that of all arms was executed."""
     return "sass" if all(arm.counted for arm in arms) else "ptx"
 

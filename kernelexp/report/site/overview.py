@@ -94,15 +94,19 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
 
 ProfileOf: TypeAlias = Callable[[Variant], Profile | None]
 """The latest profile of a variant, if there is one."""
+RecordsOf: TypeAlias = Callable[[str], Sequence[Record]]
+"""The latest records of an experiment, of other cards too."""
 
 
-def overview(logs: Sequence[KernelLog], profile_of: ProfileOf) -> Overview:
+def overview(
+    logs: Sequence[KernelLog], profile_of: ProfileOf, records_of: RecordsOf = lambda _: ()
+) -> Overview:
     """All of them, of every kernel."""
     every = [pair for log in logs for pair in log.standings.items()]
     doubtful = tuple(_doubtful(every))
     return Overview(
         outlooks=tuple(_outlook(log, profile_of) for log in logs),
-        latest=tuple(_latest(every)),
+        latest=tuple(_latest(every, records_of)),
         regressed=tuple(note for log in logs for note in _regressed(log)),
         waiting=tuple(note for log in logs for note in _waiting(log)),
         doubtful=doubtful,
@@ -313,8 +317,9 @@ def evidence_of(standing: Standing) -> str:
     return "built" if arm.is_built else "not built"
 
 
-def _latest(every: Iterable[tuple[str, Standings]]) -> Iterator[Note]:
-    """The latest runs here, one line for each experiment: publications have no date of ours."""
+def _latest(every: Iterable[tuple[str, Standings]], records_of: RecordsOf) -> Iterator[Note]:
+    """The latest runs here, one line for each experiment, with verdicts that differ between cards:
+    publications have no date of ours."""
     dated = [
         (record.created, name, entry)
         for name, entry in every
@@ -333,7 +338,9 @@ def _latest(every: Iterable[tuple[str, Standings]]) -> Iterator[Note]:
         change = f" ({', '.join(changes)})" if 0 < len(changes) <= 3 else ""
         yield Note(
             id=name,
-            text=f"{entry.experiment.title}{change}",
+            text=" ".join(
+                (f"{entry.experiment.title}{change}", *logbook.by_card(entry, records_of(name)))
+            ),
             state=states[0] if len(states) == 1 else ", ".join(map(text_of, states)),
             date=created[:10],
         )
@@ -399,7 +406,11 @@ def _doubtful(every: Iterable[tuple[str, Standings]]) -> Iterator[Note]:
         known = [c for c in entry.candidates if c.verdict]
         unclear = [c for c in known if c.verdict and c.verdict.status in _UNCLEAR]
         if unclear:
-            yield Note(id=name, text=entry.experiment.title, state=logbook.verdict(unclear[0]))
+            both = zip(entry.candidates, entry.experiment.candidates, strict=True)
+            points = [spell_point(point) for c, point in both if c in unclear]
+            which = f": {'; '.join(points)}" if len(entry.candidates) > 1 else ""
+            text = f"{entry.experiment.title}{which}"
+            yield Note(id=name, text=text, state=logbook.verdict(unclear[0]))
         elif any(c.candidate and c.candidate.reproduces is False for c in known):
             yield Note(id=name, text="an earlier run came out otherwise")
 
@@ -408,7 +419,7 @@ def _partial(every: Iterable[tuple[str, Standings]], others: Collection[str]) ->
     for name, entry in every:
         records = [c.record for c in entry.candidates if c.verdict and c.record]
         if name not in others and any(r.measurement and not says_problem(r) for r in records):
-            yield Note(id=name, text="its problem.py is not known: run it again to have that kept")
+            yield Note(id=name, text=entry.experiment.title)
 
 
 def _unmeasured(every: Iterable[tuple[str, Standings]]) -> Iterator[Note]:

@@ -135,7 +135,8 @@ class ProjectSite:
             logs=self.logs,
             plots=list(history.plots(self.logs)),
             rooflines=[(name, list(plots)) for name, plots in self._rooflines() if plots],
-            overview=overview(self.logs, self._latest_profile),
+            overview=overview(self.logs, self._latest_profile, self._latest_records),
+            idle=self._idle(),
             rows=rows,
             headers=index.used(rows),
             sweeps=[
@@ -145,6 +146,21 @@ class ProjectSite:
             ],
             profiles=list(reversed(self._profiles.values())),
         )
+
+    def _latest_records(self, name: str) -> list[Record]:
+        _, standings = self._standings[name]
+        known = {c.record.run: c.record for c in standings.candidates if c.record}
+        return records.last(self._project.root, name, RECORDS_SHOWN, known)
+
+    def _idle(self) -> list[str]:
+        """Kernels that no experiment is about."""
+        asked = {(one.kernel, one.arch) for one in self.logs}
+        return [
+            f"{name}@{arch}"
+            for name, kernel in self._project.kernels.items()
+            for arch in kernel.targets
+            if (name, arch) not in asked
+        ]
 
     def _rooflines(self) -> Iterator[tuple[str, tuple[Plot, ...]]]:
         """Of each kernel, whose profiles are named by their variants."""
@@ -245,6 +261,7 @@ class ProjectSite:
             "document": list(page.render(record, option="", charts=False))[1:],
             "plots": list(pairs.plots(record)),
             "excerpts": excerpts,
+            "isa": code.isa_of(record.arms).upper(),
             "has_code": record.run in self._codes_of,
             "modelled": list(timelines.rows(modelled)) if len(modelled) > 1 else [],
             "worth": judge.worth(modelled[0].run.time.chip) if modelled else "",

@@ -40,6 +40,12 @@ def cell(text: str, unit: str) -> tuple[float | None, float | None, bool]:
     return _scaled(match[2], scale), upper, bool(match[1])
 
 
+def has_unit(text: str) -> bool:
+    """Whether a cell says which unit its time has."""
+    match = _CELL.match(text)
+    return match is not None and match[4] in _MS
+
+
 def judge(baseline: PublishedResult, candidate: PublishedResult) -> Verdict:
     """The verdict of the published figures alone, by times, else by rates."""
     if candidate == NOTHING or not _comparable(baseline, candidate):

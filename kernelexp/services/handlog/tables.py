@@ -84,13 +84,13 @@ def read(
     for table, section in tables:
         columns = _columns(table, named)
         if "time" in columns or "tflops" in columns:
-            doubts: list[str] = []
+            doubts = _without_unit(table, columns, section.line)
             return list(_rows(table, columns, section.line, doubts)), doubts
     for table, section in tables:
         result = ask and ask("time", table.header)
         if result:
-            doubts = []
             columns = _columns(table, {**named, "time": result})
+            doubts = _without_unit(table, columns, section.line)
             return list(_rows(table, columns, section.line, doubts)), doubts
     if tables:
         headings = join([head for head in tables[0][0].header if head])
@@ -99,6 +99,17 @@ def read(
             f"time=HEADING; there are {headings}."
         )
     return [], []
+
+
+def _without_unit(table: LogTable, columns: Mapping[Role, int], line: int) -> list[str]:
+    """That times were taken for milliseconds, where neither heading nor cells say so."""
+    place = columns.get("time")
+    if place is None or _UNIT.search(heading := table.header[place]):
+        return []
+    if any(figures.has_unit(row[place]) for row in table.rows):
+        return []
+    words = f"line {line}: {heading!r} has no unit and was read as ms; if it is another, write it"
+    return [f"{words} into the heading, as in '{heading} (us)', and import again"]
 
 
 def _has(headings: Sequence[str], heading: str) -> bool:
