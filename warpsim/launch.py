@@ -50,6 +50,8 @@ class TensorMap(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag
     box: tuple[int, ...]
     """Elements copied by one instruction, along each dimension."""
     swizzle: Swizzle = "none"
+    in_memory: bool = False
+    """Whether the argument is a pointer to it, in global memory."""
 
 
 class Field(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,7 +118,8 @@ def to_bytes(
     argument: Argument, address: Callable[[str], int], encode: Callable[[TensorMap], bytes]
 ) -> bytes:
     """An argument as it lies in the parameters; `address` of an array by its name, `encode` makes
-    the 128 bytes of a tensor map. UsageError for a field that leaves its struct."""
+    the 128 bytes of a tensor map, or the address of one in memory. UsageError for a field that
+    leaves its struct."""
     if isinstance(argument, Pointer):
         return struct.pack("<Q", address(argument.array))
     if isinstance(argument, Scalar):

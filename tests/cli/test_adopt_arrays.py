@@ -112,6 +112,20 @@ def test_an_array_behind_a_tensor_map_is_an_output(empty: Path, kx: Kx) -> None:
     assert "to correct, all 512 elements" in " ".join(result.stdout.split())
 
 
+def test_a_tensor_map_may_lie_in_memory(empty: Path, kx: Kx) -> None:
+    """As a pointer to one that the host has copied to the device."""
+    text = TMA.replace("const __grid_constant__ CUtensorMap to", "const CUtensorMap* to")
+    (empty.parent / "fill.cu").write_text(text.replace("&to", "to"))
+    known = (
+        *("--arch", "sm_90a", "--block", "32", "--grid", "N/32", "--shape", "to=8,N"),
+        *("--tensor-map", "to=s32:32x8", "--value", "N=64", "--value", "value=3"),
+        *("--reference", "to=(value + torch.arange(8)[:, None]).expand(8, N).double()"),
+    )
+    result = kx("adopt", "../fill.cu", *known, cwd=empty)
+    assert result.exit_code == errors.OK, result.stderr
+    assert "to correct, all 512 elements" in " ".join(result.stdout.split())
+
+
 def test_what_is_not_said_of_a_tensor_map_is_blank(empty: Path, kx: Kx) -> None:
     result = kx("adopt", "../fill.cu", "--arch", "sm_90a", cwd=empty)
     assert result.exit_code == errors.OK, result.stderr

@@ -113,7 +113,7 @@ def test_a_gpu_is_held_by_one_run_at_a_time():
     ],
 )
 def test_arguments_are_passed_as_the_bytes_of_their_type(argument, raw):
-    assert bytes(launch.encode(argument, {})) == raw
+    assert bytes(launch.encode(argument, {}, [])) == raw
 
 
 WAITS = (

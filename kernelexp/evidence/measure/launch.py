@@ -116,7 +116,8 @@ class Bound:
         self._cu = driver()
         self._function = function
         self._arrays = dict(arrays)  # kept alive: the arguments are bare addresses
-        self._values = [encode(argument, arrays) for argument in launch.arguments]
+        self._maps: list[torch.Tensor] = []
+        self._values = [encode(argument, arrays, self._maps) for argument in launch.arguments]
         count = max(1, len(self._values))
         self._pointers = (ctypes.c_void_p * count)(*map(ctypes.addressof, self._values))
         self._config = _config(self._cu, launch)
@@ -148,13 +149,20 @@ def _config(cu: Any, launch: Launch) -> Any:
     return config
 
 
-def encode(argument: Argument, arrays: Mapping[str, torch.Tensor]) -> Any:
-    """An argument as the bytes that the driver copies into the kernel's parameters."""
-    data = to_bytes(
-        argument,
-        lambda name: _address(arrays, name),
-        lambda map_: bytes(encode_tensor_map(map_, _address(arrays, map_.array))),
-    )
+def encode(argument: Argument, arrays: Mapping[str, torch.Tensor], maps: list[torch.Tensor]) -> Any:
+    """An argument as the bytes that the driver copies into the kernel's parameters; `maps` gets the
+    tensor maps in memory that it points to."""
+
+    def encoded(map_: TensorMap) -> bytes:
+        data = bytes(encode_tensor_map(map_, _address(arrays, map_.array)))
+        if not map_.in_memory:
+            return data
+        import torch
+
+        maps.append(torch.frombuffer(bytearray(data), dtype=torch.uint8).cuda())
+        return int(maps[-1].data_ptr()).to_bytes(8, "little")
+
+    data = to_bytes(argument, lambda name: _address(arrays, name), encoded)
     return (ctypes.c_uint8 * len(data)).from_buffer_copy(data)
 
 

@@ -39,7 +39,9 @@ def launch_faults(launch: Launch) -> Iterator[str]:
     for argument in launch.arguments:
         if isinstance(argument, StructValue):
             try:
-                to_bytes(argument, lambda _: 0, lambda _: bytes(TENSOR_MAP_BYTES))
+                to_bytes(
+                    argument, lambda _: 0, lambda m: bytes(8 if m.in_memory else TENSOR_MAP_BYTES)
+                )
             except UsageError as fault:
                 yield str(fault)
 

@@ -11,7 +11,7 @@ from typing import cast, get_args
 import msgspec
 
 from kernelexp.facts.arch import ARCHITECTURES
-from kernelexp.model.errors import UsageError, join, suggest
+from kernelexp.model.errors import UsageError, suggest
 from kernelexp.model.names import is_name
 from kernelexp.project import Project, editing, layout
 from kernelexp.services.adopt import answers as answering
@@ -161,10 +161,8 @@ def described(
     ):
         for name in names:
             if name not in known:
-                raise UsageError(
-                    f"{option}: {name!r} is not {what} of the kernel{suggest(name, known)}; it has "
-                    f"{join(known)}."
-                )
+                has = suggest(name, known) if known else "; it has none"
+                raise UsageError(f"{option}: {name!r} is not {what} of the kernel{has}.")
     every = tuple(entries.described(entry, outputs, elements) for entry in compiled.entries)
     inner, zeroed = jobs.between(every, answers, outputs), jobs.zeroed(every, answers, outputs)
     noted = LaunchShape(smem=str(compiled.dynamic_smem_bytes or ""))

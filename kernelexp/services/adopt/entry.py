@@ -125,7 +125,8 @@ class KernelParameter(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_tensor_map(self) -> bool:
-        return _is_tensor_map(self.type) and not self.is_pointer
+        """Of one in memory, the pointer to it."""
+        return _is_tensor_map(self.type)
 
     @property
     def is_structure(self) -> bool:

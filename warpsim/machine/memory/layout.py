@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from warpsim.errors import UsageError
-from warpsim.launch import Launch, TensorMap, to_bytes
+from warpsim.launch import TENSOR_MAP_BYTES, Launch, TensorMap, to_bytes
 from warpsim.machine.core.arrays import Array
 from warpsim.machine.core.image import Image, Variable
 from warpsim.machine.memory import tma
@@ -42,6 +42,8 @@ SHARED_GUARD = 1024
 DESCRIBABLE = 256 << 10
 """Addresses that a matrix descriptor has room for."""
 WORKSPACE_BYTES = 8
+MAPS = 32
+"""Tensor maps that a launch may have in global memory."""
 # No array begins inside a sector or a line, as none does that cudaMalloc gave.
 ALIGNMENT = 1024
 
@@ -235,6 +237,10 @@ class GlobalLayout:
         self.workspace = GLOBAL_BASE + end
         """Address of what cooperative launches count their CTAs in: two words, zero at first."""
         end = _up(end + WORKSPACE_BYTES + GUARD_BYTES, ALIGNMENT)
+        self._kept = end
+        """Offset of the next tensor map in memory."""
+        self._kept_end = end + MAPS * TENSOR_MAP_BYTES
+        end = _up(self._kept_end + GUARD_BYTES, ALIGNMENT)
         self.heap = end
         self.arena = Arena(end + heap_bytes)
         self._clear(self.workspace - GLOBAL_BASE, WORKSPACE_BYTES, WRITTEN)
@@ -245,6 +251,15 @@ class GlobalLayout:
                 self._given(variable)
         for variable in placed:
             self._initialize(variable)
+
+    def keep(self, data: bytes) -> int:
+        """Puts a tensor map into memory; its address."""
+        offset, self._kept = self._kept, self._kept + len(data)
+        if self._kept > self._kept_end:
+            raise UsageError(f"more than {MAPS} tensor maps of a launch lie in memory.")
+        self.arena.allocate(offset, len(data), CONSTANT)
+        self.arena.data[offset : self._kept] = np.frombuffer(data, np.uint8)
+        return GLOBAL_BASE + offset
 
     def _initialize(self, variable: Variable) -> None:
         """The variable's own contents, with the addresses in them."""
@@ -395,7 +410,8 @@ class Parameters:
             self.arena.data[offset : offset + len(data)] = np.frombuffer(data, np.uint8)
 
     def _place(self, map_: TensorMap, world: GlobalLayout) -> bytes:
-        """What a tensor map's parameter holds."""
+        """What a tensor map's parameter holds: the map, or its address."""
         base = world.address(map_.array) - GLOBAL_BASE
         tma.check(map_, world.arrays[map_.array])
-        return self.maps.add(PlacedMap(map_, base))
+        data = self.maps.add(PlacedMap(map_, base))
+        return world.keep(data).to_bytes(8, "little") if map_.in_memory else data

@@ -130,7 +130,7 @@ def _argument(parameter: KernelParameter, answers: Answers, names: frozenset[str
     if parameter.passed:
         number = of_size(parameter.passed, names)
         return f'Scalar(type="{parameter.scalar}", value={number})'
-    if parameter.is_pointer:
+    if parameter.is_pointer and not parameter.is_tensor_map:
         return f'Pointer(array="{parameter.alias or parameter.name}")'
     if parameter.members:
         return _structure(parameter, answers, names)
@@ -176,6 +176,7 @@ def _tensor_map(parameter: KernelParameter, answers: Answers, names: frozenset[s
         size = SIZES[parameter.dtype]
         products = [" * ".join([*extents[: i + 1], str(size)]) for i in range(len(extents) - 1)]
         strides = _tuple(products)
+    memory = {"in_memory": "True"} if parameter.is_pointer else {}
     inside = {
         "array": f'"{parameter.alias or name}"',
         "element": f'"{layout.element}"' if layout else 'blank("the type of its elements: f16")',
@@ -183,6 +184,7 @@ def _tensor_map(parameter: KernelParameter, answers: Answers, names: frozenset[s
         "strides_bytes": strides or 'blank("bytes from one index to the next, after the first")',
         "box": str(layout.box) if layout else 'blank("elements that one copy takes, likewise")',
         "swizzle": f'"{layout.swizzle}"' if layout else 'blank("none, 32B, 64B or 128B")',
+        **memory,
     }
     lines = "".join(f"            {key}={value},\n" for key, value in inside.items())
     return f"TensorMap(\n{lines}        )"
