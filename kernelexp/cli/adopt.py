@@ -257,7 +257,7 @@ def adopt(
     dtypes = {name: adopted.parse_dtype(name, text) for name, text in parse_pairs(dtype, "--dtype")}
     flags = tuple(flag or ())
     before = adopted.configuration(loaded.root)
-    compiled = _compile(loaded, source, tools, wanted, kernel, arch, signature, flags, torch)
+    compiled, flags = _compile(loaded, source, tools, wanted, kernel, arch, signature, flags, torch)
     undo: Callable[[], None] | None = functools.partial(adopted.discard, compiled, before)
     try:
         compiled, known = adopted.described(compiled, output_ or (), known, dtypes)
@@ -364,19 +364,19 @@ def _compile(
     signature: str,
     flags: tuple[str, ...],
     torch: bool,
-) -> Compiled:
-    """Whatever compiler its source is for, or was compiled by."""
+) -> tuple[Compiled, tuple[str, ...]]:
+    """Whatever compiler its source is for, or was compiled by; with flags as they are kept."""
     from kernelexp.services.adopt import precompiled, service
 
     if source.suffix in precompiled.SUFFIXES:
         binary = precompiled.read(source)
-        return precompiled.adopt(loaded, binary, wanted, kernel, arch, signature, tools, flags)
+        made = precompiled.adopt(loaded, binary, wanted, kernel, arch, signature, tools, flags)
+        return made, flags
     if signature:
         raise UsageError("--signature is for .ptx and .cubin: a source has its own.")
-    chosen = service.choose(loaded, source, wanted, kernel)
-    return service.compile_any(
-        loaded, chosen, arch or _usual_arch(loaded), tools, flags, torch=torch
-    )
+    chosen = service.choose(loaded, source, wanted, kernel, flags)
+    made = service.compile_any(loaded, chosen, arch or _usual_arch(loaded), tools, torch=torch)
+    return made, chosen.flags
 
 
 def _usual_arch(loaded: Project) -> str:

@@ -121,6 +121,56 @@ def test_faults_name_the_scripts_lines_and_the_argument(tmp_path: Path) -> None:
     assert (race["name"], race["line"]) == ("race", 9)
 
 
+CUDA = """
+import torch, triton, triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+@triton.jit
+def product(a, b, c, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    m, n = tl.program_id(0) * BM, tl.program_id(1) * BN
+    sums = tl.zeros((BM, BN), tl.float32)
+    for k in range(0, K, BK):
+        sums = tl.dot(a.load([m, k]), b.load([k, n]), sums)
+    c.store([m, n], sums.to(tl.float16))
+
+@triton.jit
+def double(x, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(x + i, 2 * tl.load(x + i))
+
+device = torch.device("cuda")
+assert torch.cuda.is_available() and torch.cuda.get_device_capability() == (9, 0)
+a, b = (torch.randn(128, 128, device=device, dtype=torch.float16) for _ in range(2))
+c = torch.empty_like(a)
+assert c.is_cuda and c.device.type == "cuda" and (a + b).is_cuda and not c.cpu().is_cuda
+made = lambda x: TensorDescriptor.from_tensor(x, [64, 64])
+product[(2, 2)](made(a), made(b), made(c), 128, 64, 64, 64)
+torch.testing.assert_close(c.float(), a.float() @ b.float(), rtol=1e-2, atol=1e-2)
+
+before = c.cpu()
+flat = c.view(-1)
+double[(64,)](flat, B=256)
+torch.testing.assert_close(flat.cpu(), 2 * before.view(-1))
+assert torch.nn.Linear(4, 4).cuda().weight.is_cuda
+part = torch.empty(512, device="cuda")
+part[:256] = 1
+double[(2,)](part, B=256)
+"""
+
+
+@needs_triton
+def test_a_cuda_device_lies_in_the_cpus_memory(tmp_path: Path) -> None:
+    """Descriptors of the host too; what torch.empty gives out is unwritten until it is written."""
+    done = run(CUDA, tmp_path, "--json")
+    assert done.returncode == errors.WRONG_RESULT, done.stderr
+    assert 'note: there is no CUDA device: tensors on "cuda" lie in' in " ".join(
+        done.stderr.split()
+    )
+    (unwritten,) = mistakes_of(done)
+    assert (unwritten["name"], unwritten["call"]) == ("uninitialised-read", "script.py:34")
+    assert "byte 1,024 of the storage of x" in unwritten["sentence"]
+
+
 def test_a_sitecustomize_of_the_users_still_runs(tmp_path: Path) -> None:
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "sitecustomize.py").write_text("import sys; sys.own = 'ran'\n")

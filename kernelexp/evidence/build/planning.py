@@ -15,7 +15,7 @@ from kernelexp.evidence.build.dependencies import Files
 from kernelexp.model.axes import spell_point
 from kernelexp.model.errors import ConfigurationError
 from kernelexp.model.variant import Variant
-from kernelexp.system import toolchain
+from kernelexp.system import headers, toolchain
 from kernelexp.system.toolchain import Toolchain
 
 # Part of each identity: another layout of the artefacts is another build.
@@ -110,7 +110,7 @@ def compiler_flags(variant: Variant) -> tuple[str, ...]:
         return ()
     if variant.form == "ptx":
         return (*PTXAS_FLAGS, f"-arch={variant.arch}", *variant.flags)
-    return (*NVCC_FLAGS, *_gencode(variant.arch), *variant.flags)
+    return (*NVCC_FLAGS, *_gencode(variant.arch), *headers.expanded(variant.flags))
 
 
 def _gencode(arch: str) -> tuple[str, ...]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
-import sysconfig
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from kernelexp.evidence.build import Diagnostic
 from kernelexp.model.errors import BuildError, UsageError, join
 from kernelexp.services.adopt import declarations
 from kernelexp.services.adopt.declarations import Declaration
+from kernelexp.system import headers
 
 ROUNDS = 40
 """Compilations until no error is left; each missing #include takes one."""
@@ -28,17 +27,17 @@ class SourceCopy(msgspec.Struct, frozen=True, kw_only=True):
     texts: dict[str, str]
     origin: str
     """The path of the source as it was given."""
+    top: Path = Path()
+    """The folder that holds them all."""
 
 
 def torch_flags(copy: SourceCopy) -> tuple[str, ...]:
     """What PyTorch compiles an extension with; UsageError where it is not installed."""
-    spec = importlib.util.find_spec("torch")
-    folder = Path(spec.origin).parent / "include" if spec and spec.origin else None
-    if folder is None or not folder.is_dir():
+    if headers.torch() is None:
         raise UsageError(f"{copy.origin} needs PyTorch's headers: pip install torch.")
-    python = Path(sysconfig.get_path("include"))  # of PyTorch's own headers some include Python.h
-    folders = (folder, folder / "torch/csrc/api/include", *[python] * (python / _PYTHON).is_file())
-    return (*(f"-I{path}" for path in folders), *_TORCH)
+    # Of PyTorch's own headers some include Python.h.
+    python = [f"-I{headers.PYTHON}"] * (headers.python() / _PYTHON).is_file()
+    return (f"-I{headers.TORCH}", f"-I{headers.TORCH}/torch/csrc/api/include", *python, *_TORCH)
 
 
 _PYTHON = "Python.h"
@@ -79,9 +78,12 @@ class Omitted(msgspec.Struct, frozen=True, kw_only=True):
     """What it includes, where it is an #include."""
 
 
-def read(source: Path) -> SourceCopy:
-    """The source and whatever it includes in quotes that is there; UsageError if it can't be
+def read(source: Path, folders: Sequence[Path] = ()) -> SourceCopy:
+    """The source and whatever it includes that is there: in quotes beside it, or in one of
+    `folders` of the same repository, but for libraries of many files; UsageError if it can't be
     read."""
+    repository = _repository(source.resolve())
+    folders = [x for x in (y.resolve() for y in folders) if x.is_relative_to(repository)]
     texts: dict[Path, str] = {}
     waiting = [source.resolve()]
     while waiting:
@@ -93,21 +95,56 @@ def read(source: Path) -> SourceCopy:
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
             raise UsageError(f"{path} can't be read: {why}.") from None
-        waiting += _beside(path, texts[path])
+        waiting += _included(path, texts[path], folders)
+        if len(texts) > MOST and folders:
+            return read(source)
     top = Path(os.path.commonpath([path.parent for path in texts]))
     return SourceCopy(
         main=source.resolve().relative_to(top).as_posix(),
         texts={path.relative_to(top).as_posix(): text for path, text in texts.items()},
         origin=str(source),
+        top=top,
     )
 
 
-def _beside(path: Path, text: str) -> Iterator[Path]:
+MOST = 64
+"""Files that are copied of folders of headers."""
+
+
+def _repository(source: Path) -> Path:
+    """The one that has a source; without one, the folder above its own."""
+    found = (folder for folder in source.parents if (folder / ".git").exists())
+    return next(found, source.parent.parent if source.parent.parent.parents else source.parent)
+
+
+def _included(path: Path, text: str, folders: Sequence[Path]) -> Iterator[Path]:
     for declaration in declarations.read(text):
-        if declaration.include.startswith('"'):
-            included = (path.parent / declaration.include.strip('"')).resolve()
-            if included.is_file():
-                yield included
+        name = declaration.include.strip('<">')
+        beside = [path.parent] if declaration.include.startswith('"') else []
+        places = ((folder / name).resolve() for folder in (*beside, *folders))
+        yield from islice(filter(Path.is_file, places), 1 if name else 0)
+
+
+def folders_of(flags: Iterable[str], root: Path) -> list[Path]:
+    """Those of -I, which are named from the project's folder."""
+    return [root / flag.removeprefix("-I") for flag in flags if flag.startswith("-I")]
+
+
+def moved(flags: Iterable[str], copy: SourceCopy, root: Path, into: str) -> tuple[str, ...]:
+    """Flags whose folders of headers are those of the copy in the folder `into`, where they have
+    files in it."""
+    return tuple(_moved(flag, copy, root, into) for flag in flags)
+
+
+def _moved(flag: str, copy: SourceCopy, root: Path, into: str) -> str:
+    if not flag.startswith("-I"):
+        return flag
+    folder = (root / flag.removeprefix("-I")).resolve()
+    if not folder.is_relative_to(copy.top):
+        return flag
+    within = folder.relative_to(copy.top).as_posix()
+    has_some = within == "." or any(name.startswith(f"{within}/") for name in copy.texts)
+    return f"-I{into}/{within}".removesuffix("/.") if has_some else flag
 
 
 def kernels(copy: SourceCopy) -> list[Declaration]:
@@ -180,6 +217,7 @@ def compile_copy(
     )
 
 
+INTEGERS = "--pre-include=cstdint"
 STUBS = "stubs"
 """A folder of the copy that the compiler looks through: empty headers."""
 _ABSENT = re.compile(r"([\w./+-]+): No such file or directory")
@@ -256,9 +294,7 @@ def _refusal(copy: SourceCopy, error: Diagnostic, left: list[Omitted]) -> BuildE
     elif folder := next(filter(None, (_nearby(copy, item) for item in missing)), ""):
         advice = f"try --flag=-I{folder}."
     elif match := _INTEGER.search(error.message):
-        advice = (
-            f"{match[1]} is of a header that was not included: try --flag=--pre-include=cstdint."
-        )
+        advice = f"{match[1]} is of a header that was not included: try --flag={INTEGERS}."
     elif not missing and (match := _UNDEFINED.search(error.message)):
         advice = (
             f"{match[1]} is declared by no header that it includes: adopt the file that includes "

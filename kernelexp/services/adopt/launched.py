@@ -90,8 +90,9 @@ def adopt(
         )
     source = _source(asked, launch)
     wanted = WantedLaunch(entry=_instance(spelled))
-    chosen = service.choose(project, source, [wanted], name)
-    flags = (*_device_flags(calls, [source, *_written(launch)]), *extra)
+    given = (*_device_flags(calls, [source, *_written(launch)]), *extra)
+    chosen = service.choose(project, source, [wanted], name, given)
+    flags = chosen.flags
     compiled = service.compile_entry(project, chosen, arch, tools, flags)
     with adopted.whole(compiled.folder):
         (entry,) = compiled.entries

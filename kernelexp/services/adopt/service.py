@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -45,17 +46,27 @@ class Chosen(msgspec.Struct, frozen=True, kw_only=True):
     entries: tuple[ChosenEntry, ...]
     kernel: str
     """The name that they get in the project."""
+    flags: tuple[str, ...] = ()
+    """Of the compiler: folders of headers that are copied are those of the copy."""
 
 
-def choose(project: Project, source: Path, wanted: Sequence[WantedLaunch], kernel: str) -> Chosen:
+def choose(
+    project: Project,
+    source: Path,
+    wanted: Sequence[WantedLaunch],
+    kernel: str,
+    flags: Sequence[str] = (),
+) -> Chosen:
     """The entries of a source, or its only one; UsageError lists those that there are."""
-    copy = copying.read(source)
+    copy = copying.read(source, copying.folders_of(flags, project.root))
     declarations = copying.kernels(copy)
     if not declarations:
         raise UsageError(f"{source} has no __global__ function.")
     entries = tuple(_choose(source, declarations, wanted_launch) for wanted_launch in wanted)
     name = adopted.name_kernel(project, kernel or entries[0].declaration.kernel)
-    return Chosen(copy=copy, entries=entries, kernel=name)
+    into = f"variants/{name}/{ORIGIN}"
+    own = copying.moved(flags, copy, project.root, into)
+    return Chosen(copy=copy, entries=entries, kernel=name, flags=own)
 
 
 def _choose(source: Path, declarations: Sequence[Declaration], wanted: WantedLaunch) -> ChosenEntry:
@@ -90,12 +101,12 @@ def compile_any(
     chosen: Chosen,
     arch: str,
     tools: Toolchain,
-    flags: Sequence[str] = (),
     *,
     torch: bool = False,
 ) -> Compiled:
     """compile_entry(); with PyTorch's headers and flags where these are asked for, or where a
     source that includes some does not compile without them."""
+    flags = chosen.flags
     try:
         own = copying.torch_flags(chosen.copy) if torch else ()
         return compile_entry(project, chosen, arch, tools, flags, own)
@@ -103,6 +114,10 @@ def compile_any(
         if torch or not copying.includes_torch(chosen.copy):
             raise
         alone = error
+    # Most kernels of extensions need no more of those headers than the names of integers: the rest
+    # would take a minute of each build.
+    with contextlib.suppress(BuildError):
+        return compile_entry(project, chosen, arch, tools, flags, (copying.INTEGERS,))
     own = copying.torch_flags(chosen.copy)
     try:
         return compile_entry(project, chosen, arch, tools, flags, own)

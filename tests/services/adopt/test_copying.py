@@ -111,3 +111,30 @@ def test_errors_in_the_source_alone_and_with_pytorch_s_headers_are_both_shown(so
     text = str(copying.with_headers(copying.read(source), alone, with_torch))
     assert text.startswith(str(alone))
     assert "PyTorch's headers and flags it does not either: k.cu:3: no instance of" in text
+
+
+def test_headers_of_a_folder_of_the_same_repository_are_copied(
+    tmp_path: Path, source: Path
+) -> None:
+    """So that the copy builds where the original is not."""
+    (tmp_path / ".git").mkdir()
+    common, own = tmp_path / "common/tools", tmp_path / "own"
+    common.mkdir(parents=True)
+    own.mkdir()
+    (common / "own.h").write_text('#include "more.h"\n')
+    (common / "more.h").write_text("#define OWN 1\n")
+    flags = [f"-I{tmp_path}/common", f"-I{tmp_path}/else", "-O3"]
+    copy = copying.read(source, copying.folders_of(flags, own))
+    assert sorted(copy.texts) == [
+        *("common/tools/more.h", "common/tools/own.h", "kernels/attention/source/k.cu"),
+    ]
+    moved = copying.moved(flags, copy, own, "variants/k/origin")
+    assert moved == ("-Ivariants/k/origin/common", flags[1], "-O3")
+
+
+def test_headers_of_another_place_are_not_copied(tmp_path: Path, source: Path) -> None:
+    for folder in (source.parent, tmp_path / "opt/tools"):
+        folder.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "kernels/attention/.git").mkdir()
+    (tmp_path / "opt/tools/own.h").write_text("#define OWN 1\n")
+    assert list(copying.read(source, [tmp_path / "opt"]).texts) == ["k.cu"]

@@ -187,7 +187,9 @@ def test_tensor_maps_in_a_structure_are_arrays_though_nothing_loads_them() -> No
     known, _ = adopted.described(compiled, (), said, {})
     assert "box=(64, 128),\n" in draft.problem(known.entries, "k.cu", said)
     wrong = msgspec.structs.replace(answers, maps={"mop": layout})
-    with pytest.raises(UsageError, match=r"--tensor-map: 'mop' is not a tensor map .* has map\."):
+    with pytest.raises(
+        UsageError, match=r"--tensor-map: 'mop' is not a tensor map .* Known: map\."
+    ):
         adopted.described(compiled, (), wrong, {})
 
 

@@ -184,7 +184,7 @@ class Machine(Residents):
             if isinstance(slot, SpecialRegister):
                 array[...] = special(self, slot.name).astype(DTYPES[slot.bits])
             elif isinstance(slot, SymbolAddress):
-                array[...] = self._address(slot)
+                array[...] = self._address(slot) & (1 << slot.bits) - 1
             elif isinstance(slot, Argument):
                 parameters = self.execution.parameters
                 first = parameters.offsets[slot.name] + slot.offset

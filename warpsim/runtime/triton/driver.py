@@ -15,6 +15,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib
+import importlib.util
 import math
 import os
 import re
@@ -27,13 +28,15 @@ LIBRARY = "libcudart.so.13"
 # cudaDeviceAttr.
 _MAX_THREADS, _SMS, _MAJOR, _MINOR, _SMEM, _WARP, _REGISTERS = 1, 16, 75, 76, 97, 10, 12
 _CLOCK, _MEMORY_CLOCK, _BUS = 13, 36, 37
-_TO_DEVICE, _TO_HOST = 1, 2
+_TO_DEVICE, _UNWRITTEN = 1, 1
 _MAX_DYNAMIC_SMEM, _CLUSTER, _COOPERATIVE = 8, 4, 2
 _FORMATS = {
     **{"i1": "b", "i8": "b", "i16": "h", "i32": "i", "i64": "q"},
     **{"u1": "B", "u8": "B", "u16": "H", "u32": "I", "u64": "Q"},
     **{"fp16": "e", "f16": "e", "fp32": "f", "f32": "f", "fp64": "d", "f64": "d"},
 }
+_MAP = 128
+"""Bytes of a TMA descriptor."""
 _ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*\((.*?)\)", re.S)
 _SIZES = {"8": 1, "16": 2, "32": 4, "64": 8}
 _INLINE = re.compile(r"// begin inline asm\n.*?// end inline asm\n", re.S)
@@ -80,6 +83,8 @@ class Runtime:
         self._register_image = self._library["__cudaRegisterFatBinary"]
         self._register_image.restype = ctypes.c_void_p
         self._call_from = self._library["__warpsim_call_from"]
+        self._reach = self._library["__warpsim_reach"]
+        self._reach.restype = ctypes.c_bool
         self._kept: list[Any] = []
 
     def call(self, name: str, *arguments: Any) -> None:
@@ -91,6 +96,51 @@ class Runtime:
         value = ctypes.c_int()
         self.call("cudaDeviceGetAttribute", ctypes.byref(value), number, 0)
         return value.value
+
+    def device_name(self) -> str:
+        name = ctypes.create_string_buffer(256)
+        self._library.cuDeviceGetName(name, len(name), 0)
+        return name.value.decode()
+
+    def memory(self) -> int:
+        """Bytes of the device."""
+        free, total = ctypes.c_size_t(), ctypes.c_size_t()
+        self.call("cudaMemGetInfo", ctypes.byref(free), ctypes.byref(total))
+        return total.value
+
+    def reach(self, address: int, size: int) -> tuple[int, int]:
+        """Where bytes of device memory lie here, and what is known of each: 1 is unwritten."""
+        octets, states = ctypes.c_void_p(), ctypes.c_void_p()
+        places = ctypes.byref(octets), ctypes.byref(states)
+        self._reach(ctypes.c_void_p(address), ctypes.c_uint64(size), b"a launch", *places)
+        return octets.value or 0, states.value or 0
+
+    def tensor_map(
+        self,
+        kind: int,
+        address: int,
+        sizes: Sequence[int],
+        strides: Sequence[int],
+        box: Sequence[int],
+        swizzle: int,
+        fill: int,
+    ) -> bytes:
+        """The 128 bytes of a TMA descriptor; dimensions are innermost first, strides in bytes."""
+        rank = len(sizes)
+        room = ctypes.create_string_buffer(2 * _MAP)
+        place = -ctypes.addressof(room) % _MAP
+        error = self._library.cuTensorMapEncodeTiled(
+            ctypes.c_void_p(ctypes.addressof(room) + place),
+            *(kind, rank, ctypes.c_void_p(address)),
+            (ctypes.c_uint64 * rank)(*sizes),
+            (ctypes.c_uint64 * rank)(*strides),
+            (ctypes.c_uint32 * rank)(*box),
+            (ctypes.c_uint32 * rank)(*[1] * rank),
+            *(0, swizzle, 0, fill),
+        )
+        if error:
+            raise CudaError(f"cuTensorMapEncodeTiled: error {error}")
+        return room.raw[place : place + _MAP]
 
     def call_from(self, name: str = "launch") -> None:
         """Calls come from the innermost line of the program that is not Triton's, for findings."""
@@ -186,7 +236,8 @@ class _Copies:
     def __exit__(self, error: object, *_: object) -> None:
         for start, (place, size) in self._places.items():
             if error is None:  # else the runtime answers every call with that error
-                self._runtime.copy(start, place, size, _TO_HOST)
+                octets = self._runtime.reach(place, size)[0]
+                ctypes.memmove(start, octets, size)
                 self._runtime.free(place)
 
     def address(self, argument: Any, name: str) -> int:
@@ -209,7 +260,22 @@ class _Copies:
             self._runtime.call_from(f"storage:{name}")
             self._places[start] = place, _ = self._runtime.allocate(size), size
             self._runtime.copy(place, start, size, _TO_DEVICE)
+            states = self._runtime.reach(place, size)[1]
+            for first, last in _tensors().unwritten(argument):
+                ctypes.memset(states + first, _UNWRITTEN, last - first)
         return self._places[start][0] + address - start
+
+
+@functools.cache
+def _tensors() -> Any:
+    """cuda_tensors.py, which lies beside this file."""
+    path = os.path.join(os.path.dirname(__file__), "cuda_tensors.py")
+    spec = importlib.util.spec_from_file_location("_warpsim_cuda_tensors", path)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 class Launcher:
@@ -239,7 +305,8 @@ class Launcher:
         arguments: Sequence[Any],
     ) -> None:
         with _Copies(runtime) as copies:
-            values = list(_values(self._signature.items(), arguments, copies))
+            maps = iter(getattr(self._metadata, "tensordesc_meta", None) or ())
+            values = list(_values(self._signature.items(), arguments, copies, maps))
             runtime.call_from()
             scratch = list(self._scratch(runtime, grid))
             values += [struct.pack("<Q", address) for address in scratch]
@@ -282,17 +349,17 @@ class Launcher:
 
 
 def _values(
-    signature: Iterable[tuple[str, Any]], arguments: Iterable[Any], copies: _Copies
+    signature: Iterable[tuple[str, Any]],
+    arguments: Iterable[Any],
+    copies: _Copies,
+    maps: Iterator[Any],
 ) -> Iterator[bytes]:
-    """The bytes of each parameter."""
+    """The bytes of each parameter; `maps`: what the compiler says of each TMA descriptor."""
     for (name, kind), argument in zip(signature, arguments, strict=False):
         if isinstance(kind, tuple | list):
-            yield from _values([(name, part) for part in kind], argument, copies)
+            yield from _values([(name, part) for part in kind], argument, copies, maps)
         elif kind.startswith("tensordesc"):
-            raise RuntimeError(
-                f"kernelexp exec: {name} is a TensorDescriptor, which is not supported: pass the "
-                "tensor, and load by pointers."
-            )
+            yield from _descriptor(name, argument, copies, next(maps, None))
         elif kind.startswith("*"):
             yield struct.pack("<Q", copies.address(argument, name))
         elif kind == "bf16":
@@ -303,6 +370,48 @@ def _values(
             yield struct.pack("<" + _FORMATS["u" + kind[1:]], argument)
         elif kind != "constexpr":
             yield struct.pack("<" + _FORMATS[kind], argument)
+
+
+def _descriptor(name: str, given: Any, copies: _Copies, known: Any) -> Iterator[bytes]:
+    """A TensorDescriptor's parameters: a map for TMA, or what stands for it on cards without TMA;
+    shape and strides behind either."""
+    address = copies.address(given.base, name)
+    shape, strides = list(given.shape), list(given.strides)
+    is_nan = given.padding == "nan" if hasattr(given, "padding") else False
+    if known is None:
+        yield struct.pack("<Q", address)
+        yield from (struct.pack("<q", number) for number in (*shape, *strides))
+        if hasattr(given, "padding"):
+            yield bytes([is_nan])
+        if hasattr(given, "round_f32_to_tf32"):
+            yield bytes([given.round_f32_to_tf32])
+    elif known.get("is_im2col"):
+        raise RuntimeError(
+            f"kernelexp exec: {name} is an im2col descriptor, which the emulator does not execute."
+        )
+    else:
+        yield _map(given, address, known, is_nan=is_nan)
+    yield from (struct.pack("<i", extent) for extent in shape)
+    yield from (struct.pack("<q", stride) for stride in strides)
+
+
+def _map(given: Any, address: int, known: Any, *, is_nan: bool) -> bytes:
+    host = importlib.import_module("triton.backends.nvidia.driver")
+    extents = list(given.shape)
+    if known["fp4_padded"]:
+        extents[-1] *= 2
+    kind = host.TMA_DTYPE_DEVICE_TO_HOST[known["elem_type"]]
+    if getattr(given, "round_f32_to_tf32", False):
+        kind = host.TMA_TF32
+    return active().runtime.tensor_map(
+        kind,
+        address,
+        extents[::-1],
+        [known["elem_size"] * stride for stride in given.strides[-2::-1]] or [0],
+        list(known["block_size"])[::-1],
+        known["swizzle"],
+        int(is_nan),
+    )
 
 
 class _Utilities:
@@ -394,9 +503,6 @@ class EmulatedDriver:
     def map_python_to_cpp_type(self, kind: str) -> str:
         return kind
 
-    def assemble_tensormap_to_arg(self, *_arguments: Any) -> Any:
-        raise NotImplementedError("the emulator takes no tensor descriptor made on the host")
-
 
 class _Device:
     """Of torch's device modules, what Triton's helpers use."""
@@ -439,6 +545,8 @@ def activate(module: Any) -> None:
     """Makes the emulator the driver of triton.runtime.driver."""
     module.driver.set_active(active())
     module.driver._default = active()
+    if importlib.util.find_spec("torch"):
+        _tensors().install(lambda: active().runtime)
 
 
 def note_kernels(compiler: Any) -> None:

@@ -1,0 +1,21 @@
+"""Folders of headers that a project's file names without saying where they are."""
+
+from __future__ import annotations
+
+import importlib.util
+import sysconfig
+
+import pytest
+
+from kernelexp.system import headers
+
+
+def test_flags_name_the_folders_of_this_machine() -> None:
+    python = sysconfig.get_path("include")
+    assert headers.expanded(("-O3", "-I{python}")) == ("-O3", f"-I{python}")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
+def test_pytorchs_headers_are_those_of_the_one_that_is_installed() -> None:
+    (flag,) = headers.expanded(("-I{torch}/torch/csrc/api/include",))
+    assert flag == f"-I{headers.torch()}/torch/csrc/api/include"
