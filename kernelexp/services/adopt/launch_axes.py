@@ -39,7 +39,8 @@ def add(
 
     The block of each launch follows in the extents that are the axis's value as the program has it,
     which for the axis of the block is x of `usual`, or else of the first launch that has a number
-    there; the grid, where it is a size of the launch divided by that.
+    there; the grid, where it is a size of the launch divided by that, or the elements of an array
+    that it writes.
     """
     compiled, answers, flags = launch.compiled, launch.answers, launch.flags
     shapes = [
@@ -54,7 +55,10 @@ def add(
     else:
         default, about, flags = _defined(compiled, name, flags)
     draft_axis = DraftAxis(values=tuple(sorted({default, *values})), default=default, about=about)
-    followed = tuple(_follow(shape, answers, name, default) for shape in shapes)
+    followed = tuple(
+        _follow(shape, _counts(entry, answers), name, default)
+        for entry, shape in zip(compiled.entries, shapes, strict=True)
+    )
     answers = msgspec.structs.replace(
         answers, axes=answers.axes | {axis: draft_axis}, launches=followed
     )
@@ -90,7 +94,16 @@ def _block_now(usual: Dim3 | None, shapes: Sequence[LaunchShape]) -> int:
     return now
 
 
-def _follow(shape: LaunchShape, answers: Answers, name: str, default: int) -> LaunchShape:
+def _counts(entry: KernelEntry, answers: Answers) -> dict[str, int]:
+    """What a grid may be made from, by how it is spelled: the launch's sizes, and how many elements
+    the arrays have that it writes."""
+    sizes = {name: int(x) for name, x in answers.values.items() if type(x) is int}
+    shapes = [answers.shapes.get(x.name, ()) for x in entry.parameters if x.written]
+    elements = [shape[0] for shape in shapes if len(shape) == 1 and shape[0].isdigit()]
+    return sizes | {text: int(text) for text in elements}
+
+
+def _follow(shape: LaunchShape, counts: Mapping[str, int], name: str, default: int) -> LaunchShape:
     """A launch's shape with the axis in its block and its grid."""
     axis, block = name.lower(), shape.block or (1, 1, 1)
     if name != BLOCK:
@@ -100,7 +113,7 @@ def _follow(shape: LaunchShape, answers: Answers, name: str, default: int) -> La
     else:
         return shape
     grid = [
-        _extent(answers, _renamed(count, name, axis), axis, default, follow)
+        _extent(counts, _renamed(count, name, axis), axis, default, follow)
         for count, follow in zip(shape.grid, follows, strict=False)
     ]
     extents = [
@@ -115,14 +128,13 @@ def _renamed(expression: str, name: str, axis: str) -> str:
     return re.sub(rf"\b{name}\b", axis, expression)
 
 
-def _extent(answers: Answers, count: str, name: str, default: int, follows: bool) -> str:
+def _extent(counts: Mapping[str, int], count: str, name: str, default: int, follows: bool) -> str:
     """A number of CTAs, or an expression, with the axis for the value that it has now."""
     if not count.isdigit():
         return re.sub(rf"(?<=/)\s*{default}\b", name, count)
-    sizes = (key for key, value in answers.values.items() if type(value) is int)
-    for key in sizes:
-        if follows and -(-int(answers.values[key]) // default) == int(count):
-            return f"{key}/{name}"
+    for spelled, size in counts.items():
+        if follows and -(-size // default) == int(count):
+            return f"{spelled}/{name}"
     return count
 
 
