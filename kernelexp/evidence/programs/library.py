@@ -25,7 +25,7 @@ from kernelexp.system.process import processes
 
 NAME = "libcudart.so.13"
 SOURCES = Path(warpsim.__file__).parent / "runtime" / "cudart"
-LIBRARIES = {"cublas": 13, "cufft": 12, "curand": 10, "cusparse": 12, "nvrtc": 13}
+LIBRARIES = {"cublas": 13, "cublasLt": 13, "cufft": 12, "curand": 10, "cusparse": 12, "nvrtc": 13}
 """Folders of sources beside the runtime's, and the version in the name of CUDA 13's library."""
 LIMIT_S = 180.0
 _FLAGS = ("-std=c++17", "-O2", "-fPIC", "-fvisibility=default", "-Wall")
@@ -120,7 +120,7 @@ def _compile(compiler: str, sources: Sequence[Path], genuine: Path, place: Path)
                 f"{compiler} does not compile the CUDA runtime: {done.stderr.strip()[:2000]}"
             )
 
-    include = headers()
+    include = [*headers(), f"-I{SOURCES.parent / 'cublas'}"]
 
     def compile_one(source: Path) -> None:
         run(*include, "-c", str(source), "-o", str(place / f"{source.stem}.o"))

@@ -175,6 +175,18 @@ def test_calls_of_cublas_are_computed_and_their_operands_checked(tools: Toolchai
     assert "cublasStrsm" in executed.computed
 
 
+def test_a_product_of_cublaslt_has_its_bias_and_its_activation(tools: Toolchain) -> None:
+    asked = Asked(
+        sources=(Path(__file__).with_name("products_lt.cu"),), flags=("-lcublasLt",), argv=()
+    )
+    with tempfile.TemporaryFile() as output:
+        executed = execution.execute(asked, tools, ROOT, output=output.fileno())
+        output.seek(0)
+        assert output.read() == b"0 right\n"
+    assert executed.computed == ("cublasLtMatmul",)
+    assert not executed.findings
+
+
 def test_calls_of_cusparse_are_computed_and_their_operands_checked(tools: Toolchain) -> None:
     source = Path(__file__).parent / "sparse.cu"
     with tempfile.TemporaryFile() as output:
