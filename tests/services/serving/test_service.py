@@ -120,6 +120,7 @@ def test_clients_that_hold_everything_and_a_signal_leave_no_traceback(tmp_path: 
     resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE, (40, 40))
     request = f"GET /evaluations/{key}/events HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
     with contextlib.ExitStack() as held:
+        held.callback(service.kill)
         for _ in range(60):
             client = held.enter_context(socket.create_connection(("127.0.0.1", service.port)))
             client.sendall(request)
@@ -152,9 +153,12 @@ def test_a_signal_while_a_request_is_answered_ends_the_service(
     monkeypatch.setattr(service_load, "KERNELEXP", [sys.executable, "-c", HANGS_UP])
     monkeypatch.setenv("SIGNAL", str(int(number)))
     service = Service(tmp_path / "queue", 0)
-    assert service.ask("GET", "/openapi.json") == (200, {})
-    assert service.process.wait(30) == 128 + number
-    assert "Traceback" not in service.said()
+    try:
+        assert service.ask("GET", "/openapi.json") == (200, {})
+        assert service.process.wait(30) == 128 + number
+        assert "Traceback" not in service.said()
+    finally:
+        service.kill()
 
 
 def test_a_service_that_ends_takes_no_job_with_it(service: Service) -> None:
