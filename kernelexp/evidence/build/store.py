@@ -19,7 +19,7 @@ from kernelexp.model.errors import EnvironmentFault
 from kernelexp.system import wholefile
 
 CACHE = ".kernelexp"
-CHECKSUMS = "checksums.json"
+CHECKSUMS, IDENTITY = "checksums.json", "identity"
 PTX, CUBIN, SASS = "kernel.ptx", "kernel.cubin", "kernel.sass"
 PTXAS_LOG, NVCC_LOG = "ptxas.log", "nvcc.log"
 PROGRAM = "program"
@@ -101,6 +101,8 @@ def is_whole(folder: Path) -> bool:
     """Whether all artefacts are there with the content that they were written with."""
     try:
         sums = decode((folder / CHECKSUMS).read_bytes(), dict[str, str])
+        if sums.pop(IDENTITY, folder.name) != folder.name:  # early versions did not write it
+            return False
         return set(sums) in map(set, (FILES, CUBIN_FILES, PROGRAM_FILES)) and all(
             hashlib.sha256((folder / name).read_bytes()).hexdigest() == sums[name] for name in sums
         )
@@ -115,7 +117,7 @@ def commit(temporary: Path, folder: Path, files: Sequence[str] = FILES) -> bool:
     was there.
     """
     sums = {name: hashlib.sha256((temporary / name).read_bytes()).hexdigest() for name in files}
-    (temporary / CHECKSUMS).write_bytes(msgspec.json.encode(sums))
+    (temporary / CHECKSUMS).write_bytes(msgspec.json.encode({**sums, IDENTITY: folder.name}))
     for other in temporary.iterdir():
         if other.name not in (*files, CHECKSUMS):
             _remove(other)
@@ -180,19 +182,25 @@ def _remove(path: Path) -> None:
 
 
 def keep(folder: Path, name: str, content: bytes) -> None:
-    """Writes folder/name whole or not at all: a line with its hash, then the content.
+    """Writes folder/name whole or not at all: a line with the hash of its place and content, then
+    the content.
 
     On a disk that is full or read-only nothing is kept: it is worked out again when it is needed.
     """
     with contextlib.suppress(OSError):
-        content = hashlib.sha256(content).hexdigest().encode() + b"\n" + content
-        wholefile.write(folder / name, content)
+        wholefile.write(folder / name, _hash(content, folder, name) + b"\n" + content)
 
 
 def kept(folder: Path, name: str) -> bytes | None:
-    """What keep() wrote; None where there is nothing or something else."""
+    """What keep() wrote there; None where there is nothing or something else."""
     try:
         sha256, _, content = (folder / name).read_bytes().partition(b"\n")
     except OSError:
         return None
-    return content if hashlib.sha256(content).hexdigest().encode() == sha256 else None
+    hashes = _hash(content, folder, name), _hash(content)  # early versions left out the place
+    return content if sha256 in hashes else None
+
+
+def _hash(content: bytes, folder: Path | None = None, name: str = "") -> bytes:
+    place = f"{folder.name}/{name}\n".encode() if folder else b""
+    return hashlib.sha256(place + content).hexdigest().encode()

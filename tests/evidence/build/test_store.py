@@ -46,6 +46,15 @@ def test_an_artefact_cut_in_half_is_built_again_with_a_note(
     build.artefacts(scale, first.identity)
 
 
+def test_a_build_under_another_one_s_name_is_built_again(scale: Path, build_one: BuildOne) -> None:
+    first = build_one()
+    folder = scale / ".kernelexp/build" / first.identity
+    shutil.copytree(folder, folder.with_name("0" * 16))
+    build.artefacts(scale, first.identity)
+    with pytest.raises(EnvironmentFault, match="is not what the compiler left there"):
+        build.artefacts(scale, "0" * 16)
+
+
 def test_a_manifest_that_is_damaged_is_as_none(scale: Path, build_one: BuildOne) -> None:
     first = build_one()
     (manifest,) = (scale / ".kernelexp/build/manifests").iterdir()
@@ -64,6 +73,18 @@ def test_what_is_kept_is_read_back(
     with (folder / "kept").open("ab") as file:
         file.write(b"!")
     assert build.kept(folder, "kept") is None
+
+
+def test_what_was_kept_elsewhere_is_none(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+    build.keep(tmp_path / "one", "kept", b"content")
+    content = (tmp_path / "one/kept").read_bytes()
+    (tmp_path / "other/kept").write_bytes(content)
+    (tmp_path / "one/again").write_bytes(content)
+    assert build.kept(tmp_path / "one", "kept") == b"content"
+    assert build.kept(tmp_path / "other", "kept") is None
+    assert build.kept(tmp_path / "one", "again") is None
 
 
 def test_what_was_never_kept_is_none(tmp_path: Path) -> None:
