@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from kernelexp.judge import sweeps
-from kernelexp.model.axes import spell
 from kernelexp.model.record import Record
 from kernelexp.report.charts.chart import HeatMap, Tile
 from kernelexp.report.document import heatmap
@@ -34,7 +33,7 @@ def _map(record: Record, down: str, across: str) -> Iterator[HeatMap]:
             return None if name is None else Tile(value=None, text="refused")
         return Tile(value=shown.values[name] / reference - 1.0, text=shown.texts[name])
 
-    columns, rows = (_values(record, axis) for axis in (across, down))
+    columns, rows = (heatmap.values_of(record.arms, axis) for axis in (across, down))
     yield HeatMap(
         title=f"{record.kernel}, {record.arch}: {shown.what.lower()} by {down} and {across}",
         across=across,
@@ -45,11 +44,3 @@ def _map(record: Record, down: str, across: str) -> Iterator[HeatMap]:
         note="Each cell shows the best variant with these two values, shaded darker where it is "
         f"over 1, 3, 10, 30 and 100% above {whose}.",
     )
-
-
-def _values(record: Record, axis: str) -> tuple[str, ...]:
-    """Numbers in their order, words in that of the sweep."""
-    values = {spell(arm.axes[axis]): arm.axes[axis] for arm in record.arms}
-    numbers = {text: item for text, item in values.items() if isinstance(item, int)}
-    whole = len(numbers) == len(values)
-    return tuple(sorted(numbers, key=lambda text: numbers[text]) if whole else values)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from kernelexp.model.arm import Arm
 from kernelexp.model.axes import spell
@@ -29,7 +29,7 @@ def render(
     """`values` are the arms' figures, less being better, and `texts` how they are written; an arm
     that has none was refused. `axes` go across, and down."""
     across, down = axes
-    columns, rows = _values(arms, across), _values(arms, down)
+    columns, rows = (values_of(arms.values(), axis) for axis in (across, down))
     short = len(columns) > _COLUMNS
     cells = [
         (
@@ -52,8 +52,12 @@ def render(
     )
 
 
-def _values(arms: Mapping[str, Arm], axis: str) -> list[str]:
-    return list(dict.fromkeys(spell(arm.axes[axis]) for arm in arms.values()))
+def values_of(arms: Iterable[Arm], axis: str) -> tuple[str, ...]:
+    """Numbers in their order, words in that of the sweep."""
+    values = {spell(arm.axes[axis]): arm.axes[axis] for arm in arms}
+    numbers = {text: item for text, item in values.items() if isinstance(item, int)}
+    whole = len(numbers) == len(values)
+    return tuple(sorted(numbers, key=lambda text: numbers[text]) if whole else values)
 
 
 def lowest(

@@ -153,14 +153,10 @@ class ProjectSite:
         return records.last(self._project.root, name, RECORDS_SHOWN, known)
 
     def _idle(self) -> list[str]:
-        """Kernels that no experiment is about."""
-        asked = {(one.kernel, one.arch) for one in self.logs}
-        return [
-            f"{name}@{arch}"
-            for name, kernel in self._project.kernels.items()
-            for arch in kernel.targets
-            if (name, arch) not in asked
-        ]
+        """Kernels that no experiment is about, each with its first architecture."""
+        asked = {one.kernel for one in self.logs}
+        kernels = self._project.kernels.items()
+        return [f"{name}@{next(iter(own.targets))}" for name, own in kernels if name not in asked]
 
     def _rooflines(self) -> Iterator[tuple[str, tuple[Plot, ...]]]:
         """Of each kernel, whose profiles are named by their variants."""

@@ -271,13 +271,14 @@ def _sum(counters: Mapping[str, int], prefix: str, names: Sequence[str]) -> int:
     return sum(counters.get(prefix + name, 0) for name in names)
 
 
-def dearest(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
+def dearest(names: Sequence[str], arms: Sequence[Arm], end: str = "") -> Iterator[Block]:
     """The source lines with the most wavefronts and sectors, for each arm: of SASS where that was
     executed, else of PTX."""
     for name, arm in zip(names, arms, strict=True):
         counted = arm.counted or arm.emulated
         prefix = _prefix(counted) if counted else ""
         every = counted.lines if counted else ()
+        parts = []
         for words, costs in _COSTS.items():
             lines = [(_sum(line.counters, prefix, costs), line) for line in every]
             lines = sorted((item for item in lines if item[0]), key=lambda item: -item[0])
@@ -286,8 +287,10 @@ def dearest(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
                     f"{line.file.rpartition('/')[2]}:{line.line} {count:,}"
                     for count, line in lines[:_LINES_SHOWN]
                 )
-                named = f"{name}, most" if len(arms) > 1 else "Most"
-                yield paragraph(f"{named} {words}{' (PTX)' if prefix else ''}: {most}")
+                parts.append(f"{words}{' (PTX)' if prefix else ''}: {most}")
+        if parts:
+            named = f"{name}, most" if len(arms) > 1 else "Most"
+            yield paragraph(f"{named} {'; '.join(parts)}{end}")
         for width in arm.emulated.widths if arm.emulated and not arm.counted else ():
             place = f"{width.file.rpartition('/')[2]}:{width.line}"
             yield paragraph(f"{name}, {place}: {widths.spell(width)}.")

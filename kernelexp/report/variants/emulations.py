@@ -41,16 +41,15 @@ def render(emulations: Sequence[Emulation], verbose: bool = False) -> Iterator[B
     yield from _figures(names, arms, verbose)
     yield from emulation.launches(names, arms, verbose)
     if alone or verbose:
-        yield from emulation.dearest(names, arms)
+        yield from emulation.dearest(names, arms, "" if verbose else " (--verbose: all)")
     for name, item in zip(names, emulations, strict=True):
         if item.scaled:
             yield from _scaled(name, item.scaled, verbose)
         elif item.not_scaled:
             yield paragraph(f"{name}: no counters of the full problem: {item.not_scaled}.")
     yield from shared.compiler_errors(dict(zip(names, arms, strict=True)))
-    if not verbose and any(arm.executed for arm in arms):
-        words = "--verbose shows every counter by ncu's name, pipes and opcodes."
-        yield paragraph(words, style="dim")
+    if not (verbose or alone) and any(arm.executed for arm in arms):
+        yield paragraph("--verbose shows every counter.", style="dim")
 
 
 def _figures(names: Sequence[str], arms: Sequence[Arm], verbose: bool) -> Iterator[Block]:
