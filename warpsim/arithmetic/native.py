@@ -18,7 +18,7 @@ _OBJECT, _LONG, _INT, _POINTER = ctypes.py_object, ctypes.c_int64, ctypes.c_int,
 _SINGLE = (_INT, _OBJECT, _OBJECT, _OBJECT, _INT, _OBJECT)
 ADD, MUL, FMA, MIN, MAX, PACK_BF16 = range(6)
 """Operations of single(); the last gives a pair of bf16, its first operand high."""
-_MATRIX = (_OBJECT, _POINTER, _POINTER, _POINTER)
+_MATRIX = (_OBJECT, _POINTER)
 _ARGUMENTS = (*[_LONG] * 4, _INT, _INT, *_MATRIX, *_MATRIX, _INT, _OBJECT, _INT, _OBJECT)
 
 
@@ -47,7 +47,7 @@ def mma(
         c = np.ascontiguousarray(c)
     declined = compiled.function("kx_mma", *_ARGUMENTS)(
         *(rest[0] if rest else 1, m, n, depth, fraction, bits),
-        *(np.ascontiguousarray(a), *left.addresses, np.ascontiguousarray(b), *right.addresses),
+        *(np.ascontiguousarray(a), left.address, np.ascontiguousarray(b), right.address),
         *(a.itemsize, c, c is not None, result),
     )
     return None if declined else result

@@ -96,9 +96,9 @@ class CodeTable(msgspec.Struct, frozen=True, dict=True):
         return packed
 
     @functools.cached_property
-    def addresses(self) -> tuple[int, int, int]:
-        """Of `packed`, of the values and of the exponents, for compiled code."""
-        return self.packed.ctypes.data, self.values.ctypes.data, self.exponents.ctypes.data
+    def address(self) -> int:
+        """Of `packed`, for compiled code."""
+        return self.packed.ctypes.data
 
 
 def operand(codes: Bits, kind: str) -> Operand:

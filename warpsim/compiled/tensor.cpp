@@ -41,11 +41,7 @@ KX_INLINE float power(int exponent) { return static_cast<float>(power_of_two(exp
 typedef int16_t Code __attribute__((vector_size(8)));
 constexpr int kExponent = 2, kFineness = 3;
 
-struct Table {
-  const Code* codes;
-  const double* values;
-  const int16_t* exponents;
-};
+using Table = const Code*;  // by code
 
 template <int kCodeBytes>
 KX_INLINE unsigned code_at(const char* codes, int64_t i) {
@@ -53,13 +49,17 @@ KX_INLINE unsigned code_at(const char* codes, int64_t i) {
                          : kx::load<uint16_t>(codes + 2 * i);
 }
 
+#include "vectors.hpp"
+
 // Rows of an operand, as [rows / block, depth, block].
 struct Decoded {
   std::vector<float> values;
+  std::vector<int16_t> unscaled;  // their exponents, kZero of zeros
   std::vector<int16_t> largest;  // exponent of each row, 0 if it is all zeros
   std::vector<int16_t> spans;    // of each row, from there to its lowest bit
   std::vector<float> powers;     // of two, with the largest exponents
   // For products that truncate:
+  std::vector<double> factors;     // that scale each row
   std::vector<float> scaled;       // by the largest exponents
   std::vector<int16_t> exponents;  // below the largest ones
 };
@@ -79,47 +79,73 @@ Extent extent(const Decoded& of, int64_t first, int64_t count) {
   return result;
 }
 
+// What is known of a row from the largest of its codes.
+bool describe(const Code& extremes, int64_t row, Decoded& to) {
+  const bool none = extremes[kExponent] == kZero;
+  const int largest = none ? 0 : extremes[kExponent], lowest = none ? 0 : -extremes[kFineness];
+  if (largest > 127 || lowest < -149) return false;  // as float32 has no values for, or kSpecial
+  to.largest[row] = static_cast<int16_t>(largest);
+  to.spans[row] = static_cast<int16_t>(largest - lowest);
+  to.powers[row] = power(largest);
+  return true;
+}
+
 // False if any element is no finite number.
 template <int kCodeBytes>
-bool decode(const char* codes, const Table& table, int64_t rows, int64_t depth, int64_t block,
+bool decode(const char* codes, Table table, int64_t rows, int64_t depth, int64_t block,
             Decoded& to) {
   to.values.resize(rows * depth);
+  to.unscaled.resize(rows * depth);
   to.largest.resize(rows);
   to.spans.resize(rows);
   to.powers.resize(rows);
-  for (int64_t row = 0; row < rows; ++row, codes += depth * kCodeBytes) {
-    float* values = to.values.data() + row / block * block * depth + row % block;
-    Code extremes = {0, 0, kZero, kZero};
+  for (int64_t row = 0; row < rows; row += block) {
+    Code extremes[kWidest / 2];
+    std::fill_n(extremes, block, Code{0, 0, kZero, kZero});
+    float* value = to.values.data() + row * depth;
+    int16_t* exponent = to.unscaled.data() + row * depth;
     for (int64_t k = 0; k < depth; ++k) {
-      const Code code = table.codes[code_at<kCodeBytes>(codes, k)];
-      __builtin_memcpy(values + k * block, &code, sizeof *values);
-      extremes = code > extremes ? code : extremes;
+      for (int64_t i = 0; i < block; ++i) {
+        const Code code = table[code_at<kCodeBytes>(codes, (row + i) * depth + k)];
+        __builtin_memcpy(value++, &code, sizeof *value);
+        *exponent++ = code[kExponent];
+        extremes[i] = code > extremes[i] ? code : extremes[i];
+      }
     }
-    const bool none = extremes[kExponent] == kZero;
-    const int largest = none ? 0 : extremes[kExponent], lowest = none ? 0 : -extremes[kFineness];
-    if (largest == kSpecial) return false;
-    to.largest[row] = static_cast<int16_t>(largest);
-    // What float32 has no values for is not computed with it.
-    to.spans[row] = static_cast<int16_t>(largest > 127 || lowest < -149 ? 999 : largest - lowest);
-    to.powers[row] = power(largest);
+    for (int64_t i = 0; i < block; ++i) {
+      if (!describe(extremes[i], row + i, to)) return false;
+    }
   }
   return true;
 }
 
-template <int kCodeBytes>
-void scale(const char* codes, const Table& table, int64_t rows, int64_t depth, int64_t block,
-           Decoded& to) {
+// Of elements that follow each other: of one row, or of one column of a block's rows.
+KX_INLINE void scale_some(const Decoded& from, int64_t first, int64_t count, const int16_t* largest,
+                          const double* factors, int64_t step, Decoded& to) {
+  const float* values = from.values.data() + first;
+  const int16_t* powers = from.unscaled.data() + first;
+  for (int64_t i = 0; i < count; ++i) {
+    const int below = powers[i] - largest[i * step];
+    const float value = static_cast<float>(values[i] * factors[i * step]);
+    to.scaled[first + i] = below > -kDepth ? value : 0.0f;
+    to.exponents[first + i] = static_cast<int16_t>(powers[i] == kZero ? kNone : below);
+  }
+}
+
+void scale(int64_t rows, int64_t depth, int64_t block, Decoded& to) {
   to.scaled.resize(rows * depth);
   to.exponents.resize(rows * depth);
-  for (int64_t row = 0; row < rows; ++row, codes += depth * kCodeBytes) {
-    const double factor = power_of_two(-to.largest[row]);
-    const int64_t first = row / block * block * depth + row % block;
+  to.factors.resize(rows);
+  for (int64_t row = 0; row < rows; ++row) to.factors[row] = power_of_two(-to.largest[row]);
+  for (int64_t row = 0; row < rows; row += block) {
+    const int16_t* largest = to.largest.data() + row;
+    const double* factors = to.factors.data() + row;
+    if (block == 1) {
+      scale_some(to, row * depth, depth, largest, factors, 0, to);
+      continue;
+    }
     for (int64_t k = 0; k < depth; ++k) {
-      const unsigned code = code_at<kCodeBytes>(codes, k);
-      const int exponent = table.exponents[code], below = exponent - to.largest[row];
-      const double value = table.values[code] * factor;
-      to.scaled[first + k * block] = below > -kDepth ? static_cast<float>(value) : 0.0f;
-      to.exponents[first + k * block] = static_cast<int16_t>(exponent == kZero ? kNone : below);
+      scale_some(to, row * depth + k * block, block, largest, factors, 1, to);
     }
   }
 }
@@ -139,7 +165,6 @@ struct Product {
 #pragma GCC push_options
 #pragma GCC optimize("fp-contract=fast")  // changes no exact sum
 #endif
-#include "vectors.hpp"
 #include "exact.hpp"
 #include "products.hpp"
 #if !defined(__clang__)
@@ -148,8 +173,8 @@ struct Product {
 
 // One product after the other, of codes of so many bytes.
 template <int kCodeBytes>
-bool multiply_all(int64_t count, Product p, const char* a, const Table& of_a, const char* b,
-                  const Table& of_b) {
+bool multiply_all(int64_t count, Product p, const char* a, Table of_a, const char* b,
+                  Table of_b) {
   static Decoded left, right;  // kept from call to call
   static std::vector<uint8_t> left_over;
   int64_t block = kWidest / 2;
@@ -165,8 +190,8 @@ bool multiply_all(int64_t count, Product p, const char* a, const Table& of_a, co
     const bool some_left = exact(p, block, left_over.data());
     std::fesetround(FE_TONEAREST);
     if (some_left) {
-      scale<kCodeBytes>(a, of_a, p.m, p.depth, 1, left);
-      scale<kCodeBytes>(b, of_b, p.n, p.depth, block, right);
+      scale(p.m, p.depth, 1, left);
+      scale(p.n, p.depth, block, right);
       if (!truncated(p, block, left_over.data())) return false;
     }
     a += p.m * p.depth * kCodeBytes, b += p.n * p.depth * kCodeBytes;
@@ -182,13 +207,10 @@ bool multiply_all(int64_t count, Product p, const char* a, const Table& of_a, co
 // (`adds` is 0), or D, one matrix. Returns 1, with D undefined unless it is C, for what Python has to
 // look at.
 extern "C" int kx_mma(int64_t count, int64_t m, int64_t n, int64_t depth, int fraction, int bits,
-                      const Array* a, const void* a_codes, const double* a_values,
-                      const int16_t* a_exponents, const Array* b, const void* b_codes,
-                      const double* b_values, const int16_t* b_exponents, int code_bytes,
-                      const Array* c, int adds, const Array* d) {
+                      const Array* a, const void* a_codes, const Array* b, const void* b_codes,
+                      int code_bytes, const Array* c, int adds, const Array* d) {
   if (n % 8 || fraction > kFraction) return 1;  // as no instruction has it
-  const Table of_a{static_cast<const Code*>(a_codes), a_values, a_exponents};
-  const Table of_b{static_cast<const Code*>(b_codes), b_values, b_exponents};
+  const auto of_a = static_cast<Table>(a_codes), of_b = static_cast<Table>(b_codes);
   const bool in_place = adds && c->data == d->data;
   static std::vector<char> kept;  // D is C until it is known that Python has nothing to look at
   if (in_place) kept.resize(4 * m * n);
