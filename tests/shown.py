@@ -26,7 +26,8 @@ def excerpt(command: str, first: int, last: int) -> None:
     """Writes some lines of what a command prints, counted from 1, as a console block."""
     lines = _lines(command)
     shown = [line for line in lines[first - 1 : last] if line]
-    _write("```console", f"$ {command}", "...", *shown, "...", "```")
+    before, after = (["..."] if cut else [] for cut in (first > 1, last < len(lines)))
+    _write("```console", f"$ {command}", *before, *shown, *after, "```")
 
 
 def tables(command: str, *titles: str) -> None:
