@@ -91,10 +91,10 @@ def read(source: Path, folders: Sequence[Path] = ()) -> SourceCopy:
         if path in texts:
             continue
         try:
-            texts[path] = path.read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-            raise UsageError(f"{path} can't be read: {why}.") from None
+            # Of another encoding are comments, as a rule.
+            texts[path] = path.read_text("utf-8", "replace")
+        except OSError as error:
+            raise UsageError(f"{path} can't be read: {error.strerror}.") from None
         waiting += _included(path, texts[path], folders)
         if len(texts) > MOST and folders:
             return read(source)
@@ -254,8 +254,12 @@ def _as_included(texts: Mapping[str, str], path: str) -> dict[str, str]:
             if declaration.include.startswith('"') and path.endswith(f"/{included}"):
                 place = os.path.normpath(os.path.join(os.path.dirname(name), included))
                 try:
-                    return {} if place.startswith("..") else {place: Path(path).read_text("utf-8")}
-                except (OSError, UnicodeDecodeError):
+                    return (
+                        {}
+                        if place.startswith("..")
+                        else {place: Path(path).read_text("utf-8", "replace")}
+                    )
+                except OSError:
                     return {}
     return {}
 

@@ -138,3 +138,9 @@ def test_headers_of_another_place_are_not_copied(tmp_path: Path, source: Path) -
     (tmp_path / "kernels/attention/.git").mkdir()
     (tmp_path / "opt/tools/own.h").write_text("#define OWN 1\n")
     assert list(copying.read(source, [tmp_path / "opt"]).texts) == ["k.cu"]
+
+
+def test_a_comment_in_another_encoding_is_no_obstacle(source: Path) -> None:
+    source.write_bytes(b"// caf\xe9\n__global__ void k(int* x) { *x = 1; }\n")
+    (text,) = copying.read(source).texts.values()
+    assert "__global__ void k" in text
