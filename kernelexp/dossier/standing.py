@@ -223,6 +223,7 @@ def _best(
     waiting = dict(enumerate(variants))
     best: dict[int, Standing] = {}
     doubted: list[tuple[int, Standing]] = []
+    changed_files: dict[int, dict[str, str]] = {}
     unreadable: list[Unreadable] = []
     untimed, former = 0, False
     for record in records.by_weight(project.root, name):
@@ -236,6 +237,7 @@ def _best(
             standing = _stand(baseline, variant, record, tree)
             if standing is None:
                 continue
+            standing = _at_most_as_current(standing, changed_files.setdefault(index, {}))
             if standing.doubted:
                 doubted.append((index, standing))
             if index not in best or _rank(standing) > _rank(best[index]):
@@ -251,6 +253,24 @@ def _best(
         if best[index] is not standing
     ]
     return best, unreadable, former
+
+
+def _at_most_as_current(standing: Standing, changed: dict[str, str]) -> Standing:
+    """As it is, or changed by what a later record of the variant knows of and this one does not:
+    early records have neither their problem.py nor all headers.
+
+    changed: by their paths, the files that later records found changed; this one's are added.
+    """
+    record, arm = standing.record, standing.arm
+    assert record
+    assert arm
+    files = {**record.host_files, **record.baseline.files, **arm.files}
+    unknown = tuple(words for path, words in changed.items() if path not in files)
+    if record.provenance == "run" and unknown and not standing.changed:
+        standing = msgspec.structs.replace(standing, changed=unknown)
+    names = {words.partition(" (is ")[0]: words for words in standing.changed}
+    changed.update((path, words) for path, words in names.items() if path in files)
+    return standing
 
 
 def _unreliable(root: Path, doubted: Standing) -> Unreadable:

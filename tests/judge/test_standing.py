@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -269,6 +270,23 @@ def test_an_earlier_record_speaks_where_the_last_one_is_doubted_and_that_is_said
         else:
             page = " ".join(result.stdout.partition(name)[2].split())
             assert "Can't be relied on for rows=4: its estimate (-50.00%, where" in page
+
+
+def test_an_earlier_record_is_no_more_current_for_what_it_does_not_know(
+    house: Path, kx: Kx
+) -> None:
+    earlier, *_, last = sorted((house / "logs/runs/T3").glob("*.measured.json"))
+    problem = house / "variants/transpose/problem.py"
+    for path, files in (
+        (last, {"variants/transpose/problem.py": hashlib.sha256(problem.read_bytes()).hexdigest()}),
+        (earlier, {}),
+    ):
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"host_files": files}))
+    assert rows(house, kx, "T3")[0][4] == "IMPROVED"
+    problem.write_text(f"{problem.read_text()}# changed\n")
+    assert [row[4] for row in rows(house, kx, "T3")] == ["changed since", "changed since"]
+    words = "rows=4: measured before this changed: variants/transpose/problem.py."
+    assert words in kx("show", "T3", cwd=house).stdout
 
 
 def test_a_time_that_the_samples_do_not_give_is_shown_as_such(house: Path, kx: Kx) -> None:

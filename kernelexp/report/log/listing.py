@@ -10,6 +10,7 @@ from kernelexp.dossier import expected
 from kernelexp.dossier.expected import Rewriting
 from kernelexp.dossier.standing import StandingProfile, Standings, Tree
 from kernelexp.facts import metrics
+from kernelexp.judge import consistency
 from kernelexp.judge.expectations import Judged
 from kernelexp.logs import decisions
 from kernelexp.logs.decisions import Decision
@@ -288,8 +289,7 @@ def experiment(
     )
     yield table(("", ""), ((Span(label, "strong"), text) for label, text in texts if text))
     yield _standing(standings)
-    if source := _from(standings):
-        yield paragraph(source, style="dim")
+    yield from _sources(standings)
     yield from expectations.render(expected.of_experiment(name, standings))
     if expected.written_later(standings):
         yield paragraph("The expectation was written after that record.", style="dim")
@@ -336,6 +336,16 @@ def _standing(standings: Standings) -> Block:
     head = figures.head_of(candidate.arm for candidate in standings.candidates if candidate.arm)
     header = ("candidate", head, "change", "verdict")
     return table(header, rows, numbers=(1, 2), unwrapped=(3,))
+
+
+def _sources(standings: Standings) -> Iterator[Block]:
+    """Which records speak, and which of them can't tell whether their problem.py has changed."""
+    if source := _from(standings):
+        yield paragraph(source, style="dim")
+    records = {c.record.run: c.record for c in standings.candidates if c.record}
+    if silent := [run for run, record in records.items() if not consistency.says_problem(record)]:
+        words = "did not record problem.py: a change of it since is not noticed."
+        yield paragraph(f"{', '.join(silent)} {words}", style="warn")
 
 
 def _from(standings: Standings) -> str:
