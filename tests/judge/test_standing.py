@@ -289,6 +289,14 @@ def test_an_earlier_record_is_no_more_current_for_what_it_does_not_know(
     assert words in kx("show", "T3", cwd=house).stdout
 
 
+def test_a_sweep_that_can_t_be_read_is_said_by_the_log(house: Path, kx: Kx) -> None:
+    path = max((house / "logs/runs/sweep-transpose").glob("*.json"))
+    path.write_text(path.read_text()[:5000])
+    result = kx("log", cwd=house)
+    assert f"{path.name}: it is truncated or invalid JSON" in result.stderr
+    assert path.name.partition(".")[0] not in result.stdout
+
+
 def test_a_time_that_the_samples_do_not_give_is_shown_as_such(house: Path, kx: Kx) -> None:
     for path in (house / "logs/runs/T3").glob("*.measured.json"):
         values = json.loads(path.read_text())

@@ -40,6 +40,7 @@ class KernelLog(msgspec.Struct, frozen=True, kw_only=True):
     sweeps_changed: dict[str, tuple[str, ...]] = {}
     """By run, what is no longer as it was when a sweep ran; those of which nothing changed are left
     out."""
+    sweeps_unreadable: tuple[Unreadable, ...] = ()
     accepted: Decision | None = None
     """The decision that makes a variant the current best; None where there is none."""
 
@@ -52,7 +53,8 @@ class KernelLog(msgspec.Struct, frozen=True, kw_only=True):
     def unreadable(self) -> tuple[Unreadable, ...]:
         """Files among the records that were skipped."""
         entries = (*self.history.values(), *self.experiments.values())
-        return tuple(item for entry in entries for item in entry.unreadable)
+        own = (item for entry in entries for item in entry.unreadable)
+        return (*own, *self.sweeps_unreadable)
 
     @property
     def best(self) -> str | None:
@@ -87,7 +89,8 @@ def assemble(project: Project, tree: Tree | None = None) -> tuple[KernelLog, ...
         for name, experiment in project.experiments.items():
             where = (experiment.kernel, experiment.arch)
             entries[where][name] = standing.of_experiment(project, name, tree)
-    sweeps = {where: _sweeps(project, *where) for where in entries}
+    swept = {where: _sweeps(project, *where) for where in entries}
+    sweeps = {where: shown for where, (shown, _) in swept.items()}
     return tuple(
         KernelLog(
             kernel=kernel,
@@ -103,6 +106,7 @@ def assemble(project: Project, tree: Tree | None = None) -> tuple[KernelLog, ...
             },
             defaults=project.variant(kernel, arch).axes,
             sweeps=sweeps[kernel, arch],
+            sweeps_unreadable=swept[kernel, arch][1],
             sweeps_changed={
                 record.run: changed
                 for record in sweeps[kernel, arch]
@@ -128,6 +132,10 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _sweeps(project: Project, kernel: str, arch: str) -> tuple[Record, ...]:
-    result, _ = records.read(project.root, f"{SWEEP}{kernel}")
-    return tuple(record for record in result if record.arch == arch)[-_SWEEPS_SHOWN:]
+def _sweeps(
+    project: Project, kernel: str, arch: str
+) -> tuple[tuple[Record, ...], tuple[Unreadable, ...]]:
+    """The latest ones of an architecture, and the files of the kernel's that are none."""
+    result, unreadable = records.read(project.root, f"{SWEEP}{kernel}")
+    shown = tuple(record for record in result if record.arch == arch)[-_SWEEPS_SHOWN:]
+    return shown, tuple(unreadable)
