@@ -15,6 +15,7 @@ VERSION = 3
 """Of the rules below: what was found right by earlier ones is judged again."""
 EDITED = "edited after it was written"
 """What is said of a record whose file has the digest of another content."""
+EDIT = f"This record is {EDITED}: what it says may not be what was found."
 _FIGURE = re.compile(r"\d[\d,]*\.\d+")
 _NEAR = 1e-6
 """How far apart two calculations of one figure may come out."""
@@ -60,7 +61,7 @@ def _is_wrong(worker: Worker, arm: str) -> bool:
 def remarks(record: Record) -> Iterator[str]:
     """What is to be known of a record's own figures, a sentence each."""
     if record.edited:
-        yield f"This record is {EDITED}: what it says may not be what was found."
+        yield EDIT
     for name, candidate in zip(record.names[1:], record.candidates, strict=True):
         for doubt in doubts(record, candidate):
             yield f"What the record says of {name} is not what its samples give: {doubt}."

@@ -297,6 +297,14 @@ def test_a_sweep_that_can_t_be_read_is_said_by_the_log(house: Path, kx: Kx) -> N
     assert path.name.partition(".")[0] not in result.stdout
 
 
+def test_a_sweep_that_was_edited_is_shown_as_such(house: Path, kx: Kx) -> None:
+    path = max((house / "logs/runs/sweep-transpose").glob("*.json"))
+    text = sealed(path.read_text().replace('"digest"', '"was"'))
+    path.write_text(text.replace('"tool": "0.', '"tool": "9.'))
+    page = kx("show", path.name.partition(".")[0], cwd=house).stdout
+    assert "This record is edited after it was written" in page
+
+
 def test_a_time_that_the_samples_do_not_give_is_shown_as_such(house: Path, kx: Kx) -> None:
     for path in (house / "logs/runs/T3").glob("*.measured.json"):
         values = json.loads(path.read_text())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from kernelexp.facts import metrics
-from kernelexp.judge import sweeps
+from kernelexp.judge import consistency, sweeps
 from kernelexp.judge.statistics import plateau as plateaus
 from kernelexp.judge.sweeps import SweepResults
 from kernelexp.model.arm import Verdict
@@ -79,6 +79,8 @@ def render(
     """
     examined = sweeps.examine(record)
     yield Heading(f"{record.experiment}  {record.title}   {record.kernel}, {record.arch}")
+    if record.edited:
+        yield paragraph(consistency.EDIT, style="warn")
     if record.tuning:
         best = _label(record, examined.ranking[0])
         yield from tuning.summary(record, examined, record.tuning, best)
