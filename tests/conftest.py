@@ -47,6 +47,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Half as many again as there are cores: some tests wait for other processes to end."""
+    cores = len(os.sched_getaffinity(0))
+    return cores + cores // 2
+
+
 @pytest.fixture
 def scale(tmp_path: Path, warm: Path) -> Path:
     """A fresh copy of the project `scale`: one kernel, two axes, two experiments, one step.

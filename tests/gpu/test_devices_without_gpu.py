@@ -244,7 +244,7 @@ def test_a_heat_that_fails_ends_the_other_with_its_processes(
 ) -> None:
     token = uuid.uuid4().hex
     monkeypatch.setenv(TOKEN, token)
-    gpu.takes("(__import__('time').sleep(600) if job.device.uuid == 'GPU-a' else 1 / 0)")
+    gpu.takes("(__import__('time').sleep(600) if job['device']['uuid'] == 'GPU-a' else 1 / 0)")
     result = kx(*GRID, "--devices", "all", cwd=scale)
     assert result.exit_code == errors.ENVIRONMENT
     assert "ZeroDivisionError" in result.stderr
