@@ -104,7 +104,9 @@ def is_whole(folder: Path) -> bool:
         if sums.pop(IDENTITY, folder.name) != folder.name:  # early versions did not write it
             return False
         return set(sums) in map(set, (FILES, CUBIN_FILES, PROGRAM_FILES)) and all(
-            hashlib.sha256((folder / name).read_bytes()).hexdigest() == sums[name] for name in sums
+            (folder / name).is_file()  # what is no file may never end
+            and hashlib.sha256((folder / name).read_bytes()).hexdigest() == sums[name]
+            for name in sums
         )
     except (OSError, msgspec.DecodeError):
         return False

@@ -55,6 +55,16 @@ def test_a_build_under_another_one_s_name_is_built_again(scale: Path, build_one:
         build.artefacts(scale, "0" * 16)
 
 
+def test_a_pipe_in_the_place_of_an_artefact_is_built_again(
+    scale: Path, build_one: BuildOne
+) -> None:
+    first = build_one()
+    path = scale / ".kernelexp/build" / first.identity / "kernel.cubin"
+    path.unlink()
+    os.mkfifo(path)
+    assert (build_one().cached, path.is_file()) == (False, True)
+
+
 def test_a_manifest_that_is_damaged_is_as_none(scale: Path, build_one: BuildOne) -> None:
     first = build_one()
     (manifest,) = (scale / ".kernelexp/build/manifests").iterdir()
