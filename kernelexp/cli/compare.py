@@ -50,7 +50,7 @@ def compare(
         str | None,
         typer.Argument(
             metavar="[B]",
-            help="The same. Without it, A's baseline is compared with its candidate.",
+            help="The same. Without it, A's baseline is compared with its candidate, or with each.",
             autocompletion=complete(variant_names),
         ),
     ] = None,
@@ -144,8 +144,9 @@ def compare(
             floor=floor / 100, every=every, metric=_pattern(metric)
         )
         compared = _compare(before, after, options, emulate, nvcc, limit, project)
-        document = differences.render(compared, names=markdown)
-        output("compare", differences.to_values(compared), document, json, markdown)
+        values = [differences.to_values(item) for item in compared]
+        document = (block for item in compared for block in differences.render(item, markdown))
+        output("compare", values if len(values) > 1 else values[0], document, json, markdown)
 
 
 def _records(before: str, after: str | None, start: Path, json: bool, markdown: bool) -> None:
@@ -171,20 +172,21 @@ def _compare(
     nvcc: str | None,
     limit: list[str] | None,
     start: Path,
-) -> Comparison:
+) -> list[Comparison]:
+    """One, or where a record alone is named, one for each of its candidates."""
     from kernelexp.dossier import subjects
     from kernelexp.services import comparisons
 
     texts = (before,) if after is None else (before, after)
     project = None if all(map(subjects.is_file, texts)) else common.load(start, sources=False)
-    one, other = (before, after) if after is not None else subjects.pair(project, before)
-    if project is not None and any(subjects.is_variant(project, text) for text in (one, other)):
+    pairs = [(before, after)] if after is not None else subjects.pairs(project, before)
+    if project is not None and any(subjects.is_variant(project, text) for text in pairs[0]):
         project = common.load(start)
         with common.session(project, nvcc, limit, emulate=emulate) as session:
-            sides = subjects.find_both(project, one, other, session)
+            sides = [subjects.find_both(project, *pair, session) for pair in pairs]
     else:
-        sides = subjects.find_both(project, one, other)
-    return comparisons.compare(*sides, options)
+        sides = [subjects.find_both(project, *pair) for pair in pairs]
+    return [comparisons.compare(*pair, options) for pair in sides]
 
 
 def _pattern(text: str | None) -> re.Pattern[str] | None:

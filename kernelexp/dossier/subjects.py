@@ -130,6 +130,38 @@ def pair(project: Project | None, text: str) -> tuple[str, str]:
     return f"{name}:baseline", f"{name}:{part or 'candidate'}"
 
 
+MOST_PAIRS = 4
+"""Candidates of a record that are compared without being named; `show` ranks those of a sweep."""
+
+
+def pairs(project: Project | None, text: str) -> list[tuple[str, str]]:
+    """The same for each candidate of the record, where it has a few."""
+    one, other = pair(project, text)
+    record = _record(project, text) if other.endswith(":candidate") else None
+    count = len(record.candidates) if record else 1
+    if not 1 < count <= MOST_PAIRS:
+        return [(one, other)]
+    name = one.removesuffix(":baseline")
+    return [(one, f"{name}:{number}") for number in range(1, count + 1)]
+
+
+def _record(project: Project | None, text: str) -> Record | None:
+    """The record that a name alone stands for; None where it is none, or several."""
+    from kernelexp.logs import records
+
+    path, _ = _file(text)
+    if path:
+        return None if is_profile(None, text) else records.read_file(path)
+    if project is None:
+        return None
+    text = project.id_of(text)
+    if text in project.experiments:
+        count = records.count(project.root, text)
+        return records.read_file(records.find(project.root, text)) if count else None
+    runs = records.matching(project.root, text)
+    return records.read_file(runs[0]) if len(runs) == 1 else None
+
+
 def _file(text: str) -> tuple[Path | None, str]:
     """The file that `text` names, and which part of it."""
     if os.path.isfile(text):  # Path.is_file() raises where a name is too long
@@ -229,7 +261,8 @@ def _choose(record: Record, part: str) -> int:
         return 1
     if part in names:
         return names.index(part)
-    known = join(f"{record.experiment}:{name}" for name in names)
+    shown = names if len(names) <= 2 + MOST_PAIRS else [*names[:2], "...", names[-1]]
+    known = join(item if item == "..." else f"{record.experiment}:{item}" for item in shown)
     if part in ("", "candidate"):
         raise UsageError(
             f"the record {record.run} has {len(names) - 1} candidates: name an arm ({known})."

@@ -164,7 +164,7 @@ def types() -> dict[str, Any]:
         "record": Record,
         "log": list[export.Logged],
         "diff": comparison.Differing,
-        "compare": differences.Compared,
+        "compare": differences.Compared | list[differences.Compared],
         "explain": explanation.Explained,
         "profile": list[Profiling],
         "sections": list[SectionReading],

@@ -95,6 +95,16 @@ def test_of_several_candidates_one_must_be_named(here: Project) -> None:
     assert sentence(here, RUN) == words
 
 
+def test_a_record_alone_is_each_of_a_few_candidates(here: Project) -> None:
+    assert subjects.pairs(here, RUN) == [
+        (f"{RUN}:baseline", f"{RUN}:1"), (f"{RUN}:baseline", f"{RUN}:2"),
+    ]  # fmt: skip
+    assert subjects.pairs(here, "H1") == [("H1:baseline", "H1:candidate")]
+    assert subjects.pairs(here, "T3:2") == [("T3:baseline", "T3:2")]
+    swept = "20261122T062128Z"  # 23 candidates
+    assert subjects.pairs(here, swept) == [(f"{swept}:baseline", f"{swept}:candidate")]
+
+
 def test_an_arm_that_a_record_lacks_is_a_sentence_with_those_that_it_has(here: Project) -> None:
     words = f"the record {RUN} has no arm '9': it has T3:baseline, T3:1, T3:2."
     assert sentence(here, f"{RUN}:9") == words
