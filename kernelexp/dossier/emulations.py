@@ -333,7 +333,8 @@ def least_factor(consulted: Consulted, taken: EmulatedEvidence, wanted: str) -> 
         return 0.0
     (x,), (z,) = one, full
     factors = [z.tiles / x.tiles, z.ctas / x.ctas]
-    factors += [(z.tiles - z.ctas) / (x.tiles - x.ctas)] * (x.tiles > x.ctas)
+    if x.tiles > x.ctas:
+        factors.append((z.tiles - z.ctas) / (x.tiles - x.ctas))
     return min(factors)
 
 

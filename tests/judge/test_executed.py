@@ -9,11 +9,14 @@ import pytest
 from fake_gpu import FakeGpu
 from support import ROOT, Kx
 
+from kernelexp.dossier import emulations
 from kernelexp.facts.chips import CHIPS
 from kernelexp.judge import executed, plausible
 from kernelexp.logs import records
 from kernelexp.model.arm import EmulatedEvidence, Status
 from kernelexp.model.record import LaunchCounts, Record
+from kernelexp.project.problem.consult import Consulted, Facts
+from warpsim.launch import Launch
 
 
 @pytest.mark.parametrize(
@@ -108,3 +111,17 @@ def test_a_run_counts_what_was_timed_only_where_its_time_is_near_what_that_needs
     sentence = record.candidates[0].verdict.sentence
     assert "instructions of the" in sentence or "sectors" in sentence
     assert "solved from sizes 'emulated' and 'larger'" in sentence
+
+
+def test_one_small_size_is_a_bound_where_there_is_no_second() -> None:
+    """CTAs with a tile each, as a transpose's, and a smaller size, which bounds nothing."""
+
+    def launch(ctas: int) -> tuple[Launch, ...]:
+        return (Launch(entry="t", grid=(ctas, 1, 1), block=(32, 1, 1), arguments=()),)
+
+    facts = Facts(launches={"emulated": launch(2), "full": launch(8), "less": launch(1)})
+    sizes = {"emulated": {"rows": 64}, "full": {"rows": 256}, "less": {"rows": 32}}
+    consulted = Consulted(kernel="t", sizes=sizes, peers=(), work={}, points=(facts,))
+    taken = EmulatedEvidence(size="emulated")
+    assert emulations.least_factor(consulted, taken, "full") == 4
+    assert emulations.least_factor(consulted, taken, "less") == 0

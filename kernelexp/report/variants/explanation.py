@@ -276,8 +276,9 @@ def _differences(differing: CausedDifference) -> Iterator[Block]:
     if any(cell != figures.NONE for cell in shown):
         unknown = " —: no unit's rate says how much." if figures.NONE in shown else ""
         yield paragraph(
-            "Explains: at most what the change costs or saves, by the rate of the unit that "
-            f"executes it, in percent of {differing.of}.{unknown}",
+            "Explains: what the change costs or saves by the rate of the unit that executes it, in "
+            f"percent of {differing.of}: a saving is at most that, a cost may be more where it is "
+            f"waited for.{unknown}",
             style="dim",
         )
     yield from _waits(differing.waits)
