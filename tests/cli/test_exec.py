@@ -136,7 +136,7 @@ def test_more_schedules_show_what_the_first_does_not(tmp_path: Path) -> None:
     source = tmp_path / "lost_update.cu"
     source.write_text(LOST_UPDATE)
     assert kernelexp(str(source)).returncode == errors.OK
-    done = kernelexp("--schedules", "6", "--json", str(source))
+    done = kernelexp("--schedules", "20", "--json", str(source))
     assert done.returncode == errors.WRONG_RESULT
     mistakes = json.loads(done.stdout)["mistakes"]
     assert [mistake["name"] for mistake in mistakes if mistake["level"] == "finding"] == [

@@ -292,17 +292,25 @@ def _with_it(cause: Cause) -> str:
     left = list(cause.told if cause.noise else cause.told[1:])
     if cause.name == "instructions":  # of which pipe most are, whether or not its rate is known
         left.sort(key=_by_count)
-    kind = cause.leader.kind
+    kind, way = cause.leader.kind, cause.noise or cause.leader.way
     others = [
         f"{item.label} {_value(item.before)} → {_value(item.after)}"
-        + ("" if item.kind == kind else f" ({item.kind})")
+        + _aside(item.kind if item.kind != kind else "", _other_way(item, way))
         for item in left[:_WITH_IT]
     ]
     rest = len(left) - len(others)
-    goes = cause.noise or cause.leader.way
-    about = ", ".join(filter(None, (kind, goes)))
     words = "; ".join(others) + (f"; {rest} more" if rest else "")
-    return f"{cause.name} ({about})" + (f": {words}." if words else ".")
+    return f"{cause.name}{_aside(kind, way)}" + (f": {words}." if words else ".")
+
+
+def _other_way(item: Told, way: str) -> str:
+    """Which way a figure goes, where that is not the way of what it is listed below."""
+    return item.way if item.way != way else ""
+
+
+def _aside(*words: str) -> str:
+    said = ", ".join(filter(None, words))
+    return f" ({said})" if said else ""
 
 
 def _by_count(told: Told) -> tuple[bool, float]:
