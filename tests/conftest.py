@@ -42,7 +42,10 @@ sys.dont_write_bytecode = False
 # A problem.py that a test loads in this process would be told of every file opened from then on.
 setattr(reads, "begin", lambda: None)  # noqa: B010
 
-# A shell has what it starts in the background ignore Ctrl-C, and so would what the tests start.
+# A shell has what it starts in the background ignore Ctrl-C, and nohup a hangup; so would what
+# the tests start.
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

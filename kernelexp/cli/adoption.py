@@ -43,7 +43,7 @@ def tell(compiled: Compiled, answers: Answers) -> None:
             f"--workspace {name} where it is the kernel's own memory"
         )
     for job in jobs.values(compiled.entries):
-        if job.mixed and job.packed and job.dtype in INTEGERS:
+        if job.is_array and job.mixed and job.packed and job.dtype in INTEGERS:
             print_message(
                 f"note: {job.name} has halves among its bits: random bits make some of them "
                 "infinite, which hides errors; draw them in inputs() as the format has them"
@@ -74,7 +74,8 @@ def _tell_omitted(compiled: Compiled) -> None:
         parts = [*_spell_lines(_copied(compiled, file), lines), *includes]
         _print_wrapped(f"left out of the copy of {file}, lines: {', '.join(parts)}")
     if more := files[_FILES:]:
-        _print_wrapped(f"left out of the copies of {len(more)} more files: host code, kernels")
+        files_left = "1 more file" if len(more) == 1 else f"{len(more)} more files"
+        _print_wrapped(f"left out of the copies of {files_left}: host code, kernels")
 
 
 _FILES = 3

@@ -99,8 +99,8 @@ def _kind(name: str, before: Arm, after: Arm) -> Kind | None:
         metrics.read(name, arm, kind) is not None for arm in (before, after)
     ):
         return kind
-    if not (before.is_built or after.is_built):
-        return None  # whether an emulation counts it is known once there is one
+    if not (before.is_built or after.is_built):  # a run would emulate them too
+        return None if _is_counter(name, "sass") else kind
     counted = before.counted and after.counted and _is_counted(name, after.counted)
     return "emulated" if counted else kind
 
@@ -124,9 +124,13 @@ def _is_counted(name: str, taken: EmulatedEvidence) -> bool:
     """
     if EXECUTED[taken.isa] not in taken.counters:
         return False
+    return _is_counter(name, taken.isa)
+
+
+def _is_counter(name: str, isa: str) -> bool:
     from warpsim.machine.counts.counter_names import named  # loads the whole emulator
 
-    return name in named([], taken.isa.upper())
+    return name in named([], isa.upper())
 
 
 def _missing(expectation: Expectation, was: Value | None, now: Value | None) -> str:

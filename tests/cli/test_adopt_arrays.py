@@ -137,7 +137,9 @@ def test_a_header_that_another_header_lacks_is_left_empty(empty: Path, kx: Kx) -
     folder = empty.parent / "library"
     folder.mkdir()
     (folder / "deep.h").write_text("#pragma once\n#include <absent/config.h>\n#define FACTOR 3\n")
-    (empty.parent / "grow.cu").write_text(
+    program = empty.parent / "program"
+    (program / ".git").mkdir(parents=True)  # the library is none of its own folders
+    (program / "grow.cu").write_text(
         "#include <deep.h>\n__global__ void grow(float* y) { y[threadIdx.x] = FACTOR; }\n"
     )
     known = (
@@ -151,7 +153,7 @@ def test_a_header_that_another_header_lacks_is_left_empty(empty: Path, kx: Kx) -
         "y=torch.full((32,), 3.0)",
     )
     words = ("--arch", "sm_90a", f"--flag=-I{folder}", *known)
-    result = kx("adopt", "../grow.cu", *words, cwd=empty)
+    result = kx("adopt", "../program/grow.cu", *words, cwd=empty)
     assert result.exit_code == errors.OK, result.stderr
     assert (empty / "variants/grow/origin/stubs/absent/config.h").is_file()
 

@@ -85,7 +85,7 @@ def test_unchanged_is_exact_for_counts_and_within_the_margin_for_times() -> None
         ("time_ms", "kernelexp run F3, on a machine with one B200"),
         ("launch__registers_per_thread", "kernelexp run F3"),
         ("ptx__memory_l1_wavefronts_shared", "kernelexp run F3"),
-        ("memory_l1_wavefronts_shared", "kernelexp profile F3, on a machine with one B200"),
+        ("memory_l1_wavefronts_shared", "kernelexp run F3"),
         (
             "sm__throughput.avg.pct_of_peak_sustained_elapsed",
             "kernelexp profile F3, on a machine with one B200",

@@ -75,6 +75,12 @@ def headers() -> list[str]:
     return [f"-I{folder}" for folder in folders]
 
 
+def own_headers() -> list[str]:
+    """Flags with which the libraries are compiled: NVIDIA's cuBLAS may be installed too, and must
+    not be taken for the emulator's."""
+    return [f"-I{SOURCES.parent / 'cublas'}", *headers()]
+
+
 def _genuine() -> Path:
     """NVIDIA's library, whose functions this one names."""
     found_at = importlib.util.find_spec("nvidia")
@@ -123,10 +129,8 @@ def _compile(compiler: str, sources: Sequence[Path], genuine: Path, place: Path)
                 f"{compiler} does not compile the CUDA runtime: {done.stderr.strip()[:2000]}"
             )
 
-    include = [*headers(), f"-I{SOURCES.parent / 'cublas'}"]
-
     def compile_one(source: Path) -> None:
-        run(*include, "-c", str(source), "-o", str(place / f"{source.stem}.o"))
+        run(*own_headers(), "-c", str(source), "-o", str(place / f"{source.stem}.o"))
 
     every = [generated]
     for start in range(_UNITS):

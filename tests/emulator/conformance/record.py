@@ -73,6 +73,9 @@ def fingerprint(area: Area, cases: list[Case]) -> str:
     for case in cases:
         seen = msgspec.to_builtins(case.launch)
         del seen["main"]  # nothing that the GPU sees
+        for argument in seen["arguments"]:
+            if isinstance(argument, dict) and not argument.get("in_memory", True):
+                del argument["in_memory"]  # as in data from before there were others
         digest.update(case.name.encode() + msgspec.json.encode(seen))
         for name, array in case.arrays.items():
             digest.update(name.encode() + array.tobytes())

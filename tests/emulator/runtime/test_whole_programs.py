@@ -187,6 +187,17 @@ def test_a_product_of_cublaslt_has_its_bias_and_its_activation(tools: Toolchain)
     assert not executed.findings
 
 
+def test_the_libraries_are_compiled_with_their_own_headers_where_nvidias_are_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cublas_v2.h").write_text("#error NVIDIA's\n")
+    flags = [f"-I{tmp_path}", *library.headers()]
+    monkeypatch.setattr(library, "headers", lambda: flags)
+    source = library.SOURCES.parent / "cublasLt" / "cublasLt.cpp"
+    argv = ["g++", "-std=c++17", "-fsyntax-only", *library.own_headers(), str(source)]
+    assert processes.run(argv, timeout_s=60).stderr == ""
+
+
 def test_calls_of_cusparse_are_computed_and_their_operands_checked(tools: Toolchain) -> None:
     source = Path(__file__).parent / "sparse.cu"
     with tempfile.TemporaryFile() as output:
