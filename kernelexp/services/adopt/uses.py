@@ -128,8 +128,9 @@ def _values(entry: Function, origins: dict[str, set[_Place]]) -> dict[_Place, fr
     ]
     moved = _origins(entry, fetched, _MOVES)
     plain = _origins(entry, fetched, ("mov.",))
-    # A nibble or a byte that a mask takes out may be the index of a table, whatever the others are.
-    computed = _origins(entry, fetched, but=_takes_a_byte)
+    # A nibble or a byte that a mask takes out may be the index of a table, whatever the others are;
+    # so may what a comparison chose.
+    computed = _origins(entry, fetched, but=_takes_few_bits)
     result: dict[_Place, set[str]] = {}
     for instruction in entry.instructions:
         half = _HALVES.search(instruction.opcode)
@@ -146,7 +147,9 @@ def _values(entry: Function, origins: dict[str, set[_Place]]) -> dict[_Place, fr
     return {place: frozenset(words) for place, words in result.items()}
 
 
-def _takes_a_byte(instruction: Instruction) -> bool:
+def _takes_few_bits(instruction: Instruction) -> bool:
+    if instruction.opcode.startswith("setp."):
+        return True
     masks = (operand.value for operand in instruction.operands if isinstance(operand, Immediate))
     return instruction.opcode.startswith("and.") and any(0 <= mask <= 255 for mask in masks)
 

@@ -15,6 +15,7 @@ ENTRY = """.version 8.0
 	.reg .b32 %r<20>;
 	.reg .f32 %f<9>;
 	.reg .b16 %rs<9>;
+	.reg .pred %p<9>;
 {}
 	ret;
 }}
@@ -161,3 +162,11 @@ def test_nibbles_that_index_a_table_are_packed_and_whole_values_that_do_are_not(
     assert used(*start, "and.b32 %r2, %r1, 15", *table, *looked_up).is_packed(0, 0)
     both = ("and.b32 %r5, %r1, 15", "mov.u32 %r2, %r1")
     assert not used(*start, *both, *table, *looked_up).is_packed(0, 0)
+
+
+def test_keys_whose_bits_choose_a_place_are_packed() -> None:
+    start = ("ld.param.u64 %rd1, [k_param_0]", "ld.global.u32 %r1, [%rd1]")
+    bit = ("and.b32 %r5, %r1, %r6", "setp.eq.s32 %p1, %r5, 0", "selp.b32 %r2, 1, 0, %p1")
+    place = ("ld.param.u64 %rd9, [k_param_1]", "mul.wide.u32 %rd3, %r2, 4")
+    moved = ("add.s64 %rd4, %rd9, %rd3", "st.global.u32 [%rd4], %r1")
+    assert used(*start, *bit, *place, *moved).is_packed(0, 0)
