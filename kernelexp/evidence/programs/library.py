@@ -29,8 +29,8 @@ LIBRARIES = {"cublas": 13, "cublasLt": 13, "cufft": 12, "curand": 10, "cusparse"
 """Folders of sources beside the runtime's, and the version in the name of CUDA 13's library."""
 LIMIT_S = 180.0
 _UNITS = 2
-"""The runtime's sources are compiled in so many units: 11 s of CPU time in place of 20 s, most of
-which the headers took."""
+"""Translation units of the runtime. Two take 11 s of CPU time; one for each source took 20 s,
+most of it for headers."""
 _FLAGS = ("-std=c++17", "-O2", "-fPIC", "-fvisibility=default", "-Wall")
 HEADERS = "include"
 """The folder in the library's own with the headers of what NVIDIA's compiler has none of."""

@@ -112,7 +112,7 @@ def _banks(access: AccessPattern, step: int) -> str:
     """The step between lanes in banks, of which there are 32."""
     if access.space != "shared" or step % 4:
         return ""
-    banks = step // 4 % _COLUMNS
+    banks = (step // 4) % _COLUMNS
     return f", which is {banks} banks" if banks else ": all in one bank"
 
 
