@@ -89,8 +89,9 @@ def explain(
     tail waves and the like, each with an estimate and how it was computed; if it was profiled,
     ncu's own rules are included, except those known to be false.
 
-    Variants are built and emulated as they are now; times and profiles are those on record. No
-    cause is stated: what would decide it is named, with the command that supplies it.
+    Variants are built and emulated as they are now; times and profiles are those on record. A
+    cause is never more than likely: what would decide it is named, with the command that supplies
+    it.
 
     For example:
         kernelexp explain T3 --candidate 2

@@ -141,6 +141,7 @@ def _of_arm(
             label=project.label(variant),
             arm=arm,
             chip=chips.find(device) or (None if device else chips.find(card)),
+            axes={name: axis.about for name, axis in target.axes.items()} if target else {},
             profiled_elsewhere=bool(timed_on and profiled_on)
             and chips.find(timed_on) != chips.find(profiled_on),
         ),

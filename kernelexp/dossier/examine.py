@@ -82,7 +82,7 @@ def _with_launch(project: Project, case: Case, session: Session) -> Case:
     size = case.size if case.size in sizes else SIZE
     if size not in sizes:
         return case
-    case = msgspec.structs.replace(case, size=size)
+    case = msgspec.structs.replace(case, size=size, extents=sizes[size])
     launches = emulations.launches(project, case.arm, list(sizes), session.limits)
     full = (
         emulations.count_full(project, case.arm, launches, session.limits, size)

@@ -152,8 +152,9 @@ _TABLE: dict[str, tuple[tuple[str, str, str, str, Better], ...]] = {
         # ncu gives these sectors a unit of bytes.
         ("derived__memory_l2_theoretical_sectors_global_excessive", "",
          "excessive L2 sectors", "sectors", "less"),
-        ("memory_l2_theoretical_sectors_global", "", "L2 sectors, global", "sectors", ""),
-        ("memory_l2_theoretical_sectors_global_ideal", "", "L2 sectors, ideal", "sectors", ""),
+        ("memory_l2_theoretical_sectors_global", "", "L2 sectors, global (LSU)", "sectors", ""),
+        ("memory_l2_theoretical_sectors_global_ideal", "",
+         "L2 sectors, ideal (LSU)", "sectors", ""),
         ("derived__memory_l1_wavefronts_shared_excessive", "",
          "excessive shared memory wavefronts", "wavefronts", "less"),
         ("memory_l1_wavefronts_shared", "", "shared memory wavefronts", "wavefronts", ""),

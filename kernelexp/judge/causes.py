@@ -18,8 +18,9 @@ from kernelexp.facts.arch import ARCHITECTURES
 from kernelexp.facts.differences import Difference, between, comparable
 from kernelexp.facts.metrics import Kind
 from kernelexp.judge import ranking
-from kernelexp.judge.limits import bottleneck, bounds, floors
+from kernelexp.judge.limits import bottleneck, bounds, floors, relief
 from kernelexp.judge.limits.case import Case
+from kernelexp.judge.limits.floors import Resource
 from kernelexp.judge.limits.opportunity import excess_of_wavefronts
 from kernelexp.judge.stalls import stalls
 from kernelexp.model.arm import Arm
@@ -71,6 +72,17 @@ _CYCLES: tuple[tuple[str, float], ...] = (
 )  # fmt: skip
 _COSTS = tuple((re.compile(pattern), cycles) for pattern, cycles in _CYCLES)
 _PIPE = re.compile(r"sm__inst_executed_pipe_(alu|fma|xu|lsu)")
+# What has less to do, besides issue slots, where one is not executed.
+_L1: tuple[Resource, ...] = ("L1 data pipe", "shared memory", "L1 tag stage", "LSU", "L1 to L2")
+_PIPES: tuple[Resource, ...] = ("FMA pipe", "ALU pipe", "XU pipe", "issue slots")
+_FREED: tuple[tuple[str, tuple[Resource, ...]], ...] = (
+    (r"memory_l1_wavefronts|l1tex__data_|derived__memory_l1", ("shared memory", "L1 data pipe")),
+    (r"memory_l1_tag_requests", ("L1 tag stage", "L1 data pipe")),
+    (r"executed_mma_gflop", ("tensor cores", "shared memory", "L1 data pipe")),
+    (r"dram__bytes", ("device memory", "L2")),
+    (r"memory_l2_|l1tex__[tm]_", ("L2", *_L1)),
+    (r"", (*_L1, *_PIPES)),
+)
 _BYTES = re.compile(r"dram__bytes(_read|_write)?")
 # The same accesses under another name, figures of time, and shares that the limits have.
 _MINOR = (
@@ -81,7 +93,7 @@ _MINOR = (
 )  # fmt: skip
 _SHARE = re.compile(r"pct_of_peak|__throughput|per_second|per_cycle|_cycles_")
 # What a cause is told by where several of its figures explain as much.
-_WARPS = "warps_on_an_sm"
+WARPS = "warps_on_an_sm"
 SLIGHT = 0.1
 """Of the change of time, the share below which what explains no more goes last."""
 _TOTALS = ("sass_instructions", "smsp__inst_executed", "launch__registers_per_thread")
@@ -90,6 +102,12 @@ _OF_ADDRESSES = ("memory_l1_wavefronts_shared", "derived__", "sass__inst_execute
 
 
 _OF_SECTORS = (*floors.SECTORS, "memory_l2_theoretical_sectors_global")
+
+
+def units(metric: str) -> tuple[Resource, ...]:
+    """What has less to do where fewer are counted of a figure."""
+    name = metric.removeprefix(counters.PTX)
+    return next(freed for pattern, freed in _FREED if re.match(pattern, name))
 
 
 def after_less_before(before: Case, after: Case) -> Callable[[str], int]:
@@ -109,8 +127,9 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     points: float | None = None
     """The change of a share, in points."""
     explains: float | None = None
-    """Percent of the baseline's time that the change can add (or save, below 0) at most; None where
-    no part of the chip has a rate for it."""
+    """Percent of the baseline's time that the change adds by the rate of the unit that executes it;
+    below 0, what it saves at most: no more than the next limit leaves. None where no part of the
+    chip has a rate for it."""
     way: Way
 
 
@@ -177,7 +196,9 @@ def differing(before: Case, after: Case, slower: float | None) -> CausedDifferen
     )
     small = sum(len(cause.told) for cause in causes if cause not in shown)
     of = "the baseline's time" if before.time_s else "the least that the baseline needs"
-    return CausedDifference(causes=tuple(shown), waits=tuple(pair.waits()), of=of, small=small)
+    return CausedDifference(
+        causes=tuple(map(pair.bounded, shown)), waits=tuple(pair.waits()), of=of, small=small
+    )
 
 
 def _is_minor(name: str, label: str) -> bool:
@@ -200,7 +221,7 @@ def _rank(told: Told) -> tuple[float, int, float]:
     """By what it can explain, then by the relative change; a total goes before its parts, and warps
     before the resources that limit them."""
     name = told.metric.removesuffix(".sum")
-    part = 0 if name == _WARPS else 1 if name in _TOTALS else 2
+    part = 0 if name == WARPS else 1 if name in _TOTALS else 2
     return -abs(told.explains or 0.0), part, -abs(told.change or 0.0)
 
 
@@ -287,7 +308,7 @@ class _Pair:
         if not (was and now) or was == now:
             return None
         return Told(
-            metric=_WARPS,
+            metric=WARPS,
             label="warps on an SM, at most",
             kind="built",
             before=was,
@@ -347,7 +368,7 @@ class _Pair:
         polls = any(case.counters.get(name) for case in cases for name in waits)
         if cause == "polling" and (polls or any(case.is_specialised for case in cases)):
             return _POLLS
-        if cause == "resources" and not any(item.metric == _WARPS for item in told):
+        if cause == "resources" and not any(item.metric == WARPS for item in told):
             return _AS_MANY_WARPS if all(map(_warps, cases)) else ""
         names = [item.metric.removeprefix(counters.PTX) for item in told]
         if cause == "shared memory" and not any(name.startswith(_OF_ADDRESSES) for name in names):
@@ -376,11 +397,21 @@ class _Pair:
         if case.chip and _BYTES.fullmatch(name):
             return 100 * grown / case.chip.dram.value / self._time
         cycles = self._cycles(name)
-        return (
-            None
-            if cycles is None
-            else 100 * floors.shared_seconds(case, grown * cycles) / (self._time)
-        )
+        if cycles is None:
+            return None
+        return 100 * floors.shared_seconds(case, grown * cycles) / self._time
+
+    def bounded(self, cause: Cause) -> Cause:
+        """With savings that are no more than what the next limit leaves of the time."""
+        told = tuple(map(self._bounded, cause.told))
+        return msgspec.structs.replace(cause, told=told)
+
+    def _bounded(self, told: Told) -> Told:
+        saved = -(told.explains or 0.0)
+        if saved <= 0:
+            return told
+        most = relief.most(self._before, dict.fromkeys(units(told.metric), saved))
+        return msgspec.structs.replace(told, explains=-min(saved, most))
 
     def _cycles(self, name: str) -> float | None:
         if self._before.chip is None:

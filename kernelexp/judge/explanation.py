@@ -16,6 +16,7 @@ from kernelexp.judge.expectations import command
 from kernelexp.judge.limits import bottleneck, bounds
 from kernelexp.judge.limits.bounds import Use
 from kernelexp.judge.limits.case import Case
+from kernelexp.judge.limits.floors import Resource
 from kernelexp.judge.stalls import READY
 from kernelexp.model.arm import Arm
 
@@ -117,12 +118,19 @@ def _bound(percent: float) -> str:
 
 
 def work(
-    before: Sequence[Use], after: Sequence[Use], slower: float | None, waits: Sequence[Told]
+    before: Sequence[Use],
+    after: Sequence[Use],
+    slower: float | None,
+    waits: Sequence[Told],
+    known: Resource | None = None,
 ) -> str:
     """What became of the work for the limit that both arms are nearest to, as use times time; where
-    that is the same and the candidate is slower, it waits; empty where nothing can be said."""
+    that is the same and the candidate is slower, it waits; empty where nothing can be said, or it
+    is that of the `known` one, which was said."""
     one, other = bounds.nearest(tuple(before)), bounds.nearest(tuple(after))
     if one is None or other is None or one.resource != other.resource or not slower:
+        return ""
+    if one.resource == known:
         return ""
     was, now = one.percent or 0.0, other.percent or 0.0
     if max(was, now) < bounds.NEAR or not was:
@@ -136,11 +144,10 @@ def work(
         return ""
     longer = [wait for wait in waits if (wait.points or 0.0) > 0 and wait.label not in READY]
     where = f", most for {longer[0].label} ({longer[0].points:+.1f} points)" if longer else ""
-    if other.kind != "profiled":
-        where = ", for what only a profile shows"
+    where = f": its warps wait longer{where}" if other.kind == "profiled" else ""
     return (
         f"The candidate gives {bottleneck.spell(other)} no more work and leaves "
-        f"{'them' if other.resource == 'tensor cores' else 'it'} idle for longer: its warps wait "
+        f"{'them' if other.resource == 'tensor cores' else 'it'} idle for "
         f"longer{where}."
     )
 

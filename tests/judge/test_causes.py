@@ -48,11 +48,12 @@ def counting(place: int, counters: dict[str, int]) -> EmulatedEvidence:
 
 
 def test_what_can_explain_most_of_the_time_comes_first() -> None:
-    """The transposes differ in 130 million wavefronts; all else is below 1% of the time."""
+    """The transposes differ in 130 million wavefronts, 76% of the time, of which device memory
+    needs 34%; all else is below 1%."""
     result = causes.differing(transpose(0), transpose(1), FASTER)
     first = result.causes[0]
     assert first.name == "shared memory"
-    assert first.leader.explains == pytest.approx(-75.6, abs=0.5)
+    assert first.leader.explains == pytest.approx(34.1 - 100, abs=0.1)
     assert first.leader.way == "with the time"
     assert all(abs(cause.leader.explains or 0.0) < 3 for cause in result.causes[1:])
 

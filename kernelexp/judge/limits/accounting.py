@@ -31,7 +31,7 @@ _COUNTS = (
     ("global stores", "sass__inst_executed_global_stores", ""),
     ("shared loads", "sass__inst_executed_shared_loads", ""),
     ("shared stores", "sass__inst_executed_shared_stores", ""),
-    ("sectors of global accesses", "memory_l2_theoretical_sectors_global", ""),
+    ("sectors of global accesses (LSU)", "memory_l2_theoretical_sectors_global", ""),
     ("wavefronts of shared memory", "memory_l1_wavefronts_shared", ""),
 )
 

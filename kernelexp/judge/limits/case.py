@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -39,6 +39,10 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     of those here."""
     size: str = "full"
     """Of the problem: what it was measured at."""
+    extents: Mapping[str, int] = {}
+    """The parameters of that size, by name."""
+    axes: Mapping[str, str] = {}
+    """What each axis of its kernel chooses, in a line."""
     flops: int = 0
     """Useful work of a launch of the full problem, as problem.py states it."""
     bytes: int = 0

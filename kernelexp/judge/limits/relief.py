@@ -62,6 +62,13 @@ def relief(case: Case, freed: Mapping[Resource, float]) -> tuple[float | None, s
     )
 
 
+def most(case: Case, freed: Mapping[Resource, float]) -> float:
+    """At most which percentage is saved if resources are busy for so many points less: until the
+    one that is then the busiest is busy all the time."""
+    known, _ = shares(case)
+    return 100 - max(_after(known, freed).values(), default=0.0)
+
+
 def _bound(top: float, following: float, is_of_top: bool) -> float:
     return 100 * (1 - following / top) if is_of_top and top >= NEAR else 100 - following
 

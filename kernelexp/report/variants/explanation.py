@@ -12,8 +12,8 @@ from kernelexp.dossier.dossiers import Dossier
 from kernelexp.dossier.standing import Standing
 from kernelexp.facts import metrics, widths
 from kernelexp.facts.counters import PIPE
-from kernelexp.judge import samebuild
-from kernelexp.judge.causes import Cause, CausedDifference, Told, differing
+from kernelexp.judge import likely, samebuild
+from kernelexp.judge.causes import Cause, CausedDifference, Told, differing, units
 from kernelexp.judge.expectations import Judged, judge
 from kernelexp.judge.explanation import Question, moved, questions, slowdown, work
 from kernelexp.judge.limits import bottleneck
@@ -39,6 +39,8 @@ _WITH_IT = 3
 _WAITS = 5
 _FACTOR = 9.0
 _LEAST = 0.1
+_UNLIKE = 2.0
+"""Points by which a change of a profiled share may differ from what the counts explain."""
 T = TypeVar("T")
 
 
@@ -166,7 +168,7 @@ def render(explanation: Explanation, verbose: bool = False) -> Iterator[Block]:
         yield paragraph(sentence)
     if explanation.modelled:
         yield paragraph(explanation.modelled)
-    yield from _differences(explanation.differing)
+    yield from _differences(explanation.differing, tuple(_unlike(explanation)))
     yield from _limits(explanation, verbose)
     if explanation.questions:
         yield paragraph(Span("What would decide:", "strong"))
@@ -174,17 +176,25 @@ def render(explanation: Explanation, verbose: bool = False) -> Iterator[Block]:
 
 
 def conclusions(explanation: Explanation) -> Iterator[str]:
-    """What either arm is bound by, the sentence that an expert would begin with."""
-    case, uses = explanation.candidate.case, explanation.uses[1]
-    slower = slowdown(explanation.baseline.case.arm, case.arm)
+    """What was changed with its likely cause, then what either arm is bound by."""
+    before, case, uses = explanation.baseline.case, explanation.candidate.case, explanation.uses[1]
+    slower = slowdown(before.arm, case.arm)
+    verdict = explanation.standing.verdict
+    judged = slower if verdict and verdict.status in ("IMPROVED", "REJECTED") else None
+    first = likely.conclude(before, case, explanation.uses, explanation.differing, judged)
+    if first:
+        yield first
     near = nearest(uses)
     if near is None or near.percent is None:
         yield bottleneck.conclude(case, uses, "The candidate")
         return
+    said = likely.largest(explanation.uses, judged) if judged else None
     sentences = (
         bottleneck.of_grid(case),
         moved(*explanation.uses),
-        work(*explanation.uses, slower, explanation.differing.waits),
+        work(
+            *explanation.uses, slower, explanation.differing.waits, said.resource if said else None
+        ),
         bottleneck.of_latency(case, uses, "The candidate"),
         bottleneck.of_power(case),
     )
@@ -251,7 +261,30 @@ def _verdict(explanation: Explanation) -> Block:
     )
 
 
-def _differences(differing: CausedDifference) -> Iterator[Block]:
+def _unlike(explanation: Explanation) -> Iterator[str]:
+    """Where ncu's share of a unit and the rate of what was counted say something else."""
+    slower = slowdown(explanation.baseline.case.arm, explanation.candidate.case.arm) or 0.0
+    by_resource = {
+        was.resource: (was, now)
+        for was, now in zip(*explanation.uses, strict=True)
+        if was.kind == now.kind == "profiled"
+    }
+    clock = explanation.baseline.case.clock()[1]
+    for cause in explanation.differing.causes:
+        unit = units(cause.leader.metric)[0]
+        explains = cause.leader.explains
+        if cause.noise or explains is None or unit not in by_resource:
+            continue
+        was, now = (use.percent or 0.0 for use in by_resource[unit])
+        if abs(now * (1 + slower) - was - explains) > _UNLIKE:
+            yield (
+                f"{explains:+.1f}% is of {cause.leader.label} alone, at {clock}; the shares of "
+                f"{unit} below ({was:.1f}%, then {now:.1f}%) are ncu's, of the cycles under the "
+                "profiler and of all that kept the unit busy, arbitration too."
+            )
+
+
+def _differences(differing: CausedDifference, unlike: Sequence[str]) -> Iterator[Block]:
     causes = differing.causes
     if not causes and not differing.waits:
         yield paragraph("Nothing differs that could explain some of the time.")
@@ -277,10 +310,11 @@ def _differences(differing: CausedDifference) -> Iterator[Block]:
         unknown = " —: no unit's rate says how much." if figures.NONE in shown else ""
         yield paragraph(
             "Explains: what the change costs or saves by the rate of the unit that executes it, in "
-            f"percent of {differing.of}: a saving is at most that, a cost may be more where it is "
-            f"waited for.{unknown}",
+            f"percent of {differing.of}: a saving is at most that, and what the next limit "
+            f"leaves; a cost may be more where it is waited for.{unknown}",
             style="dim",
         )
+    yield from (paragraph(sentence, style="dim") for sentence in unlike)
     yield from _waits(differing.waits)
     if differing.small:
         differ = "differs and explains" if differing.small == 1 else "differ and explain"

@@ -1,0 +1,206 @@
+"""What was changed between two arms, and the consequence that likely made the time: the work of a
+unit that is busy, else latency."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from kernelexp.judge import causes
+from kernelexp.judge.causes import WARPS, CausedDifference, Told
+from kernelexp.judge.limits import bottleneck, floors
+from kernelexp.judge.limits.bounds import NEAR, Use
+from kernelexp.judge.limits.case import Case
+from kernelexp.judge.limits.floors import Resource
+from kernelexp.model.axes import AxisValue, spell
+
+BUSY = 40.0
+"""Percent of a limit from which more or less work for it is taken to be felt in the time."""
+_PART = 0.25
+"""Of the change of time, the share below which a consequence is not its likely cause."""
+_ALIKE = 0.8
+"""Of the largest change of work, the share from which that of another unit is as large."""
+_SAME = 0.003
+"""By which the ratio of the MMAs may differ from that of the padded extents."""
+_AXES = 3
+
+
+class Consequence(msgspec.Struct, frozen=True, kw_only=True):
+    """What a change made of the work for one unit."""
+
+    resource: Resource
+    before: Use
+    after: Use
+    more: float
+    """Relative change of the work, which is use times time."""
+    points: float
+    """The same in percent of the baseline's time."""
+
+
+def changed(before: Case, after: Case) -> str:
+    """The kernel or the axes that the candidate has of its own, in words; empty where none."""
+    if before.arm.kernel != after.arm.kernel:
+        return f"kernel {before.arm.kernel} → {after.arm.kernel}"
+    own = _own(before, after)
+    if len(own) > _AXES:
+        return f"{len(own)} axes ({', '.join(own)})"
+    words = [f"{axis} {spell(was)} → {spell(now)}" for axis, (was, now) in own.items()]
+    about = after.axes.get(next(iter(own), ""), "") if len(own) == 1 else ""
+    return ", ".join(words) + (f" ({about})" if about else "")
+
+
+def _own(before: Case, after: Case) -> dict[str, tuple[AxisValue, AxisValue]]:
+    was, now = before.arm.axes, after.arm.axes
+    return {
+        axis: (was[axis], value)
+        for axis, value in now.items()
+        if axis in was and was[axis] != value
+    }
+
+
+def conclude(
+    before: Case,
+    after: Case,
+    uses: tuple[Sequence[Use], Sequence[Use]],
+    differing: CausedDifference,
+    slower: float | None,
+) -> str:
+    """`What changed: ... Likely cause: ...`; without a cause where the time did not change
+    (`slower` None or 0) or nothing was counted."""
+    words = changed(before, after)
+    first = f"What changed: {words}." if words else ""
+    if not slower or not all(map(bottleneck.is_counted, uses)):
+        return first
+    cause = _of_unit(before, after, uses, slower, differing) or _of_latency(uses, differing, slower)
+    return " ".join(filter(None, (first, f"Likely cause: {cause}." if cause else "")))
+
+
+def largest(uses: tuple[Sequence[Use], Sequence[Use]], slower: float) -> Consequence | None:
+    """The largest change of the work of a unit that is busy, in the direction of the time; of
+    several that are as large, the one nearest to its limit."""
+    felt = [
+        item
+        for item in _consequences(uses, slower)
+        if item.points * slower > 0
+        and max(item.before.percent or 0.0, item.after.percent or 0.0) >= BUSY
+        and abs(item.points) >= 100 * _PART * abs(slower)
+    ]
+    most = max((abs(item.points) for item in felt), default=0.0)
+    alike = [item for item in felt if abs(item.points) >= _ALIKE * most]
+    return max(alike, key=_use, default=None)
+
+
+def _use(item: Consequence) -> float:
+    return max(item.before.percent or 0.0, item.after.percent or 0.0)
+
+
+def _consequences(
+    uses: tuple[Sequence[Use], Sequence[Use]], slower: float
+) -> Iterator[Consequence]:
+    for was, now in zip(*uses, strict=True):
+        if was.percent is None or now.percent is None:
+            continue
+        work = now.percent * (1 + slower)
+        yield Consequence(
+            resource=was.resource,
+            before=was,
+            after=now,
+            more=work / was.percent - 1 if was.percent else math.inf,
+            points=work - was.percent,
+        )
+
+
+def _of_unit(
+    before: Case,
+    after: Case,
+    uses: tuple[Sequence[Use], Sequence[Use]],
+    slower: float,
+    differing: CausedDifference,
+) -> str:
+    item = largest(uses, slower)
+    if item is None:
+        return ""
+    verb = "more" if item.more > 0 else "less"
+    much = f"{100 * abs(item.more):.1f}% " if item.more < 9 else ""
+    shares = f"{item.before.percent:.1f}% of the peak, then {item.after.percent:.1f}%"
+    why = _padding(before, after) if item.resource == "tensor cores" else ""
+    most = _leader(differing, slower, item.resource) if not why else None
+    which = f"; {_spell(most)}" if most else ""
+    return f"{why}{much}{verb} work for {bottleneck.spell(item.after)} ({shares}){which}"
+
+
+def _padding(before: Case, after: Case) -> str:
+    """Why more MMAs are executed, where tiles of another width cover more of an extent that they
+    do not divide: by as much as the MMAs grew."""
+    kind = floors.tensor_type(before)
+    was, now = (floors.mma_flops(case, kind) for case in (before, after))
+    if not (was and now):
+        return ""
+    for first, second in _own(before, after).values():
+        if not _is_number(first) or not _is_number(second):
+            continue
+        for name, extent in after.extents.items():
+            if not (0 < int(first) <= extent and 0 < int(second) <= extent):
+                continue
+            covered = [-(-extent // int(tile)) * int(tile) for tile in (first, second)]
+            if covered[1] > covered[0] and abs(covered[1] / covered[0] - now / was) < _SAME:
+                return (
+                    f"{second} does not divide {name} = {extent:,} ({covered[1] // int(second)} x "
+                    f"{second} = {covered[1]:,}): "
+                )
+    return ""
+
+
+def _is_number(value: AxisValue) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _of_latency(
+    uses: tuple[Sequence[Use], Sequence[Use]], differing: CausedDifference, slower: float
+) -> str:
+    """Where no busy unit's work went with the time."""
+    warps = _warps(differing)
+    if warps and warps.way == "with the time":
+        less = "less" if slower > 0 else "more"
+        return f"{less} latency is hidden, by {warps.before} → {warps.after} warps on an SM"
+    busiest = max((_use(item) for item in _consequences(uses, slower)), default=0.0)
+    leader = _leader(differing, slower)
+    if busiest < NEAR and leader:
+        return f"of what differs, {_spell(leader)}"
+    if busiest < BUSY:
+        return ""
+    return (
+        f"{'less' if slower > 0 else 'more'} latency is hidden, as no unit that is busy for "
+        f"{BUSY:.0f}% of the time has {'more' if slower > 0 else 'less'} work"
+    )
+
+
+def _warps(differing: CausedDifference) -> Told | None:
+    every = (told for cause in differing.causes if not cause.noise for told in cause.told)
+    return next((told for told in every if told.metric == WARPS), None)
+
+
+def _spell(told: Told) -> str:
+    return f"{told.label}: {_value(told.before)} → {_value(told.after)}"
+
+
+def _leader(
+    differing: CausedDifference, slower: float, unit: Resource | None = None
+) -> Told | None:
+    """Of the first cause (of the work of a unit) that goes with the time and explains enough of
+    it."""
+    for cause in differing.causes:
+        told = cause.leader
+        if cause.noise or told.way != "with the time" or told.explains is None:
+            continue
+        if unit and unit not in causes.units(told.metric):
+            continue
+        if abs(told.explains) >= 100 * _PART * abs(slower):
+            return told
+    return None
+
+
+def _value(value: object) -> str:
+    return f"{value:,.0f}" if isinstance(value, int | float) else str(value)

@@ -1,0 +1,115 @@
+"""What was changed between two arms, and what likely made the time."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from judge_cases import PADDED, PLAIN, arm, executed_sass, gemm, profiled, transpose, with_arm
+
+from kernelexp.judge import causes, likely
+from kernelexp.judge.causes import CausedDifference
+from kernelexp.judge.limits import bounds
+from kernelexp.judge.limits.bounds import Use
+from kernelexp.judge.limits.case import Case
+
+NOTHING = CausedDifference(causes=(), waits=(), of="the baseline's time", small=0)
+H1 = "logs/runs/H1/20261121T015301Z-85251654.measured.json"
+
+
+def at(case: Case, **axes: int | str) -> Case:
+    return with_arm(case, axes={**case.arm.axes, **axes})
+
+
+def used(**percent: float) -> tuple[Use, ...]:
+    return tuple(
+        Use(resource=name.replace("_", " "), percent=value, kind="emulated")  # type: ignore[arg-type]
+        for name, value in percent.items()
+    )
+
+
+def concluded(uses: tuple[tuple[Use, ...], tuple[Use, ...]], slower: float | None) -> str:
+    before = at(gemm(), stages=6)
+    after = msgspec.structs.replace(at(gemm(), stages=4), axes={"stages": "K-blocks in flight"})
+    return likely.conclude(before, after, uses, NOTHING, slower)
+
+
+def test_the_axis_that_changed_is_named_with_what_it_chooses() -> None:
+    words = concluded((used(L1_data_pipe=50.0), used(L1_data_pipe=50.0)), None)
+    assert words == "What changed: stages 6 → 4 (K-blocks in flight)."
+
+
+def test_the_work_of_a_busy_unit_that_went_with_the_time_is_the_likely_cause() -> None:
+    """Stores by the warps: the tensor cores are busiest, but the L1's data pipe has more to do."""
+    words = concluded(
+        (
+            used(tensor_cores=75.1, L1_data_pipe=57.5, ALU_pipe=9.9),
+            used(tensor_cores=70.8, L1_data_pipe=66.1, ALU_pipe=11.9),
+        ),
+        0.0602,
+    )
+    assert words.endswith(
+        "Likely cause: 21.9% more work for the L1 data pipe (57.5% of the peak, then 66.1%)."
+    )
+
+
+def test_without_more_work_for_a_busy_unit_latency_is_the_likely_cause() -> None:
+    uses = (
+        used(tensor_cores=66.2, issue_slots=19.9),
+        used(tensor_cores=63.4, issue_slots=22.1),
+    )
+    assert concluded(uses, 0.0439).endswith(
+        "Likely cause: less latency is hidden, as no unit that is busy for 40% of the time has "
+        "more work."
+    )
+
+
+def test_a_tile_that_does_not_divide_its_extent_is_why_there_are_more_mmas() -> None:
+    """24 tiles of 176 keys are 4,224 of 4,096."""
+    each = gemm().flops / (2 * 64 * 96 * 32 / 4)
+    emulated = executed_sass(opcodes_with_modifiers={"QGMMA.64x96x32.F32.E4M3.E4M3": 8})
+    before, after = (
+        with_arm(
+            at(
+                gemm(
+                    counters={
+                        "smsp__inst_executed": 1,
+                        "sm__inst_executed_pipe_tensor": round(times * each),
+                    },
+                    extents={"b": 4, "s": 4096},
+                ),
+                block_n=tile,
+            ),
+            emulated_sass=emulated,
+        )
+        for tile, times in ((128, 1.0), (176, 4224 / 4096))
+    )
+    uses = (used(tensor_cores=66.8), used(tensor_cores=66.6))
+    words = likely.conclude(before, after, uses, NOTHING, 0.0349)
+    assert "Likely cause: 176 does not divide s = 4,096 (24 x 176 = 4,224): 3.2% more" in words
+
+
+def test_a_figure_of_the_unit_is_named_with_it() -> None:
+    """Of the transpose, bank conflicts: all else that differs is of other units."""
+    cases = profiled(transpose(0), PLAIN), profiled(transpose(1), PADDED)
+    uses = bounds.uses_of_both(*cases)
+    words = likely.conclude(*cases, uses, causes.differing(*cases, -0.55), -0.55)
+    assert "less work for the L1 data pipe" in words
+    assert "bank conflicts, shared ld" in words
+
+
+def test_without_counts_no_cause_is_likely() -> None:
+    uses = tuple(
+        (Use(resource="device memory", percent=share, kind="measured"),) for share in (70.0, 60.0)
+    )
+    assert "Likely" not in concluded((uses[0], uses[1]), 0.16)
+
+
+def test_another_kernel_is_what_changed() -> None:
+    other = with_arm(gemm(arm=arm(H1)), kernel="another")
+    assert likely.changed(gemm(), other).startswith("kernel patch_embed_gemm → another")
+
+
+@pytest.mark.parametrize("share", [3.0, 30.0])
+def test_a_unit_that_is_seldom_busy_is_no_likely_cause(share: float) -> None:
+    uses = (used(tensor_cores=70.0, ALU_pipe=share), used(tensor_cores=66.0, ALU_pipe=share * 1.2))
+    assert "ALU" not in concluded(uses, 0.06)
