@@ -29,6 +29,13 @@ _LAST_S = 253_402_000_000.0
 """Python's last date, by the clock of time.time(), less some days."""
 
 
+def _clock_is_usable() -> bool:
+    try:
+        return time.time() < _LAST_S
+    except OverflowError:  # Python counts nanoseconds in 64 bits, to the year 2262
+        return False
+
+
 _FIRST = """\
 kernelexp: reproducible experiments on GPU kernel variants. A hypothesis,
 variants built by the real compiler, evidence, a verdict, a line in the log.
@@ -79,11 +86,8 @@ class _Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            if time.time() > _LAST_S:
-                words = (
-                    "this machine's clock is past the year 9999, which no date can be of: set it."
-                )
-                raise EnvironmentFault(words)
+            if not _clock_is_usable():
+                raise EnvironmentFault("this machine's clock is centuries ahead: set it.")
             return super().invoke(ctx)
         except Refusal as refusal:
             command = f"{ctx.command_path} {ctx.invoked_subcommand or ''}".strip()

@@ -360,12 +360,29 @@ def test_a_misspelt_file_ends_doctor_no_earlier(scale: Path, kx: Kx) -> None:
     assert kx("doctor", cwd=scale).exit_code in (errors.OK, errors.ENVIRONMENT)
 
 
-def test_a_clock_past_the_last_date_is_a_sentence(
-    scale: Path, kx: Kx, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys.modules["kernelexp.cli.app"], "_LAST_S", 0.0)
-    result = kx("log", cwd=scale)
-    assert result.exit_code == errors.ENVIRONMENT
-    assert result.stderr == (
-        "error: this machine's clock is past the year 9999, which no date can be of: set it.\n"
-    )
+_SHIFTED = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <time.h>
+int clock_gettime(clockid_t clock, struct timespec* now) {
+    int (*real)(clockid_t, struct timespec*) = dlsym(RTLD_NEXT, "clock_gettime");
+    int result = real(clock, now);
+    if (clock == CLOCK_REALTIME) now->tv_sec += atoll(getenv("SHIFT_S"));
+    return result;
+}
+"""
+
+
+def test_a_clock_that_is_centuries_ahead_is_a_sentence(scale: Path, tmp_path: Path) -> None:
+    library = tmp_path / "clock.so"
+    gcc = ["gcc", "-shared", "-fPIC", "-xc", "-", "-o", str(library), "-ldl"]
+    subprocess.run(gcc, input=_SHIFTED, text=True, check=True)
+    for years in (500, 9000):  # past what Python counts in 64 bits, and past its last date
+        shifted = {"LD_PRELOAD": str(library), "SHIFT_S": str(years * 31_557_600)}
+        environment = {**os.environ, **shifted}
+        result = subprocess.run(
+            [*PROGRAM, "log"], capture_output=True, text=True, env=environment, cwd=scale
+        )
+        assert result.returncode == errors.ENVIRONMENT
+        assert result.stderr == "error: this machine's clock is centuries ahead: set it.\n"
