@@ -239,7 +239,11 @@ def _examine(project: Project, one: Built, rules: _Rules, launches: _Launches | 
         raise one.fault
     variant = one.variant
     begun = msgspec.structs.replace(
-        arm.begin(variant), identity=one.identity, flags=one.flags, files=one.files
+        arm.begin(variant),
+        identity=one.identity,
+        flags=one.flags,
+        files=one.files,
+        headers=one.headers,
     )
     if not one.ok:
         return msgspec.structs.replace(begun, build_log=one.log, refused=verdict.build_failed())

@@ -1,53 +1,117 @@
-"""Files that a compiler would read now instead of headers that a record names.
+"""Files that a compiler or Python would read now instead of those that a record names.
 
-A record says what was read, not what was looked for in vain: a header that was added since beside
-the file that includes it is found first.
+A record says what was read, not what was looked for in vain: a header that was added since, beside
+the file that includes it or in the project's folder of headers, is found first, and so is a module
+beside problem.py.
 """
 
 from __future__ import annotations
 
+import contextlib
+import filecmp
+import importlib.machinery
+import importlib.util
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from kernelexp.evidence.build.planning import INCLUDE
 from kernelexp.system import ownfiles
 from kernelexp.system.toolchain import HEADERS
 
-_INCLUDES = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.M)
+_INCLUDES = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(["<])([^">\n]+)[">]', re.M)
+_IMPORTS = re.compile(rb"^[ \t]*(?:from|import)[ \t]+([^#\n]+)", re.M)
 _LONGEST = 8 << 20
 
 
 class Shadows:
-    """What shadows headers in a project as it is now; each file is looked at once."""
+    """What shadows files in a project as it is now; each file is looked at once."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._included: dict[str, tuple[str, ...]] = {}
+        self._included: dict[str, tuple[tuple[str, bool], ...]] = {}
+        self._modules: dict[str, dict[str, str]] = {}
 
     def of(self, read: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """The new file and the header that it would be taken for, of a record that read these."""
+        """The new file and what it would be taken for, of a record that read these."""
         known = set(read)
         for path in known:
-            for name in self._names(path):
-                beside = os.path.normpath(os.path.join(os.path.dirname(path), name))
-                if beside in known or not self._is_there(beside):
-                    continue
-                if any(item.endswith(f"/{name}") for item in known) or (HEADERS / name).is_file():
-                    yield beside, name
+            for name, quoted in self._names(path):
+                yield from self._headers(path, name, quoted, known)
+            if path.endswith("/problem.py"):
+                yield from self._beside(os.path.dirname(path), known)
 
-    def _names(self, path: str) -> tuple[str, ...]:
-        """What a file includes by quotes."""
+    def _headers(
+        self, path: str, name: str, quoted: bool, known: set[str]
+    ) -> Iterator[tuple[str, str]]:
+        own = any(item.endswith(f"/{name}") for item in known)
+        if not own and not (HEADERS / name).is_file():
+            return
+        beside = os.path.normpath(os.path.join(os.path.dirname(path), name))
+        if quoted and beside not in known and self._is_there(beside):
+            yield beside, name
+        shared = f"{INCLUDE}/{name}"
+        if not own and self._is_there(shared):
+            if not filecmp.cmp(self._root / shared, HEADERS / name, shallow=False):
+                yield shared, name
+
+    def _beside(self, folder: str, known: set[str]) -> Iterator[tuple[str, str]]:
+        """New modules of a kernel's folder, which is first on the path of its problem.py."""
+        for path, name in self._importable(folder).items():
+            if path in known:
+                continue
+            elsewhere = any(item.endswith(f"/{name}.py") for item in known)
+            if elsewhere or self._is_imported(name, known) or _is_installed(name):
+                yield path, name
+
+    def _importable(self, folder: str) -> dict[str, str]:
+        """The names of modules and packages by their paths."""
+        if folder not in self._modules:
+            self._modules[folder] = {}
+            with contextlib.suppress(OSError):
+                for entry in sorted(os.listdir(self._root / folder)):
+                    path = f"{folder}/{entry}"
+                    if self._is_there(f"{path}/__init__.py"):
+                        self._modules[folder][f"{path}/__init__.py"] = entry
+                    elif entry.endswith(_SUFFIXES) and self._is_there(path):
+                        self._modules[folder][path] = entry.partition(".")[0]
+        return self._modules[folder]
+
+    def _is_imported(self, name: str, known: set[str]) -> bool:
+        word = re.compile(rb"\b" + re.escape(name.encode(errors="surrogateescape")) + rb"\b")
+        return any(
+            word.search(line)
+            for path in known
+            if path.endswith(".py")
+            for line in _IMPORTS.findall(self._text(path))
+        )
+
+    def _names(self, path: str) -> tuple[tuple[str, bool], ...]:
+        """What a file includes, and whether by quotes."""
         if path not in self._included:
-            self._included[path] = tuple(self._read(path))
+            self._included[path] = tuple(
+                (os.fsdecode(name), sign == b'"')
+                for sign, name in _INCLUDES.findall(self._text(path))
+            )
         return self._included[path]
 
-    def _read(self, path: str) -> Iterator[str]:
+    def _text(self, path: str) -> bytes:
         file = self._root / path
         if not self._is_there(path) or file.stat().st_size > _LONGEST:
-            return
-        for name in _INCLUDES.findall(file.read_bytes()):
-            yield os.fsdecode(name)
+            return b""
+        return file.read_bytes()
 
     def _is_there(self, path: str) -> bool:
         return ownfiles.is_own(self._root, path) and os.path.isfile(self._root / path)
+
+
+_SUFFIXES = tuple(importlib.machinery.all_suffixes())
+
+
+def _is_installed(name: str) -> bool:
+    """Whether Python would find a module of this name elsewhere, if not for the new one."""
+    if name in sys.builtin_module_names:  # which no file shadows
+        return False
+    return name in sys.modules or (name.isidentifier() and bool(importlib.util.find_spec(name)))

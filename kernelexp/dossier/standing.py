@@ -33,6 +33,7 @@ from kernelexp.model.variant import Variant, arm_names
 from kernelexp.project import Project
 from kernelexp.project.problem import files, reads
 from kernelexp.system import ownfiles
+from kernelexp.system.toolchain import HEADERS
 
 _RIGHT = ".kernelexp/judged"
 """Empty files, each named by the hash of a record whose samples give what it says."""
@@ -140,6 +141,11 @@ class Tree:
             is_own = ownfiles.is_own(self._root, path.removesuffix("/"))
             self._hashes[path] = self._hash(path) if is_own else ""
         return self._hashes[path]
+
+    def header(self, name: str) -> str:
+        """Of one of kernelexp's own headers; empty where there is none."""
+        path = os.path.normpath(HEADERS / name)
+        return self._hash(path) if Path(path).is_relative_to(HEADERS) else ""
 
     def variable(self, name: str) -> str:
         """The digest of an environment variable's value."""
@@ -406,8 +412,6 @@ def of_sweep(project: Project, record: Record, tree: Tree) -> tuple[str, ...]:
 
 def profile_changes(variant: Variant, profile: Profile, tree: Tree) -> Iterator[str]:
     """The same since a variant was profiled; an imported profile knows of no files."""
-    if profile.edited:
-        yield f"the profile, {consistency.EDITED}"
     if profile.provenance != "published":
         yield from arm_changes(variant, profile.arm, {}, tree)
 
@@ -426,7 +430,10 @@ def arm_changes(variant: Variant, arm: Arm, files: Mapping[str, str], tree: Tree
         current = tree.sha256(path)
         if current != digest:
             yield path if current and digest else f"{path} (is {'new' if current else 'gone'})"
-    for path, name in sorted(tree.shadows.of(arm.files)):
+    for name, digest in (arm.headers or {}).items():
+        if tree.header(name) != digest:
+            yield f"{name}, which comes with kernelexp"
+    for path, name in sorted(tree.shadows.of({**files, **arm.files})):
         yield f"{path} is read for {name}"
 
 

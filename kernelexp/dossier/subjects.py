@@ -61,7 +61,9 @@ def is_profile(root: Path | None, text: str) -> bool:
         return path.suffix != ".json" or profiles.is_meant(path)
     if root is None or records.matching(root, text):
         return False
-    return any(profile.run.startswith(text) for profile in profiles.read_all(root)[0])
+    every, unreadable = profiles.read_all(root)
+    names = [*(profile.run for profile in every), *(file.path.name for file in unreadable)]
+    return any(name.startswith(text) for name in names)
 
 
 def find(project: Project | None, text: str, session: Session | None = None) -> Subject:
@@ -208,11 +210,8 @@ def _of_run(project: Project, name: str, part: str) -> Subject:
     from kernelexp.logs import profiles, records
 
     runs = records.matching(project.root, name) if name else []
-    taken = [
-        profile
-        for profile in profiles.read_all(project.root)[0]
-        if name and profile.run.startswith(name)
-    ]
+    every, unreadable = profiles.read_all(project.root)
+    taken = [profile for profile in every if name and profile.run.startswith(name)]
     result = sorted(
         {*(path.name.split(".")[0] for path in runs), *(profile.run for profile in taken)}
     )
@@ -223,6 +222,8 @@ def _of_run(project: Project, name: str, part: str) -> Subject:
             "of it."
         )
     if not result:
+        if damaged := next((x for x in unreadable if name and x.path.name.startswith(name)), None):
+            raise UsageError(f"{damaged.path.relative_to(project.root)} {damaged.why}.")
         if "/" in name or Path(name).suffix in _SUFFIXES:
             raise UsageError(f"{quote(name)} {_why_no_file(name)}.")
         close = nearest(name, [*project.kernels, *project.experiments])

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from kernelexp.judge import plausible, verdict
 from kernelexp.judge.statistics import stats
+from kernelexp.model.arm import Arm
 from kernelexp.model.measurement import Effect, Worker
 from kernelexp.model.record import Candidate, Record, measurement_of
 
@@ -15,6 +16,8 @@ VERSION = 3
 """Of the rules below: what was found right by earlier ones is judged again."""
 EDITED = "edited after it was written"
 """What is said of a record whose file has the digest of another content."""
+PROBLEM = "problem.py"
+HEADERS = "kernelexp's headers"
 EDIT = f"This record is {EDITED}: what it says may not be what was found."
 _FIGURE = re.compile(r"\d[\d,]*\.\d+")
 _NEAR = 1e-6
@@ -65,15 +68,24 @@ def remarks(record: Record) -> Iterator[str]:
     for name, candidate in zip(record.names[1:], record.candidates, strict=True):
         for doubt in doubts(record, candidate):
             yield f"What the record says of {name} is not what its samples give: {doubt}."
-    if not says_problem(record):
-        yield "This run did not record its problem.py: a change of it since is not noticed."
+    for what in unrecorded(record):
+        yield f"This run did not record {what}: a change since is not noticed."
 
 
-def says_problem(record: Record) -> bool:
-    """Whether it is known which problem.py a run was judged by, if any was; early versions did not
-    record it."""
-    is_run = record.provenance == "run" and any(arm.is_built for arm in record.arms)
-    return bool(record.host_files) or not is_run or any(arm.program for arm in record.arms)
+def unrecorded(record: Record) -> Iterator[str]:
+    """What a run depended on that early versions did not record."""
+    built = [arm for arm in record.arms if arm.is_built]
+    if record.provenance != "run" or not built:
+        return
+    if not record.host_files and not any(arm.program for arm in built):
+        yield PROBLEM
+    sources = [arm for arm in built if arm.source.endswith(".cu") and arm.headers is None]
+    if any(not _project_has_headers(arm) for arm in sources):
+        yield HEADERS
+
+
+def _project_has_headers(arm: Arm) -> bool:
+    return any(name.startswith("variants/include/") for name in arm.files)
 
 
 def _same(one: Effect | None, other: Effect | None) -> bool:

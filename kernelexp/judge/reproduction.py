@@ -94,7 +94,9 @@ def _has_changed(now: Record, candidate: Arm, record: Record, before: Candidate)
     """Whether a run was made from other files; problem.py counts where both records have it."""
     if record.provenance == "published":
         return False
-    pairs = [(before.arm.files, candidate.files), (record.baseline.files, now.baseline.files)]
+    arms = ((before.arm, candidate), (record.baseline, now.baseline))
+    pairs = [(then.files, one.files) for then, one in arms]
+    pairs += [(then.headers or {}, one.headers or {}) for then, one in arms]
     if record.host_files:
         there = [
             {name: digest for name, digest in one.host_files.items() if digest}

@@ -33,6 +33,7 @@ class _Head(msgspec.Struct):
 
     version: int
     arm: _Variant
+    edited: bool = False
 
 
 _head_decoder = msgspec.json.Decoder(_Head)
@@ -61,6 +62,8 @@ def read_file(path: Path) -> Profile | Unreadable:
     profile = records.decode(str(path), _decoder, VERSION, "profile")
     if isinstance(profile, Unreadable):
         return profile
+    if profile.edited:
+        return _edited(path)
     if not is_name(profile.run) or profile.arm.profiled is None:
         return Unreadable(path=path, why="is not a profile: it has no name or no figures")
     return profile
@@ -111,7 +114,12 @@ def unreadable(root: Path) -> list[Unreadable]:
 
 
 def _read_head(path: Path) -> _Head | Unreadable:
-    return records.decode(str(path), _head_decoder, VERSION, "profile")
+    head = records.decode(str(path), _head_decoder, VERSION, "profile")
+    return _edited(path) if isinstance(head, _Head) and head.edited else head
+
+
+def _edited(path: Path) -> Unreadable:
+    return Unreadable(path=path, why="was edited after it was written")
 
 
 def _list(root: Path) -> list[Path]:

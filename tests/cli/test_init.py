@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shlex
@@ -94,6 +95,8 @@ def test_its_kernel_builds_with_the_headers_of_the_package(started: Path, kx: Kx
     (arm,) = values.values()
     assert arm["build"]["exports"] == {"dynamic_smem_bytes": 0, "threads": 256}
     assert not (started / "variants/include").exists()
+    digest = hashlib.sha256((HEADERS / "export.cuh").read_bytes()).hexdigest()
+    assert arm["headers"] == {"export.cuh": digest}
 
 
 def test_a_line_of_the_package_s_headers_is_named_from_the_package(started: Path, kx: Kx) -> None:

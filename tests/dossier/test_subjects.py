@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import ROOT
+from support import ROOT, Kx
 
 from kernelexp import project
 from kernelexp.dossier import subjects
@@ -18,6 +18,7 @@ from kernelexp.dossier.session import Session
 from kernelexp.dossier.subjects import Subject
 from kernelexp.evidence import build
 from kernelexp.logs import profiles, records
+from kernelexp.model import errors
 from kernelexp.model.arm import Arm, ProfiledEvidence
 from kernelexp.model.errors import UsageError
 from kernelexp.model.record import Profile
@@ -332,3 +333,18 @@ def test_a_record_alone_is_its_baseline_and_its_candidate(
 def test_what_has_no_baseline_needs_another_side(here: Project, text: str) -> None:
     with pytest.raises(UsageError, match="is one side of a comparison"):
         subjects.pair(here, text)
+
+
+def test_a_profile_that_was_edited_is_named_as_such(tmp_path: Path, kx: Kx) -> None:
+    for name in ("experiments.yaml", "variants"):
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, tmp_path / name)
+    run = "20261122T052206Z-c4343e1f"
+    kept = profiles.read_file(ROOT / f"logs/profiles/{run}.json")
+    assert isinstance(kept, Profile)
+    path = profiles.write(tmp_path, kept)
+    path.write_text(path.read_text().replace("NVIDIA H200", "NVIDIA B200"))
+    for words in (f"show {run}", f"show {run} --sections all", f"compare {run} {run}"):
+        result = kx(*words.split(), cwd=tmp_path)
+        assert result.exit_code == errors.USAGE
+        assert f"logs/profiles/{run}.json was edited after it was written." in result.stderr

@@ -11,6 +11,7 @@ import pytest
 from support import ROOT, Kx, edit
 
 from kernelexp.logs.documents import sealed
+from kernelexp.system.toolchain import HEADERS
 
 T3_ROWS_4, T3_ROWS_16 = "rows=4: 0.288 ms, -2.36%", "rows=16: 0.356 ms, +20.90%"
 
@@ -236,6 +237,71 @@ def test_a_header_that_would_be_read_instead_makes_the_measurement_one_of_before
     assert result in kx("log", cwd=house).stdout
 
 
+def of_a_project_without_headers(root: Path, **instead: object) -> None:
+    """T3's records as of a project that takes its headers from the package."""
+    for path in (root / "logs/runs/T3").glob("*.measured.json"):
+        values = json.loads(path.read_text())
+        for arm in (values["baseline"], *(one["arm"] for one in values["candidates"])):
+            arm["files"].pop("variants/include/export.cuh")
+            arm.update(instead)
+        path.write_text(json.dumps(values))
+
+
+def test_a_header_that_would_be_read_instead_of_the_package_s_makes_it_one_of_before(
+    house: Path, kx: Kx
+) -> None:
+    of_a_project_without_headers(house)
+    assert rows(house, kx, "T3")[0][4] == "IMPROVED"  # the project's is the same
+    header = house / "variants/include/export.cuh"
+    header.write_text(f"{header.read_text()}// mine\n")
+    assert [row[4] for row in rows(house, kx, "T3")] == ["changed since", "changed since"]
+    words = "before this changed: variants/include/export.cuh is read for export.cuh"
+    assert words in " ".join(kx("show", "T3", cwd=house).stdout.split())
+
+
+def test_a_header_of_the_package_that_has_changed_makes_the_measurement_one_of_before(
+    house: Path, kx: Kx
+) -> None:
+    text = (HEADERS / "export.cuh").read_bytes()
+    shutil.rmtree(house / "variants/include")
+    of_a_project_without_headers(house, headers={"export.cuh": hashlib.sha256(text).hexdigest()})
+    assert rows(house, kx, "T3")[0][4] == "IMPROVED"
+    of_another = hashlib.sha256(text + b"//").hexdigest()
+    for path in (house / "logs/runs/T3").glob("*.measured.json"):
+        path.write_text(path.read_text().replace(hashlib.sha256(text).hexdigest(), of_another))
+    assert [row[4] for row in rows(house, kx, "T3")] == ["changed since", "changed since"]
+    words = "measured before this changed: export.cuh, which comes with kernelexp"
+    assert words in kx("log", cwd=house).stdout
+
+
+def test_a_run_that_did_not_record_headers_of_the_package_says_so(house: Path, kx: Kx) -> None:
+    words = "did not record kernelexp's headers"
+    assert words not in kx("log", cwd=house).stdout
+    of_a_project_without_headers(house)
+    assert f"Runs that {words}: T3." in kx("log", cwd=house).stdout
+    for name in ("T3", max((house / "logs/runs/T3").iterdir()).name.partition(".")[0]):
+        assert f"{words}: a change since" in " ".join(kx("show", name, cwd=house).stdout.split())
+
+
+@pytest.mark.parametrize("name", ["torch.py", "torch/__init__.py", "kernels.py"])
+def test_a_module_that_python_would_read_instead_makes_the_measurement_one_of_before(
+    house: Path, kx: Kx, name: str
+) -> None:
+    folder = house / "variants/transpose"
+    digest = hashlib.sha256((folder / "problem.py").read_bytes()).hexdigest()
+    files = {"host_files": {"variants/transpose/problem.py": digest}}
+    for path in (house / "logs/runs/T3").glob("*.measured.json"):
+        path.write_text(json.dumps(json.loads(path.read_text()) | files))
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text("raise SystemExit\n")
+    result = f"variants/transpose/{name} is read for torch"
+    if name == "kernels.py":  # nothing is called that
+        assert rows(house, kx, "T3")[0][4] == "IMPROVED"
+    else:
+        assert [row[4] for row in rows(house, kx, "T3")] == ["changed since", "changed since"]
+        assert result in " ".join(kx("show", "T3", cwd=house).stdout.split())
+
+
 def forged(root: Path, **instead: object) -> None:
     """T3's record with other words about its first candidate than its samples give."""
     for path in (root / "logs/runs/T3").glob("*.measured.json"):
@@ -409,10 +475,10 @@ def test_a_sweep_of_sources_that_changed_since_says_so(house: Path, kx: Kx) -> N
 
 
 def test_runs_that_did_not_record_their_problem_say_so(house: Path, kx: Kx) -> None:
-    assert "Runs that did not record their problem.py: T1, T2, T3." in kx("log", cwd=house).stdout
+    assert "Runs that did not record problem.py: T1, T2, T3." in kx("log", cwd=house).stdout
     path = max((house / "logs/runs/T3").glob("*.measured.json"))
     output = " ".join(kx("show", str(path), cwd=house).stdout.split())
-    assert "This run did not record its problem.py" in output
+    assert "This run did not record problem.py" in output
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelexp.logs import profiles
+from kernelexp.logs.records import Unreadable
 from kernelexp.model.arm import Arm, ProfiledEvidence, ProfiledInstruction
 from kernelexp.model.record import Profile
 
@@ -113,5 +114,7 @@ def test_an_edit_of_a_profile_is_noticed(tmp_path: Path) -> None:
     assert not kept.edited
     path.write_text(text.replace("sm_90a", "sm_80", 1))
     edited = profiles.read_file(path)
-    assert isinstance(edited, Profile)
-    assert edited.edited
+    assert isinstance(edited, Unreadable)
+    assert edited.why == "was edited after it was written"
+    assert [one.path for one in profiles.unreadable(tmp_path)] == [path]
+    assert profiles.latest(tmp_path, "scale", "sm_90a", AXES) is None

@@ -139,7 +139,7 @@ def test_an_answer_is_followed_by_what_it_rests_on_and_what_speaks_against_it(
 ) -> None:
     answer = " ".join(read["experiments/H3.html"].text.split()).partition(" Why ")[0]
     assert "Measured on NVIDIA H200 on 2026-11-21, at size full." in answer
-    assert "This run did not record its problem.py" in answer
+    assert "This run did not record problem.py" in answer
     doubts = " ".join(read["index.html"].text.split()).partition("Run before problem.py was kept")[
         2
     ]

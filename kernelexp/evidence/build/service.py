@@ -28,7 +28,7 @@ from kernelexp.evidence.build.steps import DoesNotBuild
 from kernelexp.model.errors import EnvironmentFault
 from kernelexp.model.progress import OnProgress, Step
 from kernelexp.model.variant import Variant
-from kernelexp.system import ownfiles
+from kernelexp.system import ownfiles, toolchain
 from kernelexp.system.process import processes
 from kernelexp.system.toolchain import Toolchain
 
@@ -36,6 +36,8 @@ LIMIT_S = 600.0
 """How long one step of a build may take."""
 SILENT_S = 1.0
 """How long to wait for another run's builds without a word."""
+_PACKAGE = "/".join(("", *toolchain.HEADERS.parts[-3:], ""))
+"""Of the paths of kernelexp's own headers, wherever it is installed."""
 
 
 class Built(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +47,8 @@ class Built(msgspec.Struct, frozen=True, kw_only=True):
     identity: str
     files: dict[str, str]
     """SHA-256 of each file of the project that it is made from, by path from the root."""
+    headers: dict[str, str]
+    """SHA-256 of each of kernelexp's own headers that it is made from, by name."""
     flags: tuple[str, ...]
     ok: bool
     log: str
@@ -329,12 +333,18 @@ def _built(
     fault: EnvironmentFault | None = None,
 ) -> Built:
     toolkit = plan.compiler.toolkit
-    own = ((path, sha) for path, sha in read.items() if dependencies.is_own(path, toolkit))
-    ours = {name: sha for path, sha in own if (name := ownfiles.name(plan.root, path))}
+    ours: dict[str, str] = {}
+    headers: dict[str, str] = {}
+    for path, sha in read.items():
+        if dependencies.is_own(path, toolkit) and (name := ownfiles.name(plan.root, path)):
+            ours[name] = sha
+        elif name := path.partition(_PACKAGE)[2]:
+            headers[name] = sha
     return Built(
         variant=plan.variant,
         identity=identity,
         files=dict(sorted(ours.items())),
+        headers=dict(sorted(headers.items())),
         flags=plan.flags,
         ok=ok,
         log=log,

@@ -18,6 +18,7 @@ class Shipped(msgspec.Struct, frozen=True, kw_only=True):
 
     identity: str
     files: dict[str, str]
+    headers: dict[str, str]
     flags: tuple[str, ...]
     log: str
     fault: str = ""
@@ -35,6 +36,7 @@ def ship(plan: Plan) -> Shipped:
     shipped = Shipped(
         identity=built.identity,
         files=built.files,
+        headers=built.headers,
         flags=built.flags,
         log=built.log,
         fault=str(built.fault) if built.fault else "",
@@ -61,6 +63,7 @@ def receive(plan: Plan, shipped: Shipped) -> Built:
         variant=plan.variant,
         identity=shipped.identity,
         files=shipped.files,
+        headers=shipped.headers,
         flags=shipped.flags,
         ok=shipped.entry is not None,
         log=shipped.log,

@@ -109,7 +109,7 @@ class Cluster:
             return transfer.receive(plan, reply.shipped)
         except EnvironmentFault as fault:
             shipped = transfer.Shipped(
-                identity="", files={}, flags=plan.flags, log="", fault=str(fault)
+                identity="", files={}, headers={}, flags=plan.flags, log="", fault=str(fault)
             )
             return transfer.receive(plan, shipped)
 

@@ -80,6 +80,9 @@ class Arm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The header that was read before the build; empty where the target names none."""
     files: dict[str, str] = {}
     """SHA-256 of each file of the project that the build read, by path from the root."""
+    headers: dict[str, str] | None = None
+    """SHA-256 of each of kernelexp's own headers that it read, by name; None where it was not
+    recorded, as early versions did not."""
     launch: str = ""
     """SHA-256 of its launches at every size; empty where it is not known."""
     build: BuildEvidence | None = None

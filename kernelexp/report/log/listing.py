@@ -339,13 +339,15 @@ def _standing(standings: Standings) -> Block:
 
 
 def _sources(standings: Standings) -> Iterator[Block]:
-    """Which records speak, and which of them can't tell whether their problem.py has changed."""
+    """Which records speak, and which of them do not say all that they were made from."""
     if source := _from(standings):
         yield paragraph(source, style="dim")
     records = {c.record.run: c.record for c in standings.candidates if c.record}
-    if silent := [run for run, record in records.items() if not consistency.says_problem(record)]:
-        words = "did not record problem.py: a change of it since is not noticed."
-        yield paragraph(f"{', '.join(silent)} {words}", style="warn")
+    for what in (consistency.PROBLEM, consistency.HEADERS):
+        silent = [run for run, record in records.items() if what in consistency.unrecorded(record)]
+        if silent:
+            words = f"did not record {what}: a change since is not noticed."
+            yield paragraph(f"{', '.join(silent)} {words}", style="warn")
 
 
 def _from(standings: Standings) -> str:

@@ -149,12 +149,12 @@ def _sources(log: KernelLog) -> str:
             "Each measured step was timed beside the one before it, in a run of its own: changes "
             "compare, the times of two steps do not."
         )
-    standing = [
-        record for record in records if record.measurement and not consistency.says_problem(record)
-    ]
-    if standing:
-        names = ", ".join(dict.fromkeys(record.experiment for record in standing))
-        sentences.append(f"Runs that did not record their problem.py: {names}.")
+    measured = [record for record in records if record.measurement]
+    for what in (consistency.PROBLEM, consistency.HEADERS):
+        silent = [one.experiment for one in measured if what in consistency.unrecorded(one)]
+        if silent:
+            names = ", ".join(dict.fromkeys(silent))
+            sentences.append(f"Runs that did not record {what}: {names}.")
     return " ".join(sentences)
 
 

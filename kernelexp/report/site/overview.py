@@ -11,7 +11,7 @@ import msgspec
 
 from kernelexp.dossier.standing import Standing, Standings
 from kernelexp.facts import chips
-from kernelexp.judge.consistency import says_problem
+from kernelexp.judge.consistency import PROBLEM, unrecorded
 from kernelexp.judge.limits import bounds
 from kernelexp.judge.limits.case import Case
 from kernelexp.judge.verdict import WRONG
@@ -418,7 +418,7 @@ def _doubtful(every: Iterable[tuple[str, Standings]]) -> Iterator[Note]:
 def _partial(every: Iterable[tuple[str, Standings]], others: Collection[str]) -> Iterator[Note]:
     for name, entry in every:
         records = [c.record for c in entry.candidates if c.verdict and c.record]
-        if name not in others and any(r.measurement and not says_problem(r) for r in records):
+        if name not in others and any(r.measurement and PROBLEM in unrecorded(r) for r in records):
             yield Note(id=name, text=entry.experiment.title)
 
 
