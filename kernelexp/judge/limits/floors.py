@@ -2,7 +2,9 @@
 
 It is a lower bound: whatever else the kernel moves comes on top. Where counts were scaled from
 small sizes, that is so if a tile does the same work at every size; of what a kernel keeps from tile
-to tile, such as a table in registers, loads() of counts.py says how often it is loaded. Peaks are
+to tile, such as a table in registers, loads() of counts.py says how often it is loaded. A count in
+proportion to the tiles because two sizes have no solution for it bounds nothing: what a CTA does
+once is in it once for each tile (4.4 times the instructions of a column sum). Peaks are
 those of the clock that was measured; a datasheet's are of a clock of its own.
 """
 
@@ -121,6 +123,11 @@ def mma_flops(case: Case, kind: str) -> float:
     return each * case.counters.get(executed.MMAS, 0)
 
 
+def _is_bound(case: Case, *counters: str) -> bool:
+    """Whether no launch of the full problem counts less of these."""
+    return not case.unsolved.intersection(map(case.named, counters))
+
+
 def wavefronts(case: Case) -> float | None:
     """Of shared memory: loads, stores, operands of MMAs; None where not counted."""
     return sum(map(case.counter, _SHARED)) if case.counters else None
@@ -147,7 +154,7 @@ def _of_sms(
 
 def _shared(case: Case, chip: Chip) -> Floor | None:
     count = wavefronts(case)
-    if count is None or case.is_merged:
+    if count is None or case.is_merged or not _is_bound(case, *_SHARED):
         return None
     source = f"a wavefront per clock and SM: {chip.smem.source}"
     return _of_sms(case, chip, "shared memory", count, f"{count:,.0f} wavefronts", source)
@@ -156,7 +163,7 @@ def _shared(case: Case, chip: Chip) -> Floor | None:
 def _data_pipe(case: Case, chip: Chip) -> Floor | None:
     """Wavefronts of shared memory, and one at least for each line of global or local memory."""
     lines = case.counter(_TAGS) + local_accesses(case)
-    if not case.counters or case.is_merged or not lines:
+    if not case.counters or case.is_merged or not lines or not _is_bound(case, _TAGS, _SHARED[0]):
         return None
     own = case.counter(_SHARED[0])
     words = f"({own:,} wavefronts of shared memory + {lines:,} of lines of {_whose(case)} memory)"
@@ -169,6 +176,8 @@ def _data_pipe(case: Case, chip: Chip) -> Floor | None:
 
 def _tags(case: Case, chip: Chip) -> Floor | None:
     count = case.counter(_TAGS) + local_accesses(case) if case.counters else 0
+    if not _is_bound(case, _TAGS):
+        return None
     source = "a line per clock and SM"
     words = f"{count:,} lines of {_whose(case)} memory"
     return _of_sms(case, chip, "L1 tag stage", count, words, source) if count else None
@@ -188,7 +197,7 @@ def _on_ptx(case: Case) -> str:
 
 
 def _l2(case: Case, chip: Chip) -> Floor | None:
-    if chip.l2 is None or not case.counters:
+    if chip.l2 is None or not case.counters or not _is_bound(case, *SECTORS):
         return None
     sectors = sum(map(case.counter, SECTORS))
     clock, spelled = case.clock()
@@ -217,7 +226,7 @@ def _issue(case: Case, chip: Chip) -> Floor | None:
     clock, spelled = case.clock()
     isa = "sass" if case.counts_sass else "ptx"
     count = case.counters.get(EXECUTED[isa], 0)
-    if not count:
+    if not count or EXECUTED[isa] in case.unsolved:
         return None
     sms = chip.sms.value
     return Floor(
@@ -236,9 +245,10 @@ def _pipes(case: Case, chip: Chip) -> Iterator[Floor]:
     arch = ARCHITECTURES.get(chip.arch)
     clock, spelled = case.clock()
     for resource, pipe in _PIPES if arch and case.counts_sass else ():
-        count = case.counters.get(f"sm__inst_executed_pipe_{pipe}", 0)
+        counter = f"sm__inst_executed_pipe_{pipe}"
+        count = case.counters.get(counter, 0)
         per_clock = arch.per_clock(pipe) if arch else 0.0
-        if count:
+        if count and counter not in case.unsolved:
             yield Floor(
                 resource=resource,
                 seconds=count / (per_clock * chip.sms.value * clock),

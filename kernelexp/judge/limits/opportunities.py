@@ -162,12 +162,14 @@ def uncoalesced(case: Case) -> Iterator[Found]:
         return
     line = case.dearest(_SECTORS, f"{_SECTORS}_ideal") or case.dearest(_TAGS)
     freed: dict[Resource, float] = {}
-    for use in bounds.uses(case):
-        if use.percent is not None and use.resource == "L2":
-            freed["L2"] = use.percent * excess / sectors
-        if use.percent is not None and use.resource == "L1 tag stage" and lines > few:
-            freed["L1 tag stage"] = use.percent * (lines - few) / lines
-            freed["L1 data pipe"] = freed["L1 tag stage"]
+    known, _ = shares(case)
+    if "L2" in known:
+        freed["L2"] = known["L2"] * excess / sectors
+    if "L1 tag stage" in known and lines > few:
+        freed["L1 tag stage"] = known["L1 tag stage"] * (lines - few) / lines
+        freed["L1 data pipe"] = points(
+            case, "L1 data pipe", floors.shared_seconds(case, lines - few)
+        )
     percent, reckoning = relief(case, freed or {"L2": 0.0, "L1 tag stage": 0.0})
     what = "loads" if _loads(case, line) else "stores" if line else "accesses"
     filled = f"{100 * excess / sectors:.0f}% of the sectors in excess"

@@ -45,6 +45,19 @@ def test_what_is_reckoned_without_a_profile_is_near_what_ncu_reports(
         assert least <= one - other <= most, resource
 
 
+def test_counts_that_two_sizes_do_not_agree_on_bound_nothing() -> None:
+    executed = floors.EXECUTED["ptx"]
+    case = transpose(counters={**transpose().counters, executed: 1 << 30})
+    known = {floor.resource for floor in floors.floors(case)}
+    for counter, resources in (
+        (executed, {"issue slots"}),
+        ("ptx__memory_l1_tag_requests_global", {"L1 data pipe", "L1 tag stage"}),
+    ):
+        doubted = msgspec.structs.replace(case, unsolved=frozenset({counter}))
+        assert {floor.resource for floor in floors.floors(doubted)} == known - resources
+        assert resources <= known
+
+
 def test_the_nearest_limit_moves_with_the_padding() -> None:
     uses = [bounds.uses(transpose(place)) for place in (0, 1)]
     near = [bounds.nearest(item) for item in uses]

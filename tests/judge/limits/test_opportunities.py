@@ -373,6 +373,19 @@ def test_scattered_stores_have_an_estimate() -> None:
     assert "L1 tag stage" in result.reckoning
 
 
+def test_without_a_time_scattered_accesses_are_reckoned_from_the_longest_floor() -> None:
+    """A warp whose lanes load from 32 lines 4 bytes each: next is device memory."""
+    counters = {
+        SECTORS: 32 << 20, f"{SECTORS}_ideal": 4 << 20,
+        "ptx__memory_l1_tag_requests_global": 32 << 20,
+        "ptx__sass__inst_executed_global_loads": 1 << 20,
+    }  # fmt: skip
+    case = transpose(counters=counters, bytes=128 << 20)
+    result = only(rules.uncoalesced, with_arm(case, measured=None))
+    assert result.percent == pytest.approx(78.2, abs=0.1)
+    assert "not measured); then device memory is next" in result.reckoning
+
+
 def test_counts_that_cannot_be_scaled_give_ratios_and_say_what_tiles_would_add() -> None:
     result = only(rules.bank_conflicts, transpose(ratios_of="emulated", tiles=0))
     assert result.issue.startswith("shared loads: 32.0-way bank conflicts, 94%")

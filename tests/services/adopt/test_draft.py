@@ -296,7 +296,32 @@ def test_the_length_of_a_loop_counts_as_tiles_with_a_second_size_to_solve_it_fro
         emulated={"n": 64, "k": 32},
     )
     assert '"emulated_more": {"n": 64, "k": 64},' in text
+    assert "emulated_most" not in text
     names: dict[str, object] = {}
     exec(text[text.index("def tiles") : text.index("def launch")], names)
     assert callable(names["tiles"])
     assert names["tiles"]({}, {"n": 4096, "k": 512}) == 128 * 16
+
+
+def test_counts_are_not_solved_from_rows_that_share_a_line_of_the_cache() -> None:
+    """A product's rows of 8 floats: four of them lie in 128 bytes."""
+    text = drafted(
+        pointer("y", "float", written=True),
+        *(value(name, "int", 4) for name in ("n", "k")),
+        grid=("n / 32",),
+        values={"n": 4096, "k": 512},
+        emulated={"n": 64, "k": 8},
+    )
+    assert '"emulated_more": {"n": 64, "k": 32},' in text
+    assert '"emulated_most": {"n": 64, "k": 64},' in text
+
+
+def test_a_second_grid_shows_whether_every_cta_counts_the_same() -> None:
+    text = drafted(
+        pointer("y", "float", written=True),
+        *(value(name, "int", 4) for name in ("n", "k", "ld")),
+        grid=("n / 32",),
+        values={"n": 4096, "k": 512, "ld": 4096},
+        emulated={"n": 64, "ld": 64},
+    )
+    assert '"emulated_more": {"n": 128, "k": 512, "ld": 128},' in text

@@ -17,13 +17,17 @@ def array(name: str, kind: str = "float", **use: bool) -> KernelParameter:
     return KernelParameter(name=name, type=kind, size=8, align=8, is_pointer=True, **use)
 
 
-def drafted(reference: str, shapes: dict[str, tuple[str, ...]]) -> Work | None:
+def drafted(
+    reference: str,
+    shapes: dict[str, tuple[str, ...]],
+    out: KernelParameter | None = None,
+) -> Work | None:
     sizes = [KernelParameter(name=n, type="int", size=4, align=4, is_pointer=False) for n in "MNK"]
     given = (array("a", "__half", read=True), array("b", read=True), array("v", read=True))
     entry = KernelEntry(
         symbol="k",
         signature="k",
-        parameters=(*given, array("c", written=True), *sizes),
+        parameters=(*given, out or array("c", written=True), *sizes),
         threads=32,
         dynamic_smem=False,
     )
@@ -64,3 +68,13 @@ def test_flops_are_those_of_products_whose_shapes_are_known(reference: str, flop
 
 def test_what_moves_is_not_known_without_every_shape() -> None:
     assert drafted("a @ b", {"a": ("M", "K")}) is None
+
+
+def test_what_a_kernel_has_written_before_it_reads_it_need_not_be_loaded() -> None:
+    """Its reference does without it; where that names it, what was there is an input."""
+    out = array("c", read=True, written=True)
+    moved = {"c": 4 * 3 * 5}
+    for reference, extra in (("a @ b", 0), ("a @ b + c", moved["c"])):
+        work = drafted(reference, SHAPES, out)
+        assert work is not None
+        assert work.bytes == MOVED + extra

@@ -14,6 +14,7 @@ from kernelexp.services.adopt import jobs
 from kernelexp.services.adopt.answers import Answers, DraftAxis, is_size
 from kernelexp.services.adopt.draft import arrays, launch, work
 from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
+from warpsim.dtypes import SIZES
 
 
 def wrapper(names: str, templates: Sequence[str], include: str, origin: str) -> str:
@@ -41,7 +42,7 @@ def problem(entries: Sequence[KernelEntry], origin: str, answers: Answers) -> st
         "ABOUT": _AS_LAUNCHED if answers.before or answers.after else _ANY_SIZE,
         "FULL": _sizes(sizes, own, answers),
         "EMULATED": _sizes(sizes, own, small),
-        "MORE": _more(sizes, own, small, launch.looped(answers, names)),
+        "MORE": _more(sizes, own, small, _lengths(values, answers, names)),
         "OUTPUTS": "".join(
             arrays.array(output, answers, names, output.name in answers.zeros) for output in outputs
         ),
@@ -74,13 +75,36 @@ def _more(
     sizes: Sequence[KernelParameter],
     own: Sequence[str],
     small: Answers,
-    loop: tuple[str, int] | None,
+    lengths: Sequence[Mapping[str, int]],
 ) -> str:
-    """A second small size with a loop twice as long, from which the counts of a step are solved."""
+    """Further small sizes, from which the counts of a tile and of a CTA are solved."""
+    texts = []
+    for key, values in zip(("emulated_more", "emulated_most"), lengths, strict=False):
+        longer = msgspec.structs.replace(small, values={**small.values, **values})
+        texts.append(f'    "{key}": {{{_sizes(sizes, own, longer)}}},\n')
+    return "".join(texts)
+
+
+def _lengths(
+    values: Sequence[KernelParameter], answers: Answers, names: frozenset[str]
+) -> list[dict[str, int]]:
+    """What is larger at these: the loop, twice as long; without one, the grid.
+
+    Two where the loop may be a row shorter than a line of the cache: rows that share a line are
+    fewer tag lookups than the full problem has (448 a tile of an SGEMM for 320).
+    """
+    loop = launch.looped(answers, names)
     if loop is None:
-        return ""
-    longer = msgspec.structs.replace(small, values=small.values | {loop[0]: 2 * loop[1]})
-    return f'    "emulated_more": {{{_sizes(sizes, own, longer)}}},\n'
+        return launch.widened(answers, names)
+    name, once = loop
+    least = once * -(-_of_line(values) // once)
+    return [{name: length} for length in ([2 * once] if least <= once else [least, 2 * least])]
+
+
+def _of_line(values: Sequence[KernelParameter]) -> int:
+    """Elements of the narrowest array in a line of the cache, 128 bytes."""
+    widths = [SIZES[value.dtype] for value in values if value.is_array and value.dtype]
+    return int(128 // min(widths)) if widths else 0
 
 
 def _imports(body: str) -> str:

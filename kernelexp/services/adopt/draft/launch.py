@@ -66,12 +66,31 @@ def looped(answers: Answers, names: frozenset[str]) -> tuple[str, int] | None:
     return None if full % small else (name, small)
 
 
+def widened(answers: Answers, names: frozenset[str]) -> list[dict[str, int]]:
+    """Another small grid, twice as large in the first of its sizes that the full problem has more
+    of, with all that are as long at both; empty where tiles() can't be told or there is none."""
+    if not tiles(answers, names):
+        return []
+    pairs = _pairs(answers, names)
+    for text in answers.launches[0].grid:
+        for name in sorted(names_in([text]) & pairs.keys()):
+            full, small = pairs[name]
+            if isinstance(full, int) and isinstance(small, int) and 0 < 2 * small < full:
+                return [{x: 2 * small for x, pair in pairs.items() if pair == pairs[name]}]
+    return []
+
+
+def _pairs(answers: Answers, names: frozenset[str]) -> dict[str, tuple[object, object]]:
+    """What each size is in full and small."""
+    return {
+        x: (answers.values.get(x), answers.emulated.get(x, answers.values.get(x))) for x in names
+    }
+
+
 def _others(answers: Answers, names: frozenset[str]) -> dict[str, tuple[object, object]]:
     """What a size that is not the grid's is in full and small, unless it is the same at both, or as
     one of the grid's is, as a stride may be."""
-    pairs: dict[str, tuple[object, object]] = {
-        x: (answers.values.get(x), answers.emulated.get(x, answers.values.get(x))) for x in names
-    }
+    pairs = _pairs(answers, names)
     of_grid = names_in(answers.launches[0].grid)
     follows = {pairs[name] for name in of_grid & pairs.keys()}
     return {

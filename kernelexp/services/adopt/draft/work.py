@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from kernelexp.services.adopt.answers import Answers
 from kernelexp.services.adopt.entry import KernelParameter
-from kernelexp.services.adopt.expressions import of_size
+from kernelexp.services.adopt.expressions import names_in, of_size
 from warpsim.dtypes import SIZES
 
 Shape: TypeAlias = tuple[str, ...]
@@ -24,7 +24,8 @@ def work(
 ) -> str:
     """Nothing where a shape or a type is not known."""
     moved = [
-        _bytes(kernel_parameter, answers.shapes, names) for kernel_parameter in (*given, *outputs)
+        _bytes(kernel_parameter, answers.shapes, names)
+        for kernel_parameter in (*_needed(outputs, given, answers), *outputs)
     ]
     known = [item for item in moved if item]
     if len(known) < len(moved):
@@ -38,6 +39,16 @@ def work(
         f"    return Work(\n        flops={' + '.join(flops) or '0'},\n"
         f"        bytes={' + '.join(known)},\n    )\n\n\n"
     )
+
+
+def _needed(
+    outputs: Sequence[KernelParameter], given: Sequence[KernelParameter], answers: Answers
+) -> list[KernelParameter]:
+    """The inputs that the result depends on: a kernel that reads back what it has written need not
+    load what was there before, where its reference does without it."""
+    read = names_in(answers.references.values())
+    without = {output.name for output in outputs if output.name in answers.references.keys() - read}
+    return [value for value in given if value.name not in without]
 
 
 def _bytes(array: KernelParameter, shapes: Mapping[str, Shape], names: frozenset[str]) -> str:
