@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -11,7 +11,7 @@ import numpy as np
 
 from warpsim import compiled, forks
 from warpsim.errors import UsageError
-from warpsim.launch import Launch, Residency
+from warpsim.launch import Launch, Residency, full_name
 from warpsim.machine.core.arrays import Array
 from warpsim.machine.core.findings import Fatal, Finding
 from warpsim.machine.core.native_layout import ENTERED
@@ -225,14 +225,20 @@ def _result(
     )
 
 
-def _join(results: Sequence[Result]) -> Result:
-    """The launches of a job as one."""
-    if len(results) == 1:
+def _join(results: Sequence[Result], launches: Sequence[Launch]) -> Result:
+    """The launches of a job as one, whose findings say of which they are."""
+    if len(launches) == 1:
         return results[0]
+
+    def named(of: Callable[[Result], Iterable[Finding]]) -> Iterator[Finding]:
+        for number, (launch, result) in enumerate(zip(launches, results, strict=False), 1):
+            words = f"launch {number}, {full_name(launch.entry)}"
+            yield from (msgspec.structs.replace(item, launch=words) for item in of(result))
+
     return Result(
         schedule=results[0].schedule,
-        findings=_once(finding for result in results for finding in result.findings),
-        warnings=_once(finding for result in results for finding in result.warnings),
+        findings=_once(named(lambda result: result.findings)),
+        warnings=_once(named(lambda result: result.warnings)),
         hang=results[-1].hang,
         contended=any(result.contended for result in results),
         printed=tuple(line for result in results for line in result.printed),
@@ -311,7 +317,7 @@ def compare(
     runs, outputs = zip(*forks.each(run_under, schedules, processes, sites), strict=True)
     for name, array in arrays.items():
         array[...] = outputs[0][name]
-    results = [_join(item) for item in runs]
+    results = [_join(item, launches) for item in runs]
     compared = [name for name in arrays if name not in scratch]
     others = [_differing(compared, outputs[0], output) for output in outputs]
     differing = tuple(name for name in arrays if any(name in other for other in others))

@@ -265,12 +265,13 @@ def adopt(
         if sys.stdin.isatty():
             from kernelexp.cli import questions
 
-            typed = questions.complete(compiled, known)
+            names = {word for name, _ in varied for word in (name, name.lower())}
+            typed = questions.complete(compiled, known, names)
             undo = None if typed != known else undo
             known = typed
         launch = AdoptedLaunch(compiled=compiled, answers=known, flags=flags)
         launch = adoption.vary(launch, varied, usual.block)
-        text = adopted.finish(loaded, compiled, launch.answers, launch.flags)
+        text = adopted.finish(loaded, launch.compiled, launch.answers, launch.flags)
         added = adoption.add_experiments(loaded, launch)
     except BaseException:
         adopted.discard(compiled, before)

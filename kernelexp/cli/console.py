@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
-    from kernelexp.model.progress import OnProgress, Step
+    from kernelexp.model.progress import OnProgress, Phase, Step
     from kernelexp.report.document.document import Document
 
 # In a pipe nobody sees a bar: a line says now and then that work goes on.
@@ -184,6 +184,14 @@ def _show_in(progress: Progress) -> OnProgress:
     return show
 
 
+_PIECES: dict[Phase, str] = {
+    "building": "builds",
+    "emulating": "executions",
+    "measuring": "processes",
+    "profiling": "variants",
+}
+
+
 @contextlib.contextmanager
 def _reminders() -> Iterator[OnProgress]:
     latest: list[Step] = []
@@ -193,7 +201,7 @@ def _reminders() -> Iterator[OnProgress]:
     def remind() -> None:
         while not over.wait(REMIND_S):
             for step in latest[-1:]:
-                words = f"{step.phase} {step.done}/{step.total}"
+                words = f"{step.phase}: {step.done} of {step.total} {_PIECES[step.phase]} done"
                 words += f" after {time.monotonic() - begun:.0f} s"
                 now = f", now {shorten(step.now, WIDTH - len(words) - 6)}" if step.now else ""
                 print_message(f"{words}{now}")

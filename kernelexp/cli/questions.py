@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def complete(compiled: Compiled, answers: Answers) -> Answers:
-    """The answers, completed by a person at the terminal; an empty one leaves a blank."""
+def complete(compiled: Compiled, answers: Answers, axes: Collection[str] = ()) -> Answers:
+    """The answers, completed by a person at the terminal; an empty one leaves a blank. `axes` are
+    names that a grid may have in it too."""
     from kernelexp.services.adopt import jobs
     from kernelexp.services.adopt.answers import is_size
 
@@ -35,10 +36,10 @@ def complete(compiled: Compiled, answers: Answers) -> Answers:
             numbers.update({parameter.name: number} if number is not None else {})
     sizes = {kernel_parameter.name for kernel_parameter in parameters if is_size(kernel_parameter)}
     own = numbers.keys() - {kernel_parameter.name for kernel_parameter in parameters}
-    parse = functools.partial(_parse_extents, sizes | own)
-    answers = _ask_arrays(parameters, answers, parse)
+    answers = _ask_arrays(parameters, answers, functools.partial(_parse_extents, sizes | own))
+    of_axes = functools.partial(_parse_extents, sizes | own | set(axes))
     shapes = [
-        _ask_grid(entry, shape, len(pairs) > 1, parse)
+        _ask_grid(entry, shape, len(pairs) > 1, of_axes)
         for (entry, _), shape in zip(pairs, shapes, strict=True)
     ]
     return msgspec.structs.replace(answers, values=numbers, launches=tuple(shapes))
@@ -50,7 +51,7 @@ def _parse_extents(names: Collection[str], text: str) -> tuple[str, ...]:
 
     parts = parse_expressions(text)
     for part in parts:
-        of_size(part, names)
+        of_size(part, "the extent", names)
     return parts
 
 

@@ -221,7 +221,7 @@ def test_a_terminal_is_asked_for_what_is_missing_until_it_makes_sense(new: Path)
     )
     assert done.returncode == errors.OK, done.stderr
     assert "error: 'many' should be a number" in done.stderr
-    assert "error: 'rows' is not an integer parameter" in done.stderr
+    assert "'rows' is not an integer parameter" in done.stderr
     text = (new / "variants/scale/problem.py").read_text()
     assert '"full": {"count": 1000}' in text
     assert 'Scalar(type="f32", value=2.0)' in text

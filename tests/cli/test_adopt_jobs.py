@@ -113,3 +113,69 @@ def test_an_instance_beside_others_of_the_source_is_launched_by_its_symbol(
     )
     kx("adopt", "fill.cu", "--entry", "void fill<2>(int*)<<<1, 1>>>", cwd=empty)
     assert 'entry="_Z4fillILi2EEvPi"' in (empty / "variants/fill/problem.py").read_text()
+
+
+TILED = """constexpr int THREADS = 256;
+__global__ void parts(const float* x, float* sums, int n) {
+    extern __shared__ float tile[];
+    int i = blockIdx.x * THREADS + threadIdx.x;
+    tile[threadIdx.x] = i < n ? x[i] : 0;
+    __syncthreads();
+    for (int step = THREADS / 2; step; step /= 2) {
+        if (threadIdx.x < step) tile[threadIdx.x] += tile[threadIdx.x + step];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) sums[blockIdx.x] = tile[0];
+}
+__global__ void total(const float* sums, float* y, int count, int width) {
+    y[0] = 0;
+    for (int i = 0; i < count; i++) y[0] += sums[i] * (width == THREADS);
+}
+"""
+PARTS = "parts<<<n/THREADS, 256, THREADS*sizeof(float)>>>(x, sums, n)"
+TOTAL = "total<<<1, 1>>>(sums, y, n/THREADS, THREADS)"
+
+
+def adopt_tiled(kx: Kx, root: Path, parts: str, total: str, *words: str) -> tuple[int, str]:
+    (root.parent / "tile.cu").write_text(TILED)
+    result = kx(
+        *("adopt", "../tile.cu", "--arch", "sm_90a", "--entry", parts, "--entry", total),
+        *("--axis", "THREADS=128,256", "--shape", "x=n", "--shape", "y=1", "--value", "n=1000"),
+        *("--reference", "y=x.sum().reshape(1)", *words),
+        cwd=root,
+    )
+    return result.exit_code, " ".join(f"{result.stdout} {result.stderr}".split())
+
+
+def test_all_that_depends_on_an_axis_follows_it(empty: Path, kx: Kx) -> None:
+    code, text = adopt_tiled(kx, empty, PARTS, TOTAL, "--shape", "sums=n/THREADS")
+    assert code == errors.OK, text
+    drafted = (empty / "variants/parts/problem.py").read_text()
+    assert drafted.count("dynamic_smem_bytes") == 1
+    result = kx("emulate", "parts", "--set", "threads=128", cwd=empty)
+    assert result.exit_code == errors.OK, result.stdout
+
+
+@pytest.mark.parametrize(
+    ("parts", "total", "words", "sentence"),
+    [
+        (PARTS.replace("n/T", "n/"), TOTAL, (), "the grid 'n/HREADS': 'HREADS' is not an integer"),
+        (PARTS.replace("THREADS*", "N*"), TOTAL, (), "shared memory 'N*4': 'N' is not an integer"),
+        (PARTS, TOTAL.replace("n/", "2*m/"), (), "--entry: argument '2*m/threads': 'm' is not an"),
+        (PARTS, TOTAL, ("--output", "sums"), "--shape sums: threads is an axis, and an input or"),
+    ],
+)
+def test_a_name_that_can_t_stand_there_is_a_sentence_that_says_where(
+    empty: Path, kx: Kx, parts: str, total: str, words: tuple[str, ...], sentence: str
+) -> None:
+    code, text = adopt_tiled(kx, empty, parts, total, "--shape", "sums=n/THREADS", *words)
+    assert code == errors.USAGE
+    assert sentence in text
+
+
+def test_a_finding_says_in_which_launch_it_is(empty: Path, kx: Kx) -> None:
+    (empty.parent / "sum.cu").write_text(SOURCE.replace("i < count", "i <= count"))
+    code, text = adopt(kx, empty, "--reference", "y=x.sum().reshape(1)")
+    assert code == errors.WRONG_RESULT
+    assert "PTX line" in text
+    assert "launch 3, total, CTA 0" in text

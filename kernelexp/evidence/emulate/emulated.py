@@ -152,7 +152,7 @@ def take_each(
 
     def changed(done: int, running: Sequence[EmulationRequest]) -> None:
         if on_progress:
-            now = ", ".join(label(execution.arm) for execution in running[:1])
+            now = ", ".join(f"{x.isa.upper()} of {label(x.arm)}" for x in running[:1])
             on_progress(Step(phase="emulating", done=done, total=len(wanted), now=now))
 
     return processes.parallel(one, wanted, on_change=changed, workers=slots)

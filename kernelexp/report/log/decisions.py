@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from kernelexp.logs.decisions import Decision
+from kernelexp.model.arm import Status
 from kernelexp.model.axes import spell_point
 from kernelexp.project import Project
 from kernelexp.project.revisions import is_commit_name
@@ -75,10 +76,13 @@ def made(project: Project, done: Made) -> Iterator[Block]:
             yield paragraph(f"Why: {decision.why}", indent=2)
         if decision.name in done.stood:
             yield paragraph("This stands already: nothing was written.")
-        verdict = (
-            f"The verdict is {decision.verdict} (run {decision.run})." if decision.verdict else ""
-        )
-        yield paragraph(verdict or "No record speaks for it as it is now.", style="dim")
+        verdict = f"The verdict is {decision.verdict} (run {decision.run})"
+        if not decision.verdict:
+            yield paragraph("No record speaks for it as it is now.", style="dim")
+        elif decision.word == "accepted" and decision.verdict != Status.IMPROVED:
+            yield paragraph(f"{verdict}: no measurement says that it is faster.", style="warn")
+        else:
+            yield paragraph(f"{verdict}.", style="dim")
     last, current = done.decisions[-1], done.best
     where = f"{last.kernel}@{last.arch}"
     if current is None:

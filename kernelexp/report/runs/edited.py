@@ -15,6 +15,7 @@ from kernelexp.model.text import one_line
 from kernelexp.report.document import arms as documents
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, Cell, Span, paragraph, table
+from warpsim.launch import plain_name
 
 Read: TypeAlias = Callable[[Arm], Value | None]
 
@@ -97,7 +98,7 @@ def render(
     if entries:
         yield paragraph(
             f"Registers, shared memory, warps and SASS instructions are those of "
-            f"{' and '.join(map(one_line, entries))}.",
+            f"{' and '.join(plain_name(one_line(entry)) for entry in entries)}.",
             style="dim",
         )
     for name, arm in candidates.items():
@@ -141,7 +142,11 @@ def of_one(arm: Arm, counted: bool) -> Iterator[Block]:
             if value and (label in _LABELS) == is_built
         ]
         if phrases:
-            of = f"Built {one_line(arm.build.entry)}" if arm.build and arm.build.others else ""
+            of = (
+                f"Built {plain_name(one_line(arm.build.entry))}"
+                if arm.build and arm.build.others
+                else ""
+            )
             yield paragraph(f"{of if of and is_built else heading}: {', '.join(phrases)}.")
 
 

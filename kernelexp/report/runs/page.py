@@ -37,7 +37,7 @@ def render(
     yield from sizes.render(record, charts)
     yield _arms(record)
     yield from _same_code(record)
-    yield _shared_axes(record)
+    yield from _shared_axes(record)
     yield from _differences(record, option)
     named = dict(zip(record.names, record.arms, strict=True))
     yield from arms.warnings(named)
@@ -128,11 +128,12 @@ def differing_axes(record: Record) -> list[str]:
     return [axis for axis in names if len(spelled(axis)) > 1]
 
 
-def _shared_axes(record: Record) -> Block:
+def _shared_axes(record: Record) -> Iterator[Block]:
     differing = differing_axes(record)
     shared = {axis: v for axis, v in record.baseline.axes.items() if axis not in differing}
     whose = "both" if len(record.arms) == 2 else "all"
-    return paragraph(f"{whose}: {spell_point(shared)}", style="dim")
+    if shared:
+        yield paragraph(f"{whose}: {spell_point(shared)}", style="dim")
 
 
 def _differences(record: Record, option: str) -> Iterator[Block]:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from kernelexp.facts import widths
 from kernelexp.facts.counters import EXECUTED, PTX, SECTORS
 from kernelexp.judge import agreement
 from kernelexp.judge.outputs import describe
-from kernelexp.model.arm import Arm, EmulatedEvidence, EmulatedFinding
+from kernelexp.model.arm import Arm, EmulatedEvidence, EmulatedFinding, EmulatedLaunch
 from kernelexp.model.experiment import form_of
-from kernelexp.model.text import printable
+from kernelexp.model.text import printable, shorten
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, Style, paragraph, table
-from warpsim.launch import plain_name
+from warpsim.launch import full_name, plain_name
 
 _LINES_SHOWN = 2
 _OPCODES_SHOWN = 8
@@ -102,7 +103,7 @@ def _right(arms: Sequence[Arm]) -> str:
     """The sentence about arms that are right in every element."""
     evidence = [emulated_evidence for emulated_evidence in map(_judged, arms) if emulated_evidence]
     first = evidence[0]
-    names = " and ".join(array.name for array in first.arrays)
+    names = _listed([array.name for array in first.arrays])
     elements = sum(array.elements for array in first.arrays)
     worst = max(array.worst for emulated_evidence in evidence for array in emulated_evidence.arrays)
     every = f"all {elements:,} elements" if elements > 1 else "its one element"
@@ -110,6 +111,11 @@ def _right(arms: Sequence[Arm]) -> str:
         f"{names} correct, {every} under {_schedules(first)}; "
         f"largest error {100 * worst:.0f}% of the tolerance"
     )
+
+
+def _listed(names: Sequence[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _doubts(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
@@ -229,37 +235,48 @@ def launches(names: Sequence[str], arms: Sequence[Arm], every: bool) -> Iterator
                 and emulated_evidence.launches
                 and (every or emulated_evidence is (arm.counted or judged))
             ):
-                yield _launches(name, emulated_evidence)
+                whose = f"{name}, on" if len(arms) > 1 else "on"
+                yield from _launches(whose, emulated_evidence, every)
 
 
-def _launches(name: str, evidence: EmulatedEvidence) -> Block:
+def _launches(whose: str, evidence: EmulatedEvidence, every: bool) -> Iterator[Block]:
+    """A row for each launch; unless `every`, for each entry where some are launched again."""
     isa, prefix = evidence.isa, _prefix(evidence)
-    return table(
-        (
-            f"{name}, on {isa.upper()}",
-            "entry",
-            "CTAs",
-            "instructions",
-            "wavefronts",
-            "sectors",
-        ),
+    rows: dict[object, list[EmulatedLaunch]] = {}
+    for number, launch in enumerate(evidence.launches):
+        rows.setdefault(number if every else launch.entry, []).append(launch)
+    again = len(rows) < len(evidence.launches)
+    plain = Counter(plain_name(launches[0].entry) for launches in rows.values())
+    yield table(
+        (f"{whose} {isa.upper()}", "entry", "CTAs", "instructions", "wavefronts", "sectors"),
         (
             (
-                f"launch {number}",
-                plain_name(emulated_launch.entry),
-                *map(
-                    figures.value,
-                    (emulated_launch.ctas, emulated_launch.counters.get(EXECUTED[isa], 0)),
-                ),
+                f"{len(launches)}x" if again else f"launch {number}",
+                _entry(launches[0].entry, again and plain[plain_name(launches[0].entry)] > 1),
+                figures.value(sum(launch.ctas for launch in launches)),
                 *(
-                    figures.value(_sum(emulated_launch.counters, prefix, names))
-                    for names in _COSTS.values()
+                    figures.value(sum(_sum(launch.counters, begin, names) for launch in launches))
+                    for begin, names in (
+                        ("", (EXECUTED[isa],)),
+                        *((prefix, x) for x in _COSTS.values()),
+                    )
                 ),
             )
-            for number, emulated_launch in enumerate(evidence.launches, 1)
+            for number, launches in enumerate(rows.values(), 1)
         ),
         numbers=range(2, 4 + len(_COSTS)),
     )
+    if again:
+        count = len(evidence.launches)
+        yield paragraph(f"Sums of {count} launches by entry; --verbose: each.", style="dim")
+
+
+def _entry(symbol: str, whole: bool) -> str:
+    """With template arguments where it would not be known without them."""
+    return shorten(full_name(symbol), _ENTRY_SHOWN) if whole else plain_name(symbol)
+
+
+_ENTRY_SHOWN = 40
 
 
 def _prefix(evidence: EmulatedEvidence) -> str:

@@ -19,6 +19,7 @@ from kernelexp.model.text import one_line
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, Heading, Span, paragraph, table
 from kernelexp.report.variants import bounds
+from warpsim.launch import plain_name
 
 _TAKEN = {"run": "profiled", "imported": "profiled elsewhere", "published": "profiled by others"}
 
@@ -160,8 +161,8 @@ def _evidence(dossier: Dossier) -> str:
     build = case.arm.build
     of = ""
     if build and build.others:
-        of = f" Grid, registers and shared memory are those of {one_line(build.entry)}, one of "
-        of += f"{1 + len(build.others)} kernels that it launches."
+        of = f" Grid, registers and shared memory are those of {plain_name(one_line(build.entry))}"
+        of += f", one of {1 + len(build.others)} kernels that it launches."
     return f"Evidence: {'; '.join(parts) or 'none'}.{of}"
 
 

@@ -239,7 +239,7 @@ def _uses_dynamic_smem(ptx: str, symbol: str) -> bool:
     ptx = re.sub(r"\.extern\s+\.shared[^;]*;", "", ptx)
     bodies = re.split(r"(?=^[^\n]*\.(?:entry|func)\b)", ptx, flags=re.M)
     own = re.compile(rf"\.entry\s+{re.escape(symbol)}(?![\w$])|\.func\b")
-    called = [body for body in bodies if own.search(body.partition("(")[0])]
+    called = [body.partition("\n}")[0] for body in bodies if own.search(body.partition("(")[0])]
     return any(re.search(rf"(?<![\w$]){re.escape(x)}(?![\w$])", y) for x in names for y in called)
 
 

@@ -60,19 +60,21 @@ def free_names(text: str) -> set[str]:
 
 
 class _Spelled(ast.NodeTransformer):
-    """Names as entries of `size`, quotients rounded up."""
+    """Names as entries of `size` and `axes`, quotients rounded up."""
 
-    def __init__(self, names: Collection[str]) -> None:
-        self._names = names
+    def __init__(self, where: str, sizes: Collection[str], axes: Collection[str]) -> None:
+        self._where, self._sizes, self._axes = where, sizes, axes
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        if node.id not in self._names:
-            known = suggest(node.id, sorted(self._names)).rstrip("?")
+        if node.id not in (*self._sizes, *self._axes):
+            known = suggest(node.id, sorted((*self._sizes, *self._axes))).rstrip("?")
+            what = "integer parameter or axis" if self._axes else "integer parameter"
             raise UsageError(
-                f"{node.id!r} is not an integer parameter{known}. A size of your own has a "
-                f"value: --value {node.id}=..."
+                f"{self._where}: {node.id!r} is not an {what}{known}. A size of your own has a value: "
+                f"--value {node.id}=..."
             )
-        return ast.parse(f'size["{node.id}"]', mode="eval").body
+        owner = "axes" if node.id in self._axes else "size"
+        return ast.parse(f'{owner}["{node.id}"]', mode="eval").body
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         left, right = self.visit(node.left), self.visit(node.right)
@@ -82,8 +84,11 @@ class _Spelled(ast.NodeTransformer):
         return ast.UnaryOp(ast.USub(), down)
 
 
-def of_size(expression: str, names: Collection[str]) -> str:
-    """An extent in terms of `size`, as problem.py has it; UsageError for a name that is not among
-    `names`."""
-    tree = _Spelled(names).visit(ast.parse(expression, mode="eval").body)
+def of_size(
+    expression: str, what: str, sizes: Collection[str], axes: Collection[str] = ()
+) -> str:
+    """An extent in terms of `size` and `axes`, as problem.py has it; UsageError, which says what it
+    is an extent of, for a name that is not among these."""
+    spelled = _Spelled(f"{what} {expression!r}", sizes, axes)
+    tree = spelled.visit(ast.parse(expression, mode="eval").body)
     return ast.unparse(ast.fix_missing_locations(tree)).replace("'", '"')

@@ -13,7 +13,7 @@ from kernelexp.model.errors import UsageError, join
 from kernelexp.project import Project, editing
 from kernelexp.services.adopt.adopted import Compiled
 from kernelexp.services.adopt.answers import Answers, DraftAxis, LaunchShape
-from kernelexp.services.adopt.entry import KernelEntry
+from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
 from kernelexp.services.adopt.expressions import names_in
 from kernelexp.services.adopt.launched import AdoptedLaunch
 from kernelexp.system import wholefile
@@ -28,7 +28,10 @@ def parse(text: str) -> tuple[str, tuple[int, ...]]:
     name, equals, values = text.partition("=")
     words = values.split(",")
     if not name.isidentifier() or not equals or not all(map(str.isdigit, words)):
-        raise UsageError(f"--axis {text!r} should be as in BLOCK=128,256 or block=128,256.")
+        raise UsageError(
+            f"--axis {text!r} should be a name and whole numbers, as in BLOCK=128,256, or in "
+            f"{BLOCK}=128,256, which is the block's x: an axis has no y or z."
+        )
     return name, tuple(map(int, words))
 
 
@@ -42,12 +45,13 @@ def add(
     there; the grid, where it is a size of the launch divided by that, or the elements of an array
     that it writes.
     """
-    compiled, answers, flags = launch.compiled, launch.answers, launch.flags
+    axis = name.lower()  # as axes are named; the macro keeps its own name
+    compiled, answers = _named(launch.compiled, launch.answers, name, axis)
+    flags = launch.flags
     shapes = [
         _known(name, entry, shape)
         for entry, shape in zip(compiled.entries, answers.launches, strict=True)
     ]
-    axis = name.lower()  # as axes are named; the macro keeps its own name
     if axis in answers.values or axis in answers.axes:
         raise UsageError(f"--axis {name}: a parameter of the kernel, or another axis, is {axis}.")
     if name == BLOCK:
@@ -62,7 +66,40 @@ def add(
     answers = msgspec.structs.replace(
         answers, axes=answers.axes | {axis: draft_axis}, launches=followed
     )
-    return msgspec.structs.replace(launch, answers=answers, flags=flags)
+    return msgspec.structs.replace(launch, compiled=compiled, answers=answers, flags=flags)
+
+
+def _named(compiled: Compiled, answers: Answers, name: str, axis: str) -> tuple[Compiled, Answers]:
+    """With the axis under its own name wherever a person wrote the macro's: in grids, blocks, bytes
+    of shared memory, shapes, and in what is passed."""
+
+    def renamed(text: str) -> str:
+        return re.sub(rf"\b{name}\b", axis, text)
+
+    def passed(parameter: KernelParameter) -> KernelParameter:
+        is_axis = parameter.scalar and parameter.name in (name, axis)
+        return msgspec.structs.replace(
+            parameter, passed=axis if is_axis else renamed(parameter.passed)
+        )
+
+    launches = [
+        msgspec.structs.replace(
+            shape,
+            grid=tuple(map(renamed, shape.grid)),
+            extents=tuple(map(renamed, shape.extents)),
+            smem=renamed(shape.smem),
+        )
+        for shape in answers.launches
+    ]
+    shapes = {array: tuple(map(renamed, shape)) for array, shape in answers.shapes.items()}
+    entries = [
+        msgspec.structs.replace(entry, parameters=tuple(map(passed, entry.parameters)))
+        for entry in compiled.entries
+    ]
+    return (
+        msgspec.structs.replace(compiled, entries=tuple(entries)),
+        msgspec.structs.replace(answers, launches=tuple(launches), shapes=shapes),
+    )
 
 
 def _known(name: str, entry: KernelEntry, shape: LaunchShape) -> LaunchShape:
@@ -113,19 +150,14 @@ def _follow(shape: LaunchShape, counts: Mapping[str, int], name: str, default: i
     else:
         return shape
     grid = [
-        _extent(counts, _renamed(count, name, axis), axis, default, follow)
+        _extent(counts, count, axis, default, follow)
         for count, follow in zip(shape.grid, follows, strict=False)
     ]
     extents = [
-        axis if follow else _renamed(extent, name, axis)
+        axis if follow else extent
         for extent, follow in zip(shape.extents or map(str, block), follows, strict=True)
     ]
     return msgspec.structs.replace(shape, grid=tuple(grid), extents=tuple(extents))
-
-
-def _renamed(expression: str, name: str, axis: str) -> str:
-    """Where a person wrote the macro's own name."""
-    return re.sub(rf"\b{name}\b", axis, expression)
 
 
 def _extent(counts: Mapping[str, int], count: str, name: str, default: int, follows: bool) -> str:
@@ -247,7 +279,7 @@ def experiments(project: Project, launch: AdoptedLaunch) -> Iterator[str]:
                 "title": f"{name} {value}, not {axis.default}",
                 "baseline": {},
                 "candidate": {name: value},
-                "hypothesis": f"{name}={value} is faster than the program's {name}={axis.default}.",
+                "hypothesis": f"{name}={value} is faster than {name}={axis.default}.",
             }
             editing.add(project, identity, experiment)
             project = _reloaded(project)

@@ -192,7 +192,7 @@ def test_an_axis_is_a_number_of_the_source_that_block_and_grid_follow(
     ("axis", "sentence"),
     [
         ("SPAN=4", "no line `#define SPAN NUMBER`"),
-        ("block", "should be as in BLOCK=128,256"),
+        ("block", "as in BLOCK=128,256, or in block=128,256, which is the block's x"),
         ("N=4", "a parameter of the kernel, or another axis, is n"),
     ],
 )

@@ -19,6 +19,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """What `line` is a line of."""
     line: int = 0
     """0 if the mistake belongs to no instruction."""
+    launch: str = ""
+    """Which of a job of several launches, and its entry."""
     cta: int = -1
     warp: int = -1
     """Warp of the CTA; -1 for an asynchronous engine."""
@@ -30,9 +32,10 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     that one."""
 
     def where(self) -> str:
-        """Source line, line of the listing, CTA and warp, as far as they are known."""
+        """Source line, line of the listing, launch, CTA and warp, as far as they are known."""
         parts = [self.source.place(CALLERS)] if self.source else []
         parts += [f"{self.listing} line {self.line}"] if self.line else []
+        parts += [self.launch] if self.launch else []
         parts += [f"CTA {self.cta}"] if self.cta >= 0 else []
         parts += [f"warp {self.warp}"] if self.warp >= 0 else []
         parts += ["after an earlier fault"] if self.later else []

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 
+from kernelexp.model.errors import UsageError
 from kernelexp.services.adopt import expressions
 from kernelexp.services.adopt.answers import Answers, is_size
 from kernelexp.services.adopt.entry import KernelParameter
@@ -94,7 +95,14 @@ def value(parameter: KernelParameter, answers: Answers) -> str:
 def shape(parameter: KernelParameter, answers: Answers, names: frozenset[str]) -> str:
     if parameter.name not in answers.shapes:
         return f'blank("the shape of {parameter.name}, a tuple")'
-    extents = [of_size(extent, names) for extent in answers.shapes[parameter.name]]
+    written, axes = answers.shapes[parameter.name], answers.axes.keys()
+    is_own = parameter.name in answers.own
+    for name in [] if is_own else sorted(expressions.names_in(written) & axes):
+        raise UsageError(
+            f"--shape {parameter.name}: {name} is an axis, and an input or output has the same "
+            "shape for each of its values: only a --workspace may have it in its shape."
+        )
+    extents = [of_size(x, f"--shape {parameter.name}", names, axes) for x in written]
     return f"({', '.join(extents)}{',' if len(extents) == 1 else ''})"
 
 
@@ -182,7 +190,7 @@ def tolerance(
     term = max(_OF_SUM.get(kind, 0.0) for kind in types)
     if not term or not summed:
         return f'\n        rtol={rounding},\n        of_rms={rounding},\n        why="{why}",\n    '
-    extents = [of_size(item, names) for item in summed]
+    extents = [of_size(item, "--shape", names) for item in summed]
     terms = extents[0] if len(extents) == 1 else f"max({', '.join(extents)})"
     return (
         f"\n        rtol={rounding},\n        of_rms={rounding} + {term} * ({terms}) ** 0.5,\n"

@@ -41,7 +41,7 @@ def tiles(answers: Answers, names: frozenset[str]) -> str:
     loop = looped(answers, names)
     if not grid or (loop is None and _others(answers, names)):
         return ""
-    extents = [_extent(item, answers, names) for item in grid]
+    extents = [_extent("the grid", item, answers, names) for item in grid]
     factors = [extent for extent in extents if extent != "1"]
     if len(factors) > 1:
         factors = [factor if factor.isalnum() else f"({factor})" for factor in factors]
@@ -103,7 +103,7 @@ def _others(answers: Answers, names: frozenset[str]) -> dict[str, tuple[object, 
 
 def _launch(entry: KernelEntry, shape: LaunchShape, answers: Answers, names: frozenset[str]) -> str:
     unknown = 'blank("the bytes of dynamic shared memory")' if entry.dynamic_smem else ""
-    smem = _extent(shape.smem, answers, names) if shape.smem else unknown
+    smem = _extent("dynamic shared memory", shape.smem, answers, names) if shape.smem else unknown
     threads = _extents(shape, answers, names) or str(
         block(entry, shape) or 'blank("the threads of a CTA, as (x, y, z)")'
     )
@@ -124,21 +124,18 @@ def _launch(entry: KernelEntry, shape: LaunchShape, answers: Answers, names: fro
 def _grid(shape: LaunchShape, answers: Answers, names: frozenset[str]) -> str:
     if not shape.grid:
         return 'blank("how many CTAs, as (x, y, z)")'
-    extents = [_extent(item, answers, names) for item in shape.grid]
+    extents = [_extent("the grid", item, answers, names) for item in shape.grid]
     return f"({', '.join([*extents, '1', '1'][:3])})"
 
 
 def _extents(shape: LaunchShape, answers: Answers, names: frozenset[str]) -> str:
     """Of the block, where an axis has a say in them."""
-    extents = [_extent(extent, answers, names) for extent in shape.extents]
+    extents = [_extent("the block", extent, answers, names) for extent in shape.extents]
     return f"({', '.join(extents)})" if extents else ""
 
 
-def _extent(expression: str, answers: Answers, names: frozenset[str]) -> str:
-    text = of_size(expression, names | answers.axes.keys())
-    for name in answers.axes:
-        text = text.replace(f'size["{name}"]', f'axes["{name}"]')
-    return text
+def _extent(what: str, expression: str, answers: Answers, names: frozenset[str]) -> str:
+    return of_size(expression, what, names, answers.axes)
 
 
 def _argument(parameter: KernelParameter, answers: Answers, names: frozenset[str]) -> str:
@@ -147,7 +144,7 @@ def _argument(parameter: KernelParameter, answers: Answers, names: frozenset[str
         zero = f'Scalar(type="u{8 * parameter.size}", value=0)'
         return zero if is_scalar else f"StructValue(size={parameter.size})"
     if parameter.passed:
-        number = of_size(parameter.passed, names)
+        number = _extent("--entry: argument", parameter.passed, answers, names)
         return f'Scalar(type="{parameter.scalar}", value={number})'
     if parameter.is_pointer and not parameter.is_tensor_map:
         return f'Pointer(array="{parameter.alias or parameter.name}")'
@@ -186,11 +183,11 @@ def _tensor_map(parameter: KernelParameter, answers: Answers, names: frozenset[s
     shape = strides = None
     if layout and layout.extents:
         shape, strides = (
-            _tuple([of_size(text, names) for text in texts])
+            _tuple([of_size(text, "--tensor-map", names) for text in texts])
             for texts in (layout.extents, layout.strides)
         )
     elif name in answers.shapes and parameter.dtype:
-        extents = [of_size(item, names) for item in reversed(answers.shapes[name])]
+        extents = [of_size(item, "--shape", names) for item in reversed(answers.shapes[name])]
         shape = _tuple(extents)
         size = SIZES[parameter.dtype]
         products = [" * ".join([*extents[: i + 1], str(size)]) for i in range(len(extents) - 1)]

@@ -58,7 +58,7 @@ def _bytes(array: KernelParameter, shapes: Mapping[str, Shape], names: frozenset
 
 
 def _product(extents: Sequence[str], names: frozenset[str]) -> str:
-    factors = [of_size(extent, names) for extent in extents if extent != "1"]
+    factors = [of_size(extent, "--shape", names) for extent in extents if extent != "1"]
     return " * ".join(factor if _is_factor(factor) else f"({factor})" for factor in factors) or "1"
 
 
