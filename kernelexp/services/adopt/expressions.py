@@ -70,8 +70,8 @@ class _Spelled(ast.NodeTransformer):
             known = suggest(node.id, sorted((*self._sizes, *self._axes))).rstrip("?")
             what = "integer parameter or axis" if self._axes else "integer parameter"
             raise UsageError(
-                f"{self._where}: {node.id!r} is not an {what}{known}. A size of your own has a value: "
-                f"--value {node.id}=..."
+                f"{self._where}: {node.id!r} is not an {what}{known}. A size of your own has a "
+                f"value: --value {node.id}=..."
             )
         owner = "axes" if node.id in self._axes else "size"
         return ast.parse(f'{owner}["{node.id}"]', mode="eval").body
@@ -84,9 +84,7 @@ class _Spelled(ast.NodeTransformer):
         return ast.UnaryOp(ast.USub(), down)
 
 
-def of_size(
-    expression: str, what: str, sizes: Collection[str], axes: Collection[str] = ()
-) -> str:
+def of_size(expression: str, what: str, sizes: Collection[str], axes: Collection[str] = ()) -> str:
     """An extent in terms of `size` and `axes`, as problem.py has it; UsageError, which says what it
     is an extent of, for a name that is not among these."""
     spelled = _Spelled(f"{what} {expression!r}", sizes, axes)
