@@ -60,18 +60,34 @@ def decode(
     path: str, decoder: msgspec.json.Decoder[Document], newest: int, what: str
 ) -> Document | Unreadable:
     """What is in a file of the logs, or why that is no `what` of version `newest` or before."""
+    content = read(path)
+    if isinstance(content, Unreadable):
+        return content
+    document = parse(content, decoder, newest, what)
+    return Unreadable(path=Path(path), why=document) if isinstance(document, str) else document
+
+
+def parse(
+    content: bytes, decoder: msgspec.json.Decoder[Document], newest: int, what: str
+) -> Document | str:
+    """The document of a file's content, or why it is none, as the end of a sentence."""
     try:
-        text = _bytes(path)
-        document = decoder.decode(text)
-    except OSError as error:
-        return Unreadable(path=Path(path), why=f"can't be read: {error.strerror}")
+        document = decoder.decode(content)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        return Unreadable(path=Path(path), why=_explain(text, error, newest, what))
+        return _explain(content, error, newest, what)
     if document.version > newest:
-        return Unreadable(path=Path(path), why=_newer(document.version, newest))
-    if is_edited(text) and isinstance(document, msgspec.Struct) and hasattr(document, "edited"):
+        return _newer(document.version, newest)
+    if is_edited(content) and isinstance(document, msgspec.Struct) and hasattr(document, "edited"):
         return msgspec.structs.replace(document, edited=True)
     return document
+
+
+def read(path: str) -> bytes | Unreadable:
+    """The content of a file of the logs."""
+    try:
+        return _bytes(path)
+    except OSError as error:
+        return Unreadable(path=Path(path), why=f"can't be read: {error.strerror}")
 
 
 def _bytes(path: str) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -10,7 +11,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from kernelexp.logs import recounts
+from kernelexp.logs import documents, recounts
 from kernelexp.logs.documents import Unreadable as Unreadable
 from kernelexp.logs.documents import decode as decode
 from kernelexp.logs.documents import sealed as sealed
@@ -250,15 +251,28 @@ def _decode(path: str) -> Record | Unreadable:
     state = (path, status.st_ino, status.st_size, status.st_mtime_ns)
     if (held := _held.get(state)) is not None:
         return held
-    record = decode(path, _decoder, VERSION, "record")
-    if isinstance(record, Unreadable):
+    content = documents.read(path)
+    if isinstance(content, Unreadable):
+        return content
+    record = _parse(content)
+    if isinstance(record, str):
+        return Unreadable(path=Path(path), why=record)
+    _held[state] = record
+    return record
+
+
+@functools.lru_cache(maxsize=256)
+def _parse(content: bytes) -> Record | str:
+    """The record of a file's content, or why it is none.
+
+    Kept by content: one command looks through the same records for variant after variant.
+    """
+    record = documents.parse(content, _decoder, VERSION, "record")
+    if isinstance(record, str):
         return record
     if not is_name(record.run) or not is_name(record.experiment):
-        return Unreadable(path=Path(path), why="is not a record: its name is not one of a run")
-    if why := contradiction(record):
-        return Unreadable(path=Path(path), why=why)
-    _held[state] = completed = complete(record)
-    return completed
+        return "is not a record: its name is not one of a run"
+    return contradiction(record) or complete(record)
 
 
 def _with_latest_recount(path: str, record: Record) -> Record:
