@@ -205,7 +205,9 @@ def _warnings(before: Subject, after: Subject, kinds: Sequence[Kind]) -> Iterato
     if before.run and after.run and before.run != after.run:
         yield "measured in different runs: the times were not interleaved."
     if one.axes != other.axes and one.build and other.build:
-        if one.build.opcodes and one.build.opcodes == other.build.opcodes:
+        is_alike = one.build.opcodes and one.build.opcodes == other.build.opcodes
+        # An axis of the launch has the same code by design.
+        if is_alike and one.build.resources.threads == other.build.resources.threads:
             yield "both have as many of each SASS instruction: they may be the same code."
     yield from _grids(one, other)
     for clock in (CLOCK, GPC_CLOCK):

@@ -92,7 +92,7 @@ def _cause(gains: Sequence[Opportunity]) -> Opportunity | None:
 
 def _of_cause(case: Case, cause: Opportunity, order: str) -> str:
     where = f" at {cause.line.rpartition('/')[2]}" if cause.line else ""
-    of = "the time" if case.time_s or cause.at_most else "the least time that it needs"
+    of = "the time" if case.time_s else "the least time that it needs"
     much = f"{'at most' if cause.at_most else 'about'} {cause.percent:.1f}% of {of}"
     hidden = " where nothing hides it" if cause.hidden else ""
     return f"{order}: {cause.cause}{where}, {much}{hidden}."
@@ -103,7 +103,7 @@ def of_latency(
 ) -> str:
     """What a kernel waits for that no limit holds; empty where one does, or nothing is known."""
     near = nearest(known)
-    if near is None or (near.percent or 0.0) >= NEAR:
+    if near is None or _of_allowed(case, near.percent or 0.0) >= NEAR:
         return ""
     if not is_counted(known):
         return f"{whose} needs {_share(near)} of {spell(near)}: {UNCOUNTED}."
@@ -112,6 +112,12 @@ def of_latency(
     if cause and cause.is_of_accesses and not waits:
         what = ", likely that of these accesses"
     return f"{whose} waits for latency{what}."
+
+
+def _of_allowed(case: Case, percent: float) -> float:
+    """A use in percent of the most that the grid allows, where it leaves SMs idle."""
+    share = grid(case)
+    return percent if share is None or share.busy >= BUSY else percent / share.busy
 
 
 def of_grid(case: Case) -> str:
@@ -138,10 +144,12 @@ def _of_limit(
     near = nearest(known)
     if near is None or near.percent is None:
         return _of_floors(case, known)
-    share = _share(near)
+    share, allowed = _share(near), _of_allowed(case, near.percent)
+    if allowed > near.percent:
+        share += f", {allowed:.0f}% of what the grid allows"
     if near.percent >= BOUND:
         return f"{whose} is bound by {spell(near)}: {share} of the peak{_how(near)}."
-    if near.percent >= NEAR:
+    if allowed >= NEAR:
         return (
             f"{whose} is nearest to {spell(near)}, which likely limits it: {share} of the peak"
             f"{_how(near)}."

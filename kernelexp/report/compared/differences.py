@@ -169,6 +169,8 @@ def render(comparison: Comparison, names: bool = False) -> Iterator[Block]:
             yield from _lines(group)
         else:
             yield table_of(group, names)
+    if words := _sizes(comparison):
+        yield paragraph(words)
     if rest := _rest(comparison):
         yield paragraph(rest)
 
@@ -207,6 +209,19 @@ def _lines(group: Group) -> Iterator[Block]:
         yield paragraph(Span(metric.name, "strong" if label else ""), indent=2)
         words = f"{label}  {before} → {after} {unit}  {growth}  ".replace("   ", "  ")
         yield paragraph(words.rstrip() + "  ", direction or "", indent=2)
+
+
+def _sizes(comparison: Comparison) -> str:
+    """Of which problem the executed counts are, where that is not the full one."""
+    kinds = {
+        finding.difference.metric.kind for group in comparison.groups for finding in group.findings
+    }
+    executed = [subject.arm.executed for subject in comparison.subjects]
+    sizes = {evidence.size for evidence in executed if evidence} - {"full"}
+    if "emulated" not in kinds or not sizes:
+        return ""
+    words = " and ".join(f"'{size}'" for size in sorted(sizes))
+    return f"Emulated counts are of size {words}; their changes need not hold at size 'full'."
 
 
 def _rest(comparison: Comparison) -> str:

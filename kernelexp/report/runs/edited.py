@@ -83,7 +83,7 @@ def render(
     smaller one counts need not hold; `option`: how to see what is left out."""
     every = [base, *candidates.values()]
     rows = [_row(label, read, base, candidates) for label, read in _fixed(every)]
-    more, small = _others(base, candidates)
+    more, large, small = _others(base, candidates)
     rows += [_row(metric.label.strip(), metric.read, base, candidates) for metric in more]
     if rows:
         header = ("figure", "baseline", *candidates)
@@ -104,8 +104,10 @@ def render(
     for name, arm in candidates.items():
         if words := _pipes(base, arm):
             yield paragraph(f"{name}: {words}")
-    if small:
-        yield paragraph(f"{small} more moved by less than 5%{option}.", style="dim")
+    rest = [f"{large} more moved by 5% or more"] * (large > 0)
+    rest += [f"{small} {'' if large else 'more moved '}by less than 5%"] * (small > 0)
+    if rest:
+        yield paragraph(f"{', '.join(rest)}{option}.", style="dim")
 
 
 def changes(base: Arm, arm: Arm) -> Iterator[str]:
@@ -225,8 +227,8 @@ def _cell(was: Value | None, now: Value | None, alone: bool) -> Cell:
     return Span(f"{figures.value(now)} ({changed})", "warn")
 
 
-def _others(base: Arm, candidates: Mapping[str, Arm]) -> tuple[list[metrics.Metric], int]:
-    """Figures that no row has and that changed by 5%, most first; and how many others moved."""
+def _others(base: Arm, candidates: Mapping[str, Arm]) -> tuple[list[metrics.Metric], int, int]:
+    """Figures that no row has and that changed most; how many others moved by 5%, and by less."""
     result: dict[str, differences.Difference] = {}
     for arm in candidates.values():
         for difference in differences.between(base, arm, *documents.KINDS):
@@ -238,7 +240,7 @@ def _others(base: Arm, candidates: Mapping[str, Arm]) -> tuple[list[metrics.Metr
     large = [item for item in result.values() if ranking.is_large(item, ranking.FLOOR)]
     large.sort(key=lambda item: (item.metric.kind != "built", -item.factor))
     shown = large[:_MORE]
-    return [item.metric for item in shown], len(result) - len(shown)
+    return [item.metric for item in shown], len(large) - len(shown), len(result) - len(large)
 
 
 def _is_other(name: str) -> bool:

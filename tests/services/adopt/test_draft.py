@@ -287,7 +287,7 @@ def test_there_are_no_tiles_where_a_cta_has_more_to_do_at_full_size(
 
 
 def test_the_length_of_a_loop_counts_as_tiles_with_a_second_size_to_solve_it_from() -> None:
-    """A product's K: 16 steps of 32 in the full problem, one and two in the small ones."""
+    """A product's K: 16 steps of 32 in the full problem, one, four and eight in the small ones."""
     text = drafted(
         pointer("y", "float", written=True),
         *(value(name, "int", 4) for name in ("n", "k")),
@@ -295,8 +295,8 @@ def test_the_length_of_a_loop_counts_as_tiles_with_a_second_size_to_solve_it_fro
         values={"n": 4096, "k": 512},
         emulated={"n": 64, "k": 32},
     )
-    assert '"emulated_more": {"n": 64, "k": 64},' in text
-    assert "emulated_most" not in text
+    assert '"emulated_more": {"n": 64, "k": 128},' in text
+    assert '"emulated_most": {"n": 64, "k": 256},' in text
     names: dict[str, object] = {}
     exec(text[text.index("def tiles") : text.index("def launch")], names)
     assert callable(names["tiles"])
@@ -310,7 +310,7 @@ def test_counts_are_not_solved_from_rows_that_share_a_line_of_the_cache() -> Non
         *(value(name, "int", 4) for name in ("n", "k")),
         grid=("n / 32",),
         values={"n": 4096, "k": 512},
-        emulated={"n": 64, "k": 8},
+        emulated={"n": 64, "k": 4},
     )
     assert '"emulated_more": {"n": 64, "k": 32},' in text
     assert '"emulated_most": {"n": 64, "k": 64},' in text

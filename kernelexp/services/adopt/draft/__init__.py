@@ -88,17 +88,23 @@ def _more(
 def _lengths(
     values: Sequence[KernelParameter], answers: Answers, names: frozenset[str]
 ) -> list[dict[str, int]]:
-    """What is larger at these: the loop, twice as long; without one, the grid.
+    """What is larger at these: the loop; without one, the grid.
 
-    Two where the loop may be a row shorter than a line of the cache: rows that share a line are
+    A short loop four and eight times as long: an unrolled one takes other instructions for its
+    rest (4.4 times as many a row in a column sum), and rows that share a line of the cache are
     fewer tag lookups than the full problem has (448 a tile of an SGEMM for 320).
     """
     loop = launch.looped(answers, names)
     if loop is None:
         return launch.widened(answers, names)
     name, once = loop
-    least = once * -(-_of_line(values) // once)
-    return [{name: length} for length in ([2 * once] if least <= once else [least, 2 * least])]
+    least = max(_of_line(values), 4 * once if once <= _SHORT else 0)
+    longer = once * -(-least // once)
+    return [{name: length} for length in ([longer, 2 * longer] if longer else [2 * once])]
+
+
+_SHORT = 512
+"""A loop's length up to which small sizes with four and eight times as much are emulated soon."""
 
 
 def _of_line(values: Sequence[KernelParameter]) -> int:

@@ -56,14 +56,18 @@ def tiles(answers: Answers, names: frozenset[str]) -> str:
 
 def looped(answers: Answers, names: frozenset[str]) -> tuple[str, int] | None:
     """The one size by which a CTA has more to do in the full problem, a multiple of its small
-    value, and that value; None where there is none, or several are."""
+    value or so many times that a rest does not matter, and that value; None where there is none,
+    or several are."""
     others = _others(answers, names)
     if len(others) != 1:
         return None
     ((name, (full, small)),) = others.items()
     if not (isinstance(full, int) and isinstance(small, int)) or small < 1 or full <= small:
         return None
-    return None if full % small else (name, small)
+    return None if full % small and full < _MANY * small else (name, small)
+
+
+_MANY = 64
 
 
 def widened(answers: Answers, names: frozenset[str]) -> list[dict[str, int]]:
