@@ -77,3 +77,5 @@ class ModelledRun(msgspec.Struct, frozen=True, kw_only=True):
     time: ModelledTime
     timeline: Timeline | None = None
     """None where there is no time."""
+    identity: str = ""
+    """The build that was executed."""

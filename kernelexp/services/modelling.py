@@ -11,6 +11,7 @@ from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import jobs
 from kernelexp.evidence.emulate import emulated
+from kernelexp.evidence.emulate.modelling_worker import ModellingAnswer
 from kernelexp.evidence.measure.measured import SIZE
 from kernelexp.judge import modelled_pairs
 from kernelexp.judge.statistics import modelled as judge
@@ -23,7 +24,7 @@ from kernelexp.model.names import is_name
 from kernelexp.model.record import Record
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
-from kernelexp.project.problem import consult
+from kernelexp.project.problem import consult, files
 from kernelexp.services.lines.costs import Costs, add
 from kernelexp.system.process import isolated, processes
 from kernelexp.system.process.isolated import TimeLimit
@@ -151,17 +152,24 @@ def _model(
     if arm.build is None:
         why = arm.refused.sentence if arm.refused else "it does not build."
         return ModelledTime(chip=chip, size=size, refused=why)
-    whole = TimeLimit(
-        name="emulation", seconds=session.limits.emulation_s, of=project.label(variant)
-    )
+    is_usual = chip == CHIPS[variant.arch]
+    known = emulated.modelled(project.root, arm, size) if is_usual and not trace else None
+    if known and known.identity == arm.identity:
+        return known.time
+    label = project.label(variant)
+    before = files.digests(project.root, arm.kernel)
+    whole = TimeLimit(name="emulation", seconds=session.limits.emulation_s, of=label)
     problem = consult.limit(session.limits.problem_s)
     job = jobs.modelling(project.root, arm, chip, size, problem, whole, trace)
     where = f"variants/{arm.kernel}/problem.py"
     limits = (job.problem_limit, job.emulation_limit)
-    run = isolated.call(WORKER, job, ModelledRun, where, limits)
-    if chip == CHIPS[variant.arch]:
+    answer = isolated.call(WORKER, job, ModellingAnswer, where, limits)
+    files.refuse_changes(project.root, arm.kernel, before, f"while {label} was modelled")
+    files.note(project.root, arm.kernel, answer.used)
+    if is_usual:
+        run = msgspec.structs.replace(answer.run, identity=arm.identity)
         emulated.keep_modelled(project.root, arm, size, run)
-    return run.time
+    return answer.run.time
 
 
 class KeptModelled(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ import json
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from schemas import validate
@@ -15,6 +16,7 @@ from kernelexp import project
 from kernelexp.logs import records
 from kernelexp.report.site import site
 from kernelexp.services import modelling
+from kernelexp.system.process import isolated
 
 pytestmark = pytest.mark.xdist_group("transpose")
 CONFLICTS, WITHOUT = "transpose@sm_90a:layout=plain", "transpose@sm_90a:layout=padded"
@@ -249,6 +251,31 @@ def test_parameters_are_refitted_from_what_microbenchmarks_printed(kx: Kx, tmp_p
     written = tomllib.loads(target.read_text())
     assert written["l2_latency"]["origin"] == "measured"
     assert written["launch"]["origin"] == "published"
+
+
+def test_a_variant_is_executed_again_only_where_its_problem_has_changed(
+    kx: Kx, scale: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executed: list[str] = []
+    call = isolated.call
+
+    def counted(worker: str, *rest: Any) -> Any:
+        executed.append(worker)
+        return call(worker, *rest)
+
+    monkeypatch.setattr(isolated, "call", counted)
+
+    def look() -> str:
+        return kx("inspect", "scale@sm_90a", "--modelled", "--json", cwd=scale).stdout
+
+    once = look()
+    assert json.loads(once)[0]["modelled"]["cycles"] > 0
+    assert look() == once
+    assert executed.count(modelling.WORKER) == 1
+    problem = scale / "variants/scale/problem.py"
+    problem.write_text(problem.read_text() + "\nCHANGED = True\n")
+    look()
+    assert executed.count(modelling.WORKER) == 2
 
 
 def test_a_file_without_figures_is_refused(kx: Kx, tmp_path: Path) -> None:

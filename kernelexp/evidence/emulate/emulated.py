@@ -244,13 +244,15 @@ def note_patterns(
 
 
 def modelled(root: Path, arm: Arm, size: str) -> ModelledRun | None:
-    """What was kept of having modelled a variant of these sources; None without any."""
+    """What was kept of having modelled a variant of these sources, by whatever compiler it was
+    built then; None without any."""
     kept = build.kept(root / build.CACHE / "modelled", _modelled(root, arm, size))
     return None if kept is None else decode(kept, ModelledRun)
 
 
 def keep_modelled(root: Path, arm: Arm, size: str, run: ModelledRun) -> None:
-    """For pages, which execute nothing, and whose records may be of other machines' builds."""
+    """For the next command, and for pages, which execute nothing, and whose records may be of
+    other machines' builds."""
     folder = root / build.CACHE / "modelled"
     build.keep(folder, _modelled(root, arm, size), msgspec.json.encode(run))
 
@@ -262,7 +264,8 @@ def source_digest(arm: Arm) -> str:
 
 
 def _modelled(root: Path, arm: Arm, size: str) -> str:
-    return f"{source_digest(arm)}-{size}-{_digest(root, arm.kernel)}.json"
+    digest = hashlib.sha256(f"{_digest(root, arm.kernel)} {_parameters()}".encode()).hexdigest()
+    return f"{source_digest(arm)}-{size}-{digest[:12]}.json"
 
 
 class _Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -355,6 +358,12 @@ def _own() -> str:
     """Hash of all of the package that evidence depends on."""
     paths = (path for room in ROOMS for path in sorted((_PACKAGE / room).rglob("*.py")))
     return _hash(list(paths), version())
+
+
+@functools.cache
+def _parameters() -> str:
+    """Hash of the parameters of all chips that times are modelled for."""
+    return _hash(sorted((Path(warpsim.__file__).parent / "timing/chips").glob("*.toml")))
 
 
 @functools.cache

@@ -18,8 +18,10 @@ from kernelexp.evidence.measure import tensors
 from kernelexp.model.axes import AxisValue, spell_point
 from kernelexp.model.modelled import ModelledLine, ModelledRun, ModelledTime
 from kernelexp.model.problem import Problem, Size
+from kernelexp.project.problem import reads
 from kernelexp.project.problem.consult import require_size
 from kernelexp.project.problem.loader import load
+from kernelexp.project.problem.reads import Used
 from kernelexp.system import wholefile
 from kernelexp.system.process import isolated
 from kernelexp.system.process.isolated import TimeLimit, Watch
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from warpsim.timing.recording import Recording
     from warpsim.timing.replay import Replayed
 
-__all__ = ["PRELOAD", "ModellingJob", "main", "model"]
+__all__ = ["PRELOAD", "ModellingAnswer", "ModellingJob", "main", "model"]
 
 
 class ModellingJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,6 +59,20 @@ class ModellingJob(msgspec.Struct, frozen=True, kw_only=True):
     emulation_limit: TimeLimit
     trace: str = ""
     """Where a time line of the first CTA is written; empty: nowhere."""
+
+
+class ModellingAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """A launch as it was modelled."""
+
+    run: ModelledRun
+    used: Used
+    """What problem.py read."""
+
+
+def answer(job: ModellingJob, watch: Watch) -> ModellingAnswer:
+    """The modelled launch, and what that depends on."""
+    run = model(job, watch)
+    return ModellingAnswer(run=run, used=reads.used(Path(job.root), job.kernel))
 
 
 def model(job: ModellingJob, watch: Watch) -> ModelledRun:
@@ -235,4 +251,4 @@ def _lines(job: ModellingJob, recording: Recording, replayed: Replayed) -> Itera
 
 def main() -> None:
     """One time: the job on standard input."""
-    isolated.serve(ModellingJob, model)
+    isolated.serve(ModellingJob, answer)
