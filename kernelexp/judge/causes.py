@@ -32,9 +32,12 @@ EXPLAINS = 0.1
 POINTS = 0.1
 """Points of the warps' time below which a stall has not changed."""
 
-_POLLS = "noise: how often a wait looks again depends on timing, not on the code"
+_POLLS = (
+    "noise, which what instructions explain leaves out: how often a wait looks again depends on "
+    "timing, not on the code"
+)
 _ARBITRATION = "noise: arbitration, as no wavefront is beyond what the addresses need"
-_AS_MANY_WARPS = "no effect of its own: as many CTAs and warps on an SM"
+_AS_MANY = "no effect of its own: as many {} on an SM"
 _BRANCHES_PER_POLL = 2
 # What it is called, and which figures are of it, by the beginnings of their names.
 _CAUSES: tuple[tuple[str, str], ...] = (
@@ -74,14 +77,14 @@ _COSTS = tuple((re.compile(pattern), cycles) for pattern, cycles in _CYCLES)
 _PIPE = re.compile(r"sm__inst_executed_pipe_(alu|fma|xu|lsu)")
 # What has less to do, besides issue slots, where one is not executed.
 _L1: tuple[Resource, ...] = ("L1 data pipe", "shared memory", "L1 tag stage", "LSU", "L1 to L2")
-_PIPES: tuple[Resource, ...] = ("FMA pipe", "ALU pipe", "XU pipe", "issue slots")
+_PIPES: tuple[Resource, ...] = ("issue slots", "FMA pipe", "ALU pipe", "XU pipe")
 _FREED: tuple[tuple[str, tuple[Resource, ...]], ...] = (
     (r"memory_l1_wavefronts|l1tex__data_|derived__memory_l1", ("shared memory", "L1 data pipe")),
     (r"memory_l1_tag_requests", ("L1 tag stage", "L1 data pipe")),
     (r"executed_mma_gflop", ("tensor cores", "shared memory", "L1 data pipe")),
     (r"dram__bytes", ("device memory", "L2")),
     (r"memory_l2_|l1tex__[tm]_", ("L2", *_L1)),
-    (r"", (*_L1, *_PIPES)),
+    (r"", (*_PIPES, *_L1)),
 )
 _BYTES = re.compile(r"dram__bytes(_read|_write)?")
 # The same accesses under another name, figures of time, and shares that the limits have.
@@ -96,6 +99,7 @@ _SHARE = re.compile(r"pct_of_peak|__throughput|per_second|per_cycle|_cycles_")
 WARPS = "warps_on_an_sm"
 SLIGHT = 0.1
 """Of the change of time, the share below which what explains no more goes last."""
+_EXECUTED = "smsp__inst_executed"
 _TOTALS = ("sass_instructions", "smsp__inst_executed", "launch__registers_per_thread")
 # Figures by which another layout, or other accesses, are told from arbitration.
 _OF_ADDRESSES = ("memory_l1_wavefronts_shared", "derived__", "sass__inst_executed_shared")
@@ -190,7 +194,7 @@ def differing(before: Case, after: Case, slower: float | None) -> CausedDifferen
             not pair.is_of_the_limit(cause.name),
             pair.is_slight(cause.leader),
             _rank(cause.leader)[0],
-            _rank(cause.leader)[1] > 0,  # of what no rate says how much, warps on an SM first
+            _rank(cause.leader)[1] > 0,  # of what no rate says how much, warps or CTAs first
             _rank(cause.leader)[2],
         )
     )
@@ -221,7 +225,7 @@ def _rank(told: Told) -> tuple[float, int, float]:
     """By what it can explain, then by the relative change; a total goes before its parts, and warps
     before the resources that limit them."""
     name = told.metric.removesuffix(".sum")
-    part = 0 if name == WARPS else 1 if name in _TOTALS else 2
+    part = 0 if name in (WARPS, "ctas_per_sm") else 1 if name in _TOTALS else 2
     return -abs(told.explains or 0.0), part, -abs(told.change or 0.0)
 
 
@@ -307,6 +311,8 @@ class _Pair:
         was, now = (_warps(case) for case in (self._before, self._after))
         if not (was and now) or was == now:
             return None
+        if self._before.is_specialised and self._after.is_specialised:
+            return None  # those that load among them: another CTA has some of its own
         return Told(
             metric=WARPS,
             label="warps on an SM, at most",
@@ -327,6 +333,12 @@ class _Pair:
         if told.explains is None or not self._slower:
             return False
         return abs(told.explains) < SLIGHT * 100 * abs(self._slower)
+
+    @property
+    def _polled(self) -> int:
+        """Instructions that more polls of mbarriers execute, with the branches that they bring."""
+        names = ("inst_executed_mbarrier_wait", *["inst_executed_branch"] * self.branches_are_polls)
+        return sum(_spelled(self._after, name) - _spelled(self._before, name) for name in names)
 
     @property
     def branches_are_polls(self) -> bool:
@@ -369,7 +381,7 @@ class _Pair:
         if cause == "polling" and (polls or any(case.is_specialised for case in cases)):
             return _POLLS
         if cause == "resources" and not any(item.metric == WARPS for item in told):
-            return _AS_MANY_WARPS if all(map(_warps, cases)) else ""
+            return _as_many(*cases)
         names = [item.metric.removeprefix(counters.PTX) for item in told]
         if cause == "shared memory" and not any(name.startswith(_OF_ADDRESSES) for name in names):
             excess = [excess_of_wavefronts(case)[0] for case in cases]
@@ -396,6 +408,8 @@ class _Pair:
             grown = sum(map(after_less_before(self._before, self._after), floors.SECTORS))
         if case.chip and _BYTES.fullmatch(name):
             return 100 * grown / case.chip.dram.value / self._time
+        if name == _EXECUTED and difference.metric.kind == "emulated":
+            grown -= self._polled
         cycles = self._cycles(name)
         if cycles is None:
             return None
@@ -436,6 +450,23 @@ class _Pair:
         if not self._slower:
             return ""
         return "with the time" if is_worse == (self._slower > 0) else "against it"
+
+
+def _as_many(before: Case, after: Case) -> str:
+    """Why resources have no effect of their own; empty where they may have one."""
+    was, now = _warps(before), _warps(after)
+    if not was or was != now:
+        return ""
+    same = _ctas(before) == _ctas(after)
+    return _AS_MANY.format("CTAs and warps" if same else "warps")
+
+
+def _ctas(case: Case) -> int:
+    """That an SM has at once, at most."""
+    share = bottleneck.grid(case)
+    if share:
+        return min(share.per_sm, -(-share.ctas // share.sms))
+    return case.arm.build.occupancy.ctas_per_sm if case.arm.build else 0
 
 
 def _spelled(case: Case, name: str) -> int:

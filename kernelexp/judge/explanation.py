@@ -61,6 +61,11 @@ _DECIDING: tuple[tuple[tuple[str, ...], str, str], ...] = (
 )
 
 
+_STATED: dict[str, str] = {
+    "device memory": " (by the bytes that must move)",
+    "tensor cores": " (by the FLOPs that are useful)",
+}
+"""What the work is by where nobody counted it: problem.py states it, the same for both arms."""
 _MORE = 0.01
 """Share of the work from which a candidate is said to have more or less of it."""
 _FELL = 2.0
@@ -135,6 +140,8 @@ def work(
     was, now = one.percent or 0.0, other.percent or 0.0
     if max(was, now) < bounds.NEAR or not was:
         return ""
+    if not (bounds.is_of_time(one) and bounds.is_of_time(other)):
+        return ""
     more = now * (1 + slower) / was - 1
     if abs(more) >= _MORE:
         verb = "more" if more > 0 else "less"
@@ -145,11 +152,17 @@ def work(
     longer = [wait for wait in waits if (wait.points or 0.0) > 0 and wait.label not in READY]
     where = f", most for {longer[0].label} ({longer[0].points:+.1f} points)" if longer else ""
     where = f": its warps wait longer{where}" if other.kind == "profiled" else ""
+    by = _STATED.get(other.resource, "") if other.kind == "measured" else ""
     return (
-        f"The candidate gives {bottleneck.spell(other)} no more work and leaves "
+        f"The candidate gives {bottleneck.spell(other)} no more work{by} and leaves "
         f"{'them' if other.resource == 'tensor cores' else 'it'} idle for "
         f"longer{where}."
     )
+
+
+def _may_cost(told: Told) -> bool:
+    """Whether it goes with the time; where there is no time, any may."""
+    return told.way == "with the time" or (not told.way and told.explains is not None)
 
 
 def _is_about(metric: str, beginnings: tuple[str, ...]) -> bool:
@@ -180,7 +193,7 @@ def questions(before: Case, after: Case, experiment: str) -> Iterator[Question]:
     result = tuple(item for cause in causes if not cause.noise for item in cause.told)
     for beginnings, subject, figures in _DECIDING:
         ours = [item for item in result if _is_about(item.metric, beginnings)]
-        if ours and any(our.way != "against it" for our in ours):
+        if ours and any(_may_cost(our) for our in ours):
             yield Question(
                 question=f"how much of the time goes to {subject}",
                 evidence=f"profiled {figures}",

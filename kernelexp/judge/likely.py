@@ -10,7 +10,7 @@ import msgspec
 
 from kernelexp.judge import causes
 from kernelexp.judge.causes import WARPS, CausedDifference, Told
-from kernelexp.judge.limits import bottleneck, floors
+from kernelexp.judge.limits import bottleneck, bounds, floors
 from kernelexp.judge.limits.bounds import NEAR, Use
 from kernelexp.judge.limits.case import Case
 from kernelexp.judge.limits.floors import Resource
@@ -73,7 +73,13 @@ def conclude(
     first = f"What changed: {words}." if words else ""
     if not slower or not all(map(bottleneck.is_counted, uses)):
         return first
-    cause = _of_unit(before, after, uses, slower, differing) or _of_latency(uses, differing, slower)
+    cause = (
+        _of_grid(before, after, slower)
+        or _of_unit(before, after, uses, slower, differing)
+        or _of_unknown(uses, differing, slower)
+        or _of_rate(uses, slower)
+        or _of_latency(uses, differing, slower)
+    )
     return " ".join(filter(None, (first, f"Likely cause: {cause}." if cause else "")))
 
 
@@ -101,6 +107,8 @@ def _consequences(
 ) -> Iterator[Consequence]:
     for was, now in zip(*uses, strict=True):
         if was.percent is None or now.percent is None:
+            continue
+        if not (bounds.is_of_time(was) and bounds.is_of_time(now)):
             continue
         work = now.percent * (1 + slower)
         yield Consequence(
@@ -157,6 +165,42 @@ def _is_number(value: AxisValue) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def _of_grid(before: Case, after: Case, slower: float) -> str:
+    """Where the grids leave the chip idle to another extent, as the time says."""
+    was, now = bottleneck.grid(before), bottleneck.grid(after)
+    if was is None or now is None or not now.busy:
+        return ""
+    longer = was.busy / now.busy - 1
+    if longer * slower <= 0 or abs(longer) < _PART * abs(slower) or was.ctas == now.ctas:
+        return ""
+    return (
+        f"{now.ctas:,} CTAs on {now.sms} SMs can use {100 * now.busy:.1f}% of any limit, "
+        f"{was.ctas:,} of them {100 * was.busy:.1f}%"
+    )
+
+
+def _of_unknown(
+    uses: tuple[Sequence[Use], Sequence[Use]], differing: CausedDifference, slower: float
+) -> str:
+    """What explains enough by the rate of a unit of which no use is known, such as L2."""
+    known = {item.resource for item in _consequences(uses, slower)}
+    told = _leader(differing, slower)
+    return _spell(told) if told and causes.units(told.metric)[0] not in known else ""
+
+
+def _of_rate(uses: tuple[Sequence[Use], Sequence[Use]], slower: float) -> str:
+    """Where device memory bounds both, and has the same bytes to move."""
+    near = [bounds.nearest(side) for side in uses]
+    shares = [use.percent or 0.0 for use in near if use and use.resource == "device memory"]
+    if len(shares) < 2 or min(shares) < bottleneck.BOUND:
+        return ""
+    return (
+        f"device memory, which bounds both, moves the bytes that must move at a "
+        f"{'lower' if slower > 0 else 'higher'} rate ({shares[0]:.1f}% of the peak, then "
+        f"{shares[1]:.1f}%): they come in another order, or more or fewer come with them"
+    )
+
+
 def _of_latency(
     uses: tuple[Sequence[Use], Sequence[Use]], differing: CausedDifference, slower: float
 ) -> str:
@@ -167,19 +211,32 @@ def _of_latency(
         return f"{less} latency is hidden, by {warps.before} → {warps.after} warps on an SM"
     busiest = max((_use(item) for item in _consequences(uses, slower)), default=0.0)
     leader = _leader(differing, slower)
+    unrated = _unrated(differing)
+    also = f"; {_spell(unrated)}" if unrated else ""
     if busiest < NEAR and leader:
-        return f"of what differs, {_spell(leader)}"
+        return _spell(leader) + also
     if busiest < BUSY:
         return ""
     return (
         f"{'less' if slower > 0 else 'more'} latency is hidden, as no unit that is busy for "
-        f"{BUSY:.0f}% of the time has {'more' if slower > 0 else 'less'} work"
+        f"{BUSY:.0f}% of the time has {'more' if slower > 0 else 'less'} work{also}"
     )
 
 
 def _warps(differing: CausedDifference) -> Told | None:
     every = (told for cause in differing.causes if not cause.noise for told in cause.told)
     return next((told for told in every if told.metric == WARPS), None)
+
+
+def _unrated(differing: CausedDifference) -> Told | None:
+    """Of what goes with the time, the first without a unit's rate that halved or doubled."""
+    for cause in differing.causes:
+        told = cause.leader
+        rated = cause.noise or told.explains is not None
+        if not rated and told.way == "with the time" and told.change is not None:
+            if told.change >= 1.0 or told.change <= -0.5:
+                return told
+    return None
 
 
 def _spell(told: Told) -> str:

@@ -110,6 +110,24 @@ def test_what_polling_counts_is_noise_and_comes_last() -> None:
     assert of(result, "instructions").leader.way == "with the time"
 
 
+def test_instructions_explain_nothing_of_what_polls_execute() -> None:
+    waits, executed = "ptx__inst_executed_mbarrier_wait", "smsp__inst_executed"
+    grown = []
+    for polls in (0, 1_000_000):
+        counted = (
+            {waits: 4_000_000, executed: 160_000_000},
+            {waits: 4_000_000 + polls, executed: 180_000_000},
+        )
+        cases = [
+            with_arm(gemm(arm=arm(H1, place), counters=own), emulated=counting(place, own))
+            for place, own in enumerate(counted)
+        ]
+        result = causes.differing(*cases, 0.0395)
+        told = next(item for item in of(result, "instructions").told if item.metric == executed)
+        grown.append(told.explains or 0.0)
+    assert grown[1] == pytest.approx(grown[0] * 19 / 20)
+
+
 def test_conflicts_that_no_address_needs_are_arbitration() -> None:
     before, after = profiled(gemm(), DEFAULTS), profiled(gemm(), FOUR_STAGES)
     result = causes.differing(before, after, 0.0395)
@@ -151,15 +169,28 @@ def test_resources_that_leave_an_sm_as_many_warps_have_no_effect_of_their_own() 
 
 
 def test_warps_on_an_sm_come_before_the_resources_that_limit_them() -> None:
-    one = gemm(ctas=64)
+    one = transpose(ctas=64)
     build = one.arm.build
     assert build
     half = msgspec.structs.replace(
-        build, resources=msgspec.structs.replace(build.resources, threads=192, registers=217)
+        build, resources=msgspec.structs.replace(build.resources, threads=128, registers=217)
     )
     result = causes.differing(one, with_arm(one, build=half), 1.6)
     assert of(result, "resources").leader.label == "warps on an SM, at most"
     assert of(result, "resources").leader.way == "with the time"
+
+
+def test_warps_that_load_among_them_are_no_cause() -> None:
+    """Two CTAs of one warpgroup that multiplies have 16 warps, one CTA of two has 12: each CTA has
+    a warpgroup that loads, and 8 warps multiply in both."""
+    one = gemm(ctas=264)
+    build = one.arm.build
+    assert build
+    fewer = msgspec.structs.replace(
+        build, resources=msgspec.structs.replace(build.resources, threads=256, registers=128)
+    )
+    result = causes.differing(one, with_arm(one, build=fewer), -0.07)
+    assert not any(item.metric == causes.WARPS for cause in result.causes for item in cause.told)
 
 
 def test_what_explains_next_to_nothing_of_a_change_comes_after_what_has_no_rate() -> None:

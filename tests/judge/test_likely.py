@@ -22,7 +22,7 @@ def at(case: Case, **axes: int | str) -> Case:
 
 def used(**percent: float) -> tuple[Use, ...]:
     return tuple(
-        Use(resource=name.replace("_", " "), percent=value, kind="emulated")  # type: ignore[arg-type]
+        Use(resource=name.replace("_", " "), percent=value, time_ms=1.0, kind="emulated")  # type: ignore[arg-type]
         for name, value in percent.items()
     )
 
@@ -93,7 +93,7 @@ def test_a_figure_of_the_unit_is_named_with_it() -> None:
     cases = profiled(transpose(0), PLAIN), profiled(transpose(1), PADDED)
     uses = bounds.uses_of_both(*cases)
     words = likely.conclude(*cases, uses, causes.differing(*cases, -0.55), -0.55)
-    assert "less work for the L1 data pipe" in words
+    assert "less work for shared memory" in words
     assert "bank conflicts, shared ld" in words
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from kernelexp.judge.limits.bounds import NEAR, Use, nearest
 from kernelexp.judge.limits.case import Case
-from kernelexp.judge.limits.floors import floors
+from kernelexp.judge.limits.floors import Resource, floors
 from kernelexp.judge.limits.opportunity import Opportunity
 from kernelexp.judge.stalls import READY, stalls
 from kernelexp.model.arm import Arm
@@ -25,6 +25,12 @@ few."""
 _FLOORS = 3
 FULL_CLOCK = 0.97
 """Of the chip's highest clock, from which nothing is said of what holds it."""
+_OTHER_GRID = 0.01
+_TURNS = 70.0
+"""Percent of the time that tensor cores and an arithmetic pipe are busy together, from which they
+are said to take turns where neither is near its limit."""
+_LEAST_TURN = 25.0
+_ARITHMETIC: tuple[Resource, ...] = ("XU pipe", "ALU pipe", "FMA pipe")
 BUSY = 0.9
 """Share of the SMs' time with work below which the grid is named first."""
 
@@ -108,7 +114,7 @@ def of_latency(
     if not is_counted(known):
         return f"{whose} needs {_share(near)} of {spell(near)}: {UNCOUNTED}."
     waits = _waits(case.arm)
-    what = f": its warps wait {waits}" if waits else _unknown(case)
+    what = f": its warps wait {waits}" if waits else _turns(known) or _unknown(case)
     if cause and cause.is_of_accesses and not waits:
         what = ", likely that of these accesses"
     return f"{whose} waits for latency{what}."
@@ -136,6 +142,19 @@ def of_grid(case: Case) -> str:
         f"The grid comes first: {share.ctas:,} CTAs on {share.sms} SMs, {most} on some and "
         f"{most - 1} on others, {limit} if all do the same work."
     )
+
+
+def of_grids(before: Case, after: Case) -> str:
+    """The same of a candidate, with what the baseline's leaves where that is another."""
+    was, now = grid(before), grid(after)
+    words = of_grid(after)
+    if was is None or now is None or abs(was.busy - now.busy) < _OTHER_GRID:
+        return words
+    if words:
+        return f"{words} The baseline's {was.ctas:,} CTAs allow {100 * was.busy:.1f}%."
+    if was.busy >= BUSY:
+        return ""
+    return f"{of_grid(before)} That is the baseline's; the candidate's {now.ctas:,} fill the chip."
 
 
 def _of_limit(
@@ -169,6 +188,20 @@ def is_counted(known: Sequence[Use]) -> bool:
     """Whether any use is from what was executed: time and useful work alone say of no other limit
     that it is far."""
     return any(use.kind in ("emulated", "profiled") for use in known)
+
+
+def _turns(known: Sequence[Use]) -> str:
+    """Of tensor cores and an arithmetic pipe that are busy for most of the time only together."""
+    shares = {use.resource: use.percent or 0.0 for use in known}
+    tensor = shares.get("tensor cores", 0.0)
+    pipe = max(_ARITHMETIC, key=lambda name: shares.get(name, 0.0))
+    other = shares.get(pipe, 0.0)
+    if min(tensor, other) < _LEAST_TURN or tensor + other < _TURNS:
+        return ""
+    return (
+        f", or its phases do not overlap: the tensor cores ({tensor:.1f}%) and the {pipe} "
+        f"({other:.1f}%) are busy for {tensor + other:.0f}% of the time if they take turns"
+    )
 
 
 def _unknown(case: Case) -> str:

@@ -73,6 +73,8 @@ _PROFILED: dict[Resource, tuple[str, ...]] = {
     ),
 }
 _TAGS = ("memory_l1_tag_requests_global", "l1tex__cycles_elapsed")
+_ELAPSED = ("sm__cycles_elapsed.avg", "l1tex__cycles_elapsed.avg", "smsp__cycles_elapsed.avg")
+_OWN_CLOCK: tuple[Resource, ...] = ("L2", "device memory")
 
 
 class Use(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,7 +85,7 @@ class Use(msgspec.Struct, frozen=True, kw_only=True):
     floor_ms: float | None = None
     """The least time that it needs; None where the limit or the work is not known."""
     time_ms: float | None = None
-    """Of which it is the share; None where ncu reports the share itself."""
+    """Of which it is the share; None where it is one of the cycles under the profiler."""
     kind: Kind | None = None
     """`emulated` where the work was counted so, else that of the time."""
     reckoned: str = ""
@@ -112,6 +114,11 @@ def uses_of_both(one: Case, other: Case) -> tuple[tuple[Use, ...], tuple[Use, ..
     return tuple(pair[0] for pair in chosen), tuple(pair[1] for pair in chosen)
 
 
+def is_of_time(use: Use) -> bool:
+    """Whether it is a share of the time that the verdict is on."""
+    return use.time_ms is not None
+
+
 def nearest(known: Sequence[Use]) -> Use | None:
     """The use that is nearest to its limit; None where none is known.
 
@@ -136,14 +143,47 @@ def _profiled(case: Case, resource: Resource) -> Use | None:
         if value is None and derived.is_derived(name) and case.arm.profiled:
             value = dict(derived.derive(case.arm.profiled.figures)).get(name)
         if value is not None:
-            return Use(
-                resource=resource,
-                percent=value,
-                kind="profiled",
-                reckoned=name,
-                source="ncu's peak of this chip",
+            return _as_timed(
+                case,
+                Use(
+                    resource=resource,
+                    percent=value,
+                    kind="profiled",
+                    reckoned=name,
+                    source="ncu's peak of this chip",
+                ),
             )
     return None
+
+
+def _as_timed(case: Case, use: Use) -> Use:
+    """A share of the time that was measured: ncu's is of a launch of its own, at another clock.
+
+    What the SM clocks was busy for as many cycles in either launch; L2 and device memory, whose
+    clocks are not the SM's, for as long.
+    """
+    time, kind = case.time()
+    if not time or kind != "measured" or use.percent is None:
+        return use
+    if use.resource in _OWN_CLOCK:
+        taken = case.figure("gpu__time_duration")
+        factor, words = (taken or 0.0) / (1e9 * time), f"{(taken or 0.0) / 1e6:.4g} ms under ncu"
+        of = f"{1e3 * time:.4g} ms"
+    else:
+        taken = case.figure(*_ELAPSED)
+        factor = (taken or 0.0) / (time * case.clock_hz) if case.clock_hz else 0.0
+        words, of = (
+            f"{taken or 0.0:,.0f} cycles under ncu",
+            f"({1e3 * time:.4g} ms x {case.clock()[1]})",
+        )
+    if not factor:
+        return use
+    return msgspec.structs.replace(
+        use,
+        percent=min(100.0, use.percent * factor),
+        time_ms=1e3 * time,
+        reckoned=f"{use.reckoned}, {use.percent:.1f}%, x {words} / {of}",
+    )
 
 
 def _profiled_tags(case: Case) -> Use | None:
@@ -151,13 +191,14 @@ def _profiled_tags(case: Case) -> Use | None:
     count, cycles = map(case.figure, _TAGS)
     if not count or not cycles:
         return None
-    return Use(
+    use = Use(
         resource="L1 tag stage",
         percent=100 * count / cycles,
         kind="profiled",
         reckoned=" / ".join(_TAGS),
         source="a line per clock and SM",
     )
+    return _as_timed(case, use)
 
 
 def _use(case: Case, resource: Resource, floor: Floor | None) -> Use:

@@ -190,7 +190,7 @@ def conclusions(explanation: Explanation) -> Iterator[str]:
         return
     said = likely.largest(explanation.uses, judged) if judged else None
     sentences = (
-        bottleneck.of_grid(case),
+        bottleneck.of_grids(before, case),
         moved(*explanation.uses),
         work(
             *explanation.uses, slower, explanation.differing.waits, said.resource if said else None
@@ -207,6 +207,7 @@ def _sides(explanation: Explanation) -> tuple[tuple[str, Dossier], ...]:
 
 def _warnings(explanation: Explanation) -> Iterator[str]:
     """What stands against the profiles: sources that changed since, conditions that differ."""
+    elsewhere: dict[str, list[str]] = {}
     for name, side in _sides(explanation):
         if side.profile and side.profile.provenance == "published":
             yield f"The {name} was profiled by others: {side.profile.run}."
@@ -220,13 +221,29 @@ def _warnings(explanation: Explanation) -> Iterator[str]:
                 f"{published.registers} registers per thread (this build: "
                 f"{build.resources.registers})."
             )
+        if side.case.profiled_elsewhere and side.case.arm.profiled and side.record:
+            elsewhere.setdefault(_elsewhere(side), []).append(name)
         if doubt := _other_build(side):
             yield f"The {name}'s profile is of another build: {doubt}."
+    for words, names in elsewhere.items():
+        yield f"The {' and the '.join(names)} {'were' if names[1:] else 'was'} {words}."
     one, other = (side.case.arm for _, side in _sides(explanation))
     if one.profiled and other.profiled:
         both = (comparability.conditions(arm)["profiled"] for arm in (one, other))
         for name, first, second in comparability.different(*both):
             yield f"The arms were profiled under different conditions: {name} {first} and {second}."
+
+
+def _elsewhere(side: Dossier) -> str:
+    """On which card and at which size it was profiled and timed, where these differ."""
+    profiled, record = side.case.arm.profiled, side.record
+    device, timed = profiled.device if profiled else "", record.device if record else ""
+    if device != timed:
+        where = f"profiled on {device} and timed on {timed}"
+    else:
+        size = profiled.size if profiled else ""
+        where = f"profiled at size {size!r} and timed at size {side.case.size!r}"
+    return f"{where}: waits and profiled counts are of the former"
 
 
 def _other_build(side: Dossier) -> str:
@@ -310,8 +327,9 @@ def _differences(differing: CausedDifference, unlike: Sequence[str]) -> Iterator
         unknown = " —: no unit's rate says how much." if figures.NONE in shown else ""
         yield paragraph(
             "Explains: what the change costs or saves by the rate of the unit that executes it, in "
-            f"percent of {differing.of}: a saving is at most that, and what the next limit "
-            f"leaves; a cost may be more where it is waited for.{unknown}",
+            f"percent of {differing.of}. A saving is at most that, and what the next limit leaves; "
+            "a cost is less, down to nothing, where it is hidden behind other work, and more where "
+            f"it is waited for.{unknown}",
             style="dim",
         )
     yield from (paragraph(sentence, style="dim") for sentence in unlike)
@@ -327,9 +345,10 @@ def _with_it(cause: Cause) -> str:
     if cause.name == "instructions":  # of which pipe most are, whether or not its rate is known
         left.sort(key=_by_count)
     kind, way = cause.leader.kind, cause.noise or cause.leader.way
+    shown = _other_way if not cause.noise else lambda *_: ""
     others = [
         f"{item.label} {_value(item.before)} → {_value(item.after)}"
-        + _aside(item.kind if item.kind != kind else "", _other_way(item, way))
+        + _aside(item.kind if item.kind != kind else "", shown(item, way))
         for item in left[:_WITH_IT]
     ]
     rest = len(left) - len(others)
