@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, wraps
+from typing import TypeVar
 
 import msgspec
 
@@ -42,6 +44,27 @@ DISTRUSTED = frozenset(
 POWER = 0.8
 
 
+Result = TypeVar("Result")
+
+
+def _once(compute: Callable[[Measurement], Result]) -> Callable[[Measurement], Result]:
+    """Keeps what the last few measurements gave: a verdict, what qualifies it and whether a record
+    agrees with its samples are figures of the same measurement, for one candidate after another."""
+    latest: deque[tuple[Measurement, Result]] = deque(maxlen=4)
+
+    @wraps(compute)
+    def find(measurement: Measurement) -> Result:
+        for known, result in tuple(latest):
+            if known is measurement:
+                return result
+        result = compute(measurement)
+        latest.append((measurement, result))
+        return result
+
+    return find
+
+
+@_once
 def estimate(measurement: Measurement) -> Estimate:
     """Everything that a measurement's samples say."""
     effects, placebo = ratios(measurement)
@@ -49,11 +72,12 @@ def estimate(measurement: Measurement) -> Estimate:
         effects=effects,
         placebo=placebo,
         peers=tuple(_peers(measurement)),
-        times=tuple(times(measurement)),
+        times=times(measurement),
         conditions=conditions(measurement.workers),
     )
 
 
+@_once
 def ratios(measurement: Measurement) -> tuple[tuple[Effect, ...], Effect | None]:
     """The candidates' ratios and the placebo's, at LEVEL for all of them and all looks.
 
@@ -267,8 +291,13 @@ def _peers(measurement: Measurement) -> Iterator[Effect]:
             yield _effect(name, ratios, [error], 1.0 - LEVEL, len(ratios), 0)
 
 
-def times(measurement: Measurement) -> Iterator[Times]:
+@_once
+def times(measurement: Measurement) -> tuple[Times, ...]:
     """Each arm's times alone, over every sample, dropped ones too."""
+    return tuple(_times(measurement))
+
+
+def _times(measurement: Measurement) -> Iterator[Times]:
     rows = [row for w in measurement.workers for block in w.blocks for row in block.rows]
     rows += [row for worker in measurement.workers for row in worker.peer_rows]
     by_arm: dict[int, list[float]] = {}
