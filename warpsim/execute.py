@@ -287,6 +287,8 @@ class ScheduleComparison(msgspec.Struct, frozen=True, kw_only=True):
     """The same of formal mistakes."""
     failing: tuple[Schedule, ...]
     """Those with a finding, or with an array of `differing` that the first does not have so."""
+    others: tuple[Mapping[str, Array], ...]
+    """By schedule, the arrays that it left in another state than the first."""
 
 
 def compare(
@@ -333,6 +335,10 @@ def compare(
             result.schedule
             for result, other in zip(results, others, strict=True)
             if result.findings or (other and not may_vary)
+        ),
+        others=tuple(
+            {name: output[name] for name in sorted(other)}
+            for output, other in zip(outputs, others, strict=True)
         ),
     )
 

@@ -18,13 +18,16 @@ from kernelexp.dossier.session import Session
 from kernelexp.evidence import jobs
 from kernelexp.evidence.emulate import emulated
 from kernelexp.evidence.emulate.emulation_worker import emulate
+from kernelexp.evidence.measure import doubts
 from kernelexp.judge.verdict import emulated as judge
 from kernelexp.model import errors
 from kernelexp.model.arm import Arm, EmulatedEvidence, Status
 from kernelexp.model.errors import ConfigurationError, EnvironmentFault
 from kernelexp.model.limits import Limits
 from kernelexp.model.measurement import ArrayResult
+from kernelexp.model.problem import Tolerance
 from kernelexp.project.problem import consult
+from kernelexp.project.problem.loader import load
 from kernelexp.report.variants import emulation
 from kernelexp.system.process import isolated
 from kernelexp.system.process.isolated import TimeLimit
@@ -356,6 +359,23 @@ def test_a_reference_without_an_end_is_no_emulation_s_fault(scale: Path, home: H
     assert "with --limit problem=10s" in str(fault)
 
 
+@pytest.mark.parametrize(
+    ("code", "doubted"),
+    [
+        ("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 ...", False),
+        ("HGMMA.64x128x8.F32.TF32 R24, ...", False),
+        ("fma.rn.f32 ...", True),
+    ],
+)
+def test_a_tolerance_for_operands_that_mmas_round_is_not_doubted(code: str, doubted: bool) -> None:
+    problem = load(ROOT / "tests/projects/scale", "scale")
+    size = problem.sizes["emulated"]
+    outputs, inputs = problem.outputs(size), problem.inputs(size, 1, "cpu")
+    tolerance = Tolerance(rtol=4e-3, why="TF32")
+    found = list(doubts.find(problem, size, 1, inputs, outputs, tolerance, code))
+    assert bool(found) is doubted
+
+
 def test_a_comparison_that_says_little_is_warned_of() -> None:
     array = ArrayResult(name="y", elements=1, wrong=0, worst=0.0, lax="zeros too")
     arm = Arm(axes={}, emulated=EmulatedEvidence(size="emulated", arrays=(array,)))
@@ -384,6 +404,13 @@ def test_what_a_kernel_prints_is_kept_with_who_printed_it(faulty: Home, tmp_path
 def test_an_array_that_atomics_let_vary_is_named_as_such(faulty: Home, tmp_path: Path) -> None:
     result = evidence(faulty, "drawing", tmp_path)
     assert (result.varying, result.differing) == (("y",), ())
+
+
+def test_a_wrong_element_beside_others_that_vary_is_found_under_every_schedule(
+    faulty: Home, tmp_path: Path
+) -> None:
+    result = evidence(faulty, "drawing", tmp_path)
+    assert result.failing == result.schedules
 
 
 def test_other_schedules_are_emulated_anew_and_kept(home: Home, tmp_path: Path) -> None:

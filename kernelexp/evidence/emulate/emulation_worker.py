@@ -138,8 +138,7 @@ def _emulate(module: Module, job: EmulationJob, watch: Watch) -> Emulated:
         name for name, tensor in case.given.items() if (arrays[name] != as_numpy(tensor)).any()
     ]
     with watch.stage(job.problem_limit):
-        chunks = problem.reference(case.inputs, case.size)
-        checked = results.compare(case.outputs, chunks, case.tolerance)
+        checked = _checked(problem, case, compared)
     root = Path(job.root)
     evidence = _evidence(root, case, compared, checked, tuple(changed))
     evidence = msgspec.structs.replace(evidence, seed=job.seed)
@@ -150,6 +149,25 @@ def _emulate(module: Module, job: EmulationJob, watch: Watch) -> Emulated:
         if job.cubin
         else (),
     )
+
+
+def _checked(
+    problem: Problem, case: EmulationCase, compared: Comparison
+) -> list[tuple[ArrayResult, ...]]:
+    """What each schedule left, beside the reference; once where it is what the first left."""
+
+    def check(outputs: Tensors) -> tuple[ArrayResult, ...]:
+        return results.compare(outputs, problem.reference(case.inputs, case.size), case.tolerance)
+
+    checked = [check(case.outputs)]
+    for other in compared.others[1:]:
+        outputs = dict(case.outputs)
+        for name in other.keys() & outputs.keys():
+            outputs[name] = case.outputs[name].clone()
+            as_numpy(outputs[name])[...] = other[name]
+        is_first = all(tensor is case.outputs[name] for name, tensor in outputs.items())
+        checked.append(checked[0] if is_first else check(outputs))
+    return checked
 
 
 @contextlib.contextmanager
@@ -247,6 +265,7 @@ def prepare_case(problem: Problem, job: EmulationJob) -> EmulationCase:
     written = {**outputs, **workspaces}
     tolerance = problem.tolerance(size, job.arch, job.axes)
     launches = problem.launches(job.axes, size, job.exports)
+    code = Path(job.ptx or job.listing).read_text("utf-8", "replace")
     return EmulationCase(
         size_name=job.size,
         size=size,
@@ -257,7 +276,7 @@ def prepare_case(problem: Problem, job: EmulationJob) -> EmulationCase:
         unwritten=tuple(x for x, a in written.items() if x not in others and not a.zero),
         launches=tuple(of_entries(launch, job.entries) for launch in launches),
         tolerance=tolerance,
-        doubts=tuple(doubts.find(problem, size, job.seed, inputs, outputs, tolerance)),
+        doubts=tuple(doubts.find(problem, size, job.seed, inputs, outputs, tolerance, code)),
     )
 
 
@@ -295,7 +314,7 @@ def _evidence(
     root: Path,
     case: EmulationCase,
     compared: Comparison,
-    checked: tuple[ArrayResult, ...],
+    checked: Sequence[tuple[ArrayResult, ...]],
     changed: tuple[str, ...],
 ) -> EmulatedEvidence:
     import warpsim as emulator
@@ -306,7 +325,7 @@ def _evidence(
         size=case.size_name,
         outputs=_digests(case.outputs),
         schedules=tuple(str(result.schedule) for result in runs),
-        arrays=checked,
+        arrays=next(filter(_has_wrong, checked), checked[0]),
         tolerance={name: getattr(case.tolerance, name) for name in ("rtol", "atol", "of_rms")},
         doubts=case.doubts,
         changed=changed,
@@ -343,16 +362,17 @@ def _launches(launches: Sequence[Launch], results: Sequence[Result]) -> tuple[Em
     )
 
 
-def _failing(compared: Comparison, checked: tuple[ArrayResult, ...]) -> tuple[str, ...]:
-    """The schedules that failed; the reference is compared with the first one's outputs, which are
-    those of all schedules where no array depends on them."""
-    wrong = any(array.wrong for array in checked)
-    same = not compared.differing and not compared.varying
+def _failing(compared: Comparison, checked: Sequence[tuple[ArrayResult, ...]]) -> tuple[str, ...]:
+    """The schedules that failed."""
     return tuple(
         str(result.schedule)
-        for number, result in enumerate(compared.results)
-        if result.schedule in compared.failing or (wrong and (same or number == 0))
+        for result, arrays in zip(compared.results, checked, strict=True)
+        if result.schedule in compared.failing or _has_wrong(arrays)
     )
+
+
+def _has_wrong(arrays: Sequence[ArrayResult]) -> bool:
+    return any(array.wrong for array in arrays)
 
 
 def _findings(found: Sequence[Finding]) -> tuple[EmulatedFinding, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -24,8 +25,10 @@ def find(
     inputs: Tensors,
     outputs: Mapping[str, Array],
     tolerance: Tolerance,
+    code: str,
 ) -> Iterator[str]:
-    """Clauses; `inputs` were drawn with `seed`."""
+    """Clauses; `inputs` were drawn with `seed`. `code` is the kernel's PTX or SASS, whose matrix
+    instructions may round operands to coarser types than arrays have."""
     arrays = {name: tensor for name, tensor in inputs.items() if tensor.numel() >= _MANY}
     if arrays and all(map(_is_constant, arrays.values())):
         values = ", ".join(f"{name} is {_first(tensor)}" for name, tensor in arrays.items())
@@ -36,7 +39,7 @@ def find(
     types += [torch_dtype(array.dtype) for array in outputs.values()]
     if not any(kind.is_floating_point for kind in types):
         return
-    limit = min(_MOST, _ROUNDINGS * max(map(_rounding, types)))
+    limit = min(_MOST, _ROUNDINGS * max(*map(_rounding, types), _of_matrices(code)))
     if tolerance.rtol > limit:
         yield (
             f"a relative tolerance of {tolerance.rtol:g} is more than {limit:.2g}, which the types "
@@ -71,3 +74,14 @@ def _rounding(dtype: torch.dtype) -> float:
     import torch
 
     return torch.finfo(dtype).eps / 2 if dtype.is_floating_point else 0.0
+
+
+_MATRIX = re.compile(r"\b(?:w?mma|wgmma|tcgen05\.mma|[HQ]G?MMA)\.[\w.:]+")
+_MANTISSAS = {"tf32": 10, "f16": 10, "bf16": 7, "e4m3": 3, "e5m2": 2}
+
+
+def _of_matrices(code: str) -> float:
+    """Of an operand to the coarsest type of the matrix instructions, relative; 0 without any."""
+    words = {word for match in set(_MATRIX.findall(code)) for word in re.split(r"[.:]+", match)}
+    bits = [bits for kind, bits in _MANTISSAS.items() if {kind, kind.upper()} & words]
+    return 2.0 ** -(min(bits) + 1) if bits else 0.0

@@ -77,6 +77,8 @@ class EmulatedEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     schedule."""
     schedules: tuple[str, ...] = ()
     arrays: tuple[ArrayResult, ...] = ()
+    """Beside the reference: after the first schedule that left a wrong element, else after the
+    first."""
     tolerance: dict[str, float] = {}
     """What the outputs were held to, by the names of problem.py's Tolerance."""
     doubts: tuple[str, ...] = ()

@@ -160,6 +160,8 @@ class KernelEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The only one that it was compiled for."""
     cluster: Dim3 = (1, 1, 1)
     """The one that it was compiled for."""
+    arithmetic: frozenset[str] = frozenset()
+    """What its matrix instructions do that results show: see uses.arithmetic()."""
     dynamic_smem: bool
     """Whether it has an array in shared memory whose size the launch gives."""
 
@@ -229,6 +231,7 @@ def read(
         threads=math.prod(limit),
         block=three(exact) if exact else None,
         cluster=three(entry.directives.get("reqnctapercluster", ())),
+        arithmetic=uses.arithmetic(entry),
         dynamic_smem=_uses_dynamic_smem(ptx, entry.name),
     )
 

@@ -111,6 +111,20 @@ def find(entry: Function) -> ParameterUses:
     )
 
 
+TF32, F16_SUMS = "tf32", "sums in f16"
+_MATRIX = ("mma.", "wmma.mma.", "wgmma.mma_async.", "tcgen05.mma.")
+
+
+def arithmetic(entry: Function) -> frozenset[str]:
+    """TF32 where matrix instructions round operands of f32 to it; F16_SUMS where they add to f16,
+    the first type that is written."""
+    words = [one.opcode.split(".") for one in entry.instructions if one.opcode.startswith(_MATRIX)]
+    types = [[word for word in item if _TYPE.fullmatch(word)] for item in words]
+    found = {TF32} if any("tf32" in item for item in words) else set()
+    return frozenset(found | ({F16_SUMS} if any(item[:1] == ["f16"] for item in types) else set()))
+
+
+_TYPE = re.compile(r"(?:b?f|s|u)[0-9]+|tf32|e[0-9]m[0-9]")
 _MOVES = ("mov.", "cvt.u", "cvt.s", "prmt.", "shr.", "shl.", "and.", "or.", "lop3.", "bfe.", "shf.")
 _BIT_WORK = ("shr.", "bfe.", "lop3.", "prmt.", "shf.", "dp4a.", "and.b32", "and.b64")
 _HALVES = re.compile(r"\.(b?f16)(?:x2)?$")

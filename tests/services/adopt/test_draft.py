@@ -18,6 +18,7 @@ from kernelexp.services.adopt.entry import (
     types_and_names,
 )
 from kernelexp.services.adopt.expressions import parse_reference
+from kernelexp.services.adopt.uses import F16_SUMS, TF32
 
 
 def pointer(name: str, kind: str, **use: bool) -> KernelParameter:
@@ -28,9 +29,19 @@ def value(name: str, kind: str, size: int) -> KernelParameter:
     return KernelParameter(name=name, type=kind, size=size, align=size, is_pointer=False)
 
 
-def drafted(*parameters: KernelParameter, dynamic_smem: bool = False, **answers: object) -> str:
+def drafted(
+    *parameters: KernelParameter,
+    dynamic_smem: bool = False,
+    arithmetic: str = "",
+    **answers: object,
+) -> str:
     entry = KernelEntry(
-        symbol="k", signature="k", parameters=parameters, threads=32, dynamic_smem=dynamic_smem
+        symbol="k",
+        signature="k",
+        parameters=parameters,
+        threads=32,
+        dynamic_smem=dynamic_smem,
+        arithmetic=frozenset({arithmetic} - {""}),
     )
     shape = {key: answers.pop(key) for key in ("block", "grid", "smem") if key in answers}
     known = Answers(launches=(LaunchShape(**shape),), **answers)
@@ -215,6 +226,36 @@ def test_the_tolerance_of_a_sum_grows_with_what_is_summed_over() -> None:
     assert "of_rms=1e-05,\n" in drafted(*matrices)
     filters = drafted(*matrices, shapes=shapes | {"b": ("3", "K")})
     assert 'of_rms=1e-05 + 2e-07 * (max(size["K"], 3)) ** 0.5,' in filters
+
+
+def test_a_tolerance_allows_for_what_matrix_instructions_round_to() -> None:
+    f32 = (pointer("a", "float", read=True), pointer("c", "float", written=True))
+    sizes = (value("M", "int", 4), value("K", "int", 4))
+    shapes = {"a": ("M", "K"), "c": ("M",)}
+    text = drafted(*f32, *sizes, arithmetic=TF32, shapes=shapes)
+    assert 'of_rms=0.004 + 2e-07 * (size["K"]) ** 0.5' in text
+    assert "roundings of f32 operands to TF32 in MMAs" in text
+    f16 = (pointer("a", "half", read=True), pointer("c", "half", written=True))
+    assert "of_rms=0.004,\n" in drafted(*f16, *sizes, shapes=shapes)
+    text = drafted(*f16, *sizes, arithmetic=F16_SUMS, shapes=shapes)
+    assert 'of_rms=0.004 + 0.00025 * (size["K"]) ** 0.5' in text
+    assert "sums of K terms in f16" in text
+
+
+@pytest.mark.parametrize(
+    ("reference", "absolute"), [("x.sum().reshape(1)", True), ("x.mean().reshape(1)", False)]
+)
+def test_one_sum_that_may_cancel_is_not_held_to_its_own_size(
+    reference: str, absolute: bool
+) -> None:
+    text = drafted(
+        pointer("x", "float", read=True),
+        pointer("y", "float", written=True),
+        value("n", "int", 4),
+        shapes={"x": ("n",), "y": ("1",)},
+        references={"y": reference},
+    )
+    assert ('atol=1e-05 * (size["n"]) ** 0.5 + 2e-07 * (size["n"]),' in text) is absolute
 
 
 def test_an_integer_sum_is_exact() -> None:

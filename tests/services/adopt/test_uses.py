@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kernelexp.services.adopt import uses
-from kernelexp.services.adopt.uses import ParameterUses
+from kernelexp.services.adopt.uses import F16_SUMS, TF32, ParameterUses
 from warpsim.front.ptx.parser import parse
 
 ENTRY = """.version 8.0
@@ -170,3 +172,19 @@ def test_keys_whose_bits_choose_a_place_are_packed() -> None:
     place = ("ld.param.u64 %rd9, [k_param_1]", "mul.wide.u32 %rd3, %r2, 4")
     moved = ("add.s64 %rd4, %rd9, %rd3", "st.global.u32 [%rd4], %r1")
     assert used(*start, *bit, *place, *moved).is_packed(0, 0)
+
+
+@pytest.mark.parametrize(
+    ("instruction", "found"),
+    [
+        ("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f0, %f1, %f2, %f3}, "
+         "{%r0, %r1, %r2, %r3}, {%r4, %r5}, {%f0, %f1, %f2, %f3}", {TF32}),
+        ("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%r0, %r1}, {%r2, %r3, %r4, %r5}, "
+         "{%r6, %r7}, {%r0, %r1}", {F16_SUMS}),
+        ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0, %f1, %f2, %f3}, "
+         "{%r2, %r3, %r4, %r5}, {%r6, %r7}, {%f0, %f1, %f2, %f3}", set()),
+    ],
+)  # fmt: skip
+def test_what_matrix_instructions_round_to_is_known(instruction: str, found: set[str]) -> None:
+    module = parse(ENTRY.format(f"\t{instruction};"))
+    assert uses.arithmetic(module.functions["k"]) == found

@@ -12,7 +12,7 @@ from kernelexp.project import scaffold
 from kernelexp.services.adopt import answers as answering
 from kernelexp.services.adopt import jobs
 from kernelexp.services.adopt.answers import Answers, DraftAxis, is_size
-from kernelexp.services.adopt.draft import arrays, launch, work
+from kernelexp.services.adopt.draft import arrays, exactness, launch, work
 from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
 from warpsim.dtypes import SIZES
 
@@ -32,6 +32,7 @@ def problem(entries: Sequence[KernelEntry], origin: str, answers: Answers) -> st
     own = answering.own_sizes(values, jobs.passed(entries), answers)
     signature = "; ".join(dict.fromkeys(entry.signature for entry in entries))
     answering.check(signature, values, own, answers)
+    arithmetic = frozenset().union(*(entry.arithmetic for entry in entries))
     outputs = answering.outputs(values, answers)
     given = answering.inputs(values, answers)
     sizes = [value for value in values if is_size(value)]
@@ -49,7 +50,7 @@ def problem(entries: Sequence[KernelEntry], origin: str, answers: Answers) -> st
         "WORKSPACES": arrays.workspaces(values, answers, names),
         "INPUTS": arrays.inputs(given, answers, names),
         "REFERENCE": arrays.references(outputs, values, own, answers),
-        "TOLERANCE": arrays.tolerance(outputs, given, answers.shapes, names),
+        "TOLERANCE": exactness.tolerance(outputs, given, answers, names, arithmetic),
         "TILES": launch.tiles(answers, names),
         "WORK": work.work(outputs, given, answers, names),
         "LAUNCH": textwrap.indent(launches, "    ").strip(),
