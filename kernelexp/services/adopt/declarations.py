@@ -40,6 +40,8 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
     parameters: tuple[str, ...] = ()
     """Of a kernel, as they are written, without default values."""
     template: bool = False
+    namespace: str = ""
+    """That of a kernel, as in `a::b`."""
     include: str = ""
     """The file that an #include names, in its quotes or brackets."""
 
@@ -58,6 +60,7 @@ def read(text: str) -> list[Declaration]:
     """The declarations of a file in their order; namespaces are looked into."""
     declarations: list[Declaration] = []
     pending: list[_Token] = []
+    inside: list[str] = []  # namespaces, and blocks of extern "C"
     depth = 0
     for match in _TOKEN.finditer(text):
         token = _Token(match.lastgroup or "", match[0], match.start())
@@ -69,10 +72,12 @@ def read(text: str) -> list[Declaration]:
             declarations += _include(text, token)
             continue
         if depth == 0 and token.text == "}" and not pending:
-            continue  # the end of a namespace
+            del inside[-1:]  # the end of a namespace
+            continue
         pending.append(token)
         if token.text in _OPEN and token.kind == "mark":
             if depth == 0 and token.text == "{" and _is_namespace(pending):
+                inside.append(_name_of(pending))
                 pending = []
                 continue
             depth += 1
@@ -80,10 +85,10 @@ def read(text: str) -> list[Declaration]:
             depth -= 1
         ended = token.text == ";" or (token.text == "}" and _is_function(pending))
         if depth <= 0 and token.kind == "mark" and ended:
-            declarations.append(_declaration(text, pending))
+            declarations.append(_declaration(text, pending, inside))
             pending, depth = [], 0
     if pending:
-        declarations.append(_declaration(text, pending))
+        declarations.append(_declaration(text, pending, inside))
     return sorted(declarations, key=lambda declaration: declaration.first)
 
 
@@ -152,7 +157,13 @@ def _is_function(tokens: list[_Token]) -> bool:
     return called
 
 
-def _declaration(text: str, tokens: list[_Token]) -> Declaration:
+def _name_of(tokens: list[_Token]) -> str:
+    """Of a namespace, as in `a::b`; empty for one without a name, and for extern "C"."""
+    words = [token.text for token in tokens if token.kind == "word"]
+    return "::".join(word for word in words if word not in ("namespace", "inline", "extern"))
+
+
+def _declaration(text: str, tokens: list[_Token], inside: list[str]) -> Declaration:
     first, end = tokens[0].first, tokens[-1].first + len(tokens[-1].text)
     words = frozenset(token.text for token in tokens if token.kind == "word")
     name, parameters = _kernel(tokens) if "__global__" in words else ("", ())
@@ -165,6 +176,7 @@ def _declaration(text: str, tokens: list[_Token]) -> Declaration:
         kernel=name,
         parameters=parameters,
         template=tokens[0].text == "template",
+        namespace="::".join(filter(None, inside)) if name else "",
     )
 
 

@@ -153,7 +153,9 @@ def compile_entry(
         axes={},
         flags=(*flags, *more),
     )
-    templates = [entry.template for entry in chosen.entries if entry.template]
+    templates = [
+        (entry.declaration.namespace, entry.template) for entry in chosen.entries if entry.template
+    ]
     text = draft.wrapper(names, templates, f"{ORIGIN}/{copy.main}", copy.origin)
     builds: list[Built] = []
     with adopted.whole(folder):

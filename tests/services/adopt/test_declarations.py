@@ -104,3 +104,14 @@ def test_any_text_is_cut_without_overlap_and_keeps_its_lines(text: str) -> None:
     for one, other in pairwise(result):
         assert one.end <= other.first
     assert declarations.blank(text, result).count("\n") == text.count("\n")
+
+
+def test_a_kernel_is_in_the_namespaces_around_it() -> None:
+    text = """namespace a { extern "C" { __global__ void c() {} }
+    inline namespace v1 { namespace { template <int N> __global__ void in() {} } }
+    namespace b::c { __global__ void deep() {} } }
+    __global__ void out() {}"""
+    kernels = [item for item in declarations.read(text) if item.kernel]
+    assert [(item.kernel, item.namespace) for item in kernels] == [
+        *(("c", "a"), ("in", "a::v1"), ("deep", "a::b::c"), ("out", "")),
+    ]

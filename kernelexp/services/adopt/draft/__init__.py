@@ -17,13 +17,19 @@ from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
 from warpsim.dtypes import SIZES
 
 
-def wrapper(names: str, templates: Sequence[str], include: str, origin: str) -> str:
-    """The source that is compiled: the copy, and the instances of templates."""
+def wrapper(names: str, templates: Sequence[tuple[str, str]], include: str, origin: str) -> str:
+    """The source that is compiled: the copy, and the instances of templates, each in its namespace,
+    where its arguments may be from too."""
     instances = "".join(
-        f"\n[[maybe_unused]] static auto* const kx_instance{place or ''} = &{template};\n"
-        for place, template in enumerate(dict.fromkeys(templates))
+        _instance(place, namespace, template)
+        for place, (namespace, template) in enumerate(dict.fromkeys(templates))
     )
     return f'// {names} of {origin}, copied by kernelexp adopt.\n#include "{include}"\n{instances}'
+
+
+def _instance(place: int, namespace: str, template: str) -> str:
+    line = f"[[maybe_unused]] static auto* const kx_instance{place or ''} = &{template};"
+    return f"\nnamespace {namespace} {{\n{line}\n}}\n" if namespace else f"\n{line}\n"
 
 
 def problem(entries: Sequence[KernelEntry], origin: str, answers: Answers) -> str:
