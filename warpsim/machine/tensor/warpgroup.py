@@ -128,10 +128,9 @@ def join(warps: WarpSet, wgmma: Wgmma) -> None:
     to, words = state.target(machine, wgmma), machine.registers.words
     for first, members in state.members(warps):
         every = state.joining.setdefault((first, number), [])
-        joining: Joining | None = None
         for index, place in members:
-            if joining is None or index in joining.places:
-                joining = next((one for one in every if index not in one.places), None)
+            # Of its own: warps of a set may be in different turns of a loop.
+            joining = next((one for one in every if index not in one.places), None)
             if joining is None:
                 joining = Joining(_operation(wgmma, to))
                 every.append(joining)
