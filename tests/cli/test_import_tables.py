@@ -64,7 +64,9 @@ def test_nothing_of_a_row_is_lost(fresh: Path, kx: Kx) -> None:
     entry = project.load(fresh).experiment("row3")
     assert (entry.title, entry.decision) == ("unroll by 8", "rejected")
     assert "who: you" in entry.notes
-    assert "row 5 has no figure: 5 | idea only | | not tried" in " ".join(result.stdout.split())
+    assert "row 5 of the table below line 1 has no figure: 5 | idea only | | not tried" in " ".join(
+        result.stdout.split()
+    )
     assert project.load(fresh).experiment("row5").title == "idea only"
     assert (fresh / "logs/imported/notes.md").read_text() == TABLE
 
@@ -104,7 +106,7 @@ def test_a_column_that_is_not_known_is_named_on_the_command_line(fresh: Path, kx
     result = kx("import", "notes.md", *KERNEL, cwd=fresh)
     assert result.exit_code == errors.USAGE
     output = " ".join(result.stderr.split())
-    assert "--column time=HEADING; there are #, change, speed, verdict, who." in output
+    assert "--column time=HEADING, or with tflops=HEADING where it has rates; there are #" in output
     result = kx("import", "notes.md", *KERNEL, "--column", "time=speed", cwd=fresh)
     assert result.exit_code == errors.OK, result.stderr
     assert published(fresh, "row2").candidates[0].verdict.status is Status.IMPROVED
@@ -135,3 +137,29 @@ def test_a_time_without_a_unit_is_read_as_ms_and_said_so(fresh: Path, kx: Kx) ->
         "import", "other.md", "--kernel", "two", *KERNEL[2:], "--column", "time=speed", cwd=fresh
     )
     assert "no unit" not in result.stdout
+
+
+RATES = """| # | change | GFLOP/s | kept? |
+|---|---|---|---|
+| 0 | naive | 309 | yes |
+| 1 | tiles | 2,980 | yes |
+| 2 | bigger tiles | | crashed |
+"""
+
+
+def test_rates_are_scaled_by_the_unit_of_their_heading(fresh: Path, kx: Kx) -> None:
+    (fresh / "rates.md").write_text(RATES)
+    result = kx("import", "rates.md", *KERNEL, cwd=fresh)
+    assert result.exit_code == errors.OK, result.stderr
+    (tiles,) = published(fresh, "row1").candidates
+    assert tiles.arm.published
+    assert tiles.arm.published.tflops == pytest.approx(2.98)
+    assert tiles.verdict.status is Status.IMPROVED
+    assert published(fresh, "row2").candidates[0].verdict.status is Status.CRASHED
+
+
+def test_rates_in_another_unit_are_refused(fresh: Path, kx: Kx) -> None:
+    (fresh / "rates.md").write_text(RATES.replace("GFLOP/s", "GB/s"))
+    result = kx("import", "rates.md", "--column", "tflops=GB/s", *KERNEL, cwd=fresh)
+    assert result.exit_code == errors.USAGE
+    assert "'GB/s' does not say in which unit its rates are" in result.stderr

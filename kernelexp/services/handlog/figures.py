@@ -12,6 +12,8 @@ _NUMBER = r"(?<![\d,])(\d[\d,]{0,14}(?![\d,])(?:\.\d+)?)"
 _MS = {"ms": 1.0, "us": 1e-3, "μs": 1e-3, "µs": 1e-3, "ns": 1e-6, "s": 1e3}
 _TIME = re.compile(rf"(~|≈)?\s*{_NUMBER}(?:\s*(?:-|\u2013|to)\s*{_NUMBER})?\s*(ms|us|μs|µs)\b")
 _TFLOPS = re.compile(rf"(~|≈)?\s*{_NUMBER}\s*TFLOP/?S?s?\b", re.IGNORECASE)
+_RATE = re.compile(r"(?<![^\W_])([mgtp])flop", re.IGNORECASE)
+_PER_TERA = {"m": 1e-6, "g": 1e-3, "t": 1.0, "p": 1e3}
 _REGISTERS = re.compile(r"(?<!\d)(\d{1,6})\s*reg(?:ister)?s?\b")
 _CELL = re.compile(rf"^(~|≈)?\s*{_NUMBER}(?:\s*(?:-|\u2013)\s*{_NUMBER})?\s*([a-zμµ]*)")
 NOTHING = PublishedResult()
@@ -38,6 +40,22 @@ def cell(text: str, unit: str) -> tuple[float | None, float | None, bool]:
     scale = _MS.get(match[4] or unit, _MS.get(unit, 1.0))
     upper = _scaled(match[3], scale) if match[3] else None
     return _scaled(match[2], scale), upper, bool(match[1])
+
+
+def rate_cell(text: str, heading: str) -> tuple[float | None, bool]:
+    """A cell's rate in TFLOPS, and whether it is approximate; the unit is its own or the
+    heading's."""
+    match = _CELL.match(text)
+    if match is None:
+        return None, False
+    scale = rate_scale(text) or rate_scale(heading) or 1.0
+    return _scaled(match[2], scale), bool(match[1])
+
+
+def rate_scale(text: str) -> float | None:
+    """TFLOPS in the unit that a text has, such as `GFLOP/s`; None where it has none."""
+    match = _RATE.search(text)
+    return _PER_TERA[match[1].lower()] if match else None
 
 
 def has_unit(text: str) -> bool:

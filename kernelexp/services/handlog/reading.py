@@ -94,7 +94,10 @@ def _is_history(table: LogTable) -> bool:
 
 
 def _timed(table: LogTable) -> bool:
-    return _column(table, "time", "tflops") is not None
+    return _column(table, "time", *_RATES) is not None
+
+
+_RATES = ("tflop", "gflop", "mflop", "pflop")
 
 
 def _column(table: LogTable, *words: str) -> int | None:
@@ -128,7 +131,7 @@ def _history(table: LogTable, section: LogSection, doubts: list[str]) -> Iterato
 def _notes(table: LogTable, row: Sequence[str], notes: int | None) -> str:
     """The row's cells of no column that is known, by their headings."""
     known = {0, _column(table, "change", "title", "optimi", "descr"), notes}
-    known |= {_column(table, "time"), _column(table, "tflops"), _column(table, "reg")}
+    known |= {_column(table, "time"), _column(table, *_RATES), _column(table, "reg")}
     parts = [row[notes]] if notes is not None and row[notes] else []
     for place, cell in enumerate(row):
         if place not in known and cell and cell not in "\u2014\u2013-":
@@ -137,14 +140,14 @@ def _notes(table: LogTable, row: Sequence[str], notes: int | None) -> str:
 
 
 def _row_figures(table: LogTable, row: Sequence[str]) -> PublishedResult:
-    time, rate, used = _column(table, "time"), _column(table, "tflops"), _column(table, "reg")
+    time, rate, used = _column(table, "time"), _column(table, *_RATES), _column(table, "reg")
     ms = upper = tflops = None
     about = other = False
     if time is not None:
         unit = re.search(r"\(([^)]*)\)", table.header[time])
         ms, upper, about = figures.cell(row[time], unit[1] if unit else "ms")
     if rate is not None:
-        tflops, _, other = figures.cell(row[rate], "")
+        tflops, other = figures.rate_cell(row[rate], table.header[rate])
     registers = figures.cell(row[used], "")[0] if used is not None else None
     return PublishedResult(
         time_ms=ms,

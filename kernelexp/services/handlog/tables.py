@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias, get_args
 
-from kernelexp.model.arm import PublishedResult
+from kernelexp.model.arm import PublishedResult, Status, Verdict
 from kernelexp.model.errors import UsageError, join, suggest
 from kernelexp.model.names import is_name
 from kernelexp.services.handlog import figures
@@ -25,7 +25,7 @@ _HEADINGS: dict[Role, str] = {
     "id": r"#|no\.?|nr\.?|id|run|step|trial|exp(eriment)?|v|version",
     "title": r"change.*|what.*|title|descr.*|optimi.*|idea|tried|variant|name|kernel",
     "time": r"(time|latency|duration|runtime|median|mean)?[\s_]*[\[(]?(ms|[uμµ]s|ns|s)?[\])]?",
-    "tflops": r"tflop.*",
+    "tflops": r"(perf\w*|rate|speed|throughput)?[\s_]*[\[(]?[mgtp]flop.*",
     "registers": r"reg.*",
     "verdict": r"verdict|status|result|outcome|decision|kept\??|accepted\??",
     "date": r"date|day|when",
@@ -96,13 +96,22 @@ def read(
         headings = join([head for head in tables[0][0].header if head])
         raise UsageError(
             "it is not clear which column of its table has the time: say it with --column "
-            f"time=HEADING; there are {headings}."
+            f"time=HEADING, or with tflops=HEADING where it has rates; there are {headings}."
         )
     return [], []
 
 
 def _without_unit(table: LogTable, columns: Mapping[Role, int], line: int) -> list[str]:
-    """That times were taken for milliseconds, where neither heading nor cells say so."""
+    """That times were taken for milliseconds, where neither heading nor cells say so; UsageError
+    for rates without a unit of theirs."""
+    place = columns.get("tflops")
+    if place is not None and figures.rate_scale(table.header[place]) is None:
+        if not all(figures.rate_scale(row[place]) for row in table.rows if row[place]):
+            raise UsageError(
+                f"line {line}: {table.header[place]!r} does not say in which unit its rates are: "
+                f"write it into the heading, as in '{table.header[place]} (GFLOP/s)', and import "
+                "again."
+            )
     place = columns.get("time")
     if place is None or _UNIT.search(heading := table.header[place]):
         return []
@@ -139,13 +148,18 @@ def _rows(
         cells = {role: row[place] for role, place in columns.items()}
         result = _figures(table, cells, columns)
         if result == NOTHING:
-            doubts.append(f"line {line}: row {number} has no figure: {' | '.join(row)}")
+            doubts.append(
+                f"row {number} of the table below line {line} has no figure: {' | '.join(row)}"
+            )
         name = _name(cells.get("id", ""), number, taken)
         taken.add(name)
-        tried = LoggedVariant(
-            state=name, figures=result, verdict=figures.judge(before.figures, result)
-        )
         word = cells.get("verdict", "")
+        verdict = _failed(word) if result == NOTHING else None
+        tried = LoggedVariant(
+            state=name,
+            figures=result,
+            verdict=verdict or figures.judge(before.figures, result),
+        )
         yield Read(
             id=name,
             title=cells.get("title") or name,
@@ -159,6 +173,23 @@ def _rows(
         )
         if not _DROPPED.search(word) and result != NOTHING:
             before = LoggedVariant(state=name, figures=result)
+
+
+def _failed(word: str) -> Verdict | None:
+    """Of a row without a figure whose word says why it has none."""
+    for status, words in _FAILURES.items():
+        if words.search(word):
+            sentence = f"Published without a figure: {word}."
+            return Verdict(status=status, reason="published_words", sentence=sentence)
+    return None
+
+
+_FAILURES = {
+    Status.CRASHED: re.compile(r"\b(crash|segfault|illegal|fault)", re.I),
+    Status.INCORRECT: re.compile(r"\b(wrong|incorrect|mismatch)", re.I),
+    Status.TIMED_OUT: re.compile(r"\b(hang|hung|hangs|timed out|timeout|deadlock)", re.I),
+    Status.BUILD_FAILED: re.compile(r"\b(did not|does not|didn't|doesn't) (build|compile)", re.I),
+}
 
 
 def _name(text: str, number: int, taken: set[str]) -> str:
@@ -177,7 +208,7 @@ def _figures(
         unit = _UNIT.search(table.header[columns["time"]])
         ms, upper, about = figures.cell(cells["time"], unit[1].lower() if unit else "ms")
     if "tflops" in cells:
-        rate, _, other = figures.cell(cells["tflops"], "")
+        rate, other = figures.rate_cell(cells["tflops"], table.header[columns["tflops"]])
     registers = figures.cell(cells["registers"], "")[0] if "registers" in cells else None
     return PublishedResult(
         time_ms=ms,
@@ -192,5 +223,6 @@ def _others(table: LogTable, row: Sequence[str], columns: Mapping[Role, int]) ->
     """What has no field of its own, by its heading; a date or commit that is none, as written."""
     fields = {place for role, place in columns.items() if role not in ("date", "id")}
     for place, cell in enumerate(row):
-        if place not in fields and cell:
+        is_number = place == columns.get("id") and cell.strip("# ").isdigit()  # row3 says it
+        if place not in fields and cell and not is_number:
             yield f"{table.header[place] or 'column ' + str(place + 1)}: {cell}"
