@@ -137,7 +137,7 @@ def vary(
             typer.echo(line)
         axis, shapes = launch.answers.axes[name.lower()], launch.answers.launches
         grids = [",".join(shape.grid) or "blank" for shape in shapes]
-        if any(shape.grid for shape in shapes) and name.lower() not in " ".join(grids):
+        if any(shape.grid for shape in shapes) and not launch_axes.is_followed(launch, name):
             print_message(
                 f"note: the grid does not follow {name.lower()}: where a CTA's work depends on it, "
                 f"name it there, as in --grid 'n/{name}'"

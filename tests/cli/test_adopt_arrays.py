@@ -104,12 +104,13 @@ def test_a_mistake_in_an_option_leaves_nothing(
 def test_an_array_behind_a_tensor_map_is_an_output(empty: Path, kx: Kx) -> None:
     known = (
         *("--arch", "sm_90a", "--block", "32", "--grid", "N/32", "--shape", "to=8,N"),
-        *("--tensor-map", "to=s32:32x8", "--value", "N=64", "--value", "value=3"),
+        *("--tensor-map", "to=s32:32xROWS", "--value", "N=64,ROWS=8", "--value", "value=3"),
         *("--reference", "to=(value + torch.arange(8)[:, None]).expand(8, N).double()"),
     )
     result = kx("adopt", "../fill.cu", *known, cwd=empty)
     assert result.exit_code == errors.OK, result.stderr
     assert "to correct, all 512 elements" in " ".join(result.stdout.split())
+    assert 'box=(32, size["ROWS"]),' in (empty / "variants/fill/problem.py").read_text()
 
 
 def test_a_tensor_map_may_lie_in_memory(empty: Path, kx: Kx) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -105,20 +106,21 @@ def parse_map(name: str, text: str) -> MapLayout:
     """f16:64x128:128B as a layout, or with globalDim and globalStrides behind it,
     f16:64x128:128B:K,M:2*K; UsageError where it is none."""
     element, box, swizzle, extents, strides = [*text.split(":"), "", "", "", ""][:5]
-    known, numbers = get_args(Swizzle), box.split("x")
+    # 64xBN is two extents, and so is BN x 64; a name in lower case may have an x in it.
+    known, numbers = get_args(Swizzle), re.split(r"(?<![a-z_])x|x(?![a-z_])", box)
     if (
         text.count(":") > 4
         or element not in _ELEMENTS
-        or not all(map(str.isdigit, numbers))
+        or not all(re.fullmatch(r"[\w+*/() -]+", number) for number in numbers)
         or (swizzle or "none") not in known
     ):
         raise UsageError(
-            f"--tensor-map {name}={text}: say TYPE:BOX:SWIZZLE, as in f16:64x128:128B; the swizzle "
-            f"is one of {', '.join(known)}."
+            f"--tensor-map {name}={text}: say TYPE:BOX:SWIZZLE, as in f16:64x128:128B, or "
+            f"f16:64xBN:128B with an axis; the swizzle is one of {', '.join(known)}."
         )
     layout = MapLayout(
         element=cast(Element, element),
-        box=tuple(map(int, numbers)),
+        box=tuple(part for number in numbers for part in parse_expressions(number)),
         swizzle=cast(Swizzle, swizzle or "none"),
         extents=parse_expressions(extents) if extents else (),
         strides=parse_expressions(strides) if strides else (),

@@ -25,8 +25,8 @@ class MapLayout(msgspec.Struct, frozen=True, kw_only=True):
     behind the other, where nothing else is said."""
 
     element: Element
-    box: tuple[int, ...]
-    """Innermost first."""
+    box: tuple[str, ...]
+    """Innermost first, in the notation of a grid."""
     swizzle: Swizzle
     extents: tuple[str, ...] = ()
     """Elements along each dimension, innermost first, in the notation of a grid."""
@@ -145,7 +145,7 @@ def own_sizes(
     maps = (
         text
         for map_layout in answers.maps.values()
-        for text in (*map_layout.extents, *map_layout.strides)
+        for text in (*map_layout.box, *map_layout.extents, *map_layout.strides)
     )
     used = expressions.names_in((*grids, *shapes, *maps, *passed))
     return [

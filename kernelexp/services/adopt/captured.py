@@ -193,7 +193,7 @@ def _map_at(data: bytes, at: int, capture: Capture) -> TensorMap | None:
 def _layout(tensor: TensorMap) -> MapLayout:
     return MapLayout(
         element=tensor.element,
-        box=tensor.box,
+        box=tuple(map(str, tensor.box)),
         swizzle=tensor.swizzle,
         extents=tuple(map(str, tensor.shape)),
         strides=tuple(map(str, tensor.strides_bytes)),

@@ -11,6 +11,7 @@ import msgspec
 
 from kernelexp.model.errors import UsageError, join
 from kernelexp.project import Project, editing
+from kernelexp.services.adopt import jobs
 from kernelexp.services.adopt.adopted import Compiled
 from kernelexp.services.adopt.answers import Answers, DraftAxis, LaunchShape
 from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
@@ -91,6 +92,10 @@ def _named(compiled: Compiled, answers: Answers, name: str, axis: str) -> tuple[
         )
         for shape in answers.launches
     ]
+    maps = {
+        array: msgspec.structs.replace(layout, box=tuple(map(renamed, layout.box)))
+        for array, layout in answers.maps.items()
+    }
     shapes = {array: tuple(map(renamed, shape)) for array, shape in answers.shapes.items()}
     entries = [
         msgspec.structs.replace(entry, parameters=tuple(map(passed, entry.parameters)))
@@ -98,7 +103,7 @@ def _named(compiled: Compiled, answers: Answers, name: str, axis: str) -> tuple[
     ]
     return (
         msgspec.structs.replace(compiled, entries=tuple(entries)),
-        msgspec.structs.replace(answers, launches=tuple(launches), shapes=shapes),
+        msgspec.structs.replace(answers, launches=tuple(launches), shapes=shapes, maps=maps),
     )
 
 
@@ -245,6 +250,14 @@ def _place(kernel: str, name: str, texts: Sequence[str]) -> int | None:
     words = [re.findall(r"\w+", item.partition("=")[0]) for item in written]
     names = [word[-1] for word in words if word]
     return names.index(name) if name in names else None
+
+
+def is_followed(launch: AdoptedLaunch, name: str) -> bool:
+    """Whether a grid, shared memory or a box has the axis, or a launch passes it."""
+    launches, maps = launch.answers.launches, launch.answers.maps.values()
+    texts = [text for shape in launches for text in (*shape.grid, shape.smem) if text]
+    texts += [text for layout in maps for text in layout.box]
+    return name.lower() in names_in([*texts, *jobs.passed(launch.compiled.entries)])
 
 
 def sources(compiled: Compiled) -> dict[str, str]:

@@ -196,13 +196,14 @@ def _tensor_map(parameter: KernelParameter, answers: Answers, names: frozenset[s
         size = SIZES[parameter.dtype]
         products = [" * ".join([*extents[: i + 1], str(size)]) for i in range(len(extents) - 1)]
         strides = _tuple(products)
+    box = _tuple([_extent("a box", x, answers, names) for x in layout.box]) if layout else ""
     memory = {"in_memory": "True"} if parameter.is_pointer else {}
     inside = {
         "array": f'"{parameter.alias or name}"',
         "element": f'"{layout.element}"' if layout else 'blank("the type of its elements: f16")',
         "shape": shape or 'blank("elements along each dimension, innermost first")',
         "strides_bytes": strides or 'blank("bytes from one index to the next, after the first")',
-        "box": str(layout.box) if layout else 'blank("elements that one copy takes, likewise")',
+        "box": box or 'blank("elements that one copy takes, likewise")',
         "swizzle": f'"{layout.swizzle}"' if layout else 'blank("none, 32B, 64B or 128B")',
         **memory,
     }
