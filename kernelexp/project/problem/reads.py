@@ -15,7 +15,6 @@ import hashlib
 import os
 import re
 import sys
-import sysconfig
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from stat import S_ISREG
@@ -34,6 +33,15 @@ SOURCES = (".cu", ".cuh", ".h", ".hpp", ".inl")
 """Ends of the names of files that the compiler says whether it read."""
 _ENVIRONMENT = {"os.py", "<frozen os>", "<frozen _collections_abc>", "_collections_abc.py"}
 """Where os.environ is implemented: who read it is beyond these frames."""
+
+_PACKAGES = [Path(package.__file__).parent for package in (kernelexp, warpsim) if package.__file__]
+_PYTHON = f"{sys.platlibdir}/python{sys.version_info.major}.{sys.version_info.minor}"
+# Not sysconfig's: it works out all of its paths for each that is asked for, which took most of the
+# time of a process that loads a small problem.py.
+_INSTALLED = tuple(
+    f"{place}/" for place in (Path(os.__file__).parent, Path(sys.exec_prefix, _PYTHON), *_PACKAGES)
+)
+"""Folders of Python and of kernelexp."""
 
 
 class Used(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -186,13 +194,7 @@ def is_installed(path: str) -> bool:
     """Whether code is of Python, of an installed package, or kernelexp's own."""
     if "site-packages" in path or "dist-packages" in path or not os.path.isabs(path):
         return True
-    own = [
-        str(Path(module_type.__file__).parent)
-        for module_type in (kernelexp, warpsim)
-        if module_type.__file__
-    ]
-    places = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), *own}
-    return any(path.startswith(f"{place}/") for place in places)
+    return path.startswith(_INSTALLED)
 
 
 # ---- in the process that keeps evidence ----------------------------------------------------------

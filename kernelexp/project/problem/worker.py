@@ -15,6 +15,8 @@ from kernelexp.system.process import isolated
 from kernelexp.system.process.isolated import Watch
 from warpsim.launch import Launch
 
+PRELOAD = ("kernelexp.launch", "kernelexp.problem")
+
 
 def answer(question: ProblemQuestion, watch: Watch) -> Consulted:
     """Everything that was asked."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
-import json
 import os
 import random
 import selectors
@@ -144,11 +143,14 @@ def _receive(link: socket.socket) -> tuple[dict[str, Any], list[int]]:
     if not message or len(standard) != 3:
         raise EOFError
     data = b""
-    while not data.endswith(b"\0"):
+    while not data.endswith(b"\0\0"):
         if not (part := link.recv(1 << 16)):
             raise EOFError
         data += part
-    return json.loads(data[:-1]), standard
+    module, folder, *environment = map(os.fsdecode, data[:-2].split(b"\0"))
+    variables = (variable.partition("=") for variable in environment)
+    environ = {name: value for name, _, value in variables}
+    return {"module": module, "cwd": folder, "environ": environ}, standard
 
 
 def _import(name: str) -> Any:
