@@ -1,7 +1,8 @@
 """What a problem.py read besides the files of its folder: modules and data elsewhere, what folders
 hold, the environment.
 
-Of processes that it starts, only files that their command lines name are known.
+Of processes that it starts, only files that their command lines name are known; of a link, what
+it leads to, not the name that it has for it.
 
 A worker that ran it says so, as a compiler's depfile does. It is noted beside the builds for the
 problem as it is, and belongs to the key of all that is kept of it from then on.
@@ -74,7 +75,8 @@ def begin() -> None:
     if not _known:
         _known = frozenset(sys.modules)
         sys.addaudithook(_hear)
-        setattr(os, "stat", _looking(os.stat))  # noqa: B010 - has no audit event
+        for name in ("stat", "lstat"):  # which have no audit event
+            setattr(os, name, _looking(getattr(os, name)))
     kind = type(os.environ)
     if getattr(kind.__getitem__, "__module__", "") != __name__:
         setattr(kind, "__getitem__", _noting(kind.__getitem__))  # noqa: B010
@@ -100,7 +102,7 @@ def _hear(event: str, arguments: tuple[Any, ...]) -> None:
         _note(_written if writes else _opened, path)
     elif event in ("os.listdir", "os.scandir"):
         _note(_listed, "." if arguments[0] is None else arguments[0])
-    elif event == "ctypes.dlopen":
+    elif event in ("ctypes.dlopen", "sqlite3.connect"):
         _note(_opened, arguments[0])
     elif event == "subprocess.Popen":
         _, words, folder, _ = arguments
@@ -145,7 +147,7 @@ def _note(where: set[str], path: Any) -> None:
         where.add(whole)
 
 
-_PASSING = re.compile(r"^/(dev|proc|sys)/|/(__pycache__|\.kernelexp|\.cache)(/|$)|\0")
+_PASSING = re.compile(r"^/(dev|proc|sys)/|/(__pycache__|\.kernelexp|\.cache|:memory:)(/|$)|\0")
 """Devices, and what is made again where it is missing."""
 
 

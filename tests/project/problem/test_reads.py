@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -93,6 +95,19 @@ def test_data_outside_its_folder_belongs_to_the_key_however_they_are_read(
     assert kx("emulate", "scale", cwd=scale).exit_code == errors.WRONG_RESULT
 
 
+def test_a_database_belongs_to_the_key_too(scale: Path, kx: Kx) -> None:
+    query = "sqlite3.connect(ROOT / 'db').execute('select x from t').fetchone()[0]"
+    reading(scale, query)
+    change(scale, "import os, pathlib, subprocess", "import os, pathlib, sqlite3")
+    for value, code in ((3.0, errors.OK), (4.0, errors.WRONG_RESULT)):
+        (scale / "db").unlink(missing_ok=True)
+        with contextlib.closing(sqlite3.connect(scale / "db")) as database:
+            database.execute("create table t (x real)")
+            database.execute("insert into t values (?)", (value,))
+            database.commit()
+        assert kx("emulate", "scale", cwd=scale).exit_code == code
+
+
 def test_data_of_the_repository_are_in_the_record(scale: Path, kx: Kx) -> None:
     reading(scale, READERS["a file's text"])
     (scale / "factor.txt").write_text("3.0")
@@ -109,6 +124,10 @@ def test_data_of_the_repository_are_in_the_record(scale: Path, kx: Kx) -> None:
     [
         ("4 if (ROOT / 'flag').exists() else 3", "flag"),
         ("2 + len(os.listdir(ROOT / 'variants/include/more'))", "variants/include/more/second"),
+        (
+            "3 + os.lstat(ROOT / 'variants/include/more/first').st_size // 4",
+            "variants/include/more/first",
+        ),
         ("2 + len(list((ROOT / 'variants/include/more').glob('*')))", "variants/include/more/b"),
         ("4 if '4' in (ROOT / 'variants/scale/note.cuh').read_text() else 3", None),
     ],
