@@ -65,7 +65,7 @@ def digests(root: Path, kernel: str) -> dict[str, str]:
 
 
 def names_digest(folder: str) -> str:
-    """Of the names in a folder that are not hidden."""
+    """Of the names in a folder that are not hidden, or of where a link leads."""
     names = [name for name in _names(folder) if not name.startswith((".", "__pycache__"))]
     return hashlib.sha256("\n".join(names).encode(errors="surrogateescape")).hexdigest()
 
@@ -98,9 +98,10 @@ def key(root: Path, kernel: str) -> str:
 
 
 def _names(folder: str) -> list[str]:
+    names = [f"-> {os.readlink(folder)}"] if os.path.islink(folder) else []
     with contextlib.suppress(OSError):
-        return sorted(os.listdir(folder))
-    return []
+        names += sorted(os.listdir(folder))
+    return names
 
 
 def _present(path: Path) -> str:

@@ -1,8 +1,7 @@
 """What a problem.py read besides the files of its folder: modules and data elsewhere, what folders
 hold, the environment.
 
-Of processes that it starts, only files that their command lines name are known; of a link, what
-it leads to, not the name that it has for it.
+Of processes that it starts, only files that their command lines name are known.
 
 A worker that ran it says so, as a compiler's depfile does. It is noted beside the builds for the
 problem as it is, and belongs to the key of all that is kept of it from then on.
@@ -52,7 +51,7 @@ class Used(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Modules that are not installed, and data, by path from the root; others by their whole path.
     Those of the repository that it looked for in vain too: one made later is another answer."""
     folders: tuple[str, ...] = ()
-    """Folders whose names it listed, by their whole paths."""
+    """Folders whose names it listed, and links that it followed, by their whole paths."""
     environment: tuple[str, ...] = ()
     """Names of variables, set or not."""
 
@@ -75,8 +74,9 @@ def begin() -> None:
     if not _known:
         _known = frozenset(sys.modules)
         sys.addaudithook(_hear)
-        for name in ("stat", "lstat"):  # which have no audit event
+        for name in ("stat", "lstat"):  # which have no audit event, nor has readlink
             setattr(os, name, _looking(getattr(os, name)))
+        setattr(os, "readlink", _following(os.readlink))  # noqa: B010
     kind = type(os.environ)
     if getattr(kind.__getitem__, "__module__", "") != __name__:
         setattr(kind, "__getitem__", _noting(kind.__getitem__))  # noqa: B010
@@ -137,6 +137,14 @@ def _looking(plain: Callable[..., os.stat_result]) -> Callable[..., os.stat_resu
     return stat
 
 
+def _following(plain: Callable[..., Any]) -> Callable[..., Any]:
+    def readlink(path: Any, *arguments: Any, **options: Any) -> Any:
+        _note(_listed, path)
+        return plain(path, *arguments, **options)
+
+    return readlink
+
+
 def _note(where: set[str], path: Any) -> None:
     """A path that the problem's code, or what it calls, has named."""
     try:
@@ -177,7 +185,11 @@ def used(root: Path, kernel: str) -> Used:
     variables = {name for name, _ in set(_read)}
     return Used(
         files=tuple(sorted(files)),
-        folders=tuple(sorted(path for path in set(_listed) if not _is_below(path, folder))),
+        folders=tuple(
+            sorted(
+                path for path in set(_listed) if not _is_below(path, folder) or os.path.islink(path)
+            )
+        ),
         environment=tuple(sorted(variables)),
     )
 

@@ -119,6 +119,14 @@ def test_data_of_the_repository_are_in_the_record(scale: Path, kx: Kx) -> None:
     assert "from before these changed: factor.txt." in output
 
 
+def test_where_a_link_leads_belongs_to_the_key_too(scale: Path, kx: Kx) -> None:
+    reading(scale, "os.readlink(ROOT / 'link')")
+    for target, code in (("3.0", errors.OK), ("4.0", errors.WRONG_RESULT)):
+        (scale / "link").unlink(missing_ok=True)
+        (scale / "link").symlink_to(target)
+        assert kx("emulate", "scale", cwd=scale).exit_code == code
+
+
 @pytest.mark.parametrize(
     ("expression", "made"),
     [
