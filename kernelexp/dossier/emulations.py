@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -17,6 +17,7 @@ from kernelexp.evidence.emulate.scaling import (
     Extent,
     Scaled,
     can_scale,
+    least,
     parts,
     scale,
     unsound,
@@ -73,6 +74,8 @@ class FullCount(msgspec.Struct, frozen=True, kw_only=True):
     """All of them in proportion to the tiles alone."""
     unsolved: frozenset[str] = frozenset()
     """Those of `counters` that are in proportion although others were solved."""
+    least: dict[str, int] = {}
+    """What a launch counts of these at least."""
     solved: frozenset[str] = frozenset()
     """The counters that two sizes agree on; the others are in proportion to the tiles."""
 
@@ -253,6 +256,7 @@ def count_full(
         how=how,
         in_proportion={name: n for count in known for name, n in count.in_proportion.items()},
         unsolved=unsolved,
+        least={name: n for count in known for name, n in count.least.items()},
         solved=frozenset(name for count in known for name in count.solved),
     )
 
@@ -311,12 +315,14 @@ def _count_full(
     # Of the larger size: what a CTA does once is a smaller part of it.
     larger = max((0, 1), key=lambda place: sum(x.tiles for x in own[place]))
     rough = _by_tiles(taken[larger], own[larger], full)
+    unsolved = frozenset(rough.keys() - exact.keys())
     return FullCount(
         extent=extent,
         counters={**rough, **exact},
         how=how,
         in_proportion=rough,
-        unsolved=frozenset(rough.keys() - exact.keys()),
+        unsolved=unsolved,
+        least=_least(unsolved, taken, own, full),
         solved=frozenset(exact),
     )
 
@@ -336,6 +342,21 @@ def least_factor(consulted: Consulted, taken: EmulatedEvidence, wanted: str) -> 
     if x.tiles > x.ctas:
         factors.append((z.tiles - z.ctas) / (x.tiles - x.ctas))
     return min(factors)
+
+
+def _least(
+    counters: Iterable[str],
+    taken: tuple[EmulatedEvidence, EmulatedEvidence],
+    own: tuple[Extents, Extents],
+    full: Extents,
+) -> dict[str, int]:
+    """Of all launches; of a kernel that does not load for every tile nothing is told of loads."""
+    parts = list(zip(*(_parts(item) for item in taken), *own, full, strict=True))
+    if any(extent.loads for extent in full):
+        return {}
+    return {
+        name: sum(least(name, (a, x), (b, y), z) for a, b, x, y, z in parts) for name in counters
+    }
 
 
 def _in_proportion(

@@ -100,6 +100,7 @@ def _with_launch(project: Project, case: Case, session: Session) -> Case:
             scaled=full.how if full else "",
             in_proportion=full.in_proportion if full else {},
             unsolved=full.unsolved if full else frozenset(),
+            least=full.least if full else {},
         )
     return msgspec.structs.replace(
         case,

@@ -20,6 +20,9 @@ from kernelexp.project import Project
 from kernelexp.project.problem import consult
 from warpsim import AccessPattern
 
+ATOMIC = ("ATOM", "RED")
+"""How the opcodes of atomics begin, in upper case."""
+
 
 class MemoryPicture(msgspec.Struct, frozen=True, kw_only=True):
     """The accesses of a variant that cost more than they need, the worst first."""
@@ -30,7 +33,8 @@ class MemoryPicture(msgspec.Struct, frozen=True, kw_only=True):
     """What was executed."""
     accesses: tuple[AccessPattern, ...] = ()
     ideal: int = 0
-    """How many other instructions access memory at no more than their least cost."""
+    """How many other loads and stores cost no more than their bytes need; not atomics, which wait
+    for each other at an address."""
     texts: dict[str, dict[int, str]] = {}
     """The lines of the sources, by path from the root and number."""
     unsupported: str = ""
@@ -83,7 +87,10 @@ def _of(root: Path, label: str, arm: Arm, isa: Isa, noted: Patterned) -> MemoryP
         accesses=tuple(
             sorted(dear, key=lambda access_pattern: access_pattern.ideal - access_pattern.cost)
         ),
-        ideal=len(noted.patterns) - len(dear),
+        ideal=sum(
+            pattern.cost <= pattern.ideal and not pattern.opcode.upper().startswith(ATOMIC)
+            for pattern in noted.patterns
+        ),
         texts=read_texts(
             root,
             {access_pattern.source.own().file for access_pattern in dear if access_pattern.source},

@@ -27,8 +27,8 @@ def test_a_column_of_a_tile_stands_in_one_bank(kx: Kx) -> None:
 
 def test_a_padded_tile_has_nothing_to_draw(kx: Kx) -> None:
     result = kx("inspect", PADDED, "--memory")
-    assert "wave" not in result.stdout
-    assert "other memory instructions cost the least that they can" in result.stdout
+    assert "wave 0" not in result.stdout
+    assert "loads and stores take no more wavefronts or sectors" in result.stdout
 
 
 def test_the_drawing_fits_80_columns(kx: Kx) -> None:

@@ -135,6 +135,24 @@ def scale(
             )
 
 
+def least(
+    counter: str,
+    one: tuple[EmulatedEvidence | EmulatedLaunch, Extent],
+    other: tuple[EmulatedEvidence | EmulatedLaunch, Extent],
+    full: Extent,
+) -> int:
+    """What a counter without a solution has at least at the full extent: what a tile adds from one
+    small size to the other, for each tile, without what a CTA does once; 0 where that is not known.
+    """
+    (first, x), (second, y) = one, other
+    a, b = first.counters.get(counter, 0), second.counters.get(counter, 0)
+    if determinant := _determinant(x, y):
+        return max(0, (a * y.ctas - b * x.ctas) * full.tiles // determinant)
+    if not _is_proportional(x, y, full):
+        return 0
+    return min(a * full.ctas // x.ctas, b * full.ctas // y.ctas)
+
+
 def _of_parts(
     counter: str,
     launches: tuple[EmulatedEvidence | EmulatedLaunch, EmulatedEvidence | EmulatedLaunch],

@@ -11,7 +11,7 @@ import msgspec
 from kernelexp.judge.limits.bounds import NEAR, Use, nearest
 from kernelexp.judge.limits.case import Case
 from kernelexp.judge.limits.floors import Resource, floors
-from kernelexp.judge.limits.opportunity import Opportunity
+from kernelexp.judge.limits.opportunity import GLOBAL_ATOMICS, Opportunity
 from kernelexp.judge.stalls import READY, stalls
 from kernelexp.model.arm import Arm
 
@@ -86,7 +86,7 @@ def conclude(
     limit that is nearest."""
     idle, cause = of_grid(case), _cause(gains)
     first = _of_cause(case, cause, "Then" if idle else "Largest cost") if cause else ""
-    words = (idle, first, _of_limit(case, known, whose, cause), of_power(case))
+    words = (idle, first, _of_limit(case, known, whose, cause), _of_atomics(gains), of_power(case))
     return " ".join(filter(None, words))
 
 
@@ -94,6 +94,15 @@ def _cause(gains: Sequence[Opportunity]) -> Opportunity | None:
     """The first that a conclusion may begin with."""
     large = (gain for gain in gains if gain.cause and (gain.percent or 0.0) >= LARGE)
     return next(large, None)
+
+
+def _of_atomics(gains: Sequence[Opportunity]) -> str:
+    """What no limit that is known covers."""
+    atomics = next((gain for gain in gains if gain.rule == GLOBAL_ATOMICS), None)
+    if atomics is None:
+        return ""
+    where = f" at {atomics.line.rpartition('/')[2]}" if atomics.line else ""
+    return f"Its global atomics{where} may take longer: those to one address wait for each other."
 
 
 def _of_cause(case: Case, cause: Opportunity, order: str) -> str:

@@ -59,6 +59,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     """The same in proportion to the tiles alone; empty where nothing was solved."""
     unsolved: frozenset[str] = frozenset()
     """Those of `counters` that are in proportion although others were solved."""
+    least: dict[str, int] = {}
+    """What a launch counts of these at least."""
     ratios_of: str = ""
     """The emulated size that the counters are of, where they can't be scaled to the full problem:
     then only their ratios say something of it."""

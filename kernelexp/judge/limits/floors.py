@@ -2,9 +2,9 @@
 
 It is a lower bound: whatever else the kernel moves comes on top. Where counts were scaled from
 small sizes, that is so if a tile does the same work at every size; of what a kernel keeps from tile
-to tile, such as a table in registers, loads() of counts.py says how often it is loaded. A count in
-proportion to the tiles because two sizes have no solution for it bounds nothing: what a CTA does
-once is in it once for each tile (4.4 times the instructions of a column sum). Peaks are
+to tile, such as a table in registers, loads() of counts.py says how often it is loaded. Where two
+sizes have no solution for a count, what each tile adds is taken: in proportion to the tiles, what a
+CTA does once would be in it for every tile (4.4 times the instructions of a column sum). Peaks are
 those of the clock that was measured; a datasheet's are of a clock of its own.
 """
 
@@ -83,6 +83,10 @@ def floors(case: Case) -> Iterator[Floor]:
         return
     if case.ratios_of:
         case = msgspec.structs.replace(case, counters={})
+    elif case.unsolved:
+        unknown = dict.fromkeys(case.unsolved, 0)
+        counters = {**case.counters, **unknown, **case.least}
+        case = msgspec.structs.replace(case, counters=counters)
     single = (_tensor, _shared, _data_pipe, _tags, _l2, _memory, _issue)
     yield from (floor for make in single if (floor := make(case, chip)))
     yield from _pipes(case, chip)
@@ -123,11 +127,6 @@ def mma_flops(case: Case, kind: str) -> float:
     return each * case.counters.get(executed.MMAS, 0)
 
 
-def _is_bound(case: Case, *counters: str) -> bool:
-    """Whether no launch of the full problem counts less of these."""
-    return not case.unsolved.intersection(map(case.named, counters))
-
-
 def wavefronts(case: Case) -> float | None:
     """Of shared memory: loads, stores, operands of MMAs; None where not counted."""
     return sum(map(case.counter, _SHARED)) if case.counters else None
@@ -154,7 +153,7 @@ def _of_sms(
 
 def _shared(case: Case, chip: Chip) -> Floor | None:
     count = wavefronts(case)
-    if count is None or case.is_merged or not _is_bound(case, *_SHARED):
+    if count is None or case.is_merged:
         return None
     source = f"a wavefront per clock and SM: {chip.smem.source}"
     return _of_sms(case, chip, "shared memory", count, f"{count:,.0f} wavefronts", source)
@@ -163,7 +162,7 @@ def _shared(case: Case, chip: Chip) -> Floor | None:
 def _data_pipe(case: Case, chip: Chip) -> Floor | None:
     """Wavefronts of shared memory, and one at least for each line of global or local memory."""
     lines = case.counter(_TAGS) + local_accesses(case)
-    if not case.counters or case.is_merged or not lines or not _is_bound(case, _TAGS, _SHARED[0]):
+    if not case.counters or case.is_merged or not lines:
         return None
     own = case.counter(_SHARED[0])
     words = f"({own:,} wavefronts of shared memory + {lines:,} of lines of {_whose(case)} memory)"
@@ -176,8 +175,6 @@ def _data_pipe(case: Case, chip: Chip) -> Floor | None:
 
 def _tags(case: Case, chip: Chip) -> Floor | None:
     count = case.counter(_TAGS) + local_accesses(case) if case.counters else 0
-    if not _is_bound(case, _TAGS):
-        return None
     source = "a line per clock and SM"
     words = f"{count:,} lines of {_whose(case)} memory"
     return _of_sms(case, chip, "L1 tag stage", count, words, source) if count else None
@@ -197,7 +194,7 @@ def _on_ptx(case: Case) -> str:
 
 
 def _l2(case: Case, chip: Chip) -> Floor | None:
-    if chip.l2 is None or not case.counters or not _is_bound(case, *SECTORS):
+    if chip.l2 is None or not case.counters:
         return None
     sectors = sum(map(case.counter, SECTORS))
     clock, spelled = case.clock()
@@ -226,7 +223,7 @@ def _issue(case: Case, chip: Chip) -> Floor | None:
     clock, spelled = case.clock()
     isa = "sass" if case.counts_sass else "ptx"
     count = case.counters.get(EXECUTED[isa], 0)
-    if not count or EXECUTED[isa] in case.unsolved:
+    if not count:
         return None
     sms = chip.sms.value
     return Floor(
@@ -245,10 +242,9 @@ def _pipes(case: Case, chip: Chip) -> Iterator[Floor]:
     arch = ARCHITECTURES.get(chip.arch)
     clock, spelled = case.clock()
     for resource, pipe in _PIPES if arch and case.counts_sass else ():
-        counter = f"sm__inst_executed_pipe_{pipe}"
-        count = case.counters.get(counter, 0)
+        count = case.counters.get(f"sm__inst_executed_pipe_{pipe}", 0)
         per_clock = arch.per_clock(pipe) if arch else 0.0
-        if count and counter not in case.unsolved:
+        if count:
             yield Floor(
                 resource=resource,
                 seconds=count / (per_clock * chip.sms.value * clock),

@@ -20,6 +20,7 @@ from kernelexp.judge.limits.case import Case, Counts
 from kernelexp.judge.limits.filling import barriers, grid, occupancy
 from kernelexp.judge.limits.floors import Resource
 from kernelexp.judge.limits.opportunity import (
+    GLOBAL_ATOMICS,
     Found,
     Opportunity,
     Suppressed,
@@ -160,7 +161,9 @@ def uncoalesced(case: Case) -> Iterator[Found]:
     scattered = lines > SCATTERED * few > 0 and _is_executed(case, lines)
     if not sectors or (excess < CONFLICTS_FROM * sectors and not scattered):
         return
-    line = case.dearest(_SECTORS, f"{_SECTORS}_ideal") or case.dearest(_TAGS)
+    by_lines = excess < CONFLICTS_FROM * sectors
+    line = (by_lines and case.dearest(_TAGS)) or case.dearest(_SECTORS, f"{_SECTORS}_ideal")
+    line = line or case.dearest(_TAGS)
     freed: dict[Resource, float] = {}
     known, _ = shares(case)
     if "L2" in known:
@@ -182,7 +185,8 @@ def uncoalesced(case: Case) -> Iterator[Found]:
     yield Opportunity(
         rule="UncoalescedGlobalAccess",
         issue=issue,
-        cause=f"uncoalesced {what} ({filled})",
+        cause=f"{'unaligned' if _is_unaligned(sectors, ideal, lines) else 'uncoalesced'} {what} "
+        f"({filled})",
         percent=percent,
         kind=counted.kind,
         reckoning=reckoning,
@@ -192,6 +196,16 @@ def uncoalesced(case: Case) -> Iterator[Found]:
         if _loads(case, line) and "L1 tag stage" not in freed
         else hidden(case),
     )
+
+
+def _is_unaligned(sectors: float, ideal: float, lines: float) -> bool:
+    """Whether neighbours begin within a line: each access then touches one more at most."""
+    few = ideal / _SECTORS_OF_LINE
+    return sectors < _ONE_MORE * ideal and bool(few) and few < lines <= 2 * few
+
+
+_ONE_MORE = 1.25
+"""Sectors that 128 contiguous bytes touch where they are not aligned, of those that hold them."""
 
 
 def _is_executed(case: Case, lines: float) -> bool:
@@ -409,9 +423,38 @@ def shared_atomics(case: Case) -> Iterator[Found]:
     )
 
 
+def global_atomics(case: Case) -> Iterator[Found]:
+    """Atomics of global memory that are no rarity beside its loads and stores."""
+    names = ("sass__inst_executed_atomic", *map("sass__inst_executed_global_{}".format, _VERBS))
+    counted, opcodes = case.counts(*names), case.arm.build.opcodes if case.arm.build else {}
+    if counted is None or counted.kind != "emulated" or not _GLOBAL_ATOMICS & opcodes.keys():
+        return
+    count, loads, stores = counted.values
+    if not count or count < _OFTEN * (loads + stores) or "ATOMS" in opcodes:
+        return
+    line = place(case.dearest(names[0]))
+    yield Opportunity(
+        rule=GLOBAL_ATOMICS,
+        issue=f"global atomics: {count / (count + loads + stores):.0%} of the instructions that "
+        "access global memory",
+        kind="emulated",
+        reckoning="no estimate: those to one address are executed one after another in L2, and "
+        "how many meet there was not counted; a sum in the warp and the CTA first leaves one for "
+        "each CTA",
+        figures=counted.figures,
+        line=line,
+    )
+
+
+_GLOBAL_ATOMICS = frozenset({"RED", "REDG", "ATOM", "ATOMG"})
+_VERBS = ("loads", "stores")
+_OFTEN = 0.2
+
+
 RULES: tuple[Rule, ...] = (
     bank_conflicts,
     shared_atomics,
+    global_atomics,
     uncoalesced,
     mixed_stores,
     occupancy,

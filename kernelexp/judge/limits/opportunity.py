@@ -16,6 +16,10 @@ _ROLES = (
 )
 
 
+GLOBAL_ATOMICS = "GlobalAtomics"
+"""The rule whose cost no limit covers."""
+
+
 class Opportunity(msgspec.Struct, frozen=True, kw_only=True):
     """One issue with what it may cost."""
 

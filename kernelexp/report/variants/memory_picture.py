@@ -10,7 +10,7 @@ import msgspec
 from kernelexp.model.arm import Isa
 from kernelexp.model.text import shorten
 from kernelexp.report.document.document import Block, Heading, Listing, Span, paragraph
-from kernelexp.services.memory_pictures import MemoryPicture
+from kernelexp.services.memory_pictures import ATOMIC, MemoryPicture
 from warpsim import AccessPattern
 
 _ROWS = 8
@@ -61,8 +61,10 @@ def render(pictures: Sequence[MemoryPicture], top: int) -> Iterator[Block]:
             yield from _access(picture, access, count)
         if rest := len(groups) - len(shown):
             yield paragraph(f"{rest} more cost more than they need (--top 0).", style="dim")
-        words = f"{picture.ideal} other memory instructions cost the least that they can"
-        yield paragraph(f"{words}; executed: {picture.isa.upper()}.", style="dim")
+        what = f"{'other ' if groups else ''}loads and stores"
+        words = "take no more wavefronts or sectors than their bytes need"
+        isa = picture.isa.upper()
+        yield paragraph(f"{picture.ideal} {what} {words}; executed: {isa}.", style="dim")
 
 
 def _alike(accesses: Sequence[AccessPattern]) -> list[tuple[AccessPattern, int]]:
@@ -101,11 +103,13 @@ def _rule(access: AccessPattern) -> str:
     known = [address for address in access.addresses if address is not None]
     steps = {after - before for before, after in itertools.pairwise(known)}
     way = "store" if access.store else "load"
+    if access.opcode.upper().startswith(ATOMIC):
+        way = "change"
     words = f"{len(known)} lanes {way} {access.bytes_per_lane} bytes each"
     if len(steps) == 1:
         (step,) = steps
         return f"{words}, {step:,} bytes apart{_banks(access, step)}."
-    return f"{words}, at no single distance."
+    return f"{words}; the distance between lanes varies."
 
 
 def _banks(access: AccessPattern, step: int) -> str:

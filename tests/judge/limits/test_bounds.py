@@ -56,7 +56,7 @@ def test_what_is_reckoned_without_a_profile_is_near_what_ncu_reports(
         assert least <= one - other <= most, resource
 
 
-def test_counts_that_two_sizes_do_not_agree_on_bound_nothing() -> None:
+def test_counts_that_two_sizes_do_not_agree_on_bound_what_a_tile_adds() -> None:
     executed = floors.EXECUTED["ptx"]
     case = transpose(counters={**transpose().counters, executed: 1 << 30})
     known = {floor.resource for floor in floors.floors(case)}
@@ -67,6 +67,8 @@ def test_counts_that_two_sizes_do_not_agree_on_bound_nothing() -> None:
         doubted = msgspec.structs.replace(case, unsolved=frozenset({counter}))
         assert {floor.resource for floor in floors.floors(doubted)} == known - resources
         assert resources <= known
+        bound = msgspec.structs.replace(doubted, least={counter: 132 << 20})
+        assert {floor.resource for floor in floors.floors(bound)} == known
 
 
 def test_the_nearest_limit_moves_with_the_padding() -> None:

@@ -21,6 +21,7 @@ from judge_cases import (
     with_arm,
 )
 
+from kernelexp.facts.counters import EXECUTED
 from kernelexp.judge.limits import bottleneck, filling
 from kernelexp.judge.limits import opportunities as rules
 from kernelexp.judge.limits.case import Case
@@ -311,6 +312,24 @@ def test_atomics_that_meet_in_banks_are_found() -> None:
         "shared atomics: lanes that meet in a bank take 31% of the shared-memory wavefronts"
     )
     assert list(rules.shared_atomics(transpose())) == []
+
+
+def test_global_atomics_are_named_where_no_limit_covers_them() -> None:
+    """As many as loads: how many meet at an address is not counted."""
+    case = transpose()
+    counters = {
+        EXECUTED["sass"]: 8 << 20,
+        "sass__inst_executed_atomic": 1 << 20,
+        "sass__inst_executed_global_loads": 1 << 20,
+        "sass__inst_executed_global_stores": 0,
+    }
+    assert case.arm.build is not None
+    build = msgspec.structs.replace(case.arm.build, opcodes={"REDG": 1, "LDG": 1})
+    case = with_arm(msgspec.structs.replace(case, counters=counters), build=build, measured=None)
+    result = only(rules.global_atomics, case)
+    assert result.issue.startswith("global atomics: 50% of the instructions")
+    sentence = "Its global atomics may take longer: those to one address wait for each other."
+    assert sentence in bottleneck.conclude(case, (), gains=[result])
 
 
 def test_opportunities_are_ranked_by_their_estimates() -> None:
