@@ -7,6 +7,7 @@ is known.
 from __future__ import annotations
 
 import ast
+import functools
 import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,15 +19,14 @@ from kernelexp.system.toolchain import Toolchain
 _HOST_SECTIONS = (".text", ".rodata")
 _LONG = 200
 """Characters of a text in Python from which on it is taken for a source, which was compiled."""
-LIMIT_S = 60.0
+LIMIT_S = 600.0
 
 
 def key(task: Task, how: str, libraries: Sequence[Path], tools: Toolchain, folder: Path) -> str:
     """Of the problem, its sizes, how it is judged, the solution's machine code and its Python."""
     digest = hashlib.sha256(repr((task.format, task.name, task.cases, task.options, how)).encode())
     digest.update(repr(sorted(task.files.items())).encode())
-    for source in sorted(Path(__file__).parent.rglob("*.py")):  # another judge, another verdict
-        digest.update(source.read_bytes())
+    digest.update(_judge())
     for part in sorted(hashlib.sha256(p).digest() for p in _code(libraries, tools, folder)):
         digest.update(part)
     for name, text in sorted(task.solution.files.items()):
@@ -35,14 +35,25 @@ def key(task: Task, how: str, libraries: Sequence[Path], tools: Toolchain, folde
     return digest.hexdigest()
 
 
+@functools.cache
+def _judge() -> bytes:
+    """Another judge, another verdict. Read once: sources that change under a process that runs are
+    not those that it runs."""
+    sources = sorted(Path(__file__).parent.rglob("*.py"))
+    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).digest()
+
+
 def _code(libraries: Sequence[Path], tools: Toolchain, folder: Path) -> Iterator[bytes]:
-    for library in libraries:
+    for number, library in enumerate(libraries):
         yield from _sections(library, _HOST_SECTIONS)
-        place = folder / f"cubins-{library.stem}"
+        place = folder / f"cubins-{number}"
         place.mkdir(exist_ok=True)
         argv = [tools.cuobjdump, "-xelf", "all", str(library)]
-        processes.run(argv, cwd=place, timeout_s=LIMIT_S)
-        for cubin in sorted(place.glob("*.cubin")):
+        done = processes.run(argv, cwd=place, timeout_s=LIMIT_S)
+        cubins = sorted(place.glob("*.cubin"))
+        if done.returncode or not cubins:
+            yield library.read_bytes()  # what machine code it has is somewhere in it
+        for cubin in cubins:
             yield from _sections(cubin, (".text.", ".nv.constant", ".nv.shared", ".nv.info."))
 
 
