@@ -13,6 +13,7 @@ from kernelexp.facts.counters import EXECUTED, PTX
 from kernelexp.facts.expectation import UNCHANGED, Expectation, parse
 from kernelexp.facts.metrics import Kind, Value
 from kernelexp.model.arm import Arm, EmulatedEvidence
+from kernelexp.model.measurement import Effect
 from kernelexp.model.record import Record
 
 Result: TypeAlias = Literal["met", "missed", "not measured"]
@@ -56,13 +57,47 @@ def of_record(record: Record) -> dict[str, tuple[Judged, ...]]:
     """What a run expected of each of its candidates, by its name; empty where it said nothing."""
     if len(record.expect) != len(record.candidates):
         return {}
-    return {
-        name: judge(expected, record.baseline, candidate.arm, record.margin, record.experiment)
-        for name, candidate, expected in zip(
-            record.names[1:], record.candidates, record.expect, strict=True
+    result = {}
+    for name, candidate, expected in zip(
+        record.names[1:], record.candidates, record.expect, strict=True
+    ):
+        own = judge(expected, record.baseline, candidate.arm, record.margin, record.experiment)
+        if own:
+            result[name] = tuple(_over_sizes(record, name, candidate.arm, one) for one in own)
+    return result
+
+
+def _over_sizes(record: Record, name: str, after: Arm, own: Judged) -> Judged:
+    """What was expected of the time, at every size that the run timed: `own` is of its last."""
+    if own.metric != "time_ms" or len(record.sizes) < 2:
+        return own
+    each = []
+    for size in record.sizes:
+        effect, baseline_us = size.effect(name), size.baseline_us
+        if effect is None or baseline_us is None:
+            each.append((size.size, msgspec.structs.replace(own, result="not measured")))
+            continue
+        arms = (
+            _timed(record.baseline, baseline_us, None),
+            _timed(after, baseline_us * effect.ratio, effect),
         )
-        if expected
-    }
+        margin, experiment = record.margin, record.experiment
+        each.append((size.size, _judge("time_ms", own.expected, *arms, margin, experiment)))
+    for result in ("missed", "not measured"):
+        others = [(size, judged) for size, judged in each if judged.result == result]
+        if others:
+            at = f"at {', '.join(size for size, _ in others)} of {len(each)} sizes"
+            first = others[0][1]
+            sentence = ": ".join(filter(None, (at, first.sentence)))
+            return msgspec.structs.replace(first, sentence=sentence)
+    return msgspec.structs.replace(own, sentence=f"at each of {len(each)} sizes")
+
+
+def _timed(arm: Arm, time_us: float, effect: Effect | None) -> Arm:
+    if arm.measured is None:
+        return arm
+    measured = msgspec.structs.replace(arm.measured, time_us=time_us, effect=effect)
+    return msgspec.structs.replace(arm, measured=measured)
 
 
 def _judge(name: str, text: str, before: Arm, after: Arm, margin: float, experiment: str) -> Judged:

@@ -13,6 +13,7 @@ from kernelexp.judge import expectations
 from kernelexp.judge.expectations import Judged, judge
 from kernelexp.model.arm import Arm, EmulatedEvidence, ProfiledEvidence
 from kernelexp.model.measurement import ArrayResult
+from kernelexp.model.record import SizeResult
 
 T1 = "logs/runs/T1/20261121T000003Z-045af7a9.measured.json"
 H1 = "logs/runs/H1/20261121T015301Z-85251654.measured.json"
@@ -34,6 +35,31 @@ def test_a_time_is_met_by_the_verdicts_own_change() -> None:
         -0.5511, abs=1e-4
     )  # of the arms' own medians it is -0.5510
     assert (judged.before, judged.after, judged.kind) == (0.655936, 0.294476, "measured")
+
+
+def test_what_is_expected_of_the_time_is_judged_at_every_size() -> None:
+    record = as_written(T1)
+    timed = record.candidates[0].arm.measured
+    assert timed
+    assert timed.effect
+    own = timed.effect
+    slower = msgspec.structs.replace(own, ratio=1.2)
+    sizes = tuple(
+        SizeResult(
+            run="", size=size, parameters={}, weight=1.0, baseline_us=9.0, effects=(effect,),
+            verdicts={},
+        )
+        for size, effect in (("small", slower), ("full", own))
+    )  # fmt: skip
+    record = msgspec.structs.replace(record, expect=({"time_ms": "< 0%"},), sizes=sizes)
+    ((judged,),) = expectations.of_record(record).values()
+    assert (judged.result, judged.sentence) == (
+        "missed",
+        "at small of 2 sizes: by 20.00 percentage points",
+    )
+    alike = tuple(msgspec.structs.replace(size, effects=(own,)) for size in sizes)
+    ((judged,),) = expectations.of_record(msgspec.structs.replace(record, sizes=alike)).values()
+    assert (judged.result, judged.sentence) == ("met", "at each of 2 sizes")
 
 
 def test_a_missed_change_says_by_how_much() -> None:

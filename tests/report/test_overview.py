@@ -6,6 +6,7 @@ import pytest
 from support import ROOT
 
 from kernelexp import project
+from kernelexp.logs import records
 from kernelexp.report.log import log
 from kernelexp.report.log.log import KernelLog
 from kernelexp.report.site import overview
@@ -52,6 +53,16 @@ def test_a_kernel_without_history_shows_its_lowest_time_and_whose_that_is(
     attention = next(item for item in answers.outlooks if item.kernel == "fa_4x4@sm_90a")
     assert (attention.best, attention.is_sweep) == ("A11", False)
     assert attention.whose == "the lowest time measured, NVIDIA H200"
+
+
+def test_cards_that_disagree_about_what_the_best_has_are_named_with_it(
+    logs: tuple[KernelLog, ...],
+) -> None:
+    found = overview.overview(logs, lambda _: None, lambda name: records.read(ROOT, name)[0])
+    (transpose,) = (item for item in found.outlooks if item.kernel == "transpose@sm_90a")
+    (words,) = transpose.contested
+    assert words.startswith("T3, with layout=padded: rows=4: REJECTED on NVIDIA H100")
+    assert "IMPROVED on NVIDIA H200" in words
 
 
 def test_a_step_is_no_regression_for_the_card_of_its_own_run(answers: Overview) -> None:

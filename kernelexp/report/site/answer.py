@@ -63,7 +63,10 @@ def _origin(record: Record) -> str:
     if record.provenance == "published":
         return f"Published: {record.source}. Nobody here has timed it."
     if record.measurement is None:
-        return f"Built and emulated here on {day}, not timed."
+        sizes_counted = {arm.executed.size for arm in record.arms if arm.executed}
+        counts = f" Counts are of size {', '.join(sorted(sizes_counted))}: what changes there need "
+        counts += "not change so at another, and is no time."
+        return f"Built and emulated here on {day}, not timed.{counts if sizes_counted else ''}"
     timed = [one.size for one in record.sizes]
     at = f"sizes {', '.join(timed)}" if timed else f"size {record.size or 'full'}"
     return f"Measured on {record.device} on {day}, at {at}."
@@ -81,6 +84,10 @@ def next_step(name: str, standings: Standings) -> str:
         if status is Status.IMPROVED and undecided and not standing.decision:
             which = f":{number}" if len(standings.candidates) > 1 else ""
             return f"Next: `kernelexp decide accept {name}{which}`."
+    every = standings.candidates
+    is_slower = all(one.verdict and one.verdict.status is Status.REJECTED for one in every)
+    if undecided and is_slower and not any(one.decision for one in every):
+        return f"Next: `kernelexp decide reject {name}`; `kernelexp explain {name}` says why."
     return ""
 
 
@@ -89,8 +96,8 @@ def _sentence(name: str, standing: Standing) -> str:
         return "There is no record of it yet."
     if standing.changed:
         return f"{logbook.before_change(standing)}: `kernelexp run {name}` asks again."
-    if standing.verdict.status is Status.UNMEASURED:
-        return " ".join((*untimed(standing), standing.verdict.sentence))
+    if standing.verdict.status is Status.UNMEASURED:  # why is said once, with the figures
+        return " ".join(untimed(standing)) or standing.verdict.sentence
     return standing.verdict.sentence
 
 

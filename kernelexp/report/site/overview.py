@@ -74,6 +74,8 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
     """Of how many candidates there is what, as a sentence."""
     known: tuple[Note, ...] = ()
     """Where nothing is timed, what is known of candidates all the same."""
+    contested: tuple[str, ...] = ()
+    """Other verdicts on the same variant, by the experiment that has them."""
     next_step: str = ""
     """The command that the first of them calls for; empty where something is timed."""
 
@@ -105,7 +107,7 @@ def overview(
     every = [pair for log in logs for pair in log.standings.items()]
     doubtful = tuple(_doubtful(every))
     return Overview(
-        outlooks=tuple(_outlook(log, profile_of) for log in logs),
+        outlooks=tuple(_outlook(log, profile_of, records_of) for log in logs),
         latest=tuple(_latest(every, records_of)),
         regressed=tuple(note for log in logs for note in _regressed(log)),
         waiting=tuple(note for log in logs for note in _waiting(log)),
@@ -126,7 +128,7 @@ class _Best(msgspec.Struct, frozen=True, kw_only=True):
     whose: str
 
 
-def _outlook(log: KernelLog, profile_of: ProfileOf) -> Outlook:
+def _outlook(log: KernelLog, profile_of: ProfileOf, records_of: RecordsOf) -> Outlook:
     chosen = _chosen(log)
     several = None if chosen else _of_sizes(log)
     best = several or chosen or _fastest(log)
@@ -144,9 +146,25 @@ def _outlook(log: KernelLog, profile_of: ProfileOf) -> Outlook:
         limit=_limit(log, best, profile) if best and not several else "",
         spark=spark(next(history.plots((log,)), None)),
         evidence=_evidence(log),
+        contested=tuple(_contested(log, best, records_of)) if best and not several else (),
         known=() if best else tuple(itertools.islice(_known(log), _KNOWN)),
         next_step="" if best else next(_next_steps(log), ""),
     )
+
+
+def _contested(log: KernelLog, best: _Best, records_of: RecordsOf) -> Iterator[str]:
+    """Where cards disagree about what the best has: a sentence for each experiment's candidate."""
+    has = best.arm.axes
+    for name, entry in log.experiments.items():
+        mine: dict[str, str] = {}
+        for one, point in zip(entry.candidates, entry.experiment.candidates, strict=True):
+            if point and all(has.get(axis) == value for axis, value in point.items()):
+                others = {k: v for k, v in one.variant.axes.items() if has.get(k) != v}
+                mine[spell_point(point)] = f", with {spell_point(others)}" if others else ""
+        for sentence in logbook.by_card(entry, records_of(name)) if mine else ():
+            spelled = sentence.partition(": ")[0]
+            if spelled in mine:
+                yield f"{name}{mine[spelled]}: {sentence}"
 
 
 def _known(log: KernelLog) -> Iterator[Note]:
