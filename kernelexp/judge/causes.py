@@ -76,14 +76,14 @@ _CYCLES: tuple[tuple[str, float], ...] = (
 _COSTS = tuple((re.compile(pattern), cycles) for pattern, cycles in _CYCLES)
 _PIPE = re.compile(r"sm__inst_executed_pipe_(alu|fma|xu|lsu)")
 # What has less to do, besides issue slots, where one is not executed.
-_L1: tuple[Resource, ...] = ("L1 data pipe", "shared memory", "L1 tag stage", "LSU", "L1 to L2")
+_L1: tuple[Resource, ...] = ("L1 data pipe", "shared memory", "L1 tag stage", "LSU")
 _PIPES: tuple[Resource, ...] = ("issue slots", "FMA pipe", "ALU pipe", "XU pipe")
 _FREED: tuple[tuple[str, tuple[Resource, ...]], ...] = (
     (r"memory_l1_wavefronts|l1tex__data_|derived__memory_l1", ("shared memory", "L1 data pipe")),
     (r"memory_l1_tag_requests", ("L1 tag stage", "L1 data pipe")),
     (r"executed_mma_gflop", ("tensor cores", "shared memory", "L1 data pipe")),
     (r"dram__bytes", ("device memory", "L2")),
-    (r"memory_l2_|l1tex__[tm]_", ("L2", *_L1)),
+    (r"memory_l2_|l1tex__[tm]_", ("L2", "L1 to L2", *_L1)),
     (r"", (*_PIPES, *_L1)),
 )
 _BYTES = re.compile(r"dram__bytes(_read|_write)?")
@@ -99,8 +99,14 @@ _SHARE = re.compile(r"pct_of_peak|__throughput|per_second|per_cycle|_cycles_")
 WARPS = "warps_on_an_sm"
 SLIGHT = 0.1
 """Of the change of time, the share below which what explains no more goes last."""
+_REQUESTS = 1e5
+"""Of the instruction cache: 700 an SM, of which an experiment of 0.8 ms felt nothing."""
 _EXECUTED = "smsp__inst_executed"
-_TOTALS = ("sass_instructions", "smsp__inst_executed", "launch__registers_per_thread")
+_BEFORE = (
+    (WARPS,),
+    ("ctas_per_sm",),
+    ("sass_instructions", "smsp__inst_executed", "launch__registers_per_thread"),
+)
 # Figures by which another layout, or other accesses, are told from arbitration.
 _OF_ADDRESSES = ("memory_l1_wavefronts_shared", "derived__", "sass__inst_executed_shared")
 
@@ -181,6 +187,7 @@ def differing(before: Case, after: Case, slower: float | None) -> CausedDifferen
     for name, told in (("tensor cores", pair.mmas()), ("resources", pair.warps())):
         if told:
             by_cause.setdefault(name, []).append(told)
+    by_cause.update(_opposed(by_cause.get("instructions", [])))
     causes = [
         Cause(name=_named(name, noise), told=_once(item), noise=noise)
         for name, item in by_cause.items()
@@ -194,7 +201,7 @@ def differing(before: Case, after: Case, slower: float | None) -> CausedDifferen
             not pair.is_of_the_limit(cause.name),
             pair.is_slight(cause.leader),
             _rank(cause.leader)[0],
-            _rank(cause.leader)[1] > 0,  # of what no rate says how much, warps or CTAs first
+            _rank(cause.leader)[1] > 1,  # of what no rate says how much, warps or CTAs first
             _rank(cause.leader)[2],
         )
     )
@@ -203,6 +210,23 @@ def differing(before: Case, after: Case, slower: float | None) -> CausedDifferen
     return CausedDifference(
         causes=tuple(map(pair.bounded, shown)), waits=tuple(pair.waits()), of=of, small=small
     )
+
+
+def _opposed(instructions: list[Told]) -> dict[str, list[Told]]:
+    """Pipes that explain at least half as much as the others do, with the other sign: causes of
+    their own, such as exponentials computed by FMAs. They are taken out of `instructions`."""
+    leader = min(instructions, key=_rank, default=None)
+    most = leader.explains if leader else None
+    if not most:
+        return {}
+    apart = [
+        told
+        for told in instructions
+        if _PIPE.fullmatch(told.metric.removesuffix(".sum")) and (told.explains or 0) / most <= -0.5
+    ]
+    for told in apart:
+        instructions.remove(told)
+    return {told.label: [told] for told in apart}
 
 
 def _is_minor(name: str, label: str) -> bool:
@@ -225,7 +249,7 @@ def _rank(told: Told) -> tuple[float, int, float]:
     """By what it can explain, then by the relative change; a total goes before its parts, and warps
     before the resources that limit them."""
     name = told.metric.removesuffix(".sum")
-    part = 0 if name in (WARPS, "ctas_per_sm") else 1 if name in _TOTALS else 2
+    part = next((place for place, names in enumerate(_BEFORE) if name in names), len(_BEFORE))
     return -abs(told.explains or 0.0), part, -abs(told.change or 0.0)
 
 
@@ -245,8 +269,17 @@ def _is_told(cause: Cause) -> bool:
         return False
     if any(abs(item.explains or 0.0) >= EXPLAINS for item in cause.told):
         return True
+    if cause.name == "instruction cache" and not any(map(_is_felt, cause.told)):
+        return False
     unknown = [item for item in cause.told if item.explains is None]
     return any(item.change is None or abs(item.change) >= ranking.FLOOR for item in unknown)
+
+
+def _is_felt(told: Told) -> bool:
+    """Whether requests of instructions changed by as many as are a few per thousand cycles."""
+    if isinstance(told.before, str) or isinstance(told.after, str):
+        return True
+    return abs(told.after - told.before) >= _REQUESTS
 
 
 class _Pair:

@@ -252,7 +252,7 @@ def _leader(
         told = cause.leader
         if cause.noise or told.way != "with the time" or told.explains is None:
             continue
-        if unit and unit not in causes.units(told.metric):
+        if unit and unit not in causes.units(told.metric)[:2]:
             continue
         if abs(told.explains) >= 100 * _PART * abs(slower):
             return told

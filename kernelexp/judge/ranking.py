@@ -64,11 +64,19 @@ def is_large(difference: Difference, floor: float, near_zero: bool = False) -> b
         return False
     if isinstance(before, str) or isinstance(after, str):
         return True
-    is_near_zero = max(abs(before), abs(after)) < NEGLIGIBLE_PERCENT
-    if difference.metric.unit == "%" and is_near_zero and not near_zero:
+    if is_near_zero(difference) and not near_zero:
         return False
     change = difference.change
     return change is None or abs(change) >= floor
+
+
+def is_near_zero(difference: Difference) -> bool:
+    """Whether a share that changed is close to 0 on both sides."""
+    before, after = difference.before, difference.after
+    if before == after or isinstance(before, str) or isinstance(after, str):
+        return False
+    shares = max(abs(before), abs(after))
+    return difference.metric.unit == "%" and shares < NEGLIGIBLE_PERCENT
 
 
 def is_headline(finding: RankedFinding) -> bool:

@@ -60,6 +60,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[Group, ...]
     small: int
     """Figures that changed by less than the floor."""
+    near_zero: int
+    """Shares that changed and are close to 0 on both sides."""
     same: int
     others: int
     """Figures that changed, and that only --all shows."""
@@ -91,6 +93,9 @@ def compare(before: Subject, after: Subject, options: ComparisonOptions) -> Comp
     findings = ranking.collapse(result)
     shown = [finding for finding in findings if _is_shown(finding, options)]
     hidden = [finding for finding in findings if not _is_shown(finding, options)]
+    large = sum(_is_large(finding, options) for finding in hidden)
+    near_zero = sum(ranking.is_near_zero(finding.difference) for finding in hidden)
+    near_zero = 0 if options.every else near_zero
     return Comparison(
         subjects=(before, after),
         options=options,
@@ -100,9 +105,10 @@ def compare(before: Subject, after: Subject, options: ComparisonOptions) -> Comp
         same_code=bool(before.code) and before.code == after.code,
         effect=_effect(before, after),
         groups=ranking.rank(shown),
-        small=sum(_is_changed(finding) and not _is_large(finding, options) for finding in hidden),
+        small=sum(map(_is_changed, hidden)) - large - near_zero,
+        near_zero=near_zero,
         same=sum(not _is_changed(finding) for finding in hidden),
-        others=sum(_is_large(finding, options) for finding in hidden),
+        others=large,
     )
 
 

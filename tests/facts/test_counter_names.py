@@ -21,7 +21,7 @@ PEAK = "pct_of_peak_sustained_elapsed"
         ("smsp__sass_inst_executed_op_shared_ld.sum", "shared load instructions", "instructions"),
         ("sass__inst_executed_shared_loads", "shared load instructions", "instructions"),
         ("ptx__memory_l1_wavefronts_shared", "shared memory wavefronts (PTX)", "access efficiency"),
-        ("ptx__inst_executed_barrier", "CTA barriers (PTX)", "instructions"),
+        ("ptx__inst_executed_barrier", "CTA and named barriers (PTX)", "instructions"),
         ("sm__inst_executed_pipe_alu", "alu pipe, instructions", "instructions"),
         ("sass__inst_executed_mbarrier_wait", "mbarrier waits", "instructions"),
         ("stall_long_scoreboard_percent", "long scoreboard", "stalls"),

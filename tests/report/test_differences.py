@@ -301,7 +301,7 @@ def test_the_values_are_plain_and_complete() -> None:
         "after": 25.0, "change": -0.5, "direction": "", "others": [],
     }  # fmt: skip
     assert other["findings"][0]["change"] is None
-    assert values["not_shown"] == {"small": 0, "same": 0, "others": 0}
+    assert values["not_shown"] == {"small": 0, "near_zero": 0, "same": 0, "others": 0}
 
 
 def test_sides_with_the_same_sass_say_so_before_anything_differs() -> None:

@@ -12,6 +12,7 @@ from kernelexp.facts import counters
 from kernelexp.facts.counters import Better
 from kernelexp.facts.differences import Difference
 from kernelexp.facts.metrics import Kind, Value
+from kernelexp.judge import ranking
 from kernelexp.judge.ranking import Group
 from kernelexp.model.axes import AxisValue, spell
 from kernelexp.model.measurement import Effect
@@ -59,6 +60,7 @@ class NotShown(msgspec.Struct, frozen=True, kw_only=True):
     """How many figures are left out, by why."""
 
     small: int
+    near_zero: int
     same: int
     others: int
 
@@ -92,7 +94,12 @@ def to_values(comparison: Comparison) -> Compared:
         same_code=comparison.same_code,
         effect=comparison.effect,
         groups=group_values(comparison.groups),
-        not_shown=NotShown(small=comparison.small, same=comparison.same, others=comparison.others),
+        not_shown=NotShown(
+            small=comparison.small,
+            near_zero=comparison.near_zero,
+            same=comparison.same,
+            others=comparison.others,
+        ),
     )
 
 
@@ -229,6 +236,10 @@ def _rest(comparison: Comparison) -> str:
     floor = f"{100 * comparison.options.floor:g}%"
     parts = [
         (comparison.small, f"changed by less than {floor} (--floor)"),
+        (
+            comparison.near_zero,
+            f"changed, and are below {ranking.NEGLIGIBLE_PERCENT}% on both sides (--all)",
+        ),
         (comparison.others, "changed and belong to no group (--all)"),
         (comparison.same, "did not change"),
     ]

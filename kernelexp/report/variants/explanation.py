@@ -168,7 +168,10 @@ def render(explanation: Explanation, verbose: bool = False) -> Iterator[Block]:
         yield paragraph(sentence)
     if explanation.modelled:
         yield paragraph(explanation.modelled)
-    yield from _differences(explanation.differing, tuple(_unlike(explanation)))
+    profiles = (explanation.baseline.profile, explanation.candidate.profile)
+    are_published = any(item and item.provenance == "published" for item in profiles)
+    unlike = tuple(_unlike(explanation))
+    yield from _differences(explanation.differing, unlike, are_published)
     yield from _limits(explanation, verbose)
     if explanation.questions:
         yield paragraph(Span("What would decide:", "strong"))
@@ -208,12 +211,15 @@ def _sides(explanation: Explanation) -> tuple[tuple[str, Dossier], ...]:
 def _warnings(explanation: Explanation) -> Iterator[str]:
     """What stands against the profiles: sources that changed since, conditions that differ."""
     elsewhere: dict[str, list[str]] = {}
+    theirs: list[str] = []
     for name, side in _sides(explanation):
         if side.profile and side.profile.provenance == "published":
             yield f"The {name} was profiled by others: {side.profile.run}."
         if side.profile_changed:
             words = ", ".join(side.profile_changed)
             yield f"The {name} was profiled before these changed: {words}."
+        if side.record and side.record.provenance == "published" and side.case.counters:
+            theirs.append(name)
         published, build = side.case.arm.published, side.case.arm.build
         if published and build and published.registers not in (None, build.resources.registers):
             yield (
@@ -225,6 +231,11 @@ def _warnings(explanation: Explanation) -> Iterator[str]:
             elsewhere.setdefault(_elsewhere(side), []).append(name)
         if doubt := _other_build(side):
             yield f"The {name}'s profile is of another build: {doubt}."
+    if theirs:
+        yield (
+            "Times are published, of their author's kernels; what is built and emulated is this "
+            "project's code, and emulated shares of limits are its work over those times."
+        )
     for words, names in elsewhere.items():
         yield f"The {' and the '.join(names)} {'were' if names[1:] else 'was'} {words}."
     one, other = (side.case.arm for _, side in _sides(explanation))
@@ -301,7 +312,9 @@ def _unlike(explanation: Explanation) -> Iterator[str]:
             )
 
 
-def _differences(differing: CausedDifference, unlike: Sequence[str]) -> Iterator[Block]:
+def _differences(
+    differing: CausedDifference, unlike: Sequence[str], are_published: bool
+) -> Iterator[Block]:
     causes = differing.causes
     if not causes and not differing.waits:
         yield paragraph("Nothing differs that could explain some of the time.")
@@ -333,7 +346,7 @@ def _differences(differing: CausedDifference, unlike: Sequence[str]) -> Iterator
             style="dim",
         )
     yield from (paragraph(sentence, style="dim") for sentence in unlike)
-    yield from _waits(differing.waits)
+    yield from _waits(differing.waits, are_published)
     if differing.small:
         differ = "differs and explains" if differing.small == 1 else "differ and explain"
         yield paragraph(f"{differing.small} more {differ} nothing.", style="dim")
@@ -388,14 +401,16 @@ def _explains(cause: Cause) -> str:
     return f"{share:+.1f}%" if abs(share) >= _LEAST else f"< {_LEAST}%"
 
 
-def _waits(waits: Sequence[Told]) -> Iterator[Block]:
-    """Where warps wait, by points."""
+def _waits(waits: Sequence[Told], are_published: bool) -> Iterator[Block]:
+    """Where warps wait, by points; of published profiles, which leave out small reasons, of those
+    that they have."""
     rows = [
         (wait.label, f"{wait.before:.2f}%", f"{wait.after:.2f}%", f"{wait.points:+.2f}")
         for wait in waits[:_WAITS]
     ]
     if rows:
-        header = ("of the warps' time", "baseline", "candidate", "points")
+        of = "of the stalls that are published" if are_published else "of the warps' time"
+        header = (of, "baseline", "candidate", "points")
         yield table(header, rows, numbers=(1, 2, 3))
 
 

@@ -206,7 +206,7 @@ def test_what_differs_is_named_apart() -> None:
     flat = plateau.plateau(
         result(taken), plateau.findings(taken, POINTS, RISK, MARGIN), own, MARGIN
     )
-    assert "CTA barriers (PTX)" in flat.differing
+    assert "CTA and named barriers (PTX)" in flat.differing
     assert flat.same_code == 23
     assert flat.hot_line == ""
 
@@ -245,7 +245,7 @@ def test_counts_that_differ_are_named_with_their_spread() -> None:
     flat = plateau.counted([*own.values()])
     assert flat
     assert not flat.is_likely
-    assert flat.spreads["CTA barriers (PTX)"] > 0.5
+    assert flat.spreads["CTA and named barriers (PTX)"] > 0.5
 
 
 def test_the_axis_that_moves_a_count_is_told_from_those_that_move_none() -> None:
@@ -255,7 +255,7 @@ def test_the_axis_that_moves_a_count_is_told_from_those_that_move_none() -> None
     }
     flat = plateau.counted([*own.values()])
     assert flat
-    assert flat.axes["reduce"] == ("CTA barriers (PTX)", 1.0)
+    assert flat.axes["reduce"] == ("CTA and named barriers (PTX)", 1.0)
     assert {axis: most for axis, (_, most) in flat.axes.items() if axis != "reduce"} == {
         axis: 0.0 for axis in flat.axes if axis != "reduce"
     }
