@@ -151,7 +151,20 @@ def test_a_copy_of_what_nobody_wrote_names_where_that_comes_from():
     text = ptx(body, ["x"], shared=".shared .align 4 .b8 buffer[4];")
     x = {"x": np.zeros(2, np.uint32)}
     (finding,) = run(text, x, threads=1, unwritten=["x"]).findings
-    assert "load from shared address" in finding.sentence
-    assert "or only with a copy of what nobody wrote: byte 4 of x, read at PTX line" in (
+    assert finding.sentence.startswith("load from global address")
+    assert "byte 4 of x (lane 0), which was never written; it was stored to byte 0 of buffer" in (
         finding.sentence
     )
+
+
+def test_a_sum_with_what_nobody_wrote_names_the_array_that_lacks_it():
+    """As in a block's reduction: the sum is written, and one of its terms never was."""
+    body = """
+    ld.shared.u32 %r0, [terms+4]; add.u32 %r0, %r0, 1; st.shared.u32 [sum], %r0; bar.sync 0;
+    ld.shared.u32 %r1, [sum]; add.u32 %r1, %r1, 1; st.global.u32 [%x], %r1;
+    """
+    shared = ".shared .align 4 .b8 terms[8]; .shared .align 4 .b8 sum[4];"
+    text = ptx(body, ["x"], shared=shared)
+    (finding,) = run(text, {"x": np.zeros(1, np.uint32)}, threads=1).findings
+    assert "byte 4 of terms (lane 0), which was never written" in finding.sentence
+    assert "it was stored to byte 0 of sum, read at PTX line" in finding.sentence

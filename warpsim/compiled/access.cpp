@@ -775,26 +775,11 @@ bool ld(const Call& call, const kx::Named&) {
   return counted(call, *memory);
 }
 
-// After a store: what is marked stays unwritten.
-void leave_unwritten(const Call& call, const Memory& memory, int element, int elements) {
-  for (int i = 0; i < elements; ++i) {
-    for (int64_t row = 0; row < call.set.rows; ++row) {
-      placed[row].every([&](int lane) {
-        const uint16_t mark = call.handing.mark_of(i, row, lane);
-        uint8_t* state = memory.state + placed[row].offsets[lane] + i * element;
-        for (int byte = 0; mark && byte < element; ++byte) {
-          if (mark >> byte & 1) state[byte] = kUnwritten;
-        }
-        return true;
-      });
-    }
-  }
-}
-
-// numbers: as for ld, without the last three. What is stored to global memory is Python's if marked.
+// numbers: as for ld, without the last three. Marked values are stored by Python, which keeps where
+// they came from.
 bool st(const Call& call, const kx::Named&) {
   Memory* memory = memory_of(call, true);
-  if (!memory || (memory->is_global && call.handing.stores())) return false;
+  if (!memory || call.handing.stores()) return false;
   const int element = call.instruction.numbers[2], elements = call.instruction.numbers[3];
   const auto give = [&](int64_t row, const Lanes& lanes) {
     for (int i = 0; i < elements; ++i) {
@@ -823,7 +808,6 @@ bool st(const Call& call, const kx::Named&) {
   if (!store(*memory, access, permits, changes, give)) return false;
   note_race(call, kx::Raced::kWrittenWrote, races.wrote);
   note_race(call, kx::Raced::kWrittenRead, races.read);
-  if (call.handing.stores()) leave_unwritten(call, *memory, element, elements);
   return counted(call, *memory);
 }
 

@@ -245,11 +245,6 @@ int Handing::written() const {
   return count;
 }
 
-uint16_t Handing::mark_of(int read, int64_t row, int lane) const {
-  const int slot = uses_->reads[read];
-  return marks_.is_marked(slot) ? seen_of(marks_.of(slot, place(row))[lane], marks_.seen[slot]) : 0;
-}
-
 void Handing::load(int write, int64_t row, const uint16_t* values, const uint8_t* lanes,
                    const Origin& origin) {
   const int slot = uses_->writes[write];

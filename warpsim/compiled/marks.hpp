@@ -75,8 +75,6 @@ class Handing {
   void end();
   // Whether it stores marked values.
   bool stores() const { return stores_; }
-  // Of the value in slot `read` of a warp of the set, as a store of it sees them.
-  uint16_t mark_of(int read, int64_t row, int lane) const;
   // Whether Python has made room for marks, and a load has a register to mark.
   bool can_load() const { return marks_.marks && uses_->writes[0] >= 0; }
   // Registers that the instruction writes.

@@ -8,7 +8,7 @@ computed one is stored to global memory. Stores of other marked values leave mem
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -22,12 +22,15 @@ from warpsim.machine.core.registers import SlotTable
 from warpsim.machine.core.site import Site
 from warpsim.machine.core.warps import Warps
 from warpsim.machine.memory.arena import UNWRITTEN
+from warpsim.machine.memory.layout import OFFSET_MASK, RANK_SHIFT
 from warpsim.machine.memory.residents import Residents
 
 _GLOBAL = LOADED.index("global")
 _OWN = ("shared", "local", "cluster shared")
 """Memories whose content comes from elsewhere."""
 _NONE, _VALUE = np.uint16(0), np.uint16(0xFF)
+_REMEMBERED, _HANDS = 256, 8
+"""Stores of marked values to shared memory, and how many times a value is followed back."""
 _LANE_BITS = np.uint32(1) << np.arange(32, dtype=np.uint32)
 
 
@@ -76,6 +79,8 @@ class Undefined:
         self.marks = Marks(table, warps)
         self._stored: list[tuple[Array, Origin]] = []
         """Arena offsets of marked bytes that were stored to global memory."""
+        self._handed_on: deque[tuple[Array, Origin]] = deque(maxlen=_REMEMBERED)
+        """The same of the last stores to a CTA's memory."""
         self.uses: list[SlotUses] = []
         """By instruction."""
         self.sites: list[Site] = []
@@ -229,8 +234,7 @@ class Undefined:
             at = offsets[marked][:, None] + index * element + np.arange(element)
             at = at[(every[marked][:, None] >> np.arange(element) & 1).astype(bool)]
             state[at] = UNWRITTEN
-            if into_global:
-                self._stored.append((at, origin))
+            (self._stored if into_global else self._handed_on).append((at, origin))
 
     def expect(self, site: Site, slots: list[int], place: int, early: Callable[[], None]) -> None:
         """A warp has issued a load of these registers, for which it has to wait; `early` is called
@@ -274,10 +278,29 @@ class Undefined:
                 self._report(origin, "is stored to global memory")
 
     def _report(self, origin: Origin, how: str) -> None:
-        read, site = self.sentence(origin), self.sites[origin.site]
-        self._residents.report(
-            origin.finding(), f"{read}, and the value {how}.", site, origin.place
-        )
+        first = self._first(origin)
+        read, site = self.sentence(first), self.sites[first.site]
+        if first != origin:
+            byte = self._residents.byte_at(LOADED[origin.loaded], origin.address)
+            where = self.sites[origin.site].where()
+            read += f"; it was stored to {byte or f'{origin.address:#x}'}, read at {where}"
+        self._residents.report(first.finding(), f"{read}, and the value {how}.", site, first.place)
+
+    def _first(self, origin: Origin) -> Origin:
+        """The load of what nobody wrote, where shared memory was only handed what came from it."""
+        for _ in range(_HANDS):
+            if not LOADED[origin.loaded].endswith("shared"):
+                break
+            residents = self._residents
+            cta = residents.cta_of(origin.place).place
+            cta += (origin.address >> RANK_SHIFT) - cta % residents.cluster_size
+            at = residents.arena_offset(cta, origin.address & OFFSET_MASK)
+            earlier = (known for offsets, known in reversed(self._handed_on) if at in offsets)
+            before = next(earlier, None)
+            if before is None or before == origin:
+                break
+            origin = before
+        return origin
 
     def sentence(self, origin: Origin) -> str:
         """What was read. Memory of a CTA, or of a thread, may have been written with a copy of what
