@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -93,7 +94,8 @@ def consult(
     `launches_of`, and their tiles, of each point with exports.
 
     ConfigurationError for a fault of problem.py, but for one of a point's launches where they are
-    to be had `separately`; UsageError for a size that it does not have.
+    to be had `separately`; UsageError for a size that it does not have. What was answered before in
+    this process is not asked again while all that problem.py depends on is the same.
     """
     question = ProblemQuestion(
         root=str(root),
@@ -103,11 +105,64 @@ def consult(
         separately=separately,
         limit=limit(timeout_s),
     )
+    key = _key(root, kernel)
+    known = _answered(root, kernel, key)
+    if (earlier := known.find(question)) is not None:
+        return earlier
     name = f"variants/{kernel}/problem.py"
     worker = "kernelexp.project.problem.worker"
     answer = isolated.call(worker, question, Consulted, name, (question.limit,))
     files.note(root, kernel, answer.used)
+    if key and _key(root, kernel) == key:  # nothing changed meanwhile, and nothing new was read
+        known.keep(question, answer)
     return answer
+
+
+def _key(root: Path, kernel: str) -> str:
+    """Empty where a file can't be read, of which the process that loads it has a sentence."""
+    try:
+        return files.key(root, kernel)
+    except OSError:
+        return ""
+
+
+class _Answers:
+    """What one problem.py has answered, by what an answer depends on: the sizes that are none of
+    its own by the question's, each point's facts by the point and how its launches were asked for.
+    """
+
+    def __init__(self) -> None:
+        self._all: dict[tuple[str, ...], Consulted] = {}
+        self._facts: dict[bytes, Facts] = {}
+
+    def keep(self, question: ProblemQuestion, answer: Consulted) -> None:
+        self._all[_further_sizes(question)] = answer
+        self._facts.update(zip(_keys(question), answer.points, strict=True))
+
+    def find(self, question: ProblemQuestion) -> Consulted | None:
+        answer = self._all.get(_further_sizes(question))
+        points = [self._facts.get(key) for key in _keys(question)]
+        facts = tuple(point for point in points if point is not None)
+        if answer is None or len(facts) < len(points):
+            return None
+        return msgspec.structs.replace(answer, points=facts)
+
+
+def _further_sizes(question: ProblemQuestion) -> tuple[str, ...]:
+    return tuple(name for name in question.launches_of if sizes.settings(name) is not None)
+
+
+def _keys(question: ProblemQuestion) -> list[bytes]:
+    how = (question.launches_of, question.separately)
+    return [
+        msgspec.json.encode((point, None if point.exports is None else how))
+        for point in question.points
+    ]
+
+
+@functools.lru_cache(maxsize=32)
+def _answered(_root: Path, _kernel: str, _key: str) -> _Answers:
+    return _Answers()
 
 
 def require_size(kernel: str, known: Mapping[str, Mapping[str, int]], size: str) -> dict[str, int]:

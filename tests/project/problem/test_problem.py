@@ -473,6 +473,24 @@ def test_an_unknown_size_is_refused_without_a_gpu(cold: Path, kx: Kx) -> None:
     assert not (cold / ".kernelexp/build").exists()
 
 
+def test_it_is_asked_once_while_all_that_it_depends_on_is_the_same(scale: Path) -> None:
+    loads = scale / "loads"
+    change(scale, ("FACTOR = 3.0", f"open({str(loads)!r}, 'a').write('.'); FACTOR = 3.0"))
+    points = [Point(axes={**AXES, "width": width}, arch="sm_90a") for width in (1, 2)]
+    both = consult.consult(scale, "scale", points)
+    assert consult.consult(scale, "scale", points[1:]).points == both.points[1:]
+    assert consult.consult(scale, "scale").sizes == both.sizes
+    assert loads.read_text() == "."
+    launched = msgspec.structs.replace(points[0], exports=EXPORTS)
+    small = consult.consult(scale, "scale", [launched], ["count=64"])
+    assert small.points[0].launches.keys() == {"count=64"}
+    assert small.sizes.keys() == {*both.sizes, "count=64"}
+    assert "count=64" not in consult.consult(scale, "scale").sizes
+    assert loads.read_text() == ".."
+    change(scale, ('"count": 4096', '"count": 8192'))
+    assert consult.consult(scale, "scale").sizes["emulated"] == {"count": 8192}
+
+
 def test_asking_loads_no_torch(scale: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHON_FRESH", "1")  # a server that has not emulated anything yet
     change(scale, (BUDGET, f"import sys; assert 'torch' not in sys.modules; {BUDGET}"))
