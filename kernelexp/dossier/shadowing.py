@@ -112,6 +112,6 @@ _SUFFIXES = tuple(importlib.machinery.all_suffixes())
 
 def _is_installed(name: str) -> bool:
     """Whether Python would find a module of this name elsewhere, if not for the new one."""
-    if name in sys.builtin_module_names:  # which no file shadows
+    if name in sys.builtin_module_names or name.startswith("__"):  # which no file shadows
         return False
     return name in sys.modules or (name.isidentifier() and bool(importlib.util.find_spec(name)))
