@@ -66,6 +66,9 @@ _STATED: dict[str, str] = {
     "tensor cores": " (by the FLOPs that are useful)",
 }
 """What the work is by where nobody counted it: problem.py states it, the same for both arms."""
+_RIVAL = 1.5
+_PARTS = ("L1", "L1 data pipe", "shared memory", "L1 tag stage")
+"""Of each other: that they are as busy says nothing more."""
 _MORE = 0.01
 """Share of the work from which a candidate is said to have more or less of it."""
 _FELL = 2.0
@@ -88,6 +91,9 @@ def slowdown(before: Arm, after: Arm) -> float | None:
     was, now = metrics.read("published_time_ms", before), metrics.read("published_time_ms", after)
     if isinstance(was, int | float) and isinstance(now, int | float) and was:
         return now / was - 1
+    was, now = metrics.read("published_tflops", before), metrics.read("published_tflops", after)
+    if isinstance(was, int | float) and isinstance(now, int | float) and now:
+        return was / now - 1
     return None
 
 
@@ -110,12 +116,26 @@ def moved(before: Sequence[Use], after: Sequence[Use]) -> str:
     if one.resource == other.resource:
         return (
             f"Both arms are {_bound(min(was, now))} {bottleneck.spell(one)}: {least}{was:.1f}% of "
-            f"the peak, then {now:.1f}%."
+            f"the peak, then {now:.1f}%{_rival(before, one)}."
+        )
+    if now < bounds.percent_of(before, other.resource):
+        return (
+            f"The baseline is {_bound(was)} {bottleneck.spell(one)} ({was:.1f}% of the peak); the "
+            f"candidate uses all units less, most of them {bottleneck.spell(other)} ({now:.1f}%)."
         )
     return (
         f"The limit moved: the baseline is {_bound(was)} {bottleneck.spell(one)} ({was:.1f}% of "
         f"the peak), the candidate is {_bound(now)} {bottleneck.spell(other)} ({now:.1f}%)."
     )
+
+
+def _rival(known: Sequence[Use], near: Use) -> str:
+    """Which other limit the baseline is as near to, within what tells two times apart."""
+    others = [use for use in known if use.resource != near.resource and use.resource not in _PARTS]
+    other = bounds.nearest(others)
+    if other is None or (near.percent or 0.0) - (other.percent or 0.0) > _RIVAL:
+        return ""
+    return f" (the baseline's {other.resource}: {other.percent:.1f}%)"
 
 
 def _bound(percent: float) -> str:
@@ -140,7 +160,7 @@ def work(
     was, now = one.percent or 0.0, other.percent or 0.0
     if max(was, now) < bounds.NEAR or not was:
         return ""
-    if not (bounds.is_of_time(one) and bounds.is_of_time(other)):
+    if any(not bounds.is_of_time(use) or bounds.is_of_parts(use) for use in (one, other)):
         return ""
     more = now * (1 + slower) / was - 1
     if abs(more) >= _MORE:
@@ -161,7 +181,10 @@ def work(
 
 
 def _may_cost(told: Told) -> bool:
-    """Whether it goes with the time; where there is no time, any may."""
+    """Whether it goes with the time; where there is no time, any may. More instructions in the code
+    are no more that are executed."""
+    if told.metric.startswith("sass_"):
+        return False
     return told.way == "with the time" or (not told.way and told.explains is not None)
 
 

@@ -73,10 +73,15 @@ def conclude(
     first = f"What changed: {words}." if words else ""
     if not slower or not all(map(bottleneck.is_counted, uses)):
         return first
+    unknown = _of_unknown(uses, differing, slower)
+    unit = largest(uses, slower)
+    if unit and unknown and abs(unknown.explains or 0.0) > abs(unit.points):
+        unit = None
     cause = (
         _of_grid(before, after, slower)
-        or _of_unit(before, after, uses, slower, differing)
-        or _of_unknown(uses, differing, slower)
+        or _of_unit(before, after, unit, slower, differing)
+        or _of_sectors(before, after, uses, slower)
+        or (_spell(unknown) if unknown else "")
         or _of_rate(uses, slower)
         or _of_latency(uses, differing, slower)
     )
@@ -108,7 +113,9 @@ def _consequences(
     for was, now in zip(*uses, strict=True):
         if was.percent is None or now.percent is None:
             continue
-        if not (bounds.is_of_time(was) and bounds.is_of_time(now)):
+        if not (bounds.is_of_time(was) and bounds.is_of_time(now)) or any(
+            map(bounds.is_of_parts, (was, now))
+        ):
             continue
         work = now.percent * (1 + slower)
         yield Consequence(
@@ -123,11 +130,10 @@ def _consequences(
 def _of_unit(
     before: Case,
     after: Case,
-    uses: tuple[Sequence[Use], Sequence[Use]],
+    item: Consequence | None,
     slower: float,
     differing: CausedDifference,
 ) -> str:
-    item = largest(uses, slower)
     if item is None:
         return ""
     verb = "more" if item.more > 0 else "less"
@@ -181,11 +187,28 @@ def _of_grid(before: Case, after: Case, slower: float) -> str:
 
 def _of_unknown(
     uses: tuple[Sequence[Use], Sequence[Use]], differing: CausedDifference, slower: float
-) -> str:
+) -> Told | None:
     """What explains enough by the rate of a unit of which no use is known, such as L2."""
     known = {item.resource for item in _consequences(uses, slower)}
     told = _leader(differing, slower)
-    return _spell(told) if told and causes.units(told.metric)[0] not in known else ""
+    return told if told and causes.units(told.metric)[0] not in known else None
+
+
+def _of_sectors(
+    before: Case, after: Case, uses: tuple[Sequence[Use], Sequence[Use]], slower: float
+) -> str:
+    """The sectors that ncu counts at L2, whose throughput is no measure of its work."""
+    shares = [bounds.percent_of(side, "L2") for side in uses]
+    was, now = (case.figure("lts__t_sectors") for case in (before, after))
+    if not was or not now or max(shares) < BUSY:
+        return ""
+    more = now / was - 1
+    if more * slower <= 0 or abs(more) * shares[0] < 100 * _PART * abs(slower):
+        return ""
+    return (
+        f"{100 * abs(more):.1f}% {'more' if more > 0 else 'fewer'} sectors at L2 ("
+        f"{shares[0]:.1f}% of its peak, then {shares[1]:.1f}%): {was:,.0f} → {now:,.0f}"
+    )
 
 
 def _of_rate(uses: tuple[Sequence[Use], Sequence[Use]], slower: float) -> str:

@@ -8,6 +8,7 @@ from judge_cases import PADDED, PLAIN, arm, executed_sass, gemm, profiled, trans
 
 from kernelexp.judge import causes, likely
 from kernelexp.judge.causes import CausedDifference
+from kernelexp.judge.explanation import moved
 from kernelexp.judge.limits import bounds
 from kernelexp.judge.limits.bounds import Use
 from kernelexp.judge.limits.case import Case
@@ -113,3 +114,26 @@ def test_another_kernel_is_what_changed() -> None:
 def test_a_unit_that_is_seldom_busy_is_no_likely_cause(share: float) -> None:
     uses = (used(tensor_cores=70.0, ALU_pipe=share), used(tensor_cores=66.0, ALU_pipe=share * 1.2))
     assert "ALU" not in concluded(uses, 0.06)
+
+
+def test_where_every_unit_is_used_less_no_limit_moved() -> None:
+    before = used(tensor_cores=88.4, L2=81.0)
+    after = used(tensor_cores=60.0, L2=66.2)
+    assert moved(before, after) == (
+        "The baseline is bound by the tensor cores (88.4% of the peak); the candidate uses all "
+        "units less, most of them L2 (66.2%)."
+    )
+
+
+def test_a_limit_that_is_as_near_is_named_too() -> None:
+    words = moved(used(L2=77.1, tensor_cores=76.3), used(L2=60.2, tensor_cores=59.0))
+    assert words.endswith("then 60.2% (the baseline's tensor cores: 76.3%).")
+
+
+def test_a_throughput_that_is_the_largest_of_several_is_no_measure_of_work() -> None:
+    name = "lts__throughput.avg.pct_of_peak_sustained_elapsed"
+    uses = tuple(
+        (Use(resource="L2", percent=share, kind="profiled", time_ms=1.0, reckoned=name),)
+        for share in (76.2, 83.3)
+    )
+    assert likely.largest((uses[0], uses[1]), 0.0188) is None

@@ -153,12 +153,29 @@ def of_grid(case: Case) -> str:
     )
 
 
+def is_same_grid(before: Case, after: Case) -> bool:
+    """Whether the grids of two arms leave as much of the chip idle."""
+    was, now = grid(before), grid(after)
+    return was is None or now is None or abs(was.busy - now.busy) < _OTHER_GRID
+
+
+def of_same_grid(case: Case) -> str:
+    """What both arms' grids leave idle: no difference, so that it does not come first."""
+    share = grid(case)
+    if share is None or share.busy >= BUSY:
+        return ""
+    return (
+        f"The {share.ctas:,} CTAs of either grid can use {100 * share.busy:.1f}% of any limit of "
+        f"{share.sms} SMs."
+    )
+
+
 def of_grids(before: Case, after: Case) -> str:
-    """The same of a candidate, with what the baseline's leaves where that is another."""
+    """What the grid of a candidate leaves idle, and the baseline's; empty where that is alike."""
     was, now = grid(before), grid(after)
     words = of_grid(after)
-    if was is None or now is None or abs(was.busy - now.busy) < _OTHER_GRID:
-        return words
+    if was is None or now is None or is_same_grid(before, after):
+        return ""
     if words:
         return f"{words} The baseline's {was.ctas:,} CTAs allow {100 * was.busy:.1f}%."
     if was.busy >= BUSY:

@@ -119,6 +119,17 @@ def is_of_time(use: Use) -> bool:
     return use.time_ms is not None
 
 
+def is_of_parts(use: Use) -> bool:
+    """Whether it is the largest of several parts' shares, whose product with the time is no work:
+    ncu's throughput of L1 and of L2."""
+    return use.kind == "profiled" and "__throughput" in use.reckoned
+
+
+def percent_of(known: Sequence[Use], resource: Resource) -> float:
+    """Of one resource; 0 where it is not known."""
+    return next((use.percent or 0.0 for use in known if use.resource == resource), 0.0)
+
+
 def nearest(known: Sequence[Use]) -> Use | None:
     """The use that is nearest to its limit; None where none is known.
 

@@ -79,11 +79,19 @@ def assemble(
         baseline=one,
         candidate=other,
         judged=judge(written.expectations[number - 1], *arms, margin, name),
-        differing=differing(one.case, other.case, slowdown(*arms)),
+        differing=differing(one.case, other.case, _direction(standing, slowdown(*arms))),
         uses=uses_of_both(one.case, other.case),
         questions=tuple(questions(one.case, other.case, name)),
         modelled=modelled,
     )
+
+
+def _direction(standing: Standing, slower: float | None) -> float | None:
+    """The change of time where it has a direction: none within the margin, or of both signs."""
+    effect = standing.arm.measured.effect if standing.arm and standing.arm.measured else None
+    if standing.verdict and standing.verdict.status == "NEUTRAL":
+        return None
+    return None if effect and effect.low <= 1 <= effect.high else slower
 
 
 class OfBoth(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
@@ -189,7 +197,9 @@ def conclusions(explanation: Explanation) -> Iterator[str]:
         yield first
     near = nearest(uses)
     if near is None or near.percent is None:
-        yield bottleneck.conclude(case, uses, "The candidate")
+        grids = bottleneck.of_grids(before, case)
+        words = bottleneck.conclude(case, uses, "The candidate")
+        yield f"{grids} {words.removeprefix(bottleneck.of_grid(case)).strip()}" if grids else words
         return
     said = likely.largest(explanation.uses, judged) if judged else None
     sentences = (
@@ -199,6 +209,7 @@ def conclusions(explanation: Explanation) -> Iterator[str]:
             *explanation.uses, slower, explanation.differing.waits, said.resource if said else None
         ),
         bottleneck.of_latency(case, uses, "The candidate"),
+        bottleneck.of_same_grid(case) if bottleneck.is_same_grid(before, case) else "",
         bottleneck.of_power(case),
     )
     yield " ".join(filter(None, sentences))
@@ -212,6 +223,8 @@ def _warnings(explanation: Explanation) -> Iterator[str]:
     """What stands against the profiles: sources that changed since, conditions that differ."""
     elsewhere: dict[str, list[str]] = {}
     theirs: list[str] = []
+    told = (item for cause in explanation.differing.causes for item in cause.told)
+    is_shown = bool(explanation.differing.waits) or any(item.kind == "profiled" for item in told)
     for name, side in _sides(explanation):
         if side.profile and side.profile.provenance == "published":
             yield f"The {name} was profiled by others: {side.profile.run}."
@@ -227,7 +240,7 @@ def _warnings(explanation: Explanation) -> Iterator[str]:
                 f"{published.registers} registers per thread (this build: "
                 f"{build.resources.registers})."
             )
-        if side.case.profiled_elsewhere and side.case.arm.profiled and side.record:
+        if is_shown and side.case.profiled_elsewhere and side.case.arm.profiled and side.record:
             elsewhere.setdefault(_elsewhere(side), []).append(name)
         if doubt := _other_build(side):
             yield f"The {name}'s profile is of another build: {doubt}."
