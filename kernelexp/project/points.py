@@ -14,7 +14,8 @@ def check_point(point: Point, axes: Mapping[str, Axis]) -> Iterator[tuple[str, s
     """Axis and complaint, for each axis or value of `point` that does not exist."""
     for name, value in point.items():
         if name not in axes:
-            yield name, f"unknown axis {quote(name)}{suggest(name, axes)}."
+            none = ": the kernel has none; kernelexp adopt --axis makes one of a source's number"
+            yield name, f"unknown axis {quote(name)}{suggest(name, axes) if axes else none}."
         elif not contains(axes[name].values, value):
             yield name, _refuse(name, axes[name].values, value)
 

@@ -213,3 +213,22 @@ def test_a_tensor_map_may_have_dimensions_of_its_own(empty: Path, kx: Kx) -> Non
     result = kx("adopt", "../fill.cu", *words, cwd=empty)
     assert result.exit_code == errors.USAGE
     assert "a box of 2 dimensions has as many extents" in " ".join(result.stderr.split())
+
+
+def test_an_array_may_be_a_pointer_in_one_launch_and_a_descriptor_in_another(
+    empty: Path, kx: Kx
+) -> None:
+    clear = "__global__ void clear(int* p) { p[threadIdx.x] = 7; }\n"
+    (empty.parent / "fill.cu").write_text(
+        TMA.replace("__global__ void fill", f"{clear}__global__ void fill")
+    )
+    known = (
+        *("--entry", "fill<<<1, 32>>>(to, value)", "--entry", "clear<<<1, 32>>>(to)"),
+        *("--arch", "sm_90a", "--shape", "to=8,32", "--tensor-map", "to=s32:32x8"),
+        *("--value", "value=3", "--reference"),
+        "to=torch.cat([torch.full((1, 32), 7), (3 + torch.arange(1, 8)[:, None]).expand(7, 32)])"
+        ".double()",
+    )
+    result = kx("adopt", "../fill.cu", *known, cwd=empty)
+    assert result.exit_code == errors.OK, f"{result.stdout} {result.stderr}"
+    assert "to correct, all 256 elements" in " ".join(result.stdout.split())

@@ -142,8 +142,9 @@ def of_grid(case: Case) -> str:
         return ""
     limit = f"so that no limit can be used beyond {100 * share.busy:.1f}%"
     if share.ctas < share.sms:
+        ctas = "only CTA leaves" if share.ctas == 1 else f"{share.ctas:,} CTAs leave"
         return (
-            f"The grid comes first: its {share.ctas:,} CTAs leave {share.sms - share.ctas} of "
+            f"The grid comes first: its {ctas} {share.sms - share.ctas} of "
             f"{share.sms} SMs without work, {limit}."
         )
     most = math.ceil(share.ctas / share.sms)

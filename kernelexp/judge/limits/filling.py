@@ -127,7 +127,8 @@ def _small_grid(case: Case, share: bottleneck.GridShare, figures: dict[str, floa
     idle = max(0.0, 1 - share.ctas / share.sms)
     build = case.arm.build
     limit = build.occupancy.warps_limit if build else 0
-    words = f"{share.ctas:,} CTAs for {share.sms} SMs: {share.waves:.2g} waves"
+    ctas = "1 CTA" if share.ctas == 1 else f"{share.ctas:,} CTAs"
+    words = f"{ctas} for {share.sms} SMs: {share.waves:.2g} waves"
     if share.ctas < share.sms:
         words += f", {share.sms - share.ctas} SMs without work"
     most, more = -(-share.ctas // share.sms), share.ctas % share.sms

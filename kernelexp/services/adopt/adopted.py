@@ -155,7 +155,9 @@ def described(
     elements = maps | dict(dtypes)
     arrays = [value for value in jobs.values(compiled.entries) if value.is_array]
     every_name = [value.name for value in arrays]
-    of_maps = [value.name for value in arrays if value.is_tensor_map]
+    # An array may be a pointer in one launch and behind a descriptor in another.
+    every_value = (value for entry in compiled.entries for value in entry.values)
+    of_maps = [value.name for value in every_value if value.is_tensor_map]
     for option, names, known, what in (
         ("--output", outputs, every_name, "an array"),
         ("--dtype", dtypes, every_name, "an array"),

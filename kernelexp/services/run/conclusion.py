@@ -19,6 +19,7 @@ from kernelexp.model.axes import Point
 from kernelexp.model.errors import ConfigurationError, explain
 from kernelexp.model.experiment import Experiment
 from kernelexp.model.record import Candidate, Heat, Record, SizeResult, Tuning, measurement_of
+from kernelexp.model.sizes import FULL
 from kernelexp.project.problem import files
 from kernelexp.services.run import launched
 from kernelexp.services.run.runs import Concluded, Faults, RunContext
@@ -29,6 +30,8 @@ class Several(msgspec.Struct, frozen=True, kw_only=True):
     """One size of a run of several: those before it, and how many there are."""
 
     before: tuple[SizeResult, ...]
+    asked: tuple[str, ...]
+    """All of them, by name."""
     weight: float
     count: int
 
@@ -66,6 +69,8 @@ def conclude(
     result = msgspec.structs.replace(
         result, launched=launched.count(shared.project, result, shared.session.limits)
     )
+    if several and not timed.size and several.asked not in ((), (FULL,)):
+        result = msgspec.structs.replace(result, size=", ".join(several.asked))
     result = _judge(result, timed.why_not, earlier)
     result = _over_sizes(result, timed, several) if several else result
     path, unkept = None, ""
