@@ -15,7 +15,8 @@ from warpsim.tables.opcodes import PIPE
 OF_HARDWARE = frozenset({"SASS"})
 """The listings whose instructions are those that ncu counts."""
 
-# By ncu's names. docs/counters.md says for which kernels an H200 counted as is counted here on PTX.
+# By ncu's names. warpsim/docs/counters.md says for which kernels an H200 counted as is counted here
+# on PTX.
 _EXECUTED = {
     "sass__inst_executed_global_loads": ("global load",),
     "sass__inst_executed_global_stores": ("global store",),
