@@ -189,7 +189,7 @@ def _of_limit(
 ) -> str:
     near = nearest(known)
     if near is None or near.percent is None:
-        return _of_floors(case, known)
+        return _of_floors(case, known, "Its" if whose == "This kernel" else f"{whose}'s")
     share, allowed = _share(near), _of_allowed(case, near.percent)
     if allowed > near.percent:
         share += f", {allowed:.0f}% of what the grid allows"
@@ -258,7 +258,7 @@ def _how(use: Use) -> str:
     return ", by scaled counts" if use.kind == "emulated" else ""
 
 
-def _of_floors(case: Case, known: Sequence[Use]) -> str:
+def _of_floors(case: Case, known: Sequence[Use], whose: str) -> str:
     """Without a time: which limit needs longest, and how much less the next."""
     timed = case.arm.measured
     what = f"Timed at size '{timed.size}' only" if timed and timed.time_us else "Not timed"
@@ -276,7 +276,7 @@ def _of_floors(case: Case, known: Sequence[Use]) -> str:
         )
     words = [f"{spell(use)} for {use.floor_ms:.3g} ms" for use in longest]
     words[0] = words[0].replace(" for ", " busy for at least ")
-    return f"{what}. Its work keeps {', '.join(words)}."
+    return f"{what}. {whose} work keeps {', '.join(words)}."
 
 
 def _of_ratios(case: Case) -> str:
