@@ -30,7 +30,7 @@ def occupancy(case: Case) -> Iterator[Found]:
         return
     share = held.warps_per_sm / held.warps_limit
     near = bounds.nearest(bounds.uses(case))
-    percent, reckoning = None, "it needs a measured time: no use of a resource is known"
+    percent, reckoning = None, "no estimate: what more warps would hide needs a measured time"
     if near and near.percent is not None:
         percent = max(min(100 * (1 - share), 100 - near.percent), 0.0)
         reckoning = (

@@ -177,7 +177,7 @@ def uncoalesced(case: Case) -> Iterator[Found]:
     what = "loads" if _loads(case, line) else "stores" if line else "accesses"
     filled = f"{100 * excess / sectors:.0f}% of the sectors in excess"
     if lines and few:
-        filled = f"lines filled to {100 * few / lines:.0f}%"
+        filled = f"lines filled to {100 * _filled(case, line, few / lines):.0f}%"
     issue = f"{100 * excess / sectors:.0f}% of the sectors of global accesses are beyond what "
     issue += f"their bytes need{_on_ptx(counted)}"
     if lines and few:
@@ -196,6 +196,15 @@ def uncoalesced(case: Case) -> Iterator[Found]:
         if _loads(case, line) and "L1 tag stage" not in freed
         else hidden(case),
     )
+
+
+def _filled(case: Case, line: EmulatedLine | None, every: float) -> float:
+    """How much of the cache's lines the accesses at a source line use; of all, where that is not
+    known."""
+    counted = line.counters if line else {}
+    lines = counted.get(case.named(_TAGS), 0)
+    ideal = counted.get(case.named(f"{_SECTORS}_ideal"), 0)
+    return ideal / _SECTORS_OF_LINE / lines if lines and ideal else every
 
 
 def _is_unaligned(sectors: float, ideal: float, lines: float) -> bool:
