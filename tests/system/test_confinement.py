@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import ROOT
 
 from kernelexp.system.process import confine, processes
 
@@ -74,6 +75,21 @@ def test_files_that_are_not_named_can_t_be_opened(tmp_path: Path) -> None:
     could = run(tmp_path, files=True, read=read, write=["/dev/urandom"])
     assert (could["reads"], could["controls"]) == (False, True)
     assert could["signals"] is (confine.version() < 6)
+
+
+@pytest.mark.skipif(not confine.version(), reason="this kernel has no Landlock")
+def test_what_leaves_its_output_open_is_waited_for_where_proc_can_t_be_read(tmp_path: Path) -> None:
+    # As a compiler on a busy machine: it has ended, and the end of its output comes a while later.
+    code = f"""import sys
+sys.path.insert(0, {str(ROOT)!r})
+from kernelexp.system.process import processes
+print(processes.run(["/bin/sh", "-c", "sleep 1.3 & echo said"]).stdout)
+"""
+    read = ["/usr", "/bin", "/lib", "/lib64", "/etc", sys.prefix, sys.base_prefix, str(ROOT)]
+    order = {"files": True, "read": read, "write": ["/dev/null"], "output": [], "limits": {}}
+    argv = [sys.executable, "-I", "-S", confine.__file__, json.dumps(order)]
+    done = processes.run([*argv, sys.executable, "-I", "-c", code])
+    assert (done.returncode, done.stdout) == (0, "said\n\n"), done.stderr
 
 
 @root_only
