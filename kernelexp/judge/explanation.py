@@ -181,11 +181,8 @@ def work(
 
 
 def _may_cost(told: Told) -> bool:
-    """Whether it goes with the time; where there is no time, any may. More instructions in the code
-    are no more that are executed."""
-    if told.metric.startswith("sass_"):
-        return False
-    return told.way == "with the time" or (not told.way and told.explains is not None)
+    """Whether it goes with the time. More SASS in the code is not more that is executed."""
+    return told.way == "with the time" and not told.metric.startswith("sass_")
 
 
 def _is_about(metric: str, beginnings: tuple[str, ...]) -> bool:
@@ -212,11 +209,12 @@ def questions(before: Case, after: Case, experiment: str) -> Iterator[Question]:
         )
     if all(arm.profiled for arm in arms):
         return
-    causes = differing(before, after, slowdown(*arms)).causes
+    slower = slowdown(*arms)
+    causes = differing(before, after, slower).causes
     result = tuple(item for cause in causes if not cause.noise for item in cause.told)
     for beginnings, subject, figures in _DECIDING:
         ours = [item for item in result if _is_about(item.metric, beginnings)]
-        if ours and any(_may_cost(our) for our in ours):
+        if ours and (slower is None or any(map(_may_cost, ours))):
             yield Question(
                 question=f"how much of the time goes to {subject}",
                 evidence=f"profiled {figures}",
