@@ -72,8 +72,9 @@ def _origin(record: Record) -> str:
     return f"Measured on {record.device} on {day}, at {at}."
 
 
-def next_step(name: str, standings: Standings) -> str:
-    """The command that the answers call for, as a sentence; empty for none."""
+def next_step(name: str, standings: Standings, contested: bool = False) -> str:
+    """The command that the answers call for, as a sentence; empty for none. `contested`: cards
+    disagree about a candidate."""
     undecided = standings.experiment.decision.strip().lower() in ("", "none yet")
     for number, standing in enumerate(standings.candidates, 1):
         if standing.verdict is None or standing.changed:
@@ -85,10 +86,21 @@ def next_step(name: str, standings: Standings) -> str:
             which = f":{number}" if len(standings.candidates) > 1 else ""
             return f"Next: `kernelexp decide accept {name}{which}`."
     every = standings.candidates
-    is_slower = all(one.verdict and one.verdict.status is Status.REJECTED for one in every)
-    if undecided and is_slower and not any(one.decision for one in every):
+    is_open = undecided and not contested and not any(one.decision for one in every)
+    if is_open and all(map(_is_slower, every)):
         return f"Next: `kernelexp decide reject {name}`; `kernelexp explain {name}` says why."
     return ""
+
+
+def _is_slower(standing: Standing) -> bool:
+    """At every size that was timed."""
+    sizes_timed = standing.record.sizes if standing.record else ()
+    verdicts = [verdict for one in sizes_timed for verdict in one.verdicts.values()]
+    return (
+        standing.verdict is not None
+        and standing.verdict.status is Status.REJECTED
+        and not any(verdict.status is Status.IMPROVED for verdict in verdicts)
+    )
 
 
 def _sentence(name: str, standing: Standing) -> str:

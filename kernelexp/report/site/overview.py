@@ -83,6 +83,11 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
     """The first page's answers."""
 
+    @property
+    def is_counted_small(self) -> bool:
+        """Whether something that was never timed has counts, which are of a small size."""
+        return any("emulated" in text_of(note.state) for note in self.unmeasured if note.state)
+
     outlooks: tuple[Outlook, ...]
     latest: tuple[Note, ...]
     regressed: tuple[Note, ...]

@@ -202,6 +202,7 @@ class ProjectSite:
             for standing_profile in profiled
             if not standing_profile.changed
         }
+        by_card = list(logbook.by_card(standings, result))
         return self._page(
             "experiment.html",
             "../",
@@ -213,9 +214,9 @@ class ProjectSite:
             earlier=max(0, standings.records - len(result)),
             answers=list(answer.answers(name, standings)),
             sizes=_unusual_sizes(standings),
-            by_card=list(logbook.by_card(standings, result)),
+            by_card=by_card,
             basis=list(answer.basis(standings)),
-            next_step=answer.next_step(name, standings),
+            next_step=answer.next_step(name, standings, bool(by_card)),
             plots=_answering(name, standings, runs.values()),
             limits=answer.limits(standings, known),
             experiment=standings.experiment,
