@@ -42,7 +42,8 @@ _BY_GRID = "no effect of its own: the grid gives an SM as many CTAs and warps"
 _BRANCHES_PER_POLL = 2
 # What it is called, and which figures are of it, by the beginnings of their names.
 _CAUSES: tuple[tuple[str, str], ...] = (
-    ("polling", r"(sass__)?inst_executed_mbarrier"),
+    ("polling", r"(sass__)?inst_executed_mbarrier_wait"),
+    ("mbarriers", r"(sass__)?inst_executed_mbarrier"),
     ("branches", r"(sass__)?inst_executed_branch|smsp__inst_executed_op_branch"
      r"|sm__inst_executed_pipe_cbu"),
     ("barriers", r"(sass__)?inst_executed_(warp_)?barrier|smsp__inst_executed_op_bar"),
@@ -58,6 +59,7 @@ _CAUSES: tuple[tuple[str, str], ...] = (
      r"|sass__inst_executed_global|derived__memory_l2|smsp__inst_executed_op_(tma|ldgsts)"
      r"|smsp__sass_inst_executed_op_global"),
     ("instruction cache", r"gcc__|sm__icc|idc__|smsp__imc"),
+    ("clusters", r"launch__cluster|ctas_per_cluster"),
     ("resources", r"launch__|ctas_per_|warps_per_sm|occupancy_limit|sm__maximum_warps"),
     ("instructions", r"(smsp__|sm__|sass__)?(thread_)?inst_executed|sass_instructions|sass_bytes"
      r"|smsp__sass_inst_executed|sm__inst_executed_pipe"),
@@ -101,6 +103,7 @@ _SHARE = re.compile(r"pct_of_peak|__throughput|per_second|per_cycle|_cycles_")
 WARPS = "warps_on_an_sm"
 SLIGHT = 0.1
 """Of the change of time, the share below which what explains no more goes last."""
+_IN_PROPORTION = 0.02
 _REQUESTS = 1e5
 """Of the instruction cache: 700 an SM, of which an experiment of 0.8 ms felt nothing."""
 _EXECUTED = "smsp__inst_executed"
@@ -244,7 +247,7 @@ def _cause_of(difference: Difference) -> str:
 
 def _named(cause: str, noise: str) -> str:
     """Mbarriers that nothing polls are no polling."""
-    return "mbarriers" if cause == "polling" and not noise else cause
+    return "waits at mbarriers" if cause == "polling" and not noise else cause
 
 
 def _rank(told: Told) -> tuple[float, int, float]:
@@ -370,14 +373,30 @@ class _Pair:
         return abs(told.explains) < SLIGHT * 100 * abs(self._slower)
 
     @property
+    def _waits_are_code(self) -> bool:
+        """Whether waits changed in proportion to the operations on mbarriers, which no timing
+        changes: other tiles, and not other polls."""
+        names = ("inst_executed_mbarrier", "inst_executed_mbarrier_wait")
+        was, now = (
+            [_spelled(case, name) for name in names] for case in (self._before, self._after)
+        )
+        if not all((*was, *now)) or was == now:
+            return False
+        return abs(now[1] / was[1] / (now[0] / was[0]) - 1) < _IN_PROPORTION
+
+    @property
     def _polled(self) -> int:
         """Instructions that more polls of mbarriers execute, with the branches that they bring."""
+        if self._waits_are_code:
+            return 0
         names = ("inst_executed_mbarrier_wait", *["inst_executed_branch"] * self.branches_are_polls)
         return sum(_spelled(self._after, name) - _spelled(self._before, name) for name in names)
 
     @property
     def branches_are_polls(self) -> bool:
         """Whether the branches that differ are no more than polls which differ bring along."""
+        if self._waits_are_code:
+            return False
         polls, branches = (
             abs(_spelled(self._after, name) - _spelled(self._before, name))
             for name in ("inst_executed_mbarrier_wait", "inst_executed_branch")
@@ -413,6 +432,8 @@ class _Pair:
         waits = ("sass__inst_executed_mbarrier_wait", "ptx__inst_executed_mbarrier_wait")
         cases = (self._before, self._after)
         polls = any(case.counters.get(name) for case in cases for name in waits)
+        if cause == "polling" and self._waits_are_code:
+            return ""
         if cause == "polling" and (polls or any(case.is_specialised for case in cases)):
             return _POLLS
         if cause == "resources" and not any(item.metric == WARPS for item in told):

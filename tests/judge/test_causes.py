@@ -110,6 +110,22 @@ def test_what_polling_counts_is_noise_and_comes_last() -> None:
     assert of(result, "instructions").leader.way == "with the time"
 
 
+def test_waits_that_change_as_the_operations_do_are_code_and_no_polling() -> None:
+    """24 tiles of keys and not 32: 18 operations and 30 waits a tile."""
+    operations, waits = "ptx__inst_executed_mbarrier", "ptx__inst_executed_mbarrier_wait"
+    counted = (
+        {operations: 1_218_560, waits: 2_041_856, "ptx__inst_executed": 256_497_664},
+        {operations: 923_648, waits: 1_550_336, "ptx__inst_executed": 242_475_008},
+    )
+    cases = [
+        with_arm(gemm(arm=arm(H1, place), counters=own), emulated=counting(place, own))
+        for place, own in enumerate(counted)
+    ]
+    result = causes.differing(*cases, 0.0349)
+    assert of(result, "waits at mbarriers").noise == ""
+    assert of(result, "mbarriers").noise == ""
+
+
 def test_instructions_explain_nothing_of_what_polls_execute() -> None:
     waits, executed = "ptx__inst_executed_mbarrier_wait", "smsp__inst_executed"
     grown = []

@@ -136,7 +136,13 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         from two sizes says nothing beside one that was not."""
         names = (self.unsolved | other.unsolved) & self.in_proportion.keys()
         rough = {name: self.in_proportion[name] for name in names}
-        return msgspec.structs.replace(self, counters={**self.counters, **rough})
+        exact = {name: self.counters[name] for name in names - self.unsolved}
+        return msgspec.structs.replace(
+            self,
+            counters={**self.counters, **rough},
+            unsolved=self.unsolved | names,
+            least={**exact, **self.least},
+        )
 
     def counter(self, name: str) -> int:
         """A counter of ncu's: as counted on SASS, else on PTX."""

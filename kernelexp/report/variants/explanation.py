@@ -353,9 +353,9 @@ def _differences(
         unknown = " —: no unit's rate says how much." if figures.NONE in shown else ""
         yield paragraph(
             "Explains: what the change costs or saves by the rate of the unit that executes it, in "
-            f"percent of {differing.of}. A saving is at most that, and what the next limit leaves; "
-            "a cost is less, down to nothing, where it is hidden behind other work, and more where "
-            f"it is waited for.{unknown}",
+            f"percent of {differing.of}, and no more than the next limit leaves of a saving. The "
+            "time changes by less, down to nothing, where that is hidden behind other work, and by "
+            f"more where it is waited for.{unknown}",
             style="dim",
         )
     yield from (paragraph(sentence, style="dim") for sentence in unlike)
