@@ -293,6 +293,8 @@ class _Pair:
     def __init__(self, before: Case, after: Case, slower: float | None) -> None:
         self._before, self._after, self._slower = before, after, slower
         self._is_full = all(case.counters and not case.ratios_of for case in (before, after))
+        self._rough = before.unsolved | after.unsolved
+        """In proportion to the tiles: what a CTA does once is in them for each of its tiles."""
         self._time = before.time_s or max(
             (floor.seconds for floor in floors.floors(before)), default=0.0
         )
@@ -449,6 +451,7 @@ class _Pair:
             isinstance(difference.before, str)
             or isinstance(difference.after, str)
             or not self._time
+            or difference.metric.name in self._rough
         ):
             return None
         if difference.metric.kind == "built" or (
@@ -498,6 +501,8 @@ class _Pair:
     def _way(self, difference: Difference, explains: float | None) -> Way:
         better, before, after = difference.metric.better, difference.before, difference.after
         if isinstance(before, str) or isinstance(after, str):
+            return ""
+        if difference.metric.name in self._rough:
             return ""
         if explains is not None:
             better = "less"

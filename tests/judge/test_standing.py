@@ -27,7 +27,7 @@ def house(tmp_path: Path) -> Path:
         if folder.name not in ("A17", "F3", "H1", "S7", "T1", "T2", "T3", "sweep-transpose"):
             shutil.rmtree(folder)
     for name in ("T1", "T2", "T3", "H1"):
-        for path in (tmp_path / "logs/runs" / name).glob("20261126*"):
+        for path in (tmp_path / "logs/runs" / name).glob("2026112[67]*"):
             path.unlink()
     return tmp_path
 
