@@ -10,9 +10,9 @@ from __future__ import annotations
 import contextlib
 import filecmp
 import importlib.machinery
-import importlib.util
 import os
 import re
+import site
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -111,7 +111,11 @@ _SUFFIXES = tuple(importlib.machinery.all_suffixes())
 
 
 def _is_installed(name: str) -> bool:
-    """Whether Python would find a module of this name elsewhere, if not for the new one."""
+    """Whether a problem.py would find a module of this name elsewhere, if not for the new one: not
+    what this process has on its own path."""
     if name in sys.builtin_module_names or name.startswith("__"):  # which no file shadows
         return False
-    return name in sys.modules or (name.isidentifier() and bool(importlib.util.find_spec(name)))
+    if name in sys.stdlib_module_names or name in ("kernelexp", "warpsim"):
+        return True
+    folders = [*site.getsitepackages(), site.getusersitepackages()]
+    return name.isidentifier() and bool(importlib.machinery.PathFinder.find_spec(name, folders))

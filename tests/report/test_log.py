@@ -248,7 +248,7 @@ def test_times_of_steps_in_runs_of_their_own_are_said_not_to_compare(kx: Kx) -> 
 def test_verdicts_that_differ_between_gpus_are_said_first(kx: Kx) -> None:
     shown = " ".join(kx("show", "T3", cwd=ROOT).stdout.split())
     assert shown.startswith(
-        "T3 Warps per CTA rows=4: REJECTED on NVIDIA H100 80GB HBM3 (2026-11-26); "
+        "T3 Warps per CTA rows=4: REJECTED on NVIDIA H100 80GB HBM3 (2026-11-27); "
         "IMPROVED on NVIDIA H200 (2026-11-21). kernel"
     )
     assert "rows=16: REJECTED on" not in shown
