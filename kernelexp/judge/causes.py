@@ -116,6 +116,7 @@ _BEFORE = (
 _OF_ADDRESSES = ("memory_l1_wavefronts_shared", "derived__", "sass__inst_executed_shared")
 
 
+_CONFLICTS, _WAVEFRONTS = "l1tex__data_bank_conflicts", "memory_l1_wavefronts_shared"
 _OF_SECTORS = (*floors.SECTORS, "memory_l2_theoretical_sectors_global")
 
 
@@ -468,6 +469,10 @@ class _Pair:
             if every * grown < 0:
                 return None  # others moved more the other way: nothing of the time is its own
             grown = every
+        if name.startswith(_CONFLICTS) and difference.metric.kind == "emulated":
+            # Those that add no wavefronts cost nothing.
+            more = after_less_before(self._before, self._after)(_WAVEFRONTS)
+            grown = max(0, min(grown, more)) if grown > 0 else min(0, max(grown, more))
         if case.chip and _BYTES.fullmatch(name):
             return 100 * grown / case.chip.dram.value / self._time
         if name == _EXECUTED and difference.metric.kind == "emulated":

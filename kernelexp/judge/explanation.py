@@ -121,7 +121,8 @@ def moved(before: Sequence[Use], after: Sequence[Use]) -> str:
     if now < bounds.percent_of(before, other.resource):
         return (
             f"The baseline is {_bound(was)} {bottleneck.spell(one)} ({was:.1f}% of the peak); the "
-            f"candidate uses all units less, most of them {bottleneck.spell(other)} ({now:.1f}%)."
+            f"candidate uses it for {bounds.percent_of(after, one.resource):.1f}%, and no unit for "
+            f"more than {now:.1f}% ({bottleneck.spell(other)})."
         )
     return (
         f"The limit moved: the baseline is {_bound(was)} {bottleneck.spell(one)} ({was:.1f}% of "

@@ -120,8 +120,8 @@ def test_where_every_unit_is_used_less_no_limit_moved() -> None:
     before = used(tensor_cores=88.4, L2=81.0)
     after = used(tensor_cores=60.0, L2=66.2)
     assert moved(before, after) == (
-        "The baseline is bound by the tensor cores (88.4% of the peak); the candidate uses all "
-        "units less, most of them L2 (66.2%)."
+        "The baseline is bound by the tensor cores (88.4% of the peak); the candidate uses it for "
+        "60.0%, and no unit for more than 66.2% (L2)."
     )
 
 

@@ -16,6 +16,9 @@ def describe_set(indices: Sequence[int], extent: int, name: str) -> str:
     first = runs[0][0]
     if len(runs) == 1:
         return f"{name}s {first} to {indices[-1]}"
+    if len(indices) > _NEARLY_ALL * extent:
+        missing = sorted(set(range(extent)) - set(indices))
+        return f"all {name}s but {describe_set(missing, extent, name)}"
     lengths = {end - begin for begin, end in runs[:-1]}
     steps = {later[0] - run[0] for run, later in itertools.pairwise(runs)}
     if len(lengths) == len(steps) == 1 and runs[-1][1] - runs[-1][0] <= min(lengths):
@@ -24,6 +27,9 @@ def describe_set(indices: Sequence[int], extent: int, name: str) -> str:
             return f"every {ordinal(step)} {name} from {first} to {indices[-1]}"
         return f"{length} of every {step} {name}s from {first} to {indices[-1]}"
     return f"{len(indices):,} {name}s between {first} and {indices[-1]}"
+
+
+_NEARLY_ALL = 0.95
 
 
 def _runs(indices: Sequence[int]) -> list[tuple[int, int]]:

@@ -94,6 +94,8 @@ def floors(case: Case) -> Iterator[Floor]:
 
 def tensor_type(case: Case) -> str:
     """The type of the operands that its tensor instructions take; empty where it has none."""
+    if case.arm.counted and (executed_types := executed.flops_of_mma(case.arm.counted)):
+        return next(iter(executed_types))  # TF32 is a modifier of the opcode
     opcodes = case.arm.build.opcodes if case.arm.build else {}
     return next((name for name, known in _TYPES if any(item in opcodes for item in known)), "")
 

@@ -184,9 +184,10 @@ def _sum(names: Sequence[str], unit: int = 1) -> Read:
     def read(arm: Arm) -> Value | None:
         values = [_read(name, arm) for name in names]
         known = [value for value in values if isinstance(value, int | float)]
-        counted = arm.executed.counters if arm.executed else {}  # none of a launch that failed
-        if not known and arm.is_built and counted and _is_counter(names):
-            return 0  # a counter that nothing counted is left out
+        # A counter that nothing counted is left out; of a launch that was stopped nothing is known.
+        is_whole = arm.executed and arm.executed.finished and arm.executed.counters
+        if not known and arm.is_built and is_whole and _is_counter(names):
+            return 0
         return unit * sum(known) if known else None
 
     return read

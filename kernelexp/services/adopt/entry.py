@@ -109,6 +109,8 @@ class KernelParameter(msgspec.Struct, frozen=True, kw_only=True):
         dtype = ELEMENTS.get(self.type)
         return next((item for item in SCALARS if item == dtype and not self.is_pointer), None)
 
+    may_index: bool = False
+    """Whether its values are taken apart and may be part of an address: drawn as small numbers."""
     packed: bool = False
     """Whether the kernel takes its integers apart, and does not index with them."""
     mixed: bool = False
@@ -292,6 +294,7 @@ def _parameter(
         written=written,
         ignored=not text and not used.loaded_at(place, 0, variable.size),
         packed=used.is_packed(place, 0),
+        may_index=used.may_index(place, 0),
         mixed=used.is_mixed(place, 0),
         halves=used.halves_at(place, 0, plain),
     )

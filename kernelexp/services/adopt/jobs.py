@@ -32,6 +32,7 @@ def _merged(before: KernelParameter, value: KernelParameter) -> KernelParameter:
         read=before.read if is_used else value.read,
         written=before.written or value.written,
         packed=before.packed or value.packed,
+        may_index=before.may_index or value.may_index,
         halves=before.halves or value.halves,
         element=before.element or value.element,
     )

@@ -53,6 +53,11 @@ class ParameterUses(msgspec.Struct, frozen=True, kw_only=True):
         words = self.values.get((place, offset), frozenset())
         return "bits" in words and "index" not in words
 
+    def may_index(self, place: int, offset: int) -> bool:
+        """Whether values that are taken apart may be part of an address too, as keys or indices."""
+        words = self.values.get((place, offset), frozenset())
+        return {"bits", "index"} <= words
+
     def is_mixed(self, place: int, offset: int) -> bool:
         """Whether an array holds halves beside other bits, as blocks of a quantised format do."""
         words = self.values.get((place, offset), frozenset())
@@ -162,10 +167,15 @@ def _values(entry: Function, origins: dict[str, set[_Place]]) -> dict[_Place, fr
 
 
 def _takes_few_bits(instruction: Instruction) -> bool:
-    if instruction.opcode.startswith("setp."):
+    words = instruction.opcode.split(".")
+    if words[0] == "setp" or (words[0] == "cvt" and words[-1] in ("u8", "s8")):
         return True
-    masks = (operand.value for operand in instruction.operands if isinstance(operand, Immediate))
-    return instruction.opcode.startswith("and.") and any(0 <= mask <= 255 for mask in masks)
+    numbers = [item.value for item in instruction.operands if isinstance(item, Immediate)]
+    if words[0] == "bfe":
+        return bool(numbers) and numbers[-1] <= 8
+    if words[0] == "shr" and words[-1] in ("u32", "b32"):
+        return bool(numbers) and numbers[-1] >= 24
+    return words[0] == "and" and any(0 <= mask <= 255 for mask in numbers)
 
 
 def _access(opcode: str) -> tuple[bool, bool]:

@@ -174,6 +174,23 @@ def test_keys_whose_bits_choose_a_place_are_packed() -> None:
     assert used(*start, *bit, *place, *moved).is_packed(0, 0)
 
 
+@pytest.mark.parametrize("byte", ["bfe.u32 %r2, %r1, 8, 8", "shr.u32 %r2, %r1, 24"])
+def test_keys_a_byte_of_which_counts_in_a_histogram_are_packed(byte: str) -> None:
+    start = ("ld.param.u64 %rd1, [k_param_0]", "ld.global.u32 %r1, [%rd1]")
+    place = ("ld.param.u64 %rd9, [k_param_1]", "mul.wide.u32 %rd3, %r2, 4")
+    counted = ("add.s64 %rd4, %rd9, %rd3", "red.global.add.u32 [%rd4], 1")
+    result = used(*start, byte, *place, *counted)
+    assert result.is_packed(0, 0)
+    assert not result.may_index(0, 0)
+
+
+def test_values_that_are_shifted_and_index_may_be_either() -> None:
+    start = ("ld.param.u64 %rd1, [k_param_0]", "ld.global.u32 %r1, [%rd1]")
+    place = ("shr.u32 %r2, %r1, %r6", "ld.param.u64 %rd9, [k_param_1]", "mul.wide.u32 %rd3, %r2, 4")
+    counted = ("add.s64 %rd4, %rd9, %rd3", "red.global.add.u32 [%rd4], 1")
+    assert used(*start, *place, *counted).may_index(0, 0)
+
+
 @pytest.mark.parametrize(
     ("instruction", "found"),
     [

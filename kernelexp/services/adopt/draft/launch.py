@@ -93,7 +93,7 @@ def _pairs(answers: Answers, names: frozenset[str]) -> dict[str, tuple[object, o
 
 def _others(answers: Answers, names: frozenset[str]) -> dict[str, tuple[object, object]]:
     """What a size that is not the grid's is in full and small, unless it is the same at both, or as
-    one of the grid's is, as a stride may be."""
+    one of the grid's is, as a stride may be; the length of a sum never is one."""
     pairs = _pairs(answers, names)
     of_grid = names_in(answers.launches[0].grid)
     follows = {pairs[name] for name in of_grid & pairs.keys()}
@@ -101,8 +101,19 @@ def _others(answers: Answers, names: frozenset[str]) -> dict[str, tuple[object, 
         name: (full, small)
         for name, (full, small) in pairs.items()
         if name not in of_grid
-        and (full is None or (full != small and (full, small) not in follows))
+        and (full is None or full != small)
+        and (full is None or name in _summed(answers) or (full, small) not in follows)
     }
+
+
+def _summed(answers: Answers) -> set[str]:
+    """Sizes that inputs have and outputs lack, such as a product's K."""
+    written = [answers.shapes[name] for name in answers.references if name in answers.shapes]
+    read = [shape for name, shape in answers.shapes.items() if name not in answers.references]
+    if not written:
+        return set()
+    kept = names_in(extent for shape in written for extent in shape)
+    return names_in(extent for shape in read for extent in shape) - kept
 
 
 def _launch(entry: KernelEntry, shape: LaunchShape, answers: Answers, names: frozenset[str]) -> str:
