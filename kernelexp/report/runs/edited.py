@@ -184,13 +184,17 @@ def _sum(names: Sequence[str], unit: int = 1) -> Read:
     def read(arm: Arm) -> Value | None:
         values = [_read(name, arm) for name in names]
         known = [value for value in values if isinstance(value, int | float)]
-        # A counter that nothing counted is left out; of a launch that was stopped nothing is known.
-        is_whole = arm.executed and arm.executed.finished and arm.executed.counters
-        if not known and arm.is_built and is_whole and _is_counter(names):
+        # A counter that nothing counted is left out; of a launch that was stopped all are.
+        counted = arm.executed.counters if arm.executed else {}
+        is_counted = not _INSTRUCTIONS.isdisjoint(counted)
+        if not known and arm.is_built and is_counted and _is_counter(names):
             return 0
         return unit * sum(known) if known else None
 
     return read
+
+
+_INSTRUCTIONS = frozenset((*EXECUTED.values(), PTX + EXECUTED["sass"]))
 
 
 def _is_counter(names: Sequence[str]) -> bool:
