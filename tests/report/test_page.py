@@ -149,6 +149,19 @@ def test_of_a_launch_that_failed_no_count_is_said_to_be_0() -> None:
     assert any("registers per thread" in line for line in shown(document))
 
 
+def test_arms_are_compared_on_ptx_where_the_sass_of_one_was_not_executed() -> None:
+    """The other's SASS has no counter of PTX, and none of them is 0."""
+    base = run_of("T1").baseline
+    assert base.emulated
+    ptx = msgspec.structs.replace(base.emulated, counters={"ptx__inst_executed": 40})
+    sass = msgspec.structs.replace(ptx, isa="sass", counters={"smsp__inst_executed": 30})
+    one = msgspec.structs.replace(base, emulated=ptx, emulated_sass=None)
+    other = msgspec.structs.replace(one, emulated_sass=sass)
+    lines = shown(tuple(edited.render(one, {"candidate": other}, "full")))
+    row = next(line for line in lines if "instructions executed (PTX)" in line)
+    assert row.split()[-2:] == ["40", "40"]
+
+
 def test_half_precision_fmas_of_the_tensor_pipe_are_no_tensor_work() -> None:
     base = run_of("T1").baseline
     assert base.emulated

@@ -204,7 +204,9 @@ def _is_counter(names: Sequence[str]) -> bool:
 def _read(name: str, arm: Arm) -> Value | None:
     """Of the build and the emulation: what a profile has is of another size."""
     kinds = documents.KINDS
-    return next((value for kind in kinds if (value := _of_kind(name, arm, kind)) is not None), None)
+    values = (value for kind in kinds if (value := _of_kind(name, arm, kind)) is not None)
+    # Of an arm whose SASS was executed the PTX is no figure, but where another's was not.
+    return next(values, arm.emulated.counters.get(name) if arm.emulated else None)
 
 
 def _of_kind(name: str, arm: Arm, kind: metrics.Kind) -> Value | None:
