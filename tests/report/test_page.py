@@ -11,7 +11,7 @@ from rich.console import Console
 from support import ROOT
 
 from kernelexp.logs import records
-from kernelexp.model.arm import Arm
+from kernelexp.model.arm import Arm, EmulatedFinding
 from kernelexp.model.record import Record
 from kernelexp.report.document import arms, matrix, terminal
 from kernelexp.report.document.document import Document, table
@@ -149,17 +149,18 @@ def test_of_a_launch_that_failed_no_count_is_said_to_be_0() -> None:
     assert any("registers per thread" in line for line in shown(document))
 
 
-def test_arms_are_compared_on_ptx_where_the_sass_of_one_was_not_executed() -> None:
-    """The other's SASS has no counter of PTX, and none of them is 0."""
+def test_a_candidate_with_a_fault_is_not_said_to_execute_nothing() -> None:
     base = run_of("T1").baseline
     assert base.emulated
-    ptx = msgspec.structs.replace(base.emulated, counters={"ptx__inst_executed": 40})
-    sass = msgspec.structs.replace(ptx, isa="sass", counters={"smsp__inst_executed": 30})
-    one = msgspec.structs.replace(base, emulated=ptx, emulated_sass=None)
-    other = msgspec.structs.replace(one, emulated_sass=sass)
-    lines = shown(tuple(edited.render(one, {"candidate": other}, "full")))
-    row = next(line for line in lines if "instructions executed (PTX)" in line)
-    assert row.split()[-2:] == ["40", "40"]
+    fault = EmulatedFinding(
+        name="shuffle-source", sentence="lane 0 takes another's.", where="a.cu:3", count=1
+    )
+    emulated = msgspec.structs.replace(base.emulated, findings=(fault,))
+    other = msgspec.structs.replace(base, emulated=emulated, emulated_sass=None)
+    lines = shown(tuple(edited.render(base, {"candidate": other}, "full")))
+    rows = [line.split() for line in lines if "(PTX)" in line]
+    assert rows
+    assert {row[-1] for row in rows} == {"—"}
 
 
 def test_half_precision_fmas_of_the_tensor_pipe_are_no_tensor_work() -> None:

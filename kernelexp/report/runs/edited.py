@@ -184,9 +184,8 @@ def _sum(names: Sequence[str], unit: int = 1) -> Read:
     def read(arm: Arm) -> Value | None:
         values = [_read(name, arm) for name in names]
         known = [value for value in values if isinstance(value, int | float)]
-        # A counter that nothing counted is left out; of a launch that was stopped all are.
-        counted = arm.executed.counters if arm.executed else {}
-        is_counted = not _INSTRUCTIONS.isdisjoint(counted)
+        # A counter that nothing counted is left out; of a launch with a fault all may be.
+        is_counted = any(_read(name, arm) is not None for name in _INSTRUCTIONS)
         if not known and arm.is_built and is_counted and _is_counter(names):
             return 0
         return unit * sum(known) if known else None
@@ -194,7 +193,7 @@ def _sum(names: Sequence[str], unit: int = 1) -> Read:
     return read
 
 
-_INSTRUCTIONS = frozenset((*EXECUTED.values(), PTX + EXECUTED["sass"]))
+_INSTRUCTIONS = (*EXECUTED.values(), PTX + EXECUTED["sass"])
 
 
 def _is_counter(names: Sequence[str]) -> bool:
@@ -204,9 +203,7 @@ def _is_counter(names: Sequence[str]) -> bool:
 def _read(name: str, arm: Arm) -> Value | None:
     """Of the build and the emulation: what a profile has is of another size."""
     kinds = documents.KINDS
-    values = (value for kind in kinds if (value := _of_kind(name, arm, kind)) is not None)
-    # Of an arm whose SASS was executed the PTX is no figure, but where another's was not.
-    return next(values, arm.emulated.counters.get(name) if arm.emulated else None)
+    return next((value for kind in kinds if (value := _of_kind(name, arm, kind)) is not None), None)
 
 
 def _of_kind(name: str, arm: Arm, kind: metrics.Kind) -> Value | None:
