@@ -11,7 +11,7 @@ import uuid
 from pathlib import Path
 
 import pytest
-from support import TOKEN, alive, wait_until
+from support import ROOT, TOKEN, alive, wait_until
 
 from kernelexp.model.errors import EnvironmentFault
 from kernelexp.system.process import processes
@@ -230,3 +230,21 @@ def test_much_is_fed_while_much_is_printed() -> None:
 
 def test_a_process_that_closes_its_output_is_waited_for() -> None:
     assert processes.run(["sh", "-c", "exec >&- 2>&-; sleep 0.2; exit 3"]).returncode == 3
+
+
+TOLD = """
+import select, signal, threading, time
+from kernelexp.system.process import interrupts
+interrupts.handle_signals()
+interrupts.end_at_once()
+def take():
+    time.sleep(0.2)  # until the main thread waits
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+threading.Thread(target=take, daemon=True).start()
+select.select([], [], [])
+"""
+
+
+def test_a_signal_that_another_thread_has_taken_ends_a_server_that_waits() -> None:
+    result = subprocess.run([sys.executable, "-c", TOLD], cwd=ROOT, timeout=60, check=False)
+    assert result.returncode == 128 + signal.SIGTERM
