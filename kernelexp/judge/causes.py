@@ -1,4 +1,4 @@
-"""What differs between two arms, by cause: how much of the time each change can explain at most.
+"""What differs between two arms, by cause, with the time that each change explains.
 
 A count is ranked by the time that the part of the chip needs for what it grew or shrank by, a stall
 by points of the warps' time. Differences of one cause are one entry, the one that can explain most

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -327,32 +328,43 @@ def test_there_are_no_tiles_where_a_cta_has_more_to_do_at_full_size(
     assert ("def tiles" in text) is has_tiles
 
 
-def test_the_length_of_a_loop_counts_as_tiles_with_a_second_size_to_solve_it_from() -> None:
-    """A product's K: 16 steps of 32 in the full problem, one, four and eight in the small ones."""
-    text = drafted(
-        pointer("y", "float", written=True),
+def product(full: dict[str, int], emulated: dict[str, int]) -> str:
+    return drafted(
+        *(pointer("y", "float", written=True), pointer("a", "float", read=True)),
         *(value(name, "int", 4) for name in ("n", "k")),
         grid=("n / 32",),
-        values={"n": 4096, "k": 512},
-        emulated={"n": 64, "k": 32},
+        values=full,
+        emulated=emulated,
+        shapes={"y": ("n", "n"), "a": ("n", "k")},
+        references={"y": "a @ a.T"},
     )
+
+
+def tiles_of(text: str, size: dict[str, int]) -> int:
+    names: dict[str, Any] = {}
+    exec(text[text.index("def tiles") : text.index("def work")], names)
+    return int(names["tiles"]({}, size))
+
+
+def test_the_length_of_a_loop_counts_as_tiles_with_a_second_size_to_solve_it_from() -> None:
+    """A product's K: 16 steps of 32 in the full problem, one, four and eight in the small ones."""
+    full = {"n": 4096, "k": 512}
+    text = product(full, {"n": 64, "k": 32})
     assert '"emulated_more": {"n": 64, "k": 128},' in text
     assert '"emulated_most": {"n": 64, "k": 256},' in text
-    names: dict[str, object] = {}
-    exec(text[text.index("def tiles") : text.index("def launch")], names)
-    assert callable(names["tiles"])
-    assert names["tiles"]({}, {"n": 4096, "k": 512}) == 128 * 16
+    assert tiles_of(text, full) == 128 * 16
+
+
+def test_the_sum_of_a_square_product_is_a_loop_though_its_grid_is_as_long() -> None:
+    full = {"n": 4096, "k": 4096}
+    text = product(full, {"n": 64, "k": 64})
+    assert '"emulated_more": {"n": 64, "k": 256},' in text
+    assert tiles_of(text, full) == 128 * 64
 
 
 def test_counts_are_not_solved_from_rows_that_share_a_line_of_the_cache() -> None:
-    """A product's rows of 8 floats: four of them lie in 128 bytes."""
-    text = drafted(
-        pointer("y", "float", written=True),
-        *(value(name, "int", 4) for name in ("n", "k")),
-        grid=("n / 32",),
-        values={"n": 4096, "k": 512},
-        emulated={"n": 64, "k": 4},
-    )
+    """A product's rows of 4 floats: eight of them lie in 128 bytes."""
+    text = product({"n": 4096, "k": 512}, {"n": 64, "k": 4})
     assert '"emulated_more": {"n": 64, "k": 32},' in text
     assert '"emulated_most": {"n": 64, "k": 64},' in text
 
