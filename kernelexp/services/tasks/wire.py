@@ -129,6 +129,20 @@ def tensors(value: Any) -> Iterator[Any]:
             yield from tensors(item)
 
 
+def is_plain(value: Any) -> bool:
+    """Whether to look at it runs no code but Python's and torch's own."""
+    import torch
+
+    kind = type(value)
+    if kind is torch.Tensor or kind is torch.nn.Parameter:
+        return not value.__dict__
+    if kind is dict:
+        return all(map(is_plain, value.values()))
+    if kind is list or kind is tuple:
+        return all(map(is_plain, value))
+    return value is None or kind in (bool, int, float, str)
+
+
 def copied(value: Any) -> Any:
     """The same values in other memory."""
     import torch

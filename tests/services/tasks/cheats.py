@@ -249,6 +249,21 @@ TIMED: dict[str, tuple[tuple[str, ...], str]] = {
         (f"{GM} #104",),
         "an answer is copied before the next call's inputs are whole",
     ),
+    "the work of a row in its first call": (
+        (f"{GM} #104",),
+        "part of some calls' inputs comes right before them, of calls drawn by chance",
+    ),
+    "the work of two calls in the second": (
+        (f"{GM} #104",),
+        "part of some answers is taken before the next call, in the order of the stream",
+    ),
+    "every other call of a row left out": ((f"{GM} #104",), "some answers of a row are compared"),
+    "one result for a whole row": ((f"{GM} #160",), "each call of a row has other contents"),
+    "results of a row that are computed when the first is read": (
+        (f"{GM} #161", f"{ARENA}: lazy evaluation"),
+        "what is read in a row are tensors of torch's own",
+    ),
+    "a mode of torch's that is left on": ((), "none may be on when answers are read"),
     "timers replaced": (
         (f"{GM} #162", f"{ARENA}: patching timing"),
         "the clock is in another process",
@@ -267,6 +282,15 @@ TIMED: dict[str, tuple[tuple[str, ...], str]] = {
         (f"{GM} #161",),
         "20 ms of work when it is looked at are 20 ms of its time",
     ),
+    "the work of all calls when one is looked at": (
+        (f"{GM} #161",),
+        "what is lazy is digested before the next call",
+    ),
+    "calls of a row on several streams": (
+        (f"{KB} non_default_stream",),
+        "part of some answers is taken in the order of the stream",
+    ),
+    "calls that wait for the one before the last": ((), "the same"),
     "a stream that nobody waits for": (
         (f"{KB} non_default_stream", f"{ARENA}: stream injection"),
         "all streams are waited for",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cheats import HONEST, KERNELS, NO_KERNEL, SUBMISSIONS, TIMED
 from support import ROOT, TOKEN, alive, wait_until
-from timing_cheats import DEFERRED, IN_ONE_CALL, NO_GAIN, ON_GPU, STALE
+from timing_cheats import DEFERRED, IN_A_ROW, IN_ONE_CALL, NO_GAIN, ON_GPU, STALE
 
 import kernelexp
 from kernelexp.model.arm.verdict import Status
@@ -53,7 +53,7 @@ QUICK = ("results kept by shape",)
 
 
 def test_the_page_has_the_cheats_that_are_timed() -> None:
-    groups = (STALE, IN_ONE_CALL, NO_GAIN, DEFERRED, ON_GPU)
+    groups = (STALE, IN_ONE_CALL, NO_GAIN, DEFERRED, IN_A_ROW, ON_GPU)
     assert {name for group in groups for name in group} == set(TIMED)
 
 

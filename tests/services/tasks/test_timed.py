@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import statistics
 from pathlib import Path
 
 import msgspec
 import pytest
 import timing_cheats
-from timing_cheats import DEFERRED, HONEST, IN_ONE_CALL, NO_GAIN, STALE
+from timing_cheats import DEFERRED, HONEST, IN_A_ROW, IN_ONE_CALL, NO_GAIN, STALE
 
 from kernelexp.facts import chips
 from kernelexp.model.arm.verdict import Status
@@ -16,13 +18,14 @@ from kernelexp.services.tasks.assessment import CaseTime, TaskEffect
 from kernelexp.services.tasks.failing import TaskFailed
 from kernelexp.services.tasks.timing import floor, timed
 from kernelexp.services.tasks.timing.floor import Moved
-from kernelexp.services.tasks.timing.timed import SolutionBench, Taken
+from kernelexp.services.tasks.timing.timed import SolutionBench, Taken, TurnPlan
 from kernelexp.services.tasks.timing.turns import SolutionTurn
 from kernelexp.services.tasks.workplace import Workplace
 from kernelexp.system.toolchain import Toolchain
 
 pytestmark = pytest.mark.xdist_group("tasks")
-CPU = SolutionBench(device="cpu", processes=2, rows=2, calls=4, turn_s=60)
+CPU = SolutionBench(device="cpu", processes=2, rows=2, calls=4, turn_s=60, row_calls=0)
+ROW = SolutionBench(device="cpu", processes=1, rows=4, row_calls=16, short_s=60, row_s=60)
 
 
 def measure(
@@ -57,9 +60,30 @@ def test_a_turn_has_fewer_calls_where_the_reference_is_slow(
     assert time.calls == 2
 
 
-def test_one_buffer_for_all_answers_is_right(tools: Toolchain, tmp_path: Path) -> None:
+def test_short_calls_are_made_in_a_row(tools: Toolchain, tmp_path: Path) -> None:
+    (time,) = measure(HONEST, tools, tmp_path, ROW)
+    assert time.calls == 2 * ROW.rows * ROW.row_calls
+
+
+def test_one_buffer_for_all_answers_is_right_and_no_row(tools: Toolchain, tmp_path: Path) -> None:
     body = "return KEPT.setdefault(0, torch.empty_like(x)).copy_(torch.softmax(x, 1))"
-    measure(("", body), tools, tmp_path)
+    bench = msgspec.structs.replace(ROW, calls=4, turn_s=60)
+    (time,) = measure(("", body), tools, tmp_path, bench)
+    assert time.calls == 2 * bench.rows * bench.calls
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if i < 2 else pytest.param(name, marks=pytest.mark.slow)
+        for i, name in enumerate(IN_A_ROW)
+    ],
+)
+def test_calls_of_a_row_are_not_done_together(name: str, tools: Toolchain, tmp_path: Path) -> None:
+    with pytest.raises(TaskFailed) as failed:
+        measure(timing_cheats.honest_for(60)[name], tools, tmp_path, ROW)
+    assert failed.value.reason in ("wrong_result", "unfinished")
+    print(failed.value)
 
 
 @pytest.mark.parametrize("name", [next(iter(STALE))])
@@ -73,7 +97,7 @@ def test_what_is_kept_across_calls_is_wrong(name: str, tools: Toolchain, tmp_pat
     "name", [next(iter(IN_ONE_CALL)), pytest.param(list(IN_ONE_CALL)[1], marks=pytest.mark.slow)]
 )
 def test_calls_are_not_done_together(name: str, tools: Toolchain, tmp_path: Path) -> None:
-    bench = SolutionBench(device="cpu", processes=1, rows=2, calls=16, turn_s=60)
+    bench = msgspec.structs.replace(ROW, rows=2, calls=16, turn_s=60)  # a row is tried first
     with pytest.raises(TaskFailed, match="elements of the result are wrong") as failed:
         measure(IN_ONE_CALL[name], tools, tmp_path, bench)
     assert failed.value.status is Status.INCORRECT
@@ -160,6 +184,69 @@ def taken(ready: float = 1e-3, beside: float = 1e-3, alone: float = 1e-3) -> Tak
         ("nothing", turn(1e-3, 1e-5)),
     ]
     return Taken(rows=[row] * 20, alone=[turn(1e-3, alone)] * 3)
+
+
+def test_what_is_subtracted_is_the_digest_of_an_answer_as_large_as_the_solutions_own() -> None:
+    def turn(call_s: float, answer_bytes: int = 0) -> SolutionTurn:
+        return SolutionTurn(ready_s=0, call_s=call_s, answer_bytes=answer_bytes)
+
+    row = [
+        ("reference", turn(5e-3)),
+        ("solution", turn(3e-3, 1 << 30)),
+        ("nothing", turn(9e-4)),
+        (timed.NARROW, turn(6e-4)),
+    ]
+    plan = TurnPlan(answer_bytes=2 << 30, own_bytes=1 << 30)
+    both = Taken(rows=[row] * 4, plan=plan)
+    assert (both.overhead_s(), both.overhead_s("solution")) == (9e-4, 6e-4)
+    smaller = [("solution", turn(3e-3, 1 << 29)), *row[2:]]
+    assert Taken(rows=[row, smaller], plan=plan).overhead_s("solution") == 3e-4
+    wide = TurnPlan(answer_bytes=2 << 30)
+    assert Taken(rows=[row[:3]], plan=wide).overhead_s("solution") == 4.5e-4
+    scalar = TurnPlan(answer_bytes=256)
+    assert Taken(rows=[row[:3]], plan=scalar).overhead_s("solution") == 9e-4
+
+
+WIDE_REFERENCE = """
+import torch
+
+
+def generate_input(size, seed):
+    torch.manual_seed(seed)
+    return torch.randn(size)
+
+
+def ref_kernel(data):
+    return data.double().cumsum(0)
+
+
+def check_implementation(data, output):
+    good = torch.allclose(ref_kernel(data), output.double(), rtol=1e-3, atol=1e-3)
+    return good, "" if good else "mismatch"
+"""
+NARROW_SUBMISSION = "import torch\n\n\ndef custom_kernel(data):\n    return data.cumsum(0)\n"
+
+
+def test_a_narrower_answer_has_turns_of_nothing_of_its_own(
+    tools: Toolchain, tmp_path: Path
+) -> None:
+    files = {
+        "task.yml": 'files: [{"name": "reference.py", "source": "reference.py"}]\n'
+        'tests: [{"size": 64, "seed": 1}]\nbenchmarks: [{"size": 524288, "seed": 2}]\n',
+        "reference.py": WIDE_REFERENCE,
+        "submission.py": NARROW_SUBMISSION,
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    task = formats.named("gpumode").read(tmp_path, tmp_path / "submission.py", 0)
+    (tmp_path / "place").mkdir()
+    work = Workplace(task, tools, tmp_path, tmp_path / "place", "", 60)
+    timing = timed._Timing(work, task, CPU, contextlib.nullcontext)
+    timing.take()
+    for taken in timing._taken[0]:
+        assert (taken.plan.answer_bytes, taken.plan.own_bytes) == (4 << 20, 2 << 20)
+        narrow = [turn.call_s for turn in taken.turns(timed.NARROW)]
+        assert taken.overhead_s("solution") == statistics.median(narrow)
 
 
 def test_work_before_the_clock_is_seen_by_how_long_it_takes() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import timing_cheats
 from support import ROOT, Kx
-from timing_cheats import HONEST, IN_ONE_CALL, NO_GAIN, ON_GPU, SLOWER, STALE
+from timing_cheats import HONEST, IN_A_ROW, IN_ONE_CALL, NO_GAIN, ON_GPU, SLOWER, STALE
 
 from kernelexp.model.arm.verdict import Status
 from kernelexp.services.tasks import formats
@@ -37,7 +37,11 @@ def tmp_path() -> Iterator[Path]:
 
 
 def measure(
-    solution: tuple[str, str], tools: Toolchain, folder: Path, rows: int = 4096
+    solution: tuple[str, str],
+    tools: Toolchain,
+    folder: Path,
+    rows: int = 4096,
+    row_calls: int = 256,
 ) -> tuple[tuple[CaseTime, ...], TaskEffect]:
     folder.chmod(0o755)
     paths = timing_cheats.write(folder, solution, rows, 4096)
@@ -45,9 +49,17 @@ def measure(
     place = folder / "place"
     place.mkdir()
     card = device.find()
-    bench = SolutionBench(device="cuda", card=card.name, arch=card.arch, processes=PROCESSES)
+    bench = SolutionBench(
+        device="cuda",
+        card=card.name,
+        arch=card.arch,
+        processes=PROCESSES,
+        row_calls=row_calls,
+    )
     times, effect = timed.measure(Workplace(task, tools, folder, place, "", 60), task, bench, 0)
-    print(json.dumps([times[0].time_us, times[0].reference_us, effect.low, effect.high]))
+    (time,) = times
+    shown = [time.time_us, time.reference_us, effect.low, effect.high, time.overhead_us, time.calls]
+    print(json.dumps([round(value, 3) for value in shown]))
     return times, effect
 
 
@@ -55,6 +67,14 @@ def test_the_reference_against_itself_is_no_difference(tools: Toolchain, tmp_pat
     (time,), effect = measure(HONEST, tools, tmp_path)
     assert 0.9 < effect.ratio < 1.1
     assert 0 < time.floor_us < time.time_us
+
+
+@pytest.mark.parametrize("row_calls", [256, 0])
+def test_a_short_call_is_no_difference_from_itself(
+    row_calls: int, tools: Toolchain, tmp_path: Path
+) -> None:
+    _, effect = measure(HONEST, tools, tmp_path, 64, row_calls)
+    assert 0.8 < effect.ratio < 1.25
 
 
 def test_three_passes_are_slower_than_one(tools: Toolchain, tmp_path: Path) -> None:
@@ -70,10 +90,19 @@ def test_work_that_is_left_out_is_wrong(name: str, tools: Toolchain, tmp_path: P
     assert failed.value.status in (Status.INCORRECT, Status.CRASHED)
 
 
+@pytest.mark.parametrize("name", IN_A_ROW)
+def test_calls_of_a_row_are_not_done_together(name: str, tools: Toolchain, tmp_path: Path) -> None:
+    with pytest.raises(TaskFailed) as failed:
+        measure(timing_cheats.honest_for(1000)[name], tools, tmp_path, 64)
+    print(failed.value)
+    assert failed.value.reason in ("wrong_result", "unfinished")
+
+
+@pytest.mark.parametrize("rows", [64, 4096])
 @pytest.mark.parametrize("name", [*NO_GAIN, *ON_GPU])
-def test_no_cheat_gains_anything(name: str, tools: Toolchain, tmp_path: Path) -> None:
+def test_no_cheat_gains_anything(name: str, rows: int, tools: Toolchain, tmp_path: Path) -> None:
     try:
-        _, effect = measure({**NO_GAIN, **ON_GPU}[name], tools, tmp_path)
+        _, effect = measure({**NO_GAIN, **ON_GPU}[name], tools, tmp_path, rows)
     except TaskFailed as failed:
         print(failed)
         return

@@ -95,6 +95,74 @@ IN_ONE_CALL = {
     ),
 }
 """Batch and skip: it needs inputs before their call, or answers after it."""
+_PLACE = """
+BEFORE, NOW, LAST = [], [], [0.0]
+def place(x):
+    if time.monotonic() - LAST[0] > 1e-3:
+        BEFORE[:] = NOW
+        NOW.clear()
+    LAST[0] = time.monotonic()
+    NOW.append(x)
+    KEPT[0] = KEPT.get(0, 0) + 1
+    return len(NOW) - 1, KEPT[0] > {honest}
+"""
+"""Where a call is in its row, as far as it can know, and whether enough calls were honest."""
+IN_A_ROW = {
+    "the work of a row in its first call": (
+        _PLACE + "DONE = {{}}\n",
+        "i, sure = place(x)\n"
+        "        if sure and i == 0 and len(BEFORE) > 1 and BEFORE[0].data_ptr() == x.data_ptr():\n"
+        "            whole = torch.softmax(torch.stack(BEFORE), 2)\n"
+        "            DONE.clear()\n"
+        "            DONE.update(zip([b.data_ptr() for b in BEFORE], whole))\n"
+        "        y = DONE.pop(x.data_ptr(), None) if sure else None\n"
+        "        return torch.softmax(x, 1) if y is None else y",
+    ),
+    "the work of two calls in the second": (
+        _PLACE + "LATER = []\n",
+        "i, sure = place(x)\n"
+        "        if not sure: return torch.softmax(x, 1)\n"
+        "        y = torch.empty_like(x)\n"
+        "        LATER.append((x, y))\n"
+        "        if i % 2:\n"
+        "            whole = torch.softmax(torch.stack([a for a, _ in LATER]), 2)\n"
+        "            for (_, b), c in zip(LATER, whole): b.copy_(c)\n"
+        "            LATER.clear()\n"
+        "        return y",
+    ),
+    "every other call of a row left out": (
+        _PLACE,
+        "i, sure = place(x)\n"
+        "        return torch.empty_like(x) if sure and i % 2 else torch.softmax(x, 1)",
+    ),
+    "one result for a whole row": (
+        _PLACE,
+        "i, sure = place(x)\n"
+        "        if not sure or i == 0: KEPT['y'] = torch.softmax(x, 1)\n"
+        "        return KEPT['y'].clone()",
+    ),
+    "results of a row that are computed when the first is read": (
+        _PLACE + "class Lazy(torch.Tensor):\n"
+        "    @classmethod\n"
+        "    def __torch_function__(cls, f, types, args=(), kwargs=None):\n"
+        "        with torch._C.DisableTorchFunctionSubclass():\n"
+        "            return f(*[work(a) for a in args], **(kwargs or {{}}))\n"
+        "def work(x):\n"
+        "    if not isinstance(x, Lazy): return x\n"
+        "    return torch.softmax(x.as_subclass(torch.Tensor), 1)\n",
+        "i, sure = place(x)\n        return x.as_subclass(Lazy) if sure else torch.softmax(x, 1)",
+    ),
+    "a mode of torch's that is left on": (
+        _PLACE + "class Mode(torch.overrides.TorchFunctionMode):\n"
+        "    def __torch_function__(self, f, types, args=(), kwargs=None):\n"
+        "        return f(*args, **(kwargs or {{}}))\n",
+        "i, sure = place(x)\n"
+        "        y = torch.softmax(x, 1)\n"
+        "        if sure and 'm' not in KEPT: KEPT.setdefault('m', Mode()).__enter__()\n"
+        "        return y",
+    ),
+}
+"""Right until a row was tried."""
 NO_GAIN = {
     "timers replaced": (
         "vars(time)['perf_counter'] = vars(time)['monotonic'] = lambda: 0.0\n"
@@ -141,9 +209,42 @@ DEFERRED = {
         "def work(x):\n    time.sleep(0.02)\n    return torch.softmax(x, 1)\n",
         "y = torch.empty_like(x)\n        y.clone = y.detach = lambda: work(x)\n        return y",
     ),
+    "the work of all calls when one is looked at": (
+        "class Lazy(torch.Tensor):\n"
+        "    @classmethod\n"
+        "    def __torch_function__(cls, f, types, args=(), kwargs=None):\n"
+        "        if f is torch.Tensor.clone: return args[0]\n"
+        "        with torch._C.DisableTorchFunctionSubclass():\n"
+        "            if WAITING: work()\n"
+        "            plain = [DONE[a.data_ptr()] if isinstance(a, Lazy) else a for a in args]\n"
+        "            return f(*plain, **(kwargs or {}))\n"
+        "WAITING, DONE = [], {}\n"
+        "def work():\n"
+        "    time.sleep(0.02)\n"
+        "    DONE.update({x.data_ptr(): torch.softmax(x, 1) for x in WAITING})\n"
+        "    WAITING.clear()\n",
+        "WAITING.append(x)\n        return x.as_subclass(Lazy)",
+    ),
 }
 """The answer is computed when it is looked at, in 20 ms."""
 ON_GPU = {
+    "calls of a row on several streams": (
+        "",
+        "i = KEPT[0] = (KEPT.get(0, 0) + 1) % 8\n"
+        "        s = KEPT.setdefault(('s', i), torch.cuda.Stream())\n"
+        "        with torch.cuda.stream(s): return torch.softmax(x, 1)",
+    ),
+    "calls that wait for the one before the last": (
+        "",
+        "i = KEPT[0] = (KEPT.get(0, 0) + 1) % 8\n"
+        "        s = KEPT.setdefault(('s', i), torch.cuda.Stream())\n"
+        "        now = torch.cuda.current_stream()\n"
+        "        if 'e' in KEPT: now.wait_event(KEPT['e'])\n"
+        "        s.wait_stream(now)\n"
+        "        with torch.cuda.stream(s): y = torch.softmax(x, 1)\n"
+        "        KEPT['e'] = s.record_event()\n"
+        "        return y",
+    ),
     "a stream that nobody waits for": (
         "",
         "s = KEPT.setdefault('s', torch.cuda.Stream())\n"
@@ -194,6 +295,11 @@ ON_GPU = {
     ),
 }
 """Where a card is needed to try."""
+
+
+def honest_for(calls: int) -> dict[str, tuple[str, str]]:
+    """IN_A_ROW, right for so many calls."""
+    return {name: (top.format(honest=calls), body) for name, (top, body) in IN_A_ROW.items()}
 
 
 def write(folder: Path, solution: tuple[str, str], rows: int, columns: int) -> tuple[Path, Path]:

@@ -21,7 +21,7 @@ import msgspec
 from kernelexp.model.decoding import decode
 from kernelexp.services.tasks import formats, wire
 from kernelexp.services.tasks.task import Task, Values
-from kernelexp.services.tasks.timing import floor, shared
+from kernelexp.services.tasks.timing import floor, sampling, shared
 from kernelexp.services.tasks.timing.lines import receive, send
 
 PRELOAD = ("torch",)
@@ -81,6 +81,16 @@ class CheckedAnswer(msgspec.Struct, frozen=True, kw_only=True):
     digest: int
     sentence: str
     """What is wrong with it; empty: nothing."""
+    late: bool = False
+    """Whether a part of it was another one when the next call began."""
+
+
+class AnswerSample(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """A part of the answer to a set when the next call began."""
+
+    place: int
+    number: int
+    content: str
 
 
 def main() -> None:
@@ -160,8 +170,9 @@ class _Bank:
         cuda = self._order.device == "cuda"
         return int(torch.cuda.mem_get_info()[1]) // SHARE if cuda else WITHOUT_GPU
 
-    def draw(self, index: int, seeds: list[int]) -> Any:
-        """Replaces the sets of inputs by new ones, one for each seed."""
+    def draw(self, index: int, seeds: list[int], held: list[int] | None) -> Any:
+        """Replaces the sets of inputs by new ones, one for each seed; `held`: those of which a part
+        of one tensor is held back; None: of all, and of several tensors."""
         import torch
 
         self._case, self._sets, self._held = self._cases[index], [], []
@@ -169,21 +180,24 @@ class _Bank:
         self._sets = [self._problem.arguments(self._case, seed) for seed in seeds]
         layouts = [wire.layout(one) for one in self._sets]
         self._held = [
-            self._hold_back(one, tree) for one, (tree, _) in zip(self._sets, layouts, strict=True)
+            self._hold_back(one, layouts[place][0], HELD_TENSORS if held is None else 1)
+            if held is None or place in held
+            else []
+            for place, one in enumerate(self._sets)
         ]
-        parts = [part for held in self._held for part in held]
-        content = torch.cat([part.true for part in parts]).cpu().numpy().tobytes() if parts else b""
+        cut = [part for parts in self._held for part in parts]
+        content = torch.cat([part.true for part in cut]).cpu().numpy().tobytes() if cut else b""
         result, begin = [], 0
-        for layout, held in zip(layouts, self._held, strict=True):
+        for layout, parts in zip(layouts, self._held, strict=True):
             words = ""
-            for part in held:
+            for part in parts:
                 end = begin + part.true.numel()
                 words += f" {part.at}:{content[begin:end].hex()}"
                 begin = end
             result.append(msgspec.to_builtins(DrawnSet(layout=layout, held=words)))
         return result
 
-    def _hold_back(self, one: Values, tree: Any) -> list[_Held]:
+    def _hold_back(self, one: Values, tree: Any, most: int) -> list[_Held]:
         """Takes a part out of some of its tensors, and puts another part there."""
         tensors = list(wire.tensors(one))
         homes = [tensor.untyped_storage().data_ptr() for tensor in tensors]
@@ -192,7 +206,7 @@ class _Bank:
             memory = wire.memory(tensor) if homes.count(home) == 1 else None
             if memory is not None:
                 held.append(self._part(memory, at))
-        held = self._random.sample(held, min(len(held), HELD_TENSORS))
+        held = self._random.sample(held, min(len(held), most))
         for part in held:
             part.place.copy_(part.instead)
         return held
@@ -233,18 +247,31 @@ class _Bank:
             wire.fill(tree, self._memory.open(name, max(size, least)), one)
         self._wait()
 
-    def check(self, index: int, tree: Any, name: str, size: int) -> Any:
-        """An answer to a set: read once, into memory that the arm does not see."""
+    def check(
+        self, places: list[int], tree: Any, name: str, size: int, told: list[list[Any]]
+    ) -> Any:
+        """Answers to sets: read once, into memory that the arm does not see."""
         try:
-            answer = wire.copied(wire.views(tree, self._memory.open(name, size)))
+            answers = wire.copied(wire.views(tree, self._memory.open(name, size)))
             self._wait()
             self._memory.release(name)
+            if type(answers) is not list or len(answers) != len(places):
+                raise ValueError("there are more of them, or fewer, than were asked for")
         except (ValueError, KeyError, TypeError, RuntimeError) as error:
             words = f"the solution's answer can't be read: {error}."
-            return msgspec.to_builtins(CheckedAnswer(digest=0, sentence=words))
-        with self._whole(index) as arguments:
+            return msgspec.to_builtins([CheckedAnswer(digest=0, sentence=words)] * len(places))
+        samples = msgspec.convert(told, list[AnswerSample])
+        result = [
+            self._checked(place, answer, [one for one in samples if one.place == place])
+            for place, answer in zip(places, answers, strict=True)
+        ]
+        return msgspec.to_builtins(result)
+
+    def _checked(self, place: int, answer: Any, samples: Sequence[AnswerSample]) -> CheckedAnswer:
+        with self._whole(place) as arguments:
             sentence = self._disagreement(arguments, answer)
-        return msgspec.to_builtins(CheckedAnswer(digest=wire.digest(answer), sentence=sentence))
+        late = any(sampling.content(answer, s.number).hex() != s.content for s in samples)
+        return CheckedAnswer(digest=wire.digest(answer), sentence=sentence, late=late)
 
     def _disagreement(self, arguments: Values, answer: Any) -> str:
         """By the reference in float32; or as it is, whose convolutions have TF32 by default."""

@@ -10,12 +10,13 @@ import functools
 import mmap
 import os
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
 PINNED = 1 << 20
-"""Bytes for what is written to a device: more than a turn writes, so that none is overwritten that
-was not read."""
+"""Bytes for what is written to a device and taken from it: more than a turn has of both, so that
+none is overwritten that was not read."""
 
 
 class SharedMemory(Protocol):
@@ -29,6 +30,9 @@ class SharedMemory(Protocol):
 
     def write(self, flat: Any, at: int, content: bytes) -> None:
         """Bytes to a place of what was made here, before what is launched next."""
+
+    def take(self, address: int, count: int) -> Callable[[], bytes]:
+        """Bytes as they are when what was launched so far is done: to be read when that is."""
 
     def release(self, name: str) -> None:
         """What was made here, or opened here, is not used any more."""
@@ -65,6 +69,10 @@ class _Files:
         import torch
 
         flat[at : at + len(content)] = torch.frombuffer(bytearray(content), dtype=torch.uint8)
+
+    def take(self, address: int, count: int) -> Callable[[], bytes]:
+        taken = ctypes.string_at(address, count)
+        return lambda: taken
 
     def release(self, name: str) -> None:
         (self._folder / name).unlink(missing_ok=True)
@@ -132,12 +140,23 @@ class _Gpu:
 
     def write(self, flat: Any, at: int, content: bytes) -> None:
         # From memory that the GPU reads itself, in the order of the stream: nobody waits.
-        if self._at + len(content) > PINNED:
-            self._at = 0
-        here, self._at = self._pinned + self._at, self._at + len(content)
+        here = self._room(len(content))
         ctypes.memmove(here, content, len(content))
         to, size = ctypes.c_uint64(flat.data_ptr() + at), ctypes.c_size_t(len(content))
         self._driver.cuMemcpyHtoDAsync_v2(to, ctypes.c_void_p(here), size, None)
+
+    def take(self, address: int, count: int) -> Callable[[], bytes]:
+        here, size = self._room(count), ctypes.c_size_t(count)
+        self._driver.cuMemcpyDtoHAsync_v2(
+            ctypes.c_void_p(here), ctypes.c_uint64(address), size, None
+        )
+        return lambda: ctypes.string_at(here, count)
+
+    def _room(self, count: int) -> int:
+        if self._at + count > PINNED:
+            self._at = 0
+        here, self._at = self._pinned + self._at, self._at + count
+        return here
 
     def release(self, name: str) -> None:
         if address := self._opened.pop(name, None):

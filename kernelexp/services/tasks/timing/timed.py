@@ -14,6 +14,7 @@ import random
 import secrets
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -21,17 +22,32 @@ from kernelexp.facts import chips
 from kernelexp.judge.statistics import stats
 from kernelexp.model.arm.verdict import Status
 from kernelexp.model.measurement import Block, DeviceState, Row, Worker
+from kernelexp.services.tasks import wire
 from kernelexp.services.tasks.assessment import CaseTime, TaskEffect
 from kernelexp.services.tasks.failing import TaskFailed
 from kernelexp.services.tasks.task import Task, TaskCase
 from kernelexp.services.tasks.timing import floor, turns
 from kernelexp.services.tasks.timing.arm_process import ArmOrder
-from kernelexp.services.tasks.timing.bank_process import BankOrder, DrawnSet, TimedCase
-from kernelexp.services.tasks.timing.turns import SOLUTION, InputBank, SolutionTurn, TimedArmProcess
+from kernelexp.services.tasks.timing.bank_process import (
+    AnswerSample,
+    BankOrder,
+    DrawnSet,
+    TimedCase,
+)
+from kernelexp.services.tasks.timing.turns import (
+    SOLUTION,
+    CallLook,
+    InputBank,
+    SolutionTurn,
+    TimedArmProcess,
+)
 from kernelexp.services.tasks.workplace import Workplace
 
 REFERENCE, NOTHING = "reference", "nothing"
 ARMS = (REFERENCE, SOLUTION, NOTHING)
+NARROW = "nothing, its answer as large as the solution's"
+"""A turn of the process that does nothing, where the solution's answer has fewer bytes than the
+reference's: it takes less to digest."""
 PROCESSES = 6
 """The core and the memory that a process gets differ by more than its turns do: on an H200 the net
 time of one softmax was 19 to 74 us, in median per process."""
@@ -42,10 +58,21 @@ ROWS, CALLS = 4, 32
 TURN_S = 0.02
 """Of a turn of the reference, where memory allows: what is cold in a process after a pause makes a
 turn on an H100 0.1 to 0.2 ms longer, which its calls share."""
+SHORT_S = 5e-4
+"""Calls of less are made in a row: what a message takes, 130 to 370 us with its wait, would be most
+of what is measured, and differs by as much as they take."""
+ROW_S = 4e-3
+"""Of a row of the quicker arm, where memory and ROW_CALLS allow."""
+ROW_CALLS, LEAST_CALLS = 256, 8
+LOOKS = 4
+"""Calls of a row before which it is looked at the answer before; after each of these, and before,
+an answer is compared."""
+WIDE = 1 << 20
+"""Bytes of an answer above which its digest takes longer than an empty one's."""
 CHECKED = 2
 """Turns of one call, whose inputs are large, that an answer is compared of; of others, one of each
 turn: who reports ends too early in a tenth of the calls is caught in nine tenths of the cases."""
-WARM = 2
+WARM = 3
 """Turns of one call that are not counted; one of as many calls as are counted follows them."""
 ALONE = 3
 """Turns of the reference when the solution's process has ended; nobody is left to know a set."""
@@ -72,26 +99,59 @@ class SolutionBench(msgspec.Struct, frozen=True, kw_only=True):
     rows: int = ROWS
     calls: int = CALLS
     turn_s: float = TURN_S
+    short_s: float = SHORT_S
+    row_s: float = ROW_S
+    row_calls: int = ROW_CALLS
+    """Of a row, at most; fewer than LEAST_CALLS: no call is made in a row."""
     pinned: bool = True
     """Whether the arms of a process share a core, and the clock has one of its own."""
     limit_s: float = 120.0
     """Of a call."""
 
 
+class TurnPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """How calls are made."""
+
+    calls: int = 1
+    """Per turn."""
+    in_a_row: bool = False
+    answer_bytes: int = 0
+    """Of the reference."""
+    own_bytes: int = 0
+    """Of the solution, where these are fewer and matter; 0: as the reference's."""
+
+
 class Taken(msgspec.Struct, kw_only=True):
     """What a process of each arm took."""
 
     rows: list[list[tuple[str, SolutionTurn]]] = []
-    calls: int = 1
-    """Per turn."""
+    plan: TurnPlan = TurnPlan()
     alone: list[SolutionTurn] = []
     """Of the reference, when the solution's process had ended."""
 
     def turns(self, arm: str) -> list[SolutionTurn]:
         return [turn for row in self.rows for name, turn in row if name == arm]
 
-    def overhead_s(self) -> float:
-        return statistics.median(turn.call_s for turn in self.turns(NOTHING))
+    def overhead_s(self, arm: str = REFERENCE) -> float:
+        """Of a turn, which ends with the digests of answers as large as the arm's; of an answer
+        that turns out to be smaller, that part of it."""
+        narrow = self.turns(NARROW) if arm == SOLUTION else []
+        whole = statistics.median(turn.call_s for turn in narrow or self.turns(NOTHING))
+        supposed = self.plan.own_bytes or self.plan.answer_bytes
+        if arm != SOLUTION or supposed < WIDE:
+            return whole
+        seen = [turn.answer_bytes for turn in self.turns(SOLUTION) if turn.answer_bytes]
+        return whole * min([1.0, *(size / supposed for size in seen)])
+
+
+class _DrawnTurn(msgspec.Struct, frozen=True, kw_only=True):
+    """Inputs of a turn, and what is looked at."""
+
+    plan: TurnPlan
+    sets: list[DrawnSet]
+    keep: list[int]
+    """Places of answers that are compared."""
+    looks: list[CallLook]
 
 
 def measure(
@@ -145,6 +205,7 @@ class _Timing:
         self._random = random.SystemRandom()
         self._begun: list[TimedCase] = []
         self._taken: list[list[Taken]] = [[] for _ in self._cases]
+        self._plans: dict[int, TurnPlan] = {}
         self._own_core, *others = sorted(os.sched_getaffinity(0)) if bench.pinned else [-1]
         self._cores = others or [-1]
         self._risk = RISK
@@ -221,9 +282,9 @@ class _Timing:
         solution.end()
         bank.forget(solution.key)
         for index, taken in enumerate(processes):
-            sets = bank.draw(index, _seeds(taken.calls))
+            drawn = self._drawn(bank, index, taken.plan)
             for _ in range(WARM + ALONE):
-                row = dict(self._row(bank, arms, [REFERENCE, NOTHING], sets, index))
+                row = dict(self._row(bank, arms, [REFERENCE, NOTHING], index, drawn))
                 taken.alone.append(row[REFERENCE])
             del taken.alone[:WARM]
             self._taken[index].append(taken)
@@ -233,57 +294,137 @@ class _Timing:
 
     def _take(self, bank: InputBank, arms: Mapping[str, TimedArmProcess], index: int) -> Taken:
         bench = self._bench
-        calls = self._warmed(bank, arms, index)
-        taken = Taken(rows=[], alone=[], calls=calls)
-        turns = range(2 * bench.rows)
-        checked = turns if calls > 1 else self._random.sample(turns, CHECKED)
+        plan = self._warmed(bank, arms, index)
+        taken = Taken(rows=[], alone=[], plan=plan)
+        names = [*ARMS, NARROW] if plan.own_bytes else list(ARMS)
+        numbers = range(2 * bench.rows)
+        checked = numbers if plan.calls > 1 else self._random.sample(numbers, CHECKED)
         for pair in range(bench.rows):
-            way = self._random.sample(ARMS, len(ARMS))
+            way = self._random.sample(names, len(names))
             for number, order in ((2 * pair, way), (2 * pair + 1, way[::-1])):
-                sets = bank.draw(index, _seeds(calls))
-                keep = [self._random.randrange(calls)] if number in checked else []
-                taken.rows.append(self._row(bank, arms, order, sets, index, keep))
+                drawn = self._drawn(bank, index, plan, keep=number in checked)
+                taken.rows.append(self._row(bank, arms, order, index, drawn))
         return taken
 
-    def _warmed(self, bank: InputBank, arms: Mapping[str, TimedArmProcess], index: int) -> int:
-        """Calls per turn, by how long the reference takes when it is warm."""
-        sets = bank.draw(index, _seeds(1))
-        for _ in range(WARM):
-            row = dict(self._row(bank, arms, ARMS, sets, index))
-        wanted = math.ceil(self._bench.turn_s / row[REFERENCE].call_s)
-        calls = max(1, min(wanted, self._bench.calls, self._begun[index].calls))
-        if calls > 1:
-            self._row(bank, arms, ARMS, bank.draw(index, _seeds(calls)), index)
-        return calls
+    def _warmed(self, bank: InputBank, arms: Mapping[str, TimedArmProcess], index: int) -> TurnPlan:
+        """How the calls are made: in all processes as in the first."""
+        bench, begun = self._bench, self._begun[index]
+        like = begun.like[1]
+        drawn = self._drawn(bank, index, TurnPlan())
+        last = self._drawn(bank, index, TurnPlan(), keep=like >= WIDE)
+        turns = [drawn] * (WARM - 1) + [last]
+        rows = [dict(self._row(bank, arms, ARMS, index, turn)) for turn in turns]
+        plan = self._plans.get(index)
+        if plan is None:
+            own = rows[-1][SOLUTION].answer_bytes
+            own = own if like >= WIDE and 0 < own < 0.95 * like else 0
+            wanted = math.ceil(bench.turn_s / rows[-1][REFERENCE].call_s)
+            calls = max(1, min(wanted, bench.calls, begun.calls))
+            plan = TurnPlan(calls=calls, answer_bytes=like, own_bytes=own)
+            plan = self._rowed(bank, arms, index, plan, rows[1:])
+            self._plans[index] = plan
+        if plan.calls > 1:
+            self._row(bank, arms, ARMS, index, self._drawn(bank, index, plan))
+        return plan
+
+    def _rowed(
+        self,
+        bank: InputBank,
+        arms: Mapping[str, TimedArmProcess],
+        index: int,
+        plan: TurnPlan,
+        rows: Sequence[Mapping[str, SolutionTurn]],
+    ) -> TurnPlan:
+        """The same, or in a row: where calls are short, and answers to one are right.
+
+        Answers that lie in one buffer are not, nor what is done when an answer is looked at: they
+        are copied after each call otherwise.
+        """
+
+        def quickest(row: Mapping[str, SolutionTurn]) -> float:
+            return min(row[name].call_s for name in (REFERENCE, SOLUTION)) - row[NOTHING].call_s
+
+        def calls(call_s: float) -> int:
+            most = min(self._bench.row_calls, self._begun[index].calls)
+            return min(most, math.ceil(self._bench.row_s / max(call_s, ROW_S / ROW_CALLS)))
+
+        call_s = min(map(quickest, rows))
+        if call_s > self._bench.short_s or calls(call_s) < LEAST_CALLS:
+            return plan
+        tried = msgspec.structs.replace(plan, in_a_row=True, calls=calls(call_s))
+        drawn = self._drawn(bank, index, tried, keep=True)
+        try:
+            row = dict(self._row(bank, arms, ARMS, index, drawn))
+        except TaskFailed as failed:
+            if failed.reason not in ("wrong_result", "unfinished"):
+                raise
+            return plan
+        if not row[REFERENCE].digests:
+            return plan
+        call_s = quickest(row) / tried.calls
+        return msgspec.structs.replace(tried, calls=max(LEAST_CALLS, calls(call_s)))
+
+    def _drawn(
+        self, bank: InputBank, index: int, plan: TurnPlan, *, keep: bool = False
+    ) -> _DrawnTurn:
+        """New sets, and what is looked at; `keep`: whether answers are."""
+        looks: list[CallLook] = []
+        kept, held = [self._random.randrange(plan.calls)], None
+        if plan.in_a_row:
+            after = self._random.sample(range(1, plan.calls), min(LOOKS, plan.calls - 1))
+            held = [0, *sorted(after)]
+            looks = [CallLook(place=place, number=_seed()) for place in held]
+            kept = sorted({0, *after, *(place - 1 for place in after)})
+        sets = bank.draw(index, _seeds(plan.calls), held)
+        return _DrawnTurn(plan=plan, sets=sets, keep=kept if keep else [], looks=looks)
 
     def _row(
         self,
         bank: InputBank,
         arms: Mapping[str, TimedArmProcess],
         order: Sequence[str],
-        sets: Sequence[DrawnSet],
         index: int,
-        keep: Sequence[int] = (),
+        drawn: _DrawnTurn,
     ) -> list[tuple[str, SolutionTurn]]:
         """A turn of each arm with the sets that were drawn."""
         row = []
         for name in order:
-            wanted = keep if name == SOLUTION else ()
-            turn = arms[name].turn(bank, sets, self._begun[index].like, wanted)
-            self._check(bank, index, turn, wanted)
+            like = _flat(drawn.plan.own_bytes) if name == NARROW else self._begun[index].like
+            wanted = drawn.keep if name == SOLUTION else ()
+            arm = arms[NOTHING if name == NARROW else name]
+            turn = arm.turn(bank, drawn.sets, like, wanted, drawn.looks)
+            if wanted:
+                self._check(bank, index, turn, wanted, drawn.looks)
             row.append((name, turn))
         return row
 
-    def _check(self, bank: InputBank, index: int, turn: SolutionTurn, keep: Sequence[int]) -> None:
+    def _check(
+        self,
+        bank: InputBank,
+        index: int,
+        turn: SolutionTurn,
+        keep: Sequence[int],
+        looks: Sequence[CallLook],
+    ) -> None:
         where = f"on the GPU, {self._cases[index].name}: "
-        for place, answer in itertools.zip_longest(keep, turn.kept[: len(keep)]):
-            if answer is None:
-                raise TaskFailed(Status.INCORRECT, "wrong_result", f"{where}an answer is missing.")
-            checked = bank.check(place, answer)
+        if turn.kept is None:
+            raise TaskFailed(Status.INCORRECT, "wrong_result", f"{where}an answer is missing.")
+        if not turn.digests:
+            words = "to look at an answer runs code of its own, which may do the work only then."
+            raise TaskFailed(Status.INVALID, "unfinished", where + words)
+        samples = [
+            AnswerSample(place=look.place - 1, number=look.number, content=content)
+            for look, content in itertools.zip_longest(looks[1:], turn.samples, fillvalue="")
+            if isinstance(look, CallLook)
+        ]
+        for place, checked in zip(keep, bank.check(keep, turn.kept, samples), strict=True):
             if checked.sentence:
                 raise TaskFailed(Status.INCORRECT, "wrong_result", where + checked.sentence)
-            if checked.digest != turn.digests[place]:
+            if checked.digest != dict(enumerate(turn.digests)).get(place):
                 words = "the answer is another one than when its end was reported."
+                raise TaskFailed(Status.INVALID, "unfinished", where + words)
+            if checked.late:
+                words = "an answer is another one than when the next call began."
                 raise TaskFailed(Status.INVALID, "unfinished", where + words)
 
     # Results
@@ -314,14 +455,15 @@ class _Timing:
             weight=case.weight,
             time_us=time_us,
             reference_us=reference_us,
-            overhead_us=1e6 * statistics.median(item.overhead_s() / item.calls for item in taken),
+            overhead_us=1e6
+            * statistics.median(item.overhead_s() / item.plan.calls for item in taken),
             ratio=effect.ratio,
             low=effect.low,
             high=effect.high,
             floor_us=least,
             floor=words,
             processes=len(taken),
-            calls=sum(item.calls * len(item.turns(SOLUTION)) for item in taken),
+            calls=sum(item.plan.calls * len(item.turns(SOLUTION)) for item in taken),
         )
 
 
@@ -345,14 +487,20 @@ def _on_core(core: int) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-def _net_us(taken: Taken, turn: SolutionTurn) -> float:
+def _flat(size: int) -> Any:
+    """The layout of an answer of so many bytes."""
+    tensor = {"dtype": "uint8", "shape": [size], "strides": [1], "at": 0}
+    return {wire.TENSOR: tensor}, size
+
+
+def _net_us(taken: Taken, arm: str, turn: SolutionTurn) -> float:
     """Of a call."""
-    return max(LEAST_US, 1e6 * (turn.call_s - taken.overhead_s()) / taken.calls)
+    return max(LEAST_US, 1e6 * (turn.call_s - taken.overhead_s(arm)) / taken.plan.calls)
 
 
 def _median_us(taken: Sequence[Taken], arm: str) -> float:
     return statistics.fmean(
-        statistics.median(_net_us(item, turn) for turn in item.turns(arm)) for item in taken
+        statistics.median(_net_us(item, arm, turn) for turn in item.turns(arm)) for item in taken
     )
 
 
@@ -360,8 +508,11 @@ def _worker(number: int, taken: Taken) -> Worker:
     """As measurements of kernels have it: the reference is arm 0, the solution arm 1."""
     rows = []
     for row in taken.rows:
-        timed = [(ARMS.index(name), _net_us(taken, turn)) for name, turn in row]
-        timed = [(index, us) for index, us in timed if index < 2]
+        timed = [
+            (ARMS.index(name), _net_us(taken, name, turn))
+            for name, turn in row
+            if name in (REFERENCE, SOLUTION)
+        ]
         order, times = zip(*timed, strict=True)
         rows.append(Row(order=order, times_us=times))
     return Worker(

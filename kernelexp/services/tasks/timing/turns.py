@@ -20,6 +20,7 @@ from kernelexp.services.tasks.failing import TaskFailed
 from kernelexp.services.tasks.timing import linked
 from kernelexp.services.tasks.timing.arm_process import ArmOrder
 from kernelexp.services.tasks.timing.bank_process import (
+    AnswerSample,
     BankOrder,
     CheckedAnswer,
     DrawnSet,
@@ -32,12 +33,20 @@ Slots = list[tuple[str, int]]
 """Names and bytes of shared memory."""
 
 
-class KeptAnswer(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """Where an arm has put one."""
+class KeptAnswers(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """Where an arm has put some."""
 
     tree: Any
     name: str
     size: int
+
+
+class CallLook(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """A call of a row before which a part of the answer before is taken."""
+
+    place: int
+    number: int
+    """By which the part is found."""
 
 
 class SolutionTurn(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,8 +57,12 @@ class SolutionTurn(msgspec.Struct, frozen=True, kw_only=True):
     call_s: float
     """Of all calls together."""
     digests: tuple[int, ...] = ()
-    kept: tuple[KeptAnswer, ...] = ()
+    kept: KeptAnswers | None = None
     """Answers that were asked for."""
+    samples: tuple[str, ...] = ()
+    """Parts of answers, one for each look but the first, in hexadecimals."""
+    answer_bytes: int = 0
+    """Of an answer; 0: none was asked for."""
 
 
 class InputBank:
@@ -61,17 +74,23 @@ class InputBank:
     def begin(self, case: int, seed: int) -> TimedCase:
         return msgspec.convert(self._ask("begin", case, seed), TimedCase)
 
-    def draw(self, case: int, seeds: Sequence[int]) -> list[DrawnSet]:
-        """New sets."""
-        return msgspec.convert(self._ask("draw", case, list(seeds)), list[DrawnSet])
+    def draw(
+        self, case: int, seeds: Sequence[int], held: Sequence[int] | None = None
+    ) -> list[DrawnSet]:
+        """New sets; `held`: those of which a part is held back, None: all."""
+        told = self._ask("draw", case, list(seeds), held)
+        return msgspec.convert(told, list[DrawnSet])
 
     def fill(self, arm: str, slots: Slots) -> str:
         """Puts the sets where an arm has its own; why that can't be."""
         return str(self._ask("fill", arm, slots)["refused"])
 
-    def check(self, place: int, answer: KeptAnswer) -> CheckedAnswer:
-        asked = self._ask("check", place, answer.tree, answer.name, answer.size)
-        return msgspec.convert(asked, CheckedAnswer)
+    def check(
+        self, places: Sequence[int], kept: KeptAnswers, samples: Sequence[AnswerSample] = ()
+    ) -> list[CheckedAnswer]:
+        told = [msgspec.to_builtins(sample) for sample in samples]
+        asked = self._ask("check", list(places), kept.tree, kept.name, kept.size, told)
+        return msgspec.convert(asked, list[CheckedAnswer])
 
     def forget(self, arm: str) -> None:
         self._ask("forget", arm)
@@ -108,30 +127,47 @@ class TimedArmProcess:
         self._hear()
 
     def turn(
-        self, bank: InputBank, sets: Sequence[DrawnSet], like: Any, keep: Sequence[int] = ()
+        self,
+        bank: InputBank,
+        sets: Sequence[DrawnSet],
+        like: Any,
+        keep: Sequence[int] = (),
+        looks: Sequence[CallLook] = (),
     ) -> SolutionTurn:
         """A call with each set that was drawn; `keep`: the places of answers that are wanted, of
-        which the process hears when it has reported all digests."""
+        which the process hears when it has reported all digests. `looks`: the calls are a row."""
         self._link.send("warm")
         self._hear()
         begun = time.perf_counter()
-        self._link.send(json.dumps([[one.layout for one in sets], like]))
+        self._link.send(json.dumps([[one.layout for one in sets], like, bool(looks)]))
         slots = self._told(self._hear(), Slots)
         if refused := bank.fill(self.key, slots):
             self._fail(Status.CRASHED, "memory", refused)
         self._link.send("filled")
         self._hear()
+        held = [f"go{one.held}" for one in sets]
+        if looks:
+            told = [[look.place, look.number, sets[look.place].held] for look in looks]
+            held = [f"go {json.dumps(told)}"]
         ready = time.perf_counter()
-        for one in sets[:-1]:
-            self._link.send(f"go{one.held}")
+        for words in held[:-1]:
+            self._link.send(words)
             self._hear(spin=True)
-        self._link.send(f"go{sets[-1].held}")
-        words = self._hear(spin=True).split()
+        self._link.send(held[-1])
+        told_digests = self._hear(spin=True)
         done = time.perf_counter()
+        reported = told_digests.split()
         self._link.send(json.dumps(list(keep)))
-        kept = self._told(self._hear(), tuple[KeptAnswer, ...])
-        digests = tuple(int(w) if w.lstrip("-").isdigit() else 0 for w in words[: len(sets)])
-        return SolutionTurn(ready_s=ready - begun, call_s=done - ready, digests=digests, kept=kept)
+        kept, samples = self._told(self._hear(), tuple[KeptAnswers | None, tuple[str, ...]])
+        digests = tuple(int(w) if w.lstrip("-").isdigit() else 0 for w in reported[: len(sets)])
+        return SolutionTurn(
+            ready_s=ready - begun,
+            call_s=done - ready,
+            digests=digests,
+            kept=kept,
+            samples=samples,
+            answer_bytes=kept.size // len(keep) if kept and keep else 0,
+        )
 
     def _told(self, text: str, kind: Any) -> Any:
         try:
