@@ -42,16 +42,17 @@ class ParameterUses(msgspec.Struct, frozen=True, kw_only=True):
     """Parameters whose address is computed with: any of their bytes may be used."""
 
     values: dict[_Place, frozenset[str]] = {}
-    """Of arrays whose values are taken apart: "bits" by masks and shifts, "f16" and "bf16" as such
-    numbers, "half" where they are so without any work on their bits; "index" where they become part
-    of an address."""
+    """Of arrays whose values are taken apart: "bits" by masks and shifts, "digit" where few of the
+    bits of what is computed from them go on, "f16" and "bf16" as such numbers, "half" where they
+    are so without any work on their bits; "index" where they become part of an address otherwise
+    than by such digits, or bound something, as lengths do a loop."""
 
     def read_at(self, place: int, offset: int) -> bool:
         return (place, offset) in self.reads
 
     def is_packed(self, place: int, offset: int) -> bool:
         words = self.values.get((place, offset), frozenset())
-        return "bits" in words and "index" not in words
+        return bool({"bits", "digit"} & words) and "index" not in words
 
     def may_index(self, place: int, offset: int) -> bool:
         """Whether values that are taken apart may be part of an address too, as keys or indices."""
@@ -147,9 +148,10 @@ def _values(entry: Function, origins: dict[str, set[_Place]]) -> dict[_Place, fr
     ]
     moved = _origins(entry, fetched, _MOVES)
     plain = _origins(entry, fetched, ("mov.",))
-    # A nibble or a byte that a mask takes out may be the index of a table, whatever the others are;
-    # so may what a comparison chose.
-    computed = _origins(entry, fetched, but=_takes_few_bits)
+    # The kernel itself bounds what a mask leaves, and what a comparison or a vote says: such a
+    # value is the place of a digit, whatever the key is.
+    computed = _origins(entry, fetched, but=_is_bounded)
+    counted = _origins(entry, fetched, _COUNTING, but=_takes_digit)
     result: dict[_Place, set[str]] = {}
     for instruction in entry.instructions:
         half = _HALVES.search(instruction.opcode)
@@ -163,19 +165,55 @@ def _values(entry: Function, origins: dict[str, set[_Place]]) -> dict[_Place, fr
                 result.setdefault(place, set()).add(word)
             for place in _union(plain, operand) if half else ():
                 result.setdefault(place, set()).add("half")
+        for operand in instruction.operands[1:] if _takes_digit(instruction) else ():
+            for place in _union(computed, operand):
+                result.setdefault(place, set()).add("digit")
+        for place in _bounds(instruction, counted):
+            result.setdefault(place, set()).add("index")
     return {place: frozenset(words) for place, words in result.items()}
 
 
-def _takes_few_bits(instruction: Instruction) -> bool:
+_DIGIT = 12
+"""Bits. Radix sorts take 4 to 11 at a time; 16 may be half of a pair of indices."""
+_ANSWERS = ("setp", "set", "vote", "match", "popc", "clz", "bfind", "activemask")
+
+
+def _is_bounded(instruction: Instruction) -> bool:
+    """Whether its result is small, whatever its operands are."""
     words = instruction.opcode.split(".")
-    if words[0] == "setp" or (words[0] == "cvt" and words[-1] in ("u8", "s8")):
-        return True
-    numbers = [item.value for item in instruction.operands if isinstance(item, Immediate)]
+    is_byte = words[0] == "cvt" and words[-1] in ("u8", "s8")
+    return words[0] in _ANSWERS or is_byte or _takes_digit(instruction)
+
+
+def _takes_digit(instruction: Instruction) -> bool:
+    """Whether a mask, a field or a remainder leaves few bits of a value, or as many as a mask or a
+    divisor of the kernel's own says."""
+    words, sources = instruction.opcode.split("."), instruction.operands[1:]
+    numbers = [item.value for item in sources if isinstance(item, Immediate)]
     if words[0] == "bfe":
-        return bool(numbers) and numbers[-1] <= 8
+        return bool(numbers) and numbers[-1] <= _DIGIT
     if words[0] == "shr" and words[-1] in ("u32", "b32"):
-        return bool(numbers) and numbers[-1] >= 24
-    return words[0] == "and" and any(0 <= mask <= 255 for mask in numbers)
+        return bool(numbers) and numbers[-1] >= 32 - _DIGIT
+    if words[0] == "rem":
+        return words[-1].startswith("u")
+    return words[0] == "and" and any(mask >= 0 and mask.bit_count() <= _DIGIT for mask in numbers)
+
+
+_COUNTING = ("mov.", "cvt.u", "cvt.s", "add.s", "sub.s", "shr.", "shl.", "min.", "max.")
+_ORDERED = re.compile(r"setp\.(lt|le|gt|ge|lo|ls|hi|hs)\.[su](32|64)$")
+_SIGNS = {("lt", 0), ("ge", 0), ("gt", -1), ("le", -1)}
+
+
+def _bounds(instruction: Instruction, origins: dict[str, set[_Place]]) -> set[_Place]:
+    """The arrays a value of which is compared with what is none of its own: a count of turns. A
+    test of the sign, and keys beside keys, are no bounds."""
+    compared = _ORDERED.match(instruction.opcode)
+    if not compared:
+        return set()
+    one, other = instruction.operands[-2:]
+    if any(isinstance(x, Immediate) and (compared[1], x.value) in _SIGNS for x in (one, other)):
+        return set()
+    return _union(origins, one) ^ _union(origins, other)
 
 
 def _access(opcode: str) -> tuple[bool, bool]:

@@ -174,7 +174,15 @@ def test_keys_whose_bits_choose_a_place_are_packed() -> None:
     assert used(*start, *bit, *place, *moved).is_packed(0, 0)
 
 
-@pytest.mark.parametrize("byte", ["bfe.u32 %r2, %r1, 8, 8", "shr.u32 %r2, %r1, 24"])
+DIGITS = (
+    "bfe.u32 %r2, %r1, 8, 8",
+    "shr.u32 %r2, %r1, 24",
+    "and.b32 %r2, %r1, 1020",  # a byte times the bytes of an element
+    "rem.u32 %r2, %r1, %r6",
+)
+
+
+@pytest.mark.parametrize("byte", DIGITS)
 def test_keys_a_byte_of_which_counts_in_a_histogram_are_packed(byte: str) -> None:
     start = ("ld.param.u64 %rd1, [k_param_0]", "ld.global.u32 %r1, [%rd1]")
     place = ("ld.param.u64 %rd9, [k_param_1]", "mul.wide.u32 %rd3, %r2, 4")
@@ -182,6 +190,23 @@ def test_keys_a_byte_of_which_counts_in_a_histogram_are_packed(byte: str) -> Non
     result = used(*start, byte, *place, *counted)
     assert result.is_packed(0, 0)
     assert not result.may_index(0, 0)
+
+
+def test_keys_whose_hash_chooses_a_place_are_packed() -> None:
+    start = ("ld.param.u64 %rd1, [k_param_0]", "ld.global.u32 %r1, [%rd1]")
+    hashed = ("mul.lo.s32 %r3, %r1, -1640531535", "and.b32 %r2, %r3, 1023")
+    place = ("ld.param.u64 %rd9, [k_param_1]", "mul.wide.u32 %rd3, %r2, 4")
+    moved = ("add.s64 %rd4, %rd9, %rd3", "st.global.u32 [%rd4], %r1")
+    assert used(*start, *hashed, *place, *moved).is_packed(0, 0)
+
+
+@pytest.mark.parametrize("bound", ["setp.lt.s32 %p1, %r5, %r2", "setp.gt.s32 %p1, %r2, 0"])
+def test_lengths_whose_loop_is_unrolled_are_small(bound: str) -> None:
+    start = ("ld.param.u64 %rd1, [k_param_0]", "ld.global.v2.u32 {%r1, %r3}, [%rd1]")
+    rest = ("sub.s32 %r2, %r3, %r1", "and.b32 %r4, %r2, 3", "mov.u32 %r5, 0")
+    assert not used(*start, *rest, bound).is_packed(0, 0)
+    assert used(*start, *rest, "setp.lt.u32 %p1, %r1, %r3").is_packed(0, 0)
+    assert used(*start, *rest, "setp.lt.s32 %p1, %r1, 0").is_packed(0, 0)
 
 
 def test_values_that_are_shifted_and_index_may_be_either() -> None:
