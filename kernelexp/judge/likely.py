@@ -11,7 +11,7 @@ import msgspec
 from kernelexp.judge import causes
 from kernelexp.judge.causes import WARPS, CausedDifference, Told
 from kernelexp.judge.limits import bottleneck, bounds, floors
-from kernelexp.judge.limits.bounds import NEAR, Use
+from kernelexp.judge.limits.bounds import Use
 from kernelexp.judge.limits.case import Case
 from kernelexp.judge.limits.floors import Resource
 from kernelexp.model.axes import AxisValue, spell
@@ -25,6 +25,11 @@ _ALIKE = 0.8
 _SAME = 0.003
 """By which the ratio of the MMAs may differ from that of the padded extents."""
 _AXES = 3
+_LARGE = math.log(1.5)
+"""As a logarithm, the relative change from which a count is named though it explains nothing."""
+_TRIFLE = 1e-3
+"""Of the instructions executed, the share below which a count is not named."""
+_MEMORY: tuple[Resource, ...] = ("L2", "device memory")
 
 
 class Consequence(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +53,8 @@ def changed(before: Case, after: Case) -> str:
         return f"{len(own)} axes ({', '.join(own)})"
     words = [f"{axis} {spell(was)} → {spell(now)}" for axis, (was, now) in own.items()]
     about = after.axes.get(next(iter(own), ""), "") if len(own) == 1 else ""
+    if " or " in about:  # of other values too
+        about = ""
     return ", ".join(words) + (f" ({about})" if about else "")
 
 
@@ -67,8 +74,8 @@ def conclude(
     differing: CausedDifference,
     slower: float | None,
 ) -> str:
-    """`What changed: ... Likely cause: ...`; without a cause where the time did not change
-    (`slower` None or 0) or nothing was counted."""
+    """`What changed: ... Likely cause: ...`, or that the counts name no cause; neither where the
+    time did not change (`slower` None or 0) or nothing was counted."""
     words = changed(before, after)
     first = f"What changed: {words}." if words else ""
     if not slower or not all(map(bottleneck.is_counted, uses)):
@@ -83,9 +90,10 @@ def conclude(
         or _of_sectors(before, after, uses, slower)
         or (_spell(unknown) if unknown else "")
         or _of_rate(uses, slower)
-        or _of_latency(uses, differing, slower)
+        or _of_warps(differing, slower)
     )
-    return " ".join(filter(None, (first, f"Likely cause: {cause}." if cause else "")))
+    second = f"Likely cause: {cause}." if cause else _without(after, uses, differing, slower)
+    return " ".join(filter(None, (first, second)))
 
 
 def largest(uses: tuple[Sequence[Use], Sequence[Use]], slower: float) -> Consequence | None:
@@ -220,30 +228,45 @@ def _of_rate(uses: tuple[Sequence[Use], Sequence[Use]], slower: float) -> str:
     return (
         f"device memory, which bounds both, moves the bytes that must move at a "
         f"{'lower' if slower > 0 else 'higher'} rate ({shares[0]:.1f}% of the peak, then "
-        f"{shares[1]:.1f}%): they come in another order, or more or fewer come with them"
+        f"{shares[1]:.1f}%): they come in another order, or {'more' if slower > 0 else 'fewer'} "
+        f"come with them"
     )
 
 
-def _of_latency(
-    uses: tuple[Sequence[Use], Sequence[Use]], differing: CausedDifference, slower: float
-) -> str:
-    """Where no busy unit's work went with the time."""
+def _of_warps(differing: CausedDifference, slower: float) -> str:
+    """Where no busy unit's work went with the time, and the warps on an SM did."""
     warps = _warps(differing)
-    if warps and warps.way == "with the time":
-        less = "less" if slower > 0 else "more"
-        return f"{less} latency is hidden, by {warps.before} → {warps.after} warps on an SM"
-    busiest = max((_use(item) for item in _consequences(uses, slower)), default=0.0)
-    leader = _leader(differing, slower)
-    unrated = _unrated(differing)
-    also = f"; {_spell(unrated)}" if unrated else ""
-    if busiest < NEAR and leader:
-        return _spell(leader) + also
-    if busiest < BUSY:
+    if warps is None or warps.way != "with the time":
         return ""
-    return (
-        f"{'less' if slower > 0 else 'more'} latency is hidden, as no unit that is busy for "
-        f"{BUSY:.0f}% of the time has {'more' if slower > 0 else 'less'} work{also}"
+    less = "less" if slower > 0 else "more"
+    return f"{less} latency is hidden, by {warps.before} → {warps.after} warps on an SM"
+
+
+def _without(
+    case: Case,
+    uses: tuple[Sequence[Use], Sequence[Use]],
+    differing: CausedDifference,
+    slower: float,
+) -> str:
+    """That no count explains the time, what was not counted, and what went with it."""
+    sides = zip(*uses, strict=True)
+    unseen = [was.resource for was, now in sides if was.resource in _MEMORY and _unseen(was, now)]
+    but = f" (not counted: {' and '.join(unseen)})" if unseen else ""
+    busy = max((_use(item) for item in _consequences(uses, slower)), default=0.0) >= BUSY
+    more = "more" if slower > 0 else "less"
+    why = (
+        f"that is busy for {BUSY:.0f}% of the time has {more} work"
+        if busy
+        else (f"is busy for {BUSY:.0f}% of the time")
     )
+    most = _largest(case, differing)
+    went = f" The largest change that went with the time: {_spell(most)}." if most else ""
+    return f"The counts name no cause: no unit {why}{but}.{went}"
+
+
+def _unseen(was: Use, now: Use) -> bool:
+    """Whether the traffic of either is not known, or is what must move, the same in both."""
+    return any(use.percent is None or use.kind in ("measured", "published") for use in (was, now))
 
 
 def _warps(differing: CausedDifference) -> Told | None:
@@ -251,15 +274,25 @@ def _warps(differing: CausedDifference) -> Told | None:
     return next((told for told in every if told.metric == WARPS), None)
 
 
-def _unrated(differing: CausedDifference) -> Told | None:
-    """Of what goes with the time, the first without a unit's rate that halved or doubled."""
-    for cause in differing.causes:
-        told = cause.leader
-        rated = cause.noise or told.explains is not None
-        if not rated and told.way == "with the time" and told.change is not None:
-            if told.change >= 1.0 or told.change <= -0.5:
-                return told
-    return None
+def _largest(case: Case, differing: CausedDifference) -> Told | None:
+    """Of what is executed and went with the time, the largest relative change, where that is large
+    and the count is no trifle beside the instructions."""
+    counts = case.counts("smsp__inst_executed")
+    least = _TRIFLE * counts.values[0] if counts else 0.0
+    leaders = [
+        told
+        for cause in differing.causes
+        if not cause.noise and (told := cause.leader).way == "with the time"
+        if told.kind != "built"
+        and told.change is not None
+        and abs(math.log1p(told.change)) > _LARGE
+        if max(_number(told.before), _number(told.after)) >= least
+    ]
+    return max(leaders, key=lambda told: abs(math.log1p(told.change or 0.0)), default=None)
+
+
+def _number(value: object) -> float:
+    return value if isinstance(value, int | float) else 0.0
 
 
 def _spell(told: Told) -> str:

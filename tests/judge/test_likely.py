@@ -7,7 +7,7 @@ import pytest
 from judge_cases import PADDED, PLAIN, arm, executed_sass, gemm, profiled, transpose, with_arm
 
 from kernelexp.judge import causes, likely
-from kernelexp.judge.causes import CausedDifference
+from kernelexp.judge.causes import CausedDifference, Told
 from kernelexp.judge.explanation import moved
 from kernelexp.judge.limits import bounds
 from kernelexp.judge.limits.bounds import Use
@@ -53,14 +53,13 @@ def test_the_work_of_a_busy_unit_that_went_with_the_time_is_the_likely_cause() -
     )
 
 
-def test_without_more_work_for_a_busy_unit_latency_is_the_likely_cause() -> None:
+def test_without_more_work_for_a_busy_unit_no_cause_is_claimed() -> None:
     uses = (
         used(tensor_cores=66.2, issue_slots=19.9),
         used(tensor_cores=63.4, issue_slots=22.1),
     )
     assert concluded(uses, 0.0439).endswith(
-        "Likely cause: less latency is hidden, as no unit that is busy for 40% of the time has "
-        "more work."
+        "The counts name no cause: no unit that is busy for 40% of the time has more work."
     )
 
 
@@ -137,3 +136,47 @@ def test_a_throughput_that_is_the_largest_of_several_is_no_measure_of_work() -> 
         for share in (76.2, 83.3)
     )
     assert likely.largest((uses[0], uses[1]), 0.0188) is None
+
+
+def differing(before: float, after: float) -> CausedDifference:
+    """Of one count without a unit's rate, which goes with the time of a slower candidate."""
+    told = Told(
+        metric="lts__t_sectors_srcunit_tex_op_read_lookup_miss",
+        label="L2 sectors read by L1, miss",
+        kind="profiled",
+        before=before,
+        after=after,
+        change=after / before - 1,
+        way="with the time",
+    )
+    cause = causes.Cause(name="global memory", told=(told,))
+    return CausedDifference(causes=(cause,), waits=(), of="the baseline's time", small=0)
+
+
+def test_where_the_counts_name_no_cause_the_largest_change_that_went_with_the_time_is_named() -> (
+    None
+):
+    uses = used(tensor_cores=78.1, L2=77.1), used(tensor_cores=67.3, L2=64.0)
+    case = with_arm(gemm(counters={"smsp__inst_executed": 161_061_648}))
+    words = likely.conclude(case, case, uses, differing(15_810_590, 28_549_520), 0.161)
+    assert words.endswith("L2 sectors read by L1, miss: 15,810,590 → 28,549,520.")
+
+
+def test_a_trifle_is_not_named_as_what_went_with_the_time() -> None:
+    uses = used(tensor_cores=78.1, L2=77.1), used(tensor_cores=67.3, L2=64.0)
+    case = with_arm(gemm(counters={"smsp__inst_executed": 161_061_648}))
+    words = likely.conclude(case, case, uses, differing(4_144, 8_288), 0.161)
+    assert "went with the time" not in words
+
+
+def test_memory_whose_traffic_was_not_counted_is_named() -> None:
+    """Another order of tiles: just that traffic is what it changes."""
+    stated = Use(resource="device memory", percent=53.0, kind="measured", time_ms=1.0)
+    later, second = msgspec.structs.replace(stated, percent=51.8), Use(resource="L2")
+    uses = (*used(tensor_cores=75.0), stated, second), (*used(tensor_cores=73.3), later, second)
+    assert "(not counted: device memory and L2)" in concluded(uses, 0.022)
+
+
+def test_text_on_other_values_of_an_axis_is_left_out() -> None:
+    after = msgspec.structs.replace(at(gemm(), order="linear"), axes={"order": "forth, or back"})
+    assert likely.changed(at(gemm(), order="strided"), after) == "order strided → linear"

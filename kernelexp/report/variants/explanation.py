@@ -168,6 +168,8 @@ def render(explanation: Explanation, verbose: bool = False) -> Iterator[Block]:
     for sentence in _warnings(explanation):
         yield paragraph(sentence, style="warn")
     yield from expectations.render({"candidate": explanation.judged})
+    if explanation.written.notes:
+        yield paragraph(f"Notes: {explanation.written.notes.rstrip('.')}.")
     refused = list(_refused(explanation))
     yield from refused
     if refused:
