@@ -127,3 +127,16 @@ def test_the_page_of_a_source_says_where_its_lines_have_costs(repository: Projec
     page = (repository.render(source) or b"").decode()
     assert "No SASS of this run is here, so no line has a cost." in page
     assert '<a href="../experiments/' in page
+
+
+def test_a_drafted_tolerance_is_told_with_its_line_and_one_with_a_reason_is_not(
+    logs: tuple[KernelLog, ...],
+) -> None:
+    def file_of(path: str) -> str:
+        words = "a guess: roundings of f32" if "transpose" in path else "it only copies"
+        return f'\n\n        why="{words}",\n'
+
+    told = overview.overview(logs, lambda _: None, file_of=file_of).cautions
+    assert [words.split(", ")[-1] for words in told if "guess" in words] == [
+        "a guess: variants/transpose/problem.py:3."
+    ]

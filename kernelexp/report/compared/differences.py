@@ -228,7 +228,7 @@ def _sizes(comparison: Comparison) -> str:
     if "emulated" not in kinds or not sizes:
         return ""
     words = " and ".join(f"'{size}'" for size in sorted(sizes))
-    return f"Emulated counts are of size {words}; their changes need not hold at size 'full'."
+    return f"Emulated counts are of size {words}; at size 'full' changes may differ, even in sign."
 
 
 def _rest(comparison: Comparison) -> str:

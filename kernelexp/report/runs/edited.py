@@ -90,7 +90,7 @@ def render(
         yield table(header, rows, numbers=range(1, len(header)))
     if sizes := {arm.executed.size for arm in every if arm.executed}:
         words = " and ".join(f"'{size}'" for size in sorted(sizes))
-        other = "" if sizes == {timed} else f"; their changes need not hold at size '{timed}'"
+        other = "" if sizes == {timed} else f"; at size '{timed}' changes may differ, even in sign"
         job = max(len(arm.executed.launches) for arm in every if arm.executed)
         what = f"the {job} launches of a job" if job > 1 else "one launch"
         yield paragraph(f"Executed counts are of {what} at size {words}{other}.", style="dim")

@@ -42,8 +42,9 @@ def answers(name: str, standings: Standings) -> Iterator[Answer]:
         )
 
 
-def basis(standings: Standings) -> Iterator[Cell]:
-    """What the answers rest on, a sentence each, and what speaks against them."""
+def basis(standings: Standings, guess: str = "") -> Iterator[Cell]:
+    """What the answers rest on, a sentence each, and what speaks against them; `guess`: that the
+    tolerance is a draft's."""
     records = {c.record.run: c.record for c in standings.candidates if c.record}
     yield from dict.fromkeys(map(_origin, records.values()))
     for record in records.values():
@@ -56,6 +57,8 @@ def basis(standings: Standings) -> Iterator[Cell]:
     for standing in standings.candidates:
         if standing.candidate and standing.candidate.reproduces is False:
             yield Span(standing.candidate.reproduction, "warn")
+    if guess and records:
+        yield Span(guess, "warn")
 
 
 def _origin(record: Record) -> str:

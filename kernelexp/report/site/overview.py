@@ -84,9 +84,15 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     """The first page's answers."""
 
     @property
-    def is_counted_small(self) -> bool:
-        """Whether something that was never timed has counts, which are of a small size."""
-        return any("emulated" in text_of(note.state) for note in self.unmeasured if note.state)
+    def cautions(self) -> tuple[str, ...]:
+        """What to know of figures that are of now, and hold all the same."""
+        if any("emulated" in text_of(note.state) for note in self.unmeasured if note.state):
+            return (
+                "What was never timed has counts of a small size: at another they may change "
+                "otherwise, even in the other direction.",
+                *self.guesses,
+            )
+        return self.guesses
 
     outlooks: tuple[Outlook, ...]
     latest: tuple[Note, ...]
@@ -97,16 +103,23 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     partial: tuple[Note, ...]
     """Of early versions: what else is measured, but nobody knows by which problem.py."""
     unmeasured: tuple[Note, ...]
+    guesses: tuple[str, ...] = ()
+    """Where a draft's tolerance decides what is right."""
 
 
 ProfileOf: TypeAlias = Callable[[Variant], Profile | None]
 """The latest profile of a variant, if there is one."""
 RecordsOf: TypeAlias = Callable[[str], Sequence[Record]]
 """The latest records of an experiment, of other cards too."""
+FileOf: TypeAlias = Callable[[str], str]
+"""The text of a file of the project; empty where there is none."""
 
 
 def overview(
-    logs: Sequence[KernelLog], profile_of: ProfileOf, records_of: RecordsOf = lambda _: ()
+    logs: Sequence[KernelLog],
+    profile_of: ProfileOf,
+    records_of: RecordsOf = lambda _: (),
+    file_of: FileOf = lambda _: "",
 ) -> Overview:
     """All of them, of every kernel."""
     every = [pair for log in logs for pair in log.standings.items()]
@@ -119,7 +132,22 @@ def overview(
         doubtful=doubtful,
         partial=tuple(_partial(every, {note.id for note in doubtful})),
         unmeasured=tuple(_unmeasured(every)),
+        guesses=tuple(
+            words
+            for kernel in dict.fromkeys(log.kernel for log in logs)
+            if (words := guess(kernel, file_of))
+        ),
     )
+
+
+def guess(kernel: str, file_of: FileOf) -> str:
+    """That the tolerance is as it was drafted, as a sentence; empty where it isn't."""
+    file = f"variants/{kernel}/problem.py"
+    lines = file_of(file).splitlines()
+    line = next((at for at, text in enumerate(lines, 1) if 'why="a guess: roundings' in text), 0)
+    if not line:
+        return ""
+    return f"What is right of {kernel} goes by a drafted tolerance, a guess: {file}:{line}."
 
 
 class _Best(msgspec.Struct, frozen=True, kw_only=True):

@@ -33,7 +33,7 @@ from kernelexp.report.runs import page
 from kernelexp.report.runs import sizes as sizes_report
 from kernelexp.report.runs import sweep as sweep_report
 from kernelexp.report.site import answer, code, diffs, index, listing, timelines
-from kernelexp.report.site.overview import overview
+from kernelexp.report.site.overview import guess, overview
 from kernelexp.report.site.rendering import render
 from kernelexp.report.site.texts import Texts, page_of, split
 from kernelexp.report.variants import memory_picture
@@ -135,7 +135,9 @@ class ProjectSite:
             logs=self.logs,
             plots=list(history.plots(self.logs)),
             rooflines=[(name, list(plots)) for name, plots in self._rooflines() if plots],
-            overview=overview(self.logs, self._latest_profile, self._latest_records),
+            overview=overview(
+                self.logs, self._latest_profile, self._latest_records, self._texts.now
+            ),
             idle=self._idle(),
             rows=rows,
             headers=index.used(rows),
@@ -215,7 +217,7 @@ class ProjectSite:
             answers=list(answer.answers(name, standings)),
             sizes=_unusual_sizes(standings),
             by_card=by_card,
-            basis=list(answer.basis(standings)),
+            basis=list(answer.basis(standings, guess(kernel_log.kernel, self._texts.now))),
             next_step=answer.next_step(name, standings, bool(by_card)),
             plots=_answering(name, standings, runs.values()),
             limits=answer.limits(standings, known),
