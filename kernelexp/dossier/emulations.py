@@ -70,8 +70,8 @@ class FullCount(msgspec.Struct, frozen=True, kw_only=True):
     counters: dict[str, int]
     how: str
     """As the end of a sentence."""
-    in_proportion: dict[str, int] = {}
-    """All of them in proportion to the tiles alone."""
+    larger: EmulatedEvidence | None = None
+    """The larger of two sizes that they were solved from."""
     unsolved: frozenset[str] = frozenset()
     """Those of `counters` that are in proportion although others were solved."""
     least: dict[str, int] = {}
@@ -249,12 +249,12 @@ def count_full(
     how = known[-1].how
     if unsolved:
         verb = "does" if len(unsolved) == 1 else "do"
-        how += f"; {len(unsolved)} that {verb} not grow evenly, in proportion to the tiles"
+        how += f"; {len(unsolved)} that {verb} not grow evenly, by what each tile adds"
     return FullCount(
         extent=known[-1].extent,
         counters={name: n for count in known for name, n in count.counters.items()},
         how=how,
-        in_proportion={name: n for count in known for name, n in count.in_proportion.items()},
+        larger=known[0].larger,
         unsolved=unsolved,
         least={name: n for count in known for name, n in count.least.items()},
         solved=frozenset(name for count in known for name in count.solved),
@@ -305,22 +305,24 @@ def _count_full(
         return FullCount(extent=extent, counters=counters, how=how)
     of = {size: one, **extents}
     own = of[pair[0]], of[pair[1]]
+    # What a CTA does once is a smaller part of the larger.
+    larger = max((0, 1), key=lambda place: sum(x.tiles for x in own[place]))
     exact = _exact(taken, own, full, doubted)
     how = f"solved from sizes {pair[0]!r} and {pair[1]!r}"
     if not _has_tiles(consulted):
         how += ", a CTA taken as a tile"
         if not exact:
             return None
-        return FullCount(extent=extent, counters=exact, how=how, solved=frozenset(exact))
-    # Of the larger size: what a CTA does once is a smaller part of it.
-    larger = max((0, 1), key=lambda place: sum(x.tiles for x in own[place]))
+        return FullCount(
+            extent=extent, counters=exact, how=how, larger=taken[larger], solved=frozenset(exact)
+        )
     rough = _by_tiles(taken[larger], own[larger], full)
     unsolved = frozenset(rough.keys() - exact.keys())
     return FullCount(
         extent=extent,
         counters={**rough, **exact},
         how=how,
-        in_proportion=rough,
+        larger=taken[larger],
         unsolved=unsolved,
         least=_least(unsolved, taken, own, full),
         solved=frozenset(exact),

@@ -55,11 +55,7 @@ def experiment(
         ]
     one, other = dossiers.of_variants(project, variants, result, session)
     one, other = (_with_case(project, side, session) for side in (one, other))
-    return _beside(one, other), _beside(other, one), spoken
-
-
-def _beside(dossier: Dossier, other: Dossier) -> Dossier:
-    return msgspec.structs.replace(dossier, case=dossier.case.scaled_as(other.case))
+    return one, other, spoken
 
 
 def _with_case(project: Project, dossier: Dossier, session: Session) -> Dossier:
@@ -98,7 +94,7 @@ def _with_launch(project: Project, case: Case, session: Session) -> Case:
             case,
             counters=full.counters if full else {},
             scaled=full.how if full else "",
-            in_proportion=full.in_proportion if full else {},
+            larger=full.larger if full else None,
             unsolved=full.unsolved if full else frozenset(),
             least=full.least if full else {},
         )

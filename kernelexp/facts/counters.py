@@ -177,7 +177,7 @@ _TABLE: dict[str, tuple[tuple[str, str, str, str, Better], ...]] = {
         ("l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_st", "sum|",
          "sectors that TMA writes", "sectors", ""),
         ("l1tex__data_pipe_tc_wavefronts_mem_shared", "sum|",
-         "wavefronts of tcgen05's operands", "wavefronts", ""),
+         "wavefronts of MMAs' operands", "wavefronts", ""),
         ("smsp__thread_inst_executed_per_inst_executed", "", "active threads per warp", "", "more"),
     ),
     "instructions": (

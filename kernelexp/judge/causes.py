@@ -8,7 +8,7 @@ first.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -32,23 +32,23 @@ EXPLAINS = 0.1
 POINTS = 0.1
 """Points of the warps' time below which a stall has not changed."""
 
-_POLLS = (
-    "noise, which what instructions explain leaves out: how often a wait looks again depends on "
-    "timing, not on the code"
-)
+_POLLS = "how often a wait looks again depends on timing too: left out of instructions"
 _ARBITRATION = "noise: arbitration, as no wavefront is beyond what the addresses need"
 _AS_MANY = "no effect of its own: as many {} on an SM"
+_AS_MANY_EXECUTED = "as many are executed"
 _BY_GRID = "no effect of its own: the grid gives an SM as many CTAs and warps"
 _BRANCHES_PER_POLL = 2
+_WAITS = "waits at mbarriers"
 # What it is called, and which figures are of it, by the beginnings of their names.
 _CAUSES: tuple[tuple[str, str], ...] = (
-    ("polling", r"(sass__)?inst_executed_mbarrier_wait"),
+    (_WAITS, r"(sass__)?inst_executed_mbarrier_wait"),
     ("mbarriers", r"(sass__)?inst_executed_mbarrier"),
     ("branches", r"(sass__)?inst_executed_branch|smsp__inst_executed_op_branch"
      r"|sm__inst_executed_pipe_cbu"),
     ("barriers", r"(sass__)?inst_executed_(warp_)?barrier|smsp__inst_executed_op_bar"),
     ("spills", r"spill_|stack_bytes|local_|\w+_local_(loads|stores)|derived__local_"
      r"|smsp__inst_executed_op_local|sass__inst_executed_register_spilling"),
+    ("operands of MMAs", r"l1tex__data_pipe_tc_wavefronts"),
     ("shared memory", r"memory_l1_wavefronts_shared|l1tex__data_|derived__memory_l1_wavefronts"
      r"|sass__inst_executed_shared|smsp__(sass_)?inst_executed_op_shared_(ld|st)"
      r"|smsp__inst_executed_op_ldsm|smsp__sass_l1tex_data"),
@@ -79,6 +79,12 @@ _CYCLES: tuple[tuple[str, float], ...] = (
 )  # fmt: skip
 _COSTS = tuple((re.compile(pattern), cycles) for pattern, cycles in _CYCLES)
 _PIPE = re.compile(r"sm__inst_executed_pipe_(alu|fma|xu|lsu)")
+_UNIT_OF: dict[str, Resource] = {
+    "alu": "ALU pipe",
+    "fma": "FMA pipe",
+    "xu": "XU pipe",
+    "lsu": "LSU",
+}
 # What has less to do, besides issue slots, where one is not executed.
 _L1: tuple[Resource, ...] = ("L1 data pipe", "shared memory", "L1 tag stage", "LSU")
 _PIPES: tuple[Resource, ...] = ("issue slots", "FMA pipe", "ALU pipe", "XU pipe")
@@ -95,8 +101,8 @@ _BYTES = re.compile(r"dram__bytes(_read|_write)?")
 _MINOR = (
     "ptx__thread_inst_executed", "smsp__thread_inst_executed",
     "change_", "time_ms", "published_t", "tflops", "emulated_",
-    "l1_throughput_percent", "issue_slots_busy_percent", "gpu__compute_memory",
-    "launch__occupancy_limit", "launch__waves",
+    "sass_instructions_none", "l1_throughput_percent", "issue_slots_busy_percent",
+    "gpu__compute_memory", "launch__occupancy_limit", "launch__waves",
 )  # fmt: skip
 _SHARE = re.compile(r"pct_of_peak|__throughput|per_second|per_cycle|_cycles_")
 # What a cause is told by where several of its figures explain as much.
@@ -107,6 +113,14 @@ _IN_PROPORTION = 0.02
 _REQUESTS = 1e5
 """Of the instruction cache: 700 an SM, of which an experiment of 0.8 ms felt nothing."""
 _EXECUTED = "smsp__inst_executed"
+_TENSOR = f"{counters.PIPE}tensor"
+_INSTRUCTIONS = "instructions"
+_COINCIDENCE = 1000
+"""A count below which two that are alike may be of different things."""
+_AS_MANY_FLOPS = 0.002
+_FEW = 1e-4
+"""Of the instructions, the share below which a count without a rate is no difference."""
+_STATIC = "sass_instructions_"
 _BEFORE = (
     (WARPS,),
     ("ctas_per_sm",),
@@ -117,6 +131,8 @@ _OF_ADDRESSES = ("memory_l1_wavefronts_shared", "derived__", "sass__inst_execute
 
 
 _CONFLICTS, _WAVEFRONTS = "l1tex__data_bank_conflicts", "memory_l1_wavefronts_shared"
+_TMA_READS = "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld"
+_MULTICAST = f"{_TMA_READS}_dest_multicast"
 _OF_SECTORS = (*floors.SECTORS, "memory_l2_theoretical_sectors_global")
 
 
@@ -126,9 +142,12 @@ def units(metric: str) -> tuple[Resource, ...]:
     return next(freed for pattern, freed in _FREED if re.match(pattern, name))
 
 
-def after_less_before(before: Case, after: Case) -> Callable[[str], int]:
-    """By how much a counter of ncu's grew."""
-    return lambda name: after.counter(name) - before.counter(name)
+def _own_units(metric: str) -> tuple[Resource, ...]:
+    """What has more to do where more is counted of a figure."""
+    name = metric.removeprefix(counters.PTX)
+    if pipe := _PIPE.match(name):
+        return (_UNIT_OF[pipe[1]],)
+    return ("issue slots",) if name.startswith(_EXECUTED) else units(metric)
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,6 +193,8 @@ class CausedDifference(msgspec.Struct, frozen=True, kw_only=True):
     """What the percentages of `explains` are of."""
     small: int
     """Figures that differ and explain nothing."""
+    uneven: int = 0
+    """Counts that the small sizes solve for one arm only, and that are not compared."""
 
 
 def differing(before: Case, after: Case, slower: float | None) -> CausedDifference:
@@ -185,21 +206,35 @@ def differing(before: Case, after: Case, slower: float | None) -> CausedDifferen
         if not _is_minor(finding.difference.metric.name, finding.difference.metric.label)
     ]
     by_cause: dict[str, list[Told]] = {}
+    few = 0
     for difference in differences:
         name = _cause_of(difference)
         if name == "branches" and pair.branches_are_polls:
-            name = "polling"
-        by_cause.setdefault(name, []).append(pair.told(difference))
-    for name, told in (("tensor cores", pair.mmas()), ("resources", pair.warps())):
-        if told:
-            by_cause.setdefault(name, []).append(told)
-    by_cause.update(_opposed(by_cause.get("instructions", [])))
+            name = _WAITS
+        told = pair.told(difference)
+        if pair.is_few(told):
+            few += 1
+            continue
+        by_cause.setdefault(name, []).append(told)
+    for name, reckoned in (
+        ("tensor cores", pair.mmas()),
+        ("multicast", pair.reads_of_l2()),
+        ("resources", warps := pair.warps()),
+    ):
+        if reckoned:
+            by_cause.setdefault(name, []).append(reckoned)
+    if warps or pair.is_specialised:
+        by_cause["resources"] = list(_without_ways(by_cause.get("resources", [])))
+    _drop_pipes_of(by_cause)
+    by_cause.update(_opposed(by_cause[_INSTRUCTIONS], pair))
     causes = [
-        Cause(name=_named(name, noise), told=_once(item), noise=noise)
+        Cause(name=name, told=_once(item), noise=noise)
         for name, item in by_cause.items()
+        if item
         for noise in (pair.noise(name, item),)
     ]
-    shown = [cause for cause in causes if _is_told(cause)]
+    told_of = [cause for cause in causes if _is_told(cause)]
+    shown = [pair.bounded(cause) for cause in told_of]
     shown.sort(
         key=lambda cause: (
             bool(cause.noise),
@@ -211,19 +246,34 @@ def differing(before: Case, after: Case, slower: float | None) -> CausedDifferen
             _rank(cause.leader)[2],
         )
     )
-    small = sum(len(cause.told) for cause in causes if cause not in shown)
+    small = few + sum(len(cause.told) for cause in causes if cause not in told_of)
     of = "the baseline's time" if before.time_s else "the least that the baseline needs"
     return CausedDifference(
-        causes=tuple(map(pair.bounded, shown)), waits=tuple(pair.waits()), of=of, small=small
+        causes=tuple(shown),
+        waits=tuple(pair.waits()),
+        of=of,
+        small=small,
+        uneven=len(pair.uneven),
     )
 
 
-def _opposed(instructions: list[Told]) -> dict[str, list[Told]]:
+def _without_ways(told: Sequence[Told]) -> Iterator[Told]:
+    """Resources have no way of their own where the warps that an SM has are told, of which those
+    that resources would allow are no second figure, or where some warps only load."""
+    has_warps = any(item.metric == WARPS for item in told)
+    for item in told:
+        if item.metric == WARPS:
+            yield item
+        elif not (has_warps and item.metric.startswith("warps_per_sm")):
+            yield msgspec.structs.replace(item, way="")
+
+
+def _opposed(instructions: list[Told], pair: _Pair) -> dict[str, list[Told]]:
     """Pipes that explain at least half as much as the others do, with the other sign: causes of
     their own, such as exponentials computed by FMAs. They are taken out of `instructions`."""
     leader = min(instructions, key=_rank, default=None)
     most = leader.explains if leader else None
-    if not most:
+    if not leader or not most or pair.is_slight(leader):
         return {}
     apart = [
         told
@@ -246,17 +296,18 @@ def _cause_of(difference: Difference) -> str:
     return next((cause for cause, pattern in _NAMED if pattern.match(name)), counters.OTHER)
 
 
-def _named(cause: str, noise: str) -> str:
-    """Mbarriers that nothing polls are no polling."""
-    return "waits at mbarriers" if cause == "polling" and not noise else cause
-
-
-def _rank(told: Told) -> tuple[float, int, float]:
+def _rank(told: Told) -> tuple[float, int, float, int]:
     """By what it can explain, then by the relative change; a total goes before its parts, and warps
-    before the resources that limit them."""
+    before the resources that limit them. Of what changed alike, what is executed goes before what
+    is in the code."""
     name = told.metric.removesuffix(".sum")
     part = next((place for place, names in enumerate(_BEFORE) if name in names), len(_BEFORE))
-    return -abs(told.explains or 0.0), part, -abs(told.change or 0.0)
+    return -abs(told.explains or 0.0), part, -abs(told.change or 0.0), _source(told)
+
+
+def _source(told: Told) -> int:
+    """Counted accesses first, then the pipe that executed them, then the code."""
+    return 2 if told.kind == "built" else int(told.metric.startswith(counters.PIPE))
 
 
 def _once(told: Sequence[Told]) -> tuple[Told, ...]:
@@ -266,7 +317,42 @@ def _once(told: Sequence[Told]) -> tuple[Told, ...]:
         known = by_label.setdefault(item.label, item)
         if item.kind == "profiled" and known.kind != "profiled":
             by_label[item.label] = item
-    return tuple(sorted(by_label.values(), key=_rank))
+    left = sorted(by_label.values(), key=_rank)
+    return tuple(item for item in left if _first_of_same(item, left) is item)
+
+
+def _first_of_same(told: Told, others: Sequence[Told]) -> Told:
+    """Of figures that count the same, such as accesses and the pipe that executes them."""
+    if told.kind == "built" or isinstance(told.before, str) or isinstance(told.after, str):
+        return told
+    if max(told.before, told.after) < _COINCIDENCE:
+        return told
+    alike = [
+        item
+        for item in others
+        if item.kind != "built" and (item.before, item.after) == (told.before, told.after)
+    ]
+    return min(alike, key=lambda item: (_source(item), "gmma" not in item.metric))
+
+
+def _drop_pipes_of(by_cause: dict[str, list[Told]]) -> None:
+    """Takes out of the instructions the pipes whose count changed as that of another cause did:
+    barriers and adu, loads and lsu."""
+    grown = {
+        told.after - told.before
+        for name, every in by_cause.items()
+        for told in every
+        if name != _INSTRUCTIONS and told.kind != "built"
+        if not isinstance(told.before, str) and not isinstance(told.after, str)
+    }
+    by_cause[_INSTRUCTIONS] = [
+        told
+        for told in by_cause.get(_INSTRUCTIONS, [])
+        if not told.metric.startswith(counters.PIPE)
+        or isinstance(told.before, str)
+        or isinstance(told.after, str)
+        or told.after - told.before not in grown
+    ]
 
 
 def _is_told(cause: Cause) -> bool:
@@ -294,8 +380,12 @@ class _Pair:
     def __init__(self, before: Case, after: Case, slower: float | None) -> None:
         self._before, self._after, self._slower = before, after, slower
         self._is_full = all(case.counters and not case.ratios_of for case in (before, after))
-        self._rough = before.unsolved | after.unsolved
-        """In proportion to the tiles: what a CTA does once is in them for each of its tiles."""
+        both = before.unsolved & after.unsolved
+        self._rough = {name for name in both if before.least.get(name) and after.least.get(name)}
+        """Of neither arm solved: what a tile adds is compared."""
+        self.uneven = (before.unsolved | after.unsolved) - self._rough
+        """A count that was solved says nothing beside one that was not."""
+        self._busy = _busy(before)
         self._time = before.time_s or max(
             (floor.seconds for floor in floors.floors(before)), default=0.0
         )
@@ -303,28 +393,62 @@ class _Pair:
     def differences(self) -> Iterator[Difference]:
         """Emulated counts are those of the full problem where these are known."""
         one, other = self._before.arm, self._after.arm
-        for difference in between(one, other, *kinds(one, other)):
-            full = difference.metric.kind == "emulated" and self._is_full
-            if full and difference.metric.name in {**self._before.counters, **self._after.counters}:
-                was = self._before.counters.get(difference.metric.name, 0)
-                now = self._after.counters.get(difference.metric.name, 0)
+        known = {**self._before.counters, **self._after.counters}
+        # What is equal at the small size may differ in the full problem: loads of a table.
+        for difference in between(one, other, *kinds(one, other), same=True):
+            name = difference.metric.name
+            if difference.metric.kind == "emulated" and self._is_full and name in known:
+                if name in self.uneven:
+                    continue
+                was, now = (self._count(case, name) for case in (self._before, self._after))
                 if was != now:
                     yield Difference(metric=difference.metric, before=was, after=now)
-            elif _is_kept(difference):
+            elif self._is_full and name.startswith(_STATIC) and name != f"{_STATIC}tmem":
+                continue  # what is executed is known
+            elif difference.before != difference.after and _is_kept(difference):
                 yield difference
+
+    def _count(self, case: Case, name: str) -> int:
+        return case.least[name] if name in self._rough else case.counters.get(name, 0)
 
     def told(self, difference: Difference) -> Told:
         explains = self._explains(difference)
+        other_shape = difference.metric.name.startswith(_TENSOR) and self._has_as_many_flops
         return Told(
             metric=difference.metric.name,
-            label=label(difference),
+            label="MMAs, for as many FLOPs" if other_shape else label(difference),
             kind=difference.metric.kind,
             before=difference.before,
             after=difference.after,
             change=difference.change,
             explains=explains,
-            way=self._way(difference, explains),
+            way="" if other_shape else self._way(difference, explains),
         )
+
+    @property
+    def _reads_as_much_tmem(self) -> bool:
+        executed = [
+            [count for key, count in case.counters.items() if "op_tmem" in key]
+            for case in (self._before, self._after)
+        ]
+        return bool(executed[0]) and executed[0] == executed[1]
+
+    @property
+    def _has_as_many_flops(self) -> bool:
+        """Whether MMAs of another shape do the same work."""
+        kind = floors.tensor_type(self._before)
+        was, now = (floors.mma_flops(case, kind) for case in (self._before, self._after))
+        return bool(was and now) and abs(now / was - 1) < _AS_MANY_FLOPS
+
+    def is_few(self, told: Told) -> bool:
+        """Whether it is so few instructions, without a rate, that nothing depends on them."""
+        if told.kind == "built" or told.explains is not None or not self._is_full:
+            return False
+        if isinstance(told.before, str) or isinstance(told.after, str):
+            return False
+        executed = self._after.counter(_EXECUTED)
+        is_count = "inst_executed" in told.metric
+        return is_count and max(told.before, told.after) < _FEW * executed
 
     def mmas(self) -> Told | None:
         """The FLOPs of the MMAs that are executed, with those beyond the problem's edges."""
@@ -335,7 +459,7 @@ class _Pair:
         if not (was and now) or was == now:
             return None
         peak = chip.flops_per_clock(kind) * chip.sms.value * self._before.clock()[0]
-        explains = 100 * (now - was) / peak / self._time
+        explains = 100 * (now - was) / self._busy / peak / self._time
         return Told(
             metric="executed_mma_gflop",
             label="GFLOP of executed MMAs",
@@ -352,7 +476,7 @@ class _Pair:
         was, now = (_warps(case) for case in (self._before, self._after))
         if not (was and now) or was == now:
             return None
-        if self._before.is_specialised and self._after.is_specialised:
+        if self.is_specialised:
             return None  # those that load among them: another CTA has some of its own
         return Told(
             metric=WARPS,
@@ -362,6 +486,26 @@ class _Pair:
             after=now,
             change=now / was - 1,
             way=self._goes(now < was),
+        )
+
+    @property
+    def is_specialised(self) -> bool:
+        return self._before.is_specialised and self._after.is_specialised
+
+    def reads_of_l2(self) -> Told | None:
+        """What TMA reads from L2, a multicast once for all CTAs that receive it."""
+        was, now = (_reads_of_l2(case) for case in (self._before, self._after))
+        is_multicast = any(case.counter(_MULTICAST) for case in (self._before, self._after))
+        if not (self._is_full and is_multicast) or was == now:
+            return None
+        return Told(
+            metric="tma_reads_of_l2",
+            label="sectors that TMA reads from L2",
+            kind="emulated",
+            before=was,
+            after=now,
+            change=now / was - 1 if was else None,
+            way=self._goes(now > was),
         )
 
     def is_of_the_limit(self, cause: str) -> bool:
@@ -389,11 +533,20 @@ class _Pair:
 
     @property
     def _polled(self) -> int:
-        """Instructions that more polls of mbarriers execute, with the branches that they bring."""
+        """Instructions that more polls of mbarriers execute, with the branches that they bring:
+        waits beyond those that go with the operations on mbarriers, which no timing changes."""
         if self._waits_are_code:
             return 0
-        names = ("inst_executed_mbarrier_wait", *["inst_executed_branch"] * self.branches_are_polls)
-        return sum(_spelled(self._after, name) - _spelled(self._before, name) for name in names)
+        names = ("inst_executed_mbarrier", "inst_executed_mbarrier_wait", "inst_executed_branch")
+        was, now = (
+            [_spelled(case, name) for name in names] for case in (self._before, self._after)
+        )
+        times = now[0] / was[0] if was[0] and now[0] else 1.0
+        waits = now[1] - was[1] * times
+        brought = (now[2] - was[2]) * self.branches_are_polls
+        most = _BRANCHES_PER_POLL * abs(waits)
+        branches = max(-most, min(most, brought)) if brought * waits > 0 else 0.0
+        return round(waits + branches)
 
     @property
     def branches_are_polls(self) -> bool:
@@ -435,10 +588,12 @@ class _Pair:
         waits = ("sass__inst_executed_mbarrier_wait", "ptx__inst_executed_mbarrier_wait")
         cases = (self._before, self._after)
         polls = any(case.counters.get(name) for case in cases for name in waits)
-        if cause == "polling" and self._waits_are_code:
+        if cause == _WAITS and self._waits_are_code:
             return ""
-        if cause == "polling" and (polls or any(case.is_specialised for case in cases)):
+        if cause == _WAITS and (polls or any(case.is_specialised for case in cases)):
             return _POLLS
+        if cause == "tensor memory" and self._reads_as_much_tmem:
+            return _AS_MANY_EXECUTED
         if cause == "resources" and not any(item.metric == WARPS for item in told):
             return _as_many(*cases)
         names = [item.metric.removeprefix(counters.PTX) for item in told]
@@ -452,7 +607,6 @@ class _Pair:
             isinstance(difference.before, str)
             or isinstance(difference.after, str)
             or not self._time
-            or difference.metric.name in self._rough
         ):
             return None
         if difference.metric.kind == "built" or (
@@ -463,32 +617,39 @@ class _Pair:
             self._before,
             difference.metric.name.removeprefix(counters.PTX).removesuffix(".sum"),
         )
-        grown = difference.after - difference.before
+        was, now = float(difference.before), float(difference.after)
         if name in _OF_SECTORS:  # what TMA moves no longer, others may
-            every = sum(map(after_less_before(self._before, self._after), floors.SECTORS))
-            if every * grown < 0:
+            every = [sum(map(case.counter, floors.SECTORS)) for case in (self._before, self._after)]
+            if (every[1] - every[0]) * (now - was) < 0:
                 return None  # others moved more the other way: nothing of the time is its own
-            grown = every
+            was, now = every
         if name.startswith(_CONFLICTS) and difference.metric.kind == "emulated":
             # Those that add no wavefronts cost nothing.
-            more = after_less_before(self._before, self._after)(_WAVEFRONTS)
-            grown = max(0, min(grown, more)) if grown > 0 else min(0, max(grown, more))
+            more = self._after.counter(_WAVEFRONTS) - self._before.counter(_WAVEFRONTS)
+            was = min(was, now + max(0, -more)) if now < was else was
+            now = min(now, was + max(0, more)) if now > was else now
         if case.chip and _BYTES.fullmatch(name):
-            return 100 * grown / case.chip.dram.value / self._time
+            return 100 * (now - was) / case.chip.dram.value / self._time
         if name == _EXECUTED and difference.metric.kind == "emulated":
-            grown -= self._polled
+            now -= self._polled
         cycles = self._cycles(name)
         if cycles is None:
             return None
-        return 100 * floors.shared_seconds(case, grown * cycles) / self._time
+        return 100 * floors.shared_seconds(case, (now - was) * cycles / self._busy) / self._time
 
     def bounded(self, cause: Cause) -> Cause:
-        """With savings that are no more than what the next limit leaves of the time."""
+        """With savings that are no more than what the next limit leaves of the time; without a time
+        with costs that are no more than what the longest need of a unit grows by."""
         told = tuple(map(self._bounded, cause.told))
         return msgspec.structs.replace(cause, told=told)
 
     def _bounded(self, told: Told) -> Told:
         saved = -(told.explains or 0.0)
+        if saved < 0 and not self._before.time_s and self._time:
+            own = _own_units(told.metric)
+            needs = [item.seconds for item in floors.floors(self._after) if item.resource in own]
+            longer = 100 * (max(needs, default=0.0) / self._time - 1)
+            return msgspec.structs.replace(told, explains=min(-saved, max(0.0, longer)))
         if saved <= 0:
             return told
         most = relief.most(self._before, dict.fromkeys(units(told.metric), saved))
@@ -497,6 +658,8 @@ class _Pair:
     def _cycles(self, name: str) -> float | None:
         if self._before.chip is None:
             return None
+        if name.startswith("sass__inst_executed_shared") and self._before.counter(_WAVEFRONTS):
+            return None  # their wavefronts are the work
         pipe = _PIPE.fullmatch(name)
         arch = ARCHITECTURES.get(self._before.chip.arch)
         if pipe and arch:
@@ -507,8 +670,8 @@ class _Pair:
         better, before, after = difference.metric.better, difference.before, difference.after
         if isinstance(before, str) or isinstance(after, str):
             return ""
-        if difference.metric.name in self._rough:
-            return ""
+        if explains:
+            return self._goes(explains > 0)
         if explains is not None:
             better = "less"
         if not better:
@@ -542,6 +705,19 @@ def _ctas(case: Case) -> int:
     return case.arm.build.occupancy.ctas_per_sm if case.arm.build else 0
 
 
+def _busy(case: Case) -> float:
+    """The share of the SMs' time in which they have CTAs; 1 where the grid is not known."""
+    share = bottleneck.grid(case)
+    return share.busy if share else 1.0
+
+
+def _reads_of_l2(case: Case) -> int:
+    """Sectors; CTAs of a cluster that receive the same ask for it once."""
+    cluster = case.arm.build.resources.cluster if case.arm.build else 1
+    multicast = case.counter(_MULTICAST)
+    return case.counter(_TMA_READS) - multicast + multicast // max(1, cluster)
+
+
 def _spelled(case: Case, name: str) -> int:
     """A count that has no name of ncu's: of SASS, else of PTX."""
     return case.counters.get(f"sass__{name}", case.counters.get(f"{counters.PTX}{name}", 0))
@@ -567,10 +743,10 @@ def kinds(before: Arm, after: Arm) -> Sequence[Kind]:
 
 def label(difference: Difference) -> str:
     """As the field reads a counter, whoever counted it."""
-    name = difference.metric.name
-    if name.startswith("sass_instructions_"):
-        return f"SASS, {difference.metric.label.strip()}"
-    return difference.metric.label.strip()
+    words = difference.metric.label.strip()
+    if difference.metric.name.startswith(_STATIC):
+        return f"{words} in the code"
+    return f"{words}, B" if difference.metric.unit == "B" else words
 
 
 def _is_kept(difference: Difference) -> bool:

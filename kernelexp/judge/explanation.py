@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from kernelexp.facts import counters, metrics
-from kernelexp.judge.causes import Told, differing
+from kernelexp.judge.causes import CausedDifference, Told
 from kernelexp.judge.expectations import command
 from kernelexp.judge.limits import bottleneck, bounds
 from kernelexp.judge.limits.bounds import Use
@@ -71,6 +71,8 @@ _PARTS = ("L1", "L1 data pipe", "shared memory", "L1 tag stage")
 """Of each other: that they are as busy says nothing more."""
 _MORE = 0.01
 """Share of the work from which a candidate is said to have more or less of it."""
+_MUCH = 0.1
+"""Share of the nearest limit's work from which it is said that the time went the other way."""
 _FELL = 2.0
 """Points by which a limit is used less from which it is not what made a candidate slower."""
 
@@ -97,14 +99,17 @@ def slowdown(before: Arm, after: Arm) -> float | None:
     return None
 
 
-def moved(before: Sequence[Use], after: Sequence[Use]) -> str:
-    """Which limit each side is nearest to, as a sentence."""
+def moved(
+    before: Sequence[Use], after: Sequence[Use], allowed: tuple[float, float] = (1.0, 1.0)
+) -> str:
+    """Which limit each side is nearest to, as a sentence; `allowed` is the share of any limit that
+    the grid of each can use."""
     one, other = bounds.nearest(tuple(before)), bounds.nearest(tuple(after))
     if one is None or other is None:
         return "Which limit is nearest is not known."
     was, now = one.percent or 0.0, other.percent or 0.0
     least = "at least " * (one.kind not in ("profiled", "emulated"))
-    if max(was, now) < bounds.NEAR:
+    if max(was / allowed[0], now / allowed[1]) < bounds.NEAR:
         if not (bottleneck.is_counted(before) and bottleneck.is_counted(after)):
             return "Which limit is nearest is not known: an arm's instructions were not counted."
         if one.resource == other.resource:
@@ -116,7 +121,7 @@ def moved(before: Sequence[Use], after: Sequence[Use]) -> str:
     if one.resource == other.resource:
         return (
             f"Both arms are {_bound(min(was, now))} {bottleneck.spell(one)}: {least}{was:.1f}% of "
-            f"the peak, then {now:.1f}%{_rival(before, one)}."
+            f"the peak, then {now:.1f}%{_of_allowed(now, allowed[1])}{_rival(before, one)}."
         )
     if now < bounds.percent_of(before, other.resource):
         return (
@@ -137,6 +142,10 @@ def _rival(known: Sequence[Use], near: Use) -> str:
     if other is None or (near.percent or 0.0) - (other.percent or 0.0) > _RIVAL:
         return ""
     return f" (the baseline's {other.resource}: {other.percent:.1f}%)"
+
+
+def _of_allowed(percent: float, allowed: float) -> str:
+    return f", {percent / allowed:.0f}% of what the grid allows" if allowed < 1.0 else ""
 
 
 def _bound(percent: float) -> str:
@@ -181,6 +190,26 @@ def work(
     )
 
 
+def relieved(before: Sequence[Use], after: Sequence[Use], slower: float | None) -> str:
+    """Where the unit that the baseline is nearest to has much less work and the candidate is slower
+    all the same, or much more and it is faster: the one thing that the experiment shows."""
+    near = bounds.nearest(tuple(before))
+    now = next((use for use in after if near and use.resource == near.resource), None)
+    if near is None or now is None or not slower or not near.percent or now.percent is None:
+        return ""
+    counted = all(use.kind in ("emulated", "profiled") for use in (near, now))
+    if not counted or not all(bounds.is_of_time(use) for use in (near, now)):
+        return ""
+    more = now.percent * (1 + slower) / near.percent - 1
+    if bounds.is_of_parts(near) or more * slower > 0 or abs(more) < _MUCH:
+        return ""
+    verb, so = ("less", "slower") if more < 0 else ("more", "faster")
+    return (
+        f"The candidate has {100 * abs(more):.1f}% {verb} work for {bottleneck.spell(near)} and is "
+        f"{so} all the same."
+    )
+
+
 def _may_cost(told: Told) -> bool:
     """Whether it goes with the time. More SASS in the code is not more that is executed."""
     return told.way == "with the time" and not told.metric.startswith("sass_")
@@ -190,7 +219,9 @@ def _is_about(metric: str, beginnings: tuple[str, ...]) -> bool:
     return metric.removeprefix(counters.PTX).startswith(beginnings)
 
 
-def questions(before: Case, after: Case, experiment: str) -> Iterator[Question]:
+def questions(
+    before: Case, after: Case, experiment: str, differ: CausedDifference
+) -> Iterator[Question]:
     """What remains open; nothing where both arms are measured and profiled, or one can't run."""
     arms = (before.arm, after.arm)
     card = after.chip.name if after.chip else ""
@@ -211,8 +242,7 @@ def questions(before: Case, after: Case, experiment: str) -> Iterator[Question]:
     if all(arm.profiled for arm in arms):
         return
     slower = slowdown(*arms)
-    causes = differing(before, after, slower).causes
-    result = tuple(item for cause in causes if not cause.noise for item in cause.told)
+    result = tuple(item for cause in differ.causes if not cause.noise for item in cause.told)
     for beginnings, subject, figures in _DECIDING:
         ours = [item for item in result if _is_about(item.metric, beginnings)]
         if ours and (slower is None or any(map(_may_cost, ours))):

@@ -6,8 +6,6 @@ import pytest
 
 from kernelexp.dossier.emulations import second_size, solving
 from kernelexp.evidence.emulate.scaling import Extent, unsound
-from kernelexp.judge.limits.case import Case
-from kernelexp.model.arm import Arm
 
 
 def job(tiles: int, ctas: int) -> tuple[Extent, ...]:
@@ -46,24 +44,3 @@ def test_sizes_made_for_scaling_are_solved_without_the_one_that_checks_edges(
 def test_a_total_is_not_solved_where_a_pipe_of_it_is_not() -> None:
     assert "smsp__inst_executed" in unsound({"sm__inst_executed_pipe_alu"})
     assert not unsound({"sass__inst_executed_branch"})
-
-
-def test_a_count_that_one_arm_has_in_proportion_is_in_proportion_in_both() -> None:
-    """A18: 88 million ALU instructions in proportion beside 19 million solved, of more code."""
-    solved = Case(
-        label="one",
-        arm=Arm(),
-        chip=None,
-        counters={"alu": 19, "fma": 147},
-        in_proportion={"alu": 88, "fma": 150},
-    )
-    rough = Case(
-        label="one",
-        arm=Arm(),
-        chip=None,
-        counters={"alu": 63, "fma": 91},
-        in_proportion={"alu": 63, "fma": 95},
-        unsolved=frozenset({"alu"}),
-    )
-    assert solved.scaled_as(rough).counters == {"alu": 88, "fma": 147}
-    assert rough.scaled_as(solved).counters == {"alu": 63, "fma": 91}

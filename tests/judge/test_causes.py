@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -12,6 +13,7 @@ from judge_cases import (
     PADDED,
     PLAIN,
     arm,
+    executed_sass,
     gemm,
     profiled,
     transpose,
@@ -20,8 +22,9 @@ from judge_cases import (
 from support import ROOT
 
 from kernelexp.facts import chips
+from kernelexp.facts.metrics import Kind
 from kernelexp.judge import causes, stalls
-from kernelexp.judge.causes import Cause, CausedDifference
+from kernelexp.judge.causes import Cause, CausedDifference, Told
 from kernelexp.judge.limits.case import Case
 from kernelexp.model.arm import EmulatedEvidence
 from kernelexp.model.record import Profile
@@ -97,7 +100,7 @@ def test_shares_of_the_warps_time_are_those_of_an_average_warps_cycles(case: Cas
         assert shares[state] == pytest.approx(100 * value / sum(cycles.values()), abs=0.5)
 
 
-def test_what_polling_counts_is_noise_and_comes_last() -> None:
+def test_what_polls_count_comes_last_without_a_way() -> None:
     counted = {"ptx__inst_executed_mbarrier_wait": 4_468_948, "ptx__inst_executed": 161_061_648}
     more = {"ptx__inst_executed_mbarrier_wait": 5_687_152, "ptx__inst_executed": 186_587_236}
     cases = [
@@ -105,12 +108,12 @@ def test_what_polling_counts_is_noise_and_comes_last() -> None:
         for place, own in enumerate((counted, more))
     ]
     result = causes.differing(*cases, 0.0395)
-    assert [cause.name for cause in result.causes][-2:] == ["polling", "resources"]
-    assert "how often a wait looks again" in of(result, "polling").noise
+    assert [cause.name for cause in result.causes][-2:] == ["waits at mbarriers", "resources"]
+    assert "depends on timing too" in of(result, "waits at mbarriers").noise
     assert of(result, "instructions").leader.way == "with the time"
 
 
-def test_waits_that_change_as_the_operations_do_are_code_and_no_polling() -> None:
+def test_waits_that_change_as_the_operations_do_are_code() -> None:
     """24 tiles of keys and not 32: 18 operations and 30 waits a tile."""
     operations, waits = "ptx__inst_executed_mbarrier", "ptx__inst_executed_mbarrier_wait"
     counted = (
@@ -163,7 +166,7 @@ def test_two_equal_arms_differ_in_nothing() -> None:
     assert (result.causes, result.waits, result.small) == ((), (), 0)
 
 
-def test_branches_that_no_poll_brings_along_are_no_polling() -> None:
+def test_branches_that_no_poll_brings_along_are_no_waits() -> None:
     """A warp that stores by itself waits as often, and branches five million times less."""
     counted = {
         "ptx__inst_executed_mbarrier_wait": 4_468_948,
@@ -241,3 +244,150 @@ def test_a_pipe_that_is_relieved_by_what_others_execute_is_a_cause_of_its_own() 
     assert apart.explains == pytest.approx(
         -(of(result, "instructions").leader.explains or 0), rel=0.02
     )
+
+
+def counted(*counts: dict[str, int], **changes: Any) -> list[Case]:
+    """H1's arms with these counts of the full problem, and the same ones of the small size."""
+    return [
+        with_arm(
+            gemm(arm=arm(H1, place), counters=own, **changes),
+            emulated=counting(place, dict.fromkeys(own, 12)),
+        )
+        for place, own in enumerate(counts)
+    ]
+
+
+def test_what_is_equal_at_the_small_size_only_is_a_difference() -> None:
+    """A table in registers is loaded for each tile of a small size, and seldom later."""
+    result = causes.differing(*counted({TAGS: 22_278_144}, {TAGS: 2_208_768}), None)
+    told = of(result, "global memory").leader
+    assert (told.before, told.after) == (22_278_144, 2_208_768)
+
+
+def test_a_count_that_one_arm_alone_has_solved_is_not_compared() -> None:
+    """A18: 88 million ALU instructions in proportion beside 19 million solved, of more code."""
+    one, other = counted({TAGS: 88_000_000}, {TAGS: 19_000_000})
+    rough = msgspec.structs.replace(one, unsolved=frozenset({TAGS}), least={TAGS: 18_000_000})
+    result = causes.differing(rough, other, None)
+    assert result.uneven == 1
+    assert not any(item.metric == TAGS for cause in result.causes for item in cause.told)
+    both = [
+        msgspec.structs.replace(case, unsolved=frozenset({TAGS}), least={TAGS: count})
+        for case, count in ((one, 18_000_000), (other, 9_000_000))
+    ]
+    told = of(causes.differing(*both, None), "global memory").leader
+    assert (told.before, told.after) == (18_000_000, 9_000_000)
+
+
+def test_of_what_changed_alike_what_is_executed_goes_before_the_code() -> None:
+    def told(metric: str, kind: Kind) -> Told:
+        return Told(
+            metric=metric, label=metric, kind=kind, before=1600, after=3200, change=1, way=""
+        )
+
+    code, pipe, loads = (
+        told("sass_instructions_tmem", "built"),
+        told("sm__inst_executed_pipe_tmem", "emulated"),
+        told("smsp__sass_inst_executed_op_tmem_ldt", "emulated"),
+    )
+    assert causes._once([code, pipe, loads]) == (loads, code)
+
+
+def test_mmas_of_another_shape_for_the_same_flops_are_one_figure_without_a_way() -> None:
+    pipe = "sm__inst_executed_pipe_tensor"
+    names = (pipe, f"{pipe}_op_gmma", f"{pipe}_op_hmma")
+    cases = [
+        with_arm(
+            gemm(
+                arm=arm(H1, place),
+                counters={"smsp__inst_executed": 10**8, **dict.fromkeys(names, count)},
+            ),
+            emulated_sass=executed_sass(
+                counters={"smsp__inst_executed": 10**8, **dict.fromkeys(names, count)},
+                opcodes_with_modifiers={f"QGMMA.64x{wide}x32.F32.E4M3.E4M3": 8},
+            ),
+        )
+        for place, (count, wide) in enumerate(((4_177_152, 256), (5_569_536, 192)))
+    ]
+    told = [
+        item
+        for cause in causes.differing(*cases, -0.0567).causes
+        for item in cause.told
+        if item.metric.startswith(pipe)
+    ]
+    assert [item.label for item in told] == ["MMAs, for as many FLOPs"]
+    assert told[0].way == ""
+
+
+def test_what_64_ctas_execute_takes_the_time_of_64_sms() -> None:
+    """A9: 1,863,680 conflicts on 64 of 132 SMs are 14.7 us of 28.0, and half was measured."""
+    conflicts = "ptx__memory_l1_wavefronts_shared"
+    measured = arm(H1).measured
+    assert measured
+    small = {"ctas": 64, "clock_hz": 1.98e9, "flops": 0, "bytes": 0}
+    cases = [
+        with_arm(case, measured=msgspec.structs.replace(measured, time_us=28.0))
+        for case in counted({conflicts: 2_863_680}, {conflicts: 1_000_000}, **small)
+    ]
+    told = of(causes.differing(*cases, -0.497), "shared memory").leader
+    assert told.explains == pytest.approx(-52.5, abs=0.1)
+
+
+def test_fewer_operands_that_mmas_read_are_no_arbitration() -> None:
+    """9557e0b: an MMA of 256 columns reads A once for twice as many."""
+    operands = "l1tex__data_pipe_tc_wavefronts_mem_shared"
+    cases = counted(
+        {"smsp__inst_executed": 10**8, operands: 50_125_824},
+        {"smsp__inst_executed": 10**8, operands: 33_417_216},
+    )
+    cause = of(causes.differing(*cases, -0.17), "operands of MMAs")
+    assert not cause.noise
+    assert cause.leader.way == "with the time"
+
+
+def test_the_pipe_of_accesses_that_are_told_is_no_second_cause() -> None:
+    """S2: 8,354,304 loads fewer, which LSU has not to execute either."""
+    loads, pipe = "sass__inst_executed_global_loads", "sm__inst_executed_pipe_lsu"
+    cases = counted(
+        {"smsp__inst_executed": 10**8, loads: 11_139_072, pipe: 15_330_084},
+        {"smsp__inst_executed": 10**8, loads: 2_784_768, pipe: 6_975_780},
+    )
+    result = causes.differing(*cases, -0.1)
+    assert of(result, "global memory").leader.metric == loads
+    assert not any(item.metric == pipe for cause in result.causes for item in cause.told)
+
+
+def test_a_handful_of_instructions_without_a_rate_is_no_difference() -> None:
+    """F4: 592 barriers more of 71 million instructions."""
+    executed, barriers = "smsp__inst_executed", "sass__inst_executed_barrier"
+    cases = counted({executed: 71_000_000, barriers: 592}, {executed: 71_000_000, barriers: 1_184})
+    result = causes.differing(*cases, 0.01)
+    assert not any(item.metric == barriers for cause in result.causes for item in cause.told)
+
+
+def test_without_a_time_more_work_costs_what_the_longest_need_of_a_unit_grows_by() -> None:
+    """Instructions that take a third longer, and device memory twice as long as they."""
+    executed = "smsp__inst_executed"
+    cases = [
+        with_arm(case, measured=None)
+        for case in counted({executed: 10**8}, {executed: 4 * 10**8 // 3}, flops=0, bytes=2 * 10**9)
+    ]
+    assert of(causes.differing(*cases, None), "instructions").leader.explains == 0.0
+    cases = [msgspec.structs.replace(case, bytes=10**6) for case in cases]
+    told = of(causes.differing(*cases, None), "instructions").leader
+    assert told.explains == pytest.approx(100 / 3, abs=0.1)
+
+
+def test_a_multicast_is_read_from_l2_once() -> None:
+    """S3: B for two CTAs."""
+    reads = "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld"
+    executed = {"smsp__inst_executed": 10**8, reads: 200_000}
+    cases = counted(executed, {**executed, f"{reads}_dest_multicast": 100_000})
+    build = cases[1].arm.build
+    assert build
+    pair = msgspec.structs.replace(
+        build, resources=msgspec.structs.replace(build.resources, cluster=2)
+    )
+    result = causes.differing(cases[0], with_arm(cases[1], build=pair), -0.0092)
+    told = of(result, "multicast").leader
+    assert (told.before, told.after, told.way) == (200_000, 150_000, "with the time")

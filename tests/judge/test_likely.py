@@ -8,7 +8,7 @@ from judge_cases import PADDED, PLAIN, arm, executed_sass, gemm, profiled, trans
 
 from kernelexp.judge import causes, likely
 from kernelexp.judge.causes import CausedDifference, Told
-from kernelexp.judge.explanation import moved
+from kernelexp.judge.explanation import moved, relieved
 from kernelexp.judge.limits import bounds
 from kernelexp.judge.limits.bounds import Use
 from kernelexp.judge.limits.case import Case
@@ -180,3 +180,12 @@ def test_memory_whose_traffic_was_not_counted_is_named() -> None:
 def test_text_on_other_values_of_an_axis_is_left_out() -> None:
     after = msgspec.structs.replace(at(gemm(), order="linear"), axes={"order": "forth, or back"})
     assert likely.changed(at(gemm(), order="strided"), after) == "order strided → linear"
+
+
+def test_a_relief_of_the_nearest_limit_that_gains_nothing_is_said() -> None:
+    """F2: 45% less work for the L1 data pipe, and 36% slower."""
+    uses = used(L1_data_pipe=66.9, device_memory=44.1), used(L1_data_pipe=26.8, device_memory=32.4)
+    assert relieved(*uses, 0.362) == (
+        "The candidate has 45.4% less work for the L1 data pipe and is slower all the same."
+    )
+    assert not relieved(*uses, -0.362)

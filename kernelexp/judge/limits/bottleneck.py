@@ -129,10 +129,14 @@ def of_latency(
     return f"{whose} waits for latency{what}."
 
 
-def _of_allowed(case: Case, percent: float) -> float:
-    """A use in percent of the most that the grid allows, where it leaves SMs idle."""
+def allowed(case: Case) -> float:
+    """The share of any limit that the grid can use, where it leaves SMs idle; else 1."""
     share = grid(case)
-    return percent if share is None or share.busy >= BUSY else percent / share.busy
+    return 1.0 if share is None or share.busy >= BUSY else share.busy
+
+
+def _of_allowed(case: Case, percent: float) -> float:
+    return percent / allowed(case)
 
 
 def of_grid(case: Case) -> str:
@@ -190,12 +194,12 @@ def _of_limit(
     near = nearest(known)
     if near is None or near.percent is None:
         return _of_floors(case, known, "Its" if whose == "This kernel" else f"{whose}'s")
-    share, allowed = _share(near), _of_allowed(case, near.percent)
-    if allowed > near.percent:
-        share += f", {allowed:.0f}% of what the grid allows"
+    share, of_allowed = _share(near), _of_allowed(case, near.percent)
+    if of_allowed > near.percent:
+        share += f", {of_allowed:.0f}% of what the grid allows"
     if near.percent >= BOUND:
         return f"{whose} is bound by {spell(near)}: {share} of the peak{_how(near)}."
-    if allowed >= NEAR:
+    if of_allowed >= NEAR:
         return (
             f"{whose} is nearest to {spell(near)}, which likely limits it: {share} of the peak"
             f"{_how(near)}."
@@ -277,6 +281,30 @@ def _of_floors(case: Case, known: Sequence[Use], whose: str) -> str:
     words = [f"{spell(use)} for {use.floor_ms:.3g} ms" for use in longest]
     words[0] = words[0].replace(" for ", " busy for at least ")
     return f"{what}. {whose} work keeps {', '.join(words)}."
+
+
+def of_both(before: Sequence[Use], after: Sequence[Use]) -> str:
+    """Without a time: what two arms keep busy for longest; empty where that is not counted."""
+    needs = {
+        use.resource: (use.floor_ms, other.floor_ms)
+        for use, other in zip(before, after, strict=True)
+        if use.floor_ms and other.floor_ms
+    }
+    if not needs or not (is_counted(before) and is_counted(after)):
+        return ""
+    longest = [max(needs, key=lambda name: needs[name][side]) for side in (0, 1)]
+    was, now = (needs[name][side] for side, name in enumerate(longest))
+    change = 100 * (now / was - 1)
+    same = "it" if longest[0] == longest[1] else spell(Use(resource=longest[1]))
+    others = sorted(needs.keys() - {*longest}, key=lambda name: -max(needs[name]))[: _FLOORS - 1]
+    rest = "".join(
+        f"; {spell(Use(resource=name))} {needs[name][0]:.3g}, then {needs[name][1]:.3g} ms"
+        for name in others
+    )
+    return (
+        f"Not timed. The baseline keeps {spell(Use(resource=longest[0]))} busy for at least "
+        f"{was:.3g} ms, the candidate {same} for {now:.3g} ms ({change:+.1f}%){rest}."
+    )
 
 
 def _of_ratios(case: Case) -> str:

@@ -10,7 +10,7 @@ from kernelexp.facts import widths
 from kernelexp.facts.chips import Chip
 from kernelexp.facts.counters import EXECUTED, PTX
 from kernelexp.facts.metrics import Kind
-from kernelexp.model.arm import Arm, EmulatedLine
+from kernelexp.model.arm import Arm, EmulatedEvidence, EmulatedLine
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,12 +55,12 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     """Emulated, of a launch of the full problem: of PTX, and of SASS where that was executed."""
     scaled: str = ""
     """How these were scaled from the emulated sizes, as the end of a sentence."""
-    in_proportion: dict[str, int] = {}
-    """The same in proportion to the tiles alone; empty where nothing was solved."""
     unsolved: frozenset[str] = frozenset()
     """Those of `counters` that are in proportion although others were solved."""
     least: dict[str, int] = {}
     """What a launch counts of these at least."""
+    larger: EmulatedEvidence | None = None
+    """The larger of two small sizes that they were solved from."""
     ratios_of: str = ""
     """The emulated size that the counters are of, where they can't be scaled to the full problem:
     then only their ratios say something of it."""
@@ -131,28 +131,22 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         """What the emulation that is read calls a counter of ncu's."""
         return counter if self.counts_sass else PTX + counter
 
-    def scaled_as(self, other: Case) -> Case:
-        """With what either case has in proportion only in proportion too: a count that was solved
-        from two sizes says nothing beside one that was not."""
-        names = (self.unsolved | other.unsolved) & self.in_proportion.keys()
-        rough = {name: self.in_proportion[name] for name in names}
-        exact = {name: self.counters[name] for name in names - self.unsolved}
-        return msgspec.structs.replace(
-            self,
-            counters={**self.counters, **rough},
-            unsolved=self.unsolved | names,
-            least={**exact, **self.least},
-        )
-
     def counter(self, name: str) -> int:
         """A counter of ncu's: as counted on SASS, else on PTX."""
         return self.counters.get(self.named(name), 0)
 
     @property
+    def taken(self) -> EmulatedEvidence | None:
+        """The emulation whose lines say most of the full problem: of the sizes that its counters
+        are from, the larger. At another, what a CTA does once may cost most."""
+        own = self.arm.counted if self.counts_sass else self.arm.emulated
+        is_alike = self.larger and (self.larger.isa == "sass") == self.counts_sass
+        return self.larger if is_alike else own
+
+    @property
     def lines(self) -> Sequence[EmulatedLine]:
         """The dearest, with their counters as `named`."""
-        taken = self.arm.counted if self.counts_sass else self.arm.emulated
-        return taken.lines if taken else ()
+        return self.taken.lines if self.taken else ()
 
     def dearest(self, counter: str, ideal: str = "") -> EmulatedLine | None:
         """The source line that counts most of a counter of ncu's, beyond `ideal` if given; None

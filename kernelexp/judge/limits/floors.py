@@ -163,10 +163,9 @@ def _shared(case: Case, chip: Chip) -> Floor | None:
 
 def _data_pipe(case: Case, chip: Chip) -> Floor | None:
     """Wavefronts of shared memory, and one at least for each line of global or local memory."""
-    lines = case.counter(_TAGS) + local_accesses(case)
-    if not case.counters or case.is_merged or not lines:
+    lines, own = case.counter(_TAGS) + local_accesses(case), case.counter(_SHARED[0])
+    if not case.counters or case.is_merged or not (lines or own):
         return None
-    own = case.counter(_SHARED[0])
     words = f"({own:,} wavefronts of shared memory + {lines:,} of lines of {_whose(case)} memory)"
     source = (
         "a wavefront per clock and SM, and one at least for each line: on an H200 ncu counts 8.8 "

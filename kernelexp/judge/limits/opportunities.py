@@ -312,7 +312,7 @@ def instructions(case: Case) -> Iterator[Found]:
     others = {name: share for name, share in known.items() if name != "issue slots"}
     following = max(others, key=lambda name: others[name])
     name = _executed(case)
-    line, taken = case.dearest(name), case.arm.counted if case.counts_sass else case.arm.emulated
+    line, taken = case.dearest(name), case.taken
     share = line.counters[name] / taken.counters[name] if line and taken else 0.0
     yield Opportunity(
         rule="InstructionIssue",

@@ -8,12 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kernelexp.judge.limits import bounds
+from kernelexp.judge.limits import bottleneck, bounds
 from kernelexp.judge.limits.bounds import NEAR
 from kernelexp.judge.limits.case import Case
 from kernelexp.judge.limits.floors import Resource, floors
 
 _PARTS: tuple[Resource, ...] = ("L1 data pipe", "shared memory", "L1 tag stage", "LSU", "L1 to L2")
+
+_OF_CHIP: tuple[Resource, ...] = ("L2", "device memory")
+
+
+def _where_busy(case: Case, points: Mapping[Resource, float]) -> dict[Resource, float]:
+    """Of the units of an SM, in percent of the time of the SMs that have CTAs."""
+    busy = bottleneck.allowed(case)
+    return {
+        resource: value if resource in _OF_CHIP else min(100.0, value / busy)
+        for resource, value in points.items()
+    }
 
 
 def shares(case: Case) -> tuple[dict[Resource, float], str]:
@@ -40,7 +51,12 @@ def points(case: Case, resource: Resource, seconds: float) -> float:
 def relief(case: Case, freed: Mapping[Resource, float]) -> tuple[float | None, str]:
     """About which percentage is saved if resources are busy for so many points less, and why."""
     known, of_what = shares(case)
-    own = {resource: saved for resource, saved in freed.items() if resource in known and saved > 0}
+    known = _where_busy(case, known)
+    own = {
+        resource: saved
+        for resource, saved in _where_busy(case, freed).items()
+        if resource in known and saved > 0
+    }
     if not own:
         return None, _unknown(case, freed)
     top = max(known, key=lambda item: known[item])
@@ -50,6 +66,7 @@ def relief(case: Case, freed: Mapping[Resource, float]) -> tuple[float | None, s
     gain = max(0.0, min(own[most], _bound(known[top], after[following], top in _touched(own))))
     words = f"{own[most]:.1f} points less than the {known[most]:.1f}% of {most}"
     words += f" ({of_what})" if of_what else ""
+    words += " on the SMs that have CTAs" if bottleneck.allowed(case) < 1.0 else ""
     if top not in _touched(own) and known[top] >= NEAR:
         return gain, f"{words}, but {top} is nearer, {known[top]:.1f}%, and bounds it"
     return gain, (
@@ -63,9 +80,9 @@ def relief(case: Case, freed: Mapping[Resource, float]) -> tuple[float | None, s
 
 
 def most(case: Case, freed: Mapping[Resource, float]) -> float:
-    """At most which percentage is saved if resources are busy for so many points less: until the
-    one that is then the busiest is busy all the time."""
-    known, _ = shares(case)
+    """At most which percentage is saved if resources are busy for so many points less, those of SMs
+    that have CTAs: until the one that is then the busiest is busy all the time."""
+    known = _where_busy(case, shares(case)[0])
     return 100 - max(_after(known, freed).values(), default=0.0)
 
 

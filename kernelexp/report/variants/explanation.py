@@ -15,9 +15,16 @@ from kernelexp.facts.counters import PIPE
 from kernelexp.judge import likely, samebuild
 from kernelexp.judge.causes import Cause, CausedDifference, Told, differing, units
 from kernelexp.judge.expectations import Judged, judge
-from kernelexp.judge.explanation import Question, moved, questions, slowdown, work
+from kernelexp.judge.explanation import (
+    Question,
+    moved,
+    questions,
+    relieved,
+    slowdown,
+    work,
+)
 from kernelexp.judge.limits import bottleneck
-from kernelexp.judge.limits.bounds import Use, nearest, uses_of_both
+from kernelexp.judge.limits.bounds import Use, nearest, uses, uses_of_both
 from kernelexp.model.arm import Verdict
 from kernelexp.model.axes import AxisValue, spell_point
 from kernelexp.model.experiment import Experiment
@@ -72,6 +79,7 @@ def assemble(
     """What the evidence says of candidate `number`, counted from 1."""
     arms = one.case.arm, other.case.arm
     margin = standing.record.margin if standing.record else 0.01
+    differ = differing(one.case, other.case, _direction(standing, slowdown(*arms)))
     return Explanation(
         experiment=name,
         written=written,
@@ -79,9 +87,9 @@ def assemble(
         baseline=one,
         candidate=other,
         judged=judge(written.expectations[number - 1], *arms, margin, name),
-        differing=differing(one.case, other.case, _direction(standing, slowdown(*arms))),
+        differing=differ,
         uses=uses_of_both(one.case, other.case),
-        questions=tuple(questions(one.case, other.case, name)),
+        questions=tuple(questions(one.case, other.case, name, differ)),
         modelled=modelled,
     )
 
@@ -162,6 +170,8 @@ def render(explanation: Explanation, verbose: bool = False) -> Iterator[Block]:
     own = spell_point(own_axes(explanation.baseline.case.arm, explanation.candidate.case.arm))
     yield Heading(f"{explanation.experiment}  {explanation.written.title}: {own}")
     yield _verdict(explanation)
+    if others := _others(explanation):
+        yield paragraph(others, style="dim")
     if explanation.standing.changed:
         words = ", ".join(explanation.standing.changed)
         yield paragraph(f"The verdict is from before these changed: {words}.", style="warn")
@@ -182,6 +192,8 @@ def render(explanation: Explanation, verbose: bool = False) -> Iterator[Block]:
     are_published = any(item and item.provenance == "published" for item in profiles)
     unlike = tuple(_unlike(explanation))
     yield from _differences(explanation.differing, unlike, are_published)
+    if rest := _unexplained(explanation):
+        yield paragraph(rest, style="dim")
     yield from _limits(explanation, verbose)
     if explanation.questions:
         yield paragraph(Span("What would decide:", "strong"))
@@ -190,31 +202,74 @@ def render(explanation: Explanation, verbose: bool = False) -> Iterator[Block]:
 
 def conclusions(explanation: Explanation) -> Iterator[str]:
     """What was changed with its likely cause, then what either arm is bound by."""
-    before, case, uses = explanation.baseline.case, explanation.candidate.case, explanation.uses[1]
+    before, case, after = explanation.baseline.case, explanation.candidate.case, explanation.uses[1]
     slower = slowdown(before.arm, case.arm)
-    verdict = explanation.standing.verdict
-    judged = slower if verdict and verdict.status in ("IMPROVED", "REJECTED") else None
+    judged = _judged(explanation)
     first = likely.conclude(before, case, explanation.uses, explanation.differing, judged)
     if first:
         yield first
-    near = nearest(uses)
+    near = nearest(after)
     if near is None or near.percent is None:
         grids = bottleneck.of_grids(before, case)
-        words = bottleneck.conclude(case, uses, "The candidate")
+        words = bottleneck.conclude(case, after, "The candidate")
+        if before.time_s == case.time_s == 0 and not (before.ratios_of or case.ratios_of):
+            words = bottleneck.of_both(*explanation.uses) or words
         yield f"{grids} {words.removeprefix(bottleneck.of_grid(case)).strip()}" if grids else words
         return
     said = likely.largest(explanation.uses, judged) if judged else None
     sentences = (
         bottleneck.of_grids(before, case),
-        moved(*explanation.uses),
+        moved(*explanation.uses, (bottleneck.allowed(before), bottleneck.allowed(case))),
+        _one_profile(explanation),
+        relieved(*explanation.uses, judged),
         work(
             *explanation.uses, slower, explanation.differing.waits, said.resource if said else None
         ),
-        bottleneck.of_latency(case, uses, "The candidate"),
+        bottleneck.of_latency(case, after, "The candidate"),
         bottleneck.of_same_grid(case) if bottleneck.is_same_grid(before, case) else "",
         bottleneck.of_power(case),
     )
     yield " ".join(filter(None, sentences))
+
+
+def _one_profile(explanation: Explanation) -> str:
+    """What the profile of one arm is nearest to, where the other has none and the shares that both
+    have leave it out."""
+    for (name, side), chosen in zip(_sides(explanation), explanation.uses, strict=True):
+        profiled = [use for use in uses(side.case) if use.kind == "profiled"]
+        near, shown = nearest(profiled), nearest(chosen)
+        if near is None or any(use.kind == "profiled" for use in chosen):
+            continue
+        if shown is None or (near.percent or 0.0) > (shown.percent or 0.0):
+            return (
+                f"The {name}'s profile, which the other arm has none beside, is nearest to "
+                f"{bottleneck.spell(near)} ({near.percent:.1f}%)."
+            )
+    return ""
+
+
+def _others(explanation: Explanation) -> str:
+    """Which of several candidates this is, and the fastest that was judged with it."""
+    record, count = explanation.standing.record, len(explanation.written.candidates)
+    if count == 1 or record is None:
+        return ""
+    arm = explanation.candidate.case.arm
+    places = [
+        number
+        for number, point in enumerate(explanation.written.candidates, 1)
+        if all(arm.axes.get(axis) == value for axis, value in point.items())
+    ]
+    words = f"{f'Candidate {places[0]}' if places else 'One'} of {count}"
+    changes = {
+        index: change
+        for index, other in enumerate(record.candidates)
+        if (change := slowdown(record.baseline, other.arm)) is not None
+    }
+    if not changes:
+        return f"{words}."
+    best = min(changes, key=lambda index: changes[index])
+    own = spell_point(own_axes(record.baseline, record.candidates[best].arm))
+    return f"{words}. The fastest of them: {own}, {100 * changes[best]:+.1f}%."
 
 
 def _sides(explanation: Explanation) -> tuple[tuple[str, Dossier], ...]:
@@ -228,7 +283,8 @@ def _warnings(explanation: Explanation) -> Iterator[str]:
     told = (item for cause in explanation.differing.causes for item in cause.told)
     is_shown = bool(explanation.differing.waits) or any(item.kind == "profiled" for item in told)
     for name, side in _sides(explanation):
-        if side.profile and side.profile.provenance == "published":
+        used = is_shown or name == "candidate"
+        if used and side.profile and side.profile.provenance == "published":
             yield f"The {name} was profiled by others: {side.profile.run}."
         if side.profile_changed:
             words = ", ".join(side.profile_changed)
@@ -246,7 +302,7 @@ def _warnings(explanation: Explanation) -> Iterator[str]:
             elsewhere.setdefault(_elsewhere(side), []).append(name)
         if doubt := _other_build(side):
             yield f"The {name}'s profile is of another build: {doubt}."
-    if theirs:
+    if theirs and not any(side.case.arm.refused for _, side in _sides(explanation)):
         yield (
             "Times are published, of their author's kernels; what is built and emulated is this "
             "project's code, and emulated shares of limits are its work over those times."
@@ -354,17 +410,47 @@ def _differences(
     if any(cell != figures.NONE for cell in shown):
         unknown = " —: no unit's rate says how much." if figures.NONE in shown else ""
         yield paragraph(
-            "Explains: what the change costs or saves by the rate of the unit that executes it, in "
-            f"percent of {differing.of}, and no more than the next limit leaves of a saving. The "
-            "time changes by less, down to nothing, where that is hidden behind other work, and by "
-            f"more where it is waited for.{unknown}",
+            "Explains: what the change costs or saves by the rate of the unit that executes it, on "
+            f"the SMs that the baseline's CTAs fill, in percent of {differing.of}, and no more "
+            "than the next limit leaves of a saving. The time changes by less, down to nothing, "
+            "where that is hidden behind other work, and by more where it is waited for."
+            f"{unknown}",
             style="dim",
         )
     yield from (paragraph(sentence, style="dim") for sentence in unlike)
     yield from _waits(differing.waits, are_published)
+    if differing.uneven:
+        few = "1 count is" if differing.uneven == 1 else f"{differing.uneven} counts are"
+        yield paragraph(
+            f"{few} not compared: two small sizes do not solve both arms' counts.", style="dim"
+        )
     if differing.small:
         differ = "differs and explains" if differing.small == 1 else "differ and explain"
         yield paragraph(f"{differing.small} more {differ} nothing.", style="dim")
+
+
+def _unexplained(explanation: Explanation) -> str:
+    """Where the rates of what goes with the time come to less than half of its change."""
+    change = 100 * abs(_judged(explanation) or 0.0)
+    shares = [
+        abs(cause.leader.explains or 0.0)
+        for cause in explanation.differing.causes
+        if not cause.noise and cause.leader.way == "with the time"
+    ]
+    if not change or not any(shares) or sum(shares) >= change / 2:
+        return ""
+    return (
+        f"By these rates, what goes with the time comes to {sum(shares):.1f}% of it; it changed by "
+        f"{change:.1f}%."
+    )
+
+
+def _judged(explanation: Explanation) -> float | None:
+    """The change of time where the verdict says that there is one."""
+    verdict = explanation.standing.verdict
+    if verdict is None or verdict.status not in ("IMPROVED", "REJECTED"):
+        return None
+    return slowdown(explanation.baseline.case.arm, explanation.candidate.case.arm)
 
 
 def _with_it(cause: Cause) -> str:
