@@ -102,7 +102,7 @@ class Service:
             except OSError:
                 continue
             queues = {str(self.folder).encode(), self.address.encode()}
-            if b"worker" in words and queues & set(words):
+            if b"--worker" in words and queues & set(words):
                 result.append(int(path.name))
         return result
 
@@ -158,7 +158,15 @@ def run(folder: Path, load: Load) -> LoadFigures:
 
 
 def _keep_worker(service: Service, over: threading.Event) -> None:
-    argv = [*KERNELEXP, "worker", "--queue", service.address, "--cache", str(service.folder)]
+    argv = [
+        *KERNELEXP,
+        "serve",
+        "--worker",
+        "--queue",
+        service.address,
+        "--cache",
+        str(service.folder),
+    ]
     while not over.is_set():
         subprocess.run(argv, stderr=subprocess.DEVNULL, check=False)
 

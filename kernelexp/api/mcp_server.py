@@ -19,7 +19,7 @@ from kernelexp.system.process import interrupts
 _ABOUT = (
     "Experiments on CUDA kernel variants. list names kernels, axes and experiments; a variant is "
     "written KERNEL@ARCH:axis=value,... Every tool answers with the JSON of the command of its "
-    "name; `kernelexp schema --of NAME` prints its schema."
+    "name; `kernelexp show --schema NAME` prints its schema."
 )
 
 
@@ -29,7 +29,7 @@ def serve(start: Path) -> None:
         from mcp.server.mcpserver import MCPServer
     except ImportError:
         raise EnvironmentFault(
-            "kernelexp mcp needs the MCP SDK: pip install 'kernelexp[mcp]'."
+            "kernelexp serve --mcp needs the MCP SDK: pip install 'kernelexp[mcp]'."
         ) from None
 
     api.load(start)  # a fault of the project's is said before anybody asks

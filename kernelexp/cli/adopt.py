@@ -1,4 +1,4 @@
-"""kernelexp adopt: a kernel from an existing source, with questions on a terminal."""
+"""kernelexp adopt: a kernel from an existing source, with questions on a terminal, or a log."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import typer
 
 from kernelexp.cli import adoption, common
 from kernelexp.cli.app import app
+from kernelexp.cli.modes import refuse_all_but, refuse_other_modes
 from kernelexp.cli.options import HERE, NvccOption, ProjectOption
 from kernelexp.cli.parameters import parse_number, parse_numbers, parse_pairs, parse_whole
 from kernelexp.model.errors import UsageError
@@ -30,10 +31,17 @@ _STDERR = 2
 _NUMBERED = re.compile(r"(?<!:):[0-9]+$")
 
 
+WITH_LOG = "With --log"
+
+
 @app.command()
 def adopt(
+    ctx: typer.Context,
     source: Annotated[
-        Path | None, typer.Argument(metavar="[FILE]", help="A CUDA source, PTX or a cubin.")
+        Path | None,
+        typer.Argument(
+            metavar="[FILE]", help="A CUDA source, PTX or a cubin; with --log, .md, .csv or .tsv."
+        ),
     ] = None,
     from_program: Annotated[
         str,
@@ -173,10 +181,35 @@ def adopt(
             help="A #define, a constant, a template argument, or block, is an axis. Repeatable.",
         ),
     ] = None,
+    log: Annotated[
+        bool,
+        typer.Option(
+            "--log", help="FILE is a log kept by hand: history, experiments, published results."
+        ),
+    ] = False,
+    log_source: Annotated[
+        str,
+        typer.Option(
+            "--source",
+            metavar="TEXT",
+            rich_help_panel=WITH_LOG,
+            help="Where the figures are from, for records.",
+        ),
+    ] = "",
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--column",
+            metavar="ROLE=HEADING",
+            rich_help_panel=WITH_LOG,
+            help="What a column of a table is: id, title, time, tflops, registers, verdict, date "
+            "or commit, if its heading does not say. Repeatable.",
+        ),
+    ] = None,
     nvcc: NvccOption = None,
     project: ProjectOption = HERE,
 ) -> None:
-    """Add a kernel from a CUDA source, PTX or a cubin.
+    """Add a kernel from a CUDA source, PTX or a cubin, or a log that was kept by hand.
 
     The source is copied and compiled without its host code, problem.py is drafted from its
     parameters and these options, and the kernel is executed on the CPU once nothing is blank. On a
@@ -185,12 +218,26 @@ def adopt(
     With --from-program nothing is missing: the program is run on the CPU up to that launch, whose
     arguments, arrays and results are kept.
 
+    A log becomes a kernel with one axis, whose values are the states that it mentions. Figures
+    become published records, other words stay in an experiment's notes, and the log is copied to
+    logs/imported. Each row of a table is compared with the last one before it that was kept.
+
     For example:
         kernelexp adopt gemm.cu --entry 'gemm<64>' --block 256
         kernelexp adopt relu.cu --block 256 --grid N/256 --reference 'y=x.relu()'
         kernelexp adopt sum.cu --entry 'parts(x, sums)' --entry 'total(sums, y)'
         kernelexp adopt --from-program 'main.cu -- 1024' --kernel relu:3
+        kernelexp adopt --log notes.md --kernel gemm --column time=speed
     """
+    if log:
+        refuse_all_but(ctx, "--log", "log", "kernel", "arch", "log_source", "column", "project")
+        if source is None:
+            raise UsageError("--log: name the log, a markdown file, .csv or .tsv.")
+        from kernelexp.cli import handlog
+
+        handlog.adopt(source, kernel, arch, log_source, column or (), project)
+        return
+    refuse_other_modes(ctx)
     from kernelexp.evidence.programs import captures
     from kernelexp.services.adopt import adopted, answers, launch_axes, notation
     from kernelexp.services.adopt.expressions import parse_expressions, parse_reference

@@ -1,4 +1,4 @@
-"""kernelexp capture: launches of any program on this machine's GPU, kept with their memory."""
+"""kernelexp capture: launches of any program on this machine's GPU, kept, and launched again."""
 
 from __future__ import annotations
 
@@ -9,64 +9,137 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kernelexp.cli import replaying
 from kernelexp.cli.app import app
 from kernelexp.cli.console import print_document, print_json
-from kernelexp.cli.modes import BEHIND, PartedCommand
-from kernelexp.cli.options import JsonOption
+from kernelexp.cli.modes import BEHIND, PartedCommand, refuse_other_modes
+from kernelexp.cli.options import JsonOption, NvccOption
 from kernelexp.cli.parameters import parse_ranges
 from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
     from kernelexp.services.capturing import WantedKernel
 
+WITH_REPLAY = "With --replay"
+WITHOUT_REPLAY = "Without --replay"
 _NUMBERED = re.compile(r"(?<!:):([0-9]+)$")
 
 
 @app.command(cls=PartedCommand)
 def capture(
     context: typer.Context,
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[CAPTURE]... [-- PROGRAM]...",
+            help="-- and the program; with --replay, folders that were kept.",
+        ),
+    ] = None,
     kernel: Annotated[
         list[str] | None,
         typer.Option(
             "--kernel",
             metavar="NAME[:N]",
+            rich_help_panel=WITHOUT_REPLAY,
             help="Keep the N-th launch of a kernel, the first by default: its own name, its "
             "symbol, or a pattern: '*gemm*'. Repeatable.",
         ),
     ] = None,
     count: Annotated[
         int,
-        typer.Option("--count", metavar="N", min=1, help="With --kernel: as many, from there on."),
+        typer.Option(
+            "--count",
+            metavar="N",
+            min=1,
+            rich_help_panel=WITHOUT_REPLAY,
+            help="With --kernel: as many, from there on.",
+        ),
     ] = 1,
     launches: Annotated[
         str,
-        typer.Option("--launches", metavar="RANGE", help="Among all of a process: 3, 1-3, 5-."),
+        typer.Option(
+            "--launches",
+            metavar="RANGE",
+            rich_help_panel=WITHOUT_REPLAY,
+            help="Among all of a process: 3, 1-3, 5-.",
+        ),
     ] = "",
     limit: Annotated[
         int,
-        typer.Option("--limit", metavar="MIB", min=1, help="Copy this much of an allocation."),
+        typer.Option(
+            "--limit",
+            metavar="MIB",
+            min=1,
+            rich_help_panel=WITHOUT_REPLAY,
+            help="Copy this much of an allocation.",
+        ),
     ] = 256,
     output_: Annotated[
-        Path, typer.Option("--output", metavar="FOLDER", help="Where captures are kept.")
+        Path,
+        typer.Option(
+            "--output",
+            metavar="FOLDER",
+            rich_help_panel=WITHOUT_REPLAY,
+            help="Where captures are kept.",
+        ),
     ] = Path("captures"),
+    replay: Annotated[
+        bool,
+        typer.Option(
+            "--replay", help="Launch captured kernels again instead, and compare what they write."
+        ),
+    ] = False,
+    emulated: Annotated[
+        bool,
+        typer.Option(
+            "--emulated",
+            rich_help_panel=WITH_REPLAY,
+            help="On the CPU, as without a GPU: its SASS is executed.",
+        ),
+    ] = False,
+    after: Annotated[
+        Path | None,
+        typer.Option(
+            "--after",
+            metavar="CAPTURE",
+            rich_help_panel=WITH_REPLAY,
+            help="Time it directly after this one, which the program launched before it.",
+        ),
+    ] = None,
+    nvcc: NvccOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Keep launches of a program that runs on the GPU: code, arguments, memory.
+    """Keep launches of a program that runs on the GPU, or launch them again.
 
-    Without --kernel and --launches, nothing is kept: its kernels are listed.
+    Code, arguments and memory are kept. Without --kernel and --launches, nothing is kept: the
+    program's kernels are listed.
+
+    With --replay, what a captured kernel writes is compared bit by bit. On a GPU it is timed as the
+    program's own launches were: in a row, after its memory was put back, and with other data in L2.
+    The exit code is 4 where a byte differs.
 
     For example:
         kernelexp capture -- python3 train.py
         kernelexp capture --kernel '*softmax*:3' -- python3 train.py
+        kernelexp capture --replay captures/softmax-3
+        kernelexp capture --replay captures/relu-8 --after captures/gemm-7
     """
+    program = tuple(context.meta[BEHIND])
+    if replay:
+        refuse_other_modes(context, WITH_REPLAY)
+        if program or not folders:
+            raise UsageError("--replay: name folders that kernelexp capture wrote.")
+        raise typer.Exit(replaying.replay(folders, after, nvcc, emulated=emulated, json=json))
+    refuse_other_modes(context, WITHOUT_REPLAY)
+    if nvcc is not None:
+        raise UsageError("--nvcc goes with --replay; see kernelexp capture --help.")
+    if folders or not program:
+        raise UsageError("put -- before the program: kernelexp capture -- python3 train.py.")
     from kernelexp.report import captured as report
     from kernelexp.services import capturing
 
-    argv = tuple(context.meta[BEHIND])
-    if not argv:
-        raise UsageError("put -- before the program: kernelexp capture -- python3 train.py.")
     order = capturing.CaptureOrder(
-        argv=argv,
+        argv=program,
         kernels=tuple(_wanted(text, count) for text in kernel or ()),
         launches=parse_ranges(launches),
         limit_mib=limit,

@@ -20,7 +20,7 @@ GROUPS = {
     "Everyday": {
         "init": "Start a project with a kernel and an experiment.",
         "new": "Add an experiment to experiments.yaml.",
-        "adopt": "Add a kernel from a CUDA source, PTX or a cubin.",
+        "adopt": "Add a kernel from a source, PTX, a cubin, or a kept log.",
         "run": "Run experiments: build, emulate, time, judge, record.",
         "time": "Time variants against each other, or your own source.",
         "sweep": "Race all combinations of axes for the fastest.",
@@ -35,15 +35,13 @@ GROUPS = {
         "inspect": "Show what the compiler made: builds, SASS, cost by line.",
         "emulate": "Execute variants on the CPU: result, barriers, counters.",
         "exec": "Run any CUDA program without a GPU, and check it.",
-        "capture": "Keep launches of any program on the GPU, with their memory.",
-        "replay": "Launch a captured kernel again; compare bits, time it.",
+        "capture": "Keep launches of any program on the GPU; replay them.",
         "profile": "Profile variants with ncu, or import what ncu printed.",
         "history": "Follow a variant through commits; find the bad one.",
     },
     "Share": {
         "report": "Render the project as web pages, or serve them.",
         "plot": "Draw the history, a sweep, a run, stalls, a roofline.",
-        "import": "Import a hand-kept log: history, experiments, results.",
     },
     "This machine": {
         "doctor": "Check tools, versions and capabilities.",
@@ -51,10 +49,7 @@ GROUPS = {
     },
     "For programs": {
         "evaluate": "Judge a solution of KernelBench, GPU MODE and others.",
-        "serve": "Serve evaluations over HTTP.",
-        "worker": "Take evaluations from a queue.",
-        "mcp": "Serve commands to other programs as MCP tools.",
-        "schema": "Print the JSON Schema of experiments.yaml or of --json.",
+        "serve": "Serve evaluations over HTTP, work on them, or serve MCP.",
     },
 }
 """Every command in the order of --help."""
@@ -74,12 +69,15 @@ ALIASES = {
     "opportunities": ("explain",),
     "verdict": ("show", "--judge"),
     "selftest": ("calibrate", "--inject", "0.5,1,2,5"),
+    "replay": ("capture", "--replay"),
+    "import": ("adopt", "--log"),
+    "worker": ("serve", "--worker"),
+    "mcp": ("serve", "--mcp"),
+    "schema": ("show", "--schema", "project"),
 }
 """Names of earlier versions, which --help leaves out, as the words that stand for them."""
 UNWRAPPED = "\b"
 """A line before a paragraph of a command's help that typer is to leave as it is."""
-_FILES = {"import": "import_"}
-"""Commands in a file of another name."""
 _KERNEL_SOURCES = (".cu", ".cuh", ".h", ".hpp", ".ptx", ".cubin")
 
 
@@ -103,6 +101,8 @@ def translate(words: list[str]) -> list[str]:
         return ["adopt", path, *rest[:first], *rest[after:]]
     if name == "evaluate" and any(word.partition("=")[0] == "--source" for word in rest):
         return ["time", "--peers", *rest]
+    if name == "schema" and rest:
+        return ["show", *(word.replace("--of", "--schema", 1) for word in rest)]
     return [*ALIASES.get(name, (name,)), *rest]
 
 
@@ -139,7 +139,7 @@ class Commands(MutableMapping[str, Any]):
         return self._made[name]
 
     def _make(self, name: str) -> Any:
-        importlib.import_module(f"kernelexp.cli.{_FILES.get(name, name)}")
+        importlib.import_module(f"kernelexp.cli.{name}")
         alone = typer.Typer(rich_markup_mode=None, add_completion=False)
         alone.registered_commands = [
             registered_command

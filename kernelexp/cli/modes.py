@@ -16,15 +16,6 @@ BEHIND = "behind"
 """Where the words after `--` lie in a context's meta."""
 
 
-class PartedCommand(TyperCommand):
-    """A command that leaves the words after `--` to another program."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        at = args.index("--") if "--" in args else len(args)
-        ctx.meta[BEHIND] = args[at + 1 :]
-        return super().parse_args(ctx, args[:at])
-
-
 class ModalCommand(TyperCommand):
     """A command whose --help has a paragraph of options for each of its modes."""
 
@@ -37,6 +28,15 @@ class ModalCommand(TyperCommand):
         for title in sorted(paragraphs, key=order):
             with formatter.section(title):
                 formatter.write_dl(paragraphs[title])
+
+
+class PartedCommand(ModalCommand):
+    """A command that leaves the words after `--` to another program."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        at = args.index("--") if "--" in args else len(args)
+        ctx.meta[BEHIND] = args[at + 1 :]
+        return super().parse_args(ctx, args[:at])
 
 
 def heading(parameter: Any) -> str:

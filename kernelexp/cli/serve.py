@@ -1,4 +1,4 @@
-"""kernelexp serve: evaluations over HTTP."""
+"""kernelexp serve: evaluations over HTTP, the workers that do them, and MCP tools."""
 
 from __future__ import annotations
 
@@ -7,32 +7,65 @@ from typing import Annotated
 
 import typer
 
+from kernelexp.cli import working
 from kernelexp.cli.app import app
 from kernelexp.cli.console import print_message
-from kernelexp.cli.options import HERE, ProjectOption
+from kernelexp.cli.modes import refuse_all_but, refuse_other_modes
+from kernelexp.cli.options import HERE, NvccOption, ProjectOption
+
+WITH_WORKER = "With --worker"
+WITHOUT_OTHERS = "Without --worker and --mcp"
 
 
 @app.command()
 def serve(
+    ctx: typer.Context,
     queue: Annotated[
-        Path, typer.Option("--queue", metavar="DIR", help="Where evaluations are kept.")
-    ] = Path(".kernelexp/queue"),
+        str | None,
+        typer.Option(
+            "--queue",
+            metavar="DIR|URL",
+            help="Where evaluations are kept, .kernelexp/queue by default; of a worker, that "
+            "folder or the service's address.",
+        ),
+    ] = None,
     host: Annotated[
-        str, typer.Option("--host", metavar="ADDRESS", help="Where it listens.")
+        str,
+        typer.Option(
+            "--host",
+            metavar="ADDRESS",
+            rich_help_panel=WITHOUT_OTHERS,
+            help="Where it listens.",
+        ),
     ] = "127.0.0.1",
     port: Annotated[
         int,
         typer.Option(
-            "--port", metavar="N", min=0, max=65535, help="Where it listens; 0 chooses a free port."
+            "--port",
+            metavar="N",
+            min=0,
+            max=65535,
+            rich_help_panel=WITHOUT_OTHERS,
+            help="Where it listens; 0 chooses a free port.",
         ),
     ] = 8000,
     workers: Annotated[
-        int, typer.Option("--workers", metavar="N", min=0, help="Processes that evaluate on CPUs.")
+        int,
+        typer.Option(
+            "--workers",
+            metavar="N",
+            min=0,
+            rich_help_panel=WITHOUT_OTHERS,
+            help="Processes that evaluate on CPUs.",
+        ),
     ] = 1,
     devices: Annotated[
         str | None,
         typer.Option(
-            "--devices", metavar="GPUS", help="GPUs to time on, with a worker each: all, or 0,1."
+            "--devices",
+            metavar="GPUS",
+            rich_help_panel=WITHOUT_OTHERS,
+            help="GPUs to time on, with a worker each: all, or 0,1.",
         ),
     ] = None,
     tokens: Annotated[
@@ -40,32 +73,132 @@ def serve(
         typer.Option(
             "--tokens",
             metavar="FILE",
+            rich_help_panel=WITHOUT_OTHERS,
             help="A client's name and its token in each line; then worker, if it is one.",
         ),
     ] = None,
     most: Annotated[
         int,
         typer.Option(
-            "--most", metavar="N", min=1, help="Evaluations of a client that are not done yet."
+            "--most",
+            metavar="N",
+            min=1,
+            rich_help_panel=WITHOUT_OTHERS,
+            help="Evaluations of a client that are not done yet.",
         ),
     ] = 100,
+    mcp: Annotated[
+        bool,
+        typer.Option(
+            "--mcp",
+            help="Serve list, show, run, emulate, explain and evaluate as MCP tools instead, over "
+            "standard input and output.",
+        ),
+    ] = False,
+    worker: Annotated[
+        bool,
+        typer.Option(
+            "--worker", help="Take evaluations from a queue instead, until it is interrupted."
+        ),
+    ] = False,
+    until_empty: Annotated[
+        bool,
+        typer.Option(
+            "--until-empty", rich_help_panel=WITH_WORKER, help="End when every job has ended."
+        ),
+    ] = False,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            "--device",
+            metavar="GPU",
+            rich_help_panel=WITH_WORKER,
+            help="Index or UUID of the GPU to time on, or none.",
+        ),
+    ] = None,
+    cache: Annotated[
+        Path | None,
+        typer.Option(
+            "--cache",
+            metavar="DIR",
+            rich_help_panel=WITH_WORKER,
+            help="Where builds are kept; in DIR by default.",
+        ),
+    ] = None,
+    slurm: Annotated[
+        str | None,
+        typer.Option(
+            "--slurm",
+            metavar="OPTIONS",
+            rich_help_panel=WITH_WORKER,
+            help="Have Slurm run workers: options of sbatch, as in partition=gpu,time=60.",
+        ),
+    ] = None,
+    count: Annotated[
+        int,
+        typer.Option(
+            "--count",
+            metavar="N",
+            min=1,
+            rich_help_panel=WITH_WORKER,
+            help="With --slurm: how many workers.",
+        ),
+    ] = 1,
+    name: Annotated[
+        str,
+        typer.Option(
+            "--name",
+            hidden=True,
+            rich_help_panel=WITH_WORKER,
+            help="By which serve knows its own workers.",
+        ),
+    ] = "",
+    nvcc: NvccOption = None,
     project: ProjectOption = HERE,
 ) -> None:
-    """Serve evaluations over HTTP: POST /evaluations, and GET /evaluations/ID for the result.
+    """Serve evaluations over HTTP, work on a queue of them, or serve MCP tools.
 
-    What was accepted is kept in a file, also when the service is killed. The project's pages are
-    at /report/. Addresses other than this machine's own need --tokens. Needs the extra: pip install
-    'kernelexp[serve]'.
+    POST /evaluations takes one, and GET /evaluations/ID gives the result; the project's pages are
+    at /report/. What was accepted is kept in a file, also when the service is killed. Addresses
+    other than this machine's own need --tokens. Needs the extra: pip install 'kernelexp[serve]'.
+
+    With --worker, one evaluation after the other is taken from a queue that any number of workers
+    share: on machines that have its folder, on a file system with locks, or elsewhere by the
+    address of kernelexp serve, with a token in $KERNELEXP_TOKEN. One that is killed loses nothing:
+    its job goes to the next one. A worker with a GPU times on it, once the GPU has proved itself.
+
+    With --mcp, commands are tools of the Model Context Protocol: pip install 'kernelexp[mcp]'.
 
     For example:
         kernelexp serve --workers 4
+        kernelexp serve --worker --queue http://head:8000 --device 0
+        kernelexp serve --worker --queue queue --slurm partition=gpu --count 8
     """
     import ipaddress
 
     from kernelexp.api.service import options, server
     from kernelexp.model.errors import UsageError
-    from kernelexp.system import device
+    from kernelexp.system import device as devices_
 
+    if mcp:
+        refuse_all_but(ctx, "--mcp", "mcp", "project")
+        from kernelexp.api import mcp_server
+
+        mcp_server.serve(project)
+        return
+    if worker:
+        refuse_other_modes(ctx, WITH_WORKER)
+        if queue is None:
+            raise UsageError("--worker: name the queue with --queue DIR|URL.")
+        if slurm is not None:
+            print_message(working.submit(queue, slurm, count, device, nvcc))
+            return
+        done = working.work(queue, cache, device, nvcc, name, until_empty=until_empty)
+        print_message(f"{done} evaluation{'s' * (done != 1)} done.")
+        return
+    refuse_other_modes(ctx, WITHOUT_OTHERS)
+    if nvcc is not None:
+        raise UsageError("--nvcc goes with --worker; see kernelexp serve --help.")
     local = host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
     if not local and tokens is None:
         raise UsageError(f"--host {host} lets others in: name who may ask with --tokens FILE.")
@@ -73,12 +206,12 @@ def serve(
         raise UsageError(f"--tokens {tokens}: there is no such file.")
     server.serve(
         options.ServeOptions(
-            folder=queue.resolve(),
+            folder=Path(queue or ".kernelexp/queue").resolve(),
             project=project,
             host=host,
             port=port,
             workers=workers,
-            gpus=tuple(gpu.uuid for gpu in device.find_all(devices)) if devices else (),
+            gpus=tuple(gpu.uuid for gpu in devices_.find_all(devices)) if devices else (),
             tokens=options.read_tokens(tokens) if tokens else {},
             most=most,
         ),

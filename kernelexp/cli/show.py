@@ -10,8 +10,8 @@ import typer
 from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.completion import complete, experiment_names
-from kernelexp.cli.console import output
-from kernelexp.cli.modes import given, refuse_other_modes
+from kernelexp.cli.console import output, print_schema
+from kernelexp.cli.modes import given, refuse_all_but, refuse_other_modes
 from kernelexp.cli.options import (
     HERE,
     JsonOption,
@@ -49,6 +49,15 @@ def show(
             help="Show these tables of a profile, or of the profile of an experiment's run "
             "(F3:baseline or F3:2 for an arm): all, or tensor, pipes, conflicts, multicast, tmem, "
             "icache, stalls, global, source, gap, or files of your own, separated by commas.",
+        ),
+    ] = "",
+    schema: Annotated[
+        str,
+        typer.Option(
+            "--schema",
+            metavar="WHAT",
+            help="Print a JSON Schema: of a file, project (experiments.yaml), experiment (a file "
+            "with one experiment or step) or section, or of a command's --json: run, log, ...",
         ),
     ] = "",
     every: Annotated[
@@ -155,10 +164,18 @@ def show(
         kernelexp show T1 --judge --margin 0.5
         kernelexp show report.ncu-rep --peer cuBLAS --peer-ms 0.365
         kernelexp show T3:2 --sections stalls,gap
+        kernelexp show --schema project > experiments.schema.json
     """
     from kernelexp.dossier import subjects
 
-    if name is None:
+    if schema:
+        refuse_all_but(ctx, "--schema", "schema")
+        if name is not None:
+            raise UsageError("--schema stands alone: leave out the name.")
+        from kernelexp.cli import schemas
+
+        print_schema(schemas.find(schema))
+    elif name is None:
         _refuse_all(ctx)
         _list(project, json)
     elif judge:

@@ -1,4 +1,4 @@
-"""`kernelexp replay`: a captured launch again, on the GPU or emulated, compared bit by bit."""
+"""`kernelexp capture --replay`: a captured launch again, on the GPU or emulated, bit by bit."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def test_a_path_is_no_run_of_the_project(scale: Path, tmp_path: Path) -> None:
 
 
 def _serving(root: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "kernelexp", "mcp", "-C", str(root)]
+    command = [sys.executable, "-m", "kernelexp", "serve", "--mcp", "-C", str(root)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     return subprocess.Popen(command, env=environment, **pipes)
@@ -111,7 +111,7 @@ async def _converse(root: Path) -> None:
 
     server = StdioServerParameters(
         command=sys.executable,
-        args=["-m", "kernelexp", "mcp", "-C", str(root)],
+        args=["-m", "kernelexp", "serve", "--mcp", "-C", str(root)],
         env={"PYTHONPATH": str(ROOT), native.VARIABLE: os.environ[native.VARIABLE]},
     )
     async with Client(server) as client:

@@ -31,7 +31,7 @@ MANY = 100
 def mcp(root: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A server of the protocol that has answered once."""
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    command = [sys.executable, "-m", "kernelexp", "mcp", "-C", str(root)]
+    command = [sys.executable, "-m", "kernelexp", "serve", "--mcp", "-C", str(root)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(command, env=environment, **pipes) as running:
         try:

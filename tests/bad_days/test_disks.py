@@ -35,7 +35,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "reject": ("reject", "S2"),
     "replace": ("replace", "S1", "--by", "aaaaaaa"),
     "new": ("new", "Backward", "--set", "order=backward", "--hypothesis", "Nothing changes."),
-    "import": ("import", "@/LOG.md"),
+    "import": ("adopt", "--log", "@/LOG.md"),
     "init": ("init", "@/fresh", "--arch", "sm_90a"),
     "log": ("log", "--write"),
     "report": ("report", "--out", "@/scale/pages"),

@@ -16,7 +16,13 @@ from kernelexp.cli.commands import SUMMARIES
 
 READING = [
     *[("list",), ("list", "--json"), ("show", "S1"), ("show", "S1", "--verbose"), ("log",)],
-    *[("log", "--csv"), ("log", "--json"), ("log", "--write"), ("log", "--check"), ("schema",)],
+    *[
+        ("log", "--csv"),
+        ("log", "--json"),
+        ("log", "--write"),
+        ("log", "--check"),
+        ("show", "--schema", "project"),
+    ],
     *[("report", "--out", "pages"), ("plot", "history"), ("diff", "S1", "S1")],
     *[("verdict", "S1"), ("accept", "S1"), ("reject", "S2"), ("replace", "S1", "--by", "aaaaaaa")],
     *[("new", "Two", "--set", "width=2"), ("sections", "S1")],

@@ -1,4 +1,4 @@
-"""The commands `capture` and `replay`."""
+"""The command `capture`, and with --replay."""
 
 from __future__ import annotations
 
@@ -27,12 +27,15 @@ from kernelexp.system.toolchain import Toolchain
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("capture", "ls"), "one argument too many: ls"),
+        (("capture", "ls"), "put -- before the program"),
         (("capture",), "put -- before the program"),
         (("capture", "--kernel", "k:0", "--", "ls"), "NAME:3 for its third launch"),
         (("capture", "--launches", "x", "--", "ls"), "should be like 3, 1-3 or 5-"),
-        (("replay", "."), "is not a capture: it has no launch.json"),
-        (("replay", "--emulated", "--after", ".", "."), "--after times a launch, and needs a GPU"),
+        (("capture", "--replay", "."), "is not a capture: it has no launch.json"),
+        (
+            ("capture", "--replay", "--emulated", "--after", ".", "."),
+            "--after times a launch, and needs a GPU",
+        ),
     ],
 )
 def test_mistakes_end_in_a_sentence(
@@ -132,13 +135,13 @@ def test_a_row_of_launches_with_other_work_is_told() -> None:
 def test_a_replay_says_whether_bytes_are_the_same(kx: Kx, tmp_path: Path, tools: Toolchain) -> None:
     cubin = captured.compile_cubin(tools, captured.SAXPY)
     captured.write_saxpy(tmp_path / "c", cubin)
-    result = kx("replay", "--emulated", "--json", "c", cwd=tmp_path)
+    result = kx("capture", "--replay", "--emulated", "--json", "c", cwd=tmp_path)
     (document,) = validate("replay", result.stdout)
     assert document["differences"] == []
     assert result.exit_code == errors.OK
     captured.write_saxpy(tmp_path / "d", cubin)
     (tmp_path / "d/2.after").write_bytes((tmp_path / "d/2.before").read_bytes())
-    result = kx("replay", "--emulated", "c", "d", cwd=tmp_path)
+    result = kx("capture", "--replay", "--emulated", "c", "d", cwd=tmp_path)
     assert result.exit_code == errors.WRONG_RESULT
     assert "c: emulated: same bytes" in result.output
     assert "d: emulated: other bytes" in result.output

@@ -1,4 +1,4 @@
-"""kernelexp import: a log that was kept by hand becomes a project's history and experiments."""
+"""kernelexp adopt --log: a log kept by hand becomes a project's history and experiments."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def fresh(tmp_path: Path) -> Path:
 
 
 def test_the_rendered_log_has_the_history_and_the_experiments(fresh: Path, kx: Kx) -> None:
-    result = kx("import", "LOG.md", cwd=fresh)
+    result = kx("adopt", "--log", "LOG.md", cwd=fresh)
     assert result.exit_code == errors.OK, result.stderr
     assert result.stdout.splitlines()[0] == "imported 2 steps and 1 experiment of gemm"
     assert "kept as text: line 22: Profiling data" in result.stdout
@@ -66,13 +66,13 @@ def test_the_rendered_log_has_the_history_and_the_experiments(fresh: Path, kx: K
 
 
 def test_the_whole_log_is_kept_and_the_yaml_keeps_its_lines(fresh: Path, kx: Kx) -> None:
-    kx("import", "LOG.md", cwd=fresh)
+    kx("adopt", "--log", "LOG.md", cwd=fresh)
     assert (fresh / "logs/imported/LOG.md").read_text() == LOG
     assert (fresh / "experiments.yaml").read_text().startswith("version: 1  # mine\n")
 
 
 def test_records_are_published_with_their_source(fresh: Path, kx: Kx) -> None:
-    kx("import", "LOG.md", "--source", "a repository, one H200", cwd=fresh)
+    kx("adopt", "--log", "LOG.md", "--source", "a repository, one H200", cwd=fresh)
     (record,), unreadable = records.read(fresh, "F1")
     assert not unreadable
     assert (record.provenance, record.source) == ("published", "a repository, one H200")
@@ -82,7 +82,7 @@ def test_records_are_published_with_their_source(fresh: Path, kx: Kx) -> None:
 
 
 def test_to_run_it_is_one_sentence_until_its_sources_are_here(fresh: Path, kx: Kx) -> None:
-    kx("import", "LOG.md", cwd=fresh)
+    kx("adopt", "--log", "LOG.md", cwd=fresh)
     result = kx("run", "F1", "--no-gpu", cwd=fresh)
     assert result.exit_code == errors.USAGE
     assert "variants/gemm/problem.py:7: this is blank: the sizes, inputs" in result.stderr
@@ -105,7 +105,7 @@ def test_a_mistake_is_a_sentence_and_changes_nothing(
 ) -> None:
     (fresh / "LOG.md").write_text(log)
     before = (fresh / "experiments.yaml").read_text()
-    result = kx("import", "LOG.md", *options, cwd=fresh)
+    result = kx("adopt", "--log", "LOG.md", *options, cwd=fresh)
     assert result.exit_code == errors.USAGE
     assert sentence in result.stderr
     assert result.stderr.count("\n") == 1
@@ -114,21 +114,21 @@ def test_a_mistake_is_a_sentence_and_changes_nothing(
 
 
 def test_a_second_import_of_the_same_is_a_mistake(fresh: Path, kx: Kx) -> None:
-    kx("import", "LOG.md", cwd=fresh)
-    result = kx("import", "LOG.md", cwd=fresh)
+    kx("adopt", "--log", "LOG.md", cwd=fresh)
+    result = kx("adopt", "--log", "LOG.md", cwd=fresh)
     assert "there is a kernel gemm already" in result.stderr
-    again = kx("import", "LOG.md", "--kernel", "other", cwd=fresh)
+    again = kx("adopt", "--log", "LOG.md", "--kernel", "other", cwd=fresh)
     assert "there is an experiment aaaaaa1 already" in again.stderr
 
 
 def test_a_file_that_is_not_there_is_a_mistake(fresh: Path, kx: Kx) -> None:
-    result = kx("import", "NO.md", cwd=fresh)
+    result = kx("adopt", "--log", "NO.md", cwd=fresh)
     assert result.stderr == "error: NO.md can't be read: No such file or directory.\n"
 
 
 @pytest.mark.skipif(not Path(HAND_KEPT).is_file(), reason="KERNELEXP_HAND_KEPT_LOG names no log")
 def test_the_log_of_this_repository_s_kernel_has_the_figures_that_ship(fresh: Path, kx: Kx) -> None:
-    assert kx("import", HAND_KEPT, cwd=fresh).exit_code == errors.OK
+    assert kx("adopt", "--log", HAND_KEPT, cwd=fresh).exit_code == errors.OK
     imported = project.load(fresh)
     assert [*imported.history] == [*project.load(ROOT).history][: len(imported.history)]
     for name in imported.experiments:

@@ -1,4 +1,4 @@
-"""kernelexp import: tables of any shape, of markdown and CSV."""
+"""kernelexp adopt --log: tables of any shape, of markdown and CSV."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def published(root: Path, name: str) -> Record:
 
 
 def test_rows_are_compared_with_the_last_one_that_was_kept(fresh: Path, kx: Kx) -> None:
-    result = kx("import", "notes.md", *KERNEL, cwd=fresh)
+    result = kx("adopt", "--log", "notes.md", *KERNEL, cwd=fresh)
     assert result.exit_code == errors.OK, result.stderr
     assert "imported 0 steps and 5 experiments of softmax" in result.stdout
     times = {
@@ -60,7 +60,7 @@ def test_rows_are_compared_with_the_last_one_that_was_kept(fresh: Path, kx: Kx) 
 
 
 def test_nothing_of_a_row_is_lost(fresh: Path, kx: Kx) -> None:
-    result = kx("import", "notes.md", *KERNEL, cwd=fresh)
+    result = kx("adopt", "--log", "notes.md", *KERNEL, cwd=fresh)
     entry = project.load(fresh).experiment("row3")
     assert (entry.title, entry.decision) == ("unroll by 8", "rejected")
     assert "who: you" in entry.notes
@@ -72,7 +72,7 @@ def test_nothing_of_a_row_is_lost(fresh: Path, kx: Kx) -> None:
 
 
 def test_csv_has_its_separator_and_its_unit(fresh: Path, kx: Kx) -> None:
-    result = kx("import", "notes.csv", *KERNEL, cwd=fresh)
+    result = kx("adopt", "--log", "notes.csv", *KERNEL, cwd=fresh)
     assert result.exit_code == errors.OK, result.stderr
     own = published(fresh, "b").candidates[0].arm.published
     assert own is not None
@@ -81,7 +81,7 @@ def test_csv_has_its_separator_and_its_unit(fresh: Path, kx: Kx) -> None:
 
 def test_a_heading_in_one_word_has_its_unit_and_a_version_is_an_id(fresh: Path, kx: Kx) -> None:
     (fresh / "notes.csv").write_text("version,idea,time_us\nv0,naive,812.5\nv1,tiles,301.2\n")
-    result = kx("import", "notes.csv", "--kernel", "gemm", "--arch", "sm_90a", cwd=fresh)
+    result = kx("adopt", "--log", "notes.csv", "--kernel", "gemm", "--arch", "sm_90a", cwd=fresh)
     assert result.exit_code == 0, result.stderr
     log = kx("log", cwd=fresh).stdout
     assert "tiles" in log
@@ -94,7 +94,9 @@ def test_rows_without_ids_of_two_logs_are_told_apart_by_their_kernels(fresh: Pat
         (fresh / f"{kernel}.md").write_text(
             "| # | change | ms |\n|---|---|---|\n| 1 | wider | 2.0 |\n"
         )
-        result = kx("import", f"{kernel}.md", "--kernel", kernel, "--arch", "sm_90a", cwd=fresh)
+        result = kx(
+            "adopt", "--log", f"{kernel}.md", "--kernel", kernel, "--arch", "sm_90a", cwd=fresh
+        )
         assert result.exit_code == 0, result.stderr
     log = kx("log", cwd=fresh).stdout
     assert "| row1 " in log
@@ -103,11 +105,11 @@ def test_rows_without_ids_of_two_logs_are_told_apart_by_their_kernels(fresh: Pat
 
 def test_a_column_that_is_not_known_is_named_on_the_command_line(fresh: Path, kx: Kx) -> None:
     (fresh / "notes.md").write_text(TABLE.replace("| ms |", "| speed |"))
-    result = kx("import", "notes.md", *KERNEL, cwd=fresh)
+    result = kx("adopt", "--log", "notes.md", *KERNEL, cwd=fresh)
     assert result.exit_code == errors.USAGE
     output = " ".join(result.stderr.split())
     assert "--column time=HEADING, or with tflops=HEADING where it has rates; there are #" in output
-    result = kx("import", "notes.md", *KERNEL, "--column", "time=speed", cwd=fresh)
+    result = kx("adopt", "--log", "notes.md", *KERNEL, "--column", "time=speed", cwd=fresh)
     assert result.exit_code == errors.OK, result.stderr
     assert published(fresh, "row2").candidates[0].verdict.status is Status.IMPROVED
 
@@ -122,7 +124,7 @@ def test_a_column_that_is_not_known_is_named_on_the_command_line(fresh: Path, kx
 def test_a_mistake_in_a_column_is_a_sentence(
     fresh: Path, kx: Kx, column: str, sentence: str
 ) -> None:
-    result = kx("import", "notes.md", *KERNEL, "--column", column, cwd=fresh)
+    result = kx("adopt", "--log", "notes.md", *KERNEL, "--column", column, cwd=fresh)
     assert result.exit_code == errors.USAGE
     assert sentence in " ".join(result.stderr.split())
 
@@ -130,11 +132,19 @@ def test_a_mistake_in_a_column_is_a_sentence(
 def test_a_time_without_a_unit_is_read_as_ms_and_said_so(fresh: Path, kx: Kx) -> None:
     log = "| # | change | speed |\n|---|---|---|\n| 1 | start | 812 |\n| 2 | pad | 640 |\n"
     (fresh / "notes.md").write_text(log)
-    result = kx("import", "notes.md", *KERNEL, "--column", "time=speed", cwd=fresh)
+    result = kx("adopt", "--log", "notes.md", *KERNEL, "--column", "time=speed", cwd=fresh)
     assert "'speed' has no unit and was read as ms" in " ".join(result.stdout.split())
     (fresh / "other.md").write_text(log.replace("812", "812 us"))
     result = kx(
-        "import", "other.md", "--kernel", "two", *KERNEL[2:], "--column", "time=speed", cwd=fresh
+        "adopt",
+        "--log",
+        "other.md",
+        "--kernel",
+        "two",
+        *KERNEL[2:],
+        "--column",
+        "time=speed",
+        cwd=fresh,
     )
     assert "no unit" not in result.stdout
 
@@ -149,7 +159,7 @@ RATES = """| # | change | GFLOP/s | kept? |
 
 def test_rates_are_scaled_by_the_unit_of_their_heading(fresh: Path, kx: Kx) -> None:
     (fresh / "rates.md").write_text(RATES)
-    result = kx("import", "rates.md", *KERNEL, cwd=fresh)
+    result = kx("adopt", "--log", "rates.md", *KERNEL, cwd=fresh)
     assert result.exit_code == errors.OK, result.stderr
     (tiles,) = published(fresh, "row1").candidates
     assert tiles.arm.published
@@ -160,6 +170,6 @@ def test_rates_are_scaled_by_the_unit_of_their_heading(fresh: Path, kx: Kx) -> N
 
 def test_rates_in_another_unit_are_refused(fresh: Path, kx: Kx) -> None:
     (fresh / "rates.md").write_text(RATES.replace("GFLOP/s", "GB/s"))
-    result = kx("import", "rates.md", "--column", "tflops=GB/s", *KERNEL, cwd=fresh)
+    result = kx("adopt", "--log", "rates.md", "--column", "tflops=GB/s", *KERNEL, cwd=fresh)
     assert result.exit_code == errors.USAGE
     assert "'GB/s' does not say in which unit its rates are" in result.stderr

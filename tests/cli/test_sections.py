@@ -130,6 +130,6 @@ def test_what_a_page_that_was_cut_off_has_lost_is_said(kx: Kx, tmp_path: Path) -
 
 
 def test_editors_get_the_schema_of_section_files(kx: Kx, tmp_path: Path) -> None:
-    result = kx("schema", "--of", "section", cwd=tmp_path)
+    result = kx("show", "--schema", "section", cwd=tmp_path)
 
     assert "derived" in json.loads(result.stdout)["$defs"]["Section"]["properties"]

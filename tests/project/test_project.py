@@ -243,7 +243,7 @@ def test_an_unknown_experiment_is_answered_with_the_nearest(kx: Kx) -> None:
 def test_the_schema_accepts_the_repository_s_own_file(kx: Kx) -> None:
     import jsonschema
 
-    schema = msgspec.json.decode(kx("schema").stdout)
+    schema = msgspec.json.decode(kx("show", "--schema", "project").stdout)
     value = Document((ROOT / "experiments.yaml").read_text(), "experiments.yaml").value
     jsonschema.validate(value, schema)
 

@@ -1,4 +1,4 @@
-"""Each command's --json, against the schema that `kernelexp schema` prints of it."""
+"""Each command's --json, against the schema that `kernelexp show --schema project` prints of it."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_a_schema_refuses_what_lacks_a_field(kx: Kx) -> None:
 
 
 def test_the_command_prints_a_schema_or_says_which_there_are(kx: Kx) -> None:
-    assert json.loads(kx("schema", "--of", "log").stdout)["title"] == "log/1"
-    result = kx("schema", "--of", "lgo")
+    assert json.loads(kx("show", "--schema", "log").stdout)["title"] == "log/1"
+    result = kx("show", "--schema", "lgo")
     assert result.exit_code == errors.USAGE
-    assert "--of 'lgo': there is no such schema; did you mean 'log'?" in result.stderr
+    assert "--schema 'lgo': there is no such schema; did you mean 'log'?" in result.stderr

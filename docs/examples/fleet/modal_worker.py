@@ -11,7 +11,8 @@ app = modal.App("kernelexp", image=image)
 
 @app.function(gpu="H200", timeout=86400, secrets=[modal.Secret.from_name("kernelexp")])
 def work(queue: str) -> None:
-    subprocess.run(["kernelexp", "worker", "--queue", queue, "--until-empty"], check=True)
+    command = ["kernelexp", "serve", "--worker", "--queue", queue, "--until-empty"]
+    subprocess.run(command, check=True)
 
 
 @app.local_entrypoint()

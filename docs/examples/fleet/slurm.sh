@@ -4,4 +4,4 @@
 #SBATCH --gpus-per-task=1
 #SBATCH --cpus-per-task=4
 #SBATCH --requeue
-srun kernelexp worker --queue "${KERNELEXP_QUEUE:-/shared/queue}" --cache "${TMPDIR:-/tmp}" --until-empty
+srun kernelexp serve --worker --queue "${KERNELEXP_QUEUE:-/shared/queue}" --cache "${TMPDIR:-/tmp}" --until-empty

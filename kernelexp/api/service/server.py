@@ -138,7 +138,8 @@ def _listening(options: ServeOptions) -> socket.socket:
 def _workers(options: ServeOptions, say: OnMessage) -> Iterator[None]:
     """Processes of their own, which are started again when they end; their jobs go on at once."""
     over = threading.Event()
-    argv = [sys.executable, "-m", "kernelexp", "worker", "--queue", str(options.folder)]
+    argv = [sys.executable, "-m", "kernelexp", "serve", "--worker", "--queue"]
+    argv.append(str(options.folder))
     queue = Queue(options.folder)
 
     def keep(device: str) -> None:

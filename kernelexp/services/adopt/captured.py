@@ -92,7 +92,7 @@ def _require_own_values(folder: Path, capture: Capture) -> None:
         if region.variable and before != own:
             raise UsageError(
                 f"{folder}: the program has set {plain_name(region.variable)}, a variable of the "
-                "kernel's module, which no experiment does; kernelexp replay sets it too."
+                "kernel's module, which no experiment does; kernelexp capture --replay sets it too."
             )
 
 

@@ -26,8 +26,8 @@ pytestmark = pytest.mark.xdist_group("serving")
 FLEET = ROOT / "docs/examples/fleet"
 
 
-def options_of(command: str) -> set[str]:
-    text = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"}).stdout
+def options_of_serve() -> set[str]:
+    text = CliRunner().invoke(app, ["serve", "--help"], env={"COLUMNS": "200"}).stdout
     return set(re.findall(r"--[a-z-]+", text))
 
 
@@ -36,12 +36,10 @@ def options_of(command: str) -> set[str]:
 )
 def test_an_example_has_options_that_there_are(path: Path) -> None:
     text = path.read_text()
-    command, word = (
-        ("serve", "CMD") if path.name == "Containerfile" else ("worker", "--until-empty")
-    )
-    lines = [line for line in text.splitlines() if word in line and command in line]
+    word = "CMD" if path.name == "Containerfile" else "--until-empty"
+    lines = [line for line in text.splitlines() if word in line and "serve" in line]
     assert lines
-    assert set(re.findall(r"--[a-z-]+", " ".join(lines))) <= options_of(command)
+    assert set(re.findall(r"--[a-z-]+", " ".join(lines))) <= options_of_serve()
 
 
 def test_the_slurm_script_is_one_of_bash_s() -> None:
@@ -70,7 +68,7 @@ def test_the_kubernetes_job_has_its_token_and_ends_with_the_queue() -> None:
     values: Any = yaml.safe_load((FLEET / "kubernetes.yaml").read_text())
     (container,) = values["spec"]["template"]["spec"]["containers"]
     assert values["kind"] == "Job"
-    assert container["args"][0] == "worker"
+    assert container["args"][:2] == ["serve", "--worker"]
     assert "--until-empty" in container["args"]
     assert container["env"][0]["name"] == "KERNELEXP_TOKEN"
 
@@ -103,7 +101,17 @@ def test_submitit_s_workers_empty_a_queue(tmp_path: Path) -> None:
     queue = Queue(tmp_path / "queue")
     for number in range(3):
         queue.put(str(number), msgspec.json.encode(job(number)), "one", 10)
-    argv = [*KERNELEXP, "worker", "--queue", "queue", "--slurm", "cluster=local", "--count", "2"]
+    argv = [
+        *KERNELEXP,
+        "serve",
+        "--worker",
+        "--queue",
+        "queue",
+        "--slurm",
+        "cluster=local",
+        "--count",
+        "2",
+    ]
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert "what they print is in slurm/." in done.stderr
     wait_until(lambda: queue.counts() == {"done": 3})

@@ -146,7 +146,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
 def test_a_worker_elsewhere_has_the_address_and_a_token(service: Service, tmp_path: Path) -> None:
     code, ticket = service.ask("POST", "/evaluations", job(1), "0123456789abcdef")
     assert code == 202
-    argv = [*KERNELEXP, "worker", "--queue", service.address, "--until-empty"]
+    argv = [*KERNELEXP, "serve", "--worker", "--queue", service.address, "--until-empty"]
     for token, exit_code in (("0123456789abcdef", 6), ("fedcba9876543210", 0)):
         environment = {**os.environ, "KERNELEXP_TOKEN": token}
         ended = subprocess.run(
