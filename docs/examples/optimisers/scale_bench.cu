@@ -1,6 +1,6 @@
 // A benchmark over sizes and block sizes, as with nvbench. On a GPU: nvcc scale_bench.cu && ./a.out.
 // `kernelexp exec scale_bench.cu` checks every launch of it without one; `kernelexp capture --kernel
-// scale -- ./a.out` keeps one on a GPU, and `kernelexp replay` times it, warm and cold.
+// scale -- ./a.out` keeps one on a GPU, and `kernelexp capture --replay` times it, warm and cold.
 #include <cstdio>
 #include <cuda_runtime.h>
 
