@@ -101,6 +101,8 @@ def _hear(event: str, arguments: tuple[Any, ...]) -> None:
         writes = any(sign in mode for sign in "wax") if isinstance(mode, str) else flags & _WRITES
         _note(_written if writes else _opened, path)
     elif event in ("os.listdir", "os.scandir"):
+        if sys._getframe(1).f_code.co_filename.startswith(_IMPORTS):
+            return  # of a folder of sys.path: what is imported is known by itself
         _note(_listed, "." if arguments[0] is None else arguments[0])
     elif event in ("ctypes.dlopen", "sqlite3.connect"):
         _note(_opened, arguments[0])
@@ -114,6 +116,7 @@ def _hear(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 _WRITES = os.O_WRONLY | os.O_CREAT
+_IMPORTS = "<frozen importlib"
 _stat = os.stat
 
 

@@ -172,3 +172,12 @@ def test_what_it_made_itself_is_no_data_of_it(scale: Path, kx: Kx) -> None:
     kx("run", "S1", cwd=scale)
     (record,) = all_records(scale)[0]
     assert "made" not in record.host_files
+
+
+def test_folders_in_which_imports_look_are_no_data_of_it(scale: Path, kx: Kx) -> None:
+    """As with PYTHONPATH=., where each import lists the folder that it stands in."""
+    looking = "os.sys.path.insert(0, str(ROOT)) or __import__('importlib.util').util.find_spec('no')"
+    reading(scale, f"3 + bool({looking})")
+    kx("run", "S1", cwd=scale)
+    (record,) = all_records(scale)[0]
+    assert not [name for name in record.host_files if name.endswith("/")]
