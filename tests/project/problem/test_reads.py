@@ -176,8 +176,8 @@ def test_what_it_made_itself_is_no_data_of_it(scale: Path, kx: Kx) -> None:
 
 def test_folders_in_which_imports_look_are_no_data_of_it(scale: Path, kx: Kx) -> None:
     """As with PYTHONPATH=., where each import lists the folder that it stands in."""
-    looking = "os.sys.path.insert(0, str(ROOT)) or __import__('importlib.util').util.find_spec('no')"
-    reading(scale, f"3 + bool({looking})")
+    looked = "__import__('importlib.util').util.find_spec('no')"
+    reading(scale, f"3 + bool(os.sys.path.insert(0, str(ROOT)) or {looked})")
     kx("run", "S1", cwd=scale)
     (record,) = all_records(scale)[0]
     assert not [name for name in record.host_files if name.endswith("/")]
