@@ -1,7 +1,6 @@
 """The tables of a published audit, figure by figure, from the two profiles that it was made of.
 
-The profiles are not part of the repository; where they are missing these tests are skipped. What
-the audit says and they do not is listed in docs/profiling.md.
+The profiles are not part of the repository; where they are missing these tests are skipped.
 """
 
 from __future__ import annotations
