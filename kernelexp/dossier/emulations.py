@@ -17,6 +17,7 @@ from kernelexp.evidence.emulate.scaling import (
     Extent,
     Scaled,
     can_scale,
+    is_polled,
     least,
     parts,
     scale,
@@ -418,7 +419,9 @@ def _exact(
     for part, a, b in zip(solved, _parts(first), _parts(second), strict=True):
         exact.update(part)
         unsolved |= (a.counters.keys() | b.counters.keys()) - part.keys()
-    unsolved.update(unsound(unsolved))
+    if totals := unsound(unsolved):
+        # Fractions are then not of polls alone: tiles of several kinds.
+        unsolved.update(totals, filter(is_polled, exact))
     return {name: count for name, count in exact.items() if name not in unsolved}
 
 

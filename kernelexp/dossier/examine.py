@@ -13,6 +13,7 @@ from kernelexp.dossier.speaking import Recorded
 from kernelexp.dossier.standing import Standing
 from kernelexp.evidence.measure.measured import SIZE
 from kernelexp.judge import verdict
+from kernelexp.judge.limits import floors
 from kernelexp.judge.limits.case import Case
 from kernelexp.model.errors import BuildError, KernelFault
 from kernelexp.model.record import Record
@@ -22,6 +23,8 @@ from kernelexp.project.problem import consult
 from warpsim.launch import main_launch
 
 _WHAT = "an explanation or an opportunity"
+_FEWEST_FLOPS = 0.5
+"""Of the useful FLOPs; those of a mask that the work ignores may be half."""
 
 
 def variant(project: Project, wanted: Variant, session: Session) -> Dossier:
@@ -98,13 +101,21 @@ def _with_launch(project: Project, case: Case, session: Session) -> Case:
             unsolved=full.unsolved if full else frozenset(),
             least=full.least if full else {},
         )
-    return msgspec.structs.replace(
+    case = msgspec.structs.replace(
         case,
         flops=work.flops if work else 0,
         bytes=work.bytes if work else 0,
         ctas=math.prod(main_launch(facts.launch_of(size)).grid),
         tiles=facts.tiles.get(size, 0),
     )
+    return _with_ratios(case) if misses_work(case) else case
+
+
+def misses_work(case: Case) -> bool:
+    """Whether the MMAs that were scaled to the full problem are too few for the FLOPs that it
+    states: at the small sizes, tiles() counts what does next to nothing."""
+    executed = floors.mma_flops(case, floors.tensor_type(case))
+    return 0 < executed < _FEWEST_FLOPS * case.flops
 
 
 def _with_ratios(case: Case) -> Case:
@@ -124,6 +135,10 @@ def _with_ratios(case: Case) -> Case:
             for name, count in emulated_evidence.counters.items()
         },
         ratios_of=taken[0].size,
+        scaled="",
+        unsolved=frozenset(),
+        least={},
+        larger=None,
     )
 
 

@@ -109,6 +109,7 @@ def moved(
         return "Which limit is nearest is not known."
     was, now = one.percent or 0.0, other.percent or 0.0
     least = "at least " * (one.kind not in ("profiled", "emulated"))
+    least = "about " if one.rough or other.rough else least
     if max(was / allowed[0], now / allowed[1]) < bounds.NEAR:
         if not (bottleneck.is_counted(before) and bottleneck.is_counted(after)):
             return "Which limit is nearest is not known: an arm's instructions were not counted."

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from judge_cases import executed_sass, gemm, with_arm
 
 from kernelexp.dossier.emulations import second_size, solving
+from kernelexp.dossier.examine import misses_work
 from kernelexp.evidence.emulate.scaling import Extent, unsound
 
 
@@ -44,3 +46,13 @@ def test_sizes_made_for_scaling_are_solved_without_the_one_that_checks_edges(
 def test_a_total_is_not_solved_where_a_pipe_of_it_is_not() -> None:
     assert "smsp__inst_executed" in unsound({"sm__inst_executed_pipe_alu"})
     assert not unsound({"sass__inst_executed_branch"})
+
+
+def test_counts_of_which_the_mmas_are_too_few_are_not_the_full_problems() -> None:
+    """15 of 16 CTAs of the small size return at once, and tiles() counts them."""
+    evidence = executed_sass(opcodes_with_modifiers={"HMMA.16816.F32": 8})
+    for times, misses in ((1.0, False), (1 / 16, True)):
+        executed = round(times * gemm().flops / 4096)
+        counters = {"smsp__inst_executed": 10**9, "sm__inst_executed_pipe_tensor": executed}
+        case = with_arm(gemm(counters=counters), emulated_sass=evidence)
+        assert misses_work(case) is misses

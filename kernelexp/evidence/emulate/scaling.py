@@ -102,6 +102,11 @@ def unsound(unsolved: Iterable[str]) -> tuple[str, ...]:
     return TOTALS if any(name.startswith(PIPES) for name in unsolved) else ()
 
 
+def is_polled(counter: str) -> bool:
+    """Whether polls of mbarriers count in it, so that a solution in fractions is taken for one."""
+    return bool(_POLLED.fullmatch(counter))
+
+
 def can_scale(one: Extent, other: Extent, full: Extent) -> bool:
     """Whether launches of these two extents say what a launch of the full extent counts."""
     return _determinant(one, other) != 0 or _is_proportional(one, other, full)

@@ -252,7 +252,7 @@ def _unknown(case: Case) -> str:
 
 def _share(use: Use) -> str:
     """Of the time: useful work alone is the least that a limit has to do."""
-    percent = f"{use.percent:.1f}%"
+    percent = f"{'about ' * use.rough}{use.percent:.1f}%"
     return percent if use.kind in ("profiled", "emulated") else f"at least {percent}"
 
 
@@ -279,8 +279,12 @@ def _of_floors(case: Case, known: Sequence[Use], whose: str) -> str:
             f"limits it{least}.{_of_ratios(case)}"
         )
     words = [f"{spell(use)} for {use.floor_ms:.3g} ms" for use in longest]
-    words[0] = words[0].replace(" for ", " busy for at least ")
+    words[0] = words[0].replace(" for ", f" busy for {_least(*longest)} ")
     return f"{what}. {whose} work keeps {', '.join(words)}."
+
+
+def _least(*known: Use) -> str:
+    return "about" if any(use.rough for use in known) else "at least"
 
 
 def of_both(before: Sequence[Use], after: Sequence[Use]) -> str:
@@ -295,6 +299,7 @@ def of_both(before: Sequence[Use], after: Sequence[Use]) -> str:
     longest = [max(needs, key=lambda name: needs[name][side]) for side in (0, 1)]
     was, now = (needs[name][side] for side, name in enumerate(longest))
     change = 100 * (now / was - 1)
+    least = _least(*(use for use in (*before, *after) if use.resource in longest))
     same = "it" if longest[0] == longest[1] else spell(Use(resource=longest[1]))
     others = sorted(needs.keys() - {*longest}, key=lambda name: -max(needs[name]))[: _FLOORS - 1]
     rest = "".join(
@@ -302,7 +307,7 @@ def of_both(before: Sequence[Use], after: Sequence[Use]) -> str:
         for name in others
     )
     return (
-        f"Not timed. The baseline keeps {spell(Use(resource=longest[0]))} busy for at least "
+        f"Not timed. The baseline keeps {spell(Use(resource=longest[0]))} busy for {least} "
         f"{was:.3g} ms, the candidate {same} for {now:.3g} ms ({change:+.1f}%){rest}."
     )
 

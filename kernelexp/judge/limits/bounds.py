@@ -86,6 +86,8 @@ class Use(msgspec.Struct, frozen=True, kw_only=True):
     """The least time that it needs; None where the limit or the work is not known."""
     time_ms: float | None = None
     """Of which it is the share; None where it is one of the cycles under the profiler."""
+    rough: bool = False
+    """Whether the work is about so much: of a count that two small sizes do not solve."""
     kind: Kind | None = None
     """`emulated` where the work was counted so, else that of the time."""
     reckoned: str = ""
@@ -220,6 +222,7 @@ def _use(case: Case, resource: Resource, floor: Floor | None) -> Use:
         resource=resource,
         percent=100 * floor.seconds / time if time else None,
         floor_ms=1e3 * floor.seconds,
+        rough=floor.rough,
         kind="emulated" if floor.emulated else kind if time else None,
         time_ms=1e3 * time if time else None,
         reckoned=floor.reckoned,

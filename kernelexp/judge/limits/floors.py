@@ -1,11 +1,12 @@
 """The least time that each part of a chip needs for a launch, from what is known of its work.
 
-It is a lower bound: whatever else the kernel moves comes on top. Where counts were scaled from
-small sizes, that is so if a tile does the same work at every size; of what a kernel keeps from tile
-to tile, such as a table in registers, loads() of counts.py says how often it is loaded. Where two
-sizes have no solution for a count, what each tile adds is taken: in proportion to the tiles, what a
-CTA does once would be in it for every tile (4.4 times the instructions of a column sum). Peaks are
-those of the clock that was measured; a datasheet's are of a clock of its own.
+It is a lower bound, but where it is `rough`: whatever else the kernel moves comes on top. Where
+counts were scaled from small sizes, that is so if a tile does the same work at every size; of what
+a kernel keeps from tile to tile, such as a table in registers, loads() of counts.py says how often
+it is loaded. Where two sizes have no solution for a count, what each tile adds is taken: in
+proportion to the tiles, what a CTA does once would be in it for every tile (4.4 times the
+instructions of a column sum). Peaks are those of the clock that was measured; a datasheet's are of
+a clock of its own.
 """
 
 from __future__ import annotations
@@ -68,6 +69,8 @@ class Floor(msgspec.Struct, frozen=True, kw_only=True):
 
     resource: Resource
     seconds: float
+    rough: bool = False
+    """From what a tile adds between two sizes that do not solve its count: about so long."""
     emulated: bool = False
     """The work was counted by the emulator; else problem.py states it."""
     reckoned: str
@@ -83,10 +86,19 @@ def floors(case: Case) -> Iterator[Floor]:
         return
     if case.ratios_of:
         case = msgspec.structs.replace(case, counters={})
-    elif case.unsolved:
-        unknown = dict.fromkeys(case.unsolved, 0)
-        counters = {**case.counters, **unknown, **case.least}
-        case = msgspec.structs.replace(case, counters=counters)
+    unknown = dict.fromkeys(case.unsolved, 0)
+    solved = msgspec.structs.replace(case, counters={**case.counters, **unknown})
+    if not unknown or case.ratios_of:
+        yield from _floors(case, chip)
+        return
+    exact = {floor.resource: floor.seconds for floor in _floors(solved, chip)}
+    counters = {**solved.counters, **case.least}
+    for floor in _floors(msgspec.structs.replace(case, counters=counters), chip):
+        is_exact = floor.seconds == exact.get(floor.resource)
+        yield floor if is_exact else msgspec.structs.replace(floor, rough=True)
+
+
+def _floors(case: Case, chip: Chip) -> Iterator[Floor]:
     single = (_tensor, _shared, _data_pipe, _tags, _l2, _memory, _issue)
     yield from (floor for make in single if (floor := make(case, chip)))
     yield from _pipes(case, chip)

@@ -41,6 +41,8 @@ def render(uses: Mapping[str, Sequence[Use]], verbose: bool = False) -> Iterator
             and not _is_known(row)
             and not all(use.reckoned == judging.UNUSED for use in row)
         ]
+        if any(use.rough for row in shown for use in row):
+            words += "~: of counts that two small sizes do not solve. "
         words += f"Not known: {', '.join(unknown)}. " if unknown and shown else ""
         yield paragraph(f"{words}The arithmetic: --verbose.", indent=2, style="dim")
 
@@ -101,8 +103,11 @@ def _head(name: str, uses: Sequence[Use]) -> str:
 
 def _cell(use: Use, near: Use | None) -> Cell:
     if use.percent is None:
-        return figures.NONE if use.floor_ms is None else f">= {figures.time_ms(use.floor_ms)} ms"
-    text = f"{use.percent:.1f}%"
+        least = "~" if use.rough else ">="
+        return (
+            figures.NONE if use.floor_ms is None else f"{least} {figures.time_ms(use.floor_ms)} ms"
+        )
+    text = f"{'~ ' * use.rough}{use.percent:.1f}%"
     return Span(f"{text} *", "strong") if use is near else f"{text}  "
 
 

@@ -68,7 +68,9 @@ def test_counts_that_two_sizes_do_not_agree_on_bound_what_a_tile_adds() -> None:
         assert {floor.resource for floor in floors.floors(doubted)} == known - resources
         assert resources <= known
         bound = msgspec.structs.replace(doubted, least={counter: 132 << 20})
+        rough = {floor.resource for floor in floors.floors(bound) if floor.rough}
         assert {floor.resource for floor in floors.floors(bound)} == known
+        assert rough >= resources
 
 
 def test_the_nearest_limit_moves_with_the_padding() -> None:
