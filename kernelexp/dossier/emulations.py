@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TypeAlias
 
 import msgspec
 
 from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
+from kernelexp.evidence import build
 from kernelexp.evidence.emulate import emulated
 from kernelexp.evidence.emulate.emulated import EmulationOptions
 from kernelexp.evidence.emulate.scaling import (
@@ -26,6 +28,7 @@ from kernelexp.evidence.emulate.scaling import (
 from kernelexp.judge import agreement, verdict
 from kernelexp.model import errors
 from kernelexp.model.arm import Arm, EmulatedEvidence, EmulatedLaunch, Isa, Status
+from kernelexp.model.decoding import decode
 from kernelexp.model.errors import KernelexpError, UsageError
 from kernelexp.model.limits import Limits
 from kernelexp.model.variant import Variant
@@ -99,6 +102,8 @@ def emulate(
     emulations = []
     for variant, arm in prepared.named(variants):
         label = project.label(variant)
+        if how.schedules is None:
+            _note(project.root, arm, how.size)
         if not full:
             emulations.append(Emulation(label=label, arm=arm))
             continue
@@ -118,6 +123,36 @@ def emulate(
         why = "" if scaled else "the launch did not run to its end, so that its counts are a part"
         emulations.append(Emulation(label=label, arm=arm, scaled=scaled, not_scaled=why))
     return emulations, list({str(fault): fault for fault in prepared.faults.values()}.values())
+
+
+class Latest(msgspec.Struct, frozen=True, kw_only=True):
+    """What was emulated last of a kernel on one architecture."""
+
+    arm: Arm
+    size: str
+
+
+def _note(root: Path, arm: Arm, size: str) -> None:
+    if arm.build and arm.emulated is not None:
+        bare = msgspec.structs.replace(arm, emulated=None, emulated_sass=None)
+        folder = root / _LATEST
+        folder.mkdir(exist_ok=True)
+        content = msgspec.json.encode(Latest(arm=bare, size=size))
+        build.keep(folder, f"{arm.kernel}@{arm.arch}.json", content)
+
+
+def latest(root: Path, kernel: str, arch: str) -> Latest | None:
+    """With the evidence that is kept of it; without, where its problem.py or the emulator has
+    changed since."""
+    kept = build.kept(root / _LATEST, f"{kernel}@{arch}.json")
+    if kept is None:
+        return None
+    known = decode(kept, Latest)
+    evidence = emulated.find(root, known.arm, known.size)
+    return msgspec.structs.replace(known, arm=msgspec.structs.replace(known.arm, emulated=evidence))
+
+
+_LATEST = ".kernelexp/emulated"
 
 
 def _scale(

@@ -428,7 +428,9 @@ def arm_changes(variant: Variant, arm: Arm, files: Mapping[str, str], tree: Tree
         yield "how the program is run or read"
     for path, digest in sorted({**files, **arm.files}.items()):
         current = tree.sha256(path)
-        if current != digest:
+        if current != digest and path.endswith("/"):
+            yield f"{path} (is a folder that holds other files)"
+        elif current != digest:
             yield path if current and digest else f"{path} (is {'new' if current else 'gone'})"
     for name, digest in (arm.headers or {}).items():
         if tree.header(name) != digest:

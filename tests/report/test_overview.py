@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from support import ROOT
+from support import ROOT, Kx
 
 from kernelexp import project
 from kernelexp.logs import records
@@ -140,3 +142,26 @@ def test_a_drafted_tolerance_is_told_with_its_line_and_one_with_a_reason_is_not(
     assert [words.split(", ")[-1] for words in told if "guess" in words] == [
         "a guess: variants/transpose/problem.py:3."
     ]
+
+
+def first_page(root: Path) -> str:
+    page = ProjectSite(project.load(root, sources=False)).render("index.html")
+    assert page is not None
+    return page.decode()
+
+
+def test_a_kernel_without_an_experiment_is_shown_with_what_its_emulation_found(
+    scale: Path, kx: Kx
+) -> None:
+    path = scale / "experiments.yaml"
+    path.write_text(
+        path.read_text().partition("\nhistory:")[0].partition("\nexperiments:")[0] + "\n"
+    )
+    assert "not emulated, not timed" in first_page(scale)
+    kx("emulate", "scale", cwd=scale)
+    page = first_page(scale)
+    assert "Emulated: right" in page
+    assert "kernelexp explain scale@" in page
+    source = scale / "variants/scale/scale.cu"
+    source.write_text(f"// another\n{source.read_text()}")
+    assert "changed since it was emulated" in first_page(scale)

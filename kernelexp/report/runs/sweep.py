@@ -135,6 +135,19 @@ def fastest(record: Record) -> tuple[str, str]:
     return figures.time_of(arm), f"{own}{doubt}"
 
 
+def next_step(record: Record) -> str:
+    """The command that a sweep's result calls for, as a sentence; empty where nothing was timed."""
+    race = sweeps.examine(record).race
+    if race is None:
+        return ""
+    if not race.is_decided:
+        return "Undecided: sweep again with a longer `--budget`, or fewer values."
+    if race.leader == record.names[0]:
+        return "Nothing is faster than the baseline."
+    row = sweeps.row_of(record, race.leader)
+    return f"Next: `kernelexp new --from {record.run} --row {row}` makes an experiment of it."
+
+
 def held(record: Record, defaults: Mapping[str, Any]) -> str:
     """What a sweep's times hold for besides its axes, where it is not the default, as in
     "; head_dim=128, size long128"."""

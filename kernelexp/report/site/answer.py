@@ -14,6 +14,7 @@ from kernelexp.judge import consistency, expectations
 from kernelexp.judge.limits import bounds
 from kernelexp.judge.limits.bounds import Use
 from kernelexp.judge.limits.case import Case
+from kernelexp.judge.verdict import WRONG
 from kernelexp.model.arm import Arm, Status
 from kernelexp.model.axes import spell_point
 from kernelexp.model.record import Profile, Record
@@ -70,6 +71,8 @@ def _origin(record: Record) -> str:
         counts = f" Counts are of size {', '.join(sorted(sizes_counted))}: what changes there need "
         counts += "not change so at another, and is no time."
         return f"Built and emulated here on {day}, not timed.{counts if sizes_counted else ''}"
+    if not any(arm.measured for arm in record.arms):
+        return f"Run on {record.device} on {day}; nothing was timed."
     timed = [one.size for one in record.sizes]
     at = f"sizes {', '.join(timed)}" if timed else f"size {record.size or 'full'}"
     return f"Measured on {record.device} on {day}, at {at}."
@@ -83,13 +86,24 @@ def next_step(name: str, standings: Standings, contested: bool = False) -> str:
         if standing.verdict is None or standing.changed:
             return f"Next: `kernelexp run {name}`."
         status = standing.verdict.status
+        if status in WRONG and undecided:
+            which = f"Next: `kernelexp emulate {name}` says where; mend it, then "
+            return f"{which}`kernelexp run {name}`."
+        if status is Status.INCONCLUSIVE and undecided and standing.record:
+            if standing.record.provenance != "published":
+                return f"Next: `kernelexp run {name} --budget TIME`, longer than before."
         if status is Status.UNMEASURED and undecided:
             return f"Next, on a GPU of {standing.variant.arch}: `kernelexp run {name}`."
         if status is Status.IMPROVED and undecided and not standing.decision:
             which = f":{number}" if len(standings.candidates) > 1 else ""
             return f"Next: `kernelexp decide accept {name}{which}`."
     every = standings.candidates
-    is_open = undecided and not contested and not any(one.decision for one in every)
+    if undecided and contested:
+        return (
+            f"Next: decide for the card that it is for: `kernelexp decide accept {name}`, or "
+            f"`kernelexp decide reject {name}`."
+        )
+    is_open = undecided and not any(one.decision for one in every)
     if is_open and all(map(_is_slower, every)):
         return f"Next: `kernelexp decide reject {name}`; `kernelexp explain {name}` says why."
     return ""

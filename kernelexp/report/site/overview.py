@@ -386,12 +386,12 @@ def _latest(every: Iterable[tuple[str, Standings]], records_of: RecordsOf) -> It
             and candidate.arm.measured.effect
             and not candidate.changed
         ]
-        change = f" ({', '.join(changes)})" if 0 < len(changes) <= 3 else ""
+        words = [", ".join(changes)] if 0 < len(changes) <= 3 else []
+        words += [one.removesuffix(".") for one in logbook.by_card(entry, records_of(name))]
+        change = f" ({'; '.join(words)})" if words else ""
         yield Note(
             id=name,
-            text=" ".join(
-                (f"{entry.experiment.title}{change}", *logbook.by_card(entry, records_of(name)))
-            ),
+            text=f"{entry.experiment.title}{change}",
             state=states[0] if len(states) == 1 else ", ".join(map(text_of, states)),
             date=created[:10],
         )

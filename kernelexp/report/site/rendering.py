@@ -117,7 +117,7 @@ def _prose(text: str) -> Markup:
 def _fields(
     row: Sequence[Cell], numbers: frozenset[int], header: Sequence[str] | None = None
 ) -> Markup:
-    """With the header, figures say on a phone what they are, where each row is a paragraph."""
+    """With the header, cells say on a phone what they are, where each row is a paragraph."""
     labels = header or [""] * len(row)
     cells = enumerate(zip(row, labels, strict=True))
     return Markup("".join(_field(cell, place, numbers, label) for place, (cell, label) in cells))
@@ -126,11 +126,15 @@ def _fields(
 @functools.lru_cache(maxsize=1 << 14)
 def _field(cell: Cell, column: int, numbers: frozenset[int], label: str) -> Markup:
     """A cell of a table; that of its first column names the row."""
-    numeric = ' class="n"' if column in numbers else ""
-    if numeric and label and text_of(cell):
-        numeric += f' data-label="{escape(label)}"'
+    attributes = ' class="n"' if column in numbers else ""
+    if column and label not in _PLAIN and text_of(cell):
+        attributes += f' data-label="{escape(label)}"'
     tag, scope = ("td", "") if column else ("th", ' scope="row"')
-    return Markup(f"<{tag}{scope}{numeric}>{_cell(cell)}</{tag}>")
+    return Markup(f"<{tag}{scope}{attributes}>{_cell(cell)}</{tag}>")
+
+
+_PLAIN = ("", "variant", "verdict")
+"""Columns whose cells need no name."""
 
 
 _SIGNS = {"+": "add", "-": "del", "@": "hunk"}

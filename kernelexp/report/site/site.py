@@ -32,7 +32,7 @@ from kernelexp.report.log import log, logbook
 from kernelexp.report.runs import page
 from kernelexp.report.runs import sizes as sizes_report
 from kernelexp.report.runs import sweep as sweep_report
-from kernelexp.report.site import answer, code, diffs, index, listing, timelines
+from kernelexp.report.site import answer, code, diffs, idle, index, listing, timelines
 from kernelexp.report.site.overview import guess, overview
 from kernelexp.report.site.rendering import render
 from kernelexp.report.site.texts import Texts, page_of, split
@@ -154,11 +154,14 @@ class ProjectSite:
         known = {c.record.run: c.record for c in standings.candidates if c.record}
         return records.last(self._project.root, name, RECORDS_SHOWN, known)
 
-    def _idle(self) -> list[str]:
+    def _idle(self) -> list[idle.Idle]:
         """Kernels that no experiment is about, each with its first architecture."""
         asked = {one.kernel for one in self.logs}
-        kernels = self._project.kernels.items()
-        return [f"{name}@{next(iter(own.targets))}" for name, own in kernels if name not in asked]
+        own = {name: one for name, one in self._project.kernels.items() if name not in asked}
+        return [
+            idle.of_kernel(self._project, name, next(iter(own[name].targets)), self.tree)
+            for name in own
+        ]
 
     def _rooflines(self) -> Iterator[tuple[str, tuple[Plot, ...]]]:
         """Of each kernel, whose profiles are named by their variants."""
@@ -310,6 +313,8 @@ class ProjectSite:
             by_size=own,
             plots=list(sizes.plots(record)),
             lead=document[:first],
+            changed=standing.of_sweep(self._project, record, self.tree),
+            next_step=sweep_report.next_step(record),
             document=document[first:],
             maps=list(heat.maps(record)),
         )

@@ -30,7 +30,8 @@ def spark(plot: Plot | None) -> Spark | None:
         (round(_ROOM + number * step, 1), round(HEIGHT - _ROOM - (mark.y - low) * slope, 1))
         for number, mark in enumerate(marks)
     ]
-    first, last = (figures.value(float(marks[at].y)) for at in (0, -1))
+    ends = [float(marks[at].y) for at in (0, -1)]
+    first, last = map(figures.time_ms if plot.y.unit == "ms" else figures.value, ends)
     return Spark(
         path="M" + "L".join(f"{x} {y}" for x, y in places),
         last=places[-1],

@@ -44,6 +44,7 @@ def test_it_is_in_the_record_whose_verdict_is_from_before_it_changed(sharing: Pa
     kx("run", "S1", cwd=sharing)
     (record,) = all_records(sharing)[0]
     assert "variants/shared_factor.py" in record.host_files
+    assert "variants/" not in record.host_files  # which Python lists to import from it
     (sharing / "variants/shared_factor.py").write_text("FACTOR = 3.0 + 0\n")
     output = " ".join(kx("explain", "S1", cwd=sharing).stdout.split())
     assert "from before these changed: variants/shared_factor.py." in output
@@ -164,7 +165,8 @@ def test_what_was_missing_and_what_folders_held_are_in_the_record(scale: Path, k
     (scale / "flag").unlink()
     assert "UNMEASURED" in kx("log", cwd=scale).stdout
     (scale / "many/second").touch()
-    assert "before this changed: many/." in " ".join(kx("log", cwd=scale).stdout.split())
+    words = " ".join(kx("log", cwd=scale).stdout.split())
+    assert "before this changed: many/ (is a folder that holds other files)." in words
 
 
 def test_what_it_made_itself_is_no_data_of_it(scale: Path, kx: Kx) -> None:

@@ -2,6 +2,7 @@
 // Filters and sorts the table of experiments; its state is the address's fragment, to be shared.
 (() => {
   const table = document.getElementById("experiments");
+  if (!table) return;
   const form = document.getElementById("filters");
   const count = document.getElementById("count");
   const body = table.tBodies[0];

@@ -1,0 +1,63 @@
+"""Kernels that no experiment is about, on the first page: what their latest emulation found."""
+
+from __future__ import annotations
+
+import msgspec
+
+from kernelexp.dossier import emulations, standing
+from kernelexp.dossier.standing import Tree
+from kernelexp.judge import verdict
+from kernelexp.model.errors import UsageError
+from kernelexp.project import Project
+from kernelexp.report.document.document import Cell, Span
+
+
+class Idle(msgspec.Struct, frozen=True, kw_only=True):
+    """One kernel on one architecture."""
+
+    kernel: str
+    """With its architecture."""
+    title: str
+    state: Cell
+    """What is known of it, in a word or two."""
+    sentence: str = ""
+    next_step: str
+    is_wrong: bool = False
+
+
+def of_kernel(project: Project, kernel: str, arch: str, tree: Tree) -> Idle:
+    """From what is kept of emulating it; nothing is built or executed."""
+    name = f"{kernel}@{arch}"
+    title = project.kernels[kernel].title
+    again = f"Next: `kernelexp emulate {name}`."
+    kept = emulations.latest(project.root, kernel, arch)
+    if kept is None:
+        return Idle(kernel=name, title=title, state="not emulated, not timed", next_step=again)
+    try:
+        variant = project.variant(kernel, arch, kept.arm.axes)
+        changed = tuple(standing.arm_changes(variant, kept.arm, {}, tree))
+    except UsageError:
+        changed = ("its axes",)
+    evidence = kept.arm.emulated
+    if changed or evidence is None:
+        what = ", ".join(changed) or "problem.py or the emulator"
+        state = Span("changed since it was emulated", "warn")
+        return Idle(kernel=name, title=title, state=state, sentence=f"{what}.", next_step=again)
+    if evidence.is_right:
+        orders = f"under {len(evidence.schedules)} schedules"
+        return Idle(
+            kernel=name,
+            title=title,
+            state=Span("Emulated: right", "good"),
+            sentence=f"at size {kept.size}, {orders}; never timed.",
+            next_step=f"Next: `kernelexp explain {name}` ranks what it could gain.",
+        )
+    against = verdict.emulated(evidence)
+    return Idle(
+        kernel=name,
+        title=title,
+        state=Span(against.status.name, "bad") if against else Span("not judged", "warn"),
+        sentence=against.sentence if against else evidence.unsupported,
+        next_step=f"Next: `kernelexp emulate {name}` shows every finding.",
+        is_wrong=against is not None,
+    )
