@@ -13,7 +13,7 @@ from correct.kernel import WORDS
 from correct.page import SOURCES as DRIVER
 from harness import compile_cu
 from pairs.page import MISSED, RARE, RESULTS, SECOND, SOURCES, TABLES, TARGETS, TAUGHT, pairs
-from pairs.pairs import FaultyPair
+from pairs.pair import FaultyPair
 from reported.faults import SOURCES as MACROS
 
 import warpsim

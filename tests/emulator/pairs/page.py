@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from pairs.pairs import BLOCKS, CLUSTERS, PIPELINES, WARPS, FaultyPair
-from pairs.second import EXCHANGES, GROUPS, ROLES, TENSOR_MEMORY, TENSORS, TILES
+from pairs.blocks import BLOCKS
+from pairs.clusters import CLUSTERS
+from pairs.exchanges import EXCHANGES
+from pairs.groups import GROUPS
+from pairs.pair import FaultyPair
+from pairs.pipelines import PIPELINES
+from pairs.roles import ROLES
+from pairs.tensor_memory import TENSOR_MEMORY
+from pairs.tensors import TENSORS
+from pairs.tiles import TILES
+from pairs.warps import WARPS
 
 SOURCES = Path(__file__).parent
 FIRST = {"blocks": BLOCKS, "warps": WARPS, "pipelines": PIPELINES, "clusters": CLUSTERS}
