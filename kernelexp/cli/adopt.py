@@ -123,7 +123,7 @@ def adopt(
         typer.Option(
             "--workspace",
             metavar="NAME",
-            help="The kernel's own memory, zero before each launch. Repeatable.",
+            help="The kernel's own memory: zero before the first launch, and not compared. Repeatable.",
         ),
     ] = None,
     zero: Annotated[
@@ -131,7 +131,7 @@ def adopt(
         typer.Option(
             "--zero",
             metavar="NAME",
-            help="An output that is zero before each launch, as bins are. Repeatable.",
+            help="An output that is zero before the first launch, as bins are. Repeatable.",
         ),
     ] = None,
     output_: Annotated[

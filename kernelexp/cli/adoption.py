@@ -39,8 +39,13 @@ def tell(compiled: Compiled, answers: Answers) -> None:
     for name in answering.read_and_written(jobs.values(compiled.entries), answers):
         print_message(
             f"note: {name} is read and written: it is an input and an output, and holds the input "
-            f"before every launch; if it starts as zero, say --zero {name} where it is a result, "
+            f"before the first launch; if it starts as zero, say --zero {name} where it is a result, "
             f"--workspace {name} where it is the kernel's own memory"
+        )
+    for name in _shared_results(compiled, answers):
+        print_message(
+            f"note: several launches use {name}, which is an output by --zero {name}: if nothing "
+            f"but they read it, say --workspace {name} instead; it is zero before the first too"
         )
     for job in jobs.values(compiled.entries):
         if job.is_array and job.mixed and job.packed and job.dtype in INTEGERS:
@@ -59,6 +64,18 @@ def tell(compiled: Compiled, answers: Answers) -> None:
             f"and compared with nothing; if it is a result too, say --output {name}"
         )
     _tell_omitted(compiled)
+
+
+def _shared_results(compiled: Compiled, answers: Answers) -> Iterator[str]:
+    """Outputs by --zero that nobody has described, and that several launches use."""
+    from kernelexp.services.adopt import jobs
+
+    for name in answers.zeros:
+        users = sum(
+            any(value.name == name for value in jobs.values((entry,))) for entry in compiled.entries
+        )
+        if users > 1 and name not in answers.references:
+            yield name
 
 
 def _small_numbers(compiled: Compiled, answers: Answers) -> Iterator[str]:
@@ -152,10 +169,10 @@ def vary(
             typer.echo(line)
         axis, shapes = launch.answers.axes[name.lower()], launch.answers.launches
         grids = [",".join(shape.grid) or "blank" for shape in shapes]
-        if any(shape.grid for shape in shapes) and not launch_axes.is_followed(launch, name):
+        if launch_axes.is_missing(launch, name):
             print_message(
-                f"note: the grid does not follow {name.lower()}: where a CTA's work depends on it, "
-                f"name it there, as in --grid 'n/{name}'"
+                f"note: the grid has the number {axis.default} and does not follow {name.lower()}: "
+                f"if a CTA's work depends on it, name it there, as in --grid 'n/{name}'"
             )
         blocks = [",".join(shape.extents or map(str, shape.block or ())) for shape in shapes]
         typer.echo(

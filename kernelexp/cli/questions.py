@@ -97,7 +97,7 @@ def _ask_arrays(
             shape = _prompt(f"shape of {parameter.name}, as in M,K", parse)
             shapes.update({parameter.name: shape} if shape else {})
         if parameter.read and parameter.written and parameter.name not in (*workspaces, *zeros):
-            if typer.confirm(f"is {parameter.name} zero before each launch?", default=False):
+            if typer.confirm(f"is {parameter.name} zero before the first launch?", default=False):
                 is_result = typer.confirm(f"is {parameter.name} a result?", default=True)
                 (zeros if is_result else workspaces).append(parameter.name)
         if (

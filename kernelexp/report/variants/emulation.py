@@ -208,7 +208,7 @@ def _other_widths(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
     sentence."""
     sentences: dict[str, list[str]] = {}
     for name, arm in zip(names, arms, strict=True):
-        if (words := widths.summarize(arm.emulated)) and not arm.counted:
+        if is_right(arm) and not arm.counted and (words := widths.summarize(arm.emulated)):
             sentences.setdefault(words, []).append(name)
     for words, whose in sentences.items():
         yield paragraph(f"{', '.join(whose)}: {words}.", style="warn")
@@ -308,6 +308,6 @@ def dearest(names: Sequence[str], arms: Sequence[Arm], end: str = "") -> Iterato
         if parts:
             named = f"{name}, most" if len(arms) > 1 else "Most"
             yield paragraph(f"{named} {'; '.join(parts)}{end}")
-        for width in arm.emulated.widths if arm.emulated and not arm.counted else ():
+        for width in arm.emulated.widths if arm.emulated and not arm.counted and not end else ():
             place = f"{width.file.rpartition('/')[2]}:{width.line}"
             yield paragraph(f"{name}, {place}: {widths.spell(width)}.")

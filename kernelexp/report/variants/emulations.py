@@ -38,6 +38,9 @@ def render(emulations: Sequence[Emulation], verbose: bool = False) -> Iterator[B
             yield paragraph(f"{name}: ", status(refused.status), words)
     arms = [entry.arm for entry in emulations]
     yield from emulation.results(names, arms, [as_argument(entry.label) for entry in emulations])
+    if alone and not verbose and emulation.tells_why(arms[0]):
+        yield paragraph("--verbose shows what it counted.", style="dim")
+        return
     yield from _figures(names, arms, verbose)
     yield from emulation.launches(names, arms, verbose)
     if alone or verbose:

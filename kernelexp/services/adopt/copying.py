@@ -299,6 +299,11 @@ def _refusal(copy: SourceCopy, error: Diagnostic, left: list[Omitted]) -> BuildE
         advice = f"try --flag=-I{folder}."
     elif match := _INTEGER.search(error.message):
         advice = f"{match[1]} is of a header that was not included: try --flag={INTEGERS}."
+    elif (match := _UNDEFINED.search(error.message)) and _is_in_pragma(copy, error, match[1]):
+        advice = (
+            f"macros are not replaced in a #pragma: write the value of {match[1]} there, or make "
+            f"it a constant, as in constexpr int {match[1]} = ...;"
+        )
     elif not missing and (match := _UNDEFINED.search(error.message)):
         advice = (
             f"{match[1]} is declared by no header that it includes: adopt the file that includes "
@@ -313,6 +318,12 @@ def _refusal(copy: SourceCopy, error: Diagnostic, left: list[Omitted]) -> BuildE
     kind = ForeignError if is_foreign else BuildError
     what = error.message.rstrip(".")
     return kind(f"{copy.origin} does not compile: {where}: {what}{absent}: {advice}")
+
+
+def _is_in_pragma(copy: SourceCopy, error: Diagnostic, name: str) -> bool:
+    """Whether the line of an undefined name is a #pragma; the compiler names it or the next."""
+    lines = copy.texts.get(error.file, "").splitlines()[max(error.line - 2, 0) : error.line]
+    return any(re.match(rf"\s*#\s*pragma\b.*\b{name}\b", line) for line in lines)
 
 
 _REMOVED = re.compile(r'identifier "(__(?:shfl(?:_up|_down|_xor)?|ballot|any|all))" is undefined')

@@ -252,8 +252,15 @@ def _place(kernel: str, name: str, texts: Sequence[str]) -> int | None:
     return names.index(name) if name in names else None
 
 
-def is_followed(launch: AdoptedLaunch, name: str) -> bool:
-    """Whether a grid, shared memory or a box has the axis, or a launch passes it."""
+def is_missing(launch: AdoptedLaunch, name: str) -> bool:
+    """Whether a grid seems to have the axis, as a number that equals its default, and nothing names
+    it: no grid, shared memory, box or argument."""
+    default, shapes = launch.answers.axes[name.lower()].default, launch.answers.launches
+    numbers = re.findall(r"\d+", " ".join(text for shape in shapes for text in shape.grid))
+    return str(default) in numbers and default != 1 and not _is_followed(launch, name)
+
+
+def _is_followed(launch: AdoptedLaunch, name: str) -> bool:
     launches, maps = launch.answers.launches, launch.answers.maps.values()
     texts = [text for shape in launches for text in (*shape.grid, shape.smem) if text]
     texts += [text for layout in maps for text in layout.box]
@@ -292,7 +299,7 @@ def experiments(project: Project, launch: AdoptedLaunch) -> Iterator[str]:
                 "title": f"{name} {value}, not {axis.default}",
                 "baseline": {},
                 "candidate": {name: value},
-                "hypothesis": f"{name}={value} is faster than {name}={axis.default}.",
+                "hypothesis": f"Is {name}={value} faster than {name}={axis.default}? Say why it should be.",
             }
             editing.add(project, identity, experiment)
             project = _reloaded(project)

@@ -144,3 +144,9 @@ def test_a_comment_in_another_encoding_is_no_obstacle(source: Path) -> None:
     source.write_bytes(b"// caf\xe9\n__global__ void k(int* x) { *x = 1; }\n")
     (text,) = copying.read(source).texts.values()
     assert "__global__ void k" in text
+
+
+def test_a_macro_in_a_pragma_is_told_from_a_name_that_nobody_declares(source: Path) -> None:
+    source.write_text("#define OWN 4\n#pragma unroll OWN\nfor (int i = 0; i < OWN; ++i) *x = i;\n")
+    result = refused(source, (2, 'identifier "OWN" is undefined'))
+    assert "write the value of OWN there, or make it a constant, as in constexpr int OWN" in result

@@ -13,6 +13,7 @@ from warpsim.machine.core.site import Site
 from warpsim.machine.memory.residents import Residents
 
 _UNORDERED = "and the issuing thread did not wait for it"
+_IN_FLIGHT = "may still be on its way, as the issuing thread did not wait for it"
 _ENGINES = {
     "race": ("read by {}", "wrote", _UNORDERED),
     "missing-proxy-fence": (
@@ -40,6 +41,8 @@ class RaceReports:
         """What lies at an arena offset, as an element of that many bytes."""
         self._object_of = object_of
         """The variable at an arena offset: races for one variable are one finding."""
+        self._issuers: dict[tuple[int, int], dict[int, None]] = {}
+        """Threads that issued a copy, by its instruction and their CTA."""
 
     def race(self, now: str, before: str, offset: int, thread: int, epoch: int, site: Site) -> None:
         """A race of an access by a thread (place * 32 + lane) with the one of an epoch."""
@@ -56,14 +59,29 @@ class RaceReports:
             cause=cause,
         )
 
+    def issued(self, issuer: Issuer) -> None:
+        """A thread issued a copy."""
+        self._issued_as(issuer)[issuer.thread] = None
+
+    def _issued_as(self, issuer: Issuer) -> dict[int, None]:
+        key = issuer.site.number, issuer.place % self._residents.resident
+        return self._issuers.setdefault(key, {})
+
     def engine(self, name: str, offset: int, epoch: int, issuer: Issuer, agent: int) -> None:
         """A race of what an engine does for an issuer with the access of an epoch."""
         now, before, tail = _ENGINES[name]
-        address = self.name(offset, 0)
+        words = (
+            f"{now.format(self._agent(agent))}; {self._who(epoch, -1)} {before} it"
+            f"{self._at(epoch, issuer.site)}, {tail}"
+        )
+        if name == "overwritten-in-use" and self._is_copy_of(epoch, issuer.site):
+            words = f"overwritten by a copy, and an earlier one of this instruction {_IN_FLIGHT}"
+            if len(threads := list(self._issued_as(issuer))) > 1:
+                one, other = (self._residents.thread_name(thread) for thread in threads[-2:])
+                words += f": {one} and {other} both issue it"
         self._residents.report(
             name,
-            f"{address} is {now.format(self._agent(agent))}; {self._who(epoch, -1)} {before} it"
-            f"{self._at(epoch, issuer.site)}, {tail}.",
+            f"{self.name(offset, 0)} is {words}.",
             issuer.site,
             issuer.place,
             cause=f"{self._object_of(offset)} {now}, {before}",
@@ -94,6 +112,11 @@ class RaceReports:
     def writer(self, epoch: int, site: Site) -> str:
         """Who accessed a word at an epoch, and where."""
         return f"{self._who(epoch, -1)}{self._at(epoch, site)}"
+
+    def _is_copy_of(self, epoch: int, site: Site) -> bool:
+        """Whether an epoch is of an engine, for an instruction."""
+        is_engine = self._clocks.warps <= (epoch & THREAD) >> 5 < self._clocks.earlier
+        return is_engine and (epoch >> THREAD_BITS & SITE) - 1 == site.number
 
     def _at(self, epoch: int, site: Site) -> str:
         """` at k.cu:7, PTX line 12`: where the access of an epoch stands, if that is known."""

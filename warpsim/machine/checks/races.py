@@ -283,6 +283,7 @@ class Races:
     def engine_write(self, units: Array | slice, issuer: Issuer, agent: int) -> None:
         """A copy writes: its issuer must have seen the last uses of what it overwrites."""
         clocks, history, units = self.clocks, self.history, _listed(units)
+        self.reports.issued(issuer)
         for epochs in (history.writers(units), history.readers(units)):
             bad = clocks.unseen(issuer.seen, issuer.thread, epochs)
             if bad.any():
@@ -365,6 +366,7 @@ class Races:
         # Every lane's part goes through other lanes: its own stores are others' to it.
         bad = self.clocks.unordered(warp, np.full(1, -1), writer)
         if bad.any():
+            bad = _between_two(bad, thread, writer)
             self._report("read", "wrote", units, bad, thread, writer, site)
         self._note_read(warps, units, warp, thread, site)
 
@@ -376,6 +378,7 @@ class Races:
         ):
             bad = self.clocks.unordered(warp, np.full(1, -1), epochs)
             if bad.any():
+                bad = _between_two(bad, thread, epochs)
                 self._report("written", before, units, bad, thread, epochs, site)
         self._note_write(units, thread, site)
 
@@ -408,6 +411,12 @@ class Unchecked(Races):
 
     def matrix_write(self, warps: Warps, offsets: Array, site: Site) -> None:
         """Not a finding."""
+
+
+def _between_two(bad: Array, thread: Array, epochs: Array) -> Array:
+    """Those of two threads, where there are any: a thread beside itself makes no sense to people."""
+    others: Array = bad & ((epochs & THREAD) != thread)
+    return others if others.any() else bad
 
 
 def _listed(units: Array | slice) -> Array:
