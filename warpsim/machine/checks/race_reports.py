@@ -13,7 +13,6 @@ from warpsim.machine.core.site import Site
 from warpsim.machine.memory.residents import Residents
 
 _UNORDERED = "and the issuing thread did not wait for it"
-_IN_FLIGHT = "may still be on its way, as the issuing thread did not wait for it"
 _ENGINES = {
     "race": ("read by {}", "wrote", _UNORDERED),
     "missing-proxy-fence": (
@@ -75,10 +74,12 @@ class RaceReports:
             f"{self._at(epoch, issuer.site)}, {tail}"
         )
         if name == "overwritten-in-use" and self._is_copy_of(epoch, issuer.site):
-            words = f"overwritten by a copy, and an earlier one of this instruction {_IN_FLIGHT}"
+            words = "overwritten by a copy, and an earlier one of this instruction"
             if len(threads := list(self._issued_as(issuer))) > 1:
-                one, other = (self._residents.thread_name(thread) for thread in threads[-2:])
-                words += f": {one} and {other} both issue it"
+                names = self._residents.thread_name
+                one, other = names(threads[-2], threads[-1] >> 5), names(threads[-1])
+                words = f"overwritten by a copy that {one} and {other} both issue, and the first"
+            words += " may still be on its way, as nobody waited for it"
         self._residents.report(
             name,
             f"{self.name(offset, 0)} is {words}.",

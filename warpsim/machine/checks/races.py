@@ -283,7 +283,6 @@ class Races:
     def engine_write(self, units: Array | slice, issuer: Issuer, agent: int) -> None:
         """A copy writes: its issuer must have seen the last uses of what it overwrites."""
         clocks, history, units = self.clocks, self.history, _listed(units)
-        self.reports.issued(issuer)
         for epochs in (history.writers(units), history.readers(units)):
             bad = clocks.unseen(issuer.seen, issuer.thread, epochs)
             if bad.any():
@@ -298,6 +297,7 @@ class Races:
     def engine_output(self, units: Array, issuer: Issuer, *, reduces: bool) -> None:
         """A bulk store writes to global memory; reductions of several threads may meet."""
         agent = self.output_agent(issuer)
+        self.reports.issued(issuer)
         if reduces:
             self.residents.execution.contended = True
             self._note_reduction(units, issuer, agent)

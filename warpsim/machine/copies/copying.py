@@ -144,6 +144,7 @@ def _land_in_shared(
     if machine.ctas[cta].exited:
         sentence = f"a copy arrives in CTA {machine.ctas[cta].number}, which has ended."
         machine.report("remote-cta-exited", sentence, issuer.site, issuer.place)
+    machine.races.reports.issued(issuer)
     footprint, fast = form.footprint(len(data)), machine.shared_space.fast
     _in_use(machine, issuer, base, footprint)
     machine.clocks.tick()
