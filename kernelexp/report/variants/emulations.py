@@ -38,12 +38,13 @@ def render(emulations: Sequence[Emulation], verbose: bool = False) -> Iterator[B
             yield paragraph(f"{name}: ", status(refused.status), words)
     arms = [entry.arm for entry in emulations]
     yield from emulation.results(names, arms, [as_argument(entry.label) for entry in emulations])
-    if alone and not verbose and emulation.tells_why(arms[0]):
+    is_short = alone and not verbose and emulation.tells_why(arms[0])
+    if is_short:
         yield paragraph("--verbose shows what it counted.", style="dim")
-        return
-    yield from _figures(names, arms, verbose)
-    yield from emulation.launches(names, arms, verbose)
-    if alone or verbose:
+    else:
+        yield from _figures(names, arms, verbose)
+        yield from emulation.launches(names, arms, verbose)
+    if (alone and not is_short) or verbose:
         yield from emulation.dearest(names, arms, "" if verbose else " (--verbose: all)")
     for name, item in zip(names, emulations, strict=True):
         if item.scaled:

@@ -107,10 +107,11 @@ class PhaseTest(WaitGate):
                 machine.clocks.acquire(fragment.warp, row)
 
     def describe(self, machine: Machine, fragment: Fragment) -> str:
-        word = "parity" if self.by_parity else "state"
+        # Lanes hold states of their own, for the same phase.
         waits = [
-            f"{word} {wanted} of {barrier.describe()}"
+            f"{f'parity {wanted}' if self.by_parity else 'the end of a phase'} of "
+            f"{barrier.describe()}"
             for barrier, wanted, _ in fragment.phases
             if barrier is not None and not self._passed(barrier, wanted)
         ]
-        return "; ".join(waits) or "nothing more"
+        return "; ".join(dict.fromkeys(waits)) or "nothing more"
