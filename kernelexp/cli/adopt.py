@@ -123,7 +123,7 @@ def adopt(
         typer.Option(
             "--workspace",
             metavar="NAME",
-            help="The kernel's own memory: zero before the first launch, and not compared. Repeatable.",
+            help="The kernel's own memory, zero before the first launch. Repeatable.",
         ),
     ] = None,
     zero: Annotated[

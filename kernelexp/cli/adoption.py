@@ -39,8 +39,8 @@ def tell(compiled: Compiled, answers: Answers) -> None:
     for name in answering.read_and_written(jobs.values(compiled.entries), answers):
         print_message(
             f"note: {name} is read and written: it is an input and an output, and holds the input "
-            f"before the first launch; if it starts as zero, say --zero {name} where it is a result, "
-            f"--workspace {name} where it is the kernel's own memory"
+            f"before the first launch; if it starts as zero, say --zero {name} where it is a "
+            f"result, --workspace {name} where it is the kernel's own memory"
         )
     for name in _shared_results(compiled, answers):
         print_message(

@@ -112,4 +112,4 @@ def test_bytes_beyond_those_expected_are_no_negative_number() -> None:
     mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%r1], 1024;
     """
     result = run(ptx(body, shared=RING), {}, threads=1)
-    assert "0 of 1 arrived, 1,024 bytes more than expected arrived" in sentences(result)
+    assert "0 of 1 arrived, 1,024 bytes more have arrived than were expected" in sentences(result)

@@ -135,8 +135,10 @@ def _trouble(name: str, evidence: EmulatedEvidence, argument: str) -> Iterator[B
         yield paragraph(f"{name}: not emulated. {evidence.unsupported}", style="warn")
     for finding in evidence.findings[:_FINDINGS_SHOWN]:
         yield paragraph(f"{name}: {_spell(finding)}", style="broken")
+    told = " ".join(finding.sentence for finding in evidence.findings[:_FINDINGS_SHOWN])
     for waiter in evidence.hang[:_FINDINGS_SHOWN]:
-        yield paragraph(f"{name}: {waiter}")
+        if waiter not in told:
+            yield paragraph(f"{name}: {waiter}")
     wrong = [array for array in evidence.arrays if array.wrong]
     if wrong and _was_cut_off(evidence):
         yield paragraph(f"{name}: it ended there, so that its outputs are not judged.")

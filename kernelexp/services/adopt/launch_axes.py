@@ -299,7 +299,7 @@ def experiments(project: Project, launch: AdoptedLaunch) -> Iterator[str]:
                 "title": f"{name} {value}, not {axis.default}",
                 "baseline": {},
                 "candidate": {name: value},
-                "hypothesis": f"Is {name}={value} faster than {name}={axis.default}? Say why it should be.",
+                "hypothesis": f"Is {name}={value} faster than {name}={axis.default}? Why?",
             }
             editing.add(project, identity, experiment)
             project = _reloaded(project)

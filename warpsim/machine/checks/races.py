@@ -414,7 +414,7 @@ class Unchecked(Races):
 
 
 def _between_two(bad: Array, thread: Array, epochs: Array) -> Array:
-    """Those of two threads, where there are any: a thread beside itself makes no sense to people."""
+    """Those of two threads, if there are any: one beside itself makes no sense to people."""
     others: Array = bad & ((epochs & THREAD) != thread)
     return others if others.any() else bad
 

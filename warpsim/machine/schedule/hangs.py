@@ -37,14 +37,22 @@ def ordered(machine: Machine, fragments: Iterable[Fragment]) -> list[Fragment]:
 
 
 def describe_hang(waiters: Iterable[Waiter]) -> tuple[str, ...]:
-    """A sentence, without its stop, for each set of warps of a CTA that wait for the same."""
+    """A sentence, without its stop, for each set of warps of a CTA that wait for the same; of CTAs
+    that wait alike, the first has it."""
     groups: dict[tuple[int, str, str], dict[int, None]] = {}
     for waiter in waiters:
         groups.setdefault((waiter.cta, waiter.where, waiter.waits_for), {})[waiter.warp] = None
-    return tuple(
-        f"CTA {cta}, {spell_warps(list(warps))} {_wait(warps)} at {where}, for {waits_for}"
-        for (cta, where, waits_for), warps in groups.items()
-    )
+    alike: dict[tuple[str, str], list[str]] = {}
+    for (cta, where, waits_for), warps in groups.items():
+        words = f"{spell_warps(list(warps))} {_wait(warps)} at {where}, for "
+        others = waits_for.replace(f" of CTA {cta}", "")
+        alike.setdefault((words, others), []).append(f"CTA {cta}, {words}{waits_for}")
+    return tuple(_first(every) for every in alike.values())
+
+
+def _first(every: Sequence[str]) -> str:
+    more = len(every) - 1
+    return every[0] + (f"; in {more} more CTA{'s' * (more > 1)} likewise" if more else "")
 
 
 def _wait(warps: Sized) -> str:

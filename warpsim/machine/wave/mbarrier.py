@@ -93,7 +93,7 @@ class Mbarrier:
     def describe(self) -> str:
         bytes_left = f"{self.transactions:,} bytes expected and not yet arrived"
         if self.transactions < 0:
-            bytes_left = f"{-self.transactions:,} bytes more than expected arrived"
+            bytes_left = f"{-self.transactions:,} bytes more have arrived than were expected"
         return (
             f"mbarrier at {self.name} of CTA {self.cta}: phase {self.phase}, "
             f"{self.expected - self.pending} of {self.expected} arrived, {bytes_left}"
