@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,8 @@ ALIGNED = 256
 LONGEST = 4 << 30
 """Bytes of all tensors in a file."""
 STACKED = 4 << 20
-"""Bytes up to which tensors are put together to be summed: one launch of 20 us, not one of each."""
+"""Bytes up to which tensors are put together to be summed: four of each of 175 answers took 80 us
+an answer on an H100, when each was summed and waited for by itself."""
 
 
 def write(path: Path, value: Any) -> None:
@@ -118,15 +119,21 @@ def _content(path: Path) -> bytearray:
     return content
 
 
-def tensors(value: Any) -> Iterator[Any]:
+def tensors(value: Any) -> list[Any]:
     """Those within a value, in their order."""
     import torch
 
-    if isinstance(value, torch.Tensor):
-        yield value
+    found: list[Any] = []
+    _gather(value, torch.Tensor, found)
+    return found
+
+
+def _gather(value: Any, kind: type, found: list[Any]) -> None:
+    if isinstance(value, kind):
+        found.append(value)
     elif isinstance(value, dict | list | tuple):
         for item in value.values() if isinstance(value, dict) else value:
-            yield from tensors(item)
+            _gather(item, kind, found)
 
 
 def is_plain(value: Any) -> bool:
@@ -160,19 +167,30 @@ def digest(value: Any) -> int:
 
 
 def digests(values: Sequence[Any]) -> list[int]:
-    """Of each value: all are queued before one is waited for."""
-    import torch
-
-    plain = [[_plain(tensor) for tensor in tensors(value) if tensor.numel()] for value in values]
-    first = plain[0] if len(plain) > 1 and len(plain[0]) == 1 else []
-    if first and first[0].nbytes <= STACKED and all(_alike(one, first) for one in plain):
-        return [int(total) for total in _sum(torch.stack([one for (one,) in plain])).tolist()]
-    sums = [[_sum(one) for one in whole] for whole in plain]
+    """Of each value: all are queued before one is waited for, those that are alike together."""
+    rows = [[tensor for tensor in tensors(value) if tensor.numel()] for value in values]
+    if len(rows) > 1 and rows[0] and all(_alike(row, rows[0]) for row in rows):
+        columns = [_column(column) for column in zip(*rows, strict=True)]
+        return [sum(totals) for totals in zip(*(one.tolist() for one in columns), strict=True)]
+    sums = [[_sum(_plain(tensor)) for tensor in row] for row in rows]
     return [sum(int(total) for total in totals) for totals in sums]
 
 
 def _alike(one: Sequence[Any], other: Sequence[Any]) -> bool:
-    return [(t.shape, t.dtype) for t in one] == [(t.shape, t.dtype) for t in other]
+    return len(one) == len(other) and all(
+        a.dtype == b.dtype and a.device == b.device and a.shape == b.shape
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+def _column(tensors: Sequence[Any]) -> Any:
+    """Sums of tensors that are alike."""
+    import torch
+
+    if tensors[0].nbytes > STACKED:
+        return torch.stack([_sum(_plain(tensor)) for tensor in tensors])
+    stacked = torch.stack(tensors).detach().reshape(len(tensors), -1).view(torch.uint8)
+    return _sum(stacked if stacked.shape[1] % 8 else stacked.view(torch.int64))
 
 
 def _plain(tensor: Any) -> Any:

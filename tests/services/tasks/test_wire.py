@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -57,6 +59,22 @@ def test_a_tensor_that_leaves_its_file_is_refused(tmp_path: Path) -> None:
 def test_what_would_need_a_pickle_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="type object can't be handed to another process"):
         wire.write(tmp_path / "value", [object()])
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        lambda: [torch.randn(5), {"x": torch.randn(3, 7).t(), "n": 3}],
+        lambda: torch.randn(3, requires_grad=True),
+        lambda: torch.randn(4, 6).to(torch.bfloat16)[:, :3],
+        lambda: torch.randn(wire.STACKED // 4 + 8),
+        lambda: torch.randn(int(torch.randint(1, 9, ()))),
+        lambda: (),
+    ],
+)
+def test_digests_that_are_taken_together_are_those_of_each(value: Callable[[], Any]) -> None:
+    values = [value() for _ in range(5)]
+    assert wire.digests(values) == [wire.digest(one) for one in values]
 
 
 def test_a_digest_is_of_all_tensors() -> None:

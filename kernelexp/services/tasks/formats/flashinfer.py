@@ -282,7 +282,7 @@ def _empty(definition: dict[str, Any], arguments: Values) -> Values:
         name: torch.empty(
             [axes[axis] for axis in entry["shape"]],
             dtype=getattr(torch, entry["dtype"]),
-            device=next(wire.tensors(arguments)).device,
+            device=wire.tensors(arguments)[0].device,
         )
         for name, entry in definition["outputs"].items()
     }

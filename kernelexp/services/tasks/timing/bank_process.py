@@ -199,7 +199,7 @@ class _Bank:
 
     def _hold_back(self, one: Values, tree: Any, most: int) -> list[_Held]:
         """Takes a part out of some of its tensors, and puts another part there."""
-        tensors = list(wire.tensors(one))
+        tensors = wire.tensors(one)
         homes = [tensor.untyped_storage().data_ptr() for tensor in tensors]
         held = []
         for tensor, home, at in zip(tensors, homes, wire.places(tree), strict=True):

@@ -31,7 +31,7 @@ def moved(reference: Call, arguments: Values, seed: int) -> Moved:
     """Asks the reference, which leaves the arguments as they are."""
     import torch
 
-    given = list(wire.tensors(arguments))
+    given = wire.tensors(arguments)
     copies = wire.copied(arguments)
     answer = reference(copies)
     before = {item.data_ptr(): old for item, old in zip(wire.tensors(copies), given, strict=True)}
@@ -58,7 +58,7 @@ def _matters(reference: Call, arguments: Values, place: int, right: Any, generat
     import torch
 
     copies = wire.copied(arguments)
-    tensor = list(wire.tensors(copies))[place]
+    tensor = wire.tensors(copies)[place]
     width = max(1, SECTOR // tensor.element_size())
     at = width * int(
         torch.randint(-(-tensor.numel() // width), (), generator=generator, device="cpu")
