@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,6 +24,8 @@ from kernelexp.evidence.emulate.scaling import (
     least,
     parts,
     scale,
+    solve_blocks,
+    solves_blocks,
     unsound,
 )
 from kernelexp.judge import agreement, verdict
@@ -166,6 +169,11 @@ def _scale(
     if "full" not in sizes or size == "full":
         raise UsageError(f"--full needs a size 'full' in SIZES of {name}, and a small one.")
     one, full = _extents(answer, size), _extents(answer, "full")
+    if any(extent.blocks for extent in full):
+        raise UsageError(
+            "--full is of two sizes; the CTAs of this variant have several blocks in turn, whose "
+            "counts take three: kernelexp explain has them."
+        )
     extents = _others(answer, size)
     pair = solving(size, one, extents, full)
     if pair is None:
@@ -331,6 +339,8 @@ def _count_full(
             return None
     else:
         pair = solving(size, one, extents, full)
+    if len(full) == 1 and full[0].blocks and (three := _three(extents, full[0])):
+        return _of_blocks(project, arm, first, three, extents, full[0], doubted, limits)
     taken = _taken(project, arm, first, pair, limits) if pair else None
     if pair is None or taken is None:
         if not _has_tiles(consulted):
@@ -365,6 +375,48 @@ def _count_full(
     )
 
 
+def _three(extents: Mapping[str, Extents], full: Extent) -> tuple[str, ...] | None:
+    """The smallest three sizes that counts of CTAs with several blocks are solved from."""
+    small = sorted(
+        (name for name, (own, *_) in extents.items() if own.tiles < full.tiles),
+        key=lambda name: extents[name][0].tiles,
+    )
+    able = (
+        names
+        for names in itertools.combinations(small, 3)
+        if solves_blocks([extents[name][0] for name in names])
+    )
+    return next(able, None)
+
+
+def _of_blocks(
+    project: Project,
+    arm: Arm,
+    first: EmulatedEvidence,
+    names: Sequence[str],
+    extents: Mapping[str, Extents],
+    full: Extent,
+    doubted: Sequence[str],
+    limits: Limits,
+) -> FullCount | None:
+    """From three sizes; None where one can't be had or does not solve its counts."""
+    taken = _taken(project, arm, first, names, limits)
+    if taken is None:
+        return None
+    solved = dict(solve_blocks(taken, [extents[name][0] for name in names], full))
+    unsolved = {*doubted, *(name for item in taken for name in item.counters if name not in solved)}
+    unsolved.update(unsound(unsolved))
+    exact = {name: count for name, count in solved.items() if name not in unsolved}
+    return FullCount(
+        extent=full,
+        counters=exact,
+        how=f"solved from sizes {', '.join(map(repr, names[:-1]))} and {names[-1]!r}",
+        larger=taken[-1],
+        unsolved=frozenset(unsolved),
+        solved=frozenset(exact),
+    )
+
+
 def least_factor(consulted: Consulted, taken: EmulatedEvidence, wanted: str) -> float:
     """Times the counts of one small size that a launch of size `wanted` has at least, if tiles and
     CTAs each add what they add there, or all tiles but a CTA's first do; 0 where it is smaller in
@@ -384,7 +436,7 @@ def least_factor(consulted: Consulted, taken: EmulatedEvidence, wanted: str) -> 
 
 def _least(
     counters: Iterable[str],
-    taken: tuple[EmulatedEvidence, EmulatedEvidence],
+    taken: Sequence[EmulatedEvidence],
     own: tuple[Extents, Extents],
     full: Extents,
 ) -> dict[str, int]:
@@ -421,12 +473,12 @@ def _taken(
     project: Project,
     arm: Arm,
     first: EmulatedEvidence,
-    pair: tuple[str, str],
+    names: Sequence[str],
     limits: Limits,
-) -> tuple[EmulatedEvidence, EmulatedEvidence] | None:
-    """The evidence of both sizes; None where one can't be had."""
+) -> tuple[EmulatedEvidence, ...] | None:
+    """The evidence of these sizes; None where one can't be had."""
     result = []
-    for name in pair:
+    for name in names:
         if name == first.size:
             result.append(first)
             continue
@@ -434,11 +486,11 @@ def _taken(
         if isinstance(evidence, KernelexpError) or verdict.emulated(evidence):
             return None
         result.append(evidence)
-    return result[0], result[1]
+    return tuple(result)
 
 
 def _exact(
-    taken: tuple[EmulatedEvidence, EmulatedEvidence],
+    taken: Sequence[EmulatedEvidence],
     own: tuple[Extents, Extents],
     full: Extents,
     doubted: Sequence[str],
@@ -475,7 +527,12 @@ def _extents(answer: Consulted, size: str) -> Extents:
     job = facts.launch_of(size)
     counts = [math.prod(launch.grid) for launch in job]
     return tuple(
-        Extent(tiles=facts.tiles.get(size, ctas), ctas=ctas, loads=facts.loads.get(size, 0))
+        Extent(
+            tiles=facts.tiles.get(size, ctas),
+            ctas=ctas,
+            loads=facts.loads.get(size, 0),
+            blocks=facts.blocks.get(size, 0),
+        )
         if launch is main_launch(job)
         else Extent(tiles=ctas, ctas=ctas)
         for launch, ctas in zip(job, counts, strict=True)

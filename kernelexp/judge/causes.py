@@ -94,7 +94,12 @@ _FREED: tuple[tuple[str, tuple[Resource, ...]], ...] = (
     (r"executed_mma_gflop", ("tensor cores", "shared memory", "L1 data pipe")),
     (r"dram__bytes", ("device memory", "L2")),
     (r"memory_l2_|l1tex__[tm]_", ("L2", "L1 to L2", *_L1)),
-    (r"", (*_PIPES, *_L1)),
+    (r"sass__inst_executed_(shared|global|local)", _L1),
+    (r"sm__inst_executed_pipe_alu", ("ALU pipe", "issue slots")),
+    (r"sm__inst_executed_pipe_fma", ("FMA pipe", "issue slots")),
+    (r"sm__inst_executed_pipe_xu", ("XU pipe", "issue slots")),
+    (r"sm__inst_executed_pipe_lsu", ("LSU", "issue slots")),
+    (r"", _PIPES),
 )
 _BYTES = re.compile(r"dram__bytes(_read|_write)?")
 # The same accesses under another name, figures of time, and shares that the limits have.

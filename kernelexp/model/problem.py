@@ -63,6 +63,9 @@ A file counts.py next to it may have what only counts are scaled by; no verdict 
     def loads(axes, size) -> int or None, or loads(axes, size, exports)
         Of a variant that keeps what it loads from global memory for the tiles after: tiles that
         load it. What its global loads grow with, instead of tiles().
+    def blocks(axes, size) -> int or None, or blocks(axes, size, exports)
+        Of a variant whose CTAs have several blocks in turn, each of several tiles: how many. Its
+        counts are then solved from three sizes.
 """
 
 from __future__ import annotations
@@ -175,6 +178,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     budget: Callable[[Axes, str], Budget | None]
     tiles: Callable[[Axes, Size, Mapping[str, int]], int | None]
     loads: Callable[[Axes, Size, Mapping[str, int]], int | None]
+    blocks: Callable[[Axes, Size, Mapping[str, int]], int | None]
     work: Callable[[Size], Work | None]
     terms: Mapping[str, Any] = {}
     peer_names: tuple[str, ...] = ()

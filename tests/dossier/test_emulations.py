@@ -7,7 +7,7 @@ from judge_cases import executed_sass, gemm, with_arm
 
 from kernelexp.dossier.emulations import second_size, solving
 from kernelexp.dossier.examine import misses_work
-from kernelexp.evidence.emulate.scaling import Extent, unsound
+from kernelexp.evidence.emulate.scaling import Extent, solve_blocks, unsound
 
 
 def job(tiles: int, ctas: int) -> tuple[Extent, ...]:
@@ -56,3 +56,21 @@ def test_counts_of_which_the_mmas_are_too_few_are_not_the_full_problems() -> Non
         counters = {"smsp__inst_executed": 10**9, "sm__inst_executed_pipe_tensor": executed}
         case = with_arm(gemm(counters=counters), emulated_sass=evidence)
         assert misses_work(case) is misses
+
+
+def test_persistent_ctas_are_solved_from_three_sizes() -> None:
+    """A17: 7 for a tile, 30 for a block of queries, 100 for a CTA; two sizes put what a block does
+    into its tiles."""
+    extents = [
+        Extent(tiles=tiles, blocks=blocks, ctas=ctas)
+        for tiles, blocks, ctas in ((8, 4, 2), (12, 6, 1), (32, 8, 2))
+    ]
+    full = Extent(tiles=65_536, blocks=2_048, ctas=132)
+
+    def count(extent: Extent) -> int:
+        return 7 * extent.tiles + 30 * extent.blocks + 100 * extent.ctas
+
+    launches = [executed_sass(counters={"alu": count(extent)}) for extent in extents]
+    assert dict(solve_blocks(launches, extents, full)) == {"alu": count(full)}
+    launches[0] = executed_sass(counters={"alu": count(extents[0]) + 1})
+    assert not dict(solve_blocks(launches, extents, full))

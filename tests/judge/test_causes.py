@@ -391,3 +391,18 @@ def test_a_multicast_is_read_from_l2_once() -> None:
     result = causes.differing(cases[0], with_arm(cases[1], build=pair), -0.0092)
     told = of(result, "multicast").leader
     assert (told.before, told.after, told.way) == (200_000, 150_000, "with the time")
+
+
+def test_fewer_instructions_of_a_pipe_relieve_no_other_unit() -> None:
+    """Wavefronts take as long as before, and longest."""
+    pipe, wavefronts = "sm__inst_executed_pipe_alu", "memory_l1_wavefronts_shared"
+    executed = {"smsp__inst_executed": 10**8, wavefronts: 10**8}
+    cases = [
+        with_arm(case, measured=None)
+        for case in counted(
+            {**executed, pipe: 10**8}, {**executed, pipe: 5 * 10**7}, flops=0, bytes=0
+        )
+    ]
+    told = of(causes.differing(*cases, None), "instructions").leader
+    assert told.metric == pipe
+    assert told.explains == pytest.approx(0.0)

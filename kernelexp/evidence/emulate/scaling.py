@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -20,6 +20,8 @@ class Extent(msgspec.Struct, frozen=True, kw_only=True):
     ctas: int
     loads: int = 0
     """Tiles that load what those after them keep; 0 where every tile loads its own."""
+    blocks: int = 0
+    """What CTAs have in turn, of several tiles each; 0 where a CTA has one."""
 
     def of_loads(self) -> Extent:
         """What counters of global loads grow with."""
@@ -138,6 +140,47 @@ def scale(
                 per_cta=sum(item.per_cta for item in known),
                 full=sum(item.full for item in known),
             )
+
+
+def solve_blocks(
+    launches: Sequence[EmulatedEvidence | EmulatedLaunch], extents: Sequence[Extent], full: Extent
+) -> Iterator[tuple[str, int]]:
+    """Each counter of the full extent, of CTAs that have several blocks in turn: count = per_tile *
+    tiles + per_block * blocks + per_cta * CTAs from three launches. Without a solution in whole
+    numbers it is left out, unless polls count in it."""
+    whole = [(x.tiles, x.blocks, x.ctas) for x in extents]
+    determinant = _of_three(whole)
+    if not determinant:
+        return
+    for counter in dict.fromkeys(name for launch in launches for name in launch.counters):
+        counts = [launch.counters.get(counter, 0) for launch in launches]
+        each = [
+            Fraction(_of_three(_with_column(whole, place, counts)), determinant)
+            for place in range(3)
+        ]
+        is_whole = all(item.denominator == 1 for item in each)
+        if each[0] >= 0 and (is_whole or is_polled(counter)):
+            total = each[0] * full.tiles + each[1] * full.blocks + each[2] * full.ctas
+            yield counter, round(total)
+
+
+def _with_column(
+    rows: Sequence[tuple[int, ...]], place: int, column: Sequence[int]
+) -> list[tuple[int, ...]]:
+    return [
+        (*row[:place], value, *row[place + 1 :]) for row, value in zip(rows, column, strict=True)
+    ]
+
+
+def _of_three(rows: Sequence[tuple[int, ...]]) -> int:
+    """The determinant of three rows."""
+    (a, b, c), (d, e, f), (g, h, i) = rows
+    return a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g)
+
+
+def solves_blocks(extents: Sequence[Extent]) -> bool:
+    """Whether three launches tell what a tile, a block and a CTA add."""
+    return _of_three([(x.tiles, x.blocks, x.ctas) for x in extents]) != 0
 
 
 def least(

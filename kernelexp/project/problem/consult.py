@@ -58,6 +58,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """By the name of the size: those of a job in their order."""
     tiles: dict[str, int] = {}
     loads: dict[str, int] = {}
+    blocks: dict[str, int] = {}
     """Tiles that load what others keep, where the problem says so."""
     faults: dict[str, str] = {}
     """Why those of a size can't be had, by its name."""

@@ -71,8 +71,9 @@ def load_file(
 
 def _add(module: ModuleType, counts: ModuleType) -> None:
     """What counts.py says, as if problem.py said it."""
-    if hasattr(counts, "loads"):
-        module.__dict__["loads"] = counts.loads
+    for function in ("loads", "blocks"):
+        if hasattr(counts, function):
+            module.__dict__[function] = getattr(counts, function)
     module.__dict__["SIZES"] = {**getattr(counts, "SIZES", {}), **module.SIZES}
 
 
@@ -98,6 +99,7 @@ class _Functions:
             budget=self.budget,
             tiles=self.tiles,
             loads=self.loads,
+            blocks=self.blocks,
             work=lambda size: self._optional("work", Work, size),
             terms=self._constant("TERMS", dict[str, str | dict[str, str]], {}),
             peer_names=self._constant("PEERS", tuple[str, ...], ()),
@@ -252,6 +254,9 @@ class _Functions:
 
     def loads(self, axes: Axes, size: Size, exports: Mapping[str, int]) -> int | None:
         return self._optional("loads", int, *self._wanted("loads", axes, size, exports))
+
+    def blocks(self, axes: Axes, size: Size, exports: Mapping[str, int]) -> int | None:
+        return self._optional("blocks", int, *self._wanted("blocks", axes, size, exports))
 
     def _wanted(self, function: str, *arguments: Any) -> tuple[Any, ...]:
         """All the arguments, or without the last where the function does not take it."""

@@ -63,6 +63,7 @@ def _try_launches(
     launches: dict[str, tuple[Launch, ...]] = {}
     tiles: dict[str, int] = {}
     loads: dict[str, int] = {}
+    blocks: dict[str, int] = {}
     faults: dict[str, str] = {}
     for name in question.launches_of:
         size = sizes[name]
@@ -70,6 +71,7 @@ def _try_launches(
             launches[name] = problem.launches(point.axes, size, exports)
             count = problem.tiles(point.axes, size, exports)
             loading = problem.loads(point.axes, size, exports)
+            in_turn = problem.blocks(point.axes, size, exports)
         except ConfigurationError as error:
             if not question.separately:
                 raise
@@ -80,7 +82,9 @@ def _try_launches(
             tiles[name] = count
         if loading is not None:
             loads[name] = loading
-    return Facts(launches=launches, tiles=tiles, loads=loads, faults=faults)
+        if in_turn is not None:
+            blocks[name] = in_turn
+    return Facts(launches=launches, tiles=tiles, loads=loads, blocks=blocks, faults=faults)
 
 
 def main() -> None:

@@ -405,6 +405,8 @@ def _differences(
     if rows:
         header = ("", "differs most", "baseline", "candidate", "change", "explains")
         yield table(header, rows, numbers=(0, 2, 3, 4, 5))
+    elif causes:
+        yield paragraph("Nothing differs that could explain some of the time.")
     yield Items(tuple(map(_with_it, causes)))
     shown = [_explains(cause) for cause in causes if not cause.noise]
     if any(cell != figures.NONE for cell in shown):
