@@ -58,15 +58,6 @@ def decode(content: bytes) -> QueuedJob:
     return job
 
 
-def of_paths(problem: Path, solution: Path, **options: object) -> QueuedJob:
-    """The job that evaluates what lies on this machine."""
-    files = [problem] if problem.is_file() else sorted(problem.rglob("*"))
-    root = problem.parent if problem.is_file() else problem
-    texts = {str(file.relative_to(root)): file.read_text() for file in files if file.is_file()}
-    given = {"problem": texts, "solution": {solution.name: solution.read_text()}, **options}
-    return msgspec.convert(given, QueuedJob)
-
-
 def unpack(job: QueuedJob, folder: Path) -> tuple[Path, Path]:
     """Writes the files; where the problem and the solution lie."""
     problem, solution = folder / "problem", folder / "solution"
