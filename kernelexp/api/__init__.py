@@ -29,9 +29,8 @@ from kernelexp.report.log import listing
 from kernelexp.report.log.listing import Listed, Shown
 from kernelexp.report.runs import ran
 from kernelexp.report.runs.ran import Ran
-from kernelexp.report.variants import explanation, modelled
+from kernelexp.report.variants import explanation
 from kernelexp.report.variants.explanation import Explained
-from kernelexp.report.variants.modelled import ModelledVariant
 from kernelexp.services import evaluation, modelling
 from kernelexp.services.evaluation import Evaluation
 from kernelexp.services.run import runner, runs
@@ -162,7 +161,7 @@ def model(
     *,
     size: str = "full",
     limits: Limits | None = None,
-) -> list[ModelledVariant]:
+) -> list[modelling.ModelledVariant]:
     """Modelled times of variants, compared with the first's; nothing is measured.
 
     Raises the first fault of those that could not be examined.
@@ -171,7 +170,7 @@ def model(
     result, faults = modelling.look(project, wanted, _session(project, limits), size)
     if faults:
         raise faults[0]
-    return modelled.to_values(result, top=0)
+    return result
 
 
 def evaluate(

@@ -35,6 +35,11 @@ def show(
         pictures, faults = memory_pictures.look(loaded, wanted, session, size)
     for fault in faults:
         print_message(f"error: {fault}")
-    values = report.to_values(pictures) if json else None
-    output("memory", values, report.render(pictures, top), json, markdown)
+    output(
+        "memory",
+        [picture.pictured for picture in pictures],
+        report.render(pictures, top),
+        json,
+        markdown,
+    )
     raise typer.Exit(emulations.exit_code([picture.arm for picture in pictures], faults))

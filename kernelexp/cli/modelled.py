@@ -40,9 +40,9 @@ def show(
         result, faults = modelling.look(loaded, wanted, session, size, path)
     for fault in faults:
         print_message(f"error: {fault}")
-    if trace and result and not result[0].time.refused:
+    if trace and result and not result[0].modelled.refused:
         print_message(f"wrote {trace}: open it at https://ui.perfetto.dev")
     if result:
-        values = report.to_values(result, top) if json else None
-        output("modelled", values, report.render(result, top), json, markdown)
+        shown = [report.shorten(variant, top) for variant in result] if json else None
+        output("modelled", shown, report.render(result, top), json, markdown)
     raise typer.Exit(next((fault.exit_code for fault in faults), OK))

@@ -127,11 +127,17 @@ def types() -> dict[str, Any]:
         explanation,
         inspected,
         lines_values,
-        memory_picture,
-        modelled,
         opportunities,
     )
-    from kernelexp.services import again, doctor, evaluation, refitting, validating
+    from kernelexp.services import (
+        again,
+        doctor,
+        evaluation,
+        memory_pictures,
+        modelling,
+        refitting,
+        validating,
+    )
     from kernelexp.services.calibration import Calibrated
     from kernelexp.services.capturing import ProgramCaptures
     from kernelexp.services.check import gates
@@ -170,10 +176,10 @@ def types() -> dict[str, Any]:
         "sections": list[SectionReading],
         "opportunities": opportunities.Offered,
         "lines": list[lines_values.CostedVariant],
-        "memory": list[memory_picture.PicturedVariant],
+        "memory": list[memory_pictures.PicturedVariant],
         "model-validation": validating.ModelValidation,
         "model-refit": refitting.ModelRefit,
-        "modelled": list[modelled.ModelledVariant],
+        "modelled": list[modelling.ModelledVariant],
         "inspect": inspected.Inspected,
         "verdict": again.Rejudged,
         "check": list[gates.GateFinding],

@@ -24,20 +24,26 @@ ATOMIC = ("ATOM", "RED")
 """How the opcodes of atomics begin, in upper case."""
 
 
-class MemoryPicture(msgspec.Struct, frozen=True, kw_only=True):
+class PicturedVariant(msgspec.Struct, frozen=True, kw_only=True):
     """The accesses of a variant that cost more than they need, the worst first."""
 
-    label: str
-    arm: Arm
+    variant: str
     isa: Isa = "sass"
     """What was executed."""
     accesses: tuple[AccessPattern, ...] = ()
-    ideal: int = 0
+    others: int = 0
     """How many other loads and stores cost no more than their bytes need; not atomics, which wait
     for each other at an address."""
+    unsupported: str = ""
+
+
+class MemoryPicture(msgspec.Struct, frozen=True, kw_only=True):
+    """What a drawing is made of."""
+
+    pictured: PicturedVariant
+    arm: Arm
     texts: dict[str, dict[int, str]] = {}
     """The lines of the sources, by path from the root and number."""
-    unsupported: str = ""
 
 
 def look(
@@ -58,7 +64,7 @@ def look(
 
 def _picture(project: Project, label: str, arm: Arm, size: str, limits: Limits) -> MemoryPicture:
     if arm.build is None:
-        return MemoryPicture(label=label, arm=arm)
+        return MemoryPicture(pictured=PicturedVariant(variant=label), arm=arm)
     isa: Isa = "sass"
     noted = emulated.note_patterns(project.root, arm, isa, size, limits, label)
     if noted.unsupported and not emulated.is_cubin(arm):
@@ -80,20 +86,17 @@ def kept(root: Path, label: str, arm: Arm) -> MemoryPicture | None:
 
 def _of(root: Path, label: str, arm: Arm, isa: Isa, noted: Patterned) -> MemoryPicture:
     dear = [pattern for pattern in noted.patterns if pattern.cost > pattern.ideal]
-    return MemoryPicture(
-        label=label,
-        arm=arm,
+    pictured = PicturedVariant(
+        variant=label,
         isa=isa,
         accesses=tuple(
             sorted(dear, key=lambda access_pattern: access_pattern.ideal - access_pattern.cost)
         ),
-        ideal=sum(
+        others=sum(
             pattern.cost <= pattern.ideal and not pattern.opcode.upper().startswith(ATOMIC)
             for pattern in noted.patterns
         ),
-        texts=read_texts(
-            root,
-            {access_pattern.source.own().file for access_pattern in dear if access_pattern.source},
-        ),
         unsupported=noted.unsupported,
     )
+    files = {pattern.source.own().file for pattern in dear if pattern.source}
+    return MemoryPicture(pictured=pictured, arm=arm, texts=read_texts(root, files))

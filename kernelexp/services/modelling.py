@@ -13,8 +13,10 @@ from kernelexp.evidence import jobs
 from kernelexp.evidence.emulate import emulated
 from kernelexp.evidence.emulate.modelling_worker import ModellingAnswer
 from kernelexp.evidence.measure.measured import SIZE
+from kernelexp.facts.modelled_errors import ERRORS, ModelledErrors
 from kernelexp.judge import modelled_pairs
 from kernelexp.judge.statistics import modelled as judge
+from kernelexp.judge.statistics.modelled import ModelledChange
 from kernelexp.logs import profiles
 from kernelexp.model.arm import Arm
 from kernelexp.model.errors import KernelexpError, UsageError
@@ -46,25 +48,50 @@ class SampledLine(msgspec.Struct, frozen=True, kw_only=True):
     """ncu's column with most of the stalled ones."""
 
 
-class Modelled(msgspec.Struct, frozen=True, kw_only=True):
+class ModelledVariant(msgspec.Struct, frozen=True, kw_only=True):
     """A variant with its modelled time."""
 
-    label: str
-    arm: Arm
-    time: ModelledTime
+    variant: str
+    modelled: ModelledTime
+    change: ModelledChange | None = None
+    """Against the first variant."""
     sampled: tuple[SampledLine, ...] = ()
-    """What ncu sampled, where there is a profile: not modelled, to compare with."""
+    """What ncu sampled of its lines, where there is a profile: not modelled, to compare with."""
+    errors: ModelledErrors = ERRORS
 
 
 def look(
+    project: Project, variants: Sequence[Variant], session: Session, size: str, trace: str = ""
+) -> tuple[list[ModelledVariant], list[KernelexpError]]:
+    """The variants that have a time or a reason for none, compared with the first of them, and the
+    faults of the others."""
+    timed, faults = times(project, variants, session, size, trace)
+    result = []
+    for variant, arm, time in timed:
+        _, first, before = timed[0]
+        change = None
+        if arm is not first and not (time.refused or before.refused):
+            change = judge.change(before, time, modelled_pairs.apart(first, arm))
+        result.append(
+            ModelledVariant(
+                variant=project.label(variant),
+                modelled=time,
+                change=change,
+                sampled=tuple(_sampled(project, variant)),
+            )
+        )
+    return result, faults
+
+
+def times(
     project: Project,
     variants: Sequence[Variant],
     session: Session,
     size: str,
     trace: str = "",
     chip: str = "",
-) -> tuple[list[Modelled], list[KernelexpError]]:
-    """The variants that have a time or a reason for none, and the faults of the others.
+) -> tuple[list[tuple[Variant, Arm, ModelledTime]], list[KernelexpError]]:
+    """The time of each variant, with its build, and the faults of those that have none.
 
     chip: which one; empty: that of CHIPS.
     """
@@ -84,8 +111,7 @@ def look(
         except KernelexpError as fault:
             faults.append(fault)
             continue
-        sampled = tuple(_sampled(project, variant))
-        result.append(Modelled(label=project.label(variant), arm=arm, time=time, sampled=sampled))
+        result.append((variant, arm, time))
     return result, list(dict.fromkeys(faults))
 
 
@@ -112,10 +138,10 @@ def each(
     """The times of these variants in their order, or why there is none; side by side."""
 
     def one(variant: Variant) -> ModelledTime | KernelexpError:
-        result, faults = look(project, [variant], session, size)
+        result, faults = times(project, [variant], session, size)
         if faults:
             return faults[0]
-        time = result[0].time
+        _, _, time = result[0]
         return UsageError(time.refused) if time.refused else time
 
     return processes.parallel(one, variants)

@@ -168,14 +168,15 @@ def _model(
             variant = project.variant(arm.kernel, arm.arch, arm.axes)
         except UsageError as fault:
             return str(fault)
-        result, faults = modelling.look(
+        result, faults = modelling.times(
             project, [variant], session, measured.record.size, chip=chip
         )
         if faults:
             return str(faults[0])
-        if result[0].time.refused:
-            return result[0].time.refused
-        return result[0].time if _same_code(arm, result[0].arm) else "its code has changed since."
+        _, now, time = result[0]
+        if time.refused:
+            return time.refused
+        return time if _same_code(arm, now) else "its code has changed since."
 
     results = dict(zip(wanted, processes.parallel(one, list(wanted.values())), strict=True))
     times = {name: item for name, item in results.items() if not isinstance(item, str)}

@@ -7,6 +7,7 @@ the time.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import get_args
 
 import msgspec
 
@@ -15,21 +16,7 @@ from kernelexp.facts.metrics import Kind
 from kernelexp.judge.limits.case import Case
 from kernelexp.judge.limits.floors import Floor, Resource, floors, tensor_type
 
-RESOURCES: tuple[Resource, ...] = (
-    "tensor cores",
-    "L1",
-    "L1 data pipe",
-    "shared memory",
-    "L1 tag stage",
-    "LSU",
-    "L1 to L2",
-    "FMA pipe",
-    "ALU pipe",
-    "XU pipe",
-    "L2",
-    "device memory",
-    "issue slots",
-)
+RESOURCES: tuple[Resource, ...] = get_args(Resource)
 MAIN: tuple[Resource, ...] = (
     "tensor cores",
     "L1 data pipe",

@@ -280,7 +280,7 @@ class ProjectSite:
         """Of the arms whose accesses `inspect --memory` has noted."""
         root, arms = self._project.root, zip(record.names, record.arms, strict=True)
         generator = (memory_pictures.kept(root, name, arm) for name, arm in arms)
-        return [picture for picture in generator if picture and picture.accesses]
+        return [picture for picture in generator if picture and picture.pictured.accesses]
 
     def _profiles_of(self, name: str) -> tuple[StandingProfile, ...]:
         """As standing.of_profiles(), without reading any file twice."""

@@ -5,9 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-import msgspec
-
-from kernelexp.model.arm import Isa
 from kernelexp.model.text import shorten
 from kernelexp.report.document.document import Block, Heading, Listing, Span, paragraph
 from kernelexp.services.memory_pictures import ATOMIC, MemoryPicture
@@ -19,43 +16,18 @@ _COLUMNS = 32
 _HEAD = [f"{column:2}" if column % 4 == 0 else "  " for column in range(_COLUMNS)]
 
 
-class PicturedVariant(msgspec.Struct, frozen=True, kw_only=True):
-    """A variant's accesses that cost more than they need, for programs."""
-
-    variant: str
-    isa: Isa
-    """What was executed."""
-    accesses: tuple[AccessPattern, ...]
-    others: int
-    """Memory instructions that cost the least that they can."""
-    unsupported: str
-
-
-def to_values(pictures: Sequence[MemoryPicture]) -> list[PicturedVariant]:
-    """All of them, without a drawing."""
-    return [
-        PicturedVariant(
-            variant=picture.label,
-            isa=picture.isa,
-            accesses=picture.accesses,
-            others=picture.ideal,
-            unsupported=picture.unsupported,
-        )
-        for picture in pictures
-    ]
-
-
 def render(pictures: Sequence[MemoryPicture], top: int) -> Iterator[Block]:
     """The accesses of each variant that cost more than they need, a drawing of each."""
     for picture in pictures:
-        yield Heading(picture.label)
-        if picture.unsupported:
-            yield paragraph(f"It was not executed: {picture.unsupported}", style="warn")
+        pictured = picture.pictured
+        yield Heading(pictured.variant)
+        if pictured.unsupported:
+            yield paragraph(f"It was not executed: {pictured.unsupported}", style="warn")
             continue
         if picture.arm.build is None:
             yield paragraph("It did not build.", style="broken")
             continue
-        groups = _alike(picture.accesses)
+        groups = _alike(pictured.accesses)
         shown = groups[:top] if top else groups
         for access, count in shown:
             yield from _access(picture, access, count)
@@ -63,8 +35,8 @@ def render(pictures: Sequence[MemoryPicture], top: int) -> Iterator[Block]:
             yield paragraph(f"{rest} more cost more than they need (--top 0).", style="dim")
         what = f"{'other ' if groups else ''}loads and stores"
         words = "take no more wavefronts or sectors than their bytes need"
-        isa = picture.isa.upper()
-        yield paragraph(f"{picture.ideal} {what} {words}; executed: {isa}.", style="dim")
+        isa = pictured.isa.upper()
+        yield paragraph(f"{pictured.others} {what} {words}; executed: {isa}.", style="dim")
 
 
 def _alike(accesses: Sequence[AccessPattern]) -> list[tuple[AccessPattern, int]]:

@@ -6,14 +6,11 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from kernelexp.facts.modelled_errors import ERRORS, ModelledErrors
-from kernelexp.judge import modelled_pairs
 from kernelexp.judge.statistics import modelled as judge
-from kernelexp.judge.statistics.modelled import ModelledChange
 from kernelexp.model.modelled import ModelledTime, PathStep
 from kernelexp.report.document import code_places
 from kernelexp.report.document.document import Block, Cell, Heading, paragraph, table
-from kernelexp.services.modelling import Modelled, SampledLine
+from kernelexp.services.modelling import ModelledVariant
 
 UNITS_SHOWN = 3
 REASONS_SHOWN = 4
@@ -22,72 +19,44 @@ LEAST = 0.01
 """Of the critical path, from which a role is named."""
 
 
-class ModelledVariant(msgspec.Struct, frozen=True, kw_only=True):
-    """A variant's modelled time, for programs."""
-
-    variant: str
-    modelled: ModelledTime
-    change: ModelledChange | None
-    """Against the first variant."""
-    sampled: tuple[SampledLine, ...] = ()
-    """What ncu sampled of its lines, where there is a profile."""
-    errors: ModelledErrors = ERRORS
-
-
-def to_values(variants: Sequence[Modelled], top: int) -> list[ModelledVariant]:
-    """The same, for programs; `top` lines of each, all where it is 0."""
-    return [
-        ModelledVariant(
-            variant=modelled.label,
-            modelled=msgspec.structs.replace(
-                modelled.time, lines=modelled.time.lines[: top or None]
-            ),
-            change=_change(variants[0], modelled),
-            sampled=modelled.sampled,
-        )
-        for modelled in variants
-    ]
-
-
-def render(variants: Sequence[Modelled], top: int) -> Iterator[Block]:
+def render(variants: Sequence[ModelledVariant], top: int) -> Iterator[Block]:
     """Cycles at the highest clock first: a time is at a stated one, and nobody measured it."""
     yield Heading("Modelled times")
     yield table(
         ("variant", "cycles", "against the first", "busiest units"),
-        [_row(variants[0], item) for item in variants],
+        [_row(item) for item in variants],
         numbers=(1,),
     )
     for modelled in variants:
-        if modelled.time.refused:
-            yield paragraph(f"{modelled.label}: {modelled.time.refused}", style="warn")
+        if modelled.modelled.refused:
+            yield paragraph(f"{modelled.variant}: {modelled.modelled.refused}", style="warn")
     yield paragraph(_worth(variants), style="dim")
     for modelled in variants:
-        if modelled.time.lines:
+        if modelled.modelled.lines:
             yield from _of(modelled, top)
 
 
-def _row(first: Modelled, modelled: Modelled) -> tuple[Cell, ...]:
-    time = modelled.time
+def shorten(modelled: ModelledVariant, top: int) -> ModelledVariant:
+    """With the `top` lines that take most, all where it is 0."""
+    time = msgspec.structs.replace(modelled.modelled, lines=modelled.modelled.lines[: top or None])
+    return msgspec.structs.replace(modelled, modelled=time)
+
+
+def _row(modelled: ModelledVariant) -> tuple[Cell, ...]:
+    time = modelled.modelled
     if time.refused:
-        return modelled.label, "-", "-", "-"
-    change = _change(first, modelled)
+        return modelled.variant, "-", "-", "-"
+    change = modelled.change
     return (
-        modelled.label,
+        modelled.variant,
         f"{time.cycles:,.0f}",
         change.sentence if change else "",
         ", ".join(f"{name} {part:.0%}" for name, part in _largest(time.units, UNITS_SHOWN)),
     )
 
 
-def _change(first: Modelled, modelled: Modelled) -> ModelledChange | None:
-    if modelled is first or modelled.time.refused or first.time.refused:
-        return None
-    apart = modelled_pairs.apart(first.arm, modelled.arm)
-    return judge.change(first.time, modelled.time, apart)
-
-
-def _worth(variants: Sequence[Modelled]) -> str:
-    known = [modelled.time for modelled in variants if not modelled.time.refused]
+def _worth(variants: Sequence[ModelledVariant]) -> str:
+    known = [modelled.modelled for modelled in variants if not modelled.modelled.refused]
     sizes = list(
         dict.fromkeys(
             " and ".join(modelled_time.followed)
@@ -96,14 +65,18 @@ def _worth(variants: Sequence[Modelled]) -> str:
         )
     )
     smaller = f" Extrapolated from size {'; '.join(sizes)}." if sizes else ""
-    worth = " ".join(dict.fromkeys(judge.worth(item.chip) for item in known or [variants[0].time]))
+    worth = " ".join(
+        dict.fromkeys(judge.worth(item.chip) for item in known or [variants[0].modelled])
+    )
     chips = ", ".join(dict.fromkeys(modelled_time.chip for modelled_time in known)) or "no chip"
-    return f"Modelled for {chips} at size {variants[0].time.size}; not measured. {worth}{smaller}"
+    return (
+        f"Modelled for {chips} at size {variants[0].modelled.size}; not measured. {worth}{smaller}"
+    )
 
 
-def _of(modelled: Modelled, top: int) -> Iterator[Block]:
-    time = modelled.time
-    yield Heading(modelled.label, level=2)
+def _of(modelled: ModelledVariant, top: int) -> Iterator[Block]:
+    time = modelled.modelled
+    yield Heading(modelled.variant, level=2)
     yield paragraph(
         f"{time.cycles:,.0f} cycles, {time.microseconds:.1f} us at {time.clock_mhz:,.0f} MHz. "
         f"{power(time)}Warps: "
@@ -168,7 +141,7 @@ def power(time: ModelledTime) -> str:
     )
 
 
-def _of_ncu(modelled: Modelled, place: str) -> str:
+def _of_ncu(modelled: ModelledVariant, place: str) -> str:
     """What a profile has of a line."""
     own = (line for line in modelled.sampled if f"{line.file}:{line.line}" == place)
     return next((f"{line.part:.1%} {line.reason}" for line in own), "")
