@@ -195,7 +195,8 @@ def _scale(
             raise UsageError(f"--full: at size {own!r} this variant is {refused.status}.")
         taken.append(evidence)
     of = {size: one, **extents}
-    return tuple(_solve(taken[0], of[pair[0]], taken[1], of[pair[1]], full))
+    third = None if size in pair else (first, one)
+    return tuple(_solve(taken, (of[pair[0]], of[pair[1]]), full, third))
 
 
 def _has_tiles(answer: Consulted) -> bool:
@@ -240,9 +241,14 @@ def _can_scale(one: Extents, other: Extents, full: Extents) -> bool:
 
 
 def _solve(
-    first: EmulatedEvidence, one: Extents, second: EmulatedEvidence, other: Extents, full: Extents
+    taken: Sequence[EmulatedEvidence],
+    own: tuple[Extents, Extents],
+    full: Extents,
+    third: tuple[EmulatedEvidence, Extents] | None = None,
 ) -> list[Full]:
     """The counters of each launch of the full problem."""
+    (first, second), (one, other) = taken, own
+    thirds = list(zip(_parts(third[0]), third[1], strict=True)) if third else [None] * len(full)
     return [
         Full(
             isa=first.isa,
@@ -250,9 +256,11 @@ def _solve(
             tiles=z.tiles,
             ctas=z.ctas,
             loads=z.loads,
-            counters=tuple(scale(a, x, b, y, z)),
+            counters=tuple(scale(a, x, b, y, z, more)),
         )
-        for a, x, b, y, z in zip(_parts(first), one, _parts(second), other, full, strict=True)
+        for a, x, b, y, z, more in zip(
+            _parts(first), one, _parts(second), other, full, thirds, strict=True
+        )
     ]
 
 
@@ -325,8 +333,8 @@ def _count_full(
     if not len(_parts(first)) == len(one) == len(full):
         return None
     extent = Extent(tiles=sum(x.tiles for x in full), ctas=sum(x.ctas for x in full))
-    if not _is_alike(consulted, size, size, wanted):
-        # Another loop: two other sizes have it, or nothing is known of it.
+    if not (_is_alike(consulted, size, size, wanted) and _is_even(consulted, size, wanted)):
+        # Another loop, or other tiles: two other sizes have them, or nothing is known of them.
         pair = next(
             (
                 (name, more)
@@ -353,7 +361,7 @@ def _count_full(
     own = of[pair[0]], of[pair[1]]
     # What a CTA does once is a smaller part of the larger.
     larger = max((0, 1), key=lambda place: sum(x.tiles for x in own[place]))
-    exact = _exact(taken, own, full, doubted)
+    exact = _exact(taken, own, full, doubted, None if size in pair else (first, one))
     how = f"solved from sizes {pair[0]!r} and {pair[1]!r}"
     if not _has_tiles(consulted):
         how += ", a CTA taken as a tile"
@@ -494,12 +502,13 @@ def _exact(
     own: tuple[Extents, Extents],
     full: Extents,
     doubted: Sequence[str],
+    third: tuple[EmulatedEvidence, Extents] | None,
 ) -> dict[str, int]:
     """What two sizes solve for every launch."""
-    (first, second), (one, other) = taken, own
+    first, second = taken
     solved = [
         {counter.counter: counter.full for counter in part.counters}
-        for part in _solve(first, one, second, other, full)
+        for part in _solve(taken, own, full, third)
     ]
     exact: Counter[str] = Counter()
     unsolved = {*doubted}
@@ -549,8 +558,41 @@ def _others(answer: Consulted, size: str, wanted: str = "full") -> dict[str, Ext
     return {
         name: _extents(answer, name)
         for name in facts.launches
-        if name not in (size, wanted, "full") and _is_alike(answer, name, size, wanted)
+        if name not in (size, wanted, "full")
+        and _is_alike(answer, name, size, wanted)
+        and _is_even(answer, name, wanted)
     }
+
+
+_UNEVEN = 2.0
+"""Of the FLOPs of a tile: what a tile beyond an edge lacks is less."""
+
+
+def _is_even(answer: Consulted, name: str, wanted: str) -> bool:
+    """Whether a tile has about as much work at both sizes, where work() and tiles() say so: CTAs
+    that have nothing to do at the small one are tiles there too."""
+    of_tiles = []
+    for size in (name, wanted):
+        work, tiles = (
+            answer.work.get(size),
+            sum(point.tiles.get(size, 0) for point in answer.points),
+        )
+        if not (work and work.flops and tiles):
+            return True
+        of_tiles.append(work.flops / tiles)
+    return 1 / _UNEVEN < of_tiles[0] / of_tiles[1] < _UNEVEN
+
+
+def unlike(answer: Consulted, name: str, wanted: str) -> str:
+    """Why counts of one size say nothing of another; empty where they may."""
+    if _is_even(answer, name, wanted):
+        return ""
+    (point,) = answer.points
+    small, large = (answer.work[size].flops / point.tiles[size] for size in (name, wanted))
+    return (
+        f"a tile of size '{name}' has {small:,.0f} FLOPs, one of '{wanted}' {large:,.0f}, by "
+        "work() and tiles() in problem.py"
+    )
 
 
 def _is_alike(answer: Consulted, name: str, size: str, wanted: str) -> bool:

@@ -92,6 +92,8 @@ def _with_launch(project: Project, case: Case, session: Session) -> Case:
     (facts,) = launches.points
     if full is None and session.emulate:
         case = _with_ratios(case)
+        why = emulations.unlike(launches, case.ratios_of, size) if case.ratios_of else ""
+        case = msgspec.structs.replace(case, ratios_why=why)
     else:
         case = msgspec.structs.replace(
             case,

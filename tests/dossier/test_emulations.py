@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 from judge_cases import executed_sass, gemm, with_arm
 
-from kernelexp.dossier.emulations import second_size, solving
+from kernelexp.dossier.emulations import second_size, solving, unlike
 from kernelexp.dossier.examine import misses_work
-from kernelexp.evidence.emulate.scaling import Extent, solve_blocks, unsound
+from kernelexp.evidence.emulate.scaling import Extent, scale, solve_blocks, unsound
+from kernelexp.model.arm import EmulatedLaunch
+from kernelexp.model.problem import Work
+from kernelexp.project.problem.consult import Consulted, Facts
 
 
 def job(tiles: int, ctas: int) -> tuple[Extent, ...]:
@@ -74,3 +77,33 @@ def test_persistent_ctas_are_solved_from_three_sizes() -> None:
     assert dict(solve_blocks(launches, extents, full)) == {"alu": count(full)}
     launches[0] = executed_sass(counters={"alu": count(extents[0]) + 1})
     assert not dict(solve_blocks(launches, extents, full))
+
+
+def counted(instructions: int) -> EmulatedLaunch:
+    counters = {"sm__inst_executed_pipe_alu": instructions}
+    return EmulatedLaunch(entry="scan", ctas=1056, thread_instructions=0, counters=counters)
+
+
+def test_a_fraction_a_tile_is_a_solution_where_a_third_size_has_just_that_count() -> None:
+    """A loop over rows in strides of the grid: what a row adds is divided among its tiles."""
+    of = [(counted(101_376 + 5 * tiles // 2), *job(tiles, 1000)) for tiles in (8, 32, 64)]
+    full = Extent(tiles=65_536, ctas=1000)
+    (solved,) = scale(*of[1], *of[2], full, of[0])
+    assert solved.full == 101_376 + 5 * 65_536 // 2
+    assert not list(scale(*of[1], *of[2], full))
+    assert not list(scale(*of[1], *of[2], full, (counted(1), *job(8, 1000))))
+
+
+def test_a_tile_whose_ctas_mostly_have_nothing_to_do_is_not_a_tile_of_the_full_problem() -> None:
+    """A grid of 16 CTAs for 2,048 columns, executed with 128: 15 of them return at once."""
+    flops = {"small": 4_194_304, "alike": 67_108_864, "full": 549_755_813_888}
+    tiles = {"small": 16, "alike": 16, "full": 131_072}
+    answer = Consulted(
+        kernel="product",
+        peers=(),
+        sizes={name: {"n": 1} for name in flops},
+        work={name: Work(flops=count, bytes=0) for name, count in flops.items()},
+        points=(Facts(tiles=tiles),),
+    )
+    assert "has 262,144 FLOPs, one of 'full' 4,194,304" in unlike(answer, "small", "full")
+    assert not unlike(answer, "alike", "full")

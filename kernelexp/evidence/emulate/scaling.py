@@ -109,6 +109,10 @@ def is_polled(counter: str) -> bool:
     return bool(_POLLED.fullmatch(counter))
 
 
+Third: TypeAlias = tuple[EmulatedEvidence | EmulatedLaunch, Extent]
+"""A launch beside the two that counters are solved from."""
+
+
 def can_scale(one: Extent, other: Extent, full: Extent) -> bool:
     """Whether launches of these two extents say what a launch of the full extent counts."""
     return _determinant(one, other) != 0 or _is_proportional(one, other, full)
@@ -120,18 +124,20 @@ def scale(
     other: EmulatedEvidence | EmulatedLaunch,
     other_extent: Extent,
     full: Extent,
+    third: Third | None = None,
 ) -> Iterator[Scaled]:
     """Solves count = per_tile * tiles + per_cta * CTAs from two launches, for each counter.
 
     Where every CTA has as many tiles in all three launches, what a tile adds is part of what its
     CTA adds: count = per_cta * CTAs. Of global loads, tiles are those that load. A counter without
-    a solution in whole numbers is left out, unless polls count in it. Raises ValueError where the
-    sizes can't tell.
+    a solution in whole numbers is left out, unless polls count in it or a `third` launch has just
+    the count that the two give it. Raises ValueError where the sizes can't tell.
     """
     if not can_scale(one_extent, other_extent, full):
         raise ValueError("the two sizes have the same number of tiles per CTA")
     for counter in dict.fromkeys([*one.counters, *other.counters]):
-        solved = list(_of_parts(counter, (one, other), (one_extent, other_extent), full))
+        own = (one, other), (one_extent, other_extent)
+        solved = list(_of_parts(counter, *own, full, third))
         if None not in solved:
             known = [item for item in solved if item]
             yield Scaled(
@@ -206,9 +212,11 @@ def _of_parts(
     launches: tuple[EmulatedEvidence | EmulatedLaunch, EmulatedEvidence | EmulatedLaunch],
     extents: tuple[Extent, Extent],
     full: Extent,
+    third: Third | None,
 ) -> Iterator[Scaled | None]:
     """Each part of a counter; None where it has no solution."""
     both = [parts(counter, launch, full) for launch in launches]
+    is_one = len(both[0]) == 1 and not full.loads
     if [is_load for _, is_load in both[0]] != [is_load for _, is_load in both[1]]:
         yield None
         return
@@ -216,7 +224,8 @@ def _of_parts(
         one, other, whole = (x.of_loads() if is_load else x for x in (*extents, full))
         solution = _solve((first, second), one, other)
         is_whole = solution and all(item.denominator == 1 for item in solution)
-        if solution is None or not (is_whole or _POLLED.fullmatch(counter)):
+        is_seen = solution and third and is_one and _gives(solution, counter, third)
+        if solution is None or not (is_whole or is_seen or _POLLED.fullmatch(counter)):
             yield None
             continue
         per_tile, per_cta = solution
@@ -226,6 +235,13 @@ def _of_parts(
             per_cta=round(per_cta),
             full=round(per_tile * whole.tiles + per_cta * whole.ctas),
         )
+
+
+def _gives(solution: tuple[Fraction, Fraction], counter: str, third: Third) -> bool:
+    launch, extent = third
+    per_tile, per_cta = solution
+    expected = per_tile * extent.tiles + per_cta * extent.ctas
+    return expected == launch.counters.get(counter, 0)
 
 
 def _determinant(one: Extent, other: Extent) -> int:

@@ -270,13 +270,14 @@ def _of_floors(case: Case, known: Sequence[Use], whose: str) -> str:
     longest = [use for use in longest if use.floor_ms]
     if not case.counters or case.ratios_of or not longest:
         least = ""
+        why = f" ({case.ratios_why})" if case.ratios_why else ""
         if longest:
             name = spell(longest[0])
             verb = "need" if name.endswith(("cores", "slots")) or "requests" in name else "needs"
             least = f"; {name} alone {verb} {longest[0].floor_ms:.3g} ms"
         return (
-            f"{what}, and its counts are not known for {case.of_size}, so that nothing says what "
-            f"limits it{least}.{_of_ratios(case)}"
+            f"{what}, and its counts are not known for {case.of_size}{why}, so that nothing says "
+            f"what limits it{least}.{_of_ratios(case)}"
         )
     words = [f"{spell(use)} for {use.floor_ms:.3g} ms" for use in longest]
     words[0] = words[0].replace(" for ", f" busy for {_least(*longest)} ")

@@ -58,12 +58,14 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     unsolved: frozenset[str] = frozenset()
     """Those of `counters` that are in proportion although others were solved."""
     least: dict[str, int] = {}
-    """What a launch counts of these at least."""
+    """What a launch counts of these, by what each tile adds."""
     larger: EmulatedEvidence | None = None
     """The larger of two small sizes that they were solved from."""
     ratios_of: str = ""
     """The emulated size that the counters are of, where they can't be scaled to the full problem:
     then only their ratios say something of it."""
+    ratios_why: str = ""
+    """Why they can't be, where problem.py says it."""
     clock_hz: float = 0.0
     """The SM's while it was measured."""
     power: str = ""

@@ -110,8 +110,6 @@ def _unknown(case: Case, freed: Mapping[Resource, float]) -> str:
     if case.chip is None:
         return "no estimate: the chip's limits are not known"
     if case.ratios_of:
-        return (
-            f"no estimate: counted at size '{case.ratios_of}'; tiles() in problem.py would give "
-            "the counts of the full problem"
-        )
+        why = case.ratios_why or "tiles() in problem.py would give the counts of the full problem"
+        return f"no estimate: counted at size '{case.ratios_of}'; {why}"
     return f"no use of {' or '.join(freed)} is known: kernelexp profile counts it"

@@ -147,7 +147,8 @@ def _evidence(dossier: Dossier) -> str:
         isa = "SASS" if case.counts_sass else "PTX"
         how = f"for {case.of_size} {case.scaled}"
         if case.ratios_of:
-            how = f"at size '{case.ratios_of}' (tiles() in problem.py would scale the counts)"
+            why = case.ratios_why or "tiles() in problem.py would scale the counts"
+            how = f"at size '{case.ratios_of}' ({why})"
         parts.append(f"emulated, counted on {isa}, {how}")
     if case.arm.measured:
         parts.append(f"measured, {figures.timed(case.arm)} on {case.arm.measured.device}")
