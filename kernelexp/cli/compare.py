@@ -161,7 +161,7 @@ def _records(before: str, after: str | None, start: Path, json: bool, markdown: 
         records.read_file(records.find(loaded.root, loaded.id_of(text))) for text in (before, after)
     )
     compared = comparison.compare(loaded.root, one, other)
-    output("diff", comparison.to_values(compared), comparison.render(compared), json, markdown)
+    output("diff", compared.differing, comparison.render(compared), json, markdown)
 
 
 def _compare(

@@ -18,27 +18,34 @@ from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, Heading, Listing, Span, paragraph, table
 
 
-class ArmDifference(msgspec.Struct, frozen=True, kw_only=True):
-    """One arm of each record, and what differs between them."""
+class DifferingArm(msgspec.Struct, frozen=True, kw_only=True):
+    """What differs between the arms of one name: pairs of before and after."""
 
     name: str
     axes: dict[str, tuple[AxisValue | None, AxisValue | None]]
     flags: tuple[str, str] | None
     figures: dict[str, tuple[metrics.Value | None, metrics.Value | None]]
-    arms: tuple[Arm, Arm]
 
 
-class RecordDifference(msgspec.Struct, frozen=True, kw_only=True):
-    """What differs between two records; empty parts are the same."""
+class Differing(msgspec.Struct, frozen=True, kw_only=True):
+    """What differs between two records, pairs of before and after; empty parts are the same."""
 
     runs: tuple[str, str]
     facts: dict[str, tuple[str, str]]
     """Compiler, tool, commit, machine, size, margin."""
     files: dict[str, str]
     """A unified diff by path; a sentence where a side's content is lost."""
-    arms: tuple[ArmDifference, ...]
+    arms: tuple[DifferingArm, ...]
     unpaired: tuple[str, ...]
     """Candidates that only one of the records has."""
+
+
+class RecordDifference(msgspec.Struct, frozen=True, kw_only=True):
+    """What differs, and the arms that were compared."""
+
+    differing: Differing
+    arms: tuple[tuple[Arm, Arm], ...]
+    """In the order of those that differ."""
 
 
 def compare(root: Path, one: Record, other: Record) -> RecordDifference:
@@ -56,12 +63,15 @@ def compare(root: Path, one: Record, other: Record) -> RecordDifference:
         "judged by": _judged(one, other),
         "margin": (f"{one.margin:g}", f"{other.margin:g}"),
     }
-    return RecordDifference(
+    differing = Differing(
         runs=(one.run, other.run),
         facts={name: values for name, values in facts.items() if values[0] != values[1]},
         files=dict(_files(root, one, other)),
         arms=tuple(_arms(name, first, second) for name, first, second in pairs),
         unpaired=unpaired,
+    )
+    return RecordDifference(
+        differing=differing, arms=tuple((first, second) for _, first, second in pairs)
     )
 
 
@@ -90,13 +100,13 @@ def differs(one: Arm, other: Arm, axis: str) -> bool:
     return not (one.published or other.published)
 
 
-def _arms(name: str, one: Arm, other: Arm) -> ArmDifference:
+def _arms(name: str, one: Arm, other: Arm) -> DifferingArm:
     axes = {
         axis: (one.axes.get(axis), other.axes.get(axis))
         for axis in {**one.axes, **other.axes}
         if differs(one, other, axis)
     }
-    return ArmDifference(
+    return DifferingArm(
         name=name,
         axes=axes,
         flags=(" ".join(one.flags), " ".join(other.flags)) if one.flags != other.flags else None,
@@ -104,7 +114,6 @@ def _arms(name: str, one: Arm, other: Arm) -> ArmDifference:
             difference.metric.name: (difference.before, difference.after)
             for difference in _differences(one, other)
         },
-        arms=(one, other),
     )
 
 
@@ -149,41 +158,9 @@ def _lines(root: Path, record: Record, name: str, files: dict[str, str]) -> list
     return sources.content(root, record, name).decode(errors="replace").splitlines()
 
 
-class DifferingArm(msgspec.Struct, frozen=True, kw_only=True):
-    """What differs between the arms of one name: pairs of before and after."""
-
-    name: str
-    axes: dict[str, tuple[AxisValue | None, AxisValue | None]]
-    flags: tuple[str, str] | None
-    figures: dict[str, tuple[metrics.Value | None, metrics.Value | None]]
-
-
-class Differing(msgspec.Struct, frozen=True, kw_only=True):
-    """What differs between two records: pairs of before and after."""
-
-    runs: tuple[str, str]
-    facts: dict[str, tuple[str, str]]
-    files: dict[str, str]
-    arms: tuple[DifferingArm, ...]
-    unpaired: tuple[str, ...]
-
-
-def to_values(difference: RecordDifference) -> Differing:
-    """Without the arms themselves, for programs."""
-    return Differing(
-        runs=difference.runs,
-        facts=difference.facts,
-        files=difference.files,
-        arms=tuple(
-            DifferingArm(name=arm.name, axes=arm.axes, flags=arm.flags, figures=arm.figures)
-            for arm in difference.arms
-        ),
-        unpaired=difference.unpaired,
-    )
-
-
-def render(difference: RecordDifference) -> Iterator[Block]:
+def render(compared: RecordDifference) -> Iterator[Block]:
     """What the runs were made from, then their figures, then the sources' diffs."""
+    difference = compared.differing
     one, other = difference.runs
     yield Heading(f"{one} → {other}")
     rows = [(name, *values) for name, values in difference.facts.items()]
@@ -194,8 +171,8 @@ def render(difference: RecordDifference) -> Iterator[Block]:
             rows.append((f"{arm.name}: flags", *arm.flags))
     if rows:
         yield table(("", one, other), rows)
-    for arm in difference.arms:
-        yield from _figures(arm)
+    for arm, pair in zip(difference.arms, compared.arms, strict=True):
+        yield from _figures(arm.name, *pair)
     for name in difference.unpaired:
         yield paragraph(f"only in {name}")
     for name, diff in difference.files.items():
@@ -210,8 +187,7 @@ def render(difference: RecordDifference) -> Iterator[Block]:
         yield paragraph("The same variants from the same files, with the same figures.")
 
 
-def _figures(arm: ArmDifference) -> Iterator[Block]:
-    one, other = arm.arms
+def _figures(name: str, one: Arm, other: Arm) -> Iterator[Block]:
     rows: Sequence[tuple[str, ...]] = [
         (
             difference.metric.label.strip(),
@@ -222,7 +198,7 @@ def _figures(arm: ArmDifference) -> Iterator[Block]:
         for difference in _differences(one, other)
     ]
     if rows:
-        yield table((arm.name, "before", "after", "change"), rows, numbers=(1, 2, 3))
+        yield table((name, "before", "after", "change"), rows, numbers=(1, 2, 3))
 
 
 def _differences(one: Arm, other: Arm) -> Sequence[differences.Difference]:
