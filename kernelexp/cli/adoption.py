@@ -98,6 +98,8 @@ def _described(entry: KernelEntry) -> tuple[str, ...]:
 
 
 def _tell_omitted(compiled: Compiled) -> None:
+    if added := [flag for flag in compiled.flags if flag.startswith("--")]:
+        _print_wrapped(f"compiled with {' '.join(added)}, which it needs")
     files = list(dict.fromkeys(omitted.file for omitted in compiled.left))
     for file in files[:_FILES]:
         omitted = [item for item in compiled.left if item.file == file]

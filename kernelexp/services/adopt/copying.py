@@ -59,6 +59,14 @@ class ForeignError(BuildError):
     """The first error of a copy that does not compile is in a header that is no part of it."""
 
 
+class FlaglessError(BuildError):
+    """A copy does not compile for want of a flag that the error itself names."""
+
+    def __init__(self, message: str, flag: str) -> None:
+        super().__init__(message)
+        self.flag = flag
+
+
 def with_headers(copy: SourceCopy, first: BuildError, second: BuildError) -> BuildError:
     """The error to show of a copy that compiles neither alone nor with PyTorch's headers: one in
     the source itself before one in those."""
@@ -284,7 +292,9 @@ def _refusal(copy: SourceCopy, error: Diagnostic, left: list[Omitted]) -> BuildE
             f"{where} needs {_PYTHON}, which was not found: install Python's development headers, "
             "or name their folder with --flag=-I/folder."
         )
+    undeclared = _INTEGER.search(error.message)
     wanted = next(iter(_FLAG.findall(error.message)), "")
+    flag = wanted or (INTEGERS if undeclared else "")
     includes = dict.fromkeys(omitted.include for omitted in left if omitted.include and not wanted)
     # Of host libraries no kernel uses more than the names of types.
     missing = [item for item in includes if item.strip('<">') not in _OPAQUE]
@@ -297,8 +307,8 @@ def _refusal(copy: SourceCopy, error: Diagnostic, left: list[Omitted]) -> BuildE
         advice = f"try --flag={wanted}."
     elif folder := next(filter(None, (_nearby(copy, item) for item in missing)), ""):
         advice = f"try --flag=-I{folder}."
-    elif match := _INTEGER.search(error.message):
-        advice = f"{match[1]} is of a header that was not included: try --flag={INTEGERS}."
+    elif undeclared:
+        advice = f"{undeclared[1]} is of a header that was not included: try --flag={INTEGERS}."
     elif (match := _UNDEFINED.search(error.message)) and _is_in_pragma(copy, error, match[1]):
         advice = (
             f"macros are not replaced in a #pragma: write the value of {match[1]} there, or make "
@@ -315,9 +325,11 @@ def _refusal(copy: SourceCopy, error: Diagnostic, left: list[Omitted]) -> BuildE
             "name folders of headers with --flag=-I/folder and macros with --flag=-DNAME=VALUE, "
             "or copy the kernel to a file of its own."
         )
-    kind = ForeignError if is_foreign else BuildError
     what = error.message.rstrip(".")
-    return kind(f"{copy.origin} does not compile: {where}: {what}{absent}: {advice}")
+    words = f"{copy.origin} does not compile: {where}: {what}{absent}: {advice}"
+    if is_foreign:
+        return ForeignError(words)
+    return FlaglessError(words, flag) if flag else BuildError(words)
 
 
 def _is_in_pragma(copy: SourceCopy, error: Diagnostic, name: str) -> bool:

@@ -127,6 +127,9 @@ def symbol(ptx: str, plain: str, template: str) -> str:
             named = [item for item in every if spelling(full_name(item)) == wanted]
         if len(named) == 1:
             return named[0]
+    fits = [item for item in every if template and _fits(_loose(full_name(item)), _loose(template))]
+    if len(fits) == 1:
+        return fits[0]
     # Whole: instances of a template differ far behind what a line has room for.
     known = "".join(f"\n  {full_name(item) if template else demangle(item)}" for item in every)
     raise UsageError(f"--entry {template or plain!r}: write it as the compiler does:{known}")
@@ -139,6 +142,12 @@ def symbols(ptx: str) -> list[str]:
 
 def _squeezed(text: str) -> str:
     return re.sub(r"\s", "", text)
+
+
+def _fits(known: str, wanted: str) -> bool:
+    """Whether they differ in enumerators only, which the compiler writes as `(Mode)1`."""
+    parts = re.split(r"\(\w+\)-?[0-9]+", known)
+    return re.fullmatch(r"[\w()-]+".join(map(re.escape, parts)), wanted) is not None
 
 
 def _loose(text: str) -> str:

@@ -104,20 +104,26 @@ def compile_any(
     *,
     torch: bool = False,
 ) -> Compiled:
-    """compile_entry(); with PyTorch's headers and flags where these are asked for, or where a
-    source that includes some does not compile without them."""
+    """compile_entry(), also with flags that errors name; with PyTorch's headers and flags where
+    these are asked for, or where a source that includes some does not compile without them."""
     flags = chosen.flags
-    try:
-        own = copying.torch_flags(chosen.copy) if torch else ()
-        return compile_entry(project, chosen, arch, tools, flags, own)
-    except BuildError as error:
-        if torch or not copying.includes_torch(chosen.copy):
-            raise
-        alone = error
+    more = copying.torch_flags(chosen.copy) if torch else ()
+    while True:
+        try:
+            return compile_entry(project, chosen, arch, tools, flags, more)
+        except copying.FlaglessError as error:
+            if error.flag in more:
+                raise
+            more = (*more, error.flag)
+        except BuildError as error:
+            if torch or not copying.includes_torch(chosen.copy):
+                raise
+            alone = error
+            break
     # Most kernels of extensions need no more of those headers than the names of integers: the rest
     # would take a minute of each build.
     with contextlib.suppress(BuildError):
-        return compile_entry(project, chosen, arch, tools, flags, (copying.INTEGERS,))
+        return compile_entry(project, chosen, arch, tools, flags, (*more, copying.INTEGERS))
     own = copying.torch_flags(chosen.copy)
     try:
         return compile_entry(project, chosen, arch, tools, flags, own)

@@ -169,6 +169,14 @@ def test_an_instance_may_be_named_without_namespaces_and_suffixes() -> None:
     assert jobs.symbol(ptx, "gemm", written) == INSTANCES[1]
 
 
+def test_an_enumerator_is_taken_as_the_source_names_it_where_one_instance_fits() -> None:
+    entries = [f"_Z4copyIL4Mode{mode}ELi{n}EEvPf" for mode, n in ((0, 2), (0, 4), (1, 4))]
+    ptx = "".join(f".entry {item}(\n" for item in entries)
+    assert jobs.symbol(ptx, "copy", "copy<Mode::rows, 2>") == entries[0]
+    with pytest.raises(UsageError, match="write it as the compiler does"):
+        jobs.symbol(ptx, "copy", "copy<Mode::rows, 4>")
+
+
 def test_a_number_that_is_passed_is_no_parameter_of_the_job() -> None:
     assert [value.name for value in jobs.called(PARTS, ("", "", "512")).values] == ["x", "sums"]
     assert msgspec.structs.replace(whole("n"), passed="512").passed == "512"
