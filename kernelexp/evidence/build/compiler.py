@@ -89,6 +89,10 @@ class _Known(msgspec.Struct, kw_only=True):
     programs: dict[str, _Programs] = {}
 
 
+# By device and status, whatever the project: a new one has nothing in its cache.
+_hashed: dict[tuple[int, ...], str] = {}
+
+
 def environment() -> dict[str, str]:
     """The variables that change what is compiled, those that are set."""
     return {name: value for name in VARIABLES if (value := os.environ.get(name)) is not None}
@@ -201,13 +205,18 @@ def _hash(known: _Known, file: str) -> str:
         remembered = known.contents.get(file)
         if remembered and remembered.status == seen:
             return remembered.sha256
-        with open(file, "rb") as content:
-            sha256 = hashlib.file_digest(content, "sha256").hexdigest()
+        sha256 = _hashed.get((status.st_dev, *seen)) or _digest(file)
     except OSError as error:
         raise EnvironmentFault(f"{file} can't be read: {error.strerror}.") from None
     if time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) > SETTLED_NS:
         known.contents[file] = _Content(status=seen, sha256=sha256)
+        _hashed[status.st_dev, *seen] = sha256
     return sha256
+
+
+def _digest(file: str) -> str:
+    with open(file, "rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def _read(cache: Path) -> _Known:

@@ -36,6 +36,15 @@ def service(tmp_path: Path) -> Iterator[Service]:
     result.kill()
 
 
+@pytest.fixture(scope="module")
+def resting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """One that has no worker, for what leaves no job behind."""
+    folder = tmp_path_factory.mktemp("resting")
+    result = Service(folder / "queue", 0, "-C", str(folder))
+    yield result
+    result.kill()
+
+
 def ended(service: Service, key: str) -> Any:
     result: list[Any] = []
 
@@ -70,19 +79,19 @@ def test_an_evaluation_is_accepted_done_and_told(service: Service) -> None:
     assert "not as its schema says" in refused["error"]
 
 
-def test_what_is_no_address_of_the_service_is_told(service: Service) -> None:
-    code, answer = service.ask("PUT", "/evaluations")
+def test_what_is_no_address_of_the_service_is_told(resting: Service) -> None:
+    code, answer = resting.ask("PUT", "/evaluations")
     assert code == 404
     assert answer["error"] == "there is no PUT /evaluations: GET / lists what there is."
-    assert "POST /evaluations" in service.ask("GET", "/")[1]
+    assert "POST /evaluations" in resting.ask("GET", "/")[1]
 
 
-def test_pages_of_other_sites_may_not_ask(service: Service) -> None:
+def test_pages_of_other_sites_may_not_ask(resting: Service) -> None:
     headers = [{"Origin": "http://other.example"}, {"Host": "other.example"}]
-    assert [service.ask("POST", "/evaluations", job(1), **words)[0] for words in headers] == [
+    assert [resting.ask("POST", "/evaluations", job(1), **words)[0] for words in headers] == [
         403
     ] * 2
-    assert service.ask("GET", "/health")[1]["jobs"] == {}
+    assert resting.ask("GET", "/health")[1]["jobs"] == {}
 
 
 @pytest.mark.parametrize(
@@ -90,8 +99,8 @@ def test_pages_of_other_sites_may_not_ask(service: Service) -> None:
     [{"Origin": "http://["}, {"Host": "["}, {"Authorization": "Basic \xe9"}],
     ids=["origin", "host", "token"],
 )
-def test_a_header_that_can_t_be_read_is_refused(service: Service, headers: dict[str, str]) -> None:
-    code, answer = service.ask("GET", "/evaluations/none", **headers)
+def test_a_header_that_can_t_be_read_is_refused(resting: Service, headers: dict[str, str]) -> None:
+    code, answer = resting.ask("GET", "/evaluations/none", **headers)
     assert (code, list(answer)) == (404 if "Authorization" in headers else 403, ["error"])
 
 
@@ -194,8 +203,8 @@ def test_a_project_s_pages_have_the_same_address(tmp_path: Path) -> None:
         result.kill()
 
 
-def test_a_service_without_a_project_has_no_pages(tmp_path: Path, service: Service) -> None:
-    code, answer = service.ask("GET", "/report/")
+def test_a_service_without_a_project_has_no_pages(resting: Service) -> None:
+    code, answer = resting.ask("GET", "/report/")
     assert (code, answer["error"].startswith("there are no pages: ")) == (404, True)
 
 

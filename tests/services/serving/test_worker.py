@@ -134,11 +134,12 @@ def test_a_queue_that_stays_away_is_told(tmp_path: Path, monkeypatch: pytest.Mon
         work(RemoteQueue("http://127.0.0.1:9"), tmp_path)
 
 
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
-    tokens = tmp_path / "tokens"
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    folder = tmp_path_factory.mktemp("service")
+    tokens = folder / "tokens"
     tokens.write_text("one 0123456789abcdef\nfarm fedcba9876543210 worker\n")
-    result = Service(tmp_path / "queue", 0, "--tokens", str(tokens))
+    result = Service(folder / "queue", 0, "--tokens", str(tokens))
     yield result
     result.kill()
 
