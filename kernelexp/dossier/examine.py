@@ -12,8 +12,7 @@ from kernelexp.dossier.session import Session
 from kernelexp.dossier.speaking import Recorded
 from kernelexp.dossier.standing import Standing
 from kernelexp.evidence.measure.measured import SIZE
-from kernelexp.judge import verdict
-from kernelexp.judge.limits import floors
+from kernelexp.judge import executed, verdict
 from kernelexp.judge.limits.case import Case
 from kernelexp.model.errors import BuildError, KernelFault
 from kernelexp.model.record import Record
@@ -116,8 +115,10 @@ def _with_launch(project: Project, case: Case, session: Session) -> Case:
 def misses_work(case: Case) -> bool:
     """Whether the MMAs that were scaled to the full problem are too few for the FLOPs that it
     states: at the small sizes, tiles() counts what does next to nothing."""
-    executed = floors.mma_flops(case, floors.tensor_type(case))
-    return 0 < executed < _FEWEST_FLOPS * case.flops
+    if case.arm.counted is None or executed.MMAS in case.unsolved:
+        return False
+    flops = executed.mean_flops(case.arm.counted) * case.counters.get(executed.MMAS, 0)
+    return 0 < flops < _FEWEST_FLOPS * case.flops
 
 
 def _with_ratios(case: Case) -> Case:

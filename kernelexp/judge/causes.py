@@ -246,6 +246,7 @@ def differing(before: Case, after: Case, slower: float | None) -> CausedDifferen
             cause.leader.way == "against it",  # an arm is not slower for having less to do
             not pair.is_of_the_limit(cause.name),
             pair.is_slight(cause.leader),
+            not cause.leader.way,
             _rank(cause.leader)[0],
             _rank(cause.leader)[1] > 1,  # of what no rate says how much, warps or CTAs first
             _rank(cause.leader)[2],
@@ -505,7 +506,7 @@ class _Pair:
             return None
         return Told(
             metric="tma_reads_of_l2",
-            label="sectors that TMA reads from L2",
+            label="sectors that TMA asks L2 for",
             kind="emulated",
             before=was,
             after=now,

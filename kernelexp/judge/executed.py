@@ -9,7 +9,7 @@ time, so of such a kernel only MMAs, their operands and what TMA moves count.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from kernelexp.facts.arch import ARCHITECTURES
 from kernelexp.facts.chips import Chip
@@ -48,16 +48,39 @@ def mma(opcode: str) -> tuple[str, int] | None:
     """Type of the operands and FLOPs of a warp's MMA, from its opcode with modifiers; None where it
     is not an MMA, or the opcode does not say."""
     name, *modifiers = opcode.split(".")
-    shape = next((item for word in modifiers if (item := _SHAPE.match(word))), None)
-    if shape is None or _UNLIKE & {*modifiers}:
+    flops = _flops(modifiers)
+    if not flops or _UNLIKE & {*modifiers}:
         return None
     kinds = {"Q": "fp8", "I": "int8", "H": "tf32" if "TF32" in modifiers else "bf16"}
     kind = kinds.get(name[0]) if name[1:] in ("GMMA", "MMA") else None
     if kind is None or (kind != "int8" and "F32" not in modifiers):
         return None
+    return kind, flops
+
+
+def _flops(modifiers: Sequence[str]) -> int:
+    """Of a dense MMA of a warp, by its shape; 0 where that is not known."""
+    shape = next((item for word in modifiers if (item := _SHAPE.match(word))), None)
+    if shape is None:
+        return 0
     if shape["n"]:  # a fourth of the warpgroup's
-        return kind, 2 * 64 * int(shape["n"]) * int(shape["wide"]) // 4
-    return kind, 2 * int(shape["m"]) * 8 * int(shape["k"])
+        return 2 * 64 * int(shape["n"]) * int(shape["wide"]) // 4
+    return 2 * int(shape["m"]) * 8 * int(shape["k"])
+
+
+def mean_flops(evidence: EmulatedEvidence) -> float:
+    """Of an MMA on average, whatever its types and rate; 0 where one is sparse or not known."""
+    executed = evidence.opcodes_with_modifiers
+    known = [
+        (0 if "SP" in modifiers else _flops(modifiers), count)
+        for opcode, count in executed.items()
+        if "MMA" in opcode
+        for modifiers in (opcode.split(".")[1:],)
+        if not opcode.startswith("HFMA2")
+    ]
+    if not known or not all(flops for flops, _ in known):
+        return 0.0
+    return sum(flops * count for flops, count in known) / sum(count for _, count in known)
 
 
 def flops_of_mma(evidence: EmulatedEvidence) -> dict[str, float]:

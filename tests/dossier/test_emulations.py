@@ -53,7 +53,7 @@ def test_a_total_is_not_solved_where_a_pipe_of_it_is_not() -> None:
 
 def test_counts_of_which_the_mmas_are_too_few_are_not_the_full_problems() -> None:
     """15 of 16 CTAs of the small size return at once, and tiles() counts them."""
-    evidence = executed_sass(opcodes_with_modifiers={"HMMA.16816.F32": 8})
+    evidence = executed_sass(opcodes_with_modifiers={"HMMA.16816.F16": 8, "HFMA2.MMA": 1})
     for times, misses in ((1.0, False), (1 / 16, True)):
         executed = round(times * gemm().flops / 4096)
         counters = {"smsp__inst_executed": 10**9, "sm__inst_executed_pipe_tensor": executed}

@@ -301,7 +301,7 @@ def of_both(before: Sequence[Use], after: Sequence[Use]) -> str:
     was, now = (needs[name][side] for side, name in enumerate(longest))
     change = 100 * (now / was - 1)
     least = _least(*(use for use in (*before, *after) if use.resource in longest))
-    same = "it" if longest[0] == longest[1] else spell(Use(resource=longest[1]))
+    same = "" if longest[0] == longest[1] else f"{spell(Use(resource=longest[1]))} "
     others = sorted(needs.keys() - {*longest}, key=lambda name: -max(needs[name]))[: _FLOORS - 1]
     rest = "".join(
         f"; {spell(Use(resource=name))} {needs[name][0]:.3g}, then {needs[name][1]:.3g} ms"
@@ -309,7 +309,7 @@ def of_both(before: Sequence[Use], after: Sequence[Use]) -> str:
     )
     return (
         f"Not timed. The baseline keeps {spell(Use(resource=longest[0]))} busy for {least} "
-        f"{was:.3g} ms, the candidate {same} for {now:.3g} ms ({change:+.1f}%){rest}."
+        f"{was:.3g} ms, the candidate {same}for {now:.3g} ms ({change:+.1f}%){rest}."
     )
 
 

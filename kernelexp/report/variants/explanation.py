@@ -442,8 +442,8 @@ def _unexplained(explanation: Explanation) -> str:
     if not change or not any(shares) or sum(shares) >= change / 2:
         return ""
     return (
-        f"By these rates, what goes with the time comes to {sum(shares):.1f}% of it; it changed by "
-        f"{change:.1f}%."
+        f"By these rates, what goes with the time makes {sum(shares):.1f}% of the time; it changed "
+        f"by {change:.1f}%."
     )
 
 
