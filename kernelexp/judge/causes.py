@@ -391,7 +391,7 @@ class _Pair:
         """Of neither arm solved: what a tile adds is compared."""
         self.uneven = (before.unsolved | after.unsolved) - self._rough
         """A count that was solved says nothing beside one that was not."""
-        self._busy = _busy(before)
+        self._busy = bottleneck.allowed(before)
         self._time = before.time_s or max(
             (floor.seconds for floor in floors.floors(before)), default=0.0
         )
@@ -676,6 +676,8 @@ class _Pair:
         better, before, after = difference.metric.better, difference.before, difference.after
         if isinstance(before, str) or isinstance(after, str):
             return ""
+        if difference.metric.name.startswith("sass_"):
+            return ""  # more code is not more that is executed
         if explains:
             return self._goes(explains > 0)
         if explains is not None:
@@ -709,12 +711,6 @@ def _ctas(case: Case) -> int:
     if share:
         return min(share.per_sm, -(-share.ctas // share.sms))
     return case.arm.build.occupancy.ctas_per_sm if case.arm.build else 0
-
-
-def _busy(case: Case) -> float:
-    """The share of the SMs' time in which they have CTAs; 1 where the grid is not known."""
-    share = bottleneck.grid(case)
-    return share.busy if share else 1.0
 
 
 def _reads_of_l2(case: Case) -> int:

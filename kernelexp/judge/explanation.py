@@ -191,12 +191,16 @@ def work(
     )
 
 
-def relieved(before: Sequence[Use], after: Sequence[Use], slower: float | None) -> str:
+def relieved(
+    before: Sequence[Use], after: Sequence[Use], slower: float | None, allowed: float = 1.0
+) -> str:
     """Where the unit that the baseline is nearest to has much less work and the candidate is slower
     all the same, or much more and it is faster: the one thing that the experiment shows."""
     near = bounds.nearest(tuple(before))
     now = next((use for use in after if near and use.resource == near.resource), None)
     if near is None or now is None or not slower or not near.percent or now.percent is None:
+        return ""
+    if near.percent / allowed < bounds.NEAR:
         return ""
     counted = all(use.kind in ("emulated", "profiled") for use in (near, now))
     if not counted or not all(bounds.is_of_time(use) for use in (near, now)):

@@ -189,3 +189,5 @@ def test_a_relief_of_the_nearest_limit_that_gains_nothing_is_said() -> None:
         "The candidate has 45.4% less work for the L1 data pipe and is slower all the same."
     )
     assert not relieved(*uses, -0.362)
+    far = used(L1_data_pipe=19.3), used(L1_data_pipe=1.0)
+    assert not relieved(*far, 1.6)

@@ -221,7 +221,7 @@ def conclusions(explanation: Explanation) -> Iterator[str]:
         bottleneck.of_grids(before, case),
         moved(*explanation.uses, (bottleneck.allowed(before), bottleneck.allowed(case))),
         _one_profile(explanation),
-        relieved(*explanation.uses, judged),
+        relieved(*explanation.uses, judged, bottleneck.allowed(before)),
         work(
             *explanation.uses, slower, explanation.differing.waits, said.resource if said else None
         ),
