@@ -9,39 +9,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Literal, TypeAlias
 
 import msgspec
 
-from kernelexp.facts import counters, metrics
-from kernelexp.facts.arch import ARCHITECTURES
-from kernelexp.facts.differences import Difference, between, comparable
-from kernelexp.facts.metrics import Kind
+from kernelexp.facts import counters
+from kernelexp.facts.differences import Difference
 from kernelexp.judge import ranking
-from kernelexp.judge.limits import bottleneck, bounds, floors, relief
 from kernelexp.judge.limits.case import Case
-from kernelexp.judge.limits.floors import Resource
-from kernelexp.judge.limits.opportunity import excess_of_wavefronts
-from kernelexp.judge.stalls import stalls
-from kernelexp.model.arm import Arm
-
-Way: TypeAlias = Literal["with the time", "against it", ""]
+from kernelexp.judge.limits.changes import WAITS, WARPS, Cause, ChangedPair, Told
+from kernelexp.judge.limits.units import PIPE
 
 EXPLAINS = 0.1
 """Percent of the time below which a change explains nothing."""
-POINTS = 0.1
-"""Points of the warps' time below which a stall has not changed."""
-
-_POLLS = "how often a wait looks again depends on timing too: left out of instructions"
-_ARBITRATION = "noise: arbitration, as no wavefront is beyond what the addresses need"
-_AS_MANY = "no effect of its own: as many {} on an SM"
-_AS_MANY_EXECUTED = "as many are executed"
-_BY_GRID = "no effect of its own: the grid gives an SM as many CTAs and warps"
-_BRANCHES_PER_POLL = 2
-_WAITS = "waits at mbarriers"
 # What it is called, and which figures are of it, by the beginnings of their names.
 _CAUSES: tuple[tuple[str, str], ...] = (
-    (_WAITS, r"(sass__)?inst_executed_mbarrier_wait"),
+    (WAITS, r"(sass__)?inst_executed_mbarrier_wait"),
     ("mbarriers", r"(sass__)?inst_executed_mbarrier"),
     ("branches", r"(sass__)?inst_executed_branch|smsp__inst_executed_op_branch"
      r"|sm__inst_executed_pipe_cbu"),
@@ -65,43 +47,6 @@ _CAUSES: tuple[tuple[str, str], ...] = (
      r"|smsp__sass_inst_executed|sm__inst_executed_pipe"),
 )  # fmt: skip
 _NAMED = tuple((name, re.compile(pattern)) for name, pattern in _CAUSES)
-# Cycles of an SM that one takes; of a pipe by its architecture.
-_CYCLES: tuple[tuple[str, float], ...] = (
-    (r"memory_l1_wavefronts_shared|derived__memory_l1_wavefronts_shared_excessive", 1.0),
-    (r"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_\w+", 1.0),
-    (r"l1tex__data_pipe_(lsu|tc)_wavefronts(_mem_shared(_op_\w+)?)?", 1.0),
-    (r"memory_l1_tag_requests_global", 1.0),
-    (r"sass__inst_executed_(shared|global|local)_(loads|stores)", 1.0),
-    (r"l1tex__t_sectors_pipe_lsu_mem_global_op_(ld|st)|memory_l2_theoretical_sectors_global", 0.25),
-    (r"l1tex__m_\w+_sectors_mem_global_op_tma_ld", 0.25),
-    (r"l1tex__m_\w+_sectors_mem_global_op_tma_st", 1.0),  # ncu: 44,556,288 in 29.5% of the cycles
-    (r"(smsp__|sm__)?inst_executed", 0.25),
-)  # fmt: skip
-_COSTS = tuple((re.compile(pattern), cycles) for pattern, cycles in _CYCLES)
-_PIPE = re.compile(r"sm__inst_executed_pipe_(alu|fma|xu|lsu)")
-_UNIT_OF: dict[str, Resource] = {
-    "alu": "ALU pipe",
-    "fma": "FMA pipe",
-    "xu": "XU pipe",
-    "lsu": "LSU",
-}
-# What has less to do, besides issue slots, where one is not executed.
-_L1: tuple[Resource, ...] = ("L1 data pipe", "shared memory", "L1 tag stage", "LSU")
-_PIPES: tuple[Resource, ...] = ("issue slots", "FMA pipe", "ALU pipe", "XU pipe")
-_FREED: tuple[tuple[str, tuple[Resource, ...]], ...] = (
-    (r"memory_l1_wavefronts|l1tex__data_|derived__memory_l1", ("shared memory", "L1 data pipe")),
-    (r"memory_l1_tag_requests", ("L1 tag stage", "L1 data pipe")),
-    (r"executed_mma_gflop", ("tensor cores", "shared memory", "L1 data pipe")),
-    (r"dram__bytes", ("device memory", "L2")),
-    (r"memory_l2_|l1tex__[tm]_", ("L2", "L1 to L2", *_L1)),
-    (r"sass__inst_executed_(shared|global|local)", _L1),
-    (r"sm__inst_executed_pipe_alu", ("ALU pipe", "issue slots")),
-    (r"sm__inst_executed_pipe_fma", ("FMA pipe", "issue slots")),
-    (r"sm__inst_executed_pipe_xu", ("XU pipe", "issue slots")),
-    (r"sm__inst_executed_pipe_lsu", ("LSU", "issue slots")),
-    (r"", _PIPES),
-)
-_BYTES = re.compile(r"dram__bytes(_read|_write)?")
 # The same accesses under another name, figures of time, and shares that the limits have.
 _MINOR = (
     "ptx__thread_inst_executed", "smsp__thread_inst_executed",
@@ -110,81 +55,17 @@ _MINOR = (
     "gpu__compute_memory", "launch__occupancy_limit", "launch__waves",
 )  # fmt: skip
 _SHARE = re.compile(r"pct_of_peak|__throughput|per_second|per_cycle|_cycles_")
-# What a cause is told by where several of its figures explain as much.
-WARPS = "warps_on_an_sm"
-SLIGHT = 0.1
-"""Of the change of time, the share below which what explains no more goes last."""
-_IN_PROPORTION = 0.02
 _REQUESTS = 1e5
 """Of the instruction cache: 700 an SM, of which an experiment of 0.8 ms felt nothing."""
-_EXECUTED = "smsp__inst_executed"
-_TENSOR = f"{counters.PIPE}tensor"
 _INSTRUCTIONS = "instructions"
 _COINCIDENCE = 1000
 """A count below which two that are alike may be of different things."""
-_AS_MANY_FLOPS = 0.002
-_FEW = 1e-4
-"""Of the instructions, the share below which a count without a rate is no difference."""
-_STATIC = "sass_instructions_"
+# What a cause is told by where several of its figures explain as much.
 _BEFORE = (
     (WARPS,),
     ("ctas_per_sm",),
     ("sass_instructions", "smsp__inst_executed", "launch__registers_per_thread"),
 )
-# Figures by which another layout, or other accesses, are told from arbitration.
-_OF_ADDRESSES = ("memory_l1_wavefronts_shared", "derived__", "sass__inst_executed_shared")
-
-
-_CONFLICTS, _WAVEFRONTS = "l1tex__data_bank_conflicts", "memory_l1_wavefronts_shared"
-_TMA_READS = "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld"
-_MULTICAST = f"{_TMA_READS}_dest_multicast"
-_OF_SECTORS = (*floors.SECTORS, "memory_l2_theoretical_sectors_global")
-
-
-def units(metric: str) -> tuple[Resource, ...]:
-    """What has less to do where fewer are counted of a figure."""
-    name = metric.removeprefix(counters.PTX)
-    return next(freed for pattern, freed in _FREED if re.match(pattern, name))
-
-
-def _own_units(metric: str) -> tuple[Resource, ...]:
-    """What has more to do where more is counted of a figure."""
-    name = metric.removeprefix(counters.PTX)
-    if pipe := _PIPE.match(name):
-        return (_UNIT_OF[pipe[1]],)
-    return ("issue slots",) if name.startswith(_EXECUTED) else units(metric)
-
-
-class Told(msgspec.Struct, frozen=True, kw_only=True):
-    """One difference, and whether it is for the better where the time is."""
-
-    metric: str
-    label: str
-    kind: Kind
-    before: metrics.Value
-    after: metrics.Value
-    change: float | None
-    points: float | None = None
-    """The change of a share, in points."""
-    explains: float | None = None
-    """Percent of the baseline's time that the change adds by the rate of the unit that executes it;
-    below 0, what it saves at most: no more than the next limit leaves. None where no part of the
-    chip has a rate for it."""
-    way: Way
-
-
-class Cause(msgspec.Struct, frozen=True, kw_only=True):
-    """The differences of one cause."""
-
-    name: str
-    told: tuple[Told, ...]
-    """The one that can explain most of the time first; the others go with it."""
-    noise: str = ""
-    """Why it says nothing of the code; empty where it does."""
-
-    @property
-    def leader(self) -> Told:
-        return self.told[0]
 
 
 class CausedDifference(msgspec.Struct, frozen=True, kw_only=True):
@@ -204,7 +85,7 @@ class CausedDifference(msgspec.Struct, frozen=True, kw_only=True):
 
 def differing(before: Case, after: Case, slower: float | None) -> CausedDifference:
     """Of all kinds of evidence that both arms have; `slower` is the relative change of time."""
-    pair = _Pair(before, after, slower)
+    pair = ChangedPair(before, after, slower)
     differences = [
         finding.difference
         for finding in ranking.collapse(pair.differences())
@@ -215,7 +96,7 @@ def differing(before: Case, after: Case, slower: float | None) -> CausedDifferen
     for difference in differences:
         name = _cause_of(difference)
         if name == "branches" and pair.branches_are_polls:
-            name = _WAITS
+            name = WAITS
         told = pair.told(difference)
         if pair.is_few(told):
             few += 1
@@ -274,7 +155,7 @@ def _without_ways(told: Sequence[Told]) -> Iterator[Told]:
             yield msgspec.structs.replace(item, way="")
 
 
-def _opposed(instructions: list[Told], pair: _Pair) -> dict[str, list[Told]]:
+def _opposed(instructions: list[Told], pair: ChangedPair) -> dict[str, list[Told]]:
     """Pipes that explain at least half as much as the others do, with the other sign: causes of
     their own, such as exponentials computed by FMAs. They are taken out of `instructions`."""
     leader = min(instructions, key=_rank, default=None)
@@ -284,7 +165,7 @@ def _opposed(instructions: list[Told], pair: _Pair) -> dict[str, list[Told]]:
     apart = [
         told
         for told in instructions
-        if _PIPE.fullmatch(told.metric.removesuffix(".sum")) and (told.explains or 0) / most <= -0.5
+        if PIPE.fullmatch(told.metric.removesuffix(".sum")) and (told.explains or 0) / most <= -0.5
     ]
     for told in apart:
         instructions.remove(told)
@@ -378,382 +259,3 @@ def _is_felt(told: Told) -> bool:
     if isinstance(told.before, str) or isinstance(told.after, str):
         return True
     return abs(told.after - told.before) >= _REQUESTS
-
-
-class _Pair:
-    """Two cases, and how a change of a figure is judged."""
-
-    def __init__(self, before: Case, after: Case, slower: float | None) -> None:
-        self._before, self._after, self._slower = before, after, slower
-        self._is_full = all(case.counters and not case.ratios_of for case in (before, after))
-        both = before.unsolved & after.unsolved
-        self._rough = {name for name in both if before.least.get(name) and after.least.get(name)}
-        """Of neither arm solved: what a tile adds is compared."""
-        self.uneven = (before.unsolved | after.unsolved) - self._rough
-        """A count that was solved says nothing beside one that was not."""
-        self._busy = bottleneck.allowed(before)
-        self._time = before.time_s or max(
-            (floor.seconds for floor in floors.floors(before)), default=0.0
-        )
-
-    def differences(self) -> Iterator[Difference]:
-        """Emulated counts are those of the full problem where these are known."""
-        one, other = self._before.arm, self._after.arm
-        known = {**self._before.counters, **self._after.counters}
-        # What is equal at the small size may differ in the full problem: loads of a table.
-        for difference in between(one, other, *kinds(one, other), same=True):
-            name = difference.metric.name
-            if difference.metric.kind == "emulated" and self._is_full and name in known:
-                if name in self.uneven:
-                    continue
-                was, now = (self._count(case, name) for case in (self._before, self._after))
-                if was != now:
-                    yield Difference(metric=difference.metric, before=was, after=now)
-            elif self._is_full and name.startswith(_STATIC) and name != f"{_STATIC}tmem":
-                continue  # what is executed is known
-            elif difference.before != difference.after and _is_kept(difference):
-                yield difference
-
-    def _count(self, case: Case, name: str) -> int:
-        return case.least[name] if name in self._rough else case.counters.get(name, 0)
-
-    def told(self, difference: Difference) -> Told:
-        explains = self._explains(difference)
-        other_shape = difference.metric.name.startswith(_TENSOR) and self._has_as_many_flops
-        return Told(
-            metric=difference.metric.name,
-            label="MMAs, for as many FLOPs" if other_shape else label(difference),
-            kind=difference.metric.kind,
-            before=difference.before,
-            after=difference.after,
-            change=difference.change,
-            explains=explains,
-            way="" if other_shape else self._way(difference, explains),
-        )
-
-    @property
-    def _reads_as_much_tmem(self) -> bool:
-        executed = [
-            [count for key, count in case.counters.items() if "op_tmem" in key]
-            for case in (self._before, self._after)
-        ]
-        return bool(executed[0]) and executed[0] == executed[1]
-
-    @property
-    def _has_as_many_flops(self) -> bool:
-        """Whether MMAs of another shape do the same work."""
-        kind = floors.tensor_type(self._before)
-        was, now = (floors.mma_flops(case, kind) for case in (self._before, self._after))
-        return bool(was and now) and abs(now / was - 1) < _AS_MANY_FLOPS
-
-    def is_few(self, told: Told) -> bool:
-        """Whether it is so few instructions, without a rate, that nothing depends on them."""
-        if told.kind == "built" or told.explains is not None or not self._is_full:
-            return False
-        if isinstance(told.before, str) or isinstance(told.after, str):
-            return False
-        executed = self._after.counter(_EXECUTED)
-        is_count = "inst_executed" in told.metric
-        return is_count and max(told.before, told.after) < _FEW * executed
-
-    def mmas(self) -> Told | None:
-        """The FLOPs of the MMAs that are executed, with those beyond the problem's edges."""
-        chip, kind = self._before.chip, floors.tensor_type(self._before)
-        if not (self._is_full and chip and kind in chip.tensor and self._time):
-            return None
-        was, now = (floors.mma_flops(case, kind) for case in (self._before, self._after))
-        if not (was and now) or was == now:
-            return None
-        peak = chip.flops_per_clock(kind) * chip.sms.value * self._before.clock()[0]
-        explains = 100 * (now - was) / self._busy / peak / self._time
-        return Told(
-            metric="executed_mma_gflop",
-            label="GFLOP of executed MMAs",
-            kind="emulated",
-            before=was / 1e9,
-            after=now / 1e9,
-            change=now / was - 1,
-            explains=explains,
-            way=self._goes(now > was),
-        )
-
-    def warps(self) -> Told | None:
-        """How many warps an SM has at once, by what the grid gives and the resources allow."""
-        was, now = (_warps(case) for case in (self._before, self._after))
-        if not (was and now) or was == now:
-            return None
-        if self.is_specialised:
-            return None  # those that load among them: another CTA has some of its own
-        return Told(
-            metric=WARPS,
-            label="warps on an SM, at most",
-            kind="built",
-            before=was,
-            after=now,
-            change=now / was - 1,
-            way=self._goes(now < was),
-        )
-
-    @property
-    def is_specialised(self) -> bool:
-        return self._before.is_specialised and self._after.is_specialised
-
-    def reads_of_l2(self) -> Told | None:
-        """What TMA reads from L2, a multicast once for all CTAs that receive it."""
-        was, now = (_reads_of_l2(case) for case in (self._before, self._after))
-        is_multicast = any(case.counter(_MULTICAST) for case in (self._before, self._after))
-        if not (self._is_full and is_multicast) or was == now:
-            return None
-        return Told(
-            metric="tma_reads_of_l2",
-            label="sectors that TMA asks L2 for",
-            kind="emulated",
-            before=was,
-            after=now,
-            change=now / was - 1 if was else None,
-            way=self._goes(now > was),
-        )
-
-    def is_of_the_limit(self, cause: str) -> bool:
-        """Whether it is work for what the baseline is nearest to."""
-        near = bounds.nearest(bounds.uses(self._before)) if cause == "tensor cores" else None
-        return near is not None and near.resource == "tensor cores"
-
-    def is_slight(self, told: Told) -> bool:
-        """Whether it explains something, and next to nothing of the change of time."""
-        if told.explains is None or not self._slower:
-            return False
-        return abs(told.explains) < SLIGHT * 100 * abs(self._slower)
-
-    @property
-    def _waits_are_code(self) -> bool:
-        """Whether waits changed in proportion to the operations on mbarriers, which no timing
-        changes: other tiles, and not other polls."""
-        names = ("inst_executed_mbarrier", "inst_executed_mbarrier_wait")
-        was, now = (
-            [_spelled(case, name) for name in names] for case in (self._before, self._after)
-        )
-        if not all((*was, *now)) or was == now:
-            return False
-        return abs(now[1] / was[1] / (now[0] / was[0]) - 1) < _IN_PROPORTION
-
-    @property
-    def _polled(self) -> int:
-        """Instructions that more polls of mbarriers execute, with the branches that they bring:
-        waits beyond those that go with the operations on mbarriers, which no timing changes."""
-        if self._waits_are_code:
-            return 0
-        names = ("inst_executed_mbarrier", "inst_executed_mbarrier_wait", "inst_executed_branch")
-        was, now = (
-            [_spelled(case, name) for name in names] for case in (self._before, self._after)
-        )
-        times = now[0] / was[0] if was[0] and now[0] else 1.0
-        waits = now[1] - was[1] * times
-        brought = (now[2] - was[2]) * self.branches_are_polls
-        most = _BRANCHES_PER_POLL * abs(waits)
-        branches = max(-most, min(most, brought)) if brought * waits > 0 else 0.0
-        return round(waits + branches)
-
-    @property
-    def branches_are_polls(self) -> bool:
-        """Whether the branches that differ are no more than polls which differ bring along."""
-        if self._waits_are_code:
-            return False
-        polls, branches = (
-            abs(_spelled(self._after, name) - _spelled(self._before, name))
-            for name in ("inst_executed_mbarrier_wait", "inst_executed_branch")
-        )
-        return branches <= _BRANCHES_PER_POLL * polls
-
-    def waits(self) -> Iterator[Told]:
-        """Shares of the warps' time by reason, of which at least POINTS moved."""
-        one, other = self._before.arm, self._after.arm
-        if not (one.profiled and other.profiled):
-            return
-        shares = [stalls(arm) for arm in (one, other)]
-        moved = {
-            reason: shares[1].get(reason, 0.0) - shares[0].get(reason, 0.0)
-            for reason in {**shares[0], **shares[1]}
-        }
-        for reason in sorted(moved, key=lambda item: -abs(moved[item])):
-            if abs(moved[reason]) < POINTS:
-                continue
-            was, now = (share.get(reason, 0.0) for share in shares)
-            yield Told(
-                metric=f"stall_{reason.replace(' ', '_')}_percent",
-                label=reason,
-                kind="profiled",
-                before=was,
-                after=now,
-                change=(now - was) / was if was else None,
-                points=moved[reason],
-                way="",
-            )
-
-    def noise(self, cause: str, told: Sequence[Told]) -> str:
-        waits = ("sass__inst_executed_mbarrier_wait", "ptx__inst_executed_mbarrier_wait")
-        cases = (self._before, self._after)
-        polls = any(case.counters.get(name) for case in cases for name in waits)
-        if cause == _WAITS and self._waits_are_code:
-            return ""
-        if cause == _WAITS and (polls or any(case.is_specialised for case in cases)):
-            return _POLLS
-        if cause == "tensor memory" and self._reads_as_much_tmem:
-            return _AS_MANY_EXECUTED
-        if cause == "resources" and not any(item.metric == WARPS for item in told):
-            return _as_many(*cases)
-        names = [item.metric.removeprefix(counters.PTX) for item in told]
-        if cause == "shared memory" and not any(name.startswith(_OF_ADDRESSES) for name in names):
-            excess = [excess_of_wavefronts(case)[0] for case in cases]
-            return "" if any(item != 0 for item in excess) else _ARBITRATION
-        return ""
-
-    def _explains(self, difference: Difference) -> float | None:
-        if (
-            isinstance(difference.before, str)
-            or isinstance(difference.after, str)
-            or not self._time
-        ):
-            return None
-        if difference.metric.kind == "built" or (
-            difference.metric.kind == "emulated" and not self._is_full
-        ):
-            return None
-        case, name = (
-            self._before,
-            difference.metric.name.removeprefix(counters.PTX).removesuffix(".sum"),
-        )
-        was, now = float(difference.before), float(difference.after)
-        if name in _OF_SECTORS:  # what TMA moves no longer, others may
-            every = [sum(map(case.counter, floors.SECTORS)) for case in (self._before, self._after)]
-            if (every[1] - every[0]) * (now - was) < 0:
-                return None  # others moved more the other way: nothing of the time is its own
-            was, now = every
-        if name.startswith(_CONFLICTS) and difference.metric.kind == "emulated":
-            # Those that add no wavefronts cost nothing.
-            more = self._after.counter(_WAVEFRONTS) - self._before.counter(_WAVEFRONTS)
-            was = min(was, now + max(0, -more)) if now < was else was
-            now = min(now, was + max(0, more)) if now > was else now
-        if case.chip and _BYTES.fullmatch(name):
-            return 100 * (now - was) / case.chip.dram.value / self._time
-        if name == _EXECUTED and difference.metric.kind == "emulated":
-            now -= self._polled
-        cycles = self._cycles(name)
-        if cycles is None:
-            return None
-        return 100 * floors.shared_seconds(case, (now - was) * cycles / self._busy) / self._time
-
-    def bounded(self, cause: Cause) -> Cause:
-        """With savings that are no more than what the next limit leaves of the time; without a time
-        with costs that are no more than what the longest need of a unit grows by."""
-        told = tuple(map(self._bounded, cause.told))
-        return msgspec.structs.replace(cause, told=told)
-
-    def _bounded(self, told: Told) -> Told:
-        saved = -(told.explains or 0.0)
-        if saved < 0 and not self._before.time_s and self._time:
-            own = _own_units(told.metric)
-            needs = [item.seconds for item in floors.floors(self._after) if item.resource in own]
-            longer = 100 * (max(needs, default=0.0) / self._time - 1)
-            return msgspec.structs.replace(told, explains=min(-saved, max(0.0, longer)))
-        if saved <= 0:
-            return told
-        most = relief.most(self._before, dict.fromkeys(units(told.metric), saved))
-        return msgspec.structs.replace(told, explains=-min(saved, most))
-
-    def _cycles(self, name: str) -> float | None:
-        if self._before.chip is None:
-            return None
-        if name.startswith("sass__inst_executed_shared") and self._before.counter(_WAVEFRONTS):
-            return None  # their wavefronts are the work
-        pipe = _PIPE.fullmatch(name)
-        arch = ARCHITECTURES.get(self._before.chip.arch)
-        if pipe and arch:
-            return 1 / arch.per_clock(pipe[1])
-        return next((cycles for pattern, cycles in _COSTS if pattern.fullmatch(name)), None)
-
-    def _way(self, difference: Difference, explains: float | None) -> Way:
-        better, before, after = difference.metric.better, difference.before, difference.after
-        if isinstance(before, str) or isinstance(after, str):
-            return ""
-        if difference.metric.name.startswith("sass_"):
-            return ""  # more code is not more that is executed
-        if explains:
-            return self._goes(explains > 0)
-        if explains is not None:
-            better = "less"
-        if not better:
-            return ""
-        return self._goes((after > before) == (better == "less"))
-
-    def _goes(self, is_worse: bool) -> Way:
-        if not self._slower:
-            return ""
-        return "with the time" if is_worse == (self._slower > 0) else "against it"
-
-
-def _as_many(before: Case, after: Case) -> str:
-    """Why resources have no effect of their own; empty where they may have one."""
-    was, now = _warps(before), _warps(after)
-    if not was or was != now:
-        return ""
-    same = _ctas(before) == _ctas(after)
-    builds = before.arm.build, after.arm.build
-    held = [build.occupancy.ctas_per_sm for build in builds if build]
-    if same and held[1:] and held[0] != held[1]:
-        return _BY_GRID
-    return _AS_MANY.format("CTAs and warps" if same else "warps")
-
-
-def _ctas(case: Case) -> int:
-    """That an SM has at once, at most."""
-    share = bottleneck.grid(case)
-    if share:
-        return min(share.per_sm, -(-share.ctas // share.sms))
-    return case.arm.build.occupancy.ctas_per_sm if case.arm.build else 0
-
-
-def _reads_of_l2(case: Case) -> int:
-    """Sectors; CTAs of a cluster that receive the same ask for it once."""
-    cluster = case.arm.build.resources.cluster if case.arm.build else 1
-    multicast = case.counter(_MULTICAST)
-    return case.counter(_TMA_READS) - multicast + multicast // max(1, cluster)
-
-
-def _spelled(case: Case, name: str) -> int:
-    """A count that has no name of ncu's: of SASS, else of PTX."""
-    return case.counters.get(f"sass__{name}", case.counters.get(f"{counters.PTX}{name}", 0))
-
-
-def _warps(case: Case) -> int:
-    """That an SM has at once; 0 where that is not known."""
-    build, share = case.arm.build, bottleneck.grid(case)
-    if share:
-        return share.warps_per_sm
-    return build.occupancy.warps_per_sm if build else 0
-
-
-def kinds(before: Arm, after: Arm) -> Sequence[Kind]:
-    """The kinds of evidence of which both arms have figures to compare."""
-    both = list(comparable(before, after))
-    if before.profiled and after.profiled and "profiled" not in both:
-        both.append("profiled")
-    if before.published and after.published:
-        both.append("published")
-    return both
-
-
-def label(difference: Difference) -> str:
-    """As the field reads a counter, whoever counted it."""
-    words = difference.metric.label.strip()
-    if difference.metric.name.startswith(_STATIC):
-        return f"{words} in the code"
-    return f"{words}, B" if difference.metric.unit == "B" else words
-
-
-def _is_kept(difference: Difference) -> bool:
-    """Of a profile only what a page has room for: hundreds of its figures differ."""
-    if difference.metric.kind != "profiled":
-        return True
-    known = difference.metric.group != counters.OTHER
-    return known and ranking.is_large(difference, ranking.FLOOR)

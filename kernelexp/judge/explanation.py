@@ -11,11 +11,12 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from kernelexp.facts import counters, metrics
-from kernelexp.judge.causes import CausedDifference, Told
+from kernelexp.judge.causes import CausedDifference
 from kernelexp.judge.expectations import command
 from kernelexp.judge.limits import bottleneck, bounds
 from kernelexp.judge.limits.bounds import Use
 from kernelexp.judge.limits.case import Case
+from kernelexp.judge.limits.changes import Told
 from kernelexp.judge.limits.floors import Resource
 from kernelexp.judge.stalls import READY
 from kernelexp.model.arm import Arm

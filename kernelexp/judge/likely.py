@@ -8,12 +8,13 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from kernelexp.judge import causes
-from kernelexp.judge.causes import WARPS, CausedDifference, Told
+from kernelexp.judge.causes import CausedDifference
 from kernelexp.judge.limits import bottleneck, bounds, floors
 from kernelexp.judge.limits.bounds import Use
 from kernelexp.judge.limits.case import Case
+from kernelexp.judge.limits.changes import WARPS, Told
 from kernelexp.judge.limits.floors import Resource
+from kernelexp.judge.limits.units import units
 from kernelexp.model.axes import AxisValue, spell
 
 BUSY = 40.0
@@ -199,7 +200,7 @@ def _of_unknown(
     """What explains enough by the rate of a unit of which no use is known, such as L2."""
     known = {item.resource for item in _consequences(uses, slower)}
     told = _leader(differing, slower)
-    return told if told and causes.units(told.metric)[0] not in known else None
+    return told if told and units(told.metric)[0] not in known else None
 
 
 def _of_sectors(
@@ -308,7 +309,7 @@ def _leader(
         told = cause.leader
         if cause.noise or told.way != "with the time" or told.explains is None:
             continue
-        if unit and unit not in causes.units(told.metric)[:2]:
+        if unit and unit not in units(told.metric)[:2]:
             continue
         if abs(told.explains) >= 100 * _PART * abs(slower):
             return told

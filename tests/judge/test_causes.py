@@ -24,8 +24,9 @@ from support import ROOT
 from kernelexp.facts import chips
 from kernelexp.facts.metrics import Kind
 from kernelexp.judge import causes, stalls
-from kernelexp.judge.causes import Cause, CausedDifference, Told
+from kernelexp.judge.causes import CausedDifference
 from kernelexp.judge.limits.case import Case
+from kernelexp.judge.limits.changes import WARPS, Cause, Told
 from kernelexp.model.arm import EmulatedEvidence
 from kernelexp.model.record import Profile
 
@@ -209,7 +210,7 @@ def test_warps_that_load_among_them_are_no_cause() -> None:
         build, resources=msgspec.structs.replace(build.resources, threads=256, registers=128)
     )
     result = causes.differing(one, with_arm(one, build=fewer), -0.07)
-    assert not any(item.metric == causes.WARPS for cause in result.causes for item in cause.told)
+    assert not any(item.metric == WARPS for cause in result.causes for item in cause.told)
 
 
 def test_what_explains_next_to_nothing_of_a_change_comes_after_what_has_no_rate() -> None:

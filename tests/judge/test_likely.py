@@ -7,11 +7,12 @@ import pytest
 from judge_cases import PADDED, PLAIN, arm, executed_sass, gemm, profiled, transpose, with_arm
 
 from kernelexp.judge import causes, likely
-from kernelexp.judge.causes import CausedDifference, Told
+from kernelexp.judge.causes import CausedDifference
 from kernelexp.judge.explanation import moved, relieved
 from kernelexp.judge.limits import bounds
 from kernelexp.judge.limits.bounds import Use
 from kernelexp.judge.limits.case import Case
+from kernelexp.judge.limits.changes import Cause, Told
 
 NOTHING = CausedDifference(causes=(), waits=(), of="the baseline's time", small=0)
 H1 = "logs/runs/H1/20261121T015301Z-85251654.measured.json"
@@ -149,7 +150,7 @@ def differing(before: float, after: float) -> CausedDifference:
         change=after / before - 1,
         way="with the time",
     )
-    cause = causes.Cause(name="global memory", told=(told,))
+    cause = Cause(name="global memory", told=(told,))
     return CausedDifference(causes=(cause,), waits=(), of="the baseline's time", small=0)
 
 

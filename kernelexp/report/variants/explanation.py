@@ -13,7 +13,7 @@ from kernelexp.dossier.standing import Standing
 from kernelexp.facts import metrics, widths
 from kernelexp.facts.counters import PIPE
 from kernelexp.judge import likely, samebuild
-from kernelexp.judge.causes import Cause, CausedDifference, Told, differing, units
+from kernelexp.judge.causes import CausedDifference, differing
 from kernelexp.judge.expectations import Judged, judge
 from kernelexp.judge.explanation import (
     Question,
@@ -25,6 +25,8 @@ from kernelexp.judge.explanation import (
 )
 from kernelexp.judge.limits import bottleneck
 from kernelexp.judge.limits.bounds import Use, nearest, uses, uses_of_both
+from kernelexp.judge.limits.changes import Cause, Told
+from kernelexp.judge.limits.units import units
 from kernelexp.model.arm import Verdict
 from kernelexp.model.axes import AxisValue, spell_point
 from kernelexp.model.experiment import Experiment
