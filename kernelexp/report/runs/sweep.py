@@ -322,7 +322,7 @@ def _race(record: Record, examined: SweepResults) -> Iterator[Block]:
     else:
         least = 100 * math.expm1(min(behind.low for behind in race.behind.values()))
         (name, *more_names) = race.behind
-        whose = "every other" if more_names else _label(record, name)
+        whose = "by its interval every other" if more_names else _label(record, name)
         yield paragraph(first, f" (99%); {whose} is at least {least:.2f}% {worse}.")
 
 

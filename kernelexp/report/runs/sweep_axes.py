@@ -97,7 +97,8 @@ def counted(flat: plateaus.CountedPlateau) -> Iterator[Block]:
         f"{figure.metric.label.strip()} {figures.value(figure.value)}" for figure in flat.shared
     ]
     if flat.same_code:
-        alike.insert(0, f"{flat.same_code} of them have the same SASS as another")
+        who = "All" if flat.same_code == flat.variants else f"{flat.same_code} of the"
+        yield paragraph(f"{who} {flat.variants} have the SASS of another.", indent=2)
     if alike:
         yield paragraph(f"Counted alike in all: {'; '.join(alike)}.", indent=2)
     if flat.spreads:

@@ -141,8 +141,8 @@ _FIGURES = (
 )
 FIGURES: dict[str, CostFigure] = {figure.name: figure for figure in _FIGURES}
 """By name, in the order in which tables show them."""
-PREFERRED = ("stalls", "wavefronts", "sectors", "tma_sectors", "instructions", "sass")
-"""What lines are ranked by where nobody says: the first that is not 0."""
+CYCLES = {"wavefronts": 1.0, "sectors": 0.25, "tma_sectors": 0.25, "instructions": 0.25}
+"""Of an SM that one takes at least: without stalls, lines are ranked by what takes longest."""
 
 
 def figure(name: str, total: Costs) -> CostFigure:
@@ -163,5 +163,7 @@ def figure(name: str, total: Costs) -> CostFigure:
 
 def preferred(total: Costs) -> CostFigure:
     """What to rank by where nobody says."""
-    generator = (FIGURES[name] for name in PREFERRED if FIGURES[name].read(total))
-    return next(generator, FIGURES["sass"])
+    if FIGURES["stalls"].read(total):
+        return FIGURES["stalls"]
+    name = max(CYCLES, key=lambda name: CYCLES[name] * FIGURES[name].read(total))
+    return FIGURES[name if FIGURES[name].read(total) else "sass"]
