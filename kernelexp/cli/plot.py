@@ -12,7 +12,7 @@ import typer
 from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.completion import complete, variant_names
-from kernelexp.cli.console import output
+from kernelexp.cli.console import output, print_document
 from kernelexp.cli.options import HERE, JsonOption, ProjectOption
 from kernelexp.model.errors import UsageError, join, suggest
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kernelexp.model.arm import Arm
     from kernelexp.project import Project
     from kernelexp.report.charts.chart import Chart
+    from kernelexp.report.document.document import Block
 
 
 class What(StrEnum):
@@ -37,13 +38,13 @@ class What(StrEnum):
 @app.command()
 def plot(
     what: Annotated[
-        What,
+        What | None,
         typer.Argument(
-            metavar="CHART",
-            help="history, sweep, run, stalls or roofline.",
+            metavar="[CHART]",
+            help="history, sweep, run, stalls or roofline; what there is of each without one.",
             show_default=False,
         ),
-    ],
+    ] = None,
     names: Annotated[
         list[str] | None,
         typer.Argument(
@@ -85,6 +86,11 @@ def plot(
     if out is not None:
         drawing.require_format(out)
         common.require_folder(out)
+    if what is None:
+        if out is not None or json or by or dtype:
+            raise UsageError("CHART is missing; `kernelexp plot` lists what there is.")
+        print_document(_listed(common.load(project, sources=False)))
+        return
     charts = _make(what, common.load(project, sources=False), names or [], by, dtype)
     if out is None:
         output("plot", charts, text.render(charts), json)
@@ -94,6 +100,20 @@ def plot(
         output("plot", charts, (), json)
     else:
         typer.echo(f"wrote {out}")
+
+
+def _listed(project: Project) -> Iterable[Block]:
+    """What can be drawn, a row for each chart."""
+    from kernelexp.report.document.document import table
+
+    kernels = f"{join(list(project.kernels))}, or all of them" if project.kernels else "none"
+    named = {what: join(_known(what, project)) for what in (What.SWEEP, What.RUN, What.STALLS)}
+    rows = [
+        (f"plot {What.HISTORY}", kernels),
+        *((f"plot {what} NAME", names) for what, names in named.items()),
+        (f"plot {What.ROOFLINE}", kernels),
+    ]
+    yield table(("chart", "of"), rows)
 
 
 def _make(what: What, project: Project, names: list[str], by: str, dtype: str) -> list[Chart]:

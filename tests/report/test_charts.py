@@ -328,3 +328,15 @@ def test_a_chart_without_its_name_lists_what_there_is(kx: Kx, what: str, known: 
     result = kx("plot", what)
     assert result.exit_code == errors.USAGE
     assert known in result.stderr
+
+
+def test_without_a_name_it_lists_what_there_is(kx: Kx) -> None:
+    result = kx("plot")
+    assert result.exit_code == errors.OK
+    words = " ".join(result.stdout.split())
+    assert "plot sweep NAME patch_embed_gemm, transpose," in words
+    assert "plot stalls NAME published-9bf658a," in words
+
+
+def test_a_sweep_is_found_by_its_kernel_where_one_architecture_was_swept(kx: Kx) -> None:
+    assert kx("plot", "sweep", "transpose").stdout.startswith("transpose, sm_90a: change of time")

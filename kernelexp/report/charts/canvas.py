@@ -37,7 +37,7 @@ def lettered(plot: Plot) -> list[tuple[str, Mark]]:
 
 
 def draw(plot: Plot) -> str:
-    """The plot in 80 columns; letters at one place share it, and the first of them is shown."""
+    """The plot in 80 columns; letters of one place stand side by side, the first at it."""
     marks = [mark for series in plot.series for mark in series.marks]
     across = _span([mark.x for mark in marks], WIDTH)
     up = _span([mark.y for mark in marks], HEIGHT)
@@ -45,8 +45,10 @@ def draw(plot: Plot) -> str:
     for series in plot.series:
         if series.look == "line":
             _line(rows, series.marks, across, up)
-    for letter, mark in reversed(lettered(plot)):
-        rows[HEIGHT - 1 - up.at(mark.y)][across.at(mark.x)] = letter
+    for letter, mark in lettered(plot):
+        row, cell = rows[HEIGHT - 1 - up.at(mark.y)], across.at(mark.x)
+        if free := next((at for at in range(cell, WIDTH) if not row[at].isalnum()), None):
+            row[free] = letter
     beneath = f"{plot.x.title:>{_MARGIN + WIDTH}}"
     return "\n".join((plot.y.title, *_framed(rows, across, up), beneath))
 

@@ -225,8 +225,10 @@ def parse_map(axes: Sequence[str], text: str) -> tuple[str, str]:
 def latest(project: Project, name: str) -> Record:
     """The latest record of a sweep of KERNEL or KERNEL@ARCH; UsageError where there is none."""
     kernel, _, arch = name.partition("@")
-    variant = project.variant(kernel, arch or None)
     result, _ = records.read(project.root, f"{SWEEP}{kernel}")
+    if not arch and len({record.arch for record in result}) == 1:
+        arch = result[0].arch
+    variant = project.variant(kernel, arch or None)
     own = [record for record in result if record.arch == variant.arch]
     if not own:
         raise UsageError(f"there is no sweep of {kernel}@{variant.arch} yet: run one first.")

@@ -13,7 +13,8 @@
   const text = (row, key) => row.dataset[key] ?? row.cells[place(key)].textContent;
   const words = new Map();
   const order = new Map(rows.map((row, index) => [row, index]));
-  let sort = "", descending = false, sorted = "";
+  const atOnce = 200;  // rows: the layout of 1,000 takes longer than a key may
+  let sort = "", descending = false, sorted = "", rest = 0;
 
   for (const head of heads) {
     const button = document.createElement("button");
@@ -51,13 +52,17 @@
 
   function show() {
     const wanted = form.elements.q.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const late = [];
     let shown = 0;
     for (const row of rows) {
       const fits = wanted.every((word) => holds(row, word))
         && ["kernel", "verdict", "section"].every((key) => !form.elements[key].value || text(row, key) === form.elements[key].value);
-      row.hidden = !fits;
       shown += fits;
+      if (fits && row.hidden && shown > atOnce) late.push(row);
+      else row.hidden = !fits;
     }
+    clearTimeout(rest);
+    if (late.length) rest = setTimeout(() => { for (const row of late) row.hidden = false; });
     const wish = sort && (descending ? "-" : "+") + sort;
     if (wish !== sorted) body.append(...[...rows].sort(compare));
     sorted = wish;
