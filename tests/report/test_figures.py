@@ -62,3 +62,8 @@ def test_a_change_of_published_times_is_as_rounded_as_they_are(
 
 def test_both_of_two_times_have_three_decimals() -> None:
     assert figures.pair(0.7, 0.633, "ms") == ("0.700", "0.633", "ms")
+
+
+@pytest.mark.parametrize(("tflops", "shown"), [(0.309, "0.309"), (2.98, "2.98"), (1892.3, "1892")])
+def test_a_published_rate_below_10_tflops_keeps_its_digits(tflops: float, shown: str) -> None:
+    assert figures.published_tflops(PublishedResult(tflops=tflops)) == shown

@@ -109,9 +109,16 @@ def iter_errors(words: str) -> Iterator[Diagnostic]:
     for match in _IN_FILE.finditer(words):
         file, line, other_line, message = match.groups()
         if not (_NOT_THE_SOURCE.match(message) or _INTERNAL.search(match[0])):
-            more = _candidates(words[match.end() :]) if message.rstrip().endswith(":") else ""
+            rest = words[match.end() :]
+            more = _candidates(rest) if message.rstrip().endswith(":") else _types(rest)
             words_of = f"{message.strip()}{more}"
             yield Diagnostic(file=file, line=int(line or other_line), message=words_of)
+
+
+def _types(rest: str) -> str:
+    """` (argument types are: (int, float))` from the line below an error, where it has them."""
+    match = re.match(r"\n\s+((?:argument|operand) types are: .*)", rest)
+    return f" ({match[1].strip()})" if match else ""
 
 
 def _candidates(rest: str) -> str:

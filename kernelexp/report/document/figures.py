@@ -222,7 +222,9 @@ def published_change(was: PublishedResult | None, now: PublishedResult | None) -
 
 
 def published_tflops(result: PublishedResult) -> str:
-    return _tilde(NONE if result.tflops is None else f"{result.tflops:.0f}", result)
+    if result.tflops is None:
+        return _tilde(NONE, result)
+    return _tilde(f"{result.tflops:{'.3g' if result.tflops < 10 else '.0f'}}", result)
 
 
 def published_line(result: PublishedResult) -> str:

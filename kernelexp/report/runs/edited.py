@@ -135,7 +135,8 @@ def of_one(arm: Arm, counted: bool) -> Iterator[Block]:
     """The same of one variant, as two sentences."""
     known = [(label, read(arm)) for label, read in _plain([arm], counted)]
     of_ptx = " on PTX" if any(label.endswith(_ON_PTX) for label, _ in known) else ""
-    size = f"{arm.executed.size}{of_ptx}" if arm.executed else ""
+    ran = arm.executed or arm.emulated_sass
+    size = f"{ran.size}{of_ptx}" if ran else ""
     headings = {"Built": True, f"Counted at size {size}": False}
     for heading, is_built in headings.items():
         phrases = [

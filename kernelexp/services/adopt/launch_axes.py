@@ -75,7 +75,7 @@ def _named(compiled: Compiled, answers: Answers, name: str, axis: str) -> tuple[
     of shared memory, shapes, and in what is passed."""
 
     def renamed(text: str) -> str:
-        return re.sub(rf"\b{name}\b", axis, text)
+        return re.sub(rf"\b(?:{name}|{name.upper()})\b", axis, text)
 
     def passed(parameter: KernelParameter) -> KernelParameter:
         is_axis = parameter.scalar and parameter.name in (name, axis)

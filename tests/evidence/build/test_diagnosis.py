@@ -192,3 +192,15 @@ def test_flags_that_nvcc_refuses_do_not_build(build_one: BuildOne) -> None:
 )
 def test_words_of_the_machine_are_no_error_of_the_source(words: str) -> None:
     assert first_error(words) is None
+
+
+def test_the_types_of_arguments_that_fit_no_function_belong_to_the_error() -> None:
+    words = (
+        'k.cu(3): error: no instance of overloaded function "store" matches the argument list\n'
+        "            argument types are: (float *, int)\n  store(y, 1);\n"
+    )
+    assert first_error(words) == Diagnostic(
+        file="k.cu", line=3,
+        message='no instance of overloaded function "store" matches the argument list '
+        "(argument types are: (float *, int))",
+    )  # fmt: skip

@@ -218,7 +218,7 @@ def varied(usual: tuple[int, int, int] | None, *launches: str) -> Answers:
 
 
 def test_the_blocks_of_several_launches_follow_one_axis_where_they_are_its_value() -> None:
-    answers = varied((128, 1, 1), "1, 32", "n/128, 128", "n/128, 64", "1, bins", "n/128, block")
+    answers = varied((128, 1, 1), "1, 32", "n/128, 128", "n/128, 64", "1, bins", "n/BLOCK, block")
     assert answers.axes["block"].default == 128
     assert [(shape.grid, shape.extents or shape.block) for shape in answers.launches] == [
         (("1",), (32, 1, 1)),
