@@ -119,7 +119,7 @@ def test_a_group_of_four_ctas_is_refused_for_its_columns_and_for_the_instruction
     budget = problem.budget(point, "sm_100a")
     assert budget is not None
     assert budget.tmem_columns == 1024 > find("sm_100a").tmem_columns
-    assert budget.terms["tmem_columns"] == "256 columns x 4 CTAs, as the log reckons"
+    assert budget.terms["tmem_columns"] == "256 columns x 4 CTAs"
     assert configured(point).refusals == ("tcgen05 has cta_group::1 and cta_group::2 only",)
 
 

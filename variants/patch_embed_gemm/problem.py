@@ -154,8 +154,8 @@ def tolerance(size: Size, arch: str) -> Tolerance:
 
 
 def budget(axes: Axes, arch: str) -> Budget | None:
-    """Of a group of four CTAs, which config.cuh and PTX refuse, as the published log reckons it;
-    for what config.cuh accepts, its exports are the budget."""
+    """A group of four CTAs, which config.cuh refuses, would need each CTA to hold the tile of all
+    four; for what it accepts, its exports are the budget."""
     group, tile_n = int(axes.get("cta_group", 1)), int(axes["tile_n"])
     if group <= 2:
         return None
@@ -164,7 +164,7 @@ def budget(axes: Axes, arch: str) -> Budget | None:
         dynamic_smem_bytes=0,
         tmem_columns=tile_n * group,
         cluster=group,
-        terms={"tmem_columns": f"{tile_n} columns x {group} CTAs, as the log reckons"},
+        terms={"tmem_columns": f"{tile_n} columns x {group} CTAs"},
     )
 
 
