@@ -284,12 +284,16 @@ def _largest(case: Case, differing: CausedDifference) -> Told | None:
         told
         for cause in differing.causes
         if not cause.noise and (told := cause.leader).way == "with the time"
-        if told.kind != "built"
-        and told.change is not None
-        and abs(math.log1p(told.change)) > _LARGE
+        if told.kind != "built" and told.change is not None and _factor(told) > _LARGE
         if max(_number(told.before), _number(told.after)) >= least
     ]
-    return max(leaders, key=lambda told: abs(math.log1p(told.change or 0.0)), default=None)
+    return max(leaders, key=_factor, default=None)
+
+
+def _factor(told: Told) -> float:
+    """How often it doubled or halved, as a logarithm; without end where none is left."""
+    change = told.change or 0.0
+    return math.inf if change <= -1.0 else abs(math.log1p(change))
 
 
 def _number(value: object) -> float:

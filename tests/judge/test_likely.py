@@ -192,3 +192,11 @@ def test_a_relief_of_the_nearest_limit_that_gains_nothing_is_said() -> None:
     assert not relieved(*uses, -0.362)
     far = used(L1_data_pipe=19.3), used(L1_data_pipe=1.0)
     assert not relieved(*far, 1.6)
+
+
+def test_what_is_executed_no_longer_is_named_too() -> None:
+    """A9: no bank conflict is left."""
+    uses = used(tensor_cores=31.5), used(tensor_cores=11.9)
+    case = with_arm(gemm(counters={"smsp__inst_executed": 161_061_648}))
+    words = likely.conclude(case, case, uses, differing(1_863_680, 0), -0.497)
+    assert words.endswith("1,863,680 → 0.")
