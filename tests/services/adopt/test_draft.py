@@ -378,3 +378,11 @@ def test_a_second_grid_shows_whether_every_cta_counts_the_same() -> None:
         emulated={"n": 64, "ld": 64},
     )
     assert '"emulated_more": {"n": 128, "k": 512, "ld": 128},' in text
+
+
+def test_blocks_with_halves_in_them_are_drafted_with_a_word_on_how_to_draw_those() -> None:
+    blocks = pointer("w", "unsigned char", read=True, packed=True, mixed=True)
+    line = "# w has halves in it, and random bits make some infinite"
+    assert line in drafted(blocks, shapes={"w": ("n",)})
+    plain = pointer("w", "unsigned char", read=True, packed=True)
+    assert line not in drafted(plain, shapes={"w": ("n",)})

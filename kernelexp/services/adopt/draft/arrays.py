@@ -37,7 +37,8 @@ def inputs(given: Sequence[KernelParameter], answers: Answers, names: frozenset[
     if not given:
         return "    return {}\n"
     drawn = (
-        f'        "{parameter.name}": {_start(parameter, answers, names)},\n' for parameter in given
+        f'{_caution(parameter)}        "{parameter.name}": {_start(parameter, answers, names)},\n'
+        for parameter in given
     )
     generated = any(parameter.name not in answers.before for parameter in given)
     generator = (
@@ -46,6 +47,17 @@ def inputs(given: Sequence[KernelParameter], answers: Answers, names: frozenset[
         else ""
     )
     return f"{generator}    return {{\n{''.join(drawn)}    }}\n"
+
+
+def _caution(parameter: KernelParameter) -> str:
+    """A comment on an array that holds halves among other bits."""
+    if not (parameter.mixed and parameter.packed and parameter.dtype in INTEGERS):
+        return ""
+    return (
+        f"        # {parameter.name} has halves in it, and random bits make some infinite: "
+        "draw those\n        # as the format has them, as in blocks[:, :2] = "
+        "scales.half().view(torch.uint8).\n"
+    )
 
 
 def references(
