@@ -381,8 +381,8 @@ def test_a_second_grid_shows_whether_every_cta_counts_the_same() -> None:
 
 
 def test_blocks_with_halves_in_them_are_drafted_with_a_word_on_how_to_draw_those() -> None:
-    blocks = pointer("w", "unsigned char", read=True, packed=True, mixed=True)
     line = "# w has halves in it, and random bits make some infinite"
-    assert line in drafted(blocks, shapes={"w": ("n",)})
-    plain = pointer("w", "unsigned char", read=True, packed=True)
-    assert line not in drafted(plain, shapes={"w": ("n",)})
+    for mixed in (True, False):
+        blocks = pointer("w", "unsigned char", read=True, packed=True, mixed=mixed)
+        text = drafted(blocks, pointer("y", "float", written=True), shapes={"w": ("64",)})
+        assert (line in text) == mixed
