@@ -81,6 +81,7 @@ def conclude(
     first = f"What changed: {words}." if words else ""
     if not slower or not all(map(bottleneck.is_counted, uses)):
         return first
+    uses = of_allowed(before, uses[0]), of_allowed(after, uses[1])
     unknown = _of_unknown(uses, differing, slower)
     unit = largest(uses, slower)
     if unit and unknown and abs(unknown.explains or 0.0) > abs(unit.points):
@@ -95,6 +96,17 @@ def conclude(
     )
     second = f"Likely cause: {cause}." if cause else _without(after, uses, differing, slower)
     return " ".join(filter(None, (first, second)))
+
+
+def of_allowed(case: Case, uses: Sequence[Use]) -> tuple[Use, ...]:
+    """The units of an SM in percent of what the grid allows, where it leaves SMs idle."""
+    allowed = bottleneck.allowed(case)
+    return tuple(
+        use
+        if use.percent is None or use.resource in _MEMORY
+        else msgspec.structs.replace(use, percent=min(100.0, use.percent / allowed))
+        for use in uses
+    )
 
 
 def largest(uses: tuple[Sequence[Use], Sequence[Use]], slower: float) -> Consequence | None:
@@ -147,7 +159,9 @@ def _of_unit(
         return ""
     verb = "more" if item.more > 0 else "less"
     much = f"{100 * abs(item.more):.1f}% " if item.more < 9 else ""
-    shares = f"{item.before.percent:.1f}% of the peak, then {item.after.percent:.1f}%"
+    idle = min(map(bottleneck.allowed, (before, after))) < 1 and item.resource not in _MEMORY
+    of = "what the grid allows" if idle else "the peak"
+    shares = f"{item.before.percent:.1f}% of {of}, then {item.after.percent:.1f}%"
     why = _padding(before, after) if item.resource == "tensor cores" else ""
     most = _leader(differing, slower, item.resource) if not why else None
     which = f"; {_spell(most)}" if most else ""

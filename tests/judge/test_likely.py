@@ -200,3 +200,14 @@ def test_what_is_executed_no_longer_is_named_too() -> None:
     case = with_arm(gemm(counters={"smsp__inst_executed": 161_061_648}))
     words = likely.conclude(case, case, uses, differing(1_863_680, 0), -0.497)
     assert words.endswith("1,863,680 → 0.")
+
+
+def test_a_unit_of_the_sms_that_have_ctas_is_busy_where_the_grid_leaves_others_idle() -> None:
+    """31.5% of the chip's peak is 65% of what 64 CTAs on 132 SMs allow."""
+    case = with_arm(gemm(ctas=64))
+    uses = used(L1_data_pipe=31.5), used(L1_data_pipe=11.9)
+    words = likely.conclude(case, case, uses, NOTHING, -0.4972)
+    assert words.endswith(
+        "Likely cause: 81.0% less work for the L1 data pipe (65.0% of what the grid allows, then "
+        "24.5%)."
+    )

@@ -218,7 +218,8 @@ def conclusions(explanation: Explanation) -> Iterator[str]:
             words = bottleneck.of_both(*explanation.uses) or words
         yield f"{grids} {words.removeprefix(bottleneck.of_grid(case)).strip()}" if grids else words
         return
-    said = likely.largest(explanation.uses, judged) if judged else None
+    allowed = likely.of_allowed(before, explanation.uses[0]), likely.of_allowed(case, after)
+    said = likely.largest(allowed, judged) if judged else None
     sentences = (
         bottleneck.of_grids(before, case),
         moved(*explanation.uses, (bottleneck.allowed(before), bottleneck.allowed(case))),
