@@ -68,6 +68,10 @@ _BEFORE = (
 )
 
 
+OF_TIME = "the baseline's time"
+"""What changes are percents of, where it was timed."""
+
+
 class CausedDifference(msgspec.Struct, frozen=True, kw_only=True):
     """All that differs between two arms."""
 
@@ -134,7 +138,7 @@ def differing(before: Case, after: Case, slower: float | None) -> CausedDifferen
         )
     )
     small = few + sum(len(cause.told) for cause in causes if cause not in told_of)
-    of = "the baseline's time" if before.time_s else "the least that the baseline needs"
+    of = OF_TIME if before.time_s else "the least that the baseline needs"
     return CausedDifference(
         causes=tuple(shown),
         waits=tuple(pair.waits()),

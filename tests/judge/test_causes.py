@@ -407,3 +407,19 @@ def test_fewer_instructions_of_a_pipe_relieve_no_other_unit() -> None:
     told = of(causes.differing(*cases, None), "instructions").leader
     assert told.metric == pipe
     assert told.explains == pytest.approx(0.0)
+
+
+def test_without_a_time_no_change_saves_more_than_the_longest_need_falls_by() -> None:
+    """Of fewer instructions, a pipe's share is larger than that of the issue slots, which limit."""
+    executed, pipe = "smsp__inst_executed", "sm__inst_executed_pipe_alu"
+    cases = [
+        with_arm(case, measured=None)
+        for case in counted(
+            {executed: 100_000_000, pipe: 45_000_000},
+            {executed: 95_000_000, pipe: 30_000_000},
+            flops=0,
+            bytes=10**6,
+        )
+    ]
+    told = of(causes.differing(*cases, None), "instructions").leader
+    assert told.explains == pytest.approx(-5, abs=0.1)

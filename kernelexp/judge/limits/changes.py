@@ -107,7 +107,8 @@ class ChangedPair:
         """Of neither arm solved: what a tile adds is compared."""
         self.uneven = (before.unsolved | after.unsolved) - self._rough
         """A count that was solved says nothing beside one that was not."""
-        self._busy = bottleneck.allowed(before)
+        # The least of an untimed launch is by all SMs too.
+        self._busy = bottleneck.allowed(before) if before.time_s else 1.0
         self._time = before.time_s or max(
             (floor.seconds for floor in floors.floors(before)), default=0.0
         )
@@ -375,7 +376,15 @@ class ChangedPair:
         if saved <= 0:
             return told
         most = relief.most(self._before, dict.fromkeys(units(told.metric), saved))
+        if not self._before.time_s and self._fall:
+            most = min(most, self._fall)
         return msgspec.structs.replace(told, explains=-min(saved, most))
+
+    @property
+    def _fall(self) -> float:
+        """By how much the longest need of a unit falls, in percent; 0 where it does not."""
+        longest = max((floor.seconds for floor in floors.floors(self._after)), default=0.0)
+        return max(0.0, 100 * (1 - longest / self._time)) if longest and self._time else 0.0
 
     def _cycles(self, name: str) -> float | None:
         if self._before.chip is None:

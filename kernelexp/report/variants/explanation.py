@@ -13,7 +13,7 @@ from kernelexp.dossier.standing import Standing
 from kernelexp.facts import metrics, widths
 from kernelexp.facts.counters import PIPE
 from kernelexp.judge import likely, samebuild
-from kernelexp.judge.causes import CausedDifference, differing
+from kernelexp.judge.causes import OF_TIME, CausedDifference, differing
 from kernelexp.judge.expectations import Judged, judge
 from kernelexp.judge.explanation import (
     Question,
@@ -391,7 +391,7 @@ def _differences(
 ) -> Iterator[Block]:
     causes = differing.causes
     if not causes and not differing.waits:
-        yield paragraph("Nothing differs that could explain some of the time.")
+        yield paragraph("Nothing that is counted differs, but for what follows.")
         return
     rows: list[tuple[Cell, ...]] = [
         (
@@ -409,16 +409,18 @@ def _differences(
         header = ("", "differs most", "baseline", "candidate", "change", "explains")
         yield table(header, rows, numbers=(0, 2, 3, 4, 5))
     elif causes:
-        yield paragraph("Nothing differs that could explain some of the time.")
+        yield paragraph("Nothing that is counted differs, but for what follows.")
     yield Items(tuple(map(_with_it, causes)))
     shown = [_explains(cause) for cause in causes if not cause.noise]
     if any(cell != figures.NONE for cell in shown):
         unknown = " —: no unit's rate says how much." if figures.NONE in shown else ""
+        is_timed = differing.of == OF_TIME
+        on = ", on the SMs that the baseline's CTAs fill" if is_timed else ""
         yield paragraph(
-            "Explains: what the change costs or saves by the rate of the unit that executes it, on "
-            f"the SMs that the baseline's CTAs fill, in percent of {differing.of}, and no more "
-            "than the next limit leaves of a saving. The time changes by less, down to nothing, "
-            "where that is hidden behind other work, and by more where it is waited for."
+            "Explains: what the change costs or saves by the rate of the unit that executes "
+            f"it{on}, in percent of {differing.of}, and no more than the next limit leaves of a "
+            "saving. The time changes by less, down to nothing, where that is hidden behind other "
+            "work, and by more where it is waited for."
             f"{unknown}",
             style="dim",
         )
