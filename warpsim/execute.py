@@ -351,8 +351,10 @@ def _differing(
 
 
 def _once(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Each mistake as the first schedule that showed it found it."""
-    distinct: dict[tuple[str, str], Finding] = {}
+    """Each mistake as the first schedule that showed it found it; in each kernel of a job, as
+    several may race for one array, but not in each launch of it."""
+    distinct: dict[tuple[str, str, str], Finding] = {}
     for finding in findings:
-        distinct.setdefault((finding.name, finding.cause), finding)
+        entry = finding.launch.partition(", ")[2]
+        distinct.setdefault((finding.name, finding.cause, entry), finding)
     return tuple(distinct.values())

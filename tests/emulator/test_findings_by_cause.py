@@ -21,16 +21,23 @@ def module() -> emulator.Module:
     return emulator.load(compile_cu(SOURCE, target="sm_90a"))
 
 
-def launch(entry: str, *, threads: int = 64, ctas: int = 1, seed: int = 0) -> emulator.Result:
-    arrays = {name: np.zeros(16384, np.uint32) for name in ("out", "scratch")}
-    how = Launch(
+ARRAYS = ("out", "scratch")
+
+
+def how(entry: str, *, threads: int = 64, ctas: int = 1) -> Launch:
+    return Launch(
         entry=entry,
         grid=(ctas, 1, 1),
         block=(threads, 1, 1),
-        arguments=tuple(Pointer(array=name) for name in arrays),
+        arguments=tuple(Pointer(array=name) for name in ARRAYS),
     )
+
+
+def launch(entry: str, *, threads: int = 64, ctas: int = 1, seed: int = 0) -> emulator.Result:
+    arrays = {name: np.zeros(16384, np.uint32) for name in ARRAYS}
     schedule = Schedule(seed=seed) if seed else LATE
-    return emulator.run(module(), how, arrays, schedule=schedule, limit=100_000)
+    one = how(entry, threads=threads, ctas=ctas)
+    return emulator.run(module(), one, arrays, schedule=schedule, limit=100_000)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -47,6 +54,18 @@ def test_a_missing_fence_between_many_ctas_is_one_finding(seed: int) -> None:
     assert finding.name == "race"
     assert finding.count > 1
     assert "scratch" in finding.sentence
+
+
+def test_a_race_in_one_kernel_of_a_job_hides_none_for_the_same_array_in_another() -> None:
+    entries = ("no_fence", "no_order_either", "no_order_either")
+    found = emulator.compare(
+        module(),
+        [how(entry, ctas=4) for entry in entries],
+        {name: np.zeros(16384, np.uint32) for name in ARRAYS},
+    ).findings
+    at = {(f.launch, f.cause) for f in found if "scratch" in f.cause and "read" in f.cause}
+    assert {launch for launch, _ in at} == {"launch 1, no_fence", "launch 2, no_order_either"}
+    assert len({cause for _, cause in at}) < len(at)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])

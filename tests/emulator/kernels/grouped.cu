@@ -21,6 +21,12 @@ __global__ void no_fence(unsigned *out, unsigned *scratch) {
   for (unsigned i = 0; i < n; ++i) out[blockIdx.x * 64 + t] += scratch[64 + (blockIdx.x + i) % n * 64 + t];
 }
 
+__global__ void no_order_either(unsigned *out, unsigned *scratch) {
+  const unsigned t = blockIdx.x * 64 + threadIdx.x, n = gridDim.x * 64;
+  scratch[64 + t] = t;
+  out[t] = scratch[64 + (t + 64) % n];
+}
+
 // The same value from all, then another value from one that waited for none of them.
 __global__ void changed_after_repeats(unsigned *, unsigned *scratch) {
   scratch[64] = 7;
