@@ -11,6 +11,7 @@ from kernelexp import project
 from kernelexp.logs import records
 from kernelexp.report.log import log
 from kernelexp.report.log.log import KernelLog
+from kernelexp.report.runs import edited
 from kernelexp.report.site import overview
 from kernelexp.report.site.overview import Overview
 from kernelexp.report.site.site import ProjectSite
@@ -139,8 +140,8 @@ def test_a_drafted_tolerance_is_told_with_its_line_and_one_with_a_reason_is_not(
         return f'\n\n        why="{words}",\n'
 
     told = overview.overview(logs, lambda _: None, file_of=file_of).cautions
-    assert [words.split(", ")[-1] for words in told if "guess" in words] == [
-        "a guess: variants/transpose/problem.py:3."
+    assert [words for words in told if "guess" in words] == [
+        "The drafted tolerance of transpose is a guess: variants/transpose/problem.py:3."
     ]
 
 
@@ -165,3 +166,82 @@ def test_a_kernel_without_an_experiment_is_shown_with_what_its_emulation_found(
     source = scale / "variants/scale/scale.cu"
     source.write_text(f"// another\n{source.read_text()}")
     assert "changed since it was emulated" in first_page(scale)
+
+
+def ask(project_root: Path, order: str, before: str, after: str, kx: Kx) -> None:
+    """Edits the kernel and runs an experiment on it."""
+    path = project_root / "experiments.yaml"
+    path.write_text(
+        path.read_text().partition("\nexperiments:")[0]
+        + f"""
+experiments:
+  P1:
+    kernel: scale
+    arch: sm_90a
+    title: The other order
+    baseline: {{}}
+    candidate: {{order: {order}}}
+    hypothesis: It is faster.
+  P2:
+    kernel: scale
+    arch: sm_90a
+    title: Not run
+    baseline: {{}}
+    candidate: {{width: 2}}
+    hypothesis: It is faster.
+"""
+    )
+    source = project_root / "variants/scale/scale.cu"
+    assert before in source.read_text()
+    source.write_text(source.read_text().replace(before, after))
+    kx("run", "P1", "--no-gpu", cwd=project_root)
+
+
+def test_a_placebo_is_called_one_and_nobody_is_sent_to_a_gpu_for_it(scale: Path, kx: Kx) -> None:
+    ask(scale, "backward", "if constexpr (ORDER == Order::backward)", "if constexpr (false)", kx)
+    site = ProjectSite(project.load(scale, sources=False))
+    page = (site.render("experiments/P1.html") or b"").decode()
+    assert "Nothing to time: <code>kernelexp decide reject P1</code>" in page
+    card = first_page(scale)
+    assert "a placebo: the same instructions as the baseline" in card
+    assert "1 placebo, 1 not run" in card
+    explained = kx("explain", "P1", cwd=scale).stdout
+    assert "The candidate is a placebo" in explained
+    for words in (page, card, explained):
+        assert "on a GPU of" not in words
+        assert "What would decide" not in words
+    kx("decide", "reject", "P1", cwd=scale)
+    assert "kernelexp decide reject P1" not in first_page(scale)
+
+
+def test_a_wrong_baseline_is_told_and_to_be_mended_first(scale: Path, kx: Kx) -> None:
+    ask(scale, "backward", "each *= factor", "each += factor", kx)
+    card = first_page(scale)
+    assert "What regressed or is wrong" in card
+    assert "</a> baseline: Emulated: " in card
+    assert "Next: mend the baseline, which <code>kernelexp emulate P1</code> finds wrong" in card
+    doubtful = card[card.index('id="doubtful"') : card.index('id="unmeasured"')]
+    assert doubtful.count("its baseline is wrong") == 2
+    assert "counts of a wrong candidate are not shown" in card
+    assert "instructions executed" not in card
+    assert 'id="untimed"' in card
+    assert 'id="best"' not in card
+    shown = kx("show", "P1", cwd=scale).stdout
+    assert "wrong" in shown
+
+
+def test_what_changed_most_is_shown_for_better_or_worse(scale: Path, kx: Kx) -> None:
+    kx("run", "S1", "--no-gpu", cwd=scale)
+    (standing,) = next(
+        entry.candidates
+        for item in log.assemble(project.load(scale))
+        for name, entry in item.standings.items()
+        if name == "S1"
+    )
+    assert standing.record
+    assert standing.arm
+    there = list(edited.changes(standing.record.baseline, standing.arm))
+    back = list(edited.changes(standing.arm, standing.record.baseline))
+    counted = next(words for words in there if words.startswith("instructions executed"))
+    assert not counted.endswith("(worse)")
+    assert any(w.startswith("instructions executed") and w.endswith("(worse)") for w in back)

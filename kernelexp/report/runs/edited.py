@@ -3,6 +3,7 @@ by much, and the rest in a line."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
@@ -43,6 +44,9 @@ _BUILT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("warps per SM", ("warps_per_sm",)),
     ("SASS instructions", ("sass_instructions",)),
 )
+_MORE_IS_BETTER = ("warps per SM",)
+_NEITHER = ("registers per thread", "shared memory per CTA, B")
+"""What more of these costs is the warps per SM."""
 _LABELS = frozenset(label for label, _ in _BUILT)
 _DETAILS = ("global bytes", "SASS instructions")
 _ON_PTX = " (PTX)"
@@ -111,11 +115,20 @@ def render(
 
 
 def changes(base: Arm, arm: Arm) -> Iterator[str]:
-    """The figures with a row of their own that differ, each with its change, in their order."""
+    """The figures with a row of their own that both have and that differ, each with its change:
+    those first that changed by the largest factor, for the better or the worse."""
+    changed: list[tuple[float, str]] = []
     for label, read in _fixed([base, arm]):
         was, now = read(base), read(arm)
+        if not isinstance(was, int | float) or not isinstance(now, int | float):
+            continue
         if was != now and not label.startswith(_DETAILS):
-            yield f"{label} {figures.value(was)} → {figures.value(now)}"
+            small, large = sorted((was, now))
+            is_worse = label not in _NEITHER and (now > was) != (label in _MORE_IS_BETTER)
+            worse = " (worse)" * is_worse
+            words = f"{label} {figures.value(was)} → {figures.value(now)}{worse}"
+            changed.append((large / small if small else math.inf, words))
+    yield from (words for _, words in sorted(changed, key=lambda item: -item[0]))
 
 
 def of_variants(names: Sequence[str], arms: Sequence[Arm], counted: bool) -> Iterator[Block]:

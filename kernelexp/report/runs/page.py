@@ -100,8 +100,9 @@ def _arms(record: Record) -> Block:
         *([figures.head_of(record.arms), "change"] if timed else []),
         "verdict",
     ]
+    refused = record.baseline.refused
     verdicts: list[Cell] = [
-        "",
+        status(refused.status) if refused else "",
         *(status(candidate.verdict.status) for candidate in record.candidates),
     ]
     rows: list[list[Cell]] = []

@@ -15,7 +15,7 @@ from kernelexp.judge.limits import bounds
 from kernelexp.judge.limits.bounds import Use
 from kernelexp.judge.limits.case import Case
 from kernelexp.judge.verdict import WRONG
-from kernelexp.model.arm import Arm, Status
+from kernelexp.model.arm import Arm, Status, Verdict
 from kernelexp.model.axes import spell_point
 from kernelexp.model.record import Profile, Record
 from kernelexp.report.charts.chart import Bars
@@ -78,17 +78,61 @@ def _origin(record: Record) -> str:
     return f"Measured on {record.device} on {day}, at {at}."
 
 
-def next_step(name: str, standings: Standings, contested: bool = False) -> str:
+def wrong_baseline(standings: Standings) -> Verdict | None:
+    """What is wrong with what the candidates are compared with, as it is now."""
+    arms = (c.record.baseline for c in standings.candidates if c.record and not c.changed)
+    wrong = (arm.refused for arm in arms if arm.refused and arm.refused.status in WRONG)
+    return next(wrong, None)
+
+
+def found_wrong(name: str, every: Mapping[str, Standings]) -> str:
+    """The experiment whose run found the baseline of experiment `name` wrong; `every`: those of its
+    kernel. Empty where none did."""
+    own = every[name].experiment.baseline
+    return next(
+        (
+            other
+            for other in (name, *every)
+            if every[other].experiment.baseline == own and wrong_baseline(every[other])
+        ),
+        "",
+    )
+
+
+def is_placebo(standing: Standing) -> bool:
+    """Whether it is as it ran, untimed: the instructions of its baseline, launched alike."""
+    same = standing.candidate is not None and standing.candidate.same_code
+    return same and not standing.changed and not (standing.arm and standing.arm.measured)
+
+
+def next_step(name: str, standings: Standings, contested: bool = False, wrong: str = "") -> str:
     """The command that the answers call for, as a sentence; empty for none. `contested`: cards
-    disagree about a candidate."""
+    disagree about a candidate; `wrong`: the experiment that found its baseline wrong."""
     undecided = standings.experiment.decision.strip().lower() in ("", "none yet")
+    decided = any(one.decision for one in standings.candidates)
+    if wrong and undecided and not decided:
+        return (
+            f"Next: mend the baseline, which `kernelexp emulate {wrong}` finds wrong; then "
+            f"`kernelexp run {name}`."
+        )
+    if undecided and not decided and all(map(is_placebo, standings.candidates)):
+        return f"Nothing to time: `kernelexp decide reject {name}`, or give it other values."
+    return _of_verdicts(name, standings, contested, undecided)
+
+
+def _of_verdicts(name: str, standings: Standings, contested: bool, undecided: bool) -> str:
     for number, standing in enumerate(standings.candidates, 1):
+        if is_placebo(standing):
+            continue
         if standing.verdict is None or standing.changed:
             return f"Next: `kernelexp run {name}`."
         status = standing.verdict.status
+        if status in (*WRONG, Status.UNMEASURED) and standing.decision:
+            continue
         if status in WRONG and undecided:
             which = f"Next: `kernelexp emulate {name}` says where; mend it, then "
-            return f"{which}`kernelexp run {name}`."
+            drop = f"`kernelexp decide reject {name}`"
+            return f"{which}`kernelexp run {name}`; or drop it: {drop}."
         if status is Status.INCONCLUSIVE and undecided and standing.record:
             if standing.record.provenance != "published":
                 return f"Next: `kernelexp run {name} --budget TIME`, longer than before."
@@ -125,19 +169,26 @@ def _sentence(name: str, standing: Standing) -> str:
         return "There is no record of it yet."
     if standing.changed:
         return f"{logbook.before_change(standing)}: `kernelexp run {name}` asks again."
-    if standing.verdict.status is Status.UNMEASURED:  # why is said once, with the figures
+    if standing.verdict.status is Status.UNMEASURED and not is_placebo(standing):
+        # Why is said once, with the figures.
         return " ".join(untimed(standing)) or standing.verdict.sentence
     return standing.verdict.sentence
 
 
 _CHANGES = 3
-"""Of the figures that differ, where nothing was expected."""
+"""Of the figures that differ most, where nothing was expected."""
 
 
 def untimed(standing: Standing) -> Iterator[str]:
     """What is known of a candidate without a time: what became of what was expected of it, else
     what it changes."""
-    if expected := list(_expected(standing)):
+    if standing.verdict and standing.verdict.status in WRONG:
+        yield "counts of a wrong candidate are not shown."
+    elif standing.record and standing.record.baseline.refused:
+        yield "its baseline is wrong, so that there is nothing to compare it with."
+    elif is_placebo(standing):
+        yield "a placebo: the same instructions as the baseline, launched alike."
+    elif expected := list(_expected(standing)):
         yield from expected
     elif standing.record and standing.arm:
         changes = list(

@@ -21,7 +21,7 @@ from kernelexp.model.record import Profile, Record, is_usual
 from kernelexp.model.variant import Variant
 from kernelexp.report.charts import history
 from kernelexp.report.document import figures
-from kernelexp.report.document.document import Cell, Span, text_of
+from kernelexp.report.document.document import Cell, Span, status, text_of
 from kernelexp.report.log import logbook
 from kernelexp.report.log.log import KernelLog
 from kernelexp.report.runs import sizes
@@ -123,7 +123,13 @@ def overview(
 ) -> Overview:
     """All of them, of every kernel."""
     every = [pair for log in logs for pair in log.standings.items()]
-    doubtful = tuple(_doubtful(every))
+    wrong = [
+        Note(id=name, text=f"its baseline is wrong: `kernelexp emulate {found}` says where")
+        for log in logs
+        for name in log.standings
+        if (found := answer.found_wrong(name, log.standings))
+    ]
+    doubtful = (*wrong, *_doubtful(every))
     return Overview(
         outlooks=tuple(_outlook(log, profile_of, records_of) for log in logs),
         latest=tuple(_latest(every, records_of)),
@@ -132,22 +138,32 @@ def overview(
         doubtful=doubtful,
         partial=tuple(_partial(every, {note.id for note in doubtful})),
         unmeasured=tuple(_unmeasured(every)),
-        guesses=tuple(
-            words
-            for kernel in dict.fromkeys(log.kernel for log in logs)
-            if (words := guess(kernel, file_of))
-        ),
+        guesses=_guesses([log.kernel for log in logs], file_of),
     )
 
 
 def guess(kernel: str, file_of: FileOf) -> str:
     """That the tolerance is as it was drafted, as a sentence; empty where it isn't."""
+    return next(iter(_guesses([kernel], file_of)), "")
+
+
+def _guesses(kernels: Iterable[str], file_of: FileOf) -> tuple[str, ...]:
+    """The same of several kernels, in one sentence."""
+    every = dict.fromkeys(kernels)
+    drafted = {kernel: place for kernel in every if (place := _drafted(kernel, file_of))}
+    if not drafted:
+        return ()
+    whose = " and ".join(drafted) if len(drafted) < 3 else f"{len(drafted)} kernels"
+    places = ", ".join(drafted.values())
+    return (f"The drafted tolerance of {whose} is a guess: {places}.",)
+
+
+def _drafted(kernel: str, file_of: FileOf) -> str:
+    """The line of the tolerance that nobody has edited; empty where there is none."""
     file = f"variants/{kernel}/problem.py"
     lines = file_of(file).splitlines()
     line = next((at for at, text in enumerate(lines, 1) if 'why="a guess: roundings' in text), 0)
-    if not line:
-        return ""
-    return f"What is right of {kernel} goes by a drafted tolerance, a guess: {file}:{line}."
+    return f"{file}:{line}" if line else ""
 
 
 class _Best(msgspec.Struct, frozen=True, kw_only=True):
@@ -208,12 +224,22 @@ def _known(log: KernelLog) -> Iterator[Note]:
                 and not standing.changed
                 and (words := " ".join(answer.untimed(standing)))
             ):
-                yield Note(id=name, text=f"{spell_point(point)}: {words}")
+                is_wrong = standing.verdict and standing.verdict.status in WRONG
+                yield Note(
+                    id=name,
+                    text=f"{spell_point(point)}: {words}",
+                    state=logbook.verdict(standing) if is_wrong else "",
+                )
 
 
 def _next_steps(log: KernelLog) -> Iterator[str]:
-    steps = (answer.next_step(name, entry) for name, entry in log.standings.items())
-    return filter(None, steps)
+    """First what a wrong baseline calls for, last what only puts a placebo away."""
+    every = log.standings
+    wrong = {name: answer.found_wrong(name, every) for name in every}
+    placebo = {name: all(map(answer.is_placebo, entry.candidates)) for name, entry in every.items()}
+    for name in sorted(every, key=lambda name: (not wrong[name], placebo[name])):
+        if step := answer.next_step(name, every[name], wrong=wrong[name]):
+            yield step
 
 
 def _point(best: _Best) -> str:
@@ -363,6 +389,8 @@ def evidence_of(standing: Standing) -> str:
         return "measured"
     if arm.published:
         return "published"
+    if answer.is_placebo(standing) and is_right(arm):
+        return "placebo"
     if arm.emulated or arm.emulated_sass:
         return "emulated (right)" if is_right(arm) else "emulated (wrong)"
     return "built" if arm.is_built else "not built"
@@ -425,6 +453,8 @@ def _regressed(log: KernelLog) -> Iterator[Note]:
                 )
             best = min(best, (cost, name)) if best else (cost, name)
     for name, entry in log.standings.items():
+        if wrong := answer.wrong_baseline(entry):
+            yield Note(id=name, text=f"baseline: {wrong.sentence}", state=status(wrong.status))
         for candidate in entry.candidates:
             if candidate.verdict and candidate.verdict.status in WRONG and not candidate.changed:
                 yield Note(id=name, text=entry.experiment.title, state=logbook.verdict(candidate))
@@ -436,8 +466,8 @@ def _waiting(log: KernelLog) -> Iterator[Note]:
         if entry.experiment.decision.strip().lower() not in _UNDECIDED:
             continue
         for standing, point in zip(entry.candidates, entry.experiment.candidates, strict=True):
-            status = standing.verdict.status if standing.verdict and not standing.changed else None
-            if standing.decision is None and status is Status.IMPROVED:
+            now = standing.verdict.status if standing.verdict and not standing.changed else None
+            if standing.decision is None and now is Status.IMPROVED:
                 effect = (
                     standing.arm.measured.effect if standing.arm and standing.arm.measured else None
                 )

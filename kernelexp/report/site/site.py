@@ -221,7 +221,9 @@ class ProjectSite:
             sizes=_unusual_sizes(standings),
             by_card=by_card,
             basis=list(answer.basis(standings, guess(kernel_log.kernel, self._texts.now))),
-            next_step=answer.next_step(name, standings, bool(by_card)),
+            next_step=answer.next_step(
+                name, standings, bool(by_card), answer.found_wrong(name, kernel_log.standings)
+            ),
             plots=_answering(name, standings, runs.values()),
             limits=answer.limits(standings, known),
             experiment=standings.experiment,

@@ -91,7 +91,11 @@ def assemble(
         judged=judge(written.expectations[number - 1], *arms, margin, name),
         differing=differ,
         uses=uses_of_both(one.case, other.case),
-        questions=tuple(questions(one.case, other.case, name, differ)),
+        questions=(
+            ()
+            if standing.candidate and standing.candidate.same_code
+            else tuple(questions(one.case, other.case, name, differ))
+        ),
         modelled=modelled,
     )
 
@@ -197,6 +201,11 @@ def render(explanation: Explanation, verbose: bool = False) -> Iterator[Block]:
     if rest := _unexplained(explanation):
         yield paragraph(rest, style="dim")
     yield from _limits(explanation, verbose)
+    if (candidate := explanation.standing.candidate) and candidate.same_code:
+        yield paragraph(
+            "The candidate is a placebo, the same instructions launched alike: there is nothing "
+            "to decide."
+        )
     if explanation.questions:
         yield paragraph(Span("What would decide:", "strong"))
         yield Items(tuple(_by_command(explanation.questions)))
