@@ -16,7 +16,7 @@ from kernelexp.judge.expectations import command
 from kernelexp.judge.limits import bottleneck, bounds
 from kernelexp.judge.limits.bounds import Use
 from kernelexp.judge.limits.case import Case
-from kernelexp.judge.limits.changes import Told
+from kernelexp.judge.limits.changes import Told, is_code
 from kernelexp.judge.limits.floors import Resource
 from kernelexp.judge.stalls import READY
 from kernelexp.model.arm import Arm
@@ -218,7 +218,7 @@ def relieved(
 
 def _may_cost(told: Told) -> bool:
     """Whether it goes with the time. More SASS in the code is not more that is executed."""
-    return told.way == "with the time" and not told.metric.startswith("sass_")
+    return told.way == "with the time" and not is_code(told.metric)
 
 
 def _is_about(metric: str, beginnings: tuple[str, ...]) -> bool:

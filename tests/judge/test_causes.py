@@ -26,7 +26,7 @@ from kernelexp.facts.metrics import Kind
 from kernelexp.judge import causes, stalls
 from kernelexp.judge.causes import CausedDifference
 from kernelexp.judge.limits.case import Case
-from kernelexp.judge.limits.changes import WARPS, Cause, Told
+from kernelexp.judge.limits.changes import WARPS, Cause, Told, is_code
 from kernelexp.model.arm import EmulatedEvidence
 from kernelexp.model.record import Profile
 
@@ -423,3 +423,14 @@ def test_without_a_time_no_change_saves_more_than_the_longest_need_falls_by() ->
     ]
     told = of(causes.differing(*cases, None), "instructions").leader
     assert told.explains == pytest.approx(-5, abs=0.1)
+
+
+def test_what_is_executed_has_a_way_and_code_has_none() -> None:
+    """`sass__inst_executed...` are counts; `sass_bytes` is the size of the code."""
+    assert is_code("sass_bytes")
+    assert not is_code("sass__inst_executed_global_loads")
+    barriers = "sass__inst_executed_barrier"
+    executed = {"smsp__inst_executed": 10**8}
+    cases = counted({**executed, barriers: 10**6}, {**executed, barriers: 2 * 10**6})
+    (told,) = of(causes.differing(*cases, 0.05), "barriers").told
+    assert told.way == "with the time"

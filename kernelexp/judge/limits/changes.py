@@ -26,7 +26,10 @@ from kernelexp.model.arm import Arm
 Way: TypeAlias = Literal["with the time", "against it", ""]
 POINTS = 0.1
 """Points of the warps' time below which a stall has not changed."""
-_POLLS = "how often a wait looks again depends on timing too: left out of instructions"
+_POLLS = (
+    "how often a wait looks again depends on timing too: what goes beyond the change of mbarrier "
+    "operations is left out of instructions"
+)
 _ARBITRATION = "noise: arbitration, as no wavefront is beyond what the addresses need"
 _AS_MANY = "no effect of its own: as many {} on an SM"
 _AS_MANY_EXECUTED = "as many are executed"
@@ -94,6 +97,12 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def leader(self) -> Told:
         return self.told[0]
+
+
+def is_code(metric: str) -> bool:
+    """Whether it is of the SASS, as `sass_bytes`, and not of what is executed, as
+    `sass__inst_executed_global_loads`."""
+    return metric.startswith("sass_") and not metric.startswith("sass__")
 
 
 class ChangedPair:
@@ -401,7 +410,7 @@ class ChangedPair:
         better, before, after = difference.metric.better, difference.before, difference.after
         if isinstance(before, str) or isinstance(after, str):
             return ""
-        if difference.metric.name.startswith("sass_"):
+        if is_code(difference.metric.name):
             return ""  # more code is not more that is executed
         if explains:
             return self._goes(explains > 0)

@@ -483,7 +483,8 @@ def _with_it(cause: Cause) -> str:
     ]
     rest = len(left) - len(others)
     words = "; ".join(others) + (f"; {rest} more" if rest else "")
-    return f"{cause.name}{_aside(kind, way)}" + (f": {words}." if words else ".")
+    goes = way if cause.noise or not way else f"the row goes {way}"
+    return f"{cause.name}{_aside(kind, goes)}" + (f": {words}." if words else ".")
 
 
 def _other_way(item: Told, way: str) -> str:
