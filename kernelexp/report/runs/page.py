@@ -250,6 +250,10 @@ def _verdicts(record: Record) -> Iterator[Block]:
         verdict = candidate.verdict
         texts = (verdict.status.value, verdict.reason, verdict.sentence, candidate.reproduction)
         groups.setdefault(texts, []).append(candidate)
+    refused = record.baseline.refused
+    if refused and not any(c.verdict.reason == "baseline_failed" for c in record.candidates):
+        words = f" ({refused.reason}). {refused.sentence}"
+        yield paragraph(Span("Baseline: ", "strong"), status(refused.status), words)
     for (_, reason, sentence, reproduction), candidates in groups.items():
         own = (spell_point(own_axes(record.baseline, item.arm)) for item in candidates)
         yield paragraph(

@@ -4,7 +4,7 @@ the limits of their chip."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -120,6 +120,11 @@ def next_step(name: str, standings: Standings, contested: bool = False, wrong: s
     return _of_verdicts(name, standings, contested, undecided)
 
 
+def timing(arch: str, names: Sequence[str]) -> str:
+    """The step that times experiments."""
+    return f"Next, on a GPU of {arch}: `kernelexp run {' '.join(names)}`."
+
+
 def _of_verdicts(name: str, standings: Standings, contested: bool, undecided: bool) -> str:
     for number, standing in enumerate(standings.candidates, 1):
         if is_placebo(standing):
@@ -137,7 +142,7 @@ def _of_verdicts(name: str, standings: Standings, contested: bool, undecided: bo
             if standing.record.provenance != "published":
                 return f"Next: `kernelexp run {name} --budget TIME`, longer than before."
         if status is Status.UNMEASURED and undecided:
-            return f"Next, on a GPU of {standing.variant.arch}: `kernelexp run {name}`."
+            return timing(standing.variant.arch, [name])
         if status is Status.IMPROVED and undecided and not standing.decision:
             which = f":{number}" if len(standings.candidates) > 1 else ""
             return f"Next: `kernelexp decide accept {name}{which}`."

@@ -197,7 +197,7 @@ def _outlook(log: KernelLog, profile_of: ProfileOf, records_of: RecordsOf) -> Ou
         evidence=_evidence(log),
         contested=tuple(_contested(log, best, records_of)) if best and not several else (),
         known=() if best else tuple(itertools.islice(_known(log), _KNOWN)),
-        next_step="" if best else next(_next_steps(log), ""),
+        next_step="" if best else _next_step(log),
     )
 
 
@@ -232,14 +232,17 @@ def _known(log: KernelLog) -> Iterator[Note]:
                 )
 
 
-def _next_steps(log: KernelLog) -> Iterator[str]:
-    """First what a wrong baseline calls for, last what only puts a placebo away."""
+def _next_step(log: KernelLog) -> str:
+    """First what a wrong baseline calls for, last what only puts a placebo away. What is to be
+    timed is timed at once: counts of a small size don't say which of them is the best."""
     every = log.standings
     wrong = {name: answer.found_wrong(name, every) for name in every}
     placebo = {name: all(map(answer.is_placebo, entry.candidates)) for name, entry in every.items()}
-    for name in sorted(every, key=lambda name: (not wrong[name], placebo[name])):
-        if step := answer.next_step(name, every[name], wrong=wrong[name]):
-            yield step
+    names = sorted(every, key=lambda name: (not wrong[name], placebo[name]))
+    steps = {name: answer.next_step(name, every[name], wrong=wrong[name]) for name in names}
+    waiting = [name for name in names if steps[name] == answer.timing(log.arch, [name])]
+    first = next((name for name in names if steps[name]), "")
+    return answer.timing(log.arch, waiting) if first in waiting else steps.get(first, "")
 
 
 def _point(best: _Best) -> str:

@@ -138,7 +138,8 @@ class ProjectSite:
             overview=overview(
                 self.logs, self._latest_profile, self._latest_records, self._texts.now
             ),
-            idle=self._idle(),
+            idle=(without := self._idle()),
+            with_axes=next((one.kernel for one in without if self._has_axes(one.kernel)), ""),
             rows=rows,
             headers=index.used(rows),
             sweeps=[
@@ -162,6 +163,10 @@ class ProjectSite:
             idle.of_kernel(self._project, name, next(iter(own[name].targets)), self.tree)
             for name in own
         ]
+
+    def _has_axes(self, kernel: str) -> bool:
+        name, _, arch = kernel.partition("@")
+        return bool(self._project.kernels[name].targets[arch].axes)
 
     def _rooflines(self) -> Iterator[tuple[str, tuple[Plot, ...]]]:
         """Of each kernel, whose profiles are named by their variants."""
