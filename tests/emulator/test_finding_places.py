@@ -40,6 +40,10 @@ def test_an_mbarrier_is_named_by_its_variable() -> None:
         ("ld.global.u32 %r1, [%x+-4];", ", 4 bytes before the beginning of x (64 bytes)."),
         ("mov.u32 %r1, tile; st.shared.u8 [%r1+30], %t;", ", just past the end of tile (30 bytes)"),
         (
+            "mov.u32 %r1, 35840; st.shared.u8 [%r1], %t;",
+            "outside the CTA's shared memory; the CTA has 54 bytes.",
+        ),
+        (
             "mov.u64 %d1, 64; st.global.u32 [%d1], %t;",
             "(lane 0) (4 bytes) is outside every object.",
         ),

@@ -108,8 +108,8 @@ def _right(arms: Sequence[Arm]) -> str:
     worst = max(array.worst for emulated_evidence in evidence for array in emulated_evidence.arrays)
     every = f"all {elements:,} elements" if elements > 1 else "its one element"
     return (
-        f"{names} correct, {every} under {_schedules(first)}; "
-        f"largest error {100 * worst:.0f}% of the tolerance"
+        f"{names} correct, {every} under {_schedules(first)}, "
+        f"with one set of inputs; largest error {100 * worst:.0f}% of the tolerance"
     )
 
 
@@ -139,6 +139,7 @@ def _trouble(name: str, evidence: EmulatedEvidence, argument: str) -> Iterator[B
     for waiter in evidence.hang[:_FINDINGS_SHOWN]:
         if waiter not in told:
             yield paragraph(f"{name}: {waiter}")
+    yield from _after_findings(name, evidence, told)
     wrong = [array for array in evidence.arrays if array.wrong]
     if wrong and _was_cut_off(evidence):
         yield paragraph(f"{name}: it ended there, so that its outputs are not judged.")
@@ -160,6 +161,18 @@ def _trouble(name: str, evidence: EmulatedEvidence, argument: str) -> Iterator[B
         )
 
 
+def _after_findings(name: str, evidence: EmulatedEvidence, told: str) -> Iterator[Block]:
+    """What is to be known beside the findings; `told` has the sentences of those shown."""
+    if (more := len(evidence.findings) - _FINDINGS_SHOWN) > 0:
+        yield paragraph(f"{name}: and {more} more finding{'s' * (more > 1)}.")
+    if "dynamic_smem_bytes" in told:
+        yield paragraph(
+            f"{name}: launch() in problem.py says dynamic_smem_bytes; adopt drafts it from --smem."
+        )
+    if _is_right_all_the_same(evidence):
+        yield paragraph(f"{name}: {_every(evidence)} right all the same.")
+
+
 _ENDING = frozenset(
     {"out-of-bounds", "misaligned", "read-only", "tensor-descriptor", "hang", "trap", "assertion"}
     | {"stack", "step-limit"}
@@ -175,6 +188,22 @@ def was_cut_off(arm: Arm) -> bool:
 def _was_cut_off(evidence: EmulatedEvidence) -> bool:
     ended = bool(evidence.hang) or any(finding.name in _ENDING for finding in evidence.findings)
     return ended and any(array.unwritten for array in evidence.arrays)
+
+
+def _is_right_all_the_same(evidence: EmulatedEvidence) -> bool:
+    """Whether nothing but findings, which end no launch, makes it wrong."""
+    ended = bool(evidence.hang) or any(finding.name in _ENDING for finding in evidence.findings)
+    wrong = any(array.wrong for array in evidence.arrays)
+    other = ended or wrong or evidence.changed or evidence.differing
+    return bool(evidence.findings and evidence.arrays and not other)
+
+
+def _every(evidence: EmulatedEvidence) -> str:
+    """`all 96 elements of y are`, with the schedules and inputs that they are so under."""
+    elements = sum(array.elements for array in evidence.arrays)
+    names = _listed([array.name for array in evidence.arrays])
+    how_many = f"all {elements:,} elements of {names} are" if elements > 1 else f"{names} is"
+    return f"under {_schedules(evidence)}, with one set of inputs, {how_many}"
 
 
 def _schedules(evidence: EmulatedEvidence) -> str:
@@ -310,6 +339,7 @@ def dearest(names: Sequence[str], arms: Sequence[Arm], end: str = "") -> Iterato
         if parts:
             named = f"{name}, most" if len(arms) > 1 else "Most"
             yield paragraph(f"{named} {'; '.join(parts)}{end}")
-        for width in arm.emulated.widths if arm.emulated and not arm.counted and not end else ():
+        every_width = arm.emulated.widths if arm.emulated and is_right(arm) else ()
+        for width in every_width if not arm.counted and not end else ():
             place = f"{width.file.rpartition('/')[2]}:{width.line}"
             yield paragraph(f"{name}, {place}: {widths.spell(width)}.")

@@ -18,7 +18,13 @@ from warpsim.machine.core.warps import Warps
 from warpsim.machine.counts.access import AccessCost, AccessKind, global_cost, shared_cost
 from warpsim.machine.memory.arena import BARRIER, CONSTANT, OUTSIDE, SCRATCH_BYTES, UNWRITTEN, Arena
 from warpsim.machine.memory.execution import Execution
-from warpsim.machine.memory.layout import GLOBAL_BASE, OFFSET_MASK, RANK_SHIFT, WINDOW_BITS
+from warpsim.machine.memory.layout import (
+    GLOBAL_BASE,
+    OFFSET_MASK,
+    RANK_SHIFT,
+    SHARED_RESERVED,
+    WINDOW_BITS,
+)
 from warpsim.machine.memory.residents import Residents
 from warpsim.machine.wave.fast_access import Bounds, FastAccess, LocalAccess
 from warpsim.machine.wave.mbarrier import Mbarriers
@@ -403,7 +409,12 @@ class SharedMemory(Space):
         return offsets - warps.shared
 
     def beside(self, address: int) -> str:
-        return self.residents.layout.beside(address)
+        execution = self.residents.execution
+        if near := execution.layout.beside(address):
+            return near
+        dynamic = execution.launch.dynamic_smem_bytes
+        of_launch = f", {dynamic:,} of them dynamic_smem_bytes of the launch" if dynamic else ""
+        return f"; the CTA has {execution.layout.packed - SHARED_RESERVED:,} bytes{of_launch}"
 
     def read(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
         if access.relaxed:
