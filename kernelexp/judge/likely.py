@@ -202,6 +202,8 @@ def _of_grid(before: Case, after: Case, slower: float) -> str:
     longer = was.busy / now.busy - 1
     if longer * slower <= 0 or abs(longer) < _PART * abs(slower) or was.ctas == now.ctas:
         return ""
+    if min(was.busy, now.busy) >= bottleneck.BUSY:
+        return ""  # a tail of 2,048 CTAs, which persistent ones have within
     return (
         f"{now.ctas:,} CTAs on {now.sms} SMs can use {100 * now.busy:.1f}% of any limit, "
         f"{was.ctas:,} of them {100 * was.busy:.1f}%"
@@ -267,12 +269,13 @@ def _without(
     sides = zip(*uses, strict=True)
     unseen = [was.resource for was, now in sides if was.resource in _MEMORY and _unseen(was, now)]
     but = f" (not counted: {' and '.join(unseen)})" if unseen else ""
-    busy = max((_use(item) for item in _consequences(uses, slower)), default=0.0) >= BUSY
+    busy = [item for item in _consequences(uses, slower) if _use(item) >= BUSY]
     more = "more" if slower > 0 else "less"
+    worth = " worth a quarter of the change" if any(x.points * slower > 0 for x in busy) else ""
     why = (
-        f"that is busy for {BUSY:.0f}% of the time has {more} work"
+        f"that is busy for {BUSY:.0f}% of the time has {more} work{worth}"
         if busy
-        else (f"is busy for {BUSY:.0f}% of the time")
+        else f"is busy for {BUSY:.0f}% of the time"
     )
     most = _largest(case, differing)
     went = f" The largest change that went with the time: {_spell(most)}." if most else ""

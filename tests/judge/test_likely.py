@@ -211,3 +211,15 @@ def test_a_unit_of_the_sms_that_have_ctas_is_busy_where_the_grid_leaves_others_i
         "Likely cause: 81.0% less work for the L1 data pipe (65.0% of what the grid allows, then "
         "24.5%)."
     )
+
+
+def test_more_work_for_less_than_a_quarter_of_the_change_is_no_cause() -> None:
+    uses = used(XU_pipe=43.5, tensor_cores=60.0), used(XU_pipe=40.9, tensor_cores=55.0)
+    assert "has more work worth a quarter of the change" in concluded(uses, 0.095)
+
+
+def test_the_tail_of_a_grid_that_nearly_fills_the_chip_is_no_cause() -> None:
+    """2,048 CTAs use 97% of 132 SMs; persistent ones that share their blocks do too."""
+    before, after = (with_arm(gemm(ctas=ctas)) for ctas in (2048, 264))
+    uses = used(tensor_cores=60.0), used(tensor_cores=61.0)
+    assert "CTAs on" not in likely.conclude(before, after, uses, NOTHING, -0.02)

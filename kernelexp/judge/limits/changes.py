@@ -350,7 +350,9 @@ class ChangedPair:
             difference.metric.name.removeprefix(counters.PTX).removesuffix(".sum"),
         )
         was, now = float(difference.before), float(difference.after)
-        if name in _OF_SECTORS:  # what TMA moves no longer, others may
+        rough = self._rough | self.uneven
+        if name in _OF_SECTORS and not rough.intersection(floors.SECTORS):
+            # What TMA moves no longer, others may.
             every = [sum(map(case.counter, floors.SECTORS)) for case in (self._before, self._after)]
             if (every[1] - every[0]) * (now - was) < 0:
                 return None  # others moved more the other way: nothing of the time is its own

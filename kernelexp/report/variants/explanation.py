@@ -266,12 +266,14 @@ def _others(explanation: Explanation) -> str:
     if count == 1 or record is None:
         return ""
     arm = explanation.candidate.case.arm
-    places = [
-        number
+    places = {
+        number: len(point)
         for number, point in enumerate(explanation.written.candidates, 1)
         if all(arm.axes.get(axis) == value for axis, value in point.items())
-    ]
-    words = f"{f'Candidate {places[0]}' if places else 'One'} of {count}"
+    }
+    # Of points that hold one another's axes, the one with most of them.
+    own = f"Candidate {max(places, key=lambda place: places[place])}" if places else "One"
+    words = f"{own} of {count}"
     changes = {
         index: change
         for index, other in enumerate(record.candidates)
