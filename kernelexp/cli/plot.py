@@ -227,7 +227,8 @@ def _roofline(project: Project, names: list[str], dtype: str) -> Iterable[Chart]
     from kernelexp.report.charts import roofline
 
     def measured(arm: Arm) -> Arm | None:
-        result = records.latest_measured(project.root, arm, arm.files)
+        device = arm.profiled.device if arm.profiled else ""
+        result = records.latest_measured(project.root, arm, arm.files, device)
         return result[1] if result else None
 
     chosen = _kernels(project, names)

@@ -151,13 +151,16 @@ def measured(root: Path) -> Iterator[Record]:
 
 
 def latest_measured(
-    root: Path, variant: Placed, files: Mapping[str, str]
+    root: Path, variant: Placed, files: Mapping[str, str], device: str = ""
 ) -> tuple[Record, Arm] | None:
-    """The latest run that measured exactly this variant, built from `files`, and its arm there."""
+    """The latest run that measured exactly this variant, built from `files`, and its arm there; on
+    any device, or on this one."""
     for record in measured(root):
         if (record.kernel, record.arch) == (variant.kernel, variant.arch):
             for arm in record.arms:
                 if arm.measured and arm.axes.keys() == variant.axes.keys():
+                    if device not in ("", arm.measured.device):
+                        continue
                     if is_of(dict(variant.axes), arm) and files == arm.files:
                         return record, arm
     return None

@@ -146,7 +146,8 @@ def kept() -> list[Profile]:
 
 
 def measured(arm: Arm) -> Arm | None:
-    result = records.latest_measured(ROOT, arm, arm.files)
+    device = arm.profiled.device if arm.profiled else ""
+    result = records.latest_measured(ROOT, arm, arm.files, device)
     return result[1] if result else None
 
 
