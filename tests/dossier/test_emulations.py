@@ -7,7 +7,7 @@ from judge_cases import executed_sass, gemm, with_arm
 
 from kernelexp.dossier.emulations import second_size, solving, unlike
 from kernelexp.dossier.examine import misses_work
-from kernelexp.evidence.emulate.scaling import Extent, scale, solve_blocks, unsound
+from kernelexp.evidence.emulate.scaling import Extent, least, scale, solve_blocks, unsound
 from kernelexp.model.arm import EmulatedLaunch
 from kernelexp.model.problem import Work
 from kernelexp.project.problem.consult import Consulted, Facts
@@ -107,3 +107,11 @@ def test_a_tile_whose_ctas_mostly_have_nothing_to_do_is_not_a_tile_of_the_full_p
     )
     assert "has 262,144 FLOPs, one of 'full' 4,194,304" in unlike(answer, "small", "full")
     assert not unlike(answer, "alike", "full")
+
+
+def test_a_count_that_does_not_solve_is_about_what_a_tile_adds_for_each_tile() -> None:
+    """The lines of a stencil: a border grows with n, the tiles with its square."""
+    first, second = counted(3_780), counted(15_748)
+    own = (first, *job(64, 64)), (second, *job(256, 256))
+    pipe = "sm__inst_executed_pipe_alu"
+    assert least(pipe, *own, Extent(tiles=262_144, ctas=262_144)) == 11_968 * 262_144 // 192

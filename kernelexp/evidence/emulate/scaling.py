@@ -204,7 +204,7 @@ def least(
         return max(0, (a * y.ctas - b * x.ctas) * full.tiles // determinant)
     if not _is_proportional(x, y, full):
         return 0
-    return min(a * full.ctas // x.ctas, b * full.ctas // y.ctas)
+    return max(0, (b - a) * full.ctas // (y.ctas - x.ctas))
 
 
 def _of_parts(

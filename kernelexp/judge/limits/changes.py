@@ -148,7 +148,7 @@ class ChangedPair:
         other_shape = difference.metric.name.startswith(_TENSOR) and self._has_as_many_flops
         return Told(
             metric=difference.metric.name,
-            label="MMAs, for as many FLOPs" if other_shape else label(difference),
+            label="MMAs, for as many FLOPs" if other_shape else self._label(difference),
             kind=difference.metric.kind,
             before=difference.before,
             after=difference.after,
@@ -156,6 +156,10 @@ class ChangedPair:
             explains=explains,
             way="" if other_shape else self._way(difference, explains),
         )
+
+    def _label(self, difference: Difference) -> str:
+        about = ", about" if difference.metric.name in self._rough else ""
+        return f"{label(difference)}{about}"
 
     @property
     def _reads_as_much_tmem(self) -> bool:

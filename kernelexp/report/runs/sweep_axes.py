@@ -97,8 +97,9 @@ def counted(flat: plateaus.CountedPlateau) -> Iterator[Block]:
         f"{figure.metric.label.strip()} {figures.value(figure.value)}" for figure in flat.shared
     ]
     if flat.same_code:
-        who = "All" if flat.same_code == flat.variants else f"{flat.same_code} of the"
-        yield paragraph(f"{who} {flat.variants} have the SASS of another.", indent=2)
+        some = f"{flat.same_code} of the {flat.variants} have"
+        who = f"Each of the {flat.variants} has" if flat.same_code == flat.variants else some
+        yield paragraph(f"{who} the same SASS as another of them.", indent=2)
     if alike:
         yield paragraph(f"Counted alike in all: {'; '.join(alike)}.", indent=2)
     if flat.spreads:
