@@ -68,8 +68,8 @@ TRIED = 2
 """Rows before their length is set, by the last: of the first, what is loaded and allocated once
 took most. By it alone a row was 27 calls of 24 us on an H100; by the second, 201 of 14 to 17 us."""
 LOOKS = 4
-"""Calls of a row before which it is looked at the answer before; after each of these, and before,
-an answer is compared."""
+"""Calls of a row, drawn by chance, before which part of the previous answer is taken; the answers
+on both sides of each are compared."""
 WIDE = 1 << 20
 """Bytes of an answer above which its digest takes longer than an empty one's."""
 CHECKED = 2
