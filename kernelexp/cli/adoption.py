@@ -113,7 +113,7 @@ def _tell_omitted(compiled: Compiled) -> None:
 
 
 _FILES = 3
-"""Of how many it is said what was left out."""
+"""Files whose omissions are listed; the others are counted."""
 
 
 def _copied(compiled: Compiled, file: str) -> list[str]:

@@ -21,7 +21,7 @@ def parse_pairs(texts: Sequence[str] | None, option: str) -> list[tuple[str, str
 
 
 def parse_numbers(texts: Sequence[str] | None, option: str) -> list[tuple[str, str]]:
-    """The same of values that are numbers, several of which may stand in a text: M=512,N=256."""
+    """Pairs of a name and a number, several of which may stand in one text: M=512,N=256."""
     return parse_pairs([part for text in texts or () for part in text.split(",")], option)
 
 

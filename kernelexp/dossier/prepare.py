@@ -61,7 +61,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
         ]
 
     def errors(self) -> list[str]:
-        """What stands against the variants without an arm, each sentence once."""
+        """Why variants have no arm, each sentence once."""
         return list(dict.fromkeys(map(str, self.faults.values())))
 
     def exit_code(self) -> int:

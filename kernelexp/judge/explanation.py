@@ -73,7 +73,7 @@ _PARTS = ("L1", "L1 data pipe", "shared memory", "L1 tag stage")
 _MORE = 0.01
 """Share of the work from which a candidate is said to have more or less of it."""
 _MUCH = 0.1
-"""Share of the nearest limit's work from which it is said that the time went the other way."""
+"""Change of the nearest limit's work from which a time that went the other way is mentioned."""
 _FELL = 2.0
 """Points by which a limit is used less from which it is not what made a candidate slower."""
 

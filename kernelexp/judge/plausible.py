@@ -20,7 +20,7 @@ from kernelexp.model.text import si
 _CLOCKS = 0.85
 """Of a floor at the datasheet's figures, the share that a card's higher clocks may reach."""
 COUNTED = 0.95
-"""The same of what was counted, at the card's highest clock."""
+"""Of a floor by counted work, at the card's highest clock, the share that is still believed."""
 _TIMED = (Status.IMPROVED, Status.REJECTED, Status.NEUTRAL, Status.INCONCLUSIVE)
 
 

@@ -67,7 +67,7 @@ def _complaint(pattern: str) -> str:
 
 
 def _groups(name: str, figure: PrintedFigure) -> str:
-    """The same of its groups: just one is the number."""
+    """What is wrong with the groups of its pattern, of which just one is the number; else empty."""
     compiled = re.compile(figure.pattern)
     if compiled.groups == 0:
         return "this has no group: put the number in parentheses, as in 'time: ([0-9.]+) ms'."

@@ -35,7 +35,7 @@ ANYTHING = Wanted()
 
 
 def wanted(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Wanted:
-    """The same of a schema without recursion, its `$defs` given apart."""
+    """What a schema without recursion allows; its `$defs` are given apart."""
     options = [_follow(option, definitions) for option in schema.get("anyOf", [schema])]
     keys: dict[str, Wanted] = {}
     others = items = None

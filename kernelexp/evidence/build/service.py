@@ -164,7 +164,7 @@ def compilers_s() -> float:
 
 
 def _of_children() -> float:
-    """The same of all processes that this one has started and waited for."""
+    """Processor time of all processes that this one has started and waited for, in seconds."""
     spent = resource.getrusage(resource.RUSAGE_CHILDREN)
     return spent.ru_utime + spent.ru_stime
 

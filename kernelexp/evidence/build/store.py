@@ -57,7 +57,7 @@ def folder_of(root: Path, identity: str) -> Path:
 
 
 class ProgramArtefacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The same of a program."""
+    """Where the artefacts of a program are."""
 
     executable: Path
     sass: str

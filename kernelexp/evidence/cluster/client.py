@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 CONNECT_S = 20.0
 LOOK_S = 2.0
-"""How often it is looked whether there is a worker left."""
+"""Seconds between checks for a worker that is left."""
 ALONE_S = 20.0
 """How long an order waits where no worker could take it: a nanny starts one again in seconds."""
 SLOTS_MAX = 256

@@ -24,7 +24,7 @@ def _counted(name: str) -> tuple[str, ...]:
 
 
 def _spelled(name: str) -> tuple[str, ...]:
-    """The same of a counter that ncu does not have."""
+    """What emulations call a counter that ncu does not have, on SASS and on PTX."""
     return f"sass__{name}", f"{PTX}{name}"
 
 

@@ -168,7 +168,7 @@ def conditions(record: Record | None) -> str:
 
 
 def standing_conditions(record: Record | None) -> str:
-    """The same of what stands for an experiment: a run of several sizes speaks for them all."""
+    """Unusual conditions of the record that speaks for an experiment; how many sizes it has."""
     if record is None or not record.sizes:
         return conditions(record)
     warm = [item for item in unusual(record) if not item.startswith("size ")]

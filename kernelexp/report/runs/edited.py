@@ -145,7 +145,7 @@ def of_variants(names: Sequence[str], arms: Sequence[Arm], counted: bool) -> Ite
 
 
 def of_one(arm: Arm, counted: bool) -> Iterator[Block]:
-    """The same of one variant, as two sentences."""
+    """The figures of one variant, as two sentences."""
     known = [(label, read(arm)) for label, read in _plain([arm], counted)]
     of_ptx = " on PTX" if any(label.endswith(_ON_PTX) for label, _ in known) else ""
     ran = arm.executed or arm.emulated_sass

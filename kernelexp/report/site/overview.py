@@ -148,7 +148,7 @@ def guess(kernel: str, file_of: FileOf) -> str:
 
 
 def _guesses(kernels: Iterable[str], file_of: FileOf) -> tuple[str, ...]:
-    """The same of several kernels, in one sentence."""
+    """That the tolerances of these kernels are as they were drafted, in one sentence."""
     every = dict.fromkeys(kernels)
     drafted = {kernel: place for kernel in every if (place := _drafted(kernel, file_of))}
     if not drafted:

@@ -109,7 +109,7 @@ def _direction(standing: Standing, slower: float | None) -> float | None:
 
 
 class OfBoth(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
-    """The same of both arms."""
+    """One value for each arm."""
 
     baseline: T
     candidate: T
@@ -291,7 +291,7 @@ def _sides(explanation: Explanation) -> tuple[tuple[str, Dossier], ...]:
 
 
 def _warnings(explanation: Explanation) -> Iterator[str]:
-    """What stands against the profiles: sources that changed since, conditions that differ."""
+    """Reasons to doubt the profiles: sources that changed since, conditions that differ."""
     elsewhere: dict[str, list[str]] = {}
     theirs: list[str] = []
     told = (item for cause in explanation.differing.causes for item in cause.told)

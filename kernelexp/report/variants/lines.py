@@ -81,7 +81,7 @@ def _ranking(
 
 
 def _conditions(lines: Lines) -> Iterator[Block]:
-    """What the figures were taken under, and what stands against them."""
+    """The conditions of the figures, and reasons to doubt them."""
     arm, profile = lines.arm, lines.profile
     if arm.refused:
         yield paragraph(f"{arm.refused.status}. {arm.refused.sentence}", style="warn")

@@ -55,7 +55,7 @@ def emulated(arm: Arm) -> dict[str, int]:
 
 
 def profiled(profile: Profile) -> dict[str, float]:
-    """The same of a profile; empty where it lacks them."""
+    """The counters of pipes that a profile has; empty where it has none."""
     figures = profile.arm.profiled.figures if profile.arm.profiled else {}
     result = {}
     for name in (*(PIPE + pipe for pipe in PIPES), _ALL):

@@ -43,7 +43,7 @@ def members(
 
 
 def read(cubin: bytes, symbol: str) -> dict[int, tuple[Member, ...]]:
-    """The same of a cubin with debug information."""
+    """The members of a kernel's struct parameters, by parameter, from a cubin with debug data."""
     from elftools.elf.elffile import ELFFile
 
     dwarf = ELFFile(io.BytesIO(cubin)).get_dwarf_info(relocate_dwarf_sections=False)

@@ -14,7 +14,7 @@ from typing import IO, Any
 from kernelexp.system.process import watchdog
 
 LOOK_S = 1.0
-"""How often it is looked whether a process has ended that others hold the output of."""
+"""Seconds between checks for an exited process whose output is still open."""
 READ_BYTES = 1 << 16
 
 

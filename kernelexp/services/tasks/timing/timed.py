@@ -52,7 +52,7 @@ PROCESSES = 6
 """The core and the memory that a process gets differ by more than its turns do: on an H200 the net
 time of one softmax was 19 to 74 us, in median per process."""
 LOOK = 3
-"""Processes after which it is looked whether more are needed."""
+"""Processes of each arm after which the interval decides whether more are needed."""
 ROWS, CALLS = 4, 32
 """Pairs of rows per process, and calls per turn at most."""
 TURN_S = 0.02
