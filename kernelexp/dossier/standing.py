@@ -411,7 +411,7 @@ def of_sweep(project: Project, record: Record, tree: Tree) -> tuple[str, ...]:
 
 
 def profile_changes(variant: Variant, profile: Profile, tree: Tree) -> Iterator[str]:
-    """The same since a variant was profiled; an imported profile knows of no files."""
+    """What changed since a variant was profiled; an imported profile knows of no files."""
     if profile.provenance != "published":
         yield from arm_changes(variant, profile.arm, {}, tree)
 

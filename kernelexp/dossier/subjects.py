@@ -137,7 +137,7 @@ MOST_PAIRS = 4
 
 
 def pairs(project: Project | None, text: str) -> list[tuple[str, str]]:
-    """The same for each candidate of the record, where it has a few."""
+    """The two sides of a comparison, for each candidate of a record that has a few."""
     one, other = pair(project, text)
     record = _record(project, text) if other.endswith(":candidate") else None
     count = len(record.candidates) if record else 1
@@ -337,7 +337,7 @@ def _profile_of_build(root: Path, arm: Arm) -> Profile | None:
 
 
 def _code(record: Record, index: int) -> str:
-    """The same for the baseline and for candidates that have its SASS."""
+    """What code an arm of a record has: one for the baseline and candidates with its SASS."""
     if record.provenance != "run":
         return ""
     same = index == 0 or record.candidates[index - 1].same_code

@@ -187,6 +187,6 @@ def family(capability: str) -> str:
 
 
 def family_of_arch(arch: str) -> str:
-    """The same for an architecture that nvcc compiles for, such as sm_90a."""
+    """The chip whose metrics ncu has for an architecture of nvcc's such as sm_90a; else empty."""
     digits = arch.removeprefix("sm_").rstrip("af")
     return family(f"{digits[:-1]}.{digits[-1:]}")

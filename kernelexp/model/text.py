@@ -56,7 +56,7 @@ def markdown(text: str) -> str:
 
 
 def markdown_line(text: str) -> str:
-    """The same on one line: for a heading, a list item or a cell of a table."""
+    """Text as one line of markdown: for a heading, a list item or a cell of a table."""
     return _paragraph(" ".join(printable(text).split()))
 
 

@@ -33,7 +33,7 @@ _DEVICES = ("/dev/null",)
 
 
 def tools(tools: Toolchain, readable: Path) -> Toolchain:
-    """The same compiler, confined to the folder `readable`; EnvironmentFault where this machine
+    """The toolchain confined to the folder `readable`; EnvironmentFault where this machine
     can't confine it."""
     if not confine.version():
         raise EnvironmentFault(

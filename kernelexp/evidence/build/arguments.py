@@ -30,7 +30,7 @@ def faults(variant: Variant) -> Iterator[str]:
 
 
 def faults_of_root(root: str) -> Iterator[str]:
-    """The same for the project's folder, which nvcc names in its debug information."""
+    """What nvcc can't take in the project's folder, which it names in its debug information."""
     if bad := _IN_FOLDER.search(root):
         yield f"the project's folder {root!r} has {_name(bad[0])}, {_WHY}"
     if re.search("[\ud800-\udfff]", root):

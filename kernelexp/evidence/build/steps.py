@@ -255,7 +255,7 @@ def _run(
 def _run_confined(
     plan: Plan, folder: Path, tool: str, argv: Sequence[str], fault: Callable[[Completed], str]
 ) -> Completed:
-    """The same within limits: what a source makes a compiler do is the source's fault."""
+    """Runs a tool within limits: what a source makes a compiler do is the source's fault."""
     env = {"LC_ALL": "C", "TMPDIR": _relative(plan, folder)}
     try:
         done = confined.run(

@@ -190,7 +190,7 @@ def lines(
 
 
 def kept_lines(root: Path, arm: Arm, size: str, isa: Isa) -> tuple[LineCost, ...] | None:
-    """The same where it was taken before; else None, and nothing is executed."""
+    """The lines' costs where they were taken before; else None, and nothing is executed."""
     kept = _place(root, want(arm, isa, size)).kept("lines")
     return None if kept is None else decode(kept, tuple[LineCost, ...])
 
@@ -206,7 +206,7 @@ def instructions(
 
 
 def kept_instructions(root: Path, arm: Arm, size: str) -> tuple[InstructionCost, ...] | None:
-    """The same where it was taken before; else None, and nothing is executed."""
+    """The instructions' costs as taken before; else None, and nothing is executed."""
     kept = _place(root, want(arm, "sass", size)).kept("instructions")
     return None if kept is None else decode(kept, tuple[InstructionCost, ...])
 

@@ -222,7 +222,7 @@ def _whole_description(cells: list[str], header: Sequence[str]) -> list[str]:
 
 
 def _whole_source(cells: list[str], header: Sequence[str]) -> list[str]:
-    """The same for a line of source; where there are two such columns, the CUDA one comes first."""
+    """A row of which the source line was split at its commas; of two such columns CUDA is first."""
     excess = len(cells) - len(header)
     if excess > 0 and cells[-1] == "":
         cells, excess = cells[:-1], excess - 1

@@ -79,7 +79,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         return self.time()[0]
 
     def time(self) -> tuple[float, Kind]:
-        """The same with its kind."""
+        """Seconds of this size with their kind: measured, else published; 0 where it is neither."""
         measured, published = self.arm.measured, self.arm.published
         if measured and measured.time_us is not None and measured.size == self.size:
             return measured.time_us / 1e6, "measured"

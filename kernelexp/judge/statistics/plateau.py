@@ -54,7 +54,7 @@ class PairChange(msgspec.Struct, frozen=True, kw_only=True):
     """Of the log time, on average over the processes that timed both."""
 
     def turned(self) -> PairChange:
-        """The same from `after` to `before`."""
+        """The change from `after` to `before`."""
         return PairChange(before=self.after, after=self.before, change=-self.change)
 
 
@@ -72,7 +72,7 @@ class AxisEffect(msgspec.Struct, frozen=True, kw_only=True):
     """The pairs that changed least and most: what an average of opposite changes hides."""
 
     def turned(self) -> AxisEffect:
-        """The same from `after` to `before`."""
+        """The effect from `after` to `before`."""
         return AxisEffect(
             axis=self.axis,
             before=self.after,

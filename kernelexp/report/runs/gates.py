@@ -70,7 +70,7 @@ def say_time(spent: TimeSpent) -> str:
 
 
 def table_of(checked: Checked) -> Iterator[Block]:
-    """The same for a pull request's comment: a row for each that is not as it should be."""
+    """A pull request's comment: a row for each gate or variant that is not as it should be."""
     yield Heading("kernelexp check", 3)
     rows = [
         (finding.outcome, finding.variant, _sentence(finding))

@@ -79,7 +79,7 @@ def _follow(branches: list[_Branch], word: str, condition: str, defines: Mapping
 def without_others(
     before: Lines, after: Lines, own: Collection[int], others: Collection[int]
 ) -> tuple[Lines, Lines]:
-    """The same without the lines that only the other has machine code of; by numbers from 1."""
+    """Both sources, each without the lines, counted from 1, that only the other has code of."""
     return (
         [None if n in others and n not in own else line for n, line in enumerate(before, 1)],
         [None if n in own and n not in others else line for n, line in enumerate(after, 1)],

@@ -134,7 +134,7 @@ def _spell(value: float) -> str:
 
 
 def to_values(inspections: Sequence[Inspection], judged: Judged, top: int) -> Inspected:
-    """The same for programs: every instruction count, and each barrier and loop."""
+    """Inspections for programs: every instruction count, and each barrier and loop."""
     built = [inspection for inspection in inspections if inspection.arm.build]
     return Inspected(
         variants=tuple(_values(inspection, top) for inspection in inspections),

@@ -51,7 +51,7 @@ def to_values(
     opportunities: Sequence[Opportunity],
     suppressed: Sequence[Suppressed],
 ) -> Offered:
-    """The same, for programs."""
+    """What bounds a variant and what it offers, for programs."""
     return Offered(
         variant=dossier.case.label,
         conclusion=bottleneck.conclude(dossier.case, uses, gains=opportunities),

@@ -27,7 +27,7 @@ def project_of(root: Path, record: Record) -> Project:
 
 
 def project_now(root: Path, record: Record) -> Project:
-    """The same in the tree itself, if all files are there as they were; else restored.
+    """The project of a run: the tree itself, if all files are there as they were; else restored.
 
     A run of an early version, which does not say which problem.py it had, takes today's.
     """

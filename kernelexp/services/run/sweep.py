@@ -104,7 +104,7 @@ def plan_space(
     baseline: Sequence[str],
     every: bool = False,
 ) -> Grid:
-    """The same without candidates, of any size; with `every`, no choices are all axes."""
+    """The grid without its candidates, of any size; with `every`, no choices are all axes."""
     kernel, _, arch = name.partition("@")
     default = project.variant(kernel, arch or None)
     target = project.kernels[kernel].targets[default.arch]

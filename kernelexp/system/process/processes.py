@@ -331,7 +331,7 @@ def stop_all() -> None:
 
 
 def stop(cancelled: threading.Event) -> None:
-    """The same for the threads of one parallel(), which start nothing any more."""
+    """Kills what the threads of one parallel() wait for; they start nothing any more."""
     cancelled.set()
     with _running.lock:
         children = {

@@ -338,7 +338,7 @@ class _Timing:
         plan: TurnPlan,
         rows: Sequence[Mapping[str, SolutionTurn]],
     ) -> TurnPlan:
-        """The same, or in a row: where calls are short, and answers to one are right.
+        """The plan, or one of calls in a row: where they are short, and a row's answers are right.
 
         Answers that lie in one buffer are not, nor what is done when an answer is looked at: they
         are copied after each call otherwise.
