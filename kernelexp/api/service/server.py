@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import faulthandler
 import logging
 import os
 import signal
@@ -40,6 +41,8 @@ PAUSES_S = (1.0, 60.0)
 SWITCH_S = 0.0005
 ENDING_S = 10.0
 """For workers that were killed to be gone."""
+END_S = 20.0
+"""From a signal to the end: 5 s for answers that are on their way, ENDING_S for workers."""
 FOREVER_S = 10 * 365 * 86400.0
 SILENT_S = 60.0
 """Between two messages that no connection can be accepted."""
@@ -67,8 +70,24 @@ def serve(options: ServeOptions, say: OnMessage) -> None:
         host = f"[{options.host}]" if ":" in options.host else options.host
         say(f"Serving evaluations at http://{host}:{listener.getsockname()[1]}/.")
         server = uvicorn.Server(config)
+        end = server.handle_exit
+
+        def end_in_time(number: int, frame: FrameType | None) -> None:
+            threading.Thread(target=_end_late, args=(number,), daemon=True).start()
+            end(number, frame)
+
+        server.handle_exit = end_in_time  # type: ignore[method-assign]
         with _workers(options, say), _hangups(server.handle_exit):
             server.run(sockets=[listener])
+
+
+def _end_late(number: int) -> None:
+    """Ends the process where the way out hangs: one service was still there after 30 s (of 120
+    that were then ended to find why, none)."""
+    time.sleep(END_S)
+    sys.stderr.write(f"The service did not end within {END_S:.0f} s of the signal; it waits here:\n")
+    faulthandler.dump_traceback(all_threads=True)
+    os._exit(128 + number)  # the watchdog kills what is left
 
 
 @contextlib.contextmanager

@@ -164,8 +164,37 @@ def test_a_signal_while_a_request_is_answered_ends_the_service(
     service = Service(tmp_path / "queue", 0)
     try:
         assert service.ask("GET", "/openapi.json") == (200, {})
-        assert service.process.wait(30) == 128 + number
+        assert service.process.wait(60) == 128 + number, service.said()
         assert "Traceback" not in service.said()
+    finally:
+        service.kill()
+
+
+HANGS_AT_ITS_END = """
+import atexit, os, signal, time
+from kernelexp import __main__
+from kernelexp.api.service import server
+
+def describe():
+    os.kill(os.getpid(), signal.SIGTERM)
+    return {}
+
+server.describe = describe
+server.END_S = 3.0
+atexit.register(time.sleep, 1000)
+__main__.main()
+"""
+
+
+def test_a_service_whose_way_out_hangs_ends_all_the_same_and_says_where(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service_load, "KERNELEXP", [sys.executable, "-c", HANGS_AT_ITS_END])
+    service = Service(tmp_path / "queue", 0)
+    try:
+        assert service.ask("GET", "/openapi.json") == (200, {})
+        assert service.process.wait(60) == 128 + signal.SIGTERM
+        assert "did not end within 3 s of the signal; it waits here:\n" in service.said()
     finally:
         service.kill()
 
