@@ -85,7 +85,9 @@ def _end_late(number: int) -> None:
     """Ends the process where the way out hangs: one service was still there after 30 s (of 120
     that were then ended to find why, none)."""
     time.sleep(END_S)
-    sys.stderr.write(f"The service did not end within {END_S:.0f} s of the signal; it waits here:\n")
+    sys.stderr.write(
+        f"The service did not end within {END_S:.0f} s of the signal; it waits here:\n"
+    )
     faulthandler.dump_traceback(all_threads=True)
     os._exit(128 + number)  # the watchdog kills what is left
 
