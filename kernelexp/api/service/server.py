@@ -76,7 +76,7 @@ def serve(options: ServeOptions, say: OnMessage) -> None:
             threading.Thread(target=_end_late, args=(number,), daemon=True).start()
             end(number, frame)
 
-        server.handle_exit = end_in_time  # type: ignore[method-assign]
+        server.handle_exit = end_in_time  # type: ignore[assignment]
         with _workers(options, say), _hangups(server.handle_exit):
             server.run(sockets=[listener])
 
