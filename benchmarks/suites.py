@@ -4,8 +4,8 @@
         [--per-kernel N] [--jobs N] [--results FILE] [--known] [--markdown | --names]
 
 SUITE is hecbench, polybench, rodinia, samples or sanitizer, FOLDER a checkout of it; nothing is
-fetched, and it is built in that folder. A program that takes more CPU time than --time is tried with
-smaller arguments or sizes; those that each was run with are in the table. `right` is what the
+fetched, and it is built in that folder. A program that takes more CPU time than --time is tried
+with smaller arguments or sizes; those that each was run with are in the table. `right` is what the
 program says of its own results. With --results, what is known of a program is kept in a file (JSON
 lines) and not done again.
 """
@@ -28,6 +28,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
+import made_inputs
 import msgspec
 
 from kernelexp.model.errors import KernelexpError
@@ -113,6 +114,7 @@ _MAKE = "make clean >/dev/null 2>&1; make ARCH=sm_90a EXTRA_CFLAGS=-DVERIFY"
 
 def hecbench(root: Path) -> Iterator[Program]:
     sizes = _known_sizes()
+    made_inputs.make(root / "src" / "made")
     for folder in sorted((root / "src").glob("*-cuda")):
         makefile = folder / "Makefile"
         if not makefile.is_file():

@@ -70,6 +70,26 @@ static void run_in_graph(float* data) {
   cudaStreamDestroy(stream);
 }
 
+// In the middle of a page, with the program's own bytes on both sides.
+static void fill_registered(int written) {
+  static float memory[3 * N];
+  for (float& value : memory) value = -1;
+  float *own = memory + N, *seen, *inner;
+  printf("%s ", cudaGetErrorName(cudaHostGetDevicePointer(&seen, own, 0)));
+  cudaGetLastError();
+  cudaHostRegister(own, N * sizeof(float), cudaHostRegisterMapped);
+  printf("%s ", cudaGetErrorName(cudaHostRegister(own + N - 1, 4, 0)));
+  cudaHostGetDevicePointer(&seen, own, 0), cudaHostGetDevicePointer(&inner, own + 9, 0);
+  own[0] = 5;
+  fill_too_much<<<1, 128>>>(seen, written);
+  cudaDeviceSynchronize();
+  printf("%g %g %ld ", own[0], own[N - 1], inner - seen);
+  cudaHostUnregister(own);
+  printf("%g %g %g ", own[-1], own[1], own[N]);
+  printf("%s\n", cudaGetErrorName(cudaHostUnregister(own)));
+  cudaGetLastError();
+}
+
 int main(int, char** words) {
   const char* mistake = words[1];
   auto is = [&](const char* name) { return !strcmp(mistake, name); };
@@ -95,6 +115,8 @@ int main(int, char** words) {
   if (is("graph")) run_in_graph(data);
   if (is("memory")) ask_for_all();
   if (is("printf")) say<<<1, 2>>>();
+  if (is("registered")) fill_registered(N - 1);
+  if (is("past-registered")) fill_registered(N);
   if (is("cooperative")) {
     int* counts;
     cudaMalloc(&counts, 8);

@@ -125,6 +125,21 @@ def test_a_cooperative_grid_waits_for_all(run: Exec) -> None:
     assert run("cooperative")[1].splitlines()[0] == "128 threads"
 
 
+def test_a_kernel_writes_registered_memory_of_the_program(run: Exec) -> None:
+    executed, output = run("registered")
+    assert output.splitlines()[0] == (
+        "cudaErrorInvalidValue cudaErrorHostMemoryAlreadyRegistered "
+        "0 99 9 -1 1 -1 cudaErrorHostMemoryNotRegistered"
+    )
+    assert executed.findings == ()
+
+
+def test_an_access_past_registered_memory_is_found(run: Exec) -> None:
+    executed, _ = run("past-registered")
+    (result,) = executed.findings
+    assert (result.name, result.kernel) == ("out-of-bounds", "fill_too_much")
+
+
 def test_only_kernels_that_are_named_are_judged(run: Exec) -> None:
     executed, _ = run("race", kernels=("count",))
     assert executed.findings == ()

@@ -1,6 +1,8 @@
 // cudaMalloc and its kin.
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <map>
 
 #include "ordering.hpp"
 #include "pointers.hpp"
@@ -11,6 +13,23 @@ using namespace warpsim;
 namespace {
 
 constexpr uint64_t kPitch = 512;
+
+// The program's own memory that it has registered. Copies to and from it are those of any host
+// memory; kernels reach it once its address on the device was asked for.
+struct Registered {
+  uint64_t address;
+  uint64_t size;
+  uint64_t device;  // 0: nobody has asked
+};
+std::map<uint64_t, Registered> registered;
+
+// The one that begins before an address and ends behind it, or null.
+Registered* registered_at(uint64_t address) {
+  auto after = registered.upper_bound(address);
+  if (after == registered.begin()) return nullptr;
+  Registered& before = std::prev(after)->second;
+  return address < before.address + before.size ? &before : nullptr;
+}
 
 cudaError_t make(void** pointer, uint64_t size, Use use) {
   if (!pointer) return cudaErrorInvalidValue;
@@ -131,9 +150,20 @@ extern "C" cudaError_t cudaMemGetInfo(size_t* available, size_t* all) {
 
 extern "C" cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned) {
   return call([&] {
-    const Allocation* found = find(address_of(host));
-    if (!found || !found->on_host()) return cudaErrorInvalidValue;
-    *device = host;
+    const uint64_t address = address_of(host);
+    const Allocation* found = find(address);
+    if (found && found->on_host()) {
+      *device = host;
+      return cudaSuccess;
+    }
+    Registered* memory = registered_at(address);
+    if (!memory) return cudaErrorInvalidValue;
+    if (!memory->device) {
+      found = share(reinterpret_cast<void*>(memory->address), memory->size, call_site());
+      if (!found) return cudaErrorMemoryAllocation;
+      memory->device = found->address;
+    }
+    *device = reinterpret_cast<void*>(memory->device + address - memory->address);
     return cudaSuccess;
   });
 }
@@ -147,21 +177,31 @@ extern "C" cudaError_t cudaHostGetFlags(unsigned* flags, void* host) {
   });
 }
 
-// Copies to and from registered memory are those of any host memory. Kernels can't reach it: it lies
-// where the program put it.
-extern "C" cudaError_t cudaHostRegister(void* pointer, size_t size, unsigned flags) {
+extern "C" cudaError_t cudaHostRegister(void* pointer, size_t size, unsigned) {
   return call([&] {
     if (!pointer || !size) return cudaErrorInvalidValue;
-    if (flags & cudaHostRegisterMapped) {
-      give_up("cudaHostRegister with cudaHostRegisterMapped is not supported: allocate the memory "
-              "with cudaHostAlloc.");
-    }
+    const uint64_t address = address_of(pointer);
+    const auto next = registered.lower_bound(address);
+    const bool reaches_next = next != registered.end() && next->first < address + size;
+    if (reaches_next || registered_at(address)) return cudaErrorHostMemoryAlreadyRegistered;
+    registered[address] = {address, size, 0};
     return cudaSuccess;
   });
 }
 
 extern "C" cudaError_t cudaHostUnregister(void* pointer) {
-  return call([&] { return pointer ? cudaSuccess : cudaErrorInvalidValue; });
+  return call([&] {
+    if (!pointer) return cudaErrorInvalidValue;
+    const auto found = registered.find(address_of(pointer));
+    if (found == registered.end()) return cudaErrorHostMemoryNotRegistered;
+    const Registered gone = found->second;
+    registered.erase(found);
+    if (gone.device) {
+      host_waits_for_all(), wait_for_device();
+      take_back(pointer, gone.size, gone.device, call_site());
+    }
+    return cudaSuccess;
+  });
 }
 
 extern "C" cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes,
@@ -171,6 +211,15 @@ extern "C" cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attribute
     attributes->device = 0;
     const Allocation* found = find(address_of(pointer));
     void* const place = const_cast<void*>(pointer);
+    if (const Registered* memory = registered_at(address_of(pointer))) {
+      attributes->type = cudaMemoryTypeHost;
+      attributes->hostPointer = place;
+      if (memory->device) {
+        attributes->devicePointer =
+            reinterpret_cast<void*>(memory->device + address_of(pointer) - memory->address);
+      }
+      return cudaSuccess;
+    }
     if (!found) {
       attributes->type = cudaMemoryTypeUnregistered;
       attributes->device = cudaInvalidDeviceId;

@@ -62,6 +62,28 @@ const Allocation* holding(const std::map<uint64_t, Allocation>& among, uint64_t 
   return address < before.end() ? &before : nullptr;
 }
 
+// The first of so many bytes that nothing else has; 0 if there is no room.
+uint64_t room(uint64_t size) {
+  if (size > total - used) return 0;
+  uint64_t first = gap(cursor, size);
+  if (!first) first = gap(kFirst, size);
+  if (!first) return 0;
+  cursor = up(first + size) + kGuard;
+  forget_freed(kBase + first, kBase + first + size);
+  return first;
+}
+
+const Allocation* keep(const Allocation& made) {
+  used += made.size;
+  post(Message(Kind::kAllocated)
+           .number(made.address)
+           .number(made.size)
+           .number(static_cast<uint64_t>(made.use))
+           .number(made.number)
+           .frames(made.site));
+  return &(live[made.address] = made);
+}
+
 // Of this machine, or of the control group that the process is in.
 uint64_t host_memory() {
   const uint64_t all = uint64_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
@@ -87,28 +109,16 @@ uint64_t memory_total() { return total; }
 uint64_t memory_free() { return total - used; }
 
 const Allocation* allocate(uint64_t size, Use use, const Frames& site) {
-  if (size == 0 || size > total - used) return nullptr;
-  uint64_t first = gap(cursor, size);
-  if (!first) first = gap(kFirst, size);
+  const uint64_t first = size ? room(size) : 0;
   if (!first) return nullptr;
-  const uint64_t address = kBase + first;
-  cursor = up(first + size) + kGuard;
-  forget_freed(address, address + size);
-  const Allocation made{address, size, use, site, ++count};
+  const Allocation made{kBase + first, size, use, site, ++count};
   const bool unwritten = use == Use::kDevice || use == Use::kArray;
   if (use != Use::kModule && use != Use::kSystem) {
     std::memset(state + first, unwritten ? kUnwritten : kWritten, size);
   }
   if (unwritten && size <= kPoisoned) std::memset(data + first, kPoison, size);
   if (made.on_host()) show_to_host(made);
-  used += size;
-  post(Message(Kind::kAllocated)
-           .number(address)
-           .number(size)
-           .number(static_cast<uint64_t>(use))
-           .number(count)
-           .frames(site));
-  return &(live[address] = made);
+  return keep(made);
 }
 
 bool release(uint64_t address, const Frames& site) {
@@ -129,6 +139,32 @@ bool release(uint64_t address, const Frames& site) {
 
 void show_to_host(const Allocation& shown) {
   mprotect(reinterpret_cast<void*>(shown.address), up(shown.size), PROT_READ | PROT_WRITE);
+}
+
+const Allocation* share(void* host, uint64_t size, const Frames& site) {
+  const uint64_t before = reinterpret_cast<uint64_t>(host) % kPage, whole = up(before + size);
+  const uint64_t first = room(whole);
+  if (!first) return nullptr;
+  char* const place = static_cast<char*>(host) - before;
+  std::memcpy(data + first, place, whole);
+  if (mmap(place, whole, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, files.data, first) ==
+      MAP_FAILED) {
+    return nullptr;
+  }
+  std::memset(state + first + before, kWritten, size);
+  return keep({kBase + first + before, size, Use::kPinned, site, ++count});
+}
+
+void take_back(void* host, uint64_t size, uint64_t address, const Frames& site) {
+  const uint64_t before = reinterpret_cast<uint64_t>(host) % kPage, whole = up(before + size);
+  char* const place = static_cast<char*>(host) - before;
+  const uint64_t first = address - kBase - before;
+  // Beside it first: the pages may hold what this function needs.
+  void* const pages = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED) give_up("there is no room for memory that is unregistered.");
+  std::memcpy(pages, data + first, whole);
+  mremap(pages, whole, whole, MREMAP_MAYMOVE | MREMAP_FIXED, place);
+  release(address, site);
 }
 
 const Allocation* find(uint64_t address) { return holding(live, address); }

@@ -46,9 +46,15 @@ const Allocation* allocate(uint64_t size, Use use, const Frames& site);
 bool release(uint64_t address, const Frames& site);
 
 // The allocation that an address lies in, or null. One past its end belongs to none.
+const Allocation* find(uint64_t address);
+
 // Lets the program's own code touch it.
 void show_to_host(const Allocation& shown);
-const Allocation* find(uint64_t address);
+
+// Puts the pages of the program's own memory into device memory, and these where they were: null
+// where there is no room. take_back() ends that, and leaves the program its bytes.
+const Allocation* share(void* host, uint64_t size, const Frames& site);
+void take_back(void* host, uint64_t size, uint64_t address, const Frames& site);
 
 // What was freed and lay there, or null.
 const Allocation* find_freed(uint64_t address);
