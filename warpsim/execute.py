@@ -12,6 +12,7 @@ import numpy as np
 from warpsim import compiled, forks
 from warpsim.errors import UsageError
 from warpsim.launch import Launch, Residency, full_name
+from warpsim.lineinfo import SourceLine
 from warpsim.machine.core.arrays import Array
 from warpsim.machine.core.findings import Fatal, Finding
 from warpsim.machine.core.native_layout import ENTERED
@@ -102,11 +103,13 @@ def run_each(
     limit: int = 200_000_000,
     patterns: Sequence[Patterns] = (),
     judged: bool = True,
+    benign: Collection[SourceLine] = (),
 ) -> tuple[Result, ...]:
     """Executes launches one after the other on the same memory, up to the first that is given up;
     otherwise as run().
 
     patterns: one for each launch, where its accesses are noted, which compiled code would not do.
+    benign: source lines, whose races with each other are warnings.
     """
     if patterns and compiled.is_loaded():
         raise UsageError("patterns of accesses are noted in Python alone: compiled.unload() first.")
@@ -126,6 +129,7 @@ def run_each(
             card=card,
             patterns=notes,
             judged=judged,
+            benign=benign,
         )
         memory = execution.world
         result = _execute(program, execution, schedule or Schedule(), limit, started)
@@ -302,18 +306,22 @@ def compare(
     card: Residency | None = None,
     limit: int = 200_000_000,
     processes: int = 1,
+    benign: Collection[SourceLine] = (),
 ) -> ScheduleComparison:
     """Runs launches in sequence under each schedule, on arrays as they are given; these end as the
     first run left them.
 
     scratch: arrays whose contents at the end do not matter.
     processes: in how many schedules are run at once, each with memory of its own.
+    benign: as in run_each().
     """
 
     def run_under(schedule: Schedule) -> tuple[tuple[Result, ...], dict[str, Array]]:
         mine = {name: array.copy() for name, array in arrays.items()}
         options: dict[str, Any] = {"unwritten": unwritten, "card": card, "limit": limit}
-        return run_each(module, launches, mine, schedule=schedule, **options), mine
+        return run_each(
+            module, launches, mine, schedule=schedule, benign=benign, **options
+        ), mine
 
     sites = [site for launch in launches for site in entry_of(module, launch).sites]
     runs, outputs = zip(*forks.each(run_under, schedules, processes, sites), strict=True)

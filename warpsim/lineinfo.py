@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+from typing import TypeAlias
 
 import msgspec
 
 _TOOLKIT = re.compile(r"/(cuda[^/]*|nvidia/\w+)/([\d.]+/)?(bin/\.\.//?|targets/[^/]+/)?include/")
 """In the paths of headers that come with nvcc: no line of theirs tells anybody anything."""
+
+SourceLine: TypeAlias = tuple[str, int]
+"""A file, as the line table names it, and a line of it."""
 
 
 class Source(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -52,6 +52,10 @@ The rest is optional:
         Output tiles of a launch: what its counters grow with.
     def work(size) -> Work
         Useful FLOPs and the bytes that must move.
+    BENIGN_RACES: Mapping[str, str]
+        Races that do no harm, such as a stale value that is as good: a piece of the source line and
+        why, {"parent[x] = parent[parent[x]];": "any ancestor will do"}. What two such lines race
+        for is a warning, which records keep, and no mistake; `--pedantic` makes it one again.
     PEERS: Sequence[str]
     def peers(inputs, size) -> Mapping[str, Callable[[], object]]
         Others' kernels to time in the same run, ready to call on the GPU; their names.
@@ -181,5 +185,6 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     blocks: Callable[[Axes, Size, Mapping[str, int]], int | None]
     work: Callable[[Size], Work | None]
     terms: Mapping[str, Any] = {}
+    benign_races: Mapping[str, str] = {}
     peer_names: tuple[str, ...] = ()
     peers: Callable[[Tensors, Size], Mapping[str, Callable[[], object]]]

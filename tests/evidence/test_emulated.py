@@ -81,6 +81,7 @@ ENTRIES = {
     "again": "__shared__ __align__(8) unsigned long long barrier; if (threadIdx.x == 0) {"
     f" unsigned address = (unsigned)__cvta_generic_to_shared(&barrier); {INIT} {INIT} }}",
     "printing": 'if (i % 300 == 299) printf("item %d\\n", i);',
+    "harmless": "last[threadIdx.x] = i;\n if (last[threadIdx.x ^ 32] > 9999) v.at[0] = 1;",
     "drawing": "if (threadIdx.x % 32 == 0) v.at[0] = atomicAdd(&turn, 1u);",
 }
 """Kernels beside `scale`, by what each does before it stores."""
@@ -96,7 +97,7 @@ def faulty(tmp_path_factory: pytest.TempPathFactory, tools: Toolchain) -> Home:
     for name, what in ENTRIES.items():
         named = kernels[0].replace(" scale(", f" {name}(")
         kernels.append(named.replace("y[i] = v;", f"{what} y[i] = v;"))
-    text = ["#include <cstdio>", before, "__device__ unsigned turn;", *kernels]
+    text = ["#include <cstdio>", before, "__device__ unsigned turn, last[1024];", *kernels]
     source.write_text("\n".join(text))
     return built(root, tools)
 
@@ -142,6 +143,26 @@ def test_a_race_is_found_with_its_line(faulty: Home, tmp_path: Path) -> None:
     assert verdict
     assert verdict.status is Status.INCORRECT
     assert "scale.cu" in verdict.sentence
+
+
+@pytest.mark.parametrize(
+    ("pieces", "reason"),
+    [(["] = i;", "] > 9999"], None), (["] = i;"], "emulated_race")],
+)
+def test_a_race_is_benign_if_problem_py_names_both_of_its_lines(
+    pieces: list[str], reason: str | None, faulty: Home, tmp_path: Path
+) -> None:
+    root = Path(shutil.copytree(faulty.root, tmp_path / "scale"))
+    change(root, 'entry="scale"', 'entry="harmless"')
+    with (root / "variants/scale/problem.py").open("a") as file:
+        file.write(f"BENIGN_RACES = {dict.fromkeys([*pieces, 'no such'], 'it is not used')}\n")
+    result = emulate_with(root, faulty)
+    verdict = judge(result)
+    assert (verdict and verdict.reason) == reason
+    assert {warning.name for warning in result.warnings} == {"benign-race"}
+    assert "Benign by problem.py: it is not used." in result.warnings[0].sentence
+    assert "no line of its source has 'no such', as BENIGN_RACES says" in result.doubts
+    assert judge(result, pedantic=True)
 
 
 def test_a_hang_is_a_verdict_with_who_waits(faulty: Home, tmp_path: Path) -> None:

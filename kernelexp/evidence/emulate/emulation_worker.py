@@ -10,8 +10,9 @@ import contextlib
 import gc
 import hashlib
 import math
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +42,7 @@ from kernelexp.project.problem.reads import Used
 from kernelexp.system.process import confine, isolated
 from kernelexp.system.process.isolated import TimeLimit, Watch
 from warpsim.launch import Launch, Residency, of_entries
-from warpsim.lineinfo import Source
+from warpsim.lineinfo import Source, SourceLine
 from warpsim.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -201,6 +202,7 @@ def _compare(
             scratch=tuple(case.workspaces),
             card=_card(job.arch),
             processes=job.processes if size < LARGE else 1,
+            benign=case.benign,
         )
     except emulator.REFUSALS:
         raise
@@ -253,6 +255,8 @@ class EmulationCase(msgspec.Struct, frozen=True, kw_only=True):
     launches: tuple[Launch, ...]
     tolerance: Tolerance
     doubts: tuple[str, ...]
+    benign: Mapping[SourceLine, str]
+    """Lines that may race with each other, and why that does no harm."""
 
 
 def prepare_case(problem: Problem, job: EmulationJob) -> EmulationCase:
@@ -266,6 +270,7 @@ def prepare_case(problem: Problem, job: EmulationJob) -> EmulationCase:
     tolerance = problem.tolerance(size, job.arch, job.axes)
     launches = problem.launches(job.axes, size, job.exports)
     code = Path(job.ptx or job.listing).read_text("utf-8", "replace")
+    benign, unknown = benign_lines(Path(job.root), code, problem.benign_races)
     return EmulationCase(
         size_name=job.size,
         size=size,
@@ -276,8 +281,33 @@ def prepare_case(problem: Problem, job: EmulationJob) -> EmulationCase:
         unwritten=tuple(x for x, a in written.items() if x not in others and not a.zero),
         launches=tuple(of_entries(launch, job.entries) for launch in launches),
         tolerance=tolerance,
-        doubts=tuple(doubts.find(problem, size, job.seed, inputs, outputs, tolerance, code)),
+        doubts=(
+            *doubts.find(problem, size, job.seed, inputs, outputs, tolerance, code),
+            *(f"no line of its source has {text!r}, as BENIGN_RACES says" for text in unknown),
+        ),
+        benign=benign,
     )
+
+
+_FILE = re.compile(r'^\s*\.file\s+\d+\s+"([^"]+)"', re.M)
+
+
+def benign_lines(
+    root: Path, ptx: str, races: Mapping[str, str]
+) -> tuple[dict[SourceLine, str], list[str]]:
+    """The source lines of which BENIGN_RACES has a piece, with its reason; and the pieces that no
+    line has. Sources are those of the line table."""
+    names = [name for name in _FILE.findall(ptx) if not Source(name, 0).is_toolkits] * bool(races)
+    texts = {x: (root / x).read_text("utf-8", "replace") for x in names if (root / x).is_file()}
+    lines = {
+        (name, number): piece
+        for name, text in texts.items()
+        for number, line in enumerate(text.splitlines(), 1)
+        for piece in races
+        if piece in line
+    }
+    unknown = [piece for piece in races if piece not in lines.values()]
+    return {line: races[piece] for line, piece in lines.items()}, unknown
 
 
 def _card(arch: str) -> Residency | None:
@@ -332,7 +362,7 @@ def _evidence(
         differing=compared.differing,
         varying=compared.varying,
         findings=_findings(compared.findings),
-        warnings=_findings(compared.warnings),
+        warnings=_findings(compared.warnings, case.benign),
         failing=_failing(compared, checked),
         printed=tuple(
             EmulatedPrint(cta=x.cta, thread=x.thread, text=x.text)
@@ -375,11 +405,23 @@ def _has_wrong(arrays: Sequence[ArrayResult]) -> bool:
     return any(array.wrong for array in arrays)
 
 
-def _findings(found: Sequence[Finding]) -> tuple[EmulatedFinding, ...]:
+def _findings(
+    found: Sequence[Finding], benign: Mapping[SourceLine, str] | None = None
+) -> tuple[EmulatedFinding, ...]:
     return tuple(
-        EmulatedFinding(name=x.name, sentence=x.sentence, where=x.where(), count=x.count)
+        EmulatedFinding(
+            name=x.name, sentence=x.sentence + _why(x, benign or {}), where=x.where(), count=x.count
+        )
         for x in found
     )
+
+
+def _why(finding: Finding, benign: Mapping[SourceLine, str]) -> str:
+    """What problem.py says of a race that it calls benign."""
+    if finding.name != "benign-race" or finding.source is None:
+        return ""
+    frames = [(frame.file, frame.line) for frame in finding.source.frames()]
+    return f" Benign by problem.py: {next(benign[line] for line in frames if line in benign)}."
 
 
 def main() -> None:

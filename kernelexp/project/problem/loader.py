@@ -102,6 +102,7 @@ class _Functions:
             blocks=self.blocks,
             work=lambda size: self._optional("work", Work, size),
             terms=self._constant("TERMS", dict[str, str | dict[str, str]], {}),
+            benign_races=self._constant("BENIGN_RACES", dict[str, str], {}),
             peer_names=self._constant("PEERS", tuple[str, ...], ()),
             peers=lambda inputs, size: self._call("peers", inputs, size),
         )

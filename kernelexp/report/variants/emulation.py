@@ -170,7 +170,9 @@ def _after_findings(name: str, evidence: EmulatedEvidence, told: str) -> Iterato
             f"{name}: launch() in problem.py says dynamic_smem_bytes; adopt drafts it from --smem."
         )
     if _is_right_all_the_same(evidence):
-        yield paragraph(f"{name}: {_every(evidence)} right all the same.")
+        only = all(finding.name == "race" for finding in evidence.findings)
+        harmless = " If a race does no harm, BENIGN_RACES in problem.py can say so." * only
+        yield paragraph(f"{name}: {_every(evidence)} right all the same.{harmless}")
 
 
 _ENDING = frozenset(

@@ -43,14 +43,24 @@ class RaceReports:
         self._issuers: dict[tuple[int, int], dict[int, None]] = {}
         """Threads that issued a copy, by its instruction and their CTA."""
 
-    def race(self, now: str, before: str, offset: int, thread: int, epoch: int, site: Site) -> None:
-        """A race of an access by a thread (place * 32 + lane) with the one of an epoch."""
+    def race(
+        self,
+        kind: str,
+        now: str,
+        before: str,
+        offset: int,
+        thread: int,
+        epoch: int,
+        site: Site,
+    ) -> None:
+        """A race of an access by a thread (place * 32 + lane) with the one of an epoch; `kind`:
+        the finding's name."""
         cause = f"{self._object_of(offset)} {now}, {before}"
-        if self._residents.execution.findings.again("race", cause):
+        if self._residents.execution.findings.again(kind, cause):
             return
         name, who = self.name(offset, site.element), self._residents.thread_name(thread)
         self._residents.report(
-            "race",
+            kind,
             f"{name} is {now} here by {who}; {self._who(epoch, thread >> 5)} {before} it"
             f"{self._at(epoch, site)}, and nothing orders the two accesses.",
             site,

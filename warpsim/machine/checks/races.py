@@ -101,6 +101,11 @@ class Races:
             self._note_read(warps, units, warp, thread, access.site)
 
     @property
+    def looks_at_stores(self) -> bool:
+        """Whether the first lane of a store that races does not stand for the others."""
+        return bool(self.repeats or self.residents.execution.benign)
+
+    @property
     def is_formal(self) -> bool:
         """Whether an order that was seen may not be one that was acquired."""
         return self.clocks.unsure if self.space == "global" else self.clocks.narrow
@@ -255,12 +260,19 @@ class Races:
         epochs: Array,
         site: Site,
     ) -> None:
+        benign = self.residents.execution.benign
+        if site.number in benign:
+            harmful = bad & ~np.isin((epochs >> THREAD_BITS & SITE) - 1, list(benign))
+            bad = harmful if harmful.any() else bad
         unit, who, epoch = first_of(bad, units, thread, epochs)
         self.report(now, before, unit, who, epoch, site)
 
     def report(self, now: str, before: str, unit: int, thread: int, epoch: int, site: Site) -> None:
         """A race of an access by a thread with the one to that unit at an epoch."""
-        self.reports.race(now, before, unit * self.history.unit, thread, epoch, site)
+        benign = self.residents.execution.benign
+        is_benign = site.number in benign and (epoch >> THREAD_BITS & SITE) - 1 in benign
+        kind = "benign-race" if is_benign else "race"
+        self.reports.race(kind, now, before, unit * self.history.unit, thread, epoch, site)
 
     # Asynchronous engines
 

@@ -52,10 +52,12 @@ FORMAL: dict[str, str] = {
     "missing-acquire": "memory read after a flag was seen, with no acquire and no fence between",
     "exit-with-pending-store": "a CTA ended while a bulk store had yet to read its shared memory",
     "missing-inval": "an mbarrier initialised again, or overwritten, without mbarrier.inval",
+    "benign-race": "a race of source lines that are said to race without harm",
     "missing-init-fence": "an mbarrier used by an engine or another CTA without "
     "fence.mbarrier_init since its init",
 }
-"""What the ISA asks for and no hardware has been seen to need: warnings."""
+"""What the ISA asks for and no hardware has been seen to need, or a person vouches for:
+warnings."""
 
 NAMES: dict[str, str] = {
     "out-of-bounds": "an access outside every array, or outside the CTA's shared memory",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
 from warpsim.launch import Launch, Residency
+from warpsim.lineinfo import SourceLine
 from warpsim.machine.core.arrays import Array
 from warpsim.machine.core.clocks import Clocks, Unordered
 from warpsim.machine.core.findings import BadLanes, Fatal, Findings
@@ -65,11 +67,13 @@ class Execution:
         patterns: Patterns | None = None,
         *,
         judged: bool = True,
+        benign: Collection[SourceLine] = (),
     ) -> None:
         """before: the global memory that an earlier launch of the same job left; world: memory that
         is there already, instead of `arrays`; card: where CTAs that wait for each other have to be
         resident; judged: False for a launch that only leads to others: order, reads of what nobody
-        wrote and the costs of accesses are not looked at."""
+        wrote and the costs of accesses are not looked at; benign: lines that may race with each
+        other."""
         self.judged = judged and image.strict
         """Whether order is checked."""
         self.follows = judged
@@ -89,6 +93,7 @@ class Execution:
         """Before an instruction by which threads meet in memory."""
         self.sites: Sequence[Site] = ()
         """Of the program that is executed, by number."""
+        self._lines = frozenset(benign)
         self.findings = Findings()
         self.tallies: dict[int, Tally] = {}
         """Costs of memory instructions, by their number."""
@@ -137,6 +142,16 @@ class Execution:
         """Constant banks, as bytes."""
         self.warps = self.resident * self.warps_per_cta
         self.registers = RegisterFile(image.table, self.warps)
+
+    @functools.cached_property
+    def benign(self) -> frozenset[int]:
+        """Numbers of the instructions that may race with each other."""
+        return frozenset(
+            site.number
+            for site in self.sites
+            if site.source
+            and any((frame.file, frame.line) in self._lines for frame in site.source.frames())
+        )
 
     def clocks(self) -> Clocks:
         """Those of the next wave."""

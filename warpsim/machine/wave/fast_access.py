@@ -90,7 +90,7 @@ class FastAccess:
             self.address()
         if races.clocks.partial is not None:
             return LOADS | STORES
-        return (LOADS if races.is_formal else 0) | (STORES if races.repeats else 0)
+        return (LOADS if races.is_formal else 0) | (STORES if races.looks_at_stores else 0)
 
     def prepare(self, warps: Warps) -> int:
         """Lets a set of warps access the memory; the address of its layout. Sets live as the
