@@ -120,7 +120,7 @@ def emulate(
         scaled = tuple(
             part
             for emulated_evidence in taken
-            for part in _scale(project, arm, emulated_evidence, how, session.limits)
+            for part in _scale(project, arm, emulated_evidence, how, session)
         )
         scaled = tuple(_sound(scaled, taken))
         why = "" if scaled else "the launch did not run to its end, so that its counts are a part"
@@ -159,13 +159,13 @@ _LATEST = ".kernelexp/emulated"
 
 
 def _scale(
-    project: Project, arm: Arm, first: EmulatedEvidence, how: EmulationOptions, limits: Limits
+    project: Project, arm: Arm, first: EmulatedEvidence, how: EmulationOptions, session: Session
 ) -> tuple[Full, ...]:
     """From the evidence at the size at hand and an emulation at another small size."""
     size = how.size
     name = f"variants/{arm.kernel}/problem.py"
-    sizes = consult.consult(project.root, arm.kernel, timeout_s=limits.problem_s).sizes
-    answer = launches(project, arm, list(sizes), limits)
+    sizes = consult.consult(project.root, arm.kernel, timeout_s=session.limits.problem_s).sizes
+    answer = launches(project, arm, list(sizes), session.limits)
     if "full" not in sizes or size == "full":
         raise UsageError(f"--full needs a size 'full' in SIZES of {name}, and a small one.")
     one, full = _extents(answer, size), _extents(answer, "full")
@@ -184,11 +184,7 @@ def _scale(
         )
     taken = []
     for own in pair:
-        (evidence,) = (
-            [first]
-            if own == size
-            else emulated.take(project.root, [arm], own, limits, isa=first.isa)
-        )
+        evidence = first if own == size else _take(project, arm, own, session, first.isa)
         if isinstance(evidence, KernelexpError):
             raise evidence
         if not evidence.finished and (refused := verdict.emulated(evidence)):
@@ -280,7 +276,7 @@ def _parts(evidence: EmulatedEvidence) -> Sequence[EmulatedEvidence | EmulatedLa
 
 
 def count_full(
-    project: Project, arm: Arm, consulted: Consulted, limits: Limits, wanted: str = "full"
+    project: Project, arm: Arm, consulted: Consulted, session: Session, wanted: str = "full"
 ) -> FullCount | None:
     """All counters of an emulated arm for the size `wanted`, by default the full problem: solved
     from two sizes where the problem has a second one; the rest, and all where it has none, in
@@ -293,7 +289,7 @@ def count_full(
     known: list[FullCount] = []
     for emulated_evidence in (arm.counted, arm.emulated):
         doubted = unsound(name for count in known for name in count.unsolved)
-        count = _count_full(project, arm, emulated_evidence, consulted, limits, doubted, wanted)
+        count = _count_full(project, arm, emulated_evidence, consulted, session, doubted, wanted)
         known += [count] if count else []
     if not known:
         return None
@@ -318,7 +314,7 @@ def _count_full(
     arm: Arm,
     first: EmulatedEvidence | None,
     consulted: Consulted,
-    limits: Limits,
+    session: Session,
     doubted: Sequence[str],
     wanted: str,
 ) -> FullCount | None:
@@ -348,8 +344,8 @@ def _count_full(
     else:
         pair = solving(size, one, extents, full)
     if len(full) == 1 and full[0].blocks and (three := _three(extents, full[0])):
-        return _of_blocks(project, arm, first, three, extents, full[0], doubted, limits)
-    taken = _taken(project, arm, first, pair, limits) if pair else None
+        return _of_blocks(project, arm, first, three, extents, full[0], doubted, session)
+    taken = _taken(project, arm, first, pair, session) if pair else None
     if pair is None or taken is None:
         if not _has_tiles(consulted):
             return None
@@ -405,10 +401,10 @@ def _of_blocks(
     extents: Mapping[str, Extents],
     full: Extent,
     doubted: Sequence[str],
-    limits: Limits,
+    session: Session,
 ) -> FullCount | None:
     """From three sizes; None where one can't be had or does not solve its counts."""
-    taken = _taken(project, arm, first, names, limits)
+    taken = _taken(project, arm, first, names, session)
     if taken is None:
         return None
     solved = dict(solve_blocks(taken, [extents[name][0] for name in names], full))
@@ -482,7 +478,7 @@ def _taken(
     arm: Arm,
     first: EmulatedEvidence,
     names: Sequence[str],
-    limits: Limits,
+    session: Session,
 ) -> tuple[EmulatedEvidence, ...] | None:
     """The evidence of these sizes; None where one can't be had."""
     result = []
@@ -490,11 +486,24 @@ def _taken(
         if name == first.size:
             result.append(first)
             continue
-        (evidence,) = emulated.take(project.root, [arm], name, limits, isa=first.isa)
+        evidence = _take(project, arm, name, session, first.isa)
         if isinstance(evidence, KernelexpError) or verdict.emulated(evidence):
             return None
         result.append(evidence)
     return tuple(result)
+
+
+def _take(
+    project: Project, arm: Arm, size: str, session: Session, isa: Isa
+) -> EmulatedEvidence | KernelexpError:
+    """The evidence of another small size, with what is executed as progress."""
+    tell, limits = session.on_progress, session.limits
+
+    def label(_: Arm) -> str:
+        return f"{arm.kernel} at size {size!r}"
+
+    (evidence,) = emulated.take(project.root, [arm], size, limits, tell, label, isa=isa)
+    return evidence
 
 
 def _exact(

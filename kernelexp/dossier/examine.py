@@ -83,7 +83,7 @@ def _with_launch(project: Project, case: Case, session: Session) -> Case:
     case = msgspec.structs.replace(case, size=size, extents=sizes[size])
     launches = emulations.launches(project, case.arm, list(sizes), session.limits)
     full = (
-        emulations.count_full(project, case.arm, launches, session.limits, size)
+        emulations.count_full(project, case.arm, launches, session, size)
         if session.emulate
         else None
     )

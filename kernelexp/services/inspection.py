@@ -221,7 +221,7 @@ def _executed(project: Project, label: str, arm: Arm, session: Session) -> Execu
         lines=tuple(barrier_count for kind in BARRIERS for barrier_count in _passed(lines, kind)),
     )
     alone = session.emulate and not shown.launches
-    full = emulations.count_full(project, arm, launches, session.limits) if alone else None
+    full = emulations.count_full(project, arm, launches, session) if alone else None
     if full is None:
         return executed
     return msgspec.structs.replace(

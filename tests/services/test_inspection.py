@@ -9,6 +9,7 @@ from kernelexp.dossier import prepare
 from kernelexp.dossier.session import Session
 from kernelexp.judge.instructions import instruction_expectations
 from kernelexp.model.limits import Limits
+from kernelexp.model.progress import Step
 from kernelexp.services import inspection
 from kernelexp.system.toolchain import Toolchain
 
@@ -27,6 +28,17 @@ def test_a_gate_judges_an_arm_by_the_counts_that_the_page_shows(
     assert counts == result.counts()
     (judged,) = instruction_expectations(counts, ["STG.128 == 1"])
     assert judged.result == "met"
+
+
+def test_another_small_size_that_is_executed_is_progress(tools: Toolchain, scale: Path) -> None:
+    problem = scale / "variants/scale/problem.py"
+    small = '"emulated": {"count": 4096}'
+    assert small in problem.read_text()
+    problem.write_text(problem.read_text().replace(small, f'{small}, "more": {{"count": 8192}}'))
+    loaded, steps = project.load(scale), list[Step]()
+    session = Session(tools=tools, limits=Limits(), emulate=True, on_progress=steps.append)
+    inspection.look(loaded, [loaded.variant("scale", "sm_90a")], session)
+    assert "SASS of scale at size 'more'" in [step.now for step in steps]
 
 
 def test_a_vectorised_access_is_one_in_ptx_and_in_sass(tools: Toolchain, scale: Path) -> None:

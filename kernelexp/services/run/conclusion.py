@@ -67,7 +67,7 @@ def conclude(
     )
     result = record.complete(result)
     result = msgspec.structs.replace(
-        result, launched=launched.count(shared.project, result, shared.session.limits)
+        result, launched=launched.count(shared.project, result, shared.session)
     )
     if several and not timed.size and several.asked not in ((), (FULL,)):
         result = msgspec.structs.replace(result, size=", ".join(several.asked))

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kernelexp.dossier import emulations
+from kernelexp.dossier.session import Session
 from kernelexp.facts import chips
 from kernelexp.judge import executed, plausible
 from kernelexp.model.arm import Arm, EmulatedEvidence
-from kernelexp.model.limits import Limits
 from kernelexp.model.problem import Work
 from kernelexp.model.record import LaunchCounts, Record
 from kernelexp.project import Project
@@ -20,7 +20,7 @@ ALONE = 0.8
 of another size may need fewer steps where these depend on the inputs."""
 
 
-def count(project: Project, record: Record, limits: Limits) -> dict[str, LaunchCounts]:
+def count(project: Project, record: Record, session: Session) -> dict[str, LaunchCounts]:
     """By the names of arms. Counts are scaled roughly first, and solved for the full problem only
     where a time is near: at 86% of a GEMM's peak that would be 10 s of emulation for nothing."""
     chip = chips.find(record.device)
@@ -32,7 +32,7 @@ def count(project: Project, record: Record, limits: Limits) -> dict[str, LaunchC
     if record.measurement is None or chip is None or not arms:
         return {}
     clock_hz = plausible.highest_clock(record.measurement, chip)
-    said = consult.consult(project.root, record.kernel, timeout_s=limits.problem_s)
+    said = consult.consult(project.root, record.kernel, timeout_s=session.limits.problem_s)
     if record.size not in said.sizes:
         return {}
     result = {}
@@ -45,7 +45,7 @@ def count(project: Project, record: Record, limits: Limits) -> dict[str, LaunchC
         needed = max((seconds for seconds, _ in executed.least(rough, chip, clock_hz)), default=0.0)
         if factor and plausible.COUNTED * needed <= arm.measured.time_us / 1e6:
             continue
-        if full := _solved(project, arm, [*said.sizes], limits, record.size):
+        if full := _solved(project, arm, [*said.sizes], session, record.size):
             result[name] = full
     return result
 
@@ -60,11 +60,11 @@ def _factor(work: Mapping[str, Work], size: str, timed: str) -> float:
 
 
 def _solved(
-    project: Project, arm: Arm, sizes: Sequence[str], limits: Limits, timed: str
+    project: Project, arm: Arm, sizes: Sequence[str], session: Session, timed: str
 ) -> LaunchCounts | None:
     """Solved from two sizes, else the least that one allows; None where neither can be had."""
-    launches = emulations.launches(project, arm, sizes, limits)
-    full = emulations.count_full(project, arm, launches, limits, timed)
+    launches = emulations.launches(project, arm, sizes, session.limits)
+    full = emulations.count_full(project, arm, launches, session, timed)
     if arm.counted is None:
         return None
     if full is None or not full.solved:
