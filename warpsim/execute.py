@@ -16,6 +16,7 @@ from warpsim.lineinfo import SourceLine
 from warpsim.machine.core.arrays import Array
 from warpsim.machine.core.findings import Fatal, Finding
 from warpsim.machine.core.native_layout import ENTERED
+from warpsim.machine.core.site import CALLERS
 from warpsim.machine.counts.counters import Counters, ExecutionCounts, add_up, collect
 from warpsim.machine.counts.patterns import Patterns
 from warpsim.machine.memory.execution import Execution, Printed
@@ -50,6 +51,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     warp_instructions: int
     thread_instructions: int
     seconds: float
+    filled_once: str = ""
+    """Where the copies stand that fill stages in turn, if none of these was filled again."""
     given_up: bool = False
     """Whether its emulation ended before it did: an access out of bounds alone does not end it."""
 
@@ -225,8 +228,22 @@ def _result(
         warp_instructions=sum(instruction.executed for instruction in counters.instructions),
         thread_instructions=sum(instruction.lanes for instruction in counters.instructions),
         seconds=seconds,
+        filled_once=_filled_once(execution),
         given_up=given_up,
     )
+
+
+def _filled_once(execution: Execution) -> str:
+    """Copies of one source line are one: nvcc unrolls loops over stages."""
+    rings: dict[str, set[tuple[int, bool]]] = {}
+    for number, fills in execution.fills.items():
+        site = execution.sites[number]
+        line = site.source.place(CALLERS) if site.source else site.where()
+        rings.setdefault(line, set()).update(fills)
+    if any(again for fills in rings.values() for _, again in fills):
+        return ""
+    several = (line for line, fills in rings.items() if len({at for at, _ in fills}) > 1)
+    return next(several, "")
 
 
 def _join(results: Sequence[Result], launches: Sequence[Launch]) -> Result:
@@ -250,6 +267,7 @@ def _join(results: Sequence[Result], launches: Sequence[Launch]) -> Result:
         warp_instructions=sum(result.warp_instructions for result in results),
         thread_instructions=sum(result.thread_instructions for result in results),
         seconds=sum(result.seconds for result in results),
+        filled_once=next((result.filled_once for result in results if result.filled_once), ""),
         given_up=results[-1].given_up,
     )
 

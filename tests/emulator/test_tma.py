@@ -205,3 +205,30 @@ def test_a_map_of_other_dimensions_than_coordinates_is_found() -> None:
     )
     _, findings = load(deep, source, 0, 0)
     assert findings == {"tensor-descriptor"}
+
+
+RING = """
+mov.u32 %r1, s; mov.u32 %r0, 0;
+setp.ne.u32 %p0, %t, 0;
+@%p0 bra END;
+mbarrier.init.shared::cta.b64 [%r1+1024], 1; mbarrier.init.shared::cta.b64 [%r1+1032], 1;
+fence.mbarrier_init.release.cluster;
+LOOP:
+and.b32 %r2, %r0, 1; shr.u32 %r3, %r0, 1; and.b32 %r3, %r3, 1;
+shl.b32 %r4, %r2, 3; add.u32 %r4, %r4, %r1; shl.b32 %r5, %r2, 6; add.u32 %r5, %r5, %r1;
+mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r4+1024], 64;
+cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r5], [%in], 64, [%r4+1024];
+WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r4+1024], %r3;
+@!%p1 bra WAIT;
+add.u32 %r0, %r0, 1; setp.lt.u32 %p2, %r0, TURNS;
+@%p2 bra LOOP;
+END:
+"""
+
+
+@pytest.mark.parametrize(("turns", "once"), [(1, False), (2, True), (3, False)])
+def test_a_ring_whose_stages_are_filled_once_is_named(turns: int, once: bool) -> None:
+    text = ptx(RING.replace("TURNS", str(turns)), ["in"], shared=".shared .align 128 .b8 s[2048];")
+    result = run(text, {"in": np.zeros(64, np.uint8)})
+    assert not result.findings
+    assert result.filled_once.startswith("PTX line") is once

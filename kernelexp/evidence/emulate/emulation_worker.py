@@ -357,7 +357,7 @@ def _evidence(
         schedules=tuple(str(result.schedule) for result in runs),
         arrays=next(filter(_has_wrong, checked), checked[0]),
         tolerance={name: getattr(case.tolerance, name) for name in ("rtol", "atol", "of_rms")},
-        doubts=case.doubts,
+        doubts=(*case.doubts, *_untested(runs[0])),
         changed=changed,
         differing=compared.differing,
         varying=compared.varying,
@@ -376,6 +376,15 @@ def _evidence(
         thread_instructions=runs[0].thread_instructions,
         seconds=round(sum(result.seconds for result in runs), 3),
     )
+
+
+def _untested(result: Result) -> Iterator[str]:
+    """What the size is too small for."""
+    if result.filled_once and result.finished:
+        yield (
+            f"the stages that the copy at {result.filled_once} fills are filled once at this size, "
+            "so that no wait for a free one is tested: let the loop go round more often"
+        )
 
 
 def _launches(launches: Sequence[Launch], results: Sequence[Result]) -> tuple[EmulatedLaunch, ...]:

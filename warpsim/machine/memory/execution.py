@@ -99,6 +99,9 @@ class Execution:
         """Costs of memory instructions, by their number."""
         self.patterns = patterns
         """Where the dearest accesses are noted, if somebody wants to see them."""
+        self.fills: dict[int, set[tuple[int, bool]]] = {}
+        """By the number of a copy that signals mbarriers: their addresses in a CTA, and whether a
+        phase of each came before."""
         self.contended = False
         """Whether flags or atomics have met in an order that nothing decides."""
         self.printed: list[Printed] = []

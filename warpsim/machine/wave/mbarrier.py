@@ -336,6 +336,8 @@ class Mbarriers:
         """A copy's bytes have arrived: who waits for the barrier has seen them."""
         if barrier is not None:
             self.signalled(barrier, issuer.site)
+            fills = self.residents.execution.fills.setdefault(issuer.site.number, set())
+            fills.add((barrier.address, barrier.phase > 0))
             self.stored(barrier, size, issuer)
 
     def stored(self, barrier: Mbarrier | None, size: int, issuer: Issuer) -> None:
