@@ -337,9 +337,7 @@ def compare(
     def run_under(schedule: Schedule) -> tuple[tuple[Result, ...], dict[str, Array]]:
         mine = {name: array.copy() for name, array in arrays.items()}
         options: dict[str, Any] = {"unwritten": unwritten, "card": card, "limit": limit}
-        return run_each(
-            module, launches, mine, schedule=schedule, benign=benign, **options
-        ), mine
+        return run_each(module, launches, mine, schedule=schedule, benign=benign, **options), mine
 
     sites = [site for launch in launches for site in entry_of(module, launch).sites]
     runs, outputs = zip(*forks.each(run_under, schedules, processes, sites), strict=True)
