@@ -22,6 +22,7 @@ from kernelexp.evidence.emulate.scaling import (
     can_scale,
     is_polled,
     least,
+    not_by_tiles,
     parts,
     scale,
     solve_blocks,
@@ -82,7 +83,7 @@ class FullCount(msgspec.Struct, frozen=True, kw_only=True):
     unsolved: frozenset[str] = frozenset()
     """Those of `counters` that are in proportion although others were solved."""
     least: dict[str, int] = {}
-    """What a launch counts of these at least."""
+    """What a launch counts of these at least; of those around loads of what is kept, about."""
     solved: frozenset[str] = frozenset()
     """The counters that two sizes agree on; the others are in proportion to the tiles."""
 
@@ -444,10 +445,11 @@ def _least(
     own: tuple[Extents, Extents],
     full: Extents,
 ) -> dict[str, int]:
-    """Of all launches; of a kernel that does not load for every tile nothing is told of loads."""
+    """Of all launches; of a kernel that does not load for every tile nothing is told of loads, and
+    the instructions around them are counted for every tile, a few percent too many."""
     parts = list(zip(*(_parts(item) for item in taken), *own, full, strict=True))
     if any(extent.loads for extent in full):
-        return {}
+        counters = not_by_tiles(counters, full)
     return {
         name: sum(least(name, (a, x), (b, y), z) for a, b, x, y, z in parts) for name in counters
     }
@@ -527,6 +529,7 @@ def _exact(
     if totals := unsound(unsolved):
         # Fractions are then not of polls alone: tiles of several kinds.
         unsolved.update(totals, filter(is_polled, exact))
+    unsolved.update(not_by_tiles(exact, full))
     return {name: count for name, count in exact.items() if name not in unsolved}
 
 

@@ -7,7 +7,14 @@ from judge_cases import executed_sass, gemm, with_arm
 
 from kernelexp.dossier.emulations import second_size, solving, unlike
 from kernelexp.dossier.examine import misses_work
-from kernelexp.evidence.emulate.scaling import Extent, least, scale, solve_blocks, unsound
+from kernelexp.evidence.emulate.scaling import (
+    Extent,
+    least,
+    not_by_tiles,
+    scale,
+    solve_blocks,
+    unsound,
+)
 from kernelexp.model.arm import EmulatedLaunch
 from kernelexp.model.problem import Work
 from kernelexp.project.problem.consult import Consulted, Facts
@@ -49,6 +56,31 @@ def test_sizes_made_for_scaling_are_solved_without_the_one_that_checks_edges(
 def test_a_total_is_not_solved_where_a_pipe_of_it_is_not() -> None:
     assert "smsp__inst_executed" in unsound({"sm__inst_executed_pipe_alu"})
     assert not unsound({"sass__inst_executed_branch"})
+
+
+def test_instructions_around_loads_of_a_table_that_is_kept_are_not_solved() -> None:
+    """H3: 161.1 M instructions by all tiles, 153.3 M by ncu."""
+    kept = Extent(tiles=58_016, ctas=132, loads=5_752)
+    names = ["smsp__inst_executed", "sm__inst_executed_pipe_alu", "sm__inst_executed_pipe_lsu"]
+    assert list(not_by_tiles([*names, "ptx__inst_executed"], (kept,))) == [
+        "smsp__inst_executed",
+        "sm__inst_executed_pipe_alu",
+        "ptx__inst_executed",
+    ]
+    assert not list(not_by_tiles(names, (Extent(tiles=58_016, ctas=132),)))
+
+
+def test_of_the_lsu_s_instructions_the_loads_grow_with_the_tiles_that_load() -> None:
+    lsu, loads = "sm__inst_executed_pipe_lsu", "sass__inst_executed_global_loads"
+    extents = [Extent(tiles=n, ctas=4, loads=n) for n in (8, 16)]
+    launches = [
+        executed_sass(counters={lsu: 77 * x.tiles + 3 * x.ctas, loads: 48 * x.tiles})
+        for x in extents
+    ]
+    full = Extent(tiles=58_016, ctas=132, loads=5_752)
+    (first, second), (one, other) = launches, extents
+    counted = {item.counter: item.full for item in scale(first, one, second, other, full)}
+    assert counted[lsu] == 29 * 58_016 + 48 * 5_752 + 3 * 132
 
 
 def test_counts_of_which_the_mmas_are_too_few_are_not_the_full_problems() -> None:
