@@ -64,8 +64,8 @@ def parts(
     if not full.loads or name not in _LOADS | _LOADS_AND_STORES | {_LSU}:
         return ((count, False),)
     if name == _LSU:
-        loads = launch.counters.get(counter.removesuffix(name) + _EXECUTED, 0)
-        return ((count - loads, False), (loads, True))
+        executed = launch.counters.get(counter.removesuffix(name) + _EXECUTED, 0)
+        return ((count - executed, False), (executed, True))
     stores = launch.counters.get(counter.removesuffix(name) + _STORES, 0)
     if name in _LOADS or not stores:
         return ((count, True),)
