@@ -16,7 +16,7 @@ from kernelexp.facts import counters
 from kernelexp.facts.differences import Difference
 from kernelexp.judge import ranking
 from kernelexp.judge.limits.case import Case
-from kernelexp.judge.limits.changes import WAITS, WARPS, Cause, ChangedPair, Told
+from kernelexp.judge.limits.changes import ON_AN_SM, WAITS, Cause, ChangedPair, Told
 from kernelexp.judge.limits.units import PIPE
 
 EXPLAINS = 0.1
@@ -62,7 +62,7 @@ _COINCIDENCE = 1000
 """A count below which two that are alike may be of different things."""
 # What a cause is told by where several of its figures explain as much.
 _BEFORE = (
-    (WARPS,),
+    ON_AN_SM,
     ("ctas_per_sm",),
     ("sass_instructions", "smsp__inst_executed", "launch__registers_per_thread"),
 )
@@ -109,11 +109,12 @@ def differing(before: Case, after: Case, slower: float | None) -> CausedDifferen
     for name, reckoned in (
         ("tensor cores", pair.mmas()),
         ("multicast", pair.reads_of_l2()),
+        ("resources", sms := pair.sms()),
         ("resources", warps := pair.warps()),
     ):
         if reckoned:
             by_cause.setdefault(name, []).append(reckoned)
-    if warps or pair.is_specialised:
+    if sms or warps or pair.is_specialised:
         by_cause["resources"] = list(_without_ways(by_cause.get("resources", [])))
     _drop_pipes_of(by_cause)
     by_cause.update(_opposed(by_cause[_INSTRUCTIONS], pair))
@@ -151,9 +152,9 @@ def differing(before: Case, after: Case, slower: float | None) -> CausedDifferen
 def _without_ways(told: Sequence[Told]) -> Iterator[Told]:
     """Resources have no way of their own where the warps that an SM has are told, of which those
     that resources would allow are no second figure, or where some warps only load."""
-    has_warps = any(item.metric == WARPS for item in told)
+    has_warps = any(item.metric in ON_AN_SM for item in told)
     for item in told:
-        if item.metric == WARPS:
+        if item.metric in ON_AN_SM:
             yield item
         elif not (has_warps and item.metric.startswith("warps_per_sm")):
             yield msgspec.structs.replace(item, way="")

@@ -16,7 +16,7 @@ from kernelexp.judge.expectations import command
 from kernelexp.judge.limits import bottleneck, bounds
 from kernelexp.judge.limits.bounds import Use
 from kernelexp.judge.limits.case import Case
-from kernelexp.judge.limits.changes import Told, is_code
+from kernelexp.judge.limits.changes import PART, Told, is_code
 from kernelexp.judge.limits.floors import Resource
 from kernelexp.judge.stalls import READY
 from kernelexp.model.arm import Arm
@@ -101,16 +101,27 @@ def slowdown(before: Arm, after: Arm) -> float | None:
 
 
 def moved(
-    before: Sequence[Use], after: Sequence[Use], allowed: tuple[float, float] = (1.0, 1.0)
+    before: Sequence[Use],
+    after: Sequence[Use],
+    allowed: tuple[float, float] = (1.0, 1.0),
+    alone: str = "",
 ) -> str:
     """Which limit each side is nearest to, as a sentence; `allowed` is the share of any limit that
-    the grid of each can use."""
+    the grid of each can use, `alone` what the profile of one arm is nearer to."""
     one, other = bounds.nearest(tuple(before)), bounds.nearest(tuple(after))
     if one is None or other is None:
         return "Which limit is nearest is not known."
     was, now = one.percent or 0.0, other.percent or 0.0
     least = "at least " * (one.kind not in ("profiled", "emulated"))
     least = "about " if one.rough or other.rough else least
+    if alone:
+        first = f"{bottleneck.spell(one)} ({least}{was:.1f}% of the peak"
+        if one.resource == other.resource:
+            return f"Of what is known of both arms, they use most of {first}, then {now:.1f}%)."
+        return (
+            f"Of what is known of both arms, the baseline uses most of {first}), the candidate of "
+            f"{bottleneck.spell(other)} ({now:.1f}%)."
+        )
     if max(was / allowed[0], now / allowed[1]) < bounds.NEAR:
         if not (bottleneck.is_counted(before) and bottleneck.is_counted(after)):
             return "Which limit is nearest is not known: an arm's instructions were not counted."
@@ -216,9 +227,16 @@ def relieved(
     )
 
 
-def _may_cost(told: Told) -> bool:
-    """Whether it goes with the time. More SASS in the code is not more that is executed."""
-    return told.way == "with the time" and not is_code(told.metric)
+def _open(differ: CausedDifference, slower: float | None) -> Iterator[Told]:
+    """The first difference that may explain the time: of a time that is known, a part of it."""
+    leaders = [cause.leader for cause in differ.causes if not cause.noise]
+    for told in leaders:
+        if is_code(told.metric):  # more SASS in the code is not more that is executed
+            continue
+        is_part = abs(told.explains or 0.0) >= 100 * PART * abs(slower or 0.0)
+        if slower is None or (told.way == "with the time" and told.explains and is_part):
+            yield told
+            return
 
 
 def _is_about(metric: str, beginnings: tuple[str, ...]) -> bool:
@@ -247,17 +265,15 @@ def questions(
         )
     if all(arm.profiled for arm in arms):
         return
-    slower = slowdown(*arms)
-    result = tuple(item for cause in differ.causes if not cause.noise for item in cause.told)
-    for beginnings, subject, figures in _DECIDING:
-        ours = [item for item in result if _is_about(item.metric, beginnings)]
-        if ours and (slower is None or any(map(_may_cost, ours))):
-            yield Question(
-                question=f"how much of the time goes to {subject}",
-                evidence=f"profiled {figures}",
-                command=command("profiled", after.arm, experiment, card),
-            )
-            result = tuple(item for item in result if item not in ours)
+    for told in _open(differ, slowdown(*arms)):
+        for beginnings, subject, figures in _DECIDING:
+            if _is_about(told.metric, beginnings):
+                yield Question(
+                    question=f"how much of the time goes to {subject}",
+                    evidence=f"profiled {figures}",
+                    command=command("profiled", after.arm, experiment, card),
+                )
+                break
     if not after.arm.profiled:
         yield Question(
             question="which limit either arm is nearest to, and where its warps wait",

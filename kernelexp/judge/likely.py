@@ -12,15 +12,13 @@ from kernelexp.judge.causes import CausedDifference
 from kernelexp.judge.limits import bottleneck, bounds, floors
 from kernelexp.judge.limits.bounds import Use
 from kernelexp.judge.limits.case import Case
-from kernelexp.judge.limits.changes import WARPS, Told
+from kernelexp.judge.limits.changes import PART, WARPS, Told
 from kernelexp.judge.limits.floors import Resource
 from kernelexp.judge.limits.units import units
 from kernelexp.model.axes import AxisValue, spell
 
 BUSY = 40.0
 """Percent of a limit from which more or less work for it is taken to be felt in the time."""
-_PART = 0.25
-"""Of the change of time, the share below which a consequence is not its likely cause."""
 _ALIKE = 0.8
 """Of the largest change of work, the share from which that of another unit is as large."""
 _SAME = 0.003
@@ -54,8 +52,9 @@ def changed(before: Case, after: Case) -> str:
         return f"{len(own)} axes ({', '.join(own)})"
     words = [f"{axis} {spell(was)} → {spell(now)}" for axis, (was, now) in own.items()]
     about = after.axes.get(next(iter(own), ""), "") if len(own) == 1 else ""
-    if " or " in about:  # of other values too
-        about = ""
+    values = [spell(value) for value in next(iter(own.values()), ())]
+    if " or " in about and not all(value in about for value in values):
+        about = ""  # of other values too
     return ", ".join(words) + (f" ({about})" if about else "")
 
 
@@ -117,7 +116,7 @@ def largest(uses: tuple[Sequence[Use], Sequence[Use]], slower: float) -> Consequ
         for item in _consequences(uses, slower)
         if item.points * slower > 0
         and max(item.before.percent or 0.0, item.after.percent or 0.0) >= BUSY
-        and abs(item.points) >= 100 * _PART * abs(slower)
+        and abs(item.points) >= 100 * PART * abs(slower)
     ]
     most = max((abs(item.points) for item in felt), default=0.0)
     alike = [item for item in felt if abs(item.points) >= _ALIKE * most]
@@ -200,7 +199,7 @@ def _of_grid(before: Case, after: Case, slower: float) -> str:
     if was is None or now is None or not now.busy:
         return ""
     longer = was.busy / now.busy - 1
-    if longer * slower <= 0 or abs(longer) < _PART * abs(slower) or was.ctas == now.ctas:
+    if longer * slower <= 0 or abs(longer) < PART * abs(slower) or was.ctas == now.ctas:
         return ""
     if min(was.busy, now.busy) >= bottleneck.BUSY:
         return ""  # a tail of 2,048 CTAs, which persistent ones have within
@@ -213,10 +212,18 @@ def _of_grid(before: Case, after: Case, slower: float) -> str:
 def _of_unknown(
     uses: tuple[Sequence[Use], Sequence[Use]], differing: CausedDifference, slower: float
 ) -> Told | None:
-    """What explains enough by the rate of a unit of which no use is known, such as L2."""
+    """What explains enough by the rate of a unit of which no use is known, and which it keeps busy
+    by that rate."""
     known = {item.resource for item in _consequences(uses, slower)}
     told = _leader(differing, slower)
-    return told if told and units(told.metric)[0] not in known else None
+    return told if told and units(told.metric)[0] not in known and _busy(told) >= BUSY else None
+
+
+def _busy(told: Told) -> float:
+    """Percent of the time that its unit needs for the larger of the two counts."""
+    was, now = _number(told.before), _number(told.after)
+    more = abs(now - was)
+    return abs(told.explains or 0.0) * max(was, now) / more if more else 0.0
 
 
 def _of_sectors(
@@ -228,7 +235,7 @@ def _of_sectors(
     if not was or not now or max(shares) < BUSY:
         return ""
     more = now / was - 1
-    if more * slower <= 0 or abs(more) * shares[0] < 100 * _PART * abs(slower):
+    if more * slower <= 0 or abs(more) * shares[0] < 100 * PART * abs(slower):
         return ""
     return (
         f"{100 * abs(more):.1f}% {'more' if more > 0 else 'fewer'} sectors at L2 ("
@@ -332,7 +339,7 @@ def _leader(
             continue
         if unit and unit not in units(told.metric)[:2]:
             continue
-        if abs(told.explains) >= 100 * _PART * abs(slower):
+        if abs(told.explains) >= 100 * PART * abs(slower):
             return told
     return None
 

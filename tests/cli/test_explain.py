@@ -81,8 +81,15 @@ def test_explain_says_what_differs_and_what_would_decide(scale: Path, kx: Kx) ->
     assert "differs most" in page
     assert "kind goes" not in page  # with the time, of which there is none
     assert "kernelexp run S1, on a machine with one H200" in page
-    assert "kernelexp profile S1, on a machine with one H200: how much of the time goes to" in page
+    assert "kernelexp profile S1, on a machine with one H200: which limit either arm is" in page
     assert not (scale / "logs").exists()
+
+
+def test_the_page_has_few_rows_and_all_of_them_with_verbose(scale: Path, kx: Kx) -> None:
+    short = lines(kx("explain", "S1", cwd=scale).stdout)
+    long = lines(kx("explain", "S1", "--verbose", cwd=scale).stdout)
+    assert sum(line.split()[0][:-1].isdigit() for line in short if line.split()) <= 5
+    assert len(long) > len(short) + 10
 
 
 def test_explain_shows_what_is_kept_where_it_does_not_emulate(scale: Path, kx: Kx) -> None:

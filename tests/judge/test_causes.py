@@ -434,3 +434,28 @@ def test_what_is_executed_has_a_way_and_code_has_none() -> None:
     cases = counted({**executed, barriers: 10**6}, {**executed, barriers: 2 * 10**6})
     (told,) = of(causes.differing(*cases, 0.05), "barriers").told
     assert told.way == "with the time"
+
+
+def test_a_count_that_both_profiles_have_takes_the_place_of_the_emulated_one() -> None:
+    """Emulated, 161.1 million, of which each tile's table loads are 7.7 million too many."""
+    plain = [transpose(0), transpose(1)]
+    pair = [profiled(plain[0], PLAIN), profiled(plain[1], PADDED)]
+
+    def emulated(cases: list[Case]) -> set[str]:
+        result = causes.differing(cases[0], cases[1], FASTER)
+        told = (item for cause in result.causes for item in cause.told)
+        return {item.metric.removeprefix("ptx__") for item in told if item.kind == "emulated"}
+
+    assert pair[0].arm.profiled
+    counted = {name.removesuffix(".sum") for name in pair[0].arm.profiled.figures}
+    assert emulated(plain) & counted
+    assert not emulated(pair) & counted
+
+
+def test_ctas_on_more_sms_are_no_fewer_warps() -> None:
+    """As many warps in 16 CTAs of 8, then in 128 of 1: more SMs have work."""
+    few, many = transpose(ctas=16), transpose(ctas=128)
+    resources = of(causes.differing(few, many, FASTER), "resources")
+    assert (resources.leader.before, resources.leader.after) == (16, 128)
+    assert resources.leader.label == "SMs with work, of 132"
+    assert WARPS not in [item.metric for item in resources.told]

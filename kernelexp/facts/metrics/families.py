@@ -93,7 +93,7 @@ def of_counter(counter: str) -> Metric:
         label=counters.describe(counter).label,
         kind="emulated",
         unit=next((unit for unit in _UNITS if unit in counter), ""),
-        better="" if "mbarrier" in counter else "less",  # how often a wait looks again is noise
+        better="" if "mbarrier_wait" in counter else "less",  # how often it looks again is noise
         group=counters.describe(counter).group,
         read=read,
     )

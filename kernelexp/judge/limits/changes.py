@@ -26,10 +26,7 @@ from kernelexp.model.arm import Arm
 Way: TypeAlias = Literal["with the time", "against it", ""]
 POINTS = 0.1
 """Points of the warps' time below which a stall has not changed."""
-_POLLS = (
-    "how often a wait looks again depends on timing too: what goes beyond the change of mbarrier "
-    "operations is left out of instructions"
-)
+_POLLS = "how often a wait looks again depends on timing too: it explains nothing"
 _ARBITRATION = "noise: arbitration, as no wavefront is beyond what the addresses need"
 _AS_MANY = "no effect of its own: as many {} on an SM"
 _AS_MANY_EXECUTED = "as many are executed"
@@ -51,6 +48,10 @@ _CYCLES: tuple[tuple[str, float], ...] = (
 _COSTS = tuple((re.compile(pattern), cycles) for pattern, cycles in _CYCLES)
 _BYTES = re.compile(r"dram__bytes(_read|_write)?")
 WARPS = "warps_on_an_sm"
+SMS = "sms_with_work"
+ON_AN_SM = (WARPS, SMS)
+PART = 0.25
+"""Of the change of time, the share below which a consequence is not its likely cause."""
 SLIGHT = 0.1
 """Of the change of time, the share below which what explains no more goes last."""
 _IN_PROPORTION = 0.02
@@ -58,6 +59,10 @@ _TENSOR = f"{counters.PIPE}tensor"
 _AS_MANY_FLOPS = 0.002
 _FEW = 1e-4
 """Of the instructions, the share below which a count without a rate is no difference."""
+_ABOUT = 0.03
+"""Relative change below which counts that are about so large are not said to differ."""
+_AS_NCU = {"sass__inst_executed_branch": "smsp__inst_executed_op_branch"}
+"""What a profile calls a count of another name."""
 _STATIC = "sass_instructions_"
 # Figures by which another layout, or other accesses, are told from arbitration.
 _OF_ADDRESSES = ("memory_l1_wavefronts_shared", "derived__", "sass__inst_executed_shared")
@@ -127,13 +132,23 @@ class ChangedPair:
         one, other = self._before.arm, self._after.arm
         known = {**self._before.counters, **self._after.counters}
         # What is equal at the small size may differ in the full problem: loads of a table.
-        for difference in between(one, other, *kinds(one, other), same=True):
+        every = between(one, other, *kinds(one, other), same=True)
+        profiled = {
+            difference.metric.name.removesuffix(".sum")
+            for difference in every
+            if difference.metric.kind == "profiled"
+        }
+        for difference in every:
             name = difference.metric.name
+            plain = name.removeprefix(counters.PTX)
+            if difference.metric.kind == "emulated" and _AS_NCU.get(plain, plain) in profiled:
+                continue  # ncu's count is of the launch itself
             if difference.metric.kind == "emulated" and self._is_full and name in known:
                 if name in self.uneven:
                     continue
                 was, now = (self._count(case, name) for case in (self._before, self._after))
-                if was != now:
+                is_like = name in self._rough and abs(now - was) < _ABOUT * was
+                if was != now and not is_like:
                     yield Difference(metric=difference.metric, before=was, after=now)
             elif self._is_full and name.startswith(_STATIC) and name != f"{_STATIC}tmem":
                 continue  # what is executed is known
@@ -142,6 +157,11 @@ class ChangedPair:
 
     def _count(self, case: Case, name: str) -> int:
         return case.least[name] if name in self._rough else case.counters.get(name, 0)
+
+    def _spelled(self, case: Case, name: str) -> int:
+        """A count that has no name of ncu's: of SASS, else of PTX."""
+        sass = f"sass__{name}"
+        return self._count(case, sass if sass in case.counters else f"{counters.PTX}{name}")
 
     def told(self, difference: Difference) -> Told:
         explains = self._explains(difference)
@@ -207,11 +227,29 @@ class ChangedPair:
             way=self._goes(now > was),
         )
 
+    def sms(self) -> Told | None:
+        """How many SMs have a CTA, where the grids differ in it."""
+        one, other = bottleneck.grid(self._before), bottleneck.grid(self._after)
+        if one is None or other is None:
+            return None
+        was, now = (min(share.ctas, share.sms) for share in (one, other))
+        if was == now:
+            return None
+        return Told(
+            metric=SMS,
+            label=f"SMs with work, of {one.sms}",
+            kind="built",
+            before=was,
+            after=now,
+            change=now / was - 1,
+            way=self._goes(now < was),
+        )
+
     def warps(self) -> Told | None:
         """How many warps an SM has at once, by what the grid gives and the resources allow."""
         was, now = (_warps(case) for case in (self._before, self._after))
-        if not (was and now) or was == now:
-            return None
+        if not (was and now) or was == now or self.sms():
+            return None  # the same warps on more SMs are fewer on each
         if self.is_specialised:
             return None  # those that load among them: another CTA has some of its own
         return Told(
@@ -261,7 +299,7 @@ class ChangedPair:
         changes: other tiles, and not other polls."""
         names = ("inst_executed_mbarrier", "inst_executed_mbarrier_wait")
         was, now = (
-            [_spelled(case, name) for name in names] for case in (self._before, self._after)
+            [self._spelled(case, name) for name in names] for case in (self._before, self._after)
         )
         if not all((*was, *now)) or was == now:
             return False
@@ -275,7 +313,7 @@ class ChangedPair:
             return 0
         names = ("inst_executed_mbarrier", "inst_executed_mbarrier_wait", "inst_executed_branch")
         was, now = (
-            [_spelled(case, name) for name in names] for case in (self._before, self._after)
+            [self._spelled(case, name) for name in names] for case in (self._before, self._after)
         )
         times = now[0] / was[0] if was[0] and now[0] else 1.0
         waits = now[1] - was[1] * times
@@ -290,7 +328,7 @@ class ChangedPair:
         if self._waits_are_code:
             return False
         polls, branches = (
-            abs(_spelled(self._after, name) - _spelled(self._before, name))
+            abs(self._spelled(self._after, name) - self._spelled(self._before, name))
             for name in ("inst_executed_mbarrier_wait", "inst_executed_branch")
         )
         return branches <= _BRANCHES_PER_POLL * polls
@@ -330,7 +368,7 @@ class ChangedPair:
             return _POLLS
         if cause == "tensor memory" and self._reads_as_much_tmem:
             return _AS_MANY_EXECUTED
-        if cause == "resources" and not any(item.metric == WARPS for item in told):
+        if cause == "resources" and not any(item.metric in ON_AN_SM for item in told):
             return _as_many(*cases)
         names = [item.metric.removeprefix(counters.PTX) for item in told]
         if cause == "shared memory" and not any(name.startswith(_OF_ADDRESSES) for name in names):
@@ -458,11 +496,6 @@ def _reads_of_l2(case: Case) -> int:
     cluster = case.arm.build.resources.cluster if case.arm.build else 1
     multicast = case.counter(_MULTICAST)
     return case.counter(_TMA_READS) - multicast + multicast // max(1, cluster)
-
-
-def _spelled(case: Case, name: str) -> int:
-    """A count that has no name of ncu's: of SASS, else of PTX."""
-    return case.counters.get(f"sass__{name}", case.counters.get(f"{counters.PTX}{name}", 0))
 
 
 def _warps(case: Case) -> int:

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from kernelexp.judge.limits import bounds as judging
 from kernelexp.judge.limits.bounds import Use
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, Cell, Span, paragraph, table
 
+_PARTS = ("shared memory", "L1 tag stage")
 _SHOWN = 10.0
 """Percent of a limit from which a limit that is not a main one has a row."""
 
 
-def render(uses: Mapping[str, Sequence[Use]], verbose: bool = False) -> Iterator[Block]:
+def render(
+    uses: Mapping[str, Sequence[Use]], verbose: bool = False, most: int | None = None
+) -> Iterator[Block]:
     """A row per resource with the use of each arm by its name, the nearest limit of the last arm
-    first; with `verbose` also limits that are hardly used, and where the figures are from."""
+    first, `most` of them; with `verbose` also limits that are hardly used, and where the figures
+    are from."""
     rows: list[tuple[Cell, ...]] = []
     near = {name: judging.nearest(own) for name, own in uses.items()}
     every = [*zip(*uses.values(), strict=True)]
     shown = [row for row in every if verbose or (_is_shown(row) and not _is_told(row, every))]
     shown.sort(key=lambda row: -_most(row[-1:]))
+    if most and not verbose:
+        largest = sorted(filter(_is_whole(every), shown), key=lambda row: -_most(row))[:most]
+        shown = [row for row in shown if row in largest]
     for row in shown:
         kinds = dict.fromkeys(use.kind or "" for use in row)
         cells = [_cell(use, near[name]) for name, use in zip(uses, row, strict=True)]
@@ -32,7 +39,7 @@ def render(uses: Mapping[str, Sequence[Use]], verbose: bool = False) -> Iterator
     if verbose:
         yield from _sources(uses, shown)
     else:
-        low = ", ".join(row[0].resource for row in every if _is_low(row))
+        low = ", ".join(row[0].resource for row in every if _is_low(row)) if not most else ""
         words = f"Below {_SHOWN:.0f}%: {low}. " if low else ""
         unknown = [
             row[0].resource
@@ -44,7 +51,8 @@ def render(uses: Mapping[str, Sequence[Use]], verbose: bool = False) -> Iterator
         if any(use.rough for row in shown for use in row):
             words += "~: of counts that two small sizes do not solve. "
         words += f"Not known: {', '.join(unknown)}. " if unknown and shown else ""
-        yield paragraph(f"{words}The arithmetic: --verbose.", indent=2, style="dim")
+        rest = "The other limits and the arithmetic" if most else "The arithmetic"
+        yield paragraph(f"{words}{rest}: --verbose.", indent=2, style="dim")
 
 
 def _sources(
@@ -72,6 +80,12 @@ def _is_told(row: Sequence[Use], every: Sequence[Sequence[Use]]) -> bool:
     return row[0].resource == "L1" and [f"{use.percent or 0:.1f}" for use in row] == [
         f"{use.percent or 0:.1f}" for use in pipe
     ]
+
+
+def _is_whole(every: Sequence[tuple[Use, ...]]) -> Callable[[tuple[Use, ...]], bool]:
+    """Whether a limit's work is not part of that of the L1 data pipe, which is known."""
+    pipe = next(row for row in every if row[0].resource == "L1 data pipe")
+    return lambda row: not _is_known(pipe) or row[0].resource not in _PARTS
 
 
 def _is_main(row: Sequence[Use]) -> bool:

@@ -13,7 +13,7 @@ from kernelexp.dossier.standing import Standing
 from kernelexp.facts import metrics, widths
 from kernelexp.facts.counters import PIPE
 from kernelexp.judge import likely, samebuild
-from kernelexp.judge.causes import OF_TIME, CausedDifference, differing
+from kernelexp.judge.causes import CausedDifference, differing
 from kernelexp.judge.expectations import Judged, judge
 from kernelexp.judge.explanation import (
     Question,
@@ -25,8 +25,7 @@ from kernelexp.judge.explanation import (
 )
 from kernelexp.judge.limits import bottleneck
 from kernelexp.judge.limits.bounds import Use, nearest, uses, uses_of_both
-from kernelexp.judge.limits.changes import Cause, Told
-from kernelexp.judge.limits.units import units
+from kernelexp.judge.limits.changes import ON_AN_SM, Cause, Told
 from kernelexp.model.arm import Verdict
 from kernelexp.model.axes import AxisValue, spell_point
 from kernelexp.model.experiment import Experiment
@@ -45,11 +44,11 @@ from kernelexp.report.document.document import (
 from kernelexp.report.variants import bounds, expectations
 
 _WITH_IT = 3
-_WAITS = 5
+_ROWS = 3
+_KEY = 1.0
+"""Percent of the time from which what a difference explains has a row on the short page."""
 _FACTOR = 9.0
 _LEAST = 0.1
-_UNLIKE = 2.0
-"""Points by which a change of a profiled share may differ from what the counts explain."""
 T = TypeVar("T")
 
 
@@ -172,7 +171,8 @@ def to_values(explanation: Explanation) -> Explained:
 
 
 def render(explanation: Explanation, verbose: bool = False) -> Iterator[Block]:
-    """For a terminal or as markdown; with `verbose`, where shares of limits are from."""
+    """For a terminal or as markdown: the few differences that explain most of the time and the
+    nearest limits; with `verbose`, all of them, and where shares of limits are from."""
     own = spell_point(own_axes(explanation.baseline.case.arm, explanation.candidate.case.arm))
     yield Heading(f"{explanation.experiment}  {explanation.written.title}: {own}")
     yield _verdict(explanation)
@@ -196,8 +196,7 @@ def render(explanation: Explanation, verbose: bool = False) -> Iterator[Block]:
         yield paragraph(explanation.modelled)
     profiles = (explanation.baseline.profile, explanation.candidate.profile)
     are_published = any(item and item.provenance == "published" for item in profiles)
-    unlike = tuple(_unlike(explanation))
-    yield from _differences(explanation.differing, unlike, are_published)
+    yield from _differences(explanation.differing, are_published, verbose)
     if rest := _unexplained(explanation):
         yield paragraph(rest, style="dim")
     yield from _limits(explanation, verbose)
@@ -229,10 +228,11 @@ def conclusions(explanation: Explanation) -> Iterator[str]:
         return
     allowed = likely.of_allowed(before, explanation.uses[0]), likely.of_allowed(case, after)
     said = likely.largest(allowed, judged) if judged else None
+    alone = _one_profile(explanation)
     sentences = (
         bottleneck.of_grids(before, case),
-        moved(*explanation.uses, (bottleneck.allowed(before), bottleneck.allowed(case))),
-        _one_profile(explanation),
+        moved(*explanation.uses, (bottleneck.allowed(before), bottleneck.allowed(case)), alone),
+        alone,
         relieved(*explanation.uses, judged, bottleneck.allowed(before)),
         work(
             *explanation.uses, slower, explanation.differing.waits, said.resource if said else None
@@ -254,8 +254,8 @@ def _one_profile(explanation: Explanation) -> str:
             continue
         if shown is None or (near.percent or 0.0) > (shown.percent or 0.0):
             return (
-                f"The {name}'s profile, which the other arm has none beside, is nearest to "
-                f"{bottleneck.spell(near)} ({near.percent:.1f}%)."
+                f"Only the {name} was profiled: it is nearest to {bottleneck.spell(near)} "
+                f"({near.percent:.1f}%)."
             )
     return ""
 
@@ -374,69 +374,66 @@ def _verdict(explanation: Explanation) -> Block:
     )
 
 
-def _unlike(explanation: Explanation) -> Iterator[str]:
-    """Where ncu's share of a unit and the rate of what was counted say something else."""
-    slower = slowdown(explanation.baseline.case.arm, explanation.candidate.case.arm) or 0.0
-    by_resource = {
-        was.resource: (was, now)
-        for was, now in zip(*explanation.uses, strict=True)
-        if was.kind == now.kind == "profiled"
-    }
-    clock = explanation.baseline.case.clock()[1]
-    for cause in explanation.differing.causes:
-        unit = units(cause.leader.metric)[0]
-        explains = cause.leader.explains
-        if cause.noise or explains is None or unit not in by_resource:
-            continue
-        was, now = (use.percent or 0.0 for use in by_resource[unit])
-        if abs(now * (1 + slower) - was - explains) > _UNLIKE:
-            yield (
-                f"{explains:+.1f}% is of {cause.leader.label} alone, at {clock}; the shares of "
-                f"{unit} below ({was:.1f}%, then {now:.1f}%) are ncu's, of the cycles under the "
-                "profiler and of all that kept the unit busy, arbitration too."
-            )
-
-
 def _differences(
-    differing: CausedDifference, unlike: Sequence[str], are_published: bool
+    differing: CausedDifference, are_published: bool, verbose: bool
 ) -> Iterator[Block]:
-    causes = differing.causes
-    if not causes and not differing.waits:
-        yield paragraph("Nothing that is counted differs, but for what follows.")
-        return
-    rows: list[tuple[Cell, ...]] = [
-        (
-            f"{number}.",
-            cause.leader.label,
-            _value(cause.leader.before),
-            _value(cause.leader.after),
-            _change(cause.leader),
-            _explains(cause),
+    causes = [cause for cause in differing.causes if not cause.noise]
+    shown = causes if verbose else key(causes)
+    if not causes:
+        yield paragraph("Nothing that is counted differs.")
+    elif not shown:
+        yield paragraph(
+            f"By the rates of the units that execute it, no difference that is counted comes to "
+            f"{_KEY:.0f}% of {differing.of}."
         )
-        for number, cause in enumerate(causes, 1)
-        if not cause.noise
-    ]
-    if rows:
+    if shown:
+        rows: list[tuple[Cell, ...]] = [
+            (
+                f"{number}.",
+                cause.leader.label,
+                _value(cause.leader.before),
+                _value(cause.leader.after),
+                _change(cause.leader),
+                _explains(cause),
+            )
+            for number, cause in enumerate(shown, 1)
+        ]
         header = ("", "differs most", "baseline", "candidate", "change", "explains")
         yield table(header, rows, numbers=(0, 2, 3, 4, 5))
-    elif causes:
-        yield paragraph("Nothing that is counted differs, but for what follows.")
-    yield Items(tuple(map(_with_it, causes)))
-    shown = [_explains(cause) for cause in causes if not cause.noise]
-    if any(cell != figures.NONE for cell in shown):
-        unknown = " —: no unit's rate says how much." if figures.NONE in shown else ""
-        is_timed = differing.of == OF_TIME
-        on = ", on the SMs that the baseline's CTAs fill" if is_timed else ""
+    if verbose:
+        yield Items(tuple(map(_with_it, differing.causes)))
+    cells = [_explains(cause) for cause in shown]
+    if any(cell != figures.NONE for cell in cells):
+        unknown = " —: no unit's rate says how much." if figures.NONE in cells else ""
         yield paragraph(
-            "Explains: what the change costs or saves by the rate of the unit that executes "
-            f"it{on}, in percent of {differing.of}, and no more than the next limit leaves of a "
-            "saving. The time changes by less, down to nothing, where that is hidden behind other "
-            "work, and by more where it is waited for."
-            f"{unknown}",
+            "Explains: what the change adds or saves by the rate of the unit that executes it, in "
+            f"percent of {differing.of}: less where other work hides it, more where it is waited "
+            f"for.{unknown}",
             style="dim",
         )
-    yield from (paragraph(sentence, style="dim") for sentence in unlike)
-    yield from _waits(differing.waits, are_published)
+    yield from _waits(differing.waits[: None if verbose else _ROWS], are_published)
+    left = len(differing.causes) - len(shown)
+    if verbose:
+        yield from _left_out(differing)
+    elif left:
+        yield paragraph(f"{left} more with --verbose.", style="dim")
+
+
+def key(causes: Sequence[Cause]) -> list[Cause]:
+    """The few that explain some of the time by a rate, and the warps that hide latency; where no
+    rate is known, those that changed most."""
+    known = [cause for cause in causes if cause.leader.explains is not None]
+    large = [
+        cause
+        for cause in causes
+        if abs(cause.leader.explains or 0.0) >= _KEY
+        or (cause.leader.metric in ON_AN_SM and cause.leader.way != "against it")
+    ]
+    return (large if known else list(causes))[:_ROWS]
+
+
+def _left_out(differing: CausedDifference) -> Iterator[Block]:
+    """Which counts no row has, and why."""
     if differing.uneven:
         few = "1 count is" if differing.uneven == 1 else f"{differing.uneven} counts are"
         yield paragraph(
@@ -455,7 +452,7 @@ def _unexplained(explanation: Explanation) -> str:
         for cause in explanation.differing.causes
         if not cause.noise and cause.leader.way == "with the time"
     ]
-    if not change or not any(shares) or sum(shares) >= change / 2:
+    if not change or max(shares, default=0.0) < _KEY or sum(shares) >= change / 2:
         return ""
     return (
         f"By these rates, what goes with the time makes {sum(shares):.1f}% of the time; it changed "
@@ -526,7 +523,7 @@ def _waits(waits: Sequence[Told], are_published: bool) -> Iterator[Block]:
     that they have."""
     rows = [
         (wait.label, f"{wait.before:.2f}%", f"{wait.after:.2f}%", f"{wait.points:+.2f}")
-        for wait in waits[:_WAITS]
+        for wait in waits
     ]
     if rows:
         of = "of the stalls that are published" if are_published else "of the warps' time"
@@ -542,8 +539,8 @@ def _value(value: metrics.Value) -> str:
 
 def _limits(explanation: Explanation, verbose: bool) -> Iterator[Block]:
     one, other = explanation.uses
-    yield from bounds.render({"baseline": one, "candidate": other}, verbose)
-    if explanation.candidate.case.power:
+    yield from bounds.render({"baseline": one, "candidate": other}, verbose, most=_ROWS)
+    if explanation.candidate.case.power and verbose:
         yield paragraph(f"Power, of all arms together: {explanation.candidate.case.power}.")
     for name, side in (("baseline", explanation.baseline), ("candidate", explanation.candidate)):
         emulated = side.case.arm.emulated
