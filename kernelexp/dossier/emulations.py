@@ -359,6 +359,8 @@ def _count_full(
     # What a CTA does once is a smaller part of the larger.
     larger = max((0, 1), key=lambda place: sum(x.tiles for x in own[place]))
     exact = _exact(taken, own, full, doubted, None if size in pair else (first, one))
+    if not is_as_full(consulted, pair, wanted):
+        exact = {}
     how = f"solved from sizes {pair[0]!r} and {pair[1]!r}"
     if not _has_tiles(consulted):
         how += ", a CTA taken as a tile"
@@ -583,24 +585,33 @@ _UNEVEN = 2.0
 def _is_even(answer: Consulted, name: str, wanted: str) -> bool:
     """Whether a tile has about as much work at both sizes, where work() and tiles() say so: CTAs
     that have nothing to do at the small one are tiles there too."""
-    of_tiles = []
-    for size in (name, wanted):
-        work, tiles = (
-            answer.work.get(size),
-            sum(point.tiles.get(size, 0) for point in answer.points),
-        )
-        if not (work and work.flops and tiles):
-            return True
-        of_tiles.append(work.flops / tiles)
-    return 1 / _UNEVEN < of_tiles[0] / of_tiles[1] < _UNEVEN
+    small, large = (_work_of_tile(answer, size)[0] for size in (name, wanted))
+    return not (small and large) or 1 / _UNEVEN < small / large < _UNEVEN
+
+
+def _work_of_tile(answer: Consulted, size: str) -> tuple[float, float]:
+    """FLOPs and bytes by work() and tiles(); 0 where they don't say."""
+    work, tiles = answer.work.get(size), sum(point.tiles.get(size, 0) for point in answer.points)
+    return (work.flops / tiles, work.bytes / tiles) if work and tiles else (0.0, 0.0)
+
+
+_AS_FULL = 0.01
+"""Of the bytes of a tile. A stencil's tiles of 30 columns, 2.8 to a row of 84, had 784 elements for
+894 at the full size; its instructions came out as 14.5% fewer, and are 13.6%."""
+
+
+def is_as_full(answer: Consulted, names: Sequence[str], wanted: str) -> bool:
+    """Whether a tile has as many bytes at these sizes, by work() and tiles(): those at an edge do
+    less. Of kernels with FLOPs it is not asked: their MMAs are of whole tiles."""
+    (flops, full), *small = (_work_of_tile(answer, size) for size in (wanted, *names))
+    return bool(flops) or all(abs(own - full) <= _AS_FULL * full for _, own in small if own)
 
 
 def unlike(answer: Consulted, name: str, wanted: str) -> str:
     """Why counts of one size say nothing of another; empty where they may."""
     if _is_even(answer, name, wanted):
         return ""
-    (point,) = answer.points
-    small, large = (answer.work[size].flops / point.tiles[size] for size in (name, wanted))
+    small, large = (_work_of_tile(answer, size)[0] for size in (name, wanted))
     return (
         f"a tile of size '{name}' has {small:,.0f} FLOPs, one of '{wanted}' {large:,.0f}, by "
         "work() and tiles() in problem.py"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from judge_cases import executed_sass, gemm, with_arm
 
-from kernelexp.dossier.emulations import second_size, solving, unlike
+from kernelexp.dossier.emulations import is_as_full, second_size, solving, unlike
 from kernelexp.dossier.examine import misses_work
 from kernelexp.evidence.emulate.scaling import (
     Extent,
@@ -139,6 +141,21 @@ def test_a_tile_whose_ctas_mostly_have_nothing_to_do_is_not_a_tile_of_the_full_p
     )
     assert "has 262,144 FLOPs, one of 'full' 4,194,304" in unlike(answer, "small", "full")
     assert not unlike(answer, "alike", "full")
+
+
+def test_tiles_that_an_edge_cuts_at_a_small_size_solve_no_counts() -> None:
+    """A stencil's tiles of 30 columns, 2.8 to a row of 84; those of 14 are whole."""
+    bytes_ = {"small": 84 * 84, "more": 168 * 168, "full": 4096 * 4096}
+    for tile, is_full in ((14, True), (30, False)):
+        tiles = {name: math.ceil(math.isqrt(n) / tile) ** 2 for name, n in bytes_.items()}
+        for flops in (0, 1):
+            answer = Consulted(
+                kernel="stencil",
+                sizes={},
+                work={name: Work(flops=flops * n, bytes=n) for name, n in bytes_.items()},
+                points=(Facts(tiles=tiles),),
+            )
+            assert is_as_full(answer, ("small", "more"), "full") is (is_full or bool(flops))
 
 
 def test_a_count_that_does_not_solve_is_about_what_a_tile_adds_for_each_tile() -> None:
