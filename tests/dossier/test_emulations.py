@@ -151,6 +151,7 @@ def test_tiles_that_an_edge_cuts_at_a_small_size_solve_no_counts() -> None:
         for flops in (0, 1):
             answer = Consulted(
                 kernel="stencil",
+                peers=(),
                 sizes={},
                 work={name: Work(flops=flops * n, bytes=n) for name, n in bytes_.items()},
                 points=(Facts(tiles=tiles),),
