@@ -6,7 +6,7 @@ import math
 
 import msgspec
 
-from kernelexp.dossier import dossiers, emulations, prepare, speaking, standing
+from kernelexp.dossier import dossiers, extents, full_counts, prepare, speaking, standing
 from kernelexp.dossier.dossiers import Dossier
 from kernelexp.dossier.session import Session
 from kernelexp.dossier.speaking import Recorded
@@ -81,9 +81,9 @@ def _with_launch(project: Project, case: Case, session: Session) -> Case:
     if size not in sizes:
         return case
     case = msgspec.structs.replace(case, size=size, extents=sizes[size])
-    launches = emulations.launches(project, case.arm, list(sizes), session.limits)
+    launches = extents.launches(project, case.arm, list(sizes), session.limits)
     full = (
-        emulations.count_full(project, case.arm, launches, session, size)
+        full_counts.count_full(project, case.arm, launches, session, size)
         if session.emulate
         else None
     )
@@ -91,7 +91,7 @@ def _with_launch(project: Project, case: Case, session: Session) -> Case:
     (facts,) = launches.points
     if full is None and session.emulate:
         case = _with_ratios(case)
-        why = emulations.unlike(launches, case.ratios_of, size) if case.ratios_of else ""
+        why = extents.unlike(launches, case.ratios_of, size) if case.ratios_of else ""
         case = msgspec.structs.replace(case, ratios_why=why)
     else:
         case = msgspec.structs.replace(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from kernelexp.dossier import emulations, prepare
+from kernelexp.dossier import extents, full_counts, prepare
 from kernelexp.dossier.session import Session
 from kernelexp.evidence import build
 from kernelexp.evidence.build import Artefacts
@@ -211,7 +211,7 @@ def _executed(project: Project, label: str, arm: Arm, session: Session) -> Execu
     lines = [line_cost for line_cost in every if arm.build and line_cost.entry == arm.build.entry]
     # All sizes: what counts the full problem chooses another one among them.
     sizes = consult.consult(project.root, arm.kernel, timeout_s=session.limits.problem_s).sizes
-    launches = emulations.launches(project, arm, list(sizes), session.limits)
+    launches = extents.launches(project, arm, list(sizes), session.limits)
     (facts,) = launches.points
     executed = ExecutedBarriers(
         isa=shown.isa,
@@ -221,7 +221,7 @@ def _executed(project: Project, label: str, arm: Arm, session: Session) -> Execu
         lines=tuple(barrier_count for kind in BARRIERS for barrier_count in _passed(lines, kind)),
     )
     alone = session.emulate and not shown.launches
-    full = emulations.count_full(project, arm, launches, session) if alone else None
+    full = full_counts.count_full(project, arm, launches, session) if alone else None
     if full is None:
         return executed
     return msgspec.structs.replace(

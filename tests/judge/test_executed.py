@@ -9,7 +9,7 @@ import pytest
 from fake_gpu import FakeGpu
 from support import ROOT, Kx
 
-from kernelexp.dossier import emulations
+from kernelexp.dossier import full_counts
 from kernelexp.facts.chips import CHIPS
 from kernelexp.judge import executed, plausible
 from kernelexp.logs import records
@@ -123,5 +123,5 @@ def test_one_small_size_is_a_bound_where_there_is_no_second() -> None:
     sizes = {"emulated": {"rows": 64}, "full": {"rows": 256}, "less": {"rows": 32}}
     consulted = Consulted(kernel="t", sizes=sizes, peers=(), work={}, points=(facts,))
     taken = EmulatedEvidence(size="emulated")
-    assert emulations.least_factor(consulted, taken, "full") == 4
-    assert emulations.least_factor(consulted, taken, "less") == 0
+    assert full_counts.least_factor(consulted, taken, "full") == 4
+    assert full_counts.least_factor(consulted, taken, "less") == 0

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kernelexp.dossier.emulations import Emulation, Full
+from kernelexp.dossier.emulations import Emulation
+from kernelexp.dossier.full_counts import Full
 from kernelexp.facts.counters import PIPE, describe
 from kernelexp.model.arm import Arm
 from kernelexp.model.axes import as_argument

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kernelexp.dossier import emulations
+from kernelexp.dossier import extents, full_counts
 from kernelexp.dossier.session import Session
 from kernelexp.facts import chips
 from kernelexp.judge import executed, plausible
@@ -63,12 +63,12 @@ def _solved(
     project: Project, arm: Arm, sizes: Sequence[str], session: Session, timed: str
 ) -> LaunchCounts | None:
     """Solved from two sizes, else the least that one allows; None where neither can be had."""
-    launches = emulations.launches(project, arm, sizes, session.limits)
-    full = emulations.count_full(project, arm, launches, session, timed)
+    launches = extents.launches(project, arm, sizes, session.limits)
+    full = full_counts.count_full(project, arm, launches, session, timed)
     if arm.counted is None:
         return None
     if full is None or not full.solved:
-        factor = emulations.least_factor(launches, arm.counted, timed)
+        factor = full_counts.least_factor(launches, arm.counted, timed)
         least = {name: int(ALONE * factor * n) for name, n in arm.counted.counters.items()}
         how = f"at least {ALONE * factor:,.4g} times the counts of size {arm.counted.size!r}"
         return _counts(arm.counted, least, how) if factor else None

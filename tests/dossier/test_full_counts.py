@@ -7,8 +7,8 @@ import math
 import pytest
 from judge_cases import executed_sass, gemm, with_arm
 
-from kernelexp.dossier.emulations import is_as_full, second_size, solving, unlike
 from kernelexp.dossier.examine import misses_work
+from kernelexp.dossier.extents import is_as_full, second_size, solving, unlike
 from kernelexp.evidence.emulate.scaling import (
     Extent,
     least,
