@@ -102,6 +102,20 @@ def _graph(numbers: random.Random) -> bytes:
     return "\n".join([str(nodes), *starts, "0", str(len(edges)), *edges, ""]).encode()
 
 
+def _weighted(nodes: int) -> Made:
+    """An undirected graph in ECL's binary format: degrees added up, neighbours, weights."""
+
+    def made(numbers: random.Random) -> bytes:
+        pairs = {tuple(sorted(numbers.sample(range(nodes), 2))) for _ in range(4 * nodes)}
+        edges = sorted([(a, b) for a, b in pairs] + [(b, a) for a, b in pairs])
+        starts = [sum(a < node for a, _ in edges) for node in range(nodes + 1)]
+        weights = [1 + (a + b) % 7 for a, b in edges]
+        values = [nodes, len(edges), *starts, *(b for _, b in edges), *weights]
+        return struct.pack(f"<{len(values)}i", *values)
+
+    return made
+
+
 def _points(numbers: random.Random) -> bytes:
     """Around three centres, for mean shift; N and the centres are in the program."""
     rows = []
@@ -147,6 +161,8 @@ INPUTS: dict[str, Made] = {
     "reads.txt": _reads,
     "svm.txt": _svm,
     "graph.txt": _graph,
+    "graph.egr": _weighted(1000),
+    "small.egr": _weighted(48),
     "weights.txt": _numbers(400, 1, -1, 1),
     "points.csv": _points,
     "centres.csv": _centres,

@@ -147,7 +147,7 @@ def _with_sizes(folder: Path, changes: list[list[str]], argv: tuple[str, ...]) -
             continue
         if at is folder:
             at = folder.with_name(f"{folder.name}-reduced")
-            shutil.copytree(folder, at, dirs_exist_ok=True)
+            shutil.copytree(folder, at, dirs_exist_ok=True, ignore_dangling_symlinks=True)
         file, old, new = change
         text = (at / file).read_text(errors="surrogateescape")
         (at / file).write_text(text.replace(old, new), errors="surrogateescape")
