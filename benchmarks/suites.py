@@ -1,7 +1,7 @@
 """Runs the programs of a published suite on the emulator, and prints a table of all of them.
 
     python benchmarks/suites.py SUITE FOLDER [--time S] [--smallest] [--only NAME ...]
-        [--per-kernel N] [--jobs N] [--results FILE] [--known] [--markdown | --names]
+        [--per-kernel N] [--jobs N] [--results FILE] [--known] [--markdown | --names | --reasons]
 
 SUITE is hecbench, polybench, rodinia, samples or sanitizer, FOLDER a checkout of it; nothing is
 fetched, and it is built in that folder. A program that takes more CPU time than --time is tried
@@ -367,7 +367,7 @@ def run(
                 with _cpu_limit(limit_s, attempt.argv[0]):
                     executed = execution.execute(asked, tools, root, output=output.fileno())
             except KernelexpError as error:
-                return Row(name=program.name, outcome="unbuilt", why=str(error)[-300:])
+                return Row(name=program.name, outcome="unbuilt", why=_first_error(str(error)))
             output.seek(0)
             text = output.read().decode(errors="replace")
         executed = msgspec.structs.replace(executed, seconds=_children_s() - begun)
@@ -412,6 +412,22 @@ def _used_s(process: str) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+_ERROR = re.compile(r"(?:fatal )?error\s*:.*|No rule to make target.*|.*: not found|.*ran past.*")
+_KEPT = 160
+
+
+def _first_error(text: str) -> str:
+    """What a build says first."""
+    found = _ERROR.search(text)
+    return " ".join((found[0] if found else text.strip()[-_KEPT:]).split())[:_KEPT]
+
+
+def _lacks_data(folder: Path) -> bool:
+    """Whether its data, or those of its twin, are named in the repository and kept elsewhere."""
+    twins = folder.parent.glob(f"{folder.name.rpartition('-')[0]}-*")
+    return any(True for twin in twins for _ in twin.glob("*.dvc"))
+
+
 def _row(name: str, attempt: Attempt, executed: Executed, text: str) -> Row:
     why, text = executed.refused, _NONE.sub("correct", text)
     if executed.refused:
@@ -419,14 +435,16 @@ def _row(name: str, attempt: Attempt, executed: Executed, text: str) -> Row:
     elif executed.returncode == _SIGKILL:
         outcome = "long"
     elif not executed.launches and (file := _DATA.search(text)):
-        outcome, why = "data", text[file.start() : file.end() + 80]
+        outcome, why = "data", _line(text, file)
     elif executed.returncode or _WRONG.search(text):
         result = _WRONG.search(text)
-        line = text[max(0, result.start() - 60) : result.end() + 60] if result else ""
-        outcome, why = ("wrong" if result else "failed"), f"exit {executed.returncode}: {line!r}"
+        why = f"exit {executed.returncode}: {_line(text, result)}"
+        outcome = "wrong" if result else "failed"
+        if not executed.launches and _lacks_data(Path(attempt.folder)):
+            outcome = "data"
     else:
         outcome = "right" if _RIGHT.search(text) or name in _ONLY_ERRORS else "silent"
-        why = "" if outcome == "right" else text.strip()[-200:]
+        why = "" if outcome == "right" else " ".join(text.split())[-_KEPT:]
         if not executed.launches and not executed.computed:
             outcome, why = "failed", "it launched no kernel"
     return Row(
@@ -443,6 +461,13 @@ def _row(name: str, attempt: Attempt, executed: Executed, text: str) -> Row:
         thread_instructions=executed.thread_instructions,
         launches=executed.launches,
     )
+
+
+def _line(text: str, found: re.Match[str] | None) -> str:
+    """The line that was found, or the last."""
+    at = found.start() if found else len(text.rstrip()) - 1
+    first = text.rfind("\n", 0, max(at, 0)) + 1
+    return " ".join(text[first:].split("\n", 1)[0].split())[:_KEPT]
 
 
 def show(rows: Sequence[Row]) -> None:
@@ -475,6 +500,17 @@ def show_markdown(rows: Sequence[Row]) -> None:
     print(f"\n{_counts(rows)}")
 
 
+def show_reasons(rows: Sequence[Row]) -> None:
+    print("| program | run as | outcome | what it or its build says |")
+    print("|---|---|---|---|")
+    for row in rows:
+        if row.outcome != "right":
+            words = " ".join([*row.argv[1:], *([f"({row.sizes})"] if row.sizes else [])])
+            why = row.why.replace("|", "\\|")
+            print(f"| {row.name} | {words[:_KEPT]} | {row.outcome} | {why} |")
+    print(f"\n{_counts(rows)}")
+
+
 def show_names(rows: Sequence[Row]) -> None:
     print("| outcome | programs |")
     print("|---|---|")
@@ -497,6 +533,7 @@ def main() -> None:
     parser.add_argument("--smallest", action="store_true", help="only at its smallest sizes")
     parser.add_argument("--markdown", action="store_true", help="the table as Markdown")
     parser.add_argument("--names", action="store_true", help="names by outcome, as Markdown")
+    parser.add_argument("--reasons", action="store_true", help="those not right, as Markdown")
     parser.add_argument("--known", action="store_true", help="run nothing: show --results")
     parser.add_argument("--results", type=Path)
     options = parser.parse_args()
@@ -526,7 +563,8 @@ def main() -> None:
             if options.results:
                 with options.results.open("ab") as file:
                     file.write(msgspec.json.encode(row) + b"\n")
-    how = show_names if options.names else show_markdown if options.markdown else show
+    how = show_markdown if options.markdown else show
+    how = show_names if options.names else show_reasons if options.reasons else how
     how([rows[name] for name in sorted(rows)])
 
 
