@@ -42,8 +42,8 @@ MOST_WALL = 20
 SIZES = Path(__file__).with_name("hecbench_sizes.txt")
 
 _WRONG = re.compile(
-    r"(?<!assertion )\bfail(?!ed as expected)|mismatch|\berrors\s*[:=]\s*[1-9]\d*\b(?![.e])|incorrect|wrong"
-    r"|\berrors?\b(?!\s*(?:rate|bound|took|amount|(?:=|:|is|\s)\s*[0-9]))",
+    r"(?<!assertion )\bfail(?!ed as expected)|mismatch|incorrect|wrong"
+    r"|\berrors\s*[:=]\s*[1-9]\d*\b(?![.e])|\berrors?\b(?!\s*(?:rate|bound|took|amount|(?:=|:|is|\s)\s*[0-9]))",
     re.I,
 )
 _RIGHT = re.compile(
@@ -336,8 +336,8 @@ def smaller(argv: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 def smallest(program: Program) -> Program:
-    """Its quickest attempt, and as its authors run it where that was not chosen by hand and does not
-    do: sizes may have to fit each other."""
+    """Its quickest attempt; where that was not chosen by hand and does not do, as its authors run it:
+    sizes may have to fit each other."""
     first, last = program.attempts[0], program.attempts[-1]
     quick = msgspec.structs.replace(last, make=last.make or first.make)
     again = () if quick == first or last.listed else (first,)
