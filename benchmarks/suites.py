@@ -336,8 +336,8 @@ def smaller(argv: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 def smallest(program: Program) -> Program:
-    """Its quickest attempt; where that was not chosen by hand and does not do, as its authors run it:
-    sizes may have to fit each other."""
+    """Its quickest attempt; where that was not chosen by hand and does not do, as its authors run
+    it: sizes may have to fit each other."""
     first, last = program.attempts[0], program.attempts[-1]
     quick = msgspec.structs.replace(last, make=last.make or first.make)
     again = () if quick == first or last.listed else (first,)
