@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from warpsim.errors import UsageError
 from warpsim.execute import Result
 from warpsim.launch import Dim3, full_name, plain_name
 from warpsim.runtime.device import DeviceMemory, Object
@@ -83,11 +82,6 @@ class Captor:
         self, loaded: Loaded, symbol: str, request: Request, launch: Callable[[], Result]
     ) -> CapturedLaunch:
         """Copies all that the arguments point into, before the launch and after it."""
-        if not loaded.ptx:
-            raise UsageError(
-                "its device code is linked from several files (-rdc=true), of which none is the "
-                "kernel's alone: compile it as one file to take a launch."
-            )
         device = loaded.world.device
         objects = tuple(_pointed(device, request.arguments))
         before = unexecuted(loaded, symbol, request)
@@ -117,7 +111,7 @@ def unexecuted(loaded: Loaded, symbol: str, request: Request) -> CapturedLaunch:
         cluster=request.cluster,
         dynamic_smem_bytes=request.shared,
         arguments=request.arguments,
-        ptx=loaded.ptx,
+        ptx=loaded.text(symbol),
         regions=tuple(regions),
         finished=False,
     )

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from warpsim.front.ptx.parser import parse
 from warpsim.front.ptx.syntax import PtxModule
+from warpsim.launch import plain_name
 from warpsim.machine.core.image import Variable
 
 _LOCAL = re.compile(
@@ -15,6 +16,13 @@ _LOCAL = re.compile(
     re.M,
 )
 """A definition of a module that has no linkage: it is the file's own."""
+
+_ELSEWHERE = re.compile(
+    r"^\.extern\s+\.(?:(?:global|const)\b[^;]*?|func\s+(?:\([^)]*\)\s*)?)([A-Za-z_$][\w$]*)\s*[\[(;]",
+    re.M,
+)
+_SYSTEM = {"vprintf", "malloc", "free", "__assertfail"}
+"""Functions that every file calls as another's."""
 
 
 def link(texts: Sequence[str]) -> PtxModule:
@@ -37,6 +45,16 @@ def link(texts: Sequence[str]) -> PtxModule:
                 variables[variable.name] = variable
     linked.variables = list(variables.values())
     return linked
+
+
+def defines(text: str, entry: str) -> bool:
+    """Whether a file has a kernel."""
+    return re.search(rf"\.entry\s+{re.escape(entry)}\b", text) is not None
+
+
+def others(text: str) -> list[str]:
+    """What a file declares and leaves to another to define, by its plain name."""
+    return [plain_name(name) for name in _ELSEWHERE.findall(text) if name not in _SYSTEM]
 
 
 def _defines(variable: Variable) -> tuple[bool, int]:

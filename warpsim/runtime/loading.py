@@ -41,9 +41,8 @@ class Loaded:
             raise UsageError(_why_not(fat_images, arch))
         contents = dict.fromkeys(fat_image.content for fat_image in ptx)
         texts = [content.decode(errors="replace") for content in contents]
-        self.ptx = texts[0] if len(texts) == 1 else ""
-        """Empty where several files were linked."""
-        self._syntax = parse(texts[0]) if self.ptx else linking.link(texts)
+        self._texts = texts
+        self._syntax = linking.link(texts) if texts[1:] else parse(texts[0])
         self._programs: dict[str, DecodedProgram] = {}
         self.arch = ptx[-1].arch
         self._cubins = [fat_image.content for fat_image in fat_images if not fat_image.is_ptx]
@@ -65,6 +64,17 @@ class Loaded:
     def has(self, entry: str) -> bool:
         function = self._syntax.functions.get(entry)
         return function is not None and function.entry
+
+    def text(self, entry: str) -> str:
+        """The PTX of the file that has an entry; UsageError where it needs another's."""
+        text = next(text for text in self._texts if linking.defines(text, entry))
+        missing = linking.others(text)
+        if missing:
+            raise UsageError(
+                f"its file uses {', '.join(missing)} of another (-rdc=true): a launch is taken from "
+                "one file, so include that file into the kernel's."
+            )
+        return text
 
     def program(self, entry: str) -> DecodedProgram:
         """Of an entry; UsageError if there is none, or for what the emulator does not execute."""

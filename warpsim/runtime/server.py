@@ -218,12 +218,20 @@ class Server:
         sizes = [parameter.size for parameter in image.parameters]
         self._channel.answer("", *numbers, len(sizes), *sizes)
 
+    def _refuse(self, sentence: str, request: Request) -> None:
+        self._refused = Refusal(sentence=sentence, launch=request.launch, frames=request.frames)
+        self._channel.answer(sentence, 0, "")
+
     def _launch(self, message: Message) -> None:
         request = launching.read(message)
         loaded, entry = self._kernels[request.kernel]
         if self._settings.unexecuted:
             if len(self._unexecuted) < self._settings.unexecuted:
-                self._unexecuted.append(capturing.unexecuted(loaded, entry, request))
+                try:
+                    self._unexecuted.append(capturing.unexecuted(loaded, entry, request))
+                except UsageError as error:
+                    self._refuse(f"{entry}: {error}", request)
+                    return
             self._channel.answer("", 0, "")
             return
         wanted = self._captor is not None and self._captor.wants(entry)
@@ -248,10 +256,7 @@ class Server:
                     return
                 result = execute()
             except UsageError as error:
-                self._refused = Refusal(
-                    sentence=f"{entry}: {error}", launch=request.launch, frames=request.frames
-                )
-                self._channel.answer(self._refused.sentence, 0, "")
+                self._refuse(f"{entry}: {error}", request)
                 return
         self._count(entry, result, judged)
         if judged and self._streams.compares and progress.execution:
