@@ -71,8 +71,8 @@ class Loaded:
         missing = linking.others(text)
         if missing:
             raise UsageError(
-                f"its file uses {', '.join(missing)} of another (-rdc=true): a launch is taken from "
-                "one file, so include that file into the kernel's."
+                f"its file uses {', '.join(missing)} of another (-rdc=true): a launch is taken "
+                "from one file, so include that file into the kernel's."
             )
         return text
 
