@@ -29,7 +29,7 @@ from kernelexp.evidence import build, native
 from kernelexp.evidence.build import compiler
 from kernelexp.project.problem import reads
 from kernelexp.services.check import gates
-from kernelexp.system import toolchain
+from kernelexp.system import toolchain, usercache
 from kernelexp.system.toolchain import Toolchain
 
 # A busy machine is not a fault of a strategy.
@@ -125,7 +125,7 @@ def user_cache() -> Iterator[Path]:
     """
     kept.tidy()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(native.VARIABLE, str(ROOT / build.CACHE))
+        patch.setenv(usercache.VARIABLE, str(ROOT / build.CACHE))
         compile_first(ROOT)
         yield ROOT / build.CACHE
 

@@ -20,12 +20,10 @@ from pathlib import Path
 
 from kernelexp.evidence import build
 from kernelexp.model.errors import EnvironmentFault
-from kernelexp.system import wholefile
+from kernelexp.system import usercache, wholefile
 from kernelexp.system.process import processes
 from warpsim import compiled
 
-VARIABLE = "KERNELEXP_CACHE"
-"""Names a folder to use instead of ~/.cache/kernelexp."""
 COMPILERS = ("g++", "c++", "clang++")
 LIMIT_S = 180.0
 SOURCES = Path(compiled.__file__).parent
@@ -75,23 +73,9 @@ def folders(root: Path) -> list[Path]:
 
 def _folders(root: Path) -> Iterator[Path]:
     """Where the library may lie, the user's folder first."""
-    if named := os.environ.get(VARIABLE):
-        yield Path(named) / "native"
-    else:
-        # As the XDG Base Directory Specification has it, which ignores paths that are relative.
-        base = Path(os.environ.get("XDG_CACHE_HOME", ""))
-        base = base if base.is_absolute() else Path(os.path.expanduser("~/.cache"))
-        if base.is_absolute() and _is_own(base):
-            yield base / "kernelexp" / "native"
+    if shared := usercache.folder():
+        yield shared / "native"
     yield root / build.CACHE / "native"
-
-
-def _is_own(folder: Path) -> bool:
-    """Whether nobody else could put a library there: under sudo it may be another user's home."""
-    while not folder.exists():
-        folder = folder.parent
-    status = folder.stat()
-    return status.st_uid == os.getuid() and not status.st_mode & 0o002
 
 
 def _forbids_execution(folder: Path) -> bool:

@@ -14,10 +14,10 @@ from schemas import validate
 from support import ROOT
 
 from kernelexp import api
-from kernelexp.evidence import native
 from kernelexp.model import errors
 from kernelexp.model.arm import Status
 from kernelexp.report import outputs
+from kernelexp.system import usercache
 
 
 def test_functions_give_what_commands_print(scale: Path) -> None:
@@ -112,7 +112,7 @@ async def _converse(root: Path) -> None:
     server = StdioServerParameters(
         command=sys.executable,
         args=["-m", "kernelexp", "serve", "--mcp", "-C", str(root)],
-        env={"PYTHONPATH": str(ROOT), native.VARIABLE: os.environ[native.VARIABLE]},
+        env={"PYTHONPATH": str(ROOT), usercache.VARIABLE: os.environ[usercache.VARIABLE]},
     )
     async with Client(server) as client:
         named = {tool.name for tool in (await client.list_tools()).tools}

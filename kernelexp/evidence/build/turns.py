@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from kernelexp.evidence.build import combined, steps, store
+from kernelexp.evidence.build import combined, listings, steps, store
 from kernelexp.evidence.build.combined import CubinFunction
 from kernelexp.evidence.build.planning import Plan
 
@@ -73,13 +73,18 @@ def disassemble(plan: Plan, folder: Path) -> str:
     """
     alone = plan.tools.confined_to or plan.variant.form == "cubin"
     code = None if alone else combined.read((folder / store.CUBIN).read_bytes())
-    if code:
+    if code is None:
+        with core():
+            return steps.disassemble(plan, folder)
+    usage, sass = steps.print_usage(plan, folder), listings.find(plan, code)
+    if sass is None:
         mine = _Waiting(plan, folder, code)
         _wait(mine)
-        if mine.sass is not None:
-            return steps.print_usage(plan, folder) + mine.sass
-    with core():
-        return steps.disassemble(plan, folder)
+        if (sass := mine.sass) is None:
+            with core():
+                sass = steps.disassemble(plan, folder).removeprefix(usage)
+        listings.keep(plan, code, sass)
+    return usage + sass
 
 
 def _wait(mine: _Waiting) -> None:

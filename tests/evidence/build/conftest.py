@@ -1,8 +1,4 @@
-"""Compilers that count their starts, fail as planted, or can be edited.
-
-nvdisasm takes 0.8 s to start, for the smallest cubin too, and most builds here leave the same one:
-in these tests what it printed of a cubin is printed again.
-"""
+"""Compilers that count their starts, fail as planted, or can be edited."""
 
 from __future__ import annotations
 
@@ -19,12 +15,6 @@ from kernelexp.evidence.build import Built, compiler
 from kernelexp.system import toolchain
 from kernelexp.system.toolchain import Toolchain
 
-# nvdisasm CUBIN OPTIONS, as cuobjdump starts it.
-AS_BEFORE = """#!/bin/bash
-kept={folder}/$( (echo "${{@:2}}"; cat "$1") | sha256sum | cut -c 1-64)
-[ -e $kept ] || {{ {nvdisasm} "$@" > $kept-$$ && mv $kept-$$ $kept; }} || exit
-cat $kept
-"""
 ANSWERS = '#!/bin/bash\ncase "$*" in *-version*|*-dryrun*) exec {nvcc} "$@";; esac\n'
 
 
@@ -60,7 +50,7 @@ def counted(wrap: Wrap, tmp_path: Path) -> tuple[Toolchain, Path]:
 
 
 @pytest.fixture(scope="session")
-def copied(usual_tools: Toolchain, tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Path:
+def copied(usual_tools: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the compiler by links, whose programs can be replaced one by one.
 
     Those that look for others beside themselves are copied.
@@ -68,12 +58,6 @@ def copied(usual_tools: Toolchain, tmp_path_factory: pytest.TempPathFactory, sha
     folder = tmp_path_factory.mktemp("toolkit")
     source = Path(usual_tools.nvcc).parents[1]
     copy = Path(shutil.copytree(source, folder / "cu", copy_function=_link, symlinks=True))
-    (shared / "disassembled").mkdir(exist_ok=True)
-    nvdisasm = copy / "bin/nvdisasm"
-    script = AS_BEFORE.format(folder=shared / "disassembled", nvdisasm=nvdisasm.readlink())
-    nvdisasm.unlink()
-    nvdisasm.write_text(script)
-    nvdisasm.chmod(0o755)
     return copy
 
 

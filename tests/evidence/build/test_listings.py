@@ -1,0 +1,95 @@
+"""Code that was disassembled once is not disassembled again, in any project of the user."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from compilers import Plant, default
+
+from kernelexp.evidence import build
+from kernelexp.evidence.build import listings
+from kernelexp.system import usercache
+from kernelexp.system.process import processes
+from kernelexp.system.toolchain import Toolchain
+
+
+@pytest.fixture
+def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The cache of a user of its own."""
+    monkeypatch.setenv(usercache.VARIABLE, str(tmp_path / "user"))
+    return tmp_path / "user"
+
+
+@pytest.fixture
+def starts(tmp_path: Path) -> Path:
+    """A line for each start of nvdisasm."""
+    (tmp_path / "starts").touch()
+    return tmp_path / "starts"
+
+
+@pytest.fixture
+def counted(planted: Plant, tools: Toolchain, starts: Path) -> Toolchain:
+    real = Path(tools.cuobjdump).with_name("nvdisasm")
+    return planted("bin/nvdisasm", f'echo >> {starts}\nexec {real} "$@"')
+
+
+def sass_of(root: Path, tools: Toolchain) -> tuple[str, str]:
+    """The name of the build, and its listing."""
+    (built,) = build.build(root, [default(root)], tools)
+    assert built.ok, built.log
+    artefacts = build.artefacts(root, built.identity)
+    alone = processes.run([tools.cuobjdump, "-res-usage", "-sass", str(artefacts.cubin)])
+    assert artefacts.sass == alone.stdout
+    return built.identity, artefacts.sass
+
+
+def test_a_comment_is_compiled_and_not_disassembled(
+    scale: Path, user: Path, counted: Toolchain, starts: Path, tmp_path: Path
+) -> None:
+    first = sass_of(scale, counted)
+    other = Path(shutil.copytree(scale, tmp_path / "elsewhere"))
+    shutil.rmtree(other / build.CACHE / "build")
+    source = other / "variants/scale/scale.cu"
+    source.write_text(f"// Seen from elsewhere.\n\n{source.read_text()}")
+    started = starts.read_text()
+    again, sass = sass_of(other, counted)
+    assert again != first[0]
+    assert sass == first[1]
+    assert starts.read_text() == started + "\n"  # by this test itself
+
+
+def test_a_damaged_listing_is_made_again(
+    scale: Path, user: Path, counted: Toolchain, starts: Path
+) -> None:
+    _, sass = sass_of(scale, counted)
+    (kept,) = (user / "sass").iterdir()
+    kept.write_bytes(kept.read_bytes()[:-1])
+    shutil.rmtree(scale / build.CACHE / "build")
+    started = starts.read_text()
+    assert sass_of(scale, counted)[1] == sass
+    assert starts.read_text() == started + "\n\n"
+
+
+def test_another_disassembler_is_asked(
+    scale: Path, user: Path, counted: Toolchain, starts: Path, tools: Toolchain
+) -> None:
+    sass_of(scale, tools)
+    shutil.rmtree(scale / build.CACHE / "build")
+    sass_of(scale, counted)
+    assert len(starts.read_text()) == 2
+
+
+def test_those_read_last_stay(
+    scale: Path, user: Path, tools: Toolchain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listings, "KEPT", 4)
+    (user / "sass").mkdir(parents=True)
+    for age in range(1, 5):
+        (user / "sass" / str(age)).touch()
+        os.utime(user / "sass" / str(age), (1e9 - age, 1e9 - age))
+    sass_of(scale, tools)
+    (new,) = {path.name for path in (user / "sass").iterdir()} - {"1"}
+    assert len(new) == 32
