@@ -159,12 +159,16 @@ class Tree:
         return any(path.startswith(("..", "/")) for path in self._hashes)
 
     def doubts(self, record: Record, candidate: Candidate) -> tuple[str, ...]:
+        """Why a record can't be relied on."""
+        if record.edited:
+            return (f"the record, {consistency.EDITED}",)
+        return self.sample_doubts(record, candidate)
+
+    def sample_doubts(self, record: Record, candidate: Candidate) -> tuple[str, ...]:
         """What a record says and its samples do not give.
 
         To judge one again takes 7 ms: what was found right is remembered by its content.
         """
-        if record.edited:
-            return (f"the record, {consistency.EDITED}",)
         if record.measurement is None:
             return ()
         content = msgspec.json.encode((consistency.VERSION, candidate.arm.axes, record))

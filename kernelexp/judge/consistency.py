@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeAlias
 
 from kernelexp.judge import plausible, verdict
 from kernelexp.judge.statistics import stats
@@ -61,7 +62,10 @@ def _is_wrong(worker: Worker, arm: str) -> bool:
     return any(array.wrong for check in worker.checks if check.arm == arm for array in check.arrays)
 
 
-def remarks(record: Record) -> Iterator[str]:
+Doubts: TypeAlias = Callable[[Record, Candidate], Iterable[str]]
+
+
+def remarks(record: Record, doubts: Doubts = doubts) -> Iterator[str]:
     """What is to be known of a record's own figures, a sentence each."""
     if record.edited:
         yield EDIT

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from kernelexp.facts import differences, metrics
 from kernelexp.judge import consistency
 from kernelexp.judge import expectations as judging
+from kernelexp.judge.consistency import Doubts
 from kernelexp.model import names
 from kernelexp.model.arm import Arm
 from kernelexp.model.axes import as_argument, spell, spell_point
@@ -29,9 +30,11 @@ def render(
     verbose: bool = False,
     option: str = " (--verbose shows them)",
     charts: bool = True,
+    doubts: Doubts = consistency.doubts,
 ) -> Iterator[Block]:
     """What a run came to; `verbose` adds every figure of every arm. `option` follows how many are
-    left out: empty where there is no command line. Without `charts`, the page has its own."""
+    left out: empty where there is no command line. Without `charts`, the page has its own.
+    `doubts`: where what was found right is remembered."""
     yield Heading(f"{record.experiment}  {record.title}   {record.kernel}, {record.arch}")
     yield paragraph(" ".join(record.hypothesis.split()), indent=2)
     yield from sizes.render(record, charts)
@@ -60,7 +63,7 @@ def render(
         for sentence in candidate.remarks
         if sentence.rstrip(".").casefold() not in said
     )
-    for sentence in (*dict.fromkeys(own), *consistency.remarks(record)):
+    for sentence in (*dict.fromkeys(own), *consistency.remarks(record, doubts)):
         yield paragraph(sentence, style="warn")
     yield from expectations.render(judging.of_record(record))
     if not verbose and (hidden := _hidden(record, option)):

@@ -11,6 +11,7 @@ import msgspec
 from kernelexp.dossier.standing import Standing, Standings
 from kernelexp.facts import chips
 from kernelexp.judge import consistency, expectations
+from kernelexp.judge.consistency import Doubts
 from kernelexp.judge.limits import bounds
 from kernelexp.judge.limits.bounds import Use
 from kernelexp.judge.limits.case import Case
@@ -43,14 +44,14 @@ def answers(name: str, standings: Standings) -> Iterator[Answer]:
         )
 
 
-def basis(standings: Standings, guess: str = "") -> Iterator[Cell]:
+def basis(standings: Standings, doubts: Doubts, guess: str = "") -> Iterator[Cell]:
     """What the answers rest on, a sentence each, and what speaks against them; `guess`: that the
     tolerance is a draft's."""
     records = {c.record.run: c.record for c in standings.candidates if c.record}
     yield from dict.fromkeys(map(_origin, records.values()))
     for record in records.values():
         yield from sizes.crossings(record)
-        yield from (Span(remark, "warn") for remark in consistency.remarks(record))
+        yield from (Span(remark, "warn") for remark in consistency.remarks(record, doubts))
         if record.hypothesis.split() != standings.experiment.hypothesis.split():
             yield Span(
                 "The hypothesis was edited after the run; as it was, it is with the run.", "warn"
@@ -85,18 +86,16 @@ def wrong_baseline(standings: Standings) -> Verdict | None:
     return next(wrong, None)
 
 
-def found_wrong(name: str, every: Mapping[str, Standings]) -> str:
-    """The experiment whose run found the baseline of experiment `name` wrong; `every`: those of its
-    kernel. Empty where none did."""
-    own = every[name].experiment.baseline
-    return next(
-        (
-            other
-            for other in (name, *every)
-            if every[other].experiment.baseline == own and wrong_baseline(every[other])
-        ),
-        "",
-    )
+def found_wrong(every: Mapping[str, Standings]) -> dict[str, str]:
+    """By each experiment of a kernel whose baseline a run found wrong, the experiment of that
+    run."""
+    wrong = [name for name in every if wrong_baseline(every[name])]
+    found: dict[str, str] = {name: name for name in wrong}
+    for name in every.keys() - found.keys():
+        own = every[name].experiment.baseline
+        if other := next((one for one in wrong if every[one].experiment.baseline == own), ""):
+            found[name] = other
+    return found
 
 
 def is_placebo(standing: Standing) -> bool:

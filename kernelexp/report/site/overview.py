@@ -126,8 +126,7 @@ def overview(
     wrong = [
         Note(id=name, text=f"its baseline is wrong: `kernelexp emulate {found}` says where")
         for log in logs
-        for name in log.standings
-        if (found := answer.found_wrong(name, log.standings))
+        for name, found in answer.found_wrong(log.standings).items()
     ]
     doubtful = (*wrong, *_doubtful(every))
     return Overview(
@@ -236,10 +235,10 @@ def _next_step(log: KernelLog) -> str:
     """First what a wrong baseline calls for, last what only puts a placebo away. What is to be
     timed is timed at once: counts of a small size don't say which of them is the best."""
     every = log.standings
-    wrong = {name: answer.found_wrong(name, every) for name in every}
+    wrong = answer.found_wrong(every)
     placebo = {name: all(map(answer.is_placebo, entry.candidates)) for name, entry in every.items()}
-    names = sorted(every, key=lambda name: (not wrong[name], placebo[name]))
-    steps = {name: answer.next_step(name, every[name], wrong=wrong[name]) for name in names}
+    names = sorted(every, key=lambda name: (name not in wrong, placebo[name]))
+    steps = {name: answer.next_step(name, every[name], wrong=wrong.get(name, "")) for name in names}
     waiting = [name for name in names if steps[name] == answer.timing(log.arch, [name])]
     first = next((name for name in names if steps[name]), "")
     return answer.timing(log.arch, waiting) if first in waiting else steps.get(first, "")

@@ -142,6 +142,7 @@ class ProjectSite:
             with_axes=next((one.kernel for one in without if self._has_axes(one.kernel)), ""),
             rows=rows,
             headers=index.used(rows),
+            shown=index.ROWS_SHOWN,
             sweeps=[
                 (one, sweep_report.held(one, kernel_log.defaults), sweep_report.fastest(one))
                 for kernel_log in self.logs
@@ -225,9 +226,13 @@ class ProjectSite:
             answers=list(answer.answers(name, standings)),
             sizes=_unusual_sizes(standings),
             by_card=by_card,
-            basis=list(answer.basis(standings, guess(kernel_log.kernel, self._texts.now))),
+            basis=list(
+                answer.basis(
+                    standings, self.tree.sample_doubts, guess(kernel_log.kernel, self._texts.now)
+                )
+            ),
             next_step=answer.next_step(
-                name, standings, bool(by_card), answer.found_wrong(name, kernel_log.standings)
+                name, standings, bool(by_card), self._found_wrong.get(name, "")
             ),
             plots=_answering(name, standings, runs.values()),
             limits=answer.limits(standings, known),
@@ -242,6 +247,12 @@ class ProjectSite:
             stalls=_stalls(profiled),
             rooflines=list(self._roofline_of(profiled)),
         )
+
+    @functools.cached_property
+    def _found_wrong(self) -> dict[str, str]:
+        """Of every kernel."""
+        found = [answer.found_wrong(one.standings) for one in self.logs]
+        return {name: other for one in found for name, other in one.items()}
 
     def _roofline_of(self, profiled: tuple[StandingProfile, ...]) -> tuple[Plot, ...]:
         named = [(standing_profile.name, standing_profile.profile) for standing_profile in profiled]
@@ -267,7 +278,9 @@ class ProjectSite:
         return {
             "record": record,
             "edited": record.hypothesis.split() != hypothesis.split(),
-            "document": list(page.render(record, option="", charts=False))[1:],
+            "document": [
+                *page.render(record, option="", charts=False, doubts=self.tree.sample_doubts)
+            ][1:],
             "plots": list(pairs.plots(record)),
             "excerpts": excerpts,
             "isa": code.isa_of(record.arms).upper(),

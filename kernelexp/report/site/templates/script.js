@@ -13,8 +13,8 @@
   const text = (row, key) => row.dataset[key] ?? row.cells[place(key)].textContent;
   const words = new Map();
   const order = new Map(rows.map((row, index) => [row, index]));
-  const atOnce = 200;  // rows: the layout of 1,000 takes longer than a key may
-  let sort = "", descending = false, sorted = "", rest = 0;
+  const all = document.getElementById("all"), atOnce = Number(table.dataset.rows);
+  let sort = "", descending = false, sorted = "", whole = false;
 
   for (const head of heads) {
     const button = document.createElement("button");
@@ -52,24 +52,24 @@
 
   function show() {
     const wanted = form.elements.q.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const late = [];
-    let shown = 0;
+    const wish = sort && (descending ? "-" : "+") + sort;
+    if (wish !== sorted) { rows.sort(compare); body.append(...rows); }
+    sorted = wish;
+    let fitting = 0;
     for (const row of rows) {
       const fits = wanted.every((word) => holds(row, word))
         && ["kernel", "verdict", "section"].every((key) => !form.elements[key].value || text(row, key) === form.elements[key].value);
-      shown += fits;
-      if (fits && row.hidden && shown > atOnce) late.push(row);
-      else row.hidden = !fits;
+      fitting += fits;
+      const hidden = !fits || (!whole && fitting > atOnce);
+      if (row.hidden !== hidden) row.hidden = hidden;
     }
-    clearTimeout(rest);
-    if (late.length) rest = setTimeout(() => { for (const row of late) row.hidden = false; });
-    const wish = sort && (descending ? "-" : "+") + sort;
-    if (wish !== sorted) body.append(...[...rows].sort(compare));
-    sorted = wish;
     for (const head of heads) {
       head.setAttribute("aria-sort", head.dataset.key !== sort ? "none" : descending ? "descending" : "ascending");
     }
-    count.textContent = `${shown} of ${rows.length} rows`;
+    const cut = !whole && fitting > atOnce;
+    count.textContent = `${fitting} of ${rows.length} rows${cut ? `, the first ${atOnce} shown` : ""}`;
+    all.hidden = !cut;
+    all.textContent = `Show all ${fitting}`;
   }
 
   function save() {
@@ -94,6 +94,7 @@
   form.addEventListener("reset", () => setTimeout(() => { sort = ""; descending = false; show(); save(); }));
   form.addEventListener("submit", (event) => event.preventDefault());
   window.addEventListener("hashchange", load);
+  all.addEventListener("click", () => { whole = true; show(); });
   form.hidden = false;
   load();
 })();
