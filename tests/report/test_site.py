@@ -266,6 +266,26 @@ def test_a_line_unfolds_its_sass_in_each_variant_and_what_it_conflicts_in(
     assert all("SASS instructions" in item for item in unfolding)
 
 
+def test_views_that_are_drawn_are_linked_above_all_details_and_the_others_named_with_their_commands(
+    kx: Kx, scale: Path, tmp_path: Path
+) -> None:
+    assert kx("run", "S1", "--no-gpu", cwd=scale).exit_code == errors.OK
+    page = (build(scale, tmp_path / "a") / "experiments/S1.html").read_text()
+    top = page.partition("<h2>Why")[0]
+    assert re.search(r'href="../code/[^"]*">Source beside SASS', top)
+    assert "time line of a CTA's warps, by" in Reader(top).text
+    assert "kernelexp inspect S1 --modelled" in top
+    kx("inspect", "S1", "--modelled", cwd=scale)
+    kx("inspect", "S1", "--memory", cwd=scale)
+    page = (build(scale, tmp_path / "b") / "experiments/S1.html").read_text()
+    top = page.partition("<h2>Why")[0]
+    assert len(re.findall(r'href="../timelines/[^"]*">Time line of the', top)) == 2
+    drawn = re.search(r'href="#(memory-[^"]*)">Conflicts in memory', top)
+    assert drawn
+    assert f'id="{drawn[1]}"' in page
+    assert "Not drawn yet" not in page
+
+
 def test_the_source_beside_sass_is_linked_even_where_another_machine_made_the_record(
     kx: Kx, scale: Path, tmp_path: Path
 ) -> None:

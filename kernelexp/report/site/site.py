@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -238,10 +238,13 @@ class ProjectSite:
             limits=answer.limits(standings, known),
             experiment=standings.experiment,
             document=list(log_listing.experiment(name, standings, result, self.tree, every=True)),
-            runs=[
-                self._run(record, standings.experiment.hypothesis, changed[run], profiled)
-                for run, record in runs.items()
-            ],
+            runs=(
+                shown := [
+                    self._run(record, standings.experiment.hypothesis, changed[run], profiled)
+                    for run, record in runs.items()
+                ]
+            ),
+            missing=list(_missing(name, shown)),
             profiles=profiled,
             mentioned=list(profile_report.mentioned(profiled)),
             stalls=_stalls(profiled),
@@ -285,7 +288,7 @@ class ProjectSite:
             "excerpts": excerpts,
             "isa": code.isa_of(record.arms).upper(),
             "has_code": record.run in self._codes_of,
-            "modelled": list(timelines.rows(modelled)) if len(modelled) > 1 else [],
+            "modelled": list(timelines.rows(modelled)),
             "worth": judge.worth(modelled[0].run.time.chip) if modelled else "",
             "memory": list(memory_picture.render(self._pictures(record), MEMORY_SHOWN)),
             "differences": [
@@ -299,8 +302,7 @@ class ProjectSite:
     def _pictures(self, record: Record) -> list[MemoryPicture]:
         """Of the arms whose accesses `inspect --memory` has noted."""
         root, arms = self._project.root, zip(record.names, record.arms, strict=True)
-        generator = (memory_pictures.kept(root, name, arm) for name, arm in arms)
-        return [picture for picture in generator if picture and picture.pictured.accesses]
+        return [one for name, arm in arms if (one := memory_pictures.kept(root, name, arm))]
 
     def _profiles_of(self, name: str) -> tuple[StandingProfile, ...]:
         """As standing.of_profiles(), without reading any file twice."""
@@ -449,6 +451,17 @@ def _answering(name: str, standings: Standings, records: Iterable[Record]) -> li
     by_size = [plot for record in records for plot in sizes.plots(record)]
     plot = None if by_size else candidates.plot(name, standings)
     return [plot] if plot else by_size
+
+
+def _missing(name: str, runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Views of an experiment that nobody has asked for here, with the commands that make them."""
+    for view, has, option in (
+        ("source beside SASS", "has_code", "--build"),
+        ("time line of a CTA's warps", "modelled", "--modelled"),
+        ("lanes that conflict in memory", "memory", "--memory"),
+    ):
+        if not any(run[has] for run in runs):
+            yield view, f"kernelexp inspect {name} {option}"
 
 
 def _unusual_sizes(standings: Standings) -> str:

@@ -32,7 +32,9 @@ def render(pictures: Sequence[MemoryPicture], top: int) -> Iterator[Block]:
         for access, count in shown:
             yield from _access(picture, access, count)
         if rest := len(groups) - len(shown):
-            yield paragraph(f"{rest} more cost more than they need (--top 0).", style="dim")
+            yield paragraph(
+                f"{rest} more cost more than they need (`inspect --memory --top 0`).", style="dim"
+            )
         what = f"{'other ' if groups else ''}loads and stores"
         words = "take no more wavefronts or sectors than their bytes need"
         isa = pictured.isa.upper()
