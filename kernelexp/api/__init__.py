@@ -217,7 +217,8 @@ def explain(
         raise UsageError(f"{experiment} has no candidate {candidate}.")
     session = _session(project, limits, emulate=emulate)
     one, other, spoken = examine.experiment(project, experiment, candidate, session)
-    result = explanation.assemble(experiment, written, candidate, spoken, one, other)
+    known, _ = records.read(project.root, experiment)
+    result = explanation.assemble(experiment, written, candidate, spoken, one, other, records=known)
     return explanation.to_values(result)
 
 

@@ -140,13 +140,15 @@ def _experiment(
 ) -> None:
     """Verdict, expectations, differences and limits."""
     from kernelexp.dossier import examine
+    from kernelexp.logs import records
     from kernelexp.report.variants import explanation as report
     from kernelexp.services import modelling
 
     written = loaded.experiment(name)
     one, other, standing = examine.experiment(loaded, name, candidate, session)
     sentence = modelling.compare(loaded, written, candidate, session) if modelled else ""
-    explained = report.assemble(name, written, candidate, standing, one, other, sentence)
+    known, _ = records.read(loaded.root, name)
+    explained = report.assemble(name, written, candidate, standing, one, other, sentence, known)
     output(
         "explain", report.to_values(explained), report.render(explained, verbose), json, markdown
     )

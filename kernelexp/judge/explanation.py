@@ -117,9 +117,9 @@ def moved(
     if alone:
         first = f"{bottleneck.spell(one)} ({least}{was:.1f}% of the peak"
         if one.resource == other.resource:
-            return f"Of what is known of both arms, they use most of {first}, then {now:.1f}%)."
+            return f"Of what is known of both, they are nearest to {first}, then {now:.1f}%)."
         return (
-            f"Of what is known of both arms, the baseline uses most of {first}), the candidate of "
+            f"Of what is known of both, the baseline is nearest to {first}), the candidate to "
             f"{bottleneck.spell(other)} ({now:.1f}%)."
         )
     if max(was / allowed[0], now / allowed[1]) < bounds.NEAR:

@@ -24,6 +24,8 @@ _ALIKE = 0.8
 _SAME = 0.003
 """By which the ratio of the MMAs may differ from that of the padded extents."""
 _AXES = 3
+_WORTH = 1.0
+"""Percent of the time from which what a difference explains is named where there is no cause."""
 _LARGE = math.log(1.5)
 """As a logarithm, the relative change from which a count is named though it explains nothing."""
 _TRIFLE = 1e-3
@@ -284,9 +286,21 @@ def _without(
         if busy
         else f"is busy for {BUSY:.0f}% of the time"
     )
+    return f"The counts name no cause: no unit {why}{but}.{_went(case, differing)}"
+
+
+def _went(case: Case, differing: CausedDifference) -> str:
+    """What went with the time: by rates what explains most, else the largest relative change."""
+    leaders = [cause.leader for cause in differing.causes if not cause.noise]
+    known = [told for told in leaders if told.way == "with the time" and told.explains]
+    most = max(known, key=lambda told: abs(told.explains or 0.0), default=None)
+    if most and abs(most.explains or 0.0) >= _WORTH:
+        return (
+            f" The largest that went with the time, by its unit's rate: {_spell(most)} "
+            f"({most.explains:+.1f}%)."
+        )
     most = _largest(case, differing)
-    went = f" The largest change that went with the time: {_spell(most)}." if most else ""
-    return f"The counts name no cause: no unit {why}{but}.{went}"
+    return f" The largest change that went with the time: {_spell(most)}." if most else ""
 
 
 def _unseen(was: Use, now: Use) -> bool:

@@ -27,6 +27,7 @@ from kernelexp.judge import causes, stalls
 from kernelexp.judge.causes import CausedDifference
 from kernelexp.judge.limits.case import Case
 from kernelexp.judge.limits.changes import WARPS, Cause, Told, is_code
+from kernelexp.judge.limits.floors import SECTORS
 from kernelexp.model.arm import EmulatedEvidence
 from kernelexp.model.record import Profile
 
@@ -459,3 +460,29 @@ def test_ctas_on_more_sms_are_no_fewer_warps() -> None:
     assert (resources.leader.before, resources.leader.after) == (16, 128)
     assert resources.leader.label == "SMs with work, of 132"
     assert WARPS not in [item.metric for item in resources.told]
+
+
+def test_what_tma_reads_more_is_not_said_of_what_loads_read_more() -> None:
+    """H6: both grow, and each explains its own."""
+    loads, reads = SECTORS[0], SECTORS[2]
+    executed = {"smsp__inst_executed": 10**8, loads: 10**6, reads: 10**7}
+    cases = counted(executed, {**executed, loads: 2 * 10**6, reads: 3 * 10**7})
+    told = {item.metric: item for item in of(causes.differing(*cases, 0.25), "global memory").told}
+    shares = told[reads].explains, told[loads].explains
+    assert shares[0]
+    assert shares[0] == pytest.approx(20 * (shares[1] or 0.0))
+
+
+def test_counts_that_are_about_so_large_do_not_differ_by_a_few_percent() -> None:
+    """A border that is a smaller part of the full problem in one arm than in the other."""
+    executed = "smsp__inst_executed"
+    for more, differs in ((1.02, False), (1.2, True)):
+        few, many = 10**8, round(more * 10**8)
+        cases = [
+            msgspec.structs.replace(case, unsolved=frozenset({executed}), least={executed: count})
+            for case, count in zip(
+                counted({executed: few}, {executed: many}), (few, many), strict=True
+            )
+        ]
+        told = [item for cause in causes.differing(*cases, 0.05).causes for item in cause.told]
+        assert (executed in [item.metric for item in told]) is differs

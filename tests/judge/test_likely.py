@@ -8,7 +8,7 @@ from judge_cases import PADDED, PLAIN, arm, executed_sass, gemm, profiled, trans
 
 from kernelexp.judge import causes, likely
 from kernelexp.judge.causes import CausedDifference
-from kernelexp.judge.explanation import moved, relieved
+from kernelexp.judge.explanation import moved, questions, relieved
 from kernelexp.judge.limits import bounds
 from kernelexp.judge.limits.bounds import Use
 from kernelexp.judge.limits.case import Case
@@ -223,3 +223,46 @@ def test_the_tail_of_a_grid_that_nearly_fills_the_chip_is_no_cause() -> None:
     before, after = (with_arm(gemm(ctas=ctas)) for ctas in (2048, 264))
     uses = used(tensor_cores=60.0), used(tensor_cores=61.0)
     assert "CTAs on" not in likely.conclude(before, after, uses, NOTHING, -0.02)
+
+
+def told(name: str, explains: float, before: int = 10**8, after: int = 2 * 10**8) -> Cause:
+    only = Told(
+        metric=name,
+        label=name,
+        kind="emulated",
+        before=before,
+        after=after,
+        change=after / before - 1,
+        explains=explains,
+        way="with the time",
+    )
+    return Cause(name=name, told=(only,))
+
+
+def test_what_explains_most_by_a_rate_is_named_before_what_changed_most() -> None:
+    """A1: a fourfold count that explains 0.1%, and wavefronts that explain 6.1%."""
+    uses = used(L1_data_pipe=19.3), used(L1_data_pipe=16.0)
+    differ = msgspec.structs.replace(
+        NOTHING, causes=(told("loads", 0.1, 10**6, 4 * 10**6), told("wavefronts", 6.1))
+    )
+    words = likely.conclude(gemm(), gemm(), uses, differ, 0.485)
+    assert words.endswith("by its unit's rate: wavefronts: 100,000,000 → 200,000,000 (+6.1%).")
+
+
+def test_a_unit_of_unknown_use_that_its_counts_keep_seldom_busy_is_no_cause() -> None:
+    """H11: 134 million sectors are 18% of what TMA can read in that time."""
+    uses = used(tensor_cores=78.6), used(tensor_cores=65.5)
+    tma = "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld"
+    for explains, is_cause in ((9.0, False), (30.0, True)):
+        differ = msgspec.structs.replace(NOTHING, causes=(told(tma, explains),))
+        words = likely.conclude(gemm(), gemm(), uses, differ, 0.2)
+        assert ("Likely cause" in words) is is_cause
+
+
+def test_only_what_explains_a_part_of_the_change_is_asked_for() -> None:
+    arms = [with_arm(gemm(), profiled=None) for _ in range(2)]
+    for explains, is_asked in ((0.2, False), (10.0, True)):
+        differ = msgspec.structs.replace(NOTHING, causes=(told("smsp__inst_executed", explains),))
+        slower = with_arm(arms[1], measured=arm(H1, 1).measured)
+        asked = " ".join(item.question for item in questions(arms[0], slower, "H1", differ))
+        assert ("instructions to issue" in asked) is is_asked

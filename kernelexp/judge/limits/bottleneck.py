@@ -23,6 +23,8 @@ FEW_WARPS = 0.25
 """Of the warps that an SM holds, the share up to which a kernel that no limit holds is said to have
 few."""
 _FLOORS = 3
+_MOST = 0.5
+"""Of a cause, the share above which its line is named with it."""
 FULL_CLOCK = 0.97
 """Of the chip's highest clock, from which nothing is said of what holds it."""
 _OTHER_GRID = 0.01
@@ -106,7 +108,7 @@ def _of_atomics(gains: Sequence[Opportunity]) -> str:
 
 
 def _of_cause(case: Case, cause: Opportunity, order: str) -> str:
-    where = f" at {cause.line.rpartition('/')[2]}" if cause.line else ""
+    where = f" at {cause.line.rpartition('/')[2]}" if cause.part > _MOST else ""
     of = "the time" if case.time_s else "the least time that it needs"
     much = f"{'at most' if cause.at_most else 'about'} {cause.percent:.1f}% of {of}"
     hidden = " where nothing hides it" if cause.hidden else ""
@@ -280,7 +282,7 @@ def _of_floors(case: Case, known: Sequence[Use], whose: str) -> str:
             f"what limits it{least}.{_of_ratios(case)}"
         )
     words = [f"{spell(use)} for {use.floor_ms:.3g} ms" for use in longest]
-    words[0] = words[0].replace(" for ", f" busy for {_least(*longest)} ")
+    words[0] = words[0].replace(" for ", f" busy for {_least(longest[0])} ")
     return f"{what}. {whose} work keeps {', '.join(words)}."
 
 
@@ -300,16 +302,23 @@ def of_both(before: Sequence[Use], after: Sequence[Use]) -> str:
     longest = [max(needs, key=lambda name: needs[name][side]) for side in (0, 1)]
     was, now = (needs[name][side] for side, name in enumerate(longest))
     change = 100 * (now / was - 1)
-    least = _least(*(use for use in (*before, *after) if use.resource in longest))
-    same = "" if longest[0] == longest[1] else f"{spell(Use(resource=longest[1]))} "
+    own = zip((before, after), longest, strict=True)
+    ends = [next(use for use in side if use.resource == name) for side, name in own]
+    least, first = _least(*ends), spell(ends[0])
+    if longest[0] == longest[1] and was == now:
+        return (
+            f"Not timed. Both arms keep {first} busy for longest: {least} {was:.3g} ms in either."
+        )
+    by = f" ({change:+.1f}%)" if least != "about" else ""
+    same = "" if longest[0] == longest[1] else f"{spell(ends[1])} "
     others = sorted(needs.keys() - {*longest}, key=lambda name: -max(needs[name]))[: _FLOORS - 1]
     rest = "".join(
         f"; {spell(Use(resource=name))} {needs[name][0]:.3g}, then {needs[name][1]:.3g} ms"
         for name in others
     )
     return (
-        f"Not timed. The baseline keeps {spell(Use(resource=longest[0]))} busy for {least} "
-        f"{was:.3g} ms, the candidate {same}for {now:.3g} ms ({change:+.1f}%){rest}."
+        f"Not timed. The baseline keeps {first} busy for {least} "
+        f"{was:.3g} ms, the candidate {same}for {now:.3g} ms{by}{rest}."
     )
 
 

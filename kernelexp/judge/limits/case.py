@@ -161,6 +161,14 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         best = max(self.lines, key=cost, default=None)
         return best if best and cost(best) > 0 else None
 
+    def part(self, line: EmulatedLine | None, counter: str, ideal: str = "") -> float:
+        """How much of a counter, beyond `ideal` if given, a source line has, of 1."""
+        name, least = self.named(counter), self.named(ideal)
+        of = self.taken.counters if self.taken else {}
+        whole = of.get(name, 0) - of.get(least, 0)
+        own = line.counters.get(name, 0) - line.counters.get(least, 0) if line else 0
+        return own / whole if whole > 0 else 0.0
+
     @property
     def is_merged(self) -> bool:
         """Whether SASS accesses shared memory in other widths than PTX, on which wavefronts and

@@ -5,6 +5,7 @@ A count is ranked by the time that the part of the chip needs for what it grew o
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
@@ -18,6 +19,7 @@ from kernelexp.facts.metrics import Kind
 from kernelexp.judge import ranking
 from kernelexp.judge.limits import bottleneck, bounds, floors, relief
 from kernelexp.judge.limits.case import Case
+from kernelexp.judge.limits.floors import tensor_type
 from kernelexp.judge.limits.opportunity import excess_of_wavefronts
 from kernelexp.judge.limits.units import EXECUTED, PIPE, own_units, units
 from kernelexp.judge.stalls import stalls
@@ -59,7 +61,7 @@ _TENSOR = f"{counters.PIPE}tensor"
 _AS_MANY_FLOPS = 0.002
 _FEW = 1e-4
 """Of the instructions, the share below which a count without a rate is no difference."""
-_ABOUT = 0.03
+_ABOUT = 0.1
 """Relative change below which counts that are about so large are not said to differ."""
 _AS_NCU = {"sass__inst_executed_branch": "smsp__inst_executed_op_branch"}
 """What a profile calls a count of another name."""
@@ -179,7 +181,21 @@ class ChangedPair:
 
     def _label(self, difference: Difference) -> str:
         about = ", about" if difference.metric.name in self._rough else ""
-        return f"{label(difference)}{about}"
+        is_tensor = difference.metric.name.startswith(_TENSOR)
+        words = self._of_tensor_pipe() if is_tensor else label(difference)
+        return f"{words}{about}"
+
+    def _of_tensor_pipe(self) -> str:
+        """What it executes: packed halves too, which are no MMAs."""
+        opcodes = {
+            name
+            for case in (self._before, self._after)
+            for name in (case.arm.build.opcodes if case.arm.build else ())
+        }
+        is_packed = any(name.startswith("HFMA2") for name in opcodes)
+        if any(tensor_type(case) for case in (self._before, self._after)):
+            return "MMAs and HFMA2.MMA" if is_packed else "MMAs"
+        return "HFMA2.MMA" if is_packed else "tensor pipe, instructions"
 
     @property
     def _reads_as_much_tmem(self) -> bool:
@@ -317,6 +333,8 @@ class ChangedPair:
         )
         times = now[0] / was[0] if was[0] and now[0] else 1.0
         waits = now[1] - was[1] * times
+        if waits * (now[1] - was[1]) < 0:
+            return 0  # fewer than go with the operations: nothing of the growth is polls
         brought = (now[2] - was[2]) * self.branches_are_polls
         most = _BRANCHES_PER_POLL * abs(waits)
         branches = max(-most, min(most, brought)) if brought * waits > 0 else 0.0
@@ -396,9 +414,10 @@ class ChangedPair:
         if name in _OF_SECTORS and not rough.intersection(floors.SECTORS):
             # What TMA moves no longer, others may.
             every = [sum(map(case.counter, floors.SECTORS)) for case in (self._before, self._after)]
-            if (every[1] - every[0]) * (now - was) < 0:
+            more, of_all = now - was, every[1] - every[0]
+            if of_all * more <= 0:
                 return None  # others moved more the other way: nothing of the time is its own
-            was, now = every
+            now = was + math.copysign(min(abs(more), abs(of_all)), more)
         if name.startswith(_CONFLICTS) and difference.metric.kind == "emulated":
             # Those that add no wavefronts cost nothing.
             more = self._after.counter(_WAVEFRONTS) - self._before.counter(_WAVEFRONTS)
@@ -519,6 +538,8 @@ def kinds(before: Arm, after: Arm) -> Sequence[Kind]:
 def label(difference: Difference) -> str:
     """As the field reads a counter, whoever counted it."""
     words = difference.metric.label.strip()
+    if difference.metric.name.removeprefix(counters.PTX) == "memory_l1_tag_requests_global":
+        return "lines of global memory in L1"  # each takes the tag stage and the data pipe a cycle
     if difference.metric.name.startswith(_STATIC):
         return f"{words} in the code"
     return f"{words}, B" if difference.metric.unit == "B" else words

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from kernelexp.facts.counters import PTX
-from kernelexp.judge.limits import advice, bottleneck, bounds
+from kernelexp.judge.limits import advice, bottleneck, bounds, floors
 from kernelexp.judge.limits.case import Case
 from kernelexp.judge.limits.opportunity import Found, Opportunity, Suppressed, place
 
@@ -91,7 +91,7 @@ def grid(case: Case) -> Iterator[Found]:
             idle = 1 - share.busy
             mean = share.ctas / share.sms
             reckoning = f"an SM has {most:,} CTAs at most, {mean:,.2f} on average"
-        if idle >= TAIL_FROM:
+        if idle >= TAIL_FROM and not _is_of_chip(case):
             yield Opportunity(
                 rule="TailWave",
                 issue=f"{share.waves:.2f} waves of {share.sms * share.per_sm:,} CTAs: the last one "
@@ -101,6 +101,14 @@ def grid(case: Case) -> Iterator[Found]:
                 reckoning=f"{reckoning}, if all CTAs take the same time",
                 figures=figures,
             )
+
+
+def _is_of_chip(case: Case) -> bool:
+    """Whether what needs longest is shared by all SMs, which fewer of them use as much."""
+    longest = max(floors.floors(case), key=lambda floor: floor.seconds, default=None)
+    near = bounds.nearest(bounds.uses(case))
+    of = near.resource if near else longest.resource if longest else ""
+    return of in ("device memory", "L2")
 
 
 def _leaves_room(case: Case, share: bottleneck.GridShare) -> bool:
@@ -183,6 +191,7 @@ def barriers(case: Case) -> Iterator[Found]:
         reckoning="no estimate: kernelexp profile counts the stalls at barriers",
         figures={name: float(count), "tiles": float(case.tiles), "ctas": float(case.ctas)},
         line=place(line),
+        part=case.part(line, name.removeprefix(PTX)),
     )
 
 

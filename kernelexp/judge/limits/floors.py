@@ -114,14 +114,16 @@ def tensor_type(case: Case) -> str:
 
 def _tensor(case: Case, chip: Chip) -> Floor | None:
     kind = tensor_type(case)
-    if not case.flops or kind not in chip.tensor:
+    executed_flops = 0.0 if case.ratios_of else mma_flops(case, kind)
+    if not (case.flops or executed_flops) or kind not in chip.tensor:
         return None
     clock, spelled = case.clock()
     per_clock = chip.flops_per_clock(kind)
     flops, words = float(case.flops), si(case.flops, "FLOP")
-    if is_padded := mma_flops(case, kind) > _PADDED * flops:
-        flops = mma_flops(case, kind)
-        words = f"{si(flops, 'FLOP')} of the MMAs that are executed, {words} of them useful,"
+    if is_padded := executed_flops > _PADDED * flops:
+        useful = f", {words} of them useful," if flops else ""
+        flops = executed_flops
+        words = f"{si(flops, 'FLOP')} of the MMAs that are executed{useful}"
     return Floor(
         resource="tensor cores",
         seconds=flops / (per_clock * chip.sms.value * clock),

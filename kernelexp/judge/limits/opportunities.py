@@ -101,6 +101,7 @@ def bank_conflicts(case: Case) -> Iterator[Found]:
             reckoning=reckoning,
             figures={**counted.figures, **(requests.figures if requests else {})},
             line=place(case.dearest(name)),
+            part=case.part(case.dearest(name), name),
             hidden=hidden(case),
         )
 
@@ -161,9 +162,10 @@ def uncoalesced(case: Case) -> Iterator[Found]:
     scattered = lines > SCATTERED * few > 0 and _is_executed(case, lines)
     if not sectors or (excess < CONFLICTS_FROM * sectors and not scattered):
         return
-    by_lines = excess < CONFLICTS_FROM * sectors
-    line = (by_lines and case.dearest(_TAGS)) or case.dearest(_SECTORS, f"{_SECTORS}_ideal")
-    line = line or case.dearest(_TAGS)
+    of = (_SECTORS, f"{_SECTORS}_ideal")
+    if excess < CONFLICTS_FROM * sectors or not case.dearest(*of):
+        of = (_TAGS, "")
+    line = case.dearest(*of)
     freed: dict[Resource, float] = {}
     known, _ = shares(case)
     if "L2" in known:
@@ -192,6 +194,7 @@ def uncoalesced(case: Case) -> Iterator[Found]:
         reckoning=reckoning,
         figures=counted.figures,
         line=place(line),
+        part=case.part(line, *of),
         hidden="loads that hit in L1 ask L2 for nothing"
         if _loads(case, line) and "L1 tag stage" not in freed
         else hidden(case),

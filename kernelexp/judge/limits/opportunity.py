@@ -11,8 +11,8 @@ from kernelexp.judge.limits.case import Case
 from kernelexp.model.arm import EmulatedLine
 
 _ROLES = (
-    "the warps have roles (TMA, mbarriers): the cost counts only if these warps are what the rest "
-    "waits for"
+    "TMA and mbarriers feed the kernel: where its warps have roles, the cost counts only if those "
+    "that it is of are what the rest waits for"
 )
 
 
@@ -39,6 +39,8 @@ class Opportunity(msgspec.Struct, frozen=True, kw_only=True):
     """Its inputs by name: ncu's, or a plain word."""
     line: str = ""
     """The source line that causes most of it, file:line; empty where it is not known."""
+    part: float = 0.0
+    """How much of it that line causes, of 1; 0 where that is not known."""
     at_most: bool = False
     """Whether the estimate is a bound: what it costs depends on more than is known."""
     also: tuple[str, ...] = ()

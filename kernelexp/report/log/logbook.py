@@ -305,34 +305,40 @@ def by_card(entry: Standings, records: Sequence[Record]) -> Iterator[str]:
     standing record: "rows=4: REJECTED on NVIDIA H100 (2026-11-26); IMPROVED on ...". `records` are
     the experiment's, in any order."""
     for standing, point in zip(entry.candidates, entry.experiment.candidates, strict=True):
-        own = standing.record
-        if own is None or standing.arm is None or own.measurement is None or standing.doubted:
-            continue
-        verdicts: dict[str, tuple[Status, str]] = {}
-        for record in (own, *sorted(records, key=lambda one: one.created, reverse=True)):
-            alike = (
-                candidate
-                for candidate in record.candidates
-                if is_of(dict(standing.variant.axes), candidate.arm)
-                and is_of(record.baseline.axes, own.baseline)
-            )
-            if record.measurement is None or _sizes(record) != _sizes(own):
-                continue
-            for candidate in alike:
-                status = (candidate.over_sizes or candidate.verdict).status
-                is_new = status in _DECIDED and record.device not in verdicts
-                differs = any(status != known for known, _ in verdicts.values())
-                if is_new and differs and any(consistency.doubts(record, candidate)):
-                    continue
-                if is_new:
-                    then_files, now_files = candidate.arm.files, standing.arm.files
-                    shared = then_files.keys() & now_files.keys()  # headers may be the package's
-                    is_edited = any(then_files[file] != now_files[file] for file in shared)
-                    then = f"{record.created[:10]}{', from other sources' if is_edited else ''}"
-                    verdicts[record.device] = status, then
-        if len({status for status, _ in verdicts.values()}) > 1:
-            words = (f"{status} on {card} ({then})" for card, (status, then) in verdicts.items())
+        if words := of_cards(standing, records):
             yield f"{spell_point(point)}: {'; '.join(words)}."
+
+
+def of_cards(standing: Standing, records: Sequence[Record]) -> list[str]:
+    """The latest verdict on each GPU, that which stands first; empty where all are alike."""
+    own = standing.record
+    if own is None or standing.arm is None or own.measurement is None or standing.doubted:
+        return []
+    verdicts: dict[str, tuple[Status, str]] = {}
+    for record in (own, *sorted(records, key=lambda one: one.created, reverse=True)):
+        alike = (
+            candidate
+            for candidate in record.candidates
+            if is_of(dict(standing.variant.axes), candidate.arm)
+            and is_of(record.baseline.axes, own.baseline)
+        )
+        if record.measurement is None or _sizes(record) != _sizes(own):
+            continue
+        for candidate in alike:
+            status = (candidate.over_sizes or candidate.verdict).status
+            is_new = status in _DECIDED and record.device not in verdicts
+            differs = any(status != known for known, _ in verdicts.values())
+            if is_new and differs and any(consistency.doubts(record, candidate)):
+                continue
+            if is_new:
+                then_files, now_files = candidate.arm.files, standing.arm.files
+                shared = then_files.keys() & now_files.keys()  # headers may be the package's
+                is_edited = any(then_files[file] != now_files[file] for file in shared)
+                then = f"{record.created[:10]}{', from other sources' if is_edited else ''}"
+                verdicts[record.device] = status, then
+    if len({status for status, _ in verdicts.values()}) < 2:
+        return []
+    return [f"{status} on {card} ({then})" for card, (status, then) in verdicts.items()]
 
 
 def _sizes(record: Record) -> list[str]:

@@ -13,7 +13,7 @@ from kernelexp.dossier.standing import Standing
 from kernelexp.facts import metrics, widths
 from kernelexp.facts.counters import PIPE
 from kernelexp.judge import likely, samebuild
-from kernelexp.judge.causes import CausedDifference, differing
+from kernelexp.judge.causes import OF_TIME, CausedDifference, differing
 from kernelexp.judge.expectations import Judged, judge
 from kernelexp.judge.explanation import (
     Question,
@@ -29,7 +29,7 @@ from kernelexp.judge.limits.changes import ON_AN_SM, Cause, Told
 from kernelexp.model.arm import Verdict
 from kernelexp.model.axes import AxisValue, spell_point
 from kernelexp.model.experiment import Experiment
-from kernelexp.model.record import own_axes
+from kernelexp.model.record import Record, own_axes
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import (
     Block,
@@ -41,6 +41,7 @@ from kernelexp.report.document.document import (
     status,
     table,
 )
+from kernelexp.report.log import logbook
 from kernelexp.report.variants import bounds, expectations
 
 _WITH_IT = 3
@@ -64,6 +65,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     differing: CausedDifference
     uses: tuple[tuple[Use, ...], tuple[Use, ...]]
     questions: tuple[Question, ...]
+    elsewhere: tuple[str, ...]
+    """Its verdicts on other GPUs, where they differ."""
     modelled: str
     """What the model of time says of the two, as a sentence; empty where it was not asked."""
 
@@ -76,8 +79,10 @@ def assemble(
     one: Dossier,
     other: Dossier,
     modelled: str = "",
+    records: Sequence[Record] = (),
 ) -> Explanation:
-    """What the evidence says of candidate `number`, counted from 1."""
+    """What the evidence says of candidate `number`, counted from 1; `records` are all of its
+    experiment."""
     arms = one.case.arm, other.case.arm
     margin = standing.record.margin if standing.record else 0.01
     differ = differing(one.case, other.case, _direction(standing, slowdown(*arms)))
@@ -95,6 +100,7 @@ def assemble(
             if standing.candidate and standing.candidate.same_code
             else tuple(questions(one.case, other.case, name, differ))
         ),
+        elsewhere=tuple(logbook.of_cards(standing, records)[1:]),
         modelled=modelled,
     )
 
@@ -178,6 +184,8 @@ def render(explanation: Explanation, verbose: bool = False) -> Iterator[Block]:
     yield _verdict(explanation)
     if others := _others(explanation):
         yield paragraph(others, style="dim")
+    if explanation.elsewhere:
+        yield paragraph(f"Elsewhere: {'; '.join(explanation.elsewhere)}.", style="warn")
     if explanation.standing.changed:
         words = ", ".join(explanation.standing.changed)
         yield paragraph(f"The verdict is from before these changed: {words}.", style="warn")
@@ -349,12 +357,15 @@ def _other_build(side: Dossier) -> str:
 
 
 def _refused(explanation: Explanation) -> Iterator[Block]:
-    """Why there is nothing to compare; nothing where both arms can run."""
+    """Why there is nothing to compare, unless the verdict has said it or the log has its own
+    reckoning; nothing where both arms can run."""
+    verdict, record = explanation.standing.verdict, explanation.standing.record
     for name, side in _sides(explanation):
         if refused := side.case.arm.refused:
-            yield paragraph(
-                f"The {name} has no figures: ", status(refused.status), f". {refused.sentence}"
-            )
+            is_theirs = record is not None and record.provenance == "published"
+            is_said = is_theirs or (verdict and refused.sentence in verdict.sentence)
+            why = f". {refused.sentence}" if not is_said else "."
+            yield paragraph(f"The {name} has no figures: ", status(refused.status), why)
 
 
 def _verdict(explanation: Explanation) -> Block:
@@ -378,7 +389,7 @@ def _differences(
     differing: CausedDifference, are_published: bool, verbose: bool
 ) -> Iterator[Block]:
     causes = [cause for cause in differing.causes if not cause.noise]
-    shown = causes if verbose else key(causes)
+    shown = causes if verbose else key(causes, is_timed=differing.of == OF_TIME)
     if not causes:
         yield paragraph("Nothing that is counted differs.")
     elif not shown:
@@ -403,14 +414,16 @@ def _differences(
     if verbose:
         yield Items(tuple(map(_with_it, differing.causes)))
     cells = [_explains(cause) for cause in shown]
+    unknown = " —: no unit's rate says how much." if figures.NONE in cells else ""
     if any(cell != figures.NONE for cell in cells):
-        unknown = " —: no unit's rate says how much." if figures.NONE in cells else ""
         yield paragraph(
             "Explains: what the change adds or saves by the rate of the unit that executes it, in "
             f"percent of {differing.of}: less where other work hides it, more where it is waited "
             f"for.{unknown}",
             style="dim",
         )
+    elif unknown:
+        yield paragraph(unknown.strip(), style="dim")
     yield from _waits(differing.waits[: None if verbose else _ROWS], are_published)
     left = len(differing.causes) - len(shown)
     if verbose:
@@ -419,9 +432,9 @@ def _differences(
         yield paragraph(f"{left} more with --verbose.", style="dim")
 
 
-def key(causes: Sequence[Cause]) -> list[Cause]:
-    """The few that explain some of the time by a rate, and the warps that hide latency; where no
-    rate is known, those that changed most."""
+def key(causes: Sequence[Cause], is_timed: bool) -> list[Cause]:
+    """The few that explain some of the time by a rate, and the warps that hide latency; of arms
+    that were not timed, where no rate is known, those that changed most."""
     known = [cause for cause in causes if cause.leader.explains is not None]
     large = [
         cause
@@ -429,7 +442,7 @@ def key(causes: Sequence[Cause]) -> list[Cause]:
         if abs(cause.leader.explains or 0.0) >= _KEY
         or (cause.leader.metric in ON_AN_SM and cause.leader.way != "against it")
     ]
-    return (large if known else list(causes))[:_ROWS]
+    return (large if known or is_timed else list(causes))[:_ROWS]
 
 
 def _left_out(differing: CausedDifference) -> Iterator[Block]:
@@ -549,8 +562,15 @@ def _limits(explanation: Explanation, verbose: bool) -> Iterator[Block]:
         if not side.case.arm.counted and (words := widths.summarize(emulated)):
             yield paragraph(f"{name}: {words}.", style="warn")
     case = explanation.candidate.case
-    if case.scaled:
+    if case.scaled and (verbose or _is_emulated(explanation)):
         yield paragraph(f"Emulated counters of {case.of_size}: {case.scaled}.", style="dim")
+
+
+def _is_emulated(explanation: Explanation) -> bool:
+    """Whether the short page has a figure that was emulated."""
+    causes = key(explanation.differing.causes, is_timed=True)
+    told = [cause.leader.kind for cause in causes]
+    return "emulated" in (*told, *(use.kind for side in explanation.uses for use in side))
 
 
 def _by_command(questions: Sequence[Question]) -> Iterator[str]:

@@ -186,7 +186,8 @@ def _other_widths(dossier: Dossier, opportunity: Opportunity) -> list[AccessWidt
 def _details(number: int, opportunity: Opportunity, dossier: Dossier) -> Block:
     parts = [opportunity.reckoning] if opportunity.reckoning else []
     if opportunity.line:
-        parts.append(f"most of it at {opportunity.line}")
+        part = f"{opportunity.part:.0%}" if opportunity.part else "the largest part"
+        parts.append(f"{part} of it at {opportunity.line}")
     if opportunity.also:
         parts.append(f"ncu on the same cause: {', '.join(opportunity.also)}")
     parts += map(widths.spell, _other_widths(dossier, opportunity))

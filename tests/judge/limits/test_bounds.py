@@ -20,6 +20,7 @@ from judge_cases import (
 from support import ROOT
 
 from kernelexp.facts import chips
+from kernelexp.judge import executed
 from kernelexp.judge.explanation import moved, work
 from kernelexp.judge.limits import bottleneck, bounds, floors
 from kernelexp.judge.limits.bounds import Use
@@ -201,9 +202,9 @@ def test_what_ncu_counted_is_a_share_of_the_time_that_was_measured() -> None:
 def test_mmas_beyond_the_edge_of_the_problem_are_work_of_the_tensor_cores() -> None:
     """Tiles of 176 keys cover 4,096 in 24 steps, 4,224 keys: 3.1% more than is useful."""
     emulated = executed_sass(opcodes_with_modifiers={"QGMMA.64x96x32.F32.E4M3.E4M3": 8})
-    executed = round(1.031 * gemm().flops / (2 * 64 * 96 * 32 / 4))
+    mmas = round(1.031 * gemm().flops / (2 * 64 * 96 * 32 / 4))
     case = with_arm(
-        gemm(counters={"smsp__inst_executed": 1, "sm__inst_executed_pipe_tensor": executed}),
+        gemm(counters={"smsp__inst_executed": 1, "sm__inst_executed_pipe_tensor": mmas}),
         emulated_sass=emulated,
     )
     useful, padded = (use(item, "tensor cores") for item in (gemm(), case))
@@ -342,3 +343,12 @@ def test_of_two_arms_without_a_time_the_longest_need_of_either_is_compared() -> 
     words = bottleneck.of_both(*uses)
     assert words.startswith("Not timed. The baseline keeps the L1 data pipe busy for at least ")
     assert "the candidate device memory for " in words
+
+
+def test_mmas_that_are_executed_need_the_tensor_cores_where_no_work_is_stated() -> None:
+    evidence = executed_sass(opcodes_with_modifiers={"HMMA.16816.F16": 8})
+    counters = {"smsp__inst_executed": 10**9, executed.MMAS: 10**8}
+    case = with_arm(gemm(counters=counters, flops=0), emulated_sass=evidence)
+    (tensor,) = (floor for floor in floors.floors(case) if floor.resource == "tensor cores")
+    assert tensor.emulated
+    assert tensor.seconds > 0
