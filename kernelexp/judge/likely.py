@@ -82,7 +82,7 @@ def conclude(
     first = f"What changed: {words}." if words else ""
     if not slower or not all(map(bottleneck.is_counted, uses)):
         return first
-    uses = of_allowed(before, uses[0]), of_allowed(after, uses[1])
+    uses = of_allowed(before, after, uses)
     unknown = _of_unknown(uses, differing, slower)
     unit = largest(uses, slower)
     if unit and unknown and abs(unknown.explains or 0.0) > abs(unit.points):
@@ -99,15 +99,21 @@ def conclude(
     return " ".join(filter(None, (first, second)))
 
 
-def of_allowed(case: Case, uses: Sequence[Use]) -> tuple[Use, ...]:
-    """The units of an SM in percent of what the grid allows, where it leaves SMs idle."""
-    allowed = bottleneck.allowed(case)
-    return tuple(
-        use
-        if use.percent is None or use.resource in _MEMORY
-        else msgspec.structs.replace(use, percent=min(100.0, use.percent / allowed))
-        for use in uses
+def of_allowed(
+    before: Case, after: Case, uses: tuple[Sequence[Use], Sequence[Use]]
+) -> tuple[tuple[Use, ...], tuple[Use, ...]]:
+    """The units of an SM in percent of what the grid allows, where that of an arm leaves SMs
+    idle."""
+    one, other = (
+        tuple(
+            use
+            if use.percent is None or use.resource in _MEMORY
+            else msgspec.structs.replace(use, percent=min(100.0, use.percent / share))
+            for use in side
+        )
+        for side, share in zip(uses, bottleneck.allowed_of(before, after), strict=True)
     )
+    return one, other
 
 
 def largest(uses: tuple[Sequence[Use], Sequence[Use]], slower: float) -> Consequence | None:

@@ -32,6 +32,7 @@ _TURNS = 70.0
 """Percent of the time that tensor cores and an arithmetic pipe are busy together, from which they
 are said to take turns where neither is near its limit."""
 _LEAST_TURN = 25.0
+_OF_CHIP: tuple[Resource, ...] = ("L2", "device memory")
 _ARITHMETIC: tuple[Resource, ...] = ("XU pipe", "ALU pipe", "FMA pipe")
 BUSY = 0.9
 """Share of the SMs' time with work below which the grid is named first."""
@@ -103,7 +104,7 @@ def _of_atomics(gains: Sequence[Opportunity]) -> str:
     atomics = next((gain for gain in gains if gain.rule == GLOBAL_ATOMICS), None)
     if atomics is None:
         return ""
-    where = f" at {atomics.line.rpartition('/')[2]}" if atomics.line else ""
+    where = f" at {atomics.line.rpartition('/')[2]}" if atomics.part > _MOST else ""
     return f"Its global atomics{where} may take longer: those to one address wait for each other."
 
 
@@ -135,6 +136,14 @@ def allowed(case: Case) -> float:
     """The share of any limit that the grid can use, where it leaves SMs idle; else 1."""
     share = grid(case)
     return 1.0 if share is None or share.busy >= BUSY else share.busy
+
+
+def allowed_of(before: Case, after: Case) -> tuple[float, float]:
+    """The same of two arms, by one measure: of both where the grid of either leaves SMs idle."""
+    was, now = grid(before), grid(after)
+    if min(allowed(before), allowed(after)) == 1.0:
+        return 1.0, 1.0
+    return was.busy if was else 1.0, now.busy if now else 1.0
 
 
 def _of_allowed(case: Case, percent: float) -> float:
@@ -187,7 +196,8 @@ def of_grids(before: Case, after: Case) -> str:
         return f"{words} The baseline's {was.ctas:,} CTAs allow {100 * was.busy:.1f}%."
     if was.busy >= BUSY:
         return ""
-    return f"{of_grid(before)} That is the baseline's; the candidate's {now.ctas:,} fill the chip."
+    own = f"the candidate's {now.ctas:,} allow {100 * now.busy:.1f}%"
+    return f"{of_grid(before)} That is the baseline's; {own}."
 
 
 def _of_limit(
@@ -279,7 +289,7 @@ def _of_floors(case: Case, known: Sequence[Use], whose: str) -> str:
             least = f"; {name} alone {verb} {longest[0].floor_ms:.3g} ms"
         return (
             f"{what}, and its counts are not known for {case.of_size}{why}, so that nothing says "
-            f"what limits it{least}.{_of_ratios(case)}"
+            f"what limits it{least}.{_of_ratios(case, whose)}"
         )
     words = [f"{spell(use)} for {use.floor_ms:.3g} ms" for use in longest]
     words[0] = words[0].replace(" for ", f" busy for {_least(longest[0])} ")
@@ -290,10 +300,17 @@ def _least(*known: Use) -> str:
     return "about" if any(use.rough for use in known) else "at least"
 
 
-def of_both(before: Sequence[Use], after: Sequence[Use]) -> str:
-    """Without a time: what two arms keep busy for longest; empty where that is not counted."""
+def of_both(
+    before: Sequence[Use], after: Sequence[Use], allowed: tuple[float, float] = (1.0, 1.0)
+) -> str:
+    """Without a time: what two arms keep busy for longest; empty where that is not counted.
+    `allowed` is the share of the SMs that the grid of each can use."""
+
+    def least_ms(use: Use, share: float) -> float:
+        return (use.floor_ms or 0.0) / (1.0 if use.resource in _OF_CHIP else share)
+
     needs = {
-        use.resource: (use.floor_ms, other.floor_ms)
+        use.resource: (least_ms(use, allowed[0]), least_ms(other, allowed[1]))
         for use, other in zip(before, after, strict=True)
         if use.floor_ms and other.floor_ms
     }
@@ -316,13 +333,14 @@ def of_both(before: Sequence[Use], after: Sequence[Use]) -> str:
         f"; {spell(Use(resource=name))} {needs[name][0]:.3g}, then {needs[name][1]:.3g} ms"
         for name in others
     )
+    where = " on the SMs that have CTAs" if min(allowed) < 1.0 else ""
     return (
         f"Not timed. The baseline keeps {first} busy for {least} "
-        f"{was:.3g} ms, the candidate {same}for {now:.3g} ms{by}{rest}."
+        f"{was:.3g} ms, the candidate {same}for {now:.3g} ms{by}{rest}{where}."
     )
 
 
-def _of_ratios(case: Case) -> str:
+def _of_ratios(case: Case, whose: str) -> str:
     """Which units of an SM the counts of a small size keep busy for longest."""
     if not case.ratios_of or not case.counters:
         return ""
@@ -330,11 +348,11 @@ def _of_ratios(case: Case) -> str:
     units = sorted(floors(counted), key=lambda floor: -floor.seconds)[:2]
     if not units or not units[0].seconds:
         return ""
+    who = "it" if whose == "Its" else "the candidate"
     busiest, *others = (spell(Use(resource=floor.resource)) for floor in units)
     share = f", then {others[0]} ({100 * units[1].seconds / units[0].seconds:.0f}% as long)"
-    return (
-        f" At size '{case.ratios_of}' it keeps {busiest} busy for longest{share if others else ''}."
-    )
+    share = share if others else ""
+    return f" At size '{case.ratios_of}' {who} keeps {busiest} busy for longest{share}."
 
 
 def spell(use: Use) -> str:

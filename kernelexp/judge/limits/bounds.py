@@ -59,6 +59,8 @@ _PROFILED: dict[Resource, tuple[str, ...]] = {
         "smsp__warps_issue_stalled_selected.avg.pct_of_peak_sustained_active",
     ),
 }
+_OPERANDS = "l1tex__data_pipe_tc_wavefronts_mem_shared"
+"""What tcgen05's MMAs read."""
 _TAGS = ("memory_l1_tag_requests_global", "l1tex__cycles_elapsed")
 _ELAPSED = ("sm__cycles_elapsed.avg", "l1tex__cycles_elapsed.avg", "smsp__cycles_elapsed.avg")
 _OWN_CLOCK: tuple[Resource, ...] = ("L2", "device memory")
@@ -136,6 +138,8 @@ def _profiled(case: Case, resource: Resource) -> Use | None:
     """The share as ncu reports it; None where it did not, or on another card than was timed."""
     if case.profiled_elsewhere:
         return None
+    if resource == "shared memory" and case.counter(_OPERANDS):
+        return None  # ncu's share is of the LSU's wavefronts, without those
     if resource == "L1 tag stage":
         return _profiled_tags(case)
     for name in _PROFILED[resource]:

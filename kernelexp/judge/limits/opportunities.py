@@ -444,7 +444,7 @@ def global_atomics(case: Case) -> Iterator[Found]:
     count, loads, stores = counted.values
     if not count or count < _OFTEN * (loads + stores) or "ATOMS" in opcodes:
         return
-    line = place(case.dearest(names[0]))
+    line = case.dearest(names[0])
     yield Opportunity(
         rule=GLOBAL_ATOMICS,
         issue=f"global atomics: {count / (count + loads + stores):.0%} of the instructions that "
@@ -454,7 +454,8 @@ def global_atomics(case: Case) -> Iterator[Found]:
         "how many meet there was not counted; a sum in the warp and the CTA first leaves one for "
         "each CTA",
         figures=counted.figures,
-        line=line,
+        line=place(line),
+        part=case.part(line, names[0]),
     )
 
 

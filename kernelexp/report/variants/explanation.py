@@ -224,6 +224,8 @@ def conclusions(explanation: Explanation) -> Iterator[str]:
     slower = slowdown(before.arm, case.arm)
     judged = _judged(explanation)
     first = likely.conclude(before, case, explanation.uses, explanation.differing, judged)
+    if not any(not cause.noise for cause in explanation.differing.causes):
+        first = f"{first} Nothing that is counted differs.".strip()
     if first:
         yield first
     near = nearest(after)
@@ -231,17 +233,19 @@ def conclusions(explanation: Explanation) -> Iterator[str]:
         grids = bottleneck.of_grids(before, case)
         words = bottleneck.conclude(case, after, "The candidate")
         if before.time_s == case.time_s == 0 and not (before.ratios_of or case.ratios_of):
-            words = bottleneck.of_both(*explanation.uses) or words
+            shares = bottleneck.allowed_of(before, case)
+            words = bottleneck.of_both(*explanation.uses, shares) or words
         yield f"{grids} {words.removeprefix(bottleneck.of_grid(case)).strip()}" if grids else words
         return
-    allowed = likely.of_allowed(before, explanation.uses[0]), likely.of_allowed(case, after)
-    said = likely.largest(allowed, judged) if judged else None
+    allowed = bottleneck.allowed_of(before, case)
+    of_grid = likely.of_allowed(before, case, explanation.uses)
+    said = likely.largest(of_grid, judged) if judged else None
     alone = _one_profile(explanation)
     sentences = (
         bottleneck.of_grids(before, case),
-        moved(*explanation.uses, (bottleneck.allowed(before), bottleneck.allowed(case)), alone),
+        moved(*explanation.uses, allowed, alone),
         alone,
-        relieved(*explanation.uses, judged, bottleneck.allowed(before)),
+        relieved(*explanation.uses, judged, allowed[0]),
         work(
             *explanation.uses, slower, explanation.differing.waits, said.resource if said else None
         ),
@@ -390,9 +394,7 @@ def _differences(
 ) -> Iterator[Block]:
     causes = [cause for cause in differing.causes if not cause.noise]
     shown = causes if verbose else key(causes, is_timed=differing.of == OF_TIME)
-    if not causes:
-        yield paragraph("Nothing that is counted differs.")
-    elif not shown:
+    if causes and not shown:
         yield paragraph(
             f"By the rates of the units that execute it, no difference that is counted comes to "
             f"{_KEY:.0f}% of {differing.of}."

@@ -346,7 +346,7 @@ def test_of_two_arms_without_a_time_the_longest_need_of_either_is_compared() -> 
 
 
 def test_mmas_that_are_executed_need_the_tensor_cores_where_no_work_is_stated() -> None:
-    evidence = executed_sass(opcodes_with_modifiers={"HMMA.16816.F16": 8})
+    evidence = executed_sass(opcodes_with_modifiers={"QGMMA.64x96x32.F32.E4M3.E4M3": 8})
     counters = {"smsp__inst_executed": 10**9, executed.MMAS: 10**8}
     case = with_arm(gemm(counters=counters, flops=0), emulated_sass=evidence)
     (tensor,) = (floor for floor in floors.floors(case) if floor.resource == "tensor cores")
