@@ -129,9 +129,13 @@ _AS_FULL = 0.01
 
 def is_as_full(answer: Consulted, names: Sequence[str], wanted: str) -> bool:
     """Whether a tile has as many bytes at these sizes, by work() and tiles(): those at an edge do
-    less. Of kernels with FLOPs it is not asked: their MMAs are of whole tiles."""
+    less. Of kernels with FLOPs it is not asked: their MMAs are of whole tiles. Where the sizes
+    differ in it, or by a factor of two, bytes do not grow with the tiles at all."""
     (flops, full), *small = (_work_of_tile(answer, size) for size in (wanted, *names))
-    return bool(flops) or all(abs(own - full) <= _AS_FULL * full for _, own in small if own)
+    least, most = min(own for _, own in small), max(own for _, own in small)
+    if flops or not (least and full) or most > (1 + _AS_FULL) * least:
+        return True
+    return abs(least / full - 1) <= _AS_FULL or not 1 / _UNEVEN < least / full < _UNEVEN
 
 
 def unlike(answer: Consulted, name: str, wanted: str) -> str:

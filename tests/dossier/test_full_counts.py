@@ -157,6 +157,17 @@ def test_tiles_that_an_edge_cuts_at_a_small_size_solve_no_counts() -> None:
                 points=(Facts(tiles=tiles),),
             )
             assert is_as_full(answer, ("small", "more"), "full") is (is_full or bool(flops))
+    of_pairs = {
+        name: (n // 64) ** 2 for name, n in {"small": 128, "more": 256, "full": 4096}.items()
+    }
+    answer = Consulted(
+        kernel="attention",
+        peers=(),
+        sizes={},
+        work={name: Work(flops=0, bytes=64 * n) for name, n in of_pairs.items()},
+        points=(Facts(tiles={name: n**2 for name, n in of_pairs.items()}),),
+    )
+    assert is_as_full(answer, ("small", "more"), "full")
 
 
 def test_a_count_that_does_not_solve_is_about_what_a_tile_adds_for_each_tile() -> None:
