@@ -69,6 +69,12 @@ def adopt(
             help="The kernel's name in the project; of a program's, NAME[:N]: its N-th launch.",
         ),
     ] = "",
+    replace: Annotated[
+        bool,
+        typer.Option(
+            "--replace", help="Remove the kernel of this name, if no experiment of it has a record."
+        ),
+    ] = False,
     as_: Annotated[
         str,
         typer.Option("--as", metavar="NAME", help="What a program's kernel is to be called."),
@@ -239,11 +245,11 @@ def adopt(
         return
     refuse_other_modes(ctx)
     from kernelexp.evidence.programs import captures
-    from kernelexp.services.adopt import adopted, answers, launch_axes, notation
+    from kernelexp.services.adopt import adopted, answers, constants, launch_axes, notation
     from kernelexp.services.adopt.expressions import parse_expressions, parse_reference
     from kernelexp.services.adopt.launched import AdoptedLaunch
 
-    loaded = common.load(project)
+    loaded = _replaced(project, as_ or kernel) if replace else common.load(project)
     tools = common.tools(loaded, nvcc)
     if from_program:
         _refuse_known(
@@ -306,16 +312,19 @@ def adopt(
     before = adopted.configuration(loaded.root)
     compiled, flags = _compile(loaded, source, tools, wanted, kernel, arch, signature, flags, torch)
     undo: Callable[[], None] | None = functools.partial(adopted.discard, compiled, before)
+    names = {word for name, _ in varied for word in (name, name.lower(), name.upper())}
     try:
         compiled, known = adopted.described(compiled, output_ or (), known, dtypes)
         adoption.tell(compiled, known)
         if sys.stdin.isatty():
             from kernelexp.cli import questions
 
-            names = {word for name, _ in varied for word in (name, name.lower())}
             typed = questions.complete(compiled, known, names)
             undo = None if typed != known else undo
             known = typed
+        numbers = constants.find(loaded.root, compiled, known, names, flags, tools)
+        adoption.tell_numbers(numbers, names)
+        compiled, known = constants.insert(compiled, known, numbers)
         launch = AdoptedLaunch(compiled=compiled, answers=known, flags=flags)
         launch = adoption.vary(launch, varied, usual.block)
         text = adopted.finish(loaded, launch.compiled, launch.answers, launch.flags)
@@ -324,6 +333,19 @@ def adopt(
         adopted.discard(compiled, before)
         raise
     raise typer.Exit(adoption.conclude(loaded, launch, text, added, undo, nvcc))
+
+
+def _replaced(project: Path, kernel: str) -> Project:
+    """The project without a kernel of that name."""
+    from kernelexp.services.adopt import adopted
+
+    loaded = common.load(project)
+    if not kernel:
+        raise UsageError("--replace: say which with --kernel NAME.")
+    if kernel not in loaded.kernels:
+        return loaded
+    typer.echo(f"replaced: the old {kernel} is in {adopted.replace(loaded, kernel)}")
+    return common.load(project)
 
 
 def _refuse_known(given: Mapping[str, object]) -> None:

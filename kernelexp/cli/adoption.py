@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import shlex
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,6 +64,16 @@ def tell(compiled: Compiled, answers: Answers) -> None:
             f"and compared with nothing; if it is a result too, say --output {name}"
         )
     _tell_omitted(compiled)
+
+
+def tell_numbers(numbers: Mapping[str, int], axes: Collection[str]) -> None:
+    """What names of the source stand for in grids and the like."""
+    from kernelexp.services.adopt import constants
+
+    for name, number in numbers.items():
+        typer.echo(f"{constants.spelled(name)} is {number:,}, as the source has it")
+    if numbers and axes:
+        print_message("note: these numbers follow no axis: where one does, write it with the axis")
 
 
 def _shared_results(compiled: Compiled, answers: Answers) -> Iterator[str]:
@@ -171,7 +181,12 @@ def vary(
             typer.echo(line)
         axis, shapes = launch.answers.axes[name.lower()], launch.answers.launches
         grids = [",".join(shape.grid) or "blank" for shape in shapes]
-        if launch_axes.is_missing(launch, name):
+        if launch_axes.is_unused(launch.compiled, name):
+            print_message(
+                f"note: nothing in the kernel's sources uses {name}: its values change no "
+                "instruction"
+            )
+        elif launch_axes.is_missing(launch, name):
             print_message(
                 f"note: the grid has the number {axis.default} and does not follow {name.lower()}: "
                 f"if a CTA's work depends on it, name it there, as in --grid 'n/{name}'"
@@ -193,6 +208,15 @@ def add_experiments(loaded: Project, launch: AdoptedLaunch) -> list[str]:
     names = list(launch_axes.experiments(common.load(loaded.root), launch))
     if names:
         typer.echo(f"added {', '.join(names)} to experiments.yaml")
+    if len(launch.answers.axes) > 1:
+        points = " ".join(
+            f"--set {name}={next(x for x in axis.values if x != axis.default)}"
+            for name, axis in launch.answers.axes.items()
+        )
+        typer.echo(
+            "each changes one axis alone; for values that belong together:\n"
+            f"  kernelexp new 'Both' --kernel {launch.compiled.kernel} {points}"
+        )
     return names
 
 
@@ -218,6 +242,11 @@ def conclude(
     missing = list(draft.blanks(text))
     for line, what in missing:
         typer.echo(f"blank: {folder}/problem.py:{line}: {what}")
+    if "def tiles(" not in text:
+        print_message(
+            "note: no tiles() was drafted, as no one size says how long a CTA's work is: without "
+            "it, counts of the full problem can't be had"
+        )
     if missing:
         typer.echo(f"next: fill the blanks, then kernelexp emulate {kernel}")
         return OK

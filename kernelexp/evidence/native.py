@@ -100,7 +100,7 @@ def _make(compiler: str, sources: Sequence[Path], path: Path) -> str:
 def announce(what: str) -> None:
     """Says on standard error why a first command takes long; a pipe, too, is read meanwhile."""
     with contextlib.suppress(OSError, AttributeError):  # nobody reads it, or it is closed
-        sys.stderr.write(f"compiling {what}, once for this machine: half a minute or so\n")
+        sys.stderr.write(f"compiling {what}, once for this machine: a minute or so\n")
         sys.stderr.flush()
 
 

@@ -1,9 +1,9 @@
-"""Adds experiments to a project's files: every line that is there stays as it is."""
+"""Adds to a project's files, and removes from them: every other line stays as it is."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -98,6 +98,33 @@ def insert(text: str, section: Section | Literal["kernels"], entries: Mapping[st
         raise ConfigurationError(
             f"{layout.FILE}:{first + 1 if place is not None else 1}: {section} is written so that "
             "no entry can be added at its end: give each of its entries a line of its own."
+        )
+    return whole
+
+
+def remove(text: str, section: Section | Literal["kernels"], names: Collection[str]) -> str:
+    """The text of experiments.yaml without entries of a section.
+
+    ConfigurationError where the section is not written with a line for each key.
+    """
+    before = yaml.safe_load(text)
+    left = {key: value for key, value in before[section].items() if key not in names}
+    lines = text.splitlines(keepends=True)
+    own: Any = yaml.compose(text, Loader=yaml.SafeLoader)
+    starts = [key.start_mark.line for key, _ in own.value] + [len(lines)]
+    place = [key.value for key, _ in own.value].index(section)
+    keys = [(key.value, key.start_mark) for key, _ in own.value[place][1].value]
+    ends = [mark.line for _, mark in keys[1:]] + [starts[place + 1]]
+    for (name, mark), end in reversed([*zip(keys, ends, strict=True)]):
+        if name in names:
+            del lines[mark.line : _end_of_content(lines, mark.line, end, mark.column)]
+    if not left:
+        lines[starts[place]] = f"{section}: {{}}\n"
+    whole = "".join(lines)
+    if not _is_extended(before, whole, section, left):
+        raise ConfigurationError(
+            f"{layout.FILE}:{starts[place] + 1}: {section} is written so that no entry can be "
+            "removed: give each of its entries lines of its own."
         )
     return whole
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from support import Kx
 
+from kernelexp import project
 from kernelexp.model import errors
 
 KERNEL = "__global__ void {}(float* y) {{ y[threadIdx.x] = {}; }}\n"
@@ -42,3 +43,64 @@ def test_what_adopt_prints_of_long_types_and_many_files_fits_a_screen(own: Path,
     assert len(lines) < 40
     own = [line for line in lines if not line.startswith("blank: ")]
     assert [line for line in own if len(line) > 80] == []
+
+
+RING = """#define STAGES 2
+#define UNUSED 7
+constexpr int ROWS = 64;
+struct Storage { float rows[STAGES][ROWS]; };
+namespace own { constexpr int COLUMNS = 4; __global__ void ring(float* y) {
+  extern __shared__ float s[];
+  s[threadIdx.x] = blockIdx.x * COLUMNS;
+  y[blockIdx.x * ROWS + threadIdx.x] = s[threadIdx.x];
+} }
+"""
+FILL = ("--block", "ROWS", "--grid", "COLUMNS", "--shape", "y=COLUMNS*ROWS", "--reference")
+REFERENCE = "y=(torch.arange(4.0).repeat_interleave(64) * 4)"
+
+
+@pytest.fixture
+def ring(own: Path) -> Path:
+    (own.parent / "ring.cu").write_text(RING)
+    return own
+
+
+def test_names_of_the_source_are_numbers_in_a_launch(ring: Path, kx: Kx) -> None:
+    launch = (*FILL, REFERENCE, "--smem", "sizeof(Storage)")
+    result = kx("adopt", "../ring.cu", "--arch", "sm_90a", *launch, cwd=ring)
+    assert result.exit_code == errors.OK, result.output
+    assert "sizeof(Storage) is 512, as the source has it\n" in result.stdout
+    problem = (ring / "variants/ring/problem.py").read_text()
+    assert "grid=(4, 1, 1),\n        block=(64, 1, 1),\n        dynamic_smem_bytes=512," in problem
+    assert not (ring / "variants/ring/kx_values.cu").exists()
+
+
+def test_a_name_that_is_nothing_in_the_source_is_a_sentence(ring: Path, kx: Kx) -> None:
+    launch = ("--grid", "COLUMNS,ROSW", "--block", "64")
+    result = kx("adopt", "../ring.cu", "--arch", "sm_90a", *launch, cwd=ring)
+    assert result.exit_code == errors.USAGE
+    assert "the grid 'ROSW': 'ROSW' is not an integer parameter" in result.stderr
+
+
+def test_a_kernel_that_was_adopted_wrongly_is_replaced(ring: Path, kx: Kx) -> None:
+    command = ("adopt", "../ring.cu", "--arch", "sm_90a", *FILL)
+    wrong = kx(*command, "y=torch.zeros(256)", "--smem", "512", "--axis", "UNUSED=8", cwd=ring)
+    assert wrong.exit_code == errors.WRONG_RESULT, wrong.output
+    assert "nothing in the kernel's sources uses UNUSED" in wrong.stderr
+    again = kx(*command, REFERENCE, cwd=ring)
+    assert "or replace it: --kernel ring --replace." in again.stderr
+    right = kx(*command, REFERENCE, "--smem", "512", "--kernel", "ring", "--replace", cwd=ring)
+    assert right.exit_code == errors.OK, right.output
+    assert "replaced: the old ring is in .kernelexp/replaced/ring\n" in right.stdout
+    loaded = project.load(ring)
+    assert (list(loaded.kernels), list(loaded.experiments)) == (["ring"], [])
+
+
+def test_a_kernel_with_records_is_not_replaced(ring: Path, kx: Kx) -> None:
+    command = ("adopt", "../ring.cu", "--arch", "sm_90a", *FILL, REFERENCE, "--smem", "512")
+    two = kx(*command, "--axis", "STAGES=4", "--axis", "block=128", cwd=ring)
+    assert "kernelexp new 'Both' --kernel ring --set stages=4 --set block=128\n" in two.stdout
+    kx("run", "E1", cwd=ring)
+    refused = kx(*command, "--kernel", "ring", "--replace", cwd=ring)
+    assert refused.exit_code == errors.USAGE
+    assert "--replace: E1 of ring has records" in refused.stderr

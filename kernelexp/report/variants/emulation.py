@@ -170,7 +170,7 @@ def _after_findings(name: str, evidence: EmulatedEvidence, told: str) -> Iterato
             f"{name}: launch() in problem.py says dynamic_smem_bytes; adopt drafts it from --smem."
         )
     if _is_right_all_the_same(evidence):
-        only = all(finding.name == "race" for finding in evidence.findings)
+        only = all("orders the two accesses" in finding.sentence for finding in evidence.findings)
         harmless = " If a race does no harm, BENIGN_RACES in problem.py can say so." * only
         yield paragraph(f"{name}: {_every(evidence)} right all the same.{harmless}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import cast, get_args
@@ -12,7 +12,8 @@ from typing import cast, get_args
 import msgspec
 
 from kernelexp.facts.arch import ARCHITECTURES
-from kernelexp.model.errors import UsageError, suggest
+from kernelexp.logs import records
+from kernelexp.model.errors import UsageError, join, suggest
 from kernelexp.model.names import is_name
 from kernelexp.project import Project, editing, layout
 from kernelexp.services.adopt import answers as answering
@@ -20,7 +21,7 @@ from kernelexp.services.adopt import draft, jobs
 from kernelexp.services.adopt import entry as entries
 from kernelexp.services.adopt.answers import Answers, LaunchShape, MapLayout
 from kernelexp.services.adopt.copying import Omitted
-from kernelexp.services.adopt.entry import KernelEntry
+from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
 from kernelexp.services.adopt.expressions import parse_expressions
 from kernelexp.system import wholefile
 from warpsim.dtypes import SCALARS, TORCH_NAMES, DType, own_name
@@ -56,9 +57,37 @@ def name_kernel(project: Project, wanted: str) -> str:
     if wanted in project.kernels or (project.root / "variants" / wanted).exists():
         raise UsageError(
             f"there is a kernel {wanted} already: edit variants/{wanted}/problem.py and run "
-            f"kernelexp emulate {wanted}, or give another name with --kernel."
+            f"kernelexp emulate {wanted}, give another name with --kernel, or replace it: "
+            f"--kernel {wanted} --replace."
         )
     return wanted
+
+
+def replace(project: Project, kernel: str) -> str:
+    """Removes a kernel and its experiments, to make room for another of its name; where its folder
+    is then, from the root. UsageError where any of them has a record."""
+    own = [name for name, item in project.experiments.items() if item.kernel == kernel]
+    if recorded := [name for name in own if records.count(project.root, name)]:
+        raise UsageError(
+            f"--replace: {join(recorded)} of {kernel} has records: give the new kernel another "
+            "name with --kernel."
+        )
+    path, folder = project.root / layout.FILE, project.root / "variants" / kernel
+    text = path.read_text("utf-8")
+    for name in own:
+        place = project.places[name].partition(":")[0]
+        if place != layout.FILE:
+            (project.root / place).unlink()
+    inside = [name for name in own if project.places[name].startswith(f"{layout.FILE}:")]
+    text = editing.remove(text, "experiments", inside) if inside else text
+    text = editing.remove(text, "kernels", [kernel]) if kernel in project.kernels else text
+    wholefile.write(path.resolve(), text.encode())
+    kept = f".kernelexp/replaced/{kernel}"
+    shutil.rmtree(project.root / kept, ignore_errors=True)
+    if folder.is_dir():
+        (project.root / kept).parent.mkdir(parents=True, exist_ok=True)
+        folder.rename(project.root / kept)
+    return kept
 
 
 @contextmanager
@@ -180,6 +209,41 @@ def described(
             zeros=tuple(name for name in answers.zeros if name not in zeroed),
             launches=shapes,
         ),
+    )
+
+
+def rewritten(
+    compiled: Compiled, answers: Answers, rewrite: Callable[[str], str]
+) -> tuple[Compiled, Answers]:
+    """With another text for each expression of sizes: in grids, blocks, bytes of shared memory,
+    shapes, tensor maps, and in what is passed."""
+
+    def every(texts: Iterable[str]) -> tuple[str, ...]:
+        return tuple(map(rewrite, texts))
+
+    def passed(parameter: KernelParameter) -> KernelParameter:
+        return msgspec.structs.replace(parameter, passed=rewrite(parameter.passed))
+
+    launches = [
+        msgspec.structs.replace(
+            shape, grid=every(shape.grid), extents=every(shape.extents), smem=rewrite(shape.smem)
+        )
+        for shape in answers.launches
+    ]
+    maps = {
+        array: msgspec.structs.replace(
+            item, box=every(item.box), extents=every(item.extents), strides=every(item.strides)
+        )
+        for array, item in answers.maps.items()
+    }
+    shapes = {array: every(shape) for array, shape in answers.shapes.items()}
+    entries = [
+        msgspec.structs.replace(entry, parameters=tuple(map(passed, entry.parameters)))
+        for entry in compiled.entries
+    ]
+    return (
+        msgspec.structs.replace(compiled, entries=tuple(entries)),
+        msgspec.structs.replace(answers, launches=tuple(launches), shapes=shapes, maps=maps),
     )
 
 

@@ -129,25 +129,23 @@ def read_and_written(values: Sequence[KernelParameter], answers: Answers) -> Ite
             yield value.name
 
 
+def texts(answers: Answers) -> Iterator[str]:
+    """The expressions in the names of sizes."""
+    for launch in answers.launches:
+        yield from filter(None, (*launch.grid, *launch.extents, launch.smem))
+    for shape in answers.shapes.values():
+        yield from shape
+    for layout in answers.maps.values():
+        yield from (*layout.box, *layout.extents, *layout.strides)
+
+
 def own_sizes(
     values: Sequence[KernelParameter], passed: Sequence[str], answers: Answers
 ) -> list[str]:
     """Names with a value that are no parameters, but occur in a grid, in a shape or in what is
     passed: sizes that the kernel learns from its grid, or has as constants."""
     known = {value.name for value in values}
-    grids = (
-        text
-        for launch in answers.launches
-        for text in (*launch.grid, *launch.extents, launch.smem)
-        if text
-    )
-    shapes = (extent for shape in answers.shapes.values() for extent in shape)
-    maps = (
-        text
-        for map_layout in answers.maps.values()
-        for text in (*map_layout.box, *map_layout.extents, *map_layout.strides)
-    )
-    used = expressions.names_in((*grids, *shapes, *maps, *passed))
+    used = expressions.names_in((*texts(answers), *passed))
     return [
         name
         for name, value in answers.values.items()

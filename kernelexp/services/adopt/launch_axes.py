@@ -11,7 +11,7 @@ import msgspec
 
 from kernelexp.model.errors import UsageError, join
 from kernelexp.project import Project, editing
-from kernelexp.services.adopt import jobs
+from kernelexp.services.adopt import adopted, jobs
 from kernelexp.services.adopt.adopted import Compiled
 from kernelexp.services.adopt.answers import Answers, DraftAxis, LaunchShape
 from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
@@ -79,32 +79,14 @@ def _named(compiled: Compiled, answers: Answers, name: str, axis: str) -> tuple[
 
     def passed(parameter: KernelParameter) -> KernelParameter:
         is_axis = parameter.scalar and parameter.name in (name, axis)
-        return msgspec.structs.replace(
-            parameter, passed=axis if is_axis else renamed(parameter.passed)
-        )
+        return msgspec.structs.replace(parameter, passed=axis) if is_axis else parameter
 
-    launches = [
-        msgspec.structs.replace(
-            shape,
-            grid=tuple(map(renamed, shape.grid)),
-            extents=tuple(map(renamed, shape.extents)),
-            smem=renamed(shape.smem),
-        )
-        for shape in answers.launches
-    ]
-    maps = {
-        array: msgspec.structs.replace(layout, box=tuple(map(renamed, layout.box)))
-        for array, layout in answers.maps.items()
-    }
-    shapes = {array: tuple(map(renamed, shape)) for array, shape in answers.shapes.items()}
+    compiled, answers = adopted.rewritten(compiled, answers, renamed)
     entries = [
         msgspec.structs.replace(entry, parameters=tuple(map(passed, entry.parameters)))
         for entry in compiled.entries
     ]
-    return (
-        msgspec.structs.replace(compiled, entries=tuple(entries)),
-        msgspec.structs.replace(answers, launches=tuple(launches), shapes=shapes, maps=maps),
-    )
+    return msgspec.structs.replace(compiled, entries=tuple(entries)), answers
 
 
 def _known(name: str, entry: KernelEntry, shape: LaunchShape) -> LaunchShape:
@@ -250,6 +232,16 @@ def _place(kernel: str, name: str, texts: Sequence[str]) -> int | None:
     words = [re.findall(r"\w+", item.partition("=")[0]) for item in written]
     names = [word[-1] for word in words if word]
     return names.index(name) if name in names else None
+
+
+def is_unused(compiled: Compiled, name: str) -> bool:
+    """Whether nothing but its definition names a constant of the sources."""
+    texts = sources(compiled).values()
+    code = "\n".join(_COMMENT.sub(" ", text) for text in texts)
+    return name != BLOCK and len(re.findall(rf"\b{name}\b", code)) == 1
+
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 
 
 def is_missing(launch: AdoptedLaunch, name: str) -> bool:

@@ -100,11 +100,13 @@ def parse_smem(text: str) -> str:
 _SIZEOF = re.compile(r"sizeof\s*\(([\w ]+)\)")
 
 
+SIZEOF = "sizeof_"
+"""Before a type of the source's own, in the name that its size has in expressions."""
+
+
 def _size(match: re.Match[str]) -> str:
     dtype = ELEMENTS.get(bare(match[1]))
-    if dtype is None:
-        raise UsageError(f"{match[0]}: write the bytes of {match[1]} as a number.")
-    return str(SIZES[dtype])
+    return str(SIZES[dtype]) if dtype else f"{SIZEOF}{bare(match[1]).split()[-1]}"
 
 
 def _extents(text: str) -> str:

@@ -1,0 +1,121 @@
+"""Numbers that a kernel's source has names for, and sizes of its types, asked of the compiler."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from kernelexp.evidence import build
+from kernelexp.model.errors import EnvironmentFault
+from kernelexp.model.variant import Variant
+from kernelexp.services.adopt import adopted, jobs
+from kernelexp.services.adopt import answers as answering
+from kernelexp.services.adopt.adopted import Compiled
+from kernelexp.services.adopt.answers import Answers, LaunchShape
+from kernelexp.services.adopt.expressions import names_in
+from kernelexp.services.adopt.notation import SIZEOF, parse_block
+from kernelexp.services.adopt.structures import LIMIT_S
+from kernelexp.system.process import processes
+from kernelexp.system.process.processes import TimedOut
+from kernelexp.system.toolchain import Toolchain
+from warpsim.launch import full_name
+
+
+def find(
+    root: Path,
+    compiled: Compiled,
+    answers: Answers,
+    axes: Collection[str],
+    flags: Sequence[str],
+    tools: Toolchain,
+) -> dict[str, int]:
+    """What names are worth that a person wrote in a grid, a block, a shape, ... and that are no
+    parameters, sizes or axes; without those that are no constants of the source either."""
+    used = names_in([*answering.texts(answers), *jobs.passed(compiled.entries)])
+    known = {value.name for value in jobs.values(compiled.entries)} | answers.values.keys()
+    names = sorted(used - known - {*axes})
+    if not names or not compiled.source.endswith(".cu"):
+        return {}
+    variant = Variant(
+        kernel=compiled.kernel,
+        arch=compiled.arch,
+        source=f"variants/{compiled.kernel}/{_SOURCE}",
+        axes={},
+        flags=tuple(dict.fromkeys((*flags, *compiled.flags))),
+    )
+    try:
+        together = _evaluate(root, compiled, variant, names, tools)
+        # One that is no constant fails them all.
+        return together or {
+            name: number
+            for single in names
+            if len(names) > 1
+            for name, number in _evaluate(root, compiled, variant, [single], tools).items()
+        }
+    except (EnvironmentFault, TimedOut):
+        return {}
+
+
+def insert(
+    compiled: Compiled, answers: Answers, numbers: Mapping[str, int]
+) -> tuple[Compiled, Answers]:
+    """With the numbers for the names."""
+    if not numbers:
+        return compiled, answers
+    pattern = re.compile(rf"\b({'|'.join(map(re.escape, numbers))})\b")
+    compiled, answers = adopted.rewritten(
+        compiled, answers, lambda text: pattern.sub(lambda match: str(numbers[match[1]]), text)
+    )
+    launches = tuple(map(_with_block, answers.launches))
+    return compiled, msgspec.structs.replace(answers, launches=launches)
+
+
+def _with_block(shape: LaunchShape) -> LaunchShape:
+    """With extents that are all numbers as the block that they are."""
+    if not shape.extents or not all(map(str.isdigit, shape.extents)):
+        return shape
+    block = parse_block(",".join(shape.extents))
+    return msgspec.structs.replace(shape, block=block, extents=())
+
+
+_SOURCE = "kx_values.cu"
+_VALUE = re.compile(r"\bkx_value_(\d+)(?: = (-?\d+))?;")
+
+
+def _evaluate(
+    root: Path, compiled: Compiled, variant: Variant, names: Sequence[str], tools: Toolchain
+) -> dict[str, int]:
+    """Nothing where that does not compile."""
+    source = compiled.folder / _SOURCE
+    own = (compiled.folder / compiled.source).read_text("utf-8")
+    try:
+        source.write_text("\n".join([own, *_using(compiled), *map(_declared, range(99), names)]))
+        (plan,) = build.make_plans(root, [variant], tools)
+        with tempfile.TemporaryDirectory(dir=root / build.CACHE) as folder:
+            ptx, env = Path(folder) / "values.ptx", {"TMPDIR": folder}
+            argv = [*plan.command, "-ptx", "-o", str(ptx)]
+            processes.run(argv, cwd=root, env=env, timeout_s=LIMIT_S)
+            text = ptx.read_text("utf-8") if ptx.is_file() else ""
+    finally:
+        source.unlink(missing_ok=True)
+    return {names[int(match[1])]: int(match[2] or 0) for match in _VALUE.finditer(text)}
+
+
+def _using(compiled: Compiled) -> Iterator[str]:
+    for entry in compiled.entries:
+        namespace = full_name(entry.symbol).partition("<")[0].rpartition("::")[0]
+        if namespace and "(" not in namespace:
+            yield f"using namespace {namespace};"
+
+
+def _declared(place: int, name: str) -> str:
+    return f"__device__ long long kx_value_{place} = (long long)({spelled(name)});"
+
+
+def spelled(name: str) -> str:
+    """As the source has it: sizeof_Storage is sizeof(Storage)."""
+    return f"sizeof({name.removeprefix(SIZEOF)})" if name.startswith(SIZEOF) else name
