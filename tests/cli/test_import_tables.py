@@ -173,3 +173,54 @@ def test_rates_in_another_unit_are_refused(fresh: Path, kx: Kx) -> None:
     result = kx("adopt", "--log", "rates.md", "--column", "tflops=GB/s", *KERNEL, cwd=fresh)
     assert result.exit_code == errors.USAGE
     assert "'GB/s' does not say in which unit its rates are" in result.stderr
+
+
+DECIDED = """# SGEMM diary
+
+| Kernel | What | TFLOP/s | Decision |
+|--------|------|--------:|----------|
+| v0 | naive | 0.3 | baseline |
+| v1 | coalesced | **2.1** | ✅ |
+| v2 | vectors | ~2.0 (-5%) | ❌ |
+| v3 | tiles | 3.0 | ✅ |
+| v4 | two buffers | crash | ❌ |
+"""
+
+
+def test_rows_that_were_decided_on_are_no_candidates_against_the_first(fresh: Path, kx: Kx) -> None:
+    (fresh / "notes.md").write_text(DECIDED)
+    result = kx("adopt", "--log", "notes.md", *KERNEL, cwd=fresh)
+    assert result.exit_code == errors.OK, result.stderr
+    statuses = {
+        name: (record.title, record.candidates[0].verdict.status)
+        for name in ("v2", "v3", "v4")
+        for record in [published(fresh, name)]
+    }
+    assert statuses == {
+        "v2": ("vectors", Status.REJECTED),
+        "v3": ("tiles", Status.IMPROVED),
+        "v4": ("two buffers", Status.CRASHED),
+    }
+    base = published(fresh, "v3").baseline.published
+    assert base and base.tflops == 2.1
+
+
+@pytest.mark.parametrize(
+    ("written", "ms"), [("1.31e-2", 13.1), ("1,310.5", 1_310_500.0), ("2,10", None), (".5", None)]
+)
+def test_a_number_is_read_as_it_is_written_or_not_at_all(
+    written: str, ms: float | None, fresh: Path, kx: Kx
+) -> None:
+    (fresh / "notes.csv").write_text(f"id;runtime [s]\na;1\nb;{written}\n")
+    result = kx("adopt", "--log", "notes.csv", *KERNEL, cwd=fresh)
+    assert result.exit_code == errors.OK, result.stderr
+    figures = published(fresh, "b").candidates[0].arm.published
+    assert (figures.time_ms if figures else None) == ms
+    assert ("has no figure: b" in result.stdout) is (ms is None)
+
+
+def test_rates_that_an_option_names_are_teraflops_and_it_is_said(fresh: Path, kx: Kx) -> None:
+    (fresh / "notes.csv").write_text("id,speed\na,100\nb,120\n")
+    result = kx("adopt", "--log", "notes.csv", *KERNEL, "--column", "tflops=speed", cwd=fresh)
+    assert "'speed' has no unit and was read as TFLOPS" in result.stdout
+    assert "IMPROVED" in (fresh / "logs/EXPERIMENTS.md").read_text()

@@ -8,7 +8,9 @@ from kernelexp.model.arm import PublishedResult, Status, Verdict
 
 MARGIN = 0.01
 # At most 15 digits, a float's: a cell of 400 is not a figure but a mistake, and would be infinite.
-_NUMBER = r"(?<![\d,])(\d[\d,]{0,14}(?![\d,])(?:\.\d+)?)"
+# 2,10 is none: whether it is 2.1 or 210 nobody has said.
+_WHOLE = r"(?:\d{1,3}(?:,\d{3}){1,4}|\d{1,15})(?![\d,])"
+_NUMBER = rf"(?<![\d,.])({_WHOLE}(?:\.\d+)?(?:[eE][+-]?\d{{1,2}}\b)?)"
 _MS = {"ms": 1.0, "us": 1e-3, "μs": 1e-3, "µs": 1e-3, "ns": 1e-6, "s": 1e3}
 _TIME = re.compile(rf"(~|≈)?\s*{_NUMBER}(?:\s*(?:-|\u2013|to)\s*{_NUMBER})?\s*(ms|us|μs|µs)\b")
 _TFLOPS = re.compile(rf"(~|≈)?\s*{_NUMBER}\s*TFLOP/?S?s?\b", re.IGNORECASE)

@@ -57,6 +57,7 @@ class Log(msgspec.Struct, frozen=True, kw_only=True):
 
 _STEPS = ("commit", "hash", "revision", "step")
 _NAMES = ("kernel", "variant", "version", "config", "configuration", "implementation", "mode")
+_DECIDED = ("verdict", "decision", "decided", "kept", "keep", "accepted", "outcome")
 _HEADING = re.compile(r"(?:experiment\s+)?([A-Za-z]+\d+)\s*[:.\u2014\u2013-]\s*(.+)", re.IGNORECASE)
 _ALSO = re.compile(r"(?:^|[.;]\s*)([^.;()]+?)\s+also tested\s*\(([^)]*)\)", re.IGNORECASE)
 _SHA = re.compile(r"\b(?=[0-9a-f]*[0-9])[0-9a-f]{7,40}\b")
@@ -78,7 +79,7 @@ def read(sections: Sequence[LogSection]) -> Log:
         for table in section.tables:
             if _is_history(table) and not steps:
                 steps += _history(table, section, doubts)
-            elif variants := _variants(table, section, experiments):
+            elif variants := _variants(table, section, experiments, doubts):
                 experiments.append(variants)
             else:
                 lost.append(table)
@@ -158,9 +159,12 @@ def _row_figures(table: LogTable, row: Sequence[str]) -> PublishedResult:
     )
 
 
-def _variants(table: LogTable, section: LogSection, experiments: Sequence[Read]) -> Read | None:
-    """The rows of a table of variants as candidates against the first."""
-    if _column(table, *_NAMES) != 0 or not _timed(table):
+def _variants(
+    table: LogTable, section: LogSection, experiments: Sequence[Read], doubts: list[str]
+) -> Read | None:
+    """The rows of a table of variants as candidates against the first; not where rows were decided
+    on, each after the one before it."""
+    if _column(table, *_NAMES) != 0 or not _timed(table) or _column(table, *_DECIDED) is not None:
         return None
     notes = _column(table, "note")
     rows = [
@@ -170,6 +174,11 @@ def _variants(table: LogTable, section: LogSection, experiments: Sequence[Read])
     ]
     if len(rows) < 2:
         return None
+    doubts += (
+        f"line {section.line}: a row has no figure: {' | '.join(row)}"
+        for row in table.rows
+        if _row_figures(table, row) == NOTHING
+    )
     number = 1 + sum(
         experiment.id.startswith("T") and experiment.id[1:].isdigit() for experiment in experiments
     )

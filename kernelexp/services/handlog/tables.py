@@ -34,7 +34,8 @@ _HEADINGS: dict[Role, str] = {
 _UNIT = re.compile(r"(?<![^\W_])(ms|[uμµ]s|ns|s)(?![^\W_])", re.IGNORECASE)
 """Of a heading such as `time (us)` or `time_us`."""
 _DROPPED = re.compile(
-    r"\b(reject|revert|slower|worse|regress|drop|discard|abandon|fail|no\b|neutral|wrong)", re.I
+    r"\b(reject|revert|slower|worse|regress|drop|discard|abandon|fail|no\b|neutral|wrong)|[❌✗✘👎]",
+    re.I,
 )
 
 
@@ -61,8 +62,7 @@ def parse_columns(texts: Sequence[str]) -> dict[Role, str]:
         role, equals, heading = text.partition("=")
         if role not in ROLES or not equals:
             raise UsageError(
-                f"--column {text!r} should be ROLE=HEADING, as in time=ms{suggest(role, ROLES)}; "
-                f"the roles are {join(ROLES)}."
+                f"--column {text!r} should be ROLE=HEADING, as in time=ms{suggest(role, ROLES)}."
             )
         result[role] = heading
     return result
@@ -84,13 +84,13 @@ def read(
     for table, section in tables:
         columns = _columns(table, named)
         if "time" in columns or "tflops" in columns:
-            doubts = _without_unit(table, columns, section.line)
+            doubts = _without_unit(table, columns, named, section.line)
             return list(_rows(table, columns, section.line, doubts)), doubts
     for table, section in tables:
         result = ask and ask("time", table.header)
         if result:
             columns = _columns(table, {**named, "time": result})
-            doubts = _without_unit(table, columns, section.line)
+            doubts = _without_unit(table, columns, named, section.line)
             return list(_rows(table, columns, section.line, doubts)), doubts
     if tables:
         headings = join([head for head in tables[0][0].header if head])
@@ -101,24 +101,32 @@ def read(
     return [], []
 
 
-def _without_unit(table: LogTable, columns: Mapping[Role, int], line: int) -> list[str]:
-    """That times were taken for milliseconds, where neither heading nor cells say so; UsageError
-    for rates without a unit of theirs."""
-    place = columns.get("tflops")
-    if place is not None and figures.rate_scale(table.header[place]) is None:
-        if not all(figures.rate_scale(row[place]) for row in table.rows if row[place]):
-            raise UsageError(
-                f"line {line}: {table.header[place]!r} does not say in which unit its rates are: "
-                f"write it into the heading, as in '{table.header[place]} (GFLOP/s)', and import "
-                "again."
+def _without_unit(
+    table: LogTable, columns: Mapping[Role, int], named: Mapping[Role, str], line: int
+) -> list[str]:
+    """That times were taken for milliseconds, or rates that --column names for TFLOPS, where
+    neither heading nor cells say so; UsageError for other rates without a unit of theirs."""
+    doubts = []
+    if (place := columns.get("tflops")) is not None:
+        cells = [table.header[place], *(row[place] for row in table.rows if row[place])]
+        known = [figures.rate_scale(cell) for cell in cells]
+        if not (known[0] or all(known[1:])):
+            again = f"write it into the heading, as in '{cells[0]} (GFLOP/s)', and import again"
+            if "tflops" not in named or re.search(r"[/(\[]|per", cells[0], re.IGNORECASE):
+                raise UsageError(
+                    f"line {line}: {cells[0]!r} does not say in which unit its rates are: {again}."
+                )
+            doubts.append(
+                f"line {line}: {cells[0]!r} has no unit and was read as TFLOPS; if it is another, "
+                f"{again}"
             )
     place = columns.get("time")
     if place is None or _UNIT.search(heading := table.header[place]):
-        return []
+        return doubts
     if any(figures.has_unit(row[place]) for row in table.rows):
-        return []
+        return doubts
     words = f"line {line}: {heading!r} has no unit and was read as ms; if it is another, write it"
-    return [f"{words} into the heading, as in '{heading} (us)', and import again"]
+    return [*doubts, f"{words} into the heading, as in '{heading} (us)', and import again"]
 
 
 def _has(headings: Sequence[str], heading: str) -> bool:
@@ -136,6 +144,10 @@ def _columns(table: LogTable, named: Mapping[Role, str]) -> dict[Role, int]:
             if role not in result and place not in result.values() and head:
                 if re.fullmatch(pattern, head, re.IGNORECASE):
                     result[role] = place
+    others = [place for place in range(len(heads)) if place not in result.values()]
+    titles = [x for x in others if re.fullmatch(_HEADINGS["title"], heads[x], re.IGNORECASE)]
+    if titles and "id" not in result and "title" not in named:  # | kernel | what |
+        result["id"], result["title"] = result["title"], titles[0]
     return result
 
 
@@ -154,7 +166,8 @@ def _rows(
         name = _name(cells.get("id", ""), number, taken)
         taken.add(name)
         word = cells.get("verdict", "")
-        verdict = _failed(word) if result == NOTHING else None
+        words = " ".join((cells.get("time", ""), cells.get("tflops", ""), word)).strip()
+        verdict = _failed(words) if result == NOTHING else None
         tried = LoggedVariant(
             state=name,
             figures=result,
