@@ -14,6 +14,7 @@ import typer
 
 from kernelexp.cli import adoption, common
 from kernelexp.cli.app import app
+from kernelexp.cli.console import progress_bars
 from kernelexp.cli.modes import refuse_all_but, refuse_other_modes
 from kernelexp.cli.options import HERE, NvccOption, ProjectOption
 from kernelexp.cli.parameters import parse_number, parse_numbers, parse_pairs, parse_whole
@@ -445,7 +446,11 @@ def _compile(
     if signature:
         raise UsageError("--signature is for .ptx and .cubin: a source has its own.")
     chosen = service.choose(loaded, source, wanted, kernel, flags)
-    made = service.compile_any(loaded, chosen, arch or _usual_arch(loaded), tools, torch=torch)
+    wanted_arch = arch or _usual_arch(loaded)
+    with progress_bars(loaded.root) as bars:
+        made = service.compile_any(
+            loaded, chosen, wanted_arch, tools, torch=torch, on_progress=bars
+        )
     return made, chosen.flags
 
 

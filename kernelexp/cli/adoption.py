@@ -203,9 +203,10 @@ def add_experiments(loaded: Project, launch: AdoptedLaunch) -> list[str]:
     """One for each value of an axis that is not the one that the kernel has now; their ids."""
     from kernelexp.services.adopt import launch_axes
 
+    project = common.load(loaded.root)  # which refuses a flag that experiments.yaml can't have
     if not launch.answers.axes:
         return []
-    names = list(launch_axes.experiments(common.load(loaded.root), launch))
+    names = list(launch_axes.experiments(project, launch))
     if names:
         typer.echo(f"added {', '.join(names)} to experiments.yaml")
     if len(launch.answers.axes) > 1:
@@ -244,8 +245,9 @@ def conclude(
         typer.echo(f"blank: {folder}/problem.py:{line}: {what}")
     if "def tiles(" not in text:
         print_message(
-            "note: no tiles() was drafted, as no one size says how long a CTA's work is: without "
-            "it, counts of the full problem can't be had"
+            "note: no tiles() was drafted, without which counts of the full problem can't be had: "
+            "that takes a grid, and one size at most besides those of the grid, a multiple of its "
+            "value for the CPU"
         )
     if missing:
         typer.echo(f"next: fill the blanks, then kernelexp emulate {kernel}")

@@ -17,7 +17,7 @@ TOKEN = (
     r"^((::)?[A-Za-z_][A-Za-z0-9_]*(::[A-Za-z_][A-Za-z0-9_]*)*"
     r"|-?[0-9][0-9A-Za-z_.]*([eEpP][+-][0-9]+)?)$(?!\n)"
 )
-FLAG = r"^[A-Za-z0-9_.,:=+/-]+$(?!\n)"
+FLAG = r"^(\{torch\}|\{python\}|[A-Za-z0-9_.,:=+/-])+$(?!\n)"
 FIGURE = r"^[A-Za-z][A-Za-z0-9_.:]*$(?!\n)"
 SOURCE = r"^[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*$(?!\n)"
 SOURCES = r"^[A-Za-z0-9_{][A-Za-z0-9_.+{}-]*(/[A-Za-z0-9_{][A-Za-z0-9_.+{}-]*)*$(?!\n)"
@@ -37,7 +37,7 @@ SENTENCES = {
     AXIS: "an axis is lower-case letters, digits and '_', since it becomes a macro",
     PARAMETER: "a parameter of a size is named as in SIZES of problem.py",
     TOKEN: "an axis value is a number, true, false or a C++ identifier, which may have ::",
-    FLAG: "an argument of nvcc is letters, digits and any of _ . , : = + / -",
+    FLAG: "an argument of nvcc is letters, digits and any of _ . , : = + / -, or {torch}, {python}",
     FIGURE: "a figure is named as in `kernelexp show --json` or as ncu names it",
     SOURCE: "a source is a path in the kernel's folder, of letters, digits and _ . + -",
     SOURCES: "a source is a path in the kernel's folder, of letters, digits, _ . + - and {axis}",

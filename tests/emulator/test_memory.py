@@ -38,6 +38,11 @@ def test_every_width_copies_what_is_there(form, registers, size, hint):
     copy(load, f"st.global{hint}.{form} [%d2], {registers};", size, np.uint8)
 
 
+def test_a_load_of_one_address_for_all_lanes_is_a_load():
+    load = "ldu.global.v2.b32 {%r0, %r1}, [%d1];"
+    copy(load, "st.global.v2.b32 [%d2], {%r0, %r1};", 8, np.uint8)
+
+
 def test_narrow_loads_extend_to_the_register():
     body = """
     cvt.u64.u32 %d0, %t; add.u64 %d1, %in, %d0;

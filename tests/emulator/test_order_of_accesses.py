@@ -239,8 +239,9 @@ def test_a_flag_may_be_polled_past_the_cache() -> None:
     assert found(run(text, {"out": np.zeros(4, np.uint32)}, threads=1, grid=2)) == set()
 
 
-def test_a_non_coherent_load_of_what_the_kernel_writes_is_found() -> None:
-    load = "ld.global.nc.b32 %r5, [%out+4];"
+@pytest.mark.parametrize("opcode", ["ld.global.nc", "ldu.global"])
+def test_a_non_coherent_load_of_what_the_kernel_writes_is_found(opcode: str) -> None:
+    load = f"{opcode}.b32 %r5, [%out+4];"
     assert handed_over("membar.gl;", VOLATILE, load) == {"non-coherent-read"}
 
 

@@ -13,6 +13,7 @@ from kernelexp.evidence import build
 from kernelexp.evidence.build import Built, Diagnostic
 from kernelexp.facts.arch import ARCHITECTURES
 from kernelexp.model.errors import BuildError, UsageError, join, suggest
+from kernelexp.model.progress import OnProgress
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
 from kernelexp.services.adopt import adopted, copying, draft, jobs, structures
@@ -103,14 +104,18 @@ def compile_any(
     tools: Toolchain,
     *,
     torch: bool = False,
+    on_progress: OnProgress | None = None,
 ) -> Compiled:
     """compile_entry(), also with flags that errors name; with PyTorch's headers and flags where
     these are asked for, or where a source that includes some does not compile without them."""
-    flags = chosen.flags
+
+    def compiled(more: Sequence[str]) -> Compiled:
+        return compile_entry(project, chosen, arch, tools, chosen.flags, more, on_progress)
+
     more = copying.torch_flags(chosen.copy) if torch else ()
     while True:
         try:
-            return compile_entry(project, chosen, arch, tools, flags, more)
+            return compiled(more)
         except copying.FlaglessError as error:
             if error.flag in more:
                 raise
@@ -123,10 +128,9 @@ def compile_any(
     # Most kernels of extensions need no more of those headers than the names of integers: the rest
     # would take a minute of each build.
     with contextlib.suppress(BuildError):
-        return compile_entry(project, chosen, arch, tools, flags, (*more, copying.INTEGERS))
-    own = copying.torch_flags(chosen.copy)
+        return compiled((*more, copying.INTEGERS))
     try:
-        return compile_entry(project, chosen, arch, tools, flags, own)
+        return compiled(copying.torch_flags(chosen.copy))
     except BuildError as error:
         raise copying.with_headers(chosen.copy, alone, error) from None
 
@@ -138,6 +142,7 @@ def compile_entry(
     tools: Toolchain,
     flags: Sequence[str] = (),
     more: Sequence[str] = (),
+    on_progress: OnProgress | None = None,
 ) -> Compiled:
     """Writes the kernel's folder, with the copy and the source that includes it, and compiles.
 
@@ -167,7 +172,7 @@ def compile_entry(
     with adopted.whole(folder):
         adopted.write(folder, {f"{chosen.kernel}.cu": text})
         whole, left = copying.compile_copy(
-            copy, _attempt(project.root, folder, variant, tools, builds)
+            copy, _attempt(project.root, folder, variant, tools, builds, on_progress)
         )
         more = (*more, *_stub_flags(variant.kernel, whole.texts))
         variant = msgspec.structs.replace(variant, flags=(*flags, *more))
@@ -193,7 +198,12 @@ def _stub_flags(kernel: str, texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _attempt(
-    root: Path, folder: Path, variant: Variant, tools: Toolchain, builds: list[Built]
+    root: Path,
+    folder: Path,
+    variant: Variant,
+    tools: Toolchain,
+    builds: list[Built],
+    on_progress: OnProgress | None,
 ) -> Callable[[Mapping[str, str]], tuple[Diagnostic, ...]]:
     """Compiles the texts of a copy, appends the build, and returns the errors."""
     prefix = f"variants/{variant.kernel}/{ORIGIN}/"
@@ -201,7 +211,8 @@ def _attempt(
     def attempt(texts: Mapping[str, str]) -> tuple[Diagnostic, ...]:
         adopted.write(folder, {f"{ORIGIN}/{name}": text for name, text in texts.items()})
         flags = (*variant.flags, *_stub_flags(variant.kernel, texts))
-        (one,) = build.build(root, [msgspec.structs.replace(variant, flags=flags)], tools)
+        own = msgspec.structs.replace(variant, flags=flags)
+        (one,) = build.build(root, [own], tools, on_progress=on_progress)
         if one.fault:
             raise one.fault
         builds.append(one)

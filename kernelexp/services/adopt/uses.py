@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
@@ -21,6 +21,7 @@ from warpsim.front.ptx.syntax import (
 
 _Place: TypeAlias = tuple[int, int]
 """A parameter by its number, and bytes from its beginning."""
+K = TypeVar("K")
 _ACCESSES = {
     **dict.fromkeys(("ld", "ldu", "wmma.load", "multimem.ld_reduce"), (True, False)),
     **dict.fromkeys(("st", "wmma.store", "multimem.st"), (False, True)),
@@ -170,9 +171,28 @@ def _values(entry: Function, origins: dict[str, set[_Place]]) -> dict[_Place, fr
                 result.setdefault(place, set()).add("digit")
         for place in _bounds(instruction, counted):
             result.setdefault(place, set()).add("index")
+    for place, word in _stored(entry, origins):
+        result.setdefault(place, set()).add(word)
     return {place: frozenset(words) for place, words in result.items()}
 
 
+def _stored(entry: Function, origins: dict[str, set[_Place]]) -> Iterator[tuple[_Place, str]]:
+    """The type of halves that are computed and stored, as they are or as parts of wider values."""
+    made = [
+        (name, half[1], 0)
+        for item in entry.instructions
+        if (half := (_ROUNDED if item.opcode.startswith("cvt.") else _HALVES).search(item.opcode))
+        for name in _registers(item.operands[0])
+    ]
+    halves = _origins(entry, made, ("mov.",))
+    for instruction in entry.instructions:
+        if instruction.opcode.startswith("st.") and len(instruction.operands) > 1:
+            for place in _union(origins, instruction.operands[0]):
+                for word in _union(halves, instruction.operands[1]):
+                    yield place, word
+
+
+_ROUNDED = re.compile(r"^cvt(?:\.r[nz]\w*|\.satfinite|\.relu)*\.(b?f16)(?:x2)?\.")
 _DIGIT = 12
 """Bits. Radix sorts take 4 to 11 at a time; 16 may be half of a pair of indices."""
 _ANSWERS = ("setp", "set", "vote", "match", "popc", "clz", "bfind", "activemask")
@@ -274,12 +294,12 @@ def _loaded(
 
 def _origins(
     entry: Function,
-    loaded: Sequence[tuple[str, _Place, int]],
+    loaded: Sequence[tuple[str, K, int]],
     through: tuple[str, ...] = ("",),
     but: Callable[[Instruction], bool] = lambda _: False,
-) -> dict[str, set[_Place]]:
+) -> dict[str, set[K]]:
     """The parameters that each register is computed from, by instructions that begin so."""
-    origins: dict[str, set[_Place]] = {}
+    origins: dict[str, set[K]] = {}
     for name, place, _ in loaded:
         origins.setdefault(name, set()).add(place)
     changed = True
@@ -292,7 +312,8 @@ def _origins(
                 continue
             if isinstance(instruction.operands[0], Address):
                 continue  # it writes to memory, and no register
-            sources = set().union(
+            sources: set[K] = set()
+            sources = sources.union(
                 *(_union(origins, operand) for operand in instruction.operands[1:])
             )
             for name in _registers(instruction.operands[0]):
@@ -303,8 +324,9 @@ def _origins(
     return origins
 
 
-def _union(origins: dict[str, set[_Place]], operand: Any) -> set[_Place]:
-    return set().union(*(origins.get(name, ()) for name in _registers(operand)))
+def _union(origins: dict[str, set[K]], operand: Any) -> set[K]:
+    result: set[K] = set()
+    return result.union(*(origins.get(name, ()) for name in _registers(operand)))
 
 
 def _registers(operand: Any) -> Iterator[str]:

@@ -125,7 +125,6 @@ def test_arguments_may_be_given_without_a_shape() -> None:
     [
         ("scan<<<1, 32", "has no >>>"),
         ("scan<<<1, 2000>>>(x)", "a CTA has 1,024 at most"),
-        ("scan<<<1, 32, sizeof(Tile)>>>(x)", "write the bytes of Tile as a number"),
         ("scan<<<1, 32>>> x", "should be as in"),
     ],
 )

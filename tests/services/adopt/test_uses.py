@@ -128,6 +128,13 @@ def test_halves_that_are_loaded_as_wider_words_are_told_by_what_computes_with_th
     assert result.halves_at(0, 0, "float") is None
 
 
+def test_halves_that_are_stored_as_wider_words_are_told_by_what_rounds_to_them() -> None:
+    stored = ("mov.b32 %f1, %r1", "st.global.f32 [%rd1], %f1")
+    load = ("ld.param.u64 %rd1, [k_param_0]", "ld.param.u32 %r2, [k_param_2]")
+    for made, dtype in (("cvt.rn.f16x2.f32 %r1, %f2, %f3", "f16"), ("add.u32 %r1, %r2, 1", None)):
+        assert used(*load, made, *stored).halves_at(0, 0, "float4") == dtype
+
+
 def test_a_sum_in_float_that_is_rounded_to_half_does_not_make_its_terms_halves() -> None:
     result = used(
         "ld.param.u64 %rd1, [k_param_0]",

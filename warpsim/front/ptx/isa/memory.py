@@ -68,6 +68,7 @@ class PtxAccessForm:
         self.ordered = "release" in parts
         self.narrow = "cta" in parts and self.relaxed
         self.sure = "acquire" in parts
+        self.coherent = not ("nc" in parts or parts[0] == "ldu")
         if self.element * self.elements > 32:
             raise d.refuse("accesses more than 32 bytes per lane")
         self.site = d.site
@@ -75,7 +76,6 @@ class PtxAccessForm:
         d.note_unit(self.space, self.element)
 
     def access(self, *, store: bool, relaxed: bool, polls: bool = False) -> AccessKind:
-        coherent = "nc" not in self.site.opcode.split(".")
         return AccessKind(
             self.site,
             self.element,
@@ -84,7 +84,7 @@ class PtxAccessForm:
             relaxed=relaxed,
             narrow=self.narrow,
             polls=polls,
-            coherent=coherent,
+            coherent=self.coherent,
             used=self.used,
         )
 
@@ -95,15 +95,15 @@ class PtxAccessForm:
         if self.space not in forms.MEMORIES:
             return op
         where = forms.MEMORIES[self.space], address_bits // 8
-        coherent = "nc" not in self.site.opcode.split(".")
         # As int32: a bit for each byte of the 32 that there are at most.
         used = -1 if self.used is None else (self.used & 0xFFFFFFFF ^ 1 << 31) - (1 << 31)
-        numbers = (*where, self.element, self.elements, self.kind[0] == "s", coherent, used)
+        numbers = (*where, self.element, self.elements, self.kind[0] == "s", self.coherent, used)
         return forms.Formed(op, forms.CompiledForm(name, slots, numbers, offset))
 
 
 @builder("ld{n:|.nc}" + _SPACE + _HINT + _L2 + _VECTOR + "." + _TYPE)
 @builder("ld" + _ORDER + _SPACE + _HINT + _L2 + _VECTOR + "." + _TYPE)
+@builder("ldu{s:|.global}" + _VECTOR + "." + _TYPE)
 @builder("ld.global.nc" + _HINT + _L2 + _VECTOR + "." + _TYPE)
 @builder("ld" + _SPACED + _RELAXED + _HINT + _L2 + _VECTOR + "." + _TYPE)
 @builder("ld" + _SPACED + _ACQUIRE + _HINT + _L2 + _VECTOR + "." + _TYPE)
