@@ -27,7 +27,7 @@ def render(project: Project, logs: Sequence[KernelLog]) -> Iterator[Block]:
         ("Awaiting a decision", answers.waiting),
         ("Not to be relied on (kernelexp report says why)", answers.doubtful),
         (
-            "Run before a run's problem.py was kept, so that a change of it shows nowhere",
+            "Run before problem.py was kept, so whether it has changed since is not known",
             answers.partial,
         ),
         ("Never timed", answers.unmeasured),

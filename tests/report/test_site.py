@@ -134,6 +134,31 @@ def test_an_experiment_has_its_words_evidence_plot_reproduction_and_costs(
         assert words in text
 
 
+@pytest.fixture(scope="module")
+def contested() -> str:
+    """The text of an experiment about one of whose two candidates cards disagree."""
+    rendered = site.ProjectSite(project.load(ROOT, sources=False)).render("experiments/T3.html")
+    return " ".join(Reader((rendered or b"").decode()).text.split())
+
+
+def test_candidates_stand_below_each_other_with_change_verdict_and_margin(contested: str) -> None:
+    chart = contested.partition("CandidateChangeVerdictInterval")[2].partition("Why")[0]
+    assert "rows=4+1.32% (+1.01% to +1.64%)REJECTED" in chart
+    assert chart.index("rows=4") < chart.index("rows=16") < chart.index("the margin of ±1%")
+
+
+def test_a_contested_candidate_is_named_in_the_command_that_decides(contested: str) -> None:
+    assert "kernelexp decide accept T3:1" in contested
+
+
+def test_a_profile_leads_back_to_the_experiments_that_show_it(read: dict[str, Reader]) -> None:
+    profiles = [name for name in read if name.startswith("profiles/")]
+    linked = {
+        link.get("href") for name in profiles for link in read[name].all("a") if link.get("href")
+    }
+    assert any(link.startswith("../experiments/") for link in linked if link)
+
+
 def test_an_answer_is_followed_by_what_it_rests_on_and_what_speaks_against_it(
     read: dict[str, Reader],
 ) -> None:
@@ -273,7 +298,7 @@ def test_views_that_are_drawn_are_linked_above_all_details_and_the_others_named_
     page = (build(scale, tmp_path / "a") / "experiments/S1.html").read_text()
     top = page.partition("<h2>Why")[0]
     assert re.search(r'href="../code/[^"]*">Source beside SASS', top)
-    assert "time line of a CTA's warps, by" in Reader(top).text
+    assert "Not made yet: time line of a CTA's warps, lanes that conflict in memory" in top
     assert "kernelexp inspect S1 --modelled" in top
     kx("inspect", "S1", "--modelled", cwd=scale)
     kx("inspect", "S1", "--memory", cwd=scale)
@@ -283,7 +308,7 @@ def test_views_that_are_drawn_are_linked_above_all_details_and_the_others_named_
     drawn = re.search(r'href="#(memory-[^"]*)">Conflicts in memory', top)
     assert drawn
     assert f'id="{drawn[1]}"' in page
-    assert "Not drawn yet" not in page
+    assert "Not made yet" not in page
 
 
 def test_the_source_beside_sass_is_linked_even_where_another_machine_made_the_record(

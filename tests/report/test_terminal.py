@@ -27,3 +27,21 @@ def test_a_long_word_of_the_widest_column_is_not_cut(capsys: pytest.CaptureFixtu
     shown = capsys.readouterr().out
     assert set(" ".join(row).split()) <= set(shown.split())
     assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_long_figures_wrap_before_an_id_or_a_verdict_is_cut(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    change = "schedule=pingpong, overlap=pinned: 0.613 ms, -10.09%"
+    row = (
+        "A12",
+        "Two ways to run softmax beside MMAs",
+        "0.681 ms, size long128",
+        change,
+        "IMPROVED",
+    )
+    header = ("Id", "Experiment", "Baseline", "Candidate", "Verdict")
+    console.print_document([table(header, [row], numbers=(2, 3))])
+    shown = capsys.readouterr().out
+    assert set(" ".join(row).split()) <= set(shown.split())
+    assert max(map(len, shown.splitlines())) <= 80

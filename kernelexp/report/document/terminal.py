@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from rich import box
 from rich.console import RenderableType
@@ -73,21 +73,23 @@ def _table(block: Table) -> RichTable:
         table = RichTable(box=None, show_header=False, pad_edge=False, padding=(0, 1))
         for _ in block.header:
             table.add_column()
+    whole = _whole(block)
     for index, column in enumerate(table.columns):
         column.overflow = "fold"
-        column.no_wrap = index in block.numbers or index in block.unwrapped
+        column.no_wrap = index in whole
         if index in block.numbers:
             column.justify = "right"
-    gap, widths = _GAP, _words(block, _GAP)
-    if _breaks(block, widths):
+    gap, widths = _GAP, _words(block, _GAP, whole)
+    if _breaks(block, widths, whole):
         table.padding = (0, 1, 0, 0)
-        gap, widths = _NARROW_GAP, _words(block, _NARROW_GAP)
+        gap, widths = _NARROW_GAP, _words(block, _NARROW_GAP, whole)
     for column, width in zip(table.columns, widths, strict=True):
         column.min_width = width
     # rich takes from the widest columns what is missing, and then cuts the table.
-    breaks = _breaks(block, widths)
-    if breaks or any(width > cap for width, cap in zip(widths, _levelled(block, gap), strict=True)):
-        widths = _shared(block, gap) if breaks else _levelled(block, gap, widths)
+    breaks = _breaks(block, widths, whole)
+    caps = _levelled(block, gap, whole)
+    if breaks or any(width > cap for width, cap in zip(widths, caps, strict=True)):
+        widths = _shared(block, gap, whole) if breaks else _levelled(block, gap, whole, widths)
         for column, width in zip(table.columns, widths, strict=True):
             column.width = width
     for row in block.rows:
@@ -99,19 +101,35 @@ _WIDTH = 80
 _GAP = 3
 _NARROW_GAP = 2
 """Between columns where words would be broken otherwise."""
+_LONG = 24
+"""Characters of a line that may be wrapped in a column of figures."""
 _PIECE = re.compile(r".*?[=_/.:,](?=.)|.+")
 
 
-def _breaks(block: Table, widths: Sequence[int]) -> bool:
+def _whole(block: Table) -> set[int]:
+    """The columns whose lines are not wrapped; not those whose long lines leave no room for the
+    words of the others."""
+    columns = range(len(block.header))
+    whole = {*block.numbers, *block.unwrapped} & {*columns}
+    lines = [_longest_line(block, index) for index in columns]
+    words = [_longest(block, index, set()) for index in columns]
+    room = _WIDTH - 2 - _NARROW_GAP * (len(columns) - 1)
+    for index in sorted(whole, key=lambda index: -lines[index]):
+        need = sum(lines[i] if i in whole else words[i] for i in columns)
+        if need > room and lines[index] > _LONG and words[index] < lines[index]:
+            whole.remove(index)
+    return whole
+
+
+def _breaks(block: Table, widths: Sequence[int], whole: Collection[int]) -> bool:
     """Whether some word is longer than its column is wide."""
-    return any(_longest(block, index) > width for index, width in enumerate(widths))
+    return any(_longest(block, index, whole) > width for index, width in enumerate(widths))
 
 
-def _words(block: Table, gap: int) -> list[int]:
+def _words(block: Table, gap: int, fixed: Collection[int]) -> list[int]:
     """The narrowest width of each column that breaks no word, in 80 columns if they all fit; else
     columns of long words share what is left of it."""
-    widths = [_longest(block, index) for index in range(len(block.header))]
-    fixed = {*block.numbers, *block.unwrapped}
+    widths = [_longest(block, index, fixed) for index in range(len(block.header))]
     free = sorted((i for i in range(len(widths)) if i not in fixed), key=lambda i: widths[i])
     left = _WIDTH - 2 - gap * (len(widths) - 1) - sum(widths[i] for i in fixed if i < len(widths))
     for place, index in enumerate(free):
@@ -120,11 +138,10 @@ def _words(block: Table, gap: int) -> list[int]:
     return widths
 
 
-def _shared(block: Table, gap: int) -> list[int]:
+def _shared(block: Table, gap: int, fixed: Collection[int]) -> list[int]:
     """Widths that fill 80 columns, of a table with words that are broken anyway: the narrow columns
     have what they need."""
     widths = [_longest_line(block, index) for index in range(len(block.header))]
-    fixed = {*block.numbers, *block.unwrapped}
     free = sorted((i for i in range(len(widths)) if i not in fixed), key=lambda i: widths[i])
     left = _WIDTH - 2 - gap * (len(widths) - 1) - sum(widths[i] for i in fixed if i < len(widths))
     for place, index in enumerate(free):
@@ -133,11 +150,12 @@ def _shared(block: Table, gap: int) -> list[int]:
     return widths
 
 
-def _levelled(block: Table, gap: int, least: Sequence[int] = ()) -> list[int]:
+def _levelled(
+    block: Table, gap: int, fixed: Collection[int], least: Sequence[int] = ()
+) -> list[int]:
     """Widths that fill 80 columns where the wide columns are cut to one width, as rich cuts them,
     but not below the least."""
     lines = [_longest_line(block, index) for index in range(len(block.header))]
-    fixed = {*block.numbers, *block.unwrapped}
     left = _WIDTH - 2 - gap * (len(lines) - 1)
 
     def widths(level: int) -> list[int]:
@@ -152,9 +170,9 @@ def _levelled(block: Table, gap: int, least: Sequence[int] = ()) -> list[int]:
     )
 
 
-def _longest(block: Table, index: int) -> int:
+def _longest(block: Table, index: int, whole: Collection[int]) -> int:
     """The longest word of a column, or its longest line where it is not wrapped."""
-    if index in block.numbers or index in block.unwrapped:
+    if index in whole:
         return _longest_line(block, index)
     words = (len(word) for text in _texts(block, index) for word in text.split())
     return max(words, default=1)

@@ -4,7 +4,7 @@ the limits of their chip."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -104,9 +104,11 @@ def is_placebo(standing: Standing) -> bool:
     return same and not standing.changed and not (standing.arm and standing.arm.measured)
 
 
-def next_step(name: str, standings: Standings, contested: bool = False, wrong: str = "") -> str:
-    """The command that the answers call for, as a sentence; empty for none. `contested`: cards
-    disagree about a candidate; `wrong`: the experiment that found its baseline wrong."""
+def next_step(
+    name: str, standings: Standings, contested: Collection[str] = (), wrong: str = ""
+) -> str:
+    """The command that the answers call for, as a sentence; empty for none. `contested`: candidates
+    about which cards disagree; `wrong`: the experiment that found its baseline wrong."""
     undecided = standings.experiment.decision.strip().lower() in ("", "none yet")
     decided = any(one.decision for one in standings.candidates)
     if wrong and undecided and not decided:
@@ -124,7 +126,9 @@ def timing(arch: str, names: Sequence[str]) -> str:
     return f"Next, on a GPU of {arch}: `kernelexp run {' '.join(names)}`."
 
 
-def _of_verdicts(name: str, standings: Standings, contested: bool, undecided: bool) -> str:
+def _of_verdicts(
+    name: str, standings: Standings, contested: Collection[str], undecided: bool
+) -> str:
     for number, standing in enumerate(standings.candidates, 1):
         if is_placebo(standing):
             continue
@@ -143,18 +147,24 @@ def _of_verdicts(name: str, standings: Standings, contested: bool, undecided: bo
         if status is Status.UNMEASURED and undecided:
             return timing(standing.variant.arch, [name])
         if status is Status.IMPROVED and undecided and not standing.decision:
-            which = f":{number}" if len(standings.candidates) > 1 else ""
-            return f"Next: `kernelexp decide accept {name}{which}`."
+            return f"Next: `kernelexp decide accept {_numbered(name, number, standings)}`."
     every = standings.candidates
-    if undecided and contested:
+    points = list(map(spell_point, standings.experiment.candidates))
+    if undecided and (open_points := [point for point in points if point in contested]):
+        one = _numbered(name, 1 + points.index(open_points[0]), standings)
         return (
-            f"Next: decide for the card that it is for: `kernelexp decide accept {name}`, or "
-            f"`kernelexp decide reject {name}`."
+            f"Next: decide for the card that it is for: `kernelexp decide accept {one}`, or "
+            f"`kernelexp decide reject {one}`."
         )
     is_open = undecided and not any(one.decision for one in every)
     if is_open and all(map(_is_slower, every)):
         return f"Next: `kernelexp decide reject {name}`; `kernelexp explain {name}` says why."
     return ""
+
+
+def _numbered(name: str, number: int, standings: Standings) -> str:
+    """A candidate as commands take it."""
+    return f"{name}:{number}" if len(standings.candidates) > 1 else name
 
 
 def _is_slower(standing: Standing) -> bool:

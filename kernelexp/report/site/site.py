@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -24,7 +24,7 @@ from kernelexp.project.sections import NAMES, builtin
 from kernelexp.project.sections.evaluate import evaluate
 from kernelexp.project.sections.given import Run
 from kernelexp.report import export, outputs
-from kernelexp.report.charts import candidates, heat, history, pairs, roofline, sizes, stalls
+from kernelexp.report.charts import heat, history, pairs, roofline, sizes, stalls
 from kernelexp.report.charts.chart import Bars, Plot
 from kernelexp.report.document.document import Table
 from kernelexp.report.log import listing as log_listing
@@ -32,7 +32,7 @@ from kernelexp.report.log import log, logbook
 from kernelexp.report.runs import page
 from kernelexp.report.runs import sizes as sizes_report
 from kernelexp.report.runs import sweep as sweep_report
-from kernelexp.report.site import answer, code, diffs, idle, index, listing, timelines
+from kernelexp.report.site import answer, code, diffs, forest, idle, index, listing, timelines
 from kernelexp.report.site.overview import guess, overview
 from kernelexp.report.site.rendering import render
 from kernelexp.report.site.texts import Texts, page_of, split
@@ -232,9 +232,13 @@ class ProjectSite:
                 )
             ),
             next_step=answer.next_step(
-                name, standings, bool(by_card), self._found_wrong.get(name, "")
+                name,
+                standings,
+                [one.partition(": ")[0] for one in by_card],
+                self._found_wrong.get(name, ""),
             ),
-            plots=_answering(name, standings, runs.values()),
+            plots=(by_size := [plot for one in runs.values() for plot in sizes.plots(one)]),
+            forest=None if by_size else forest.draw(name, standings),
             limits=answer.limits(standings, known),
             experiment=standings.experiment,
             document=list(log_listing.experiment(name, standings, result, self.tree, every=True)),
@@ -317,6 +321,16 @@ class ProjectSite:
                 result.append(StandingProfile(name=called, profile=profile, changed=changed))
         return tuple(result)
 
+    @functools.cached_property
+    def _profiled_in(self) -> dict[str, list[str]]:
+        """By each profile the experiments whose pages show it."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for name, (kernel_log, _) in self._standings.items():
+            if (kernel_log.kernel, kernel_log.arch) in self._of_kernel:
+                for one in self._profiles_of(name):
+                    found[one.profile.run].append(name)
+        return found
+
     def _latest_profile(self, variant: Variant) -> Profile | None:
         own = self._of_kernel[variant.kernel, variant.arch]
         return next((profile for profile in own if is_of(dict(variant.axes), profile.arm)), None)
@@ -351,6 +365,7 @@ class ProjectSite:
             "../",
             f"{profile.arm.kernel}@{profile.arm.arch}: profile {run}",
             profile=profile,
+            experiments=self._profiled_in.get(run, []),
             conditions=profile_report.conditions(profile),
             stalls=stalls.bars([("this profile", evidence)]) if stalls.has_any(evidence) else None,
             readings=[
@@ -444,13 +459,6 @@ class ProjectSite:
             is_shown=record.experiment in self._standings,
             has_code=record.run in self._codes_of,
         )
-
-
-def _answering(name: str, standings: Standings, records: Iterable[Record]) -> list[Plot]:
-    """Of runs of several sizes the changes at each; else those of the candidates."""
-    by_size = [plot for record in records for plot in sizes.plots(record)]
-    plot = None if by_size else candidates.plot(name, standings)
-    return [plot] if plot else by_size
 
 
 def _missing(name: str, runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
