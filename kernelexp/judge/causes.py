@@ -54,6 +54,8 @@ _MINOR = (
     "sass_instructions_none", "l1_throughput_percent", "issue_slots_busy_percent",
     "gpu__compute_memory", "launch__occupancy_limit", "launch__waves",
 )  # fmt: skip
+_OFF = re.compile(r"smsp__inst_executed_op_(shared|local)_(ld|st)(\.sum)?")
+"""With those that no lane executes, as ptxas puts three before the end of a group of copies."""
 _SHARE = re.compile(r"pct_of_peak|__throughput|per_second|per_cycle|_cycles_")
 _REQUESTS = 1e5
 """Of the instruction cache: 700 an SM, of which an experiment of 0.8 ms felt nothing."""
@@ -178,7 +180,7 @@ def _opposed(instructions: list[Told], pair: ChangedPair) -> dict[str, list[Told
 
 
 def _is_minor(name: str, label: str) -> bool:
-    if name.startswith(_MINOR) or _SHARE.search(name) or "stall" in name:
+    if name.startswith(_MINOR) or _SHARE.search(name) or _OFF.fullmatch(name) or "stall" in name:
         return True
     return "__" in label
 

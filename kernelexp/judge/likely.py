@@ -292,21 +292,27 @@ def _without(
         if busy
         else f"is busy for {BUSY:.0f}% of the time"
     )
-    return f"The counts name no cause: no unit {why}{but}.{_went(case, differing)}"
+    most = _by_rate(differing)
+    went = (
+        f" The largest that went with the time, by its unit's rate: {_share(most)}." if most else ""
+    )
+    if most and abs(most.explains or 0.0) >= 100 * PART * abs(slower):
+        return f"No unit {why}{but}.{went}"
+    if not most and (largest_change := _largest(case, differing)):
+        went = f" The largest change that went with the time: {_spell(largest_change)}."
+    return f"The counts name no cause: no unit {why}{but}.{went}"
 
 
-def _went(case: Case, differing: CausedDifference) -> str:
-    """What went with the time: by rates what explains most, else the largest relative change."""
+def _by_rate(differing: CausedDifference) -> Told | None:
+    """What went with the time and explains most by a rate, where that is worth a word."""
     leaders = [cause.leader for cause in differing.causes if not cause.noise]
-    known = [told for told in leaders if told.way == "with the time" and told.explains]
+    known = [told for told in leaders if told.way == "with the time"]
     most = max(known, key=lambda told: abs(told.explains or 0.0), default=None)
-    if most and abs(most.explains or 0.0) >= _WORTH:
-        return (
-            f" The largest that went with the time, by its unit's rate: {_spell(most)} "
-            f"({most.explains:+.1f}%)."
-        )
-    most = _largest(case, differing)
-    return f" The largest change that went with the time: {_spell(most)}." if most else ""
+    return most if most and abs(most.explains or 0.0) >= _WORTH else None
+
+
+def _share(told: Told) -> str:
+    return f"{_spell(told)} ({told.explains:+.1f}%)"
 
 
 def _unseen(was: Use, now: Use) -> bool:

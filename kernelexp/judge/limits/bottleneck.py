@@ -32,6 +32,9 @@ _TURNS = 70.0
 """Percent of the time that tensor cores and an arithmetic pipe are busy together, from which they
 are said to take turns where neither is near its limit."""
 _LEAST_TURN = 25.0
+_ABOUT = 0.1
+"""Relative change below which needs that are about so long are not said to differ."""
+_OF_DATA_PIPE: tuple[Resource, ...] = ("shared memory", "L1 tag stage", "L1")
 _OF_CHIP: tuple[Resource, ...] = ("L2", "device memory")
 _ARITHMETIC: tuple[Resource, ...] = ("XU pipe", "ALU pipe", "FMA pipe")
 BUSY = 0.9
@@ -322,16 +325,19 @@ def of_both(
     own = zip((before, after), longest, strict=True)
     ends = [next(use for use in side if use.resource == name) for side, name in own]
     least, first = _least(*ends), spell(ends[0])
-    if longest[0] == longest[1] and was == now:
+    is_about = least == "about" and abs(change) < 100 * _ABOUT
+    if longest[0] == longest[1] and (is_about or f"{was:.3g}" == f"{now:.3g}"):
         return (
             f"Not timed. Both arms keep {first} busy for longest: {least} {was:.3g} ms in either."
         )
     by = f" ({change:+.1f}%)" if least != "about" else ""
     same = "" if longest[0] == longest[1] else f"{spell(ends[1])} "
-    others = sorted(needs.keys() - {*longest}, key=lambda name: -max(needs[name]))[: _FLOORS - 1]
+    left = needs.keys() - {*longest, *(_OF_DATA_PIPE if "L1 data pipe" in needs else ())}
+    others = sorted(left, key=lambda name: -max(needs[name]))[: _FLOORS - 1]
     rest = "".join(
         f"; {spell(Use(resource=name))} {needs[name][0]:.3g}, then {needs[name][1]:.3g} ms"
         for name in others
+        if f"{needs[name][0]:.3g}" != f"{needs[name][1]:.3g}"
     )
     where = " on the SMs that have CTAs" if min(allowed) < 1.0 else ""
     return (

@@ -161,6 +161,16 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         best = max(self.lines, key=cost, default=None)
         return best if best and cost(best) > 0 else None
 
+    def polled(self, counter: str) -> float:
+        """How much of a counter the source lines have that wait at mbarriers, of 1: how often they
+        look depends on timing."""
+        return sum(self.part(line, counter) for line in self.lines if self.waits_at(line))
+
+    def waits_at(self, line: EmulatedLine) -> bool:
+        """Whether a source line waits at an mbarrier."""
+        isa = "sass__" if self.counts_sass else PTX
+        return bool(line.counters.get(f"{isa}inst_executed_mbarrier_wait"))
+
     def part(self, line: EmulatedLine | None, counter: str, ideal: str = "") -> float:
         """How much of a counter, beyond `ideal` if given, a source line has, of 1."""
         name, least = self.named(counter), self.named(ideal)

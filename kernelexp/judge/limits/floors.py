@@ -195,6 +195,17 @@ def _tags(case: Case, chip: Chip) -> Floor | None:
     return _of_sms(case, chip, "L1 tag stage", count, words, source) if count else None
 
 
+def _idle(case: Case) -> int:
+    """Loads and stores of shared and local memory that no lane executes, as ptxas puts before the
+    end of a group of copies: whether they take the LSU is not known."""
+    return sum(
+        max(0, case.counter(f"smsp__inst_executed_op_{space}_{op}") - executed_by_lanes)
+        for space in ("shared", "local")
+        for op, verb in (("ld", "loads"), ("st", "stores"))
+        for executed_by_lanes in (case.counters.get(f"sass__inst_executed_{space}_{verb}", 0),)
+    )
+
+
 def local_accesses(case: Case) -> int:
     """Loads and stores of local memory, spills among them: a warp's 32 words are one line."""
     return sum(case.counters.get(f"sass__inst_executed_local_{verb}", 0) for verb in _VERBS)
@@ -237,15 +248,17 @@ def _memory(case: Case, chip: Chip) -> Floor | None:
 def _issue(case: Case, chip: Chip) -> Floor | None:
     clock, spelled = case.clock()
     isa = "sass" if case.counts_sass else "ptx"
-    count = case.counters.get(EXECUTED[isa], 0)
-    if not count:
+    executed_all = case.counters.get(EXECUTED[isa], 0)
+    if not executed_all:
         return None
-    sms = chip.sms.value
+    polled = case.polled(EXECUTED["sass"] if isa == "sass" else "inst_executed")
+    count, sms = round(executed_all * (1 - polled)), chip.sms.value
+    but = f" without {100 * polled:.1f}% at lines that wait at mbarriers" if polled else ""
     return Floor(
         resource="issue slots",
         seconds=count / (SCHEDULERS * sms * clock),
         emulated=True,
-        reckoned=f"{count:,} {isa.upper()} instructions / "
+        reckoned=f"{count:,} {isa.upper()} instructions{but} / "
         f"({SCHEDULERS} x {sms:.0f} SMs x {spelled})",
         source="an instruction per clock and scheduler"
         + ("" if case.counts_sass else "; ptxas makes other instructions of PTX"),
@@ -257,7 +270,9 @@ def _pipes(case: Case, chip: Chip) -> Iterator[Floor]:
     arch = ARCHITECTURES.get(chip.arch)
     clock, spelled = case.clock()
     for resource, pipe in _PIPES if arch and case.counts_sass else ():
-        count = case.counters.get(f"sm__inst_executed_pipe_{pipe}", 0)
+        name = f"sm__inst_executed_pipe_{pipe}"
+        count = round(case.counters.get(name, 0) * (1 - case.polled(name)))
+        count -= _idle(case) if pipe == "lsu" else 0
         per_clock = arch.per_clock(pipe) if arch else 0.0
         if count:
             yield Floor(

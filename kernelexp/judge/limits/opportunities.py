@@ -316,6 +316,8 @@ def instructions(case: Case) -> Iterator[Found]:
     following = max(others, key=lambda name: others[name])
     name = _executed(case)
     line, taken = case.dearest(name), case.taken
+    if line and case.waits_at(line):
+        line = None  # how often it looks again is no work
     share = line.counters[name] / taken.counters[name] if line and taken else 0.0
     yield Opportunity(
         rule="InstructionIssue",

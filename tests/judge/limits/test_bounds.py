@@ -25,7 +25,7 @@ from kernelexp.judge.explanation import moved, work
 from kernelexp.judge.limits import bottleneck, bounds, floors
 from kernelexp.judge.limits.bounds import Use
 from kernelexp.judge.limits.case import Case
-from kernelexp.model.arm import PublishedResult
+from kernelexp.model.arm import EmulatedLine, PublishedResult
 from kernelexp.model.record import Profile
 
 
@@ -352,3 +352,30 @@ def test_mmas_that_are_executed_need_the_tensor_cores_where_no_work_is_stated() 
     (tensor,) = (floor for floor in floors.floors(case) if floor.resource == "tensor cores")
     assert tensor.emulated
     assert tensor.seconds > 0
+
+
+def test_polls_of_mbarriers_keep_no_unit_busy_for_at_least_so_long() -> None:
+    """A third of the instructions are at a line that waits."""
+    executed_name, waits = "smsp__inst_executed", "sass__inst_executed_mbarrier_wait"
+    waiting = EmulatedLine(file="a.cu", line=82, counters={executed_name: 300, waits: 100})
+    counters = {executed_name: 900, waits: 100}
+    evidence = executed_sass(counters=counters, lines=(waiting,))
+    full = gemm(counters={name: 10**6 * count for name, count in counters.items()})
+    polling = with_arm(full, emulated_sass=evidence)
+    without = with_arm(full, emulated_sass=executed_sass(counters=counters))
+    issue = [
+        next(floor.seconds for floor in floors.floors(case) if floor.resource == "issue slots")
+        for case in (without, polling)
+    ]
+    assert issue[1] == pytest.approx(issue[0] * 2 / 3)
+
+
+def test_needs_that_are_about_as_long_are_not_said_to_differ() -> None:
+    def need(ms: float) -> tuple[Use, ...]:
+        return (Use(resource="issue slots", floor_ms=ms, rough=True, kind="emulated"),)
+
+    alike = bottleneck.of_both(need(0.318), need(0.325))
+    assert alike == (
+        "Not timed. Both arms keep the issue slots busy for longest: about 0.318 ms in either."
+    )
+    assert "%" not in bottleneck.of_both(need(0.112), need(0.096))
