@@ -42,12 +42,12 @@ MOST_WALL = 20
 SIZES = Path(__file__).with_name("hecbench_sizes.txt")
 
 _WRONG = re.compile(
-    r"(?<!assertion )\bfail(?!ed as expected)|mismatch|incorrect|wrong"
-    r"|\berrors\s*[:=]\s*[1-9]\d*\b(?![.e])|\berrors?\b(?!\s*(?:rate|bound|took|amount|message|(?:=|:|is|\s)\s*[0-9]))",
+    r"(?<!assertion )\bfail(?!ed as expected)|(?<!bytes )mismatch|incorrect|wrong"
+    r"|\berrors\s*[:=]\s*[1-9]\d*\b(?![.e])|\berrors?\b(?!\s*(?:rate|bound|took|amount|message|after|(?:=|:|is|\s)\s*[0-9]))",
     re.I,
 )
 _RIGHT = re.compile(
-    r"\bpass|success|correct|verified|\bok\b|\bresults match|non-matching.*: 0\b"
+    r"\bpass|success|correct|verified|\bok\b|\bresults? match|non-matching.*: 0\b"
     r"|(?:error|rmse|difference)\b.*?[:=\s]\s*0(?:\.0*(?:e[+-]?00)?)?(?![\w.])",
     re.I,
 )

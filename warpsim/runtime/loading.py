@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable
 
 import msgspec
@@ -11,6 +12,7 @@ from warpsim.front.ptx.decode import decode
 from warpsim.front.ptx.faults import MALFORMED, PtxSyntaxError
 from warpsim.front.ptx.parser import parse
 from warpsim.front.sass import cubin
+from warpsim.front.sass.faults import CubinError
 from warpsim.machine.core.image import Variable
 from warpsim.machine.memory.layout import SharedLayout
 from warpsim.machine.schedule.program import DecodedProgram
@@ -98,11 +100,12 @@ class Loaded:
             raise PtxSyntaxError(f"kernel {entry} can't be decoded ({why}).") from error
 
     def resources(self, entry: str) -> KernelResources:
-        """Of an entry, from the first machine code that has it."""
+        """Of an entry, from the first machine code that has it and can be read."""
         for content in self._cubins:
             if entry in cubin.entries(content):
-                read = cubin.read(content, entry)
-                return KernelResources(registers=read.registers, local_bytes=read.frame_bytes)
+                with contextlib.suppress(CubinError):  # of an old card: its PTX is executed
+                    read = cubin.read(content, entry)
+                    return KernelResources(registers=read.registers, local_bytes=read.frame_bytes)
         return KernelResources()
 
     def static_shared(self, entry: str) -> int:

@@ -272,6 +272,19 @@ def test_device_code_of_several_files_is_linked(tools: Toolchain) -> None:
     assert (executed.returncode, executed.findings) == (0, ())
 
 
+def test_ptx_is_executed_where_the_machine_code_beside_it_is_of_an_old_card(
+    tools: Toolchain, tmp_path: Path
+) -> None:
+    (tmp_path / "old.cu").write_text(
+        "__global__ void one(int* x) { *x = 1; }\n"
+        "int main() { int *x, y; cudaMalloc(&x, 4); one<<<1, 1>>>(x);\n"
+        "cudaMemcpy(&y, x, 4, cudaMemcpyDeviceToHost); return y - 1; }\n"
+    )
+    make = "nvcc -gencode arch=compute_75,code=[sm_75,compute_75] old.cu -o old"
+    executed = execution.execute(Asked(make=make, argv=("./old",), folder=tmp_path), tools, ROOT)
+    assert (executed.returncode, executed.refused, executed.launches) == (0, "", 1)
+
+
 def test_a_kernel_whose_address_a_variable_holds_is_refused_by_its_relocation(
     tools: Toolchain, tmp_path: Path
 ) -> None:
