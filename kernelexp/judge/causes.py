@@ -85,6 +85,11 @@ class CausedDifference(msgspec.Struct, frozen=True, kw_only=True):
     """What the percentages of `explains` are of."""
     small: int
     """Figures that differ and explain nothing."""
+    polled: int = 0
+    """Instructions that more polls of mbarriers execute, or below 0 fewer: `explains` leaves them
+    out of the instructions."""
+    busy: float = 1.0
+    """Share of the SMs by whose rate `explains` is, where the grid leaves others idle."""
     uneven: int = 0
     """Counts that the small sizes solve for one arm only, and that are not compared."""
 
@@ -147,6 +152,8 @@ def differing(before: Case, after: Case, slower: float | None) -> CausedDifferen
         waits=tuple(pair.waits()),
         of=of,
         small=small,
+        polled=pair.polled,
+        busy=pair.busy,
         uneven=len(pair.uneven),
     )
 

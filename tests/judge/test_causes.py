@@ -486,3 +486,17 @@ def test_counts_that_are_about_so_large_do_not_differ_by_a_few_percent() -> None
         ]
         told = [item for cause in causes.differing(*cases, 0.05).causes for item in cause.told]
         assert (executed in [item.metric for item in told]) is differs
+
+
+def test_what_polls_take_of_the_instructions_is_said_with_what_these_explain() -> None:
+    executed, waits = "smsp__inst_executed", "sass__inst_executed_mbarrier_wait"
+    operations = "sass__inst_executed_mbarrier"
+    cases = counted(
+        {executed: 10**8, operations: 10**6, waits: 4 * 10**6},
+        {executed: 11 * 10**7, operations: 10**6, waits: 6 * 10**6},
+    )
+    result = causes.differing(*cases, 0.05)
+    assert result.polled == 2 * 10**6
+    explains = of(result, "instructions").leader.explains or 0.0
+    alone = causes.differing(*counted({executed: 10**8}, {executed: 108 * 10**6}), 0.05)
+    assert explains == pytest.approx(of(alone, "instructions").leader.explains)

@@ -124,7 +124,7 @@ class ChangedPair:
         self.uneven = (before.unsolved | after.unsolved) - self._rough
         """A count that was solved says nothing beside one that was not."""
         # The least of an untimed launch is by all SMs too.
-        self._busy = bottleneck.allowed(before) if before.time_s else 1.0
+        self.busy = bottleneck.allowed(before) if before.time_s else 1.0
         self._time = before.time_s or max(
             (floor.seconds for floor in floors.floors(before)), default=0.0
         )
@@ -231,7 +231,7 @@ class ChangedPair:
         if not (was and now) or was == now:
             return None
         peak = chip.flops_per_clock(kind) * chip.sms.value * self._before.clock()[0]
-        explains = 100 * (now - was) / self._busy / peak / self._time
+        explains = 100 * (now - was) / self.busy / peak / self._time
         return Told(
             metric="executed_mma_gflop",
             label="GFLOP of executed MMAs",
@@ -322,7 +322,7 @@ class ChangedPair:
         return abs(now[1] / was[1] / (now[0] / was[0]) - 1) < _IN_PROPORTION
 
     @property
-    def _polled(self) -> int:
+    def polled(self) -> int:
         """Instructions that more polls of mbarriers execute, with the branches that they bring:
         waits beyond those that go with the operations on mbarriers, which no timing changes."""
         if self._waits_are_code:
@@ -426,11 +426,11 @@ class ChangedPair:
         if case.chip and _BYTES.fullmatch(name):
             return 100 * (now - was) / case.chip.dram.value / self._time
         if name == EXECUTED and difference.metric.kind == "emulated":
-            now -= self._polled
+            now -= self.polled
         cycles = self._cycles(name)
         if cycles is None:
             return None
-        return 100 * floors.shared_seconds(case, (now - was) * cycles / self._busy) / self._time
+        return 100 * floors.shared_seconds(case, (now - was) * cycles / self.busy) / self._time
 
     def bounded(self, cause: Cause) -> Cause:
         """With savings that are no more than what the next limit leaves of the time; without a time

@@ -11,7 +11,7 @@ from kernelexp.dossier import comparability
 from kernelexp.dossier.dossiers import Dossier
 from kernelexp.dossier.standing import Standing
 from kernelexp.facts import metrics, widths
-from kernelexp.facts.counters import PIPE
+from kernelexp.facts.counters import EXECUTED, PIPE
 from kernelexp.judge import likely, samebuild
 from kernelexp.judge.causes import OF_TIME, CausedDifference, differing
 from kernelexp.judge.expectations import Judged, judge
@@ -418,10 +418,12 @@ def _differences(
     cells = [_explains(cause) for cause in shown]
     unknown = " —: no unit's rate says how much." if figures.NONE in cells else ""
     if any(cell != figures.NONE for cell in cells):
+        on = f" on {100 * differing.busy:.1f}% of the SMs" if differing.busy < 1.0 else ""
         yield paragraph(
-            "Explains: what the change adds or saves by the rate of the unit that executes it, in "
-            f"percent of {differing.of}: less where other work hides it, more where it is waited "
-            f"for.{unknown}",
+            "Explains: what the change adds or saves by the rate of the unit that executes it"
+            f"{on}, in percent of {differing.of}, and of a saving what the next limit leaves: less "
+            f"where other work hides it, more where it is waited for.{_polls(shown, differing)}"
+            f"{unknown}",
             style="dim",
         )
     elif unknown:
@@ -432,6 +434,15 @@ def _differences(
         yield from _left_out(differing)
     elif left:
         yield paragraph(f"{left} more with --verbose.", style="dim")
+
+
+def _polls(shown: Sequence[Cause], differing: CausedDifference) -> str:
+    """What the share of instructions leaves out of their difference."""
+    told = [cause.leader for cause in shown if cause.leader.kind == "emulated"]
+    if not differing.polled or not any(item.metric in EXECUTED.values() for item in told):
+        return ""
+    more = "more" if differing.polled > 0 else "fewer"
+    return f" Left out of instructions: {abs(differing.polled):,} {more} that poll mbarriers."
 
 
 def key(causes: Sequence[Cause], is_timed: bool) -> list[Cause]:
