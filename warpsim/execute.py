@@ -9,14 +9,14 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from warpsim import compiled, forks
+from warpsim import compiled, forks, parts
 from warpsim.errors import UsageError
 from warpsim.launch import Launch, Residency, full_name
 from warpsim.lineinfo import SourceLine
 from warpsim.machine.core.arrays import Array
 from warpsim.machine.core.findings import Fatal, Finding
 from warpsim.machine.core.native_layout import ENTERED
-from warpsim.machine.core.site import CALLERS
+from warpsim.machine.core.site import CALLERS, UnsupportedInstruction
 from warpsim.machine.counts.counters import Counters, ExecutionCounts, add_up, collect
 from warpsim.machine.counts.patterns import Patterns
 from warpsim.machine.memory.execution import Execution, Printed
@@ -72,6 +72,7 @@ def run(
     card: Residency | None = None,
     limit: int = 200_000_000,
     judged: bool = True,
+    processes: int = 1,
 ) -> Result:
     """Executes one launch; `arrays` are written in place.
 
@@ -80,7 +81,7 @@ def run(
     card: the one that is launched on: CTAs which wait for each other have to be resident there.
         Without it as many are as the emulator takes.
     limit: warp instructions after which the launch is given up.
-    judged: as in run_on().
+    judged, processes: as in run_on().
     """
     (result,) = run_each(
         module,
@@ -91,6 +92,7 @@ def run(
         card=card,
         limit=limit,
         judged=judged,
+        processes=processes,
     )
     return result
 
@@ -107,6 +109,7 @@ def run_each(
     patterns: Sequence[Patterns] = (),
     judged: bool = True,
     benign: Collection[SourceLine] = (),
+    processes: int = 1,
 ) -> tuple[Result, ...]:
     """Executes launches one after the other on the same memory, up to the first that is given up;
     otherwise as run().
@@ -135,7 +138,7 @@ def run_each(
             benign=benign,
         )
         memory = execution.world
-        result = _execute(program, execution, schedule or Schedule(), limit, started)
+        result = _execute(program, execution, schedule or Schedule(), limit, started, processes)
         results.append(result)
         if result.given_up:
             break
@@ -152,6 +155,7 @@ def run_on(
     limit: int = 200_000_000,
     watch: Callable[[Execution], None] | None = None,
     judged: bool = True,
+    processes: int = 1,
 ) -> Result:
     """Executes one launch on memory that outlives it.
 
@@ -159,6 +163,8 @@ def run_on(
         without counting what accesses cost.
 
     watch: is given the launch before it begins, to see how far it is.
+
+    processes: that may execute it together, where that makes no difference; see parts.py.
     """
     started = time.perf_counter()
     schedule = schedule or Schedule()
@@ -167,38 +173,121 @@ def run_on(
     )
     if watch:
         watch(execution)
-    return _execute(program, execution, schedule, limit, started)
+    return _execute(program, execution, schedule, limit, started, processes)
 
 
 def _execute(
-    program: DecodedProgram, execution: Execution, schedule: Schedule, limit: int, started: float
+    program: DecodedProgram,
+    execution: Execution,
+    schedule: Schedule,
+    limit: int,
+    started: float,
+    processes: int,
 ) -> Result:
-    count = _Count(len(program.sites))
-    hang: tuple[Waiter, ...] = ()
     for number, sentence in program.hazards:
         execution.findings.add("missing-scoreboard-wait", sentence, program.sites[number])
-    given_up, begun = False, 0
+    waves, given_up = _Waves(program, execution, schedule, limit), False
     with np.errstate(all="ignore"):
         try:
-            while begun < execution.grid_ctas and not hang:
-                machine = Machine(execution, begun)
-                begun += len(machine.ctas)
-                execution.ctas_begun = begun
-                scheduler = Scheduler(machine, program, limit)
-                try:
-                    scheduler.run()
-                finally:
-                    machine.end()
-                    hang = scheduler.hang
-                    count.add(scheduler.program, scheduler)
-                    _let_go(scheduler, *machine.spaces.values(), machine)
+            waves.run(processes)
         except Fatal:
             given_up = True
     execution.world.write_back()
-    counters = collect(program.sites, execution.tallies, count)
-    given_up |= bool(hang)
+    counters = collect(program.sites, execution.tallies, waves.count)
+    given_up |= bool(waves.hang)
     seconds = time.perf_counter() - started
-    return _result(schedule, execution, hang, counters, seconds, given_up=given_up)
+    return _result(schedule, execution, waves.hang, counters, seconds, given_up=given_up)
+
+
+class _Waves:
+    """A launch, wave after wave of resident CTAs."""
+
+    def __init__(
+        self, program: DecodedProgram, execution: Execution, schedule: Schedule, limit: int
+    ) -> None:
+        self._program, self._execution = program, execution
+        self._seed, self._limit = schedule.seed, limit
+        self.count = _Count(len(program.sites))
+        self.hang: tuple[Waiter, ...] = ()
+
+    def run(self, processes: int) -> None:
+        """processes: that may execute parts of it, once it has taken a while."""
+        execution = self._execution
+        splits = processes > 1 and parts.may_be_split(self._program, execution)
+        begun, splits_at = 0, time.monotonic() + parts.PATIENCE_S
+        while begun < execution.grid_ctas and not self.hang:
+            left = execution.grid_ctas - begun
+            if splits and left > execution.resident and time.monotonic() > splits_at:
+                begun, splits = self._run_parts(parts.ranges(begun, execution, processes)), False
+            else:
+                begun = self._run_one(begun)
+
+    def _run_one(self, begun: int, forks: int = 0) -> int:
+        """A wave from a CTA on; the CTA after its last. forks: that do as much meanwhile."""
+        execution = self._execution
+        if begun:  # each wave has a seed of its own, whoever executes it
+            execution.chance.seed(f"{self._seed} {begun}")
+        machine = Machine(execution, begun)
+        execution.ctas_begun = (begun + len(machine.ctas)) + forks * len(machine.ctas)
+        scheduler = Scheduler(machine, self._program, self._limit)
+        try:
+            scheduler.run()
+        finally:
+            machine.end()
+            self.hang = scheduler.hang
+            self.count.add(scheduler.program, scheduler)
+            begun += len(machine.ctas)
+            _let_go(scheduler, *machine.spaces.values(), machine)
+        return begun
+
+    def _run_parts(self, ranges: Sequence[range]) -> int:
+        """The first of these here, the others in forks; the CTA from which on there are more."""
+        execution, since = self._execution, self._execution.now
+        sites: dict[int, object] = {id(site): site for site in self._program.sites}
+        running: list[forks.Fork] = []
+        begun = ranges[0].start
+        try:
+            for others in ranges[1:]:
+                running.append(forks.Fork(self._run_part, [others], sites))
+            while begun < ranges[0].stop and not self.hang:
+                begun = self._run_one(begun, len(running))
+            if self.hang:
+                return begun
+            answers = [fork.answer() for fork in running]
+        except BlockingIOError:  # no more processes are allowed
+            return begun
+        finally:
+            for fork in running:
+                fork.end()
+        given = [answer[0] if answer else None for answer in answers]
+        if parts.take(execution, self.count, given, since, self._limit):
+            self._end_with(part for part in given if part)
+            return execution.grid_ctas
+        if not execution.judged:
+            words = "a process that executed a part of a launch has ended early."
+            raise UnsupportedInstruction(words)
+        return begun
+
+    def _end_with(self, given: Iterable[parts.Part]) -> None:
+        for part in given:
+            self.hang = self.hang or part.hang
+            if part.given_up:
+                raise Fatal
+
+    def _run_part(self, ctas: range) -> parts.Part | None:
+        """In a fork."""
+        execution = self._execution
+        since, steps = execution.now, execution.steps
+        parts.begin(execution)
+        self.count = _Count(len(self._program.sites))
+        begun, given_up = ctas.start, False
+        try:
+            while begun < ctas.stop and not self.hang:
+                begun = self._run_one(begun)
+        except Fatal:
+            given_up = True
+        part = parts.finish(execution, self.count, since, steps)
+        return part and msgspec.structs.replace(part, hang=self.hang, given_up=given_up)
 
 
 def _let_go(*parts: object) -> None:
@@ -330,13 +419,15 @@ def compare(
     first run left them.
 
     scratch: arrays whose contents at the end do not matter.
-    processes: in how many schedules are run at once, each with memory of its own.
+    processes: in how many schedules are run at once, each with memory of its own; what is left
+        over shares the waves of a launch.
     benign: as in run_each().
     """
 
     def run_under(schedule: Schedule) -> tuple[tuple[Result, ...], dict[str, Array]]:
         mine = {name: array.copy() for name, array in arrays.items()}
         options: dict[str, Any] = {"unwritten": unwritten, "card": card, "limit": limit}
+        options["processes"] = processes // len(schedules)
         return run_each(module, launches, mine, schedule=schedule, benign=benign, **options), mine
 
     sites = [site for launch in launches for site in entry_of(module, launch).sites]

@@ -26,7 +26,7 @@ def each(
     """
     count = max(1, min(processes, len(items)))
     objects = {id(item): item for item in known}
-    forks = [_Fork(work, items[first::count], objects) for first in range(1, count)]
+    forks = [Fork(work, items[first::count], objects) for first in range(1, count)]
     try:
         parts = [[work(item) for item in items[::count]]]
         parts += [fork.answer() for fork in forks]
@@ -38,7 +38,7 @@ def each(
     return [parts[index % count][index // count] for index in range(len(items))]
 
 
-class _Fork:
+class Fork:
     """A process that works on some items."""
 
     def __init__(
@@ -46,7 +46,12 @@ class _Fork:
     ) -> None:
         self._objects = objects
         self._from, to = os.pipe()
-        self._pid = os.fork()
+        try:
+            self._pid = os.fork()
+        except OSError:
+            os.close(self._from)
+            os.close(to)
+            raise
         if self._pid == 0:
             os.close(self._from)
             self._work(work, items, to)
@@ -66,7 +71,10 @@ class _Fork:
         """What it has made of its items; nothing where it came to no end."""
         with open(self._from, "rb", closefd=False) as pipe:
             content = pipe.read()
-        return _Unpickler(content, self._objects).load() if content else []
+        try:
+            return _Unpickler(content, self._objects).load() if content else []
+        except (EOFError, pickle.UnpicklingError):  # it was killed as it wrote this
+            return []
 
     def end(self) -> None:
         os.close(self._from)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import linecache
+import os
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -250,6 +251,7 @@ def _settings(asked: Asked) -> tuple[Settings, str]:
         launches=asked.launches,
         per_kernel=asked.per_kernel,
         schedule=asked.schedule,
+        processes=len(os.sched_getaffinity(0)),
     )
     return settings, arch
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import ctypes
 import mmap
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 import numpy as np
 
-from warpsim.machine.core.arrays import Array
+from warpsim.machine.core.arrays import NORESERVE, Array
 from warpsim.machine.core.image import Variable
 from warpsim.machine.memory.arena import (
     CONSTANT,
@@ -26,6 +27,8 @@ from warpsim.machine.memory.tensor_map_image import TensorMaps
 _GROWTH = 1 << 24
 """Bytes by which the part of the mapping that launches see grows."""
 _WORKSPACE = 64
+_FIXED = 0x10
+"""MAP_FIXED of Linux, which the mmap module does not have."""
 
 
 class Object(msgspec.Struct, frozen=True):
@@ -92,7 +95,7 @@ class DeviceMemory:
     """Memory that a program and its launches share."""
 
     def __init__(self, data: int, state: int) -> None:
-        """data, state: the files, which this closes."""
+        self._files = data, state
         self._data, self._state = _mapped(data), _mapped(state)
         self._state[:SCRATCH_BYTES] = WRITTEN
         self.live, self.freed = Objects(), Objects()
@@ -102,6 +105,11 @@ class DeviceMemory:
         self.heap: tuple[int, int] = (0, 0)
         """Address of what malloc() gives next, and the end of that."""
         self.arena = self._seen(_GROWTH)
+
+    def detach(self) -> None:
+        """From now on what this process writes is its own, at the same addresses."""
+        for file, view in zip(self._files, (self._data, self._state), strict=True):
+            _map_again(view, file)
 
     def _seen(self, size: int) -> Mapped:
         return Mapped(self._data[:size], self._state[:size])
@@ -155,13 +163,24 @@ class DeviceMemory:
 
 def _mapped(file: int) -> Array:
     size = os.fstat(file).st_size
-    view = mmap.mmap(file, size, flags=mmap.MAP_SHARED)
-    os.close(file)
-    return np.frombuffer(view, np.uint8)
+    return np.frombuffer(mmap.mmap(file, size, flags=mmap.MAP_SHARED), np.uint8)
+
+
+def _map_again(view: Array, file: int) -> None:
+    """Privately; what others write stays visible in pages that this process has not written."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long
+    flags = mmap.MAP_PRIVATE | _FIXED | NORESERVE
+    at, access = view.ctypes.data, mmap.PROT_READ | mmap.PROT_WRITE
+    if libc.mmap(at, view.nbytes, access, flags, file, 0) != at:
+        raise OSError(ctypes.get_errno(), "mmap")
 
 
 class World(GlobalLayout):
     """Global memory as the kernels of one module see it: the device's, with their own variables."""
+
+    is_shared = True
 
     def __init__(self, device: DeviceMemory, functions: Iterable[str]) -> None:
         self.device = device
@@ -176,6 +195,9 @@ class World(GlobalLayout):
     @property
     def arena(self) -> Arena:  # type: ignore[override]
         return self.device.arena
+
+    def detach(self) -> None:
+        self.device.detach()
 
     def room(self, variables: Iterable[Variable]) -> int:
         """Bytes that the variables take in one block."""

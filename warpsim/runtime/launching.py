@@ -72,6 +72,7 @@ def run(
     schedule: Schedule,
     watch: Callable[[Execution], None] | None = None,
     judged: bool = True,
+    processes: int = 1,
 ) -> Result:
     """Executes a launch, which `watch` is given before it begins."""
     program = loaded.program(entry)
@@ -97,6 +98,7 @@ def run(
         limit=limit,
         watch=watch,
         judged=judged,
+        processes=processes,
     )
 
 

@@ -52,6 +52,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     arch: int
     limit: int
     schedule: Schedule = Schedule()
+    processes: int = 1
+    """That may execute a launch together."""
     kernels: tuple[str, ...] = ()
     """Parts of the names of those that are judged; none: all are."""
     launches: tuple[tuple[int, int], ...] = ()
@@ -247,6 +249,7 @@ class Server:
             self._settings.schedule,
             progress.watch,
             judged,
+            self._settings.processes,
         )
         with progress:
             try:

@@ -30,8 +30,8 @@ def first_true(mask: Array) -> tuple[int, ...]:
     return tuple(map(int, np.unravel_index(int(mask.argmax()), mask.shape)))
 
 
-_NORESERVE = 0x4000
-"""MAP_NORESERVE of Linux, which the mmap module of Python 3.11 does not have."""
+NORESERVE = 0x4000
+"""MAPNORESERVE of Linux, which the mmap module of Python 3.11 does not have."""
 _LARGE = 1 << 20
 
 
@@ -43,5 +43,5 @@ def sparse_zeros(shape: tuple[int, ...], dtype: DTypeLike) -> Array:
     size = math.prod(shape) * np.dtype(dtype).itemsize
     if size < _LARGE:
         return np.zeros(shape, dtype)
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NORESERVE
     return np.frombuffer(mmap.mmap(-1, size, flags=flags), dtype).reshape(shape)

@@ -164,6 +164,17 @@ class Findings:
             self._found[name, cause] = msgspec.structs.replace(old, count=old.count + 1)
         return old is not None
 
+    def any(self) -> bool:
+        return bool(self._found)
+
+    def take(self, other: Findings) -> None:
+        """Those of another part of the launch too."""
+        for key, finding in other._found.items():
+            old = self._found.get(key)
+            count = finding.count + (old.count if old else 0)
+            self._found[key] = msgspec.structs.replace(old or finding, count=count)
+        self.faulted |= other.faulted
+
     def all(self) -> tuple[Finding, ...]:
         return tuple(finding for finding in self._found.values() if finding.name in NAMES)
 

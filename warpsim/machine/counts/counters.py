@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 
 import msgspec
 import numpy as np
@@ -97,6 +96,14 @@ class ExecutionCounts:
         self.indices = np.zeros(sites, np.int64)
         """The warps of a CTA that came to it, a bit each."""
 
+    def take(self, other: ExecutionCounts) -> None:
+        """Those of other CTAs too."""
+        self.warps += other.warps
+        self.lanes += other.lanes
+        self.issued += other.issued
+        self.issued_lanes += other.issued_lanes
+        self.indices |= other.indices
+
 
 def collect(sites: Sequence[Site], tallies: Mapping[int, Tally], runs: ExecutionCounts) -> Counters:
     """Counters from how often each instruction ran and from the tallies of memory instructions."""
@@ -132,10 +139,9 @@ def add_up(parts: Sequence[Counters]) -> Counters:
 
 
 def _add(one: InstructionCount, other: InstructionCount) -> InstructionCount:
-    sums = {
-        field.name: getattr(one.tally, field.name) + getattr(other.tally, field.name)
-        for field in fields(Tally)
-    }
+    tally = Tally()
+    tally.take(one.tally)
+    tally.take(other.tally)
     return InstructionCount(
         instruction=one.instruction,
         executed=one.executed + other.executed,
@@ -143,5 +149,5 @@ def _add(one: InstructionCount, other: InstructionCount) -> InstructionCount:
         threads=one.threads + other.threads,
         requests=one.requests + other.requests,
         warps=one.warps | other.warps,
-        tally=Tally(**sums),
+        tally=tally,
     )

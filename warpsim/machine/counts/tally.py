@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import msgspec
 
@@ -40,6 +40,11 @@ class Tally:
         self.conflicts += cost.conflicts
         self.l1_sectors += cost.l1_sectors
         self.requests += cost.requests
+
+    def take(self, other: Tally) -> None:
+        """What accesses of other CTAs, or of another launch, cost."""
+        for field in fields(Tally):
+            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
 
     def load(self, sectors: int, multicast_to: int) -> None:
         """A bulk load of so many sectors; multicast_to: CTAs that it names, 0 without multicast."""

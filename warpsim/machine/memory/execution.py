@@ -112,6 +112,8 @@ class Execution:
         """When a launch that a GPU would have ended is given up; None: it would not."""
         self._faults = 0
         """Accesses that have done so."""
+        self.reads_clock = False
+        """Whether anybody has looked at a clock, which counts these."""
         self.announced: frozenset[tuple[int, int]] = frozenset()
         """Words of global memory that earlier waves released something at, as Flags has them."""
         self.cluster_size = math.prod(launch.cluster)

@@ -252,6 +252,12 @@ class GlobalLayout:
         for variable in placed:
             self._initialize(variable)
 
+    is_shared = False
+    """Whether what forks of this process write is seen by it."""
+
+    def detach(self) -> None:
+        """In a fork: what it writes from now on is its own."""
+
     def keep(self, data: bytes) -> int:
         """Puts a tensor map into memory; its address."""
         offset, self._kept = self._kept, self._kept + len(data)

@@ -269,6 +269,16 @@ class DecodedProgram:
         return self._stopping
 
     @functools.cached_property
+    def keeps_apart(self) -> bool:
+        """Whether threads of several CTAs meet nowhere in memory: no atomics, no fences and no
+        strong accesses but to shared memory, no polls and no heap."""
+        opcodes = (self.sites[number].opcode for number in self._stops)
+        image = self.image
+        return not (image.polls or image.heap_bytes or image.cancels_launches) and all(
+            ".shared" in opcode or opcode.startswith(("ATOMS", "LDS", "STS")) for opcode in opcodes
+        )
+
+    @functools.cached_property
     def owners(self) -> Array:
         """The first instruction of each instruction's block; of those in none, their number."""
         owners = np.full(len(self.sites), len(self.sites))

@@ -230,6 +230,7 @@ class Machine(Residents):
         return Issuer(self.clocks, place, lane, site)
 
     def read_clock(self) -> int:
+        self.execution.reads_clock = True
         self.execution.steps += 1
         return self.execution.steps
 
