@@ -11,53 +11,85 @@ A launch that is not judged has no history: its parts share the memory, as CTAs 
 
 from __future__ import annotations
 
+import itertools
+import mmap
 from collections.abc import Sequence
 
 import msgspec
 import numpy as np
 
-from warpsim.machine.core.arrays import Array
+from warpsim.machine.core.arrays import Array, touched_pages
 from warpsim.machine.core.clocks import TIME
 from warpsim.machine.core.findings import Findings
 from warpsim.machine.counts.counters import ExecutionCounts
 from warpsim.machine.counts.tally import Tally
 from warpsim.machine.memory.execution import Execution, Printed
+from warpsim.machine.memory.history import PAGE, History
 from warpsim.machine.schedule.hangs import Waiter
 from warpsim.machine.schedule.program import DecodedProgram
 
-_AT_ONCE = 1 << 15
-"""Units that are looked at, which the cache holds."""
 PATIENCE_S = 0.05
 """How long a launch is executed by one process: forks take 10 ms and more."""
 
 
-class Touched:
-    """Units of global memory that waves from a time on have written and read, bool [units]."""
+_BLOCK = 1 << PAGE
+"""Units that are looked at together, if any of them may have been touched."""
 
-    def __init__(self, execution: Execution, since: int) -> None:
-        history, first = execution.history, since << TIME
-        units, used = len(history.written), history.used.tolist()
-        self.written: Array = np.zeros(units, bool)
-        self.read: Array = np.zeros(units, bool)
-        for begin in range(0, units, _AT_ONCE):
-            some = slice(begin, begin + _AT_ONCE)
-            np.greater_equal(history.written[some], first, out=self.written[some])
-            for column in used:
-                self.read[some] |= history.read[column, some] >= first
 
-    def meets(self, part: Part) -> bool:
-        """Whether one has written what the other has touched."""
-        written, read = part.masks(len(self.written))
-        return bool(
-            (self.written & written).any()
-            or (self.written & read).any()
-            or (self.read & written).any()
-        )
+class Touched(msgspec.Struct, frozen=True, kw_only=True):
+    """Units of global memory that some waves have written and read."""
 
-    def add(self, part: Part) -> None:
-        written, read = part.masks(len(self.written))
-        self.written |= written
-        self.read |= read
+    blocks: Array
+    """Those with such a unit, ascending."""
+    bits: Array
+    """uint8 [2, blocks, units / 8]: which were written, which were read."""
+
+    @property
+    def written(self) -> Array:
+        """Numbers of units."""
+        return self._units(0)
+
+    @property
+    def read(self) -> Array:
+        return self._units(1)
+
+    def _units(self, kind: int) -> Array:
+        block, unit = np.nonzero(np.unpackbits(self.bits[kind], axis=1))
+        units: Array = self.blocks[block] * _BLOCK + unit
+        return units
+
+    def meets(self, other: Touched) -> bool:
+        """Whether one has written what the other has written or read."""
+        _, mine, others = np.intersect1d(self.blocks, other.blocks, True, return_indices=True)
+        (written, read), (wrote, has_read) = self.bits[:, mine], other.bits[:, others]
+        return bool((written & (wrote | has_read)).any() or (read & wrote).any())
+
+
+def touched(history: History, since: int) -> Touched:
+    """From a time on."""
+    rows = [(0, history.written), *((1, history.read[c]) for c in history.used.tolist())]
+    looked_at = history.pages.copy()
+    for _, epochs in rows[1:]:
+        looked_at |= _in_use(epochs)
+    blocks = np.flatnonzero(looked_at)
+    bits = np.zeros((2, len(blocks), _BLOCK), bool)
+    for number, block in enumerate(blocks.tolist()):
+        units = slice(block * _BLOCK, (block + 1) * _BLOCK)
+        for kind, epochs in rows:
+            some = epochs[units]
+            bits[kind, number, : len(some)] |= some >= since << TIME
+    some_bit = bits.any(axis=(0, 2))
+    return Touched(blocks=blocks[some_bit], bits=np.packbits(bits[:, some_bit], axis=2))
+
+
+def _in_use(epochs: Array) -> Array:
+    """Blocks of a row of the history that may hold anything but zeros."""
+    result = np.zeros(len(epochs) // _BLOCK + 1, bool)
+    pages, count = touched_pages(epochs), -(-len(epochs) // _BLOCK)
+    edges = epochs.ctypes.data % mmap.PAGESIZE + np.arange(count + 1) * _BLOCK * epochs.itemsize
+    last = np.minimum(-(-edges[1:] // mmap.PAGESIZE), len(pages)) - 1
+    result[:count] = np.logical_or.reduceat(pages, edges[:-1] // mmap.PAGESIZE) | pages[last]
+    return result
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,21 +106,11 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     hang: tuple[Waiter, ...] = ()
     given_up: bool = False
     """Where the launch is not judged."""
-    written: bytes = b""
-    """Units, a bit each."""
-    read: bytes = b""
+    touched: Touched | None = None
     data: Array | None = None
-    """Of these units."""
+    """Of the units that it has written."""
     states: Array | None = None
     """Likewise."""
-
-    def masks(self, units: int) -> tuple[Array, Array]:
-        """The units that it has written, and read."""
-        written, read = (
-            np.unpackbits(np.frombuffer(bits, np.uint8), count=units).view(bool)
-            for bits in (self.written, self.read)
-        )
-        return written, read
 
 
 def may_be_split(program: DecodedProgram, execution: Execution) -> bool:
@@ -132,15 +154,10 @@ def finish(execution: Execution, counts: ExecutionCounts, since: int, steps: int
         return part
     if execution.findings.any() or execution.contended or execution.reads_clock:
         return None
-    touched = Touched(execution, since)
+    mine = touched(execution.history, since)
     data, states = _by_unit(execution)
-    return msgspec.structs.replace(
-        part,
-        written=np.packbits(touched.written).tobytes(),
-        read=np.packbits(touched.read).tobytes(),
-        data=data[touched.written],
-        states=states[touched.written],
-    )
+    units = mine.written
+    return msgspec.structs.replace(part, touched=mine, data=data[units], states=states[units])
 
 
 def take(
@@ -159,11 +176,12 @@ def take(
         steps = execution.steps + sum(part.steps for part in given)
         if execution.findings.any() or execution.contended or steps > limit:
             return False
-        touched = Touched(execution, since)
-        for part in given:
-            if touched.meets(part):
-                return False
-            touched.add(part)
+        sets = [
+            touched(execution.history, since),
+            *(part.touched for part in given if part.touched),
+        ]
+        if any(one.meets(other) for one, other in itertools.combinations(sets, 2)):
+            return False
     for part in given:
         _take(execution, counts, part)
     return True
@@ -180,16 +198,16 @@ def _take(execution: Execution, counts: ExecutionCounts, part: Part) -> None:
         execution.fills.setdefault(number, set()).update(fills)
     execution.contended |= part.contended
     execution.findings.take(part.findings)
-    if part.data is None or part.states is None:
+    if part.touched is None:
         return
-    history = execution.history
-    written, read = part.masks(len(history.written))
+    history, units = execution.history, part.touched.written
     data, states = _by_unit(execution)
-    data[written], states[written] = part.data, part.states
+    data[units], states[units] = part.data, part.states
     # Who it was matters no more: the launch is over.
+    epoch = execution.now << TIME
     history.use([history.earlier])
-    for epochs, mask in (history.written, written), (history.read[history.earlier], read):
-        epochs[mask] = execution.now << TIME
+    history.note(units, np.full(len(units), epoch))
+    history.read[history.earlier, part.touched.read] = epoch
 
 
 def _by_unit(execution: Execution) -> tuple[Array, Array]:

@@ -45,3 +45,18 @@ def sparse_zeros(shape: tuple[int, ...], dtype: DTypeLike) -> Array:
         return np.zeros(shape, dtype)
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NORESERVE
     return np.frombuffer(mmap.mmap(-1, size, flags=flags), dtype).reshape(shape)
+
+
+def touched_pages(array: Array) -> Array:
+    """Which pages of the memory of an array of sparse_zeros() were touched, as far as it is known:
+    the others hold zeros."""
+    first, end = array.ctypes.data // mmap.PAGESIZE, array.ctypes.data + array.nbytes
+    count = -(-end // mmap.PAGESIZE) - first
+    try:
+        with open("/proc/self/pagemap", "rb", buffering=0) as file:
+            file.seek(8 * first)
+            entries = np.frombuffer(file.read(8 * count), np.uint64)
+    except OSError:
+        entries = np.zeros(0, np.uint64)
+    # In memory or swapped out: Linux, Documentation/admin-guide/mm/pagemap.rst.
+    return entries >> np.uint64(62) != 0 if len(entries) == count else np.ones(count, bool)
