@@ -1,18 +1,21 @@
 """How the emulator's time and memory grow with the work, and what a tiny launch costs.
 
-    python benchmarks/growth.py [--sass] [--unjudged] [--only NAME ...] [--against FOLDER]
+    python benchmarks/growth.py [--sass] [--unjudged] [--processes N] [--only NAME ...]
+                                [--against FOLDER]
 
 Each row is one process with compiled code, one schedule and all checks: user time of the launch
 alone (the best of three), and by how much the peak of the process's memory grew beyond its arrays.
 Growth compares with the smallest size: time per thread-instruction, and the memory that each
 further byte of array takes. With --against, another checkout's warpsim runs in turn with this
-one's. --unjudged: executed without checks and counts, as a program's launches are that nobody asked
+one's. --processes: that share a launch; the time is then that of the one that takes longest.
+--unjudged: executed without checks and counts, as a program's launches are that nobody asked
 about. Needs nvcc.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import resource
 import subprocess
@@ -20,6 +23,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -63,7 +67,7 @@ def _peak() -> int:
 
 
 def measure(
-    name: str, size: int, code: Path, listing: Path | None, library: str, how: Mapping[str, bool]
+    name: str, size: int, code: Path, listing: Path | None, library: str, how: Mapping[str, Any]
 ) -> Row:
     """In this process."""
     import warpsim
@@ -109,6 +113,9 @@ def measure(
         ended = os.times()
         peak = peak or _peak() - before
         spent = ended.user + ended.system - begun.user - begun.system
+        forks = ended.children_user + ended.children_system
+        forks -= begun.children_user + begun.children_system
+        spent = max(spent, forks / max(1, how["processes"] - 1))
         seconds = min(seconds, spent if name != "tiny" else result.seconds)
     return Row(
         seconds=seconds,
@@ -149,12 +156,13 @@ def main() -> None:
     parser.add_argument("--row", nargs="+", help=argparse.SUPPRESS)
     parser.add_argument("--sass", action="store_true", help="execute what ptxas makes of them")
     parser.add_argument("--unjudged", action="store_true", help="without checks and counts")
+    parser.add_argument("--processes", type=int, default=1, help="that share a launch")
     parser.add_argument("--only", nargs="+", default=list(SIZES), choices=list(SIZES))
     parser.add_argument("--against", type=Path, metavar="FOLDER", help="another checkout")
     given = parser.parse_args()
     if given.row:
-        name, size, code, listing, library, unjudged = given.row
-        how = {"judged": False} if unjudged else {}
+        name, size, code, listing, library, how = given.row
+        how = json.loads(how)
         row = measure(name, int(size), Path(code), Path(listing) if listing else None, library, how)
         sys.stdout.buffer.write(msgspec.json.encode(row))
         return
@@ -162,7 +170,7 @@ def main() -> None:
     result = libraries(folders)
     with tempfile.TemporaryDirectory() as scratch:
         code, listing = f"{scratch}/k.{'cubin' if given.sass else 'ptx'}", ""
-        unjudged = "yes" if given.unjudged else ""
+        chosen = json.dumps({"judged": not given.unjudged, "processes": given.processes})
         how = "-cubin" if given.sass else "-ptx"
         tools = toolchain.find(None, Path(scratch))
         argv = [str(tools.nvcc), how, "-arch=sm_90a", str(SOURCES), "-o", code]
@@ -175,7 +183,7 @@ def main() -> None:
             firsts: list[Row] = []
             for size in SIZES[name]:
                 rows = [
-                    measured(folder, name, size, code, listing, library, unjudged)
+                    measured(folder, name, size, code, listing, library, chosen)
                     for folder, library in zip(folders, result, strict=True)
                 ]
                 firsts = firsts or rows
