@@ -163,10 +163,10 @@ def _argv(makefile: str) -> tuple[str, ...]:
     """How `make run` starts the program."""
     makefile = makefile.replace("\\\n", " ")
     section = _RUN.search(makefile)
-    name = re.search(r"^program\s*=\s*(\S+)", makefile, re.M)
+    name = re.search(r"^(?:program|EXE)\s*=\s*(\S+)", makefile, re.M)
     program = name[1] if name else "main"
     for line in section[0].splitlines()[1:] if section else []:
-        words = line.replace("$(LAUNCHER)", "").replace("$(program)", program).split()
+        words = re.sub(r"\$\((?:program|EXE)\)", program, line.replace("$(LAUNCHER)", "")).split()
         words = [word for word in words if word not in ("@", "-")]
         if words and words[0].lstrip("@").startswith("./"):
             return (words[0].lstrip("@"), *words[1:])
