@@ -101,7 +101,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     outcome: str
     """right, wrong, silent (no verdict of its own), failed, data (it lacks a file), long, refused,
-    unbuilt."""
+    unbuilt; unrun: not yet."""
     argv: tuple[str, ...] = ()
     sizes: str = ""
     findings: tuple[str, ...] = ()
@@ -550,11 +550,12 @@ def main() -> None:
         else []
     )
     rows = {row.name: row for row in (msgspec.json.decode(line, type=Row) for line in lines)}
+    known = {name for name, row in rows.items() if row.outcome != "unrun"}
     every = () if options.known else SUITES[options.suite](options.folder.resolve())
     programs = [
         smallest(program) if options.smallest else program
         for program in every
-        if (program.name in options.only if options.only else program.name not in rows)
+        if (program.name in options.only if options.only else program.name not in known)
     ]
     on = ("wrong", "failed") if options.smallest else ("long",)
     todo = functools.partial(
