@@ -47,7 +47,7 @@ _WRONG = re.compile(
     re.I,
 )
 _RIGHT = re.compile(
-    r"\bpass|success|correct|verified|\bok\b|\bresults? match|non-matching.*: 0\b"
+    r"\bpass|success|correct|verified|\bok\b|\(valid\)|\bresults? match|non-matching.*: 0\b"
     r"|(?:error|rmse|difference)\b.*?[:=\s]\s*0(?:\.0*(?:e[+-]?00)?)?(?![\w.])",
     re.I,
 )
