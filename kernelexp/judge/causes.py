@@ -85,6 +85,8 @@ class CausedDifference(msgspec.Struct, frozen=True, kw_only=True):
     """What the percentages of `explains` are of."""
     small: int
     """Figures that differ and explain nothing."""
+    alike: int = 0
+    """Counts that are about so large in both arms."""
     polled: int = 0
     """Instructions that more polls of mbarriers execute, or below 0 fewer: `explains` leaves them
     out of the instructions."""
@@ -152,6 +154,7 @@ def differing(before: Case, after: Case, slower: float | None) -> CausedDifferen
         waits=tuple(pair.waits()),
         of=of,
         small=small,
+        alike=pair.alike,
         polled=pair.polled,
         busy=pair.busy,
         uneven=len(pair.uneven),

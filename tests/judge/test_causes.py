@@ -500,3 +500,15 @@ def test_what_polls_take_of_the_instructions_is_said_with_what_these_explain() -
     explains = of(result, "instructions").leader.explains or 0.0
     alone = causes.differing(*counted({executed: 10**8}, {executed: 108 * 10**6}), 0.05)
     assert explains == pytest.approx(of(alone, "instructions").leader.explains)
+
+
+def test_counts_that_are_about_so_large_are_told_apart_from_equal_ones() -> None:
+    executed = "smsp__inst_executed"
+    cases = [
+        msgspec.structs.replace(case, unsolved=frozenset({executed}), least={executed: count})
+        for case, count in zip(
+            counted({executed: 10**8}, {executed: 102 * 10**6}), (10**8, 102 * 10**6), strict=True
+        )
+    ]
+    assert causes.differing(*cases, 0.05).alike == 1
+    assert causes.differing(cases[0], cases[0], 0.05).alike == 0

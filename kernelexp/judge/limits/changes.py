@@ -121,6 +121,8 @@ class ChangedPair:
         both = before.unsolved & after.unsolved
         self._rough = {name for name in both if before.least.get(name) and after.least.get(name)}
         """Of neither arm solved: what a tile adds is compared."""
+        self.alike = 0
+        """Of counts that are about so large, those that differ by less than is told apart."""
         self.uneven = (before.unsolved | after.unsolved) - self._rough
         """A count that was solved says nothing beside one that was not."""
         # The least of an untimed launch is by all SMs too.
@@ -149,7 +151,8 @@ class ChangedPair:
                 if name in self.uneven:
                     continue
                 was, now = (self._count(case, name) for case in (self._before, self._after))
-                is_like = name in self._rough and abs(now - was) < _ABOUT * was
+                is_like = name in self._rough and 0 < abs(now - was) < _ABOUT * was
+                self.alike += is_like
                 if was != now and not is_like:
                     yield Difference(metric=difference.metric, before=was, after=now)
             elif self._is_full and name.startswith(_STATIC) and name != f"{_STATIC}tmem":

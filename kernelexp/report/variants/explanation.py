@@ -223,9 +223,11 @@ def conclusions(explanation: Explanation) -> Iterator[str]:
     before, case, after = explanation.baseline.case, explanation.candidate.case, explanation.uses[1]
     slower = slowdown(before.arm, case.arm)
     judged = _judged(explanation)
-    first = likely.conclude(before, case, explanation.uses, explanation.differing, judged)
-    if not any(not cause.noise for cause in explanation.differing.causes):
-        first = f"{first} Nothing that is counted differs.".strip()
+    differs = any(not cause.noise for cause in explanation.differing.causes)
+    of_time = judged if differs else None
+    first = likely.conclude(before, case, explanation.uses, explanation.differing, of_time)
+    if not differs:
+        first = f"{first} {_nothing(explanation.differing)}".strip()
     if first:
         yield first
     near = nearest(after)
@@ -254,6 +256,13 @@ def conclusions(explanation: Explanation) -> Iterator[str]:
         bottleneck.of_power(case),
     )
     yield " ".join(filter(None, sentences))
+
+
+def _nothing(differing: CausedDifference) -> str:
+    """That no difference is left, as far as it goes."""
+    if differing.alike or differing.uneven:
+        return "Nothing that is counted differs, as far as the small sizes tell."
+    return f"Nothing that is counted differs{', but for trifles' * bool(differing.small)}."
 
 
 def _one_profile(explanation: Explanation) -> str:
