@@ -99,7 +99,7 @@ def test_no_word_of_a_table_is_broken_where_punctuation_can_be() -> None:
     lines = shown([table(header, rows, numbers=(2, 3), unwrapped=(0, 4))])
     assert max(map(len, lines)) <= 80
     words = {word for line in lines for word in line.split()}
-    assert {"schedule=", "pingpong", "overlap=", "pinned"} & words
+    assert {"schedule=", "schedule=pingpong"} & words
     assert not {"schedule=pin", "schedule=pingpo", "ng"} & words
 
 

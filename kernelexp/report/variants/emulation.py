@@ -223,8 +223,8 @@ def _remarks(name: str, evidence: EmulatedEvidence) -> Iterator[Block]:
         yield paragraph(f"{name}, warning: {_spell(warning)}", style="warn")
     if evidence.varying:
         yield paragraph(
-            f"{name}: {', '.join(evidence.varying)} depends on the order in which atomics or flags "
-            "meet, which nothing in the kernel decides."
+            f"{name}, at this size: {', '.join(evidence.varying)} depends on the order in which "
+            "atomics or flags meet, which nothing in the kernel decides."
         )
     for emulated_print in evidence.printed[:_PRINTS_SHOWN]:
         text = printable(emulated_print.text.rstrip("\n"))

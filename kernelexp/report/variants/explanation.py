@@ -337,6 +337,7 @@ def _warnings(explanation: Explanation) -> Iterator[str]:
             elsewhere.setdefault(_elsewhere(side), []).append(name)
         if doubt := _other_build(side):
             yield f"The {name}'s profile is of another build: {doubt}."
+    yield from _benign(explanation)
     if theirs and not any(side.case.arm.refused for _, side in _sides(explanation)):
         yield (
             "Times are published, of their author's kernels; what is built and emulated is this "
@@ -349,6 +350,14 @@ def _warnings(explanation: Explanation) -> Iterator[str]:
         both = (comparability.conditions(arm)["profiled"] for arm in (one, other))
         for name, first, second in comparability.different(*both):
             yield f"The arms were profiled under different conditions: {name} {first} and {second}."
+
+
+def _benign(explanation: Explanation) -> Iterator[str]:
+    """Which arms race where problem.py says that it does no harm."""
+    for name, side in _sides(explanation):
+        evidence = side.case.arm.emulated
+        if evidence and any(item.name == "benign-race" for item in evidence.warnings):
+            yield f"The {name} has a race, which problem.py calls benign."
 
 
 def _elsewhere(side: Dossier) -> str:

@@ -24,6 +24,7 @@ from warpsim.launch import plain_name
 _TAKEN = {"run": "profiled", "imported": "profiled elsewhere", "published": "profiled by others"}
 
 
+_LIMITS = 3
 _LEAST = 0.1
 """Percent below which an estimate is as good as none."""
 
@@ -72,8 +73,8 @@ def render(
     suppressed: Sequence[Suppressed],
     verbose: bool = False,
 ) -> Iterator[Block]:
-    """Largest estimate first; with `verbose`, why rules of ncu's are left out, and where shares of
-    limits are from."""
+    """Largest estimate first, and the nearest limits; with `verbose` all of them, where shares are
+    from, why rules of ncu's are left out, and what profile and emulation count."""
     yield Heading(f"{dossier.case.label}: opportunities")
     yield paragraph(bottleneck.conclude(dossier.case, uses, gains=opportunities))
     yield paragraph(_evidence(dossier), style="dim")
@@ -100,17 +101,15 @@ def render(
     for number, opportunity in enumerate(opportunities, 1):
         yield _details(number, opportunity, dossier)
     yield from _hidden(opportunities)
-    if suppressed:
-        rules = "" if verbose else f" {', '.join(item.rule for item in suppressed)}."
-        yield paragraph(
-            Span("Rules that do not apply to this launch (--verbose says why):", "strong"), rules
-        )
+    if suppressed and verbose:
+        yield paragraph(Span("Rules that do not apply to this launch:", "strong"))
     for warning in suppressed if verbose else ():
         estimate = warning.speedup_percent
         result = f" (ncu: {estimate:.4g}%)" if estimate is not None else ""
         yield paragraph(f"{warning.rule}{result}: {warning.why}.", indent=2)
-    yield from bounds.render({"": uses}, verbose)
-    yield from _accounts(dossier.case)
+    yield from bounds.render({"": uses}, verbose, most=_LIMITS)
+    if verbose:
+        yield from _accounts(dossier.case)
     if any(item.percent is not None for item in opportunities):
         yield paragraph(
             "About: the share of the time that would be saved, until the next limit holds the "
