@@ -43,7 +43,7 @@ SIZES = Path(__file__).with_name("hecbench_sizes.txt")
 
 _WRONG = re.compile(
     r"(?<!assertion )\bfail(?!ed as expected)|(?<!bytes )mismatch|incorrect|wrong"
-    r"|\berrors\s*[:=]\s*[1-9]\d*\b(?![.e])|\berrors?\b(?!\s*(?:rate|bound|took|amount|message|after|threshold|(?:=|:|is|\s)\s*[0-9]))",
+    r"|\berrors\s*[:=]\s*[1-9]\d*\b(?![.e])|(?<!divergence )\berrors?\b(?!\s*(?:rate|bound|took|amount|message|after|threshold|of|in|between|(?:=|:|is|\s)\s*[0-9]))",
     re.I,
 )
 _RIGHT = re.compile(
