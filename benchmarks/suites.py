@@ -41,11 +41,11 @@ MOST_WALL = 20
 """How many times its CPU time a program may last, on a machine that is shared."""
 SIZES = Path(__file__).with_name("hecbench_sizes.txt")
 
-_SIZE_OF_ERROR = r"rate|bound|took|amount|message|after|threshold|of each|in distance|between|(?:=|:|is|\s)\s*[0-9]"
+_OF_A_SIZE = r"rate|bound|took|amount|message|after|threshold|of each|in distance|between"
 _WRONG = re.compile(
     r"(?<!assertion )\bfail(?!ed as expected)|(?<!bytes )mismatch|incorrect|wrong"
     r"|\berrors\s*[:=]\s*[1-9]\d*\b(?![.e])"
-    rf"|(?<!divergence )\berrors?\b(?!\s*(?:{_SIZE_OF_ERROR}))",
+    rf"|(?<!divergence )\berrors?\b(?!\s*(?:{_OF_A_SIZE}|(?:=|:|is|\s)\s*[0-9]))",
     re.I,
 )
 _RIGHT = re.compile(
