@@ -68,7 +68,7 @@ _DATA = re.compile(
     re.I,
 )
 _NONE = re.compile(
-    r"(?:non-matching|number of misses).*: 0\b|(?<![0-9.,])0 (?:failure|error|mismatche?)s?\b"
+    r"(?:non-matching|number of (?:misses|failures)).*: 0\b|(?<![0-9.,])0 (?:failure|error|mismatche?)s?\b"
     r"|\bno (?:error|mismatche?)s?\b",
     re.I,
 )
