@@ -68,8 +68,8 @@ _DATA = re.compile(
     re.I,
 )
 _NONE = re.compile(
-    r"(?:non-matching|number of (?:misses|failures)).*: 0\b|(?<![0-9.,])0 (?:failure|error|mismatche?)s?\b"
-    r"|\bno (?:error|mismatche?)s?\b",
+    r"(?:non-matching|number of (?:misses|failures)).*: 0\b"
+    r"|(?<![0-9.,])0 (?:failure|error|mismatche?)s?\b|\bno (?:error|mismatche?)s?\b",
     re.I,
 )
 _RUN = re.compile(r"^run:.*\n(?:\t.*\n)*", re.M)
