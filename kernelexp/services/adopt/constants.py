@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -43,18 +43,32 @@ def find(
     variant = Variant(
         kernel=compiled.kernel,
         arch=compiled.arch,
-        source=f"variants/{compiled.kernel}/{_SOURCE}",
+        source=f"variants/{compiled.kernel}/{compiled.source}",
         axes={},
         flags=tuple(dict.fromkeys((*flags, *compiled.flags))),
     )
+    spaces = {full_name(x.symbol).partition("<")[0].rpartition("::")[0] for x in compiled.entries}
+    return evaluate(root, variant, names, tools, sorted(spaces))
+
+
+def evaluate(
+    root: Path,
+    variant: Variant,
+    names: Sequence[str],
+    tools: Toolchain,
+    namespaces: Sequence[str] = (),
+) -> dict[str, int]:
+    """What names are worth at the end of a variant's source; without those that are no constants
+    there."""
+    using = [f"using namespace {space};" for space in namespaces if space and "(" not in space]
     try:
-        together = _evaluate(root, compiled, variant, names, tools)
+        together = _evaluate(root, variant, names, using, tools)
         # One that is no constant fails them all.
         return together or {
             name: number
             for single in names
             if len(names) > 1
-            for name, number in _evaluate(root, compiled, variant, [single], tools).items()
+            for name, number in _evaluate(root, variant, [single], using, tools).items()
         }
     except (EnvironmentFault, TimedOut):
         return {}
@@ -87,14 +101,16 @@ _VALUE = re.compile(r"\bkx_value_(\d+)(?: = (-?\d+))?;")
 
 
 def _evaluate(
-    root: Path, compiled: Compiled, variant: Variant, names: Sequence[str], tools: Toolchain
+    root: Path, variant: Variant, names: Sequence[str], using: Sequence[str], tools: Toolchain
 ) -> dict[str, int]:
     """Nothing where that does not compile."""
-    source = compiled.folder / _SOURCE
-    own = (compiled.folder / compiled.source).read_text("utf-8")
+    own = root / variant.source
+    source = own.with_name(_SOURCE)
+    text = "\n".join([own.read_text("utf-8"), *using, *map(_declared, range(99), names)])
     try:
-        source.write_text("\n".join([own, *_using(compiled), *map(_declared, range(99), names)]))
-        (plan,) = build.make_plans(root, [variant], tools)
+        source.write_text(text, "utf-8")
+        place = source.relative_to(root).as_posix()
+        (plan,) = build.make_plans(root, [msgspec.structs.replace(variant, source=place)], tools)
         with tempfile.TemporaryDirectory(dir=root / build.CACHE) as folder:
             ptx, env = Path(folder) / "values.ptx", {"TMPDIR": folder}
             argv = [*plan.command, "-ptx", "-o", str(ptx)]
@@ -103,13 +119,6 @@ def _evaluate(
     finally:
         source.unlink(missing_ok=True)
     return {names[int(match[1])]: int(match[2] or 0) for match in _VALUE.finditer(text)}
-
-
-def _using(compiled: Compiled) -> Iterator[str]:
-    for entry in compiled.entries:
-        namespace = full_name(entry.symbol).partition("<")[0].rpartition("::")[0]
-        if namespace and "(" not in namespace:
-            yield f"using namespace {namespace};"
 
 
 def _declared(place: int, name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from kernelexp.model.errors import BuildError, UsageError, join, suggest
 from kernelexp.model.progress import OnProgress
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
-from kernelexp.services.adopt import adopted, copying, draft, jobs, structures
+from kernelexp.services.adopt import adopted, constants, copying, draft, jobs, structures
 from kernelexp.services.adopt import entry as entries
 from kernelexp.services.adopt.adopted import Compiled
 from kernelexp.services.adopt.copying import SourceCopy
@@ -236,10 +237,7 @@ def _entries(
     artefacts = build.artefacts(root, built.identity)
     assert artefacts.ptx is not None  # of a source there always is one
     ptx = artefacts.ptx.read_text("utf-8", "replace")
-    chosen_symbols = [
-        jobs.symbol(ptx, chosen_entry.declaration.kernel, chosen_entry.template)
-        for chosen_entry in chosen
-    ]
+    chosen_symbols = [_symbol(root, variant, tools, ptx, chosen_entry) for chosen_entry in chosen]
     names = Counter(map(plain_name, jobs.symbols(ptx)))
 
     def read(symbol: str, chosen_entry: ChosenEntry) -> KernelEntry:
@@ -254,3 +252,18 @@ def _entries(
         return jobs.called(named, chosen_entry.arguments)
 
     return tuple(map(read, chosen_symbols, chosen))
+
+
+def _symbol(root: Path, variant: Variant, tools: Toolchain, ptx: str, chosen: ChosenEntry) -> str:
+    """The entry's, also where its template's arguments are constants of the source."""
+    kernel, template = chosen.declaration.kernel, chosen.template
+    try:
+        return jobs.symbol(ptx, kernel, template)
+    except UsageError:
+        names = re.findall(r"(?<!:)\b[A-Za-z_]\w*\b(?!\s*[:<])", template.partition("<")[2])
+        space = chosen.declaration.namespace
+        numbers = constants.evaluate(root, variant, names, tools, [space]) if names else {}
+        if not numbers:
+            raise
+        pattern = rf"\b({'|'.join(numbers)})\b"
+        return jobs.symbol(ptx, kernel, re.sub(pattern, lambda x: str(numbers[x[1]]), template))

@@ -51,8 +51,15 @@ class ParameterUses(msgspec.Struct, frozen=True, kw_only=True):
     def read_at(self, place: int, offset: int) -> bool:
         return (place, offset) in self.reads
 
+    copied: frozenset[_Place] = frozenset()
+    """Arrays that only the copy engine reads: what becomes of their values is not known here."""
+
     def is_packed(self, place: int, offset: int) -> bool:
+        """Whether values have all their bits, as packed ones do: quantised weights are copied to
+        shared memory, indices seldom are."""
         words = self.values.get((place, offset), frozenset())
+        if (place, offset) in self.copied and not words:
+            return True
         return bool({"bits", "digit"} & words) and "index" not in words
 
     def may_index(self, place: int, offset: int) -> bool:
@@ -66,9 +73,9 @@ class ParameterUses(msgspec.Struct, frozen=True, kw_only=True):
         return {"bits", "half"} <= words
 
     def halves_at(self, place: int, offset: int, declared: str) -> Literal["f16", "bf16"] | None:
-        """What an array that is declared as one of wider vectors has in truth."""
+        """What an array that is declared as one of wider vectors, or of void, has in truth."""
         words = self.values.get((place, offset), frozenset())
-        if not re.fullmatch(r"(?:float|u?int)[24]", declared) or {"f16", "bf16"} <= words:
+        if not re.fullmatch(r"(?:float|u?int)[24]|void", declared) or {"f16", "bf16"} <= words:
             return None
         return "f16" if "f16" in words else "bf16" if "bf16" in words else None
 
@@ -92,6 +99,7 @@ def find(entry: Function) -> ParameterUses:
     ]
     origins = _origins(entry, loaded)
     reads: set[_Place] = set()
+    copied: set[_Place] = set()
     writes: set[_Place] = set()
     for instruction in entry.instructions:
         if instruction.opcode.startswith("ld.param"):
@@ -104,13 +112,14 @@ def find(entry: Function) -> ParameterUses:
                 for own, operand in zip(result, operands, strict=True)
             ]
             writes |= set().union(*result[:1])
-            reads |= set().union(*result[1:])
+            copied |= set().union(*result[1:])
             continue
         does_read, does_write = _access(instruction.opcode)
         reads |= set().union(*result) if does_read else set()
         writes |= set().union(*result) if does_write else set()
     return ParameterUses(
-        reads=frozenset(reads),
+        reads=frozenset(reads | copied),
+        copied=frozenset(copied - reads),
         writes=frozenset(writes),
         loads=frozenset((*place, size) for _, place, size in loaded),
         addressed=addressed,

@@ -52,6 +52,7 @@ def test_what_is_copied_to_shared_memory_is_read() -> None:
     )
     assert result.read_at(0, 0)
     assert not result.written_at(0, 0)
+    assert result.is_packed(0, 0)
 
 
 def test_members_of_a_structure_are_told_apart() -> None:

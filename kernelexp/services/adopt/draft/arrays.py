@@ -120,7 +120,8 @@ def shape(parameter: KernelParameter, answers: Answers, names: frozenset[str]) -
 
 def dtype(parameter: KernelParameter) -> str:
     if parameter.dtype is None:
-        return f'blank("the dtype of {parameter.name}{_of_type(parameter)}")'
+        hint = f"--dtype {parameter.name}=f16 says it"
+        return f'blank("the dtype of {parameter.name}{_of_type(parameter)}; {hint}")'
     return f'"{parameter.dtype}"'
 
 
