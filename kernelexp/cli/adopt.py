@@ -311,7 +311,10 @@ def adopt(
     dtypes = {name: adopted.parse_dtype(name, text) for name, text in parse_pairs(dtype, "--dtype")}
     flags = tuple(flag or ())
     before = adopted.configuration(loaded.root)
-    compiled, flags = _compile(loaded, source, tools, wanted, kernel, arch, signature, flags, torch)
+    compiled, flags = _compile(
+        *(loaded, source, tools, wanted, kernel, arch, signature, flags, torch),
+        {name: values[0] for name, values in varied},
+    )
     undo: Callable[[], None] | None = functools.partial(adopted.discard, compiled, before)
     names = {word for name, _ in varied for word in (name, name.lower(), name.upper())}
     try:
@@ -435,6 +438,7 @@ def _compile(
     signature: str,
     flags: tuple[str, ...],
     torch: bool,
+    axes: Mapping[str, int],
 ) -> tuple[Compiled, tuple[str, ...]]:
     """Whatever compiler its source is for, or was compiled by; with flags as they are kept."""
     from kernelexp.services.adopt import precompiled, service
@@ -445,7 +449,7 @@ def _compile(
         return made, flags
     if signature:
         raise UsageError("--signature is for .ptx and .cubin: a source has its own.")
-    chosen = service.choose(loaded, source, wanted, kernel, flags)
+    chosen = service.choose(loaded, source, wanted, kernel, flags, axes)
     wanted_arch = arch or _usual_arch(loaded)
     with progress_bars(loaded.root) as bars:
         made = service.compile_any(

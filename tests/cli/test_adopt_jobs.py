@@ -132,7 +132,7 @@ __global__ void total(const float* sums, float* y, int count, int width) {
     for (int i = 0; i < count; i++) y[0] += sums[i] * (width == THREADS);
 }
 """
-PARTS = "parts<<<n/THREADS, 256, THREADS*sizeof(float)>>>(x, sums, n)"
+PARTS = "parts<<<n/THREADS, THREADS, THREADS*sizeof(float)>>>(x, sums, n)"
 TOTAL = "total<<<1, 1>>>(sums, y, n/THREADS, THREADS)"
 
 

@@ -104,3 +104,28 @@ def test_a_kernel_with_records_is_not_replaced(ring: Path, kx: Kx) -> None:
     refused = kx(*command, "--kernel", "ring", "--replace", cwd=ring)
     assert refused.exit_code == errors.USAGE
     assert "--replace: E1 of ring has records" in refused.stderr
+
+
+ADD = """template <int A, int B>
+__global__ void add(const float* x, float* y, const float* bias) {
+  y[threadIdx.x] = x[threadIdx.x] + B;
+  if constexpr (A) y[threadIdx.x] += bias[threadIdx.x];
+}
+template <class K, class... P> void launch(K* kernel, P... p) { kernel<<<1, 32>>>(p...); }
+void host(const float* x, float* y) { launch(add<0, 2>, x, y, x); }
+"""
+
+
+def test_a_template_s_argument_is_named_where_the_entry_is(own: Path, kx: Kx) -> None:
+    (own.parent / "add.cu").write_text(ADD)
+    known = ("--block", "32", "--grid", "1", "--shape", "x=32", "--shape", "y=32")
+    words = ("--arch", "sm_90a", *known, "--reference", "y=x + 2")
+    unknown = kx("adopt", "../add.cu", "--entry", "add<0, IMPL>", *words, cwd=own)
+    assert "--entry names IMPL, which the source does not have" in unknown.stderr
+    axis = ("--entry", "add<0, IMPL>", "--axis", "IMPL=2,3")
+    result = kx("adopt", "../add.cu", *axis, *words, cwd=own)
+    assert result.exit_code == errors.OK, result.output
+    assert "bias: float*, 8 bytes, not used: 0 is passed\n" in result.stdout
+    assert "axis impl: 2, 3 (default: 2)" in result.stdout
+    three = kx("emulate", "add:impl=3", cwd=own)
+    assert three.exit_code == errors.WRONG_RESULT

@@ -46,6 +46,8 @@ class Compiled(msgspec.Struct, frozen=True, kw_only=True):
     """What the copy lacks of the source."""
     flags: tuple[str, ...] = ()
     """What its source needs beside those that a person has given."""
+    places: dict[str, int] = {}
+    """Of axes, by the place in a template's arguments that they have."""
     dynamic_smem_bytes: int = 0
     """Of its launch, where the compiler that made it has written that down."""
 
@@ -197,6 +199,8 @@ def described(
                 has = suggest(name, known) if known else "; it has none"
                 raise UsageError(f"{option}: {name!r} is not {what} of the kernel{has}.")
     every = tuple(entries.described(entry, outputs, elements) for entry in compiled.entries)
+    named = {*outputs, *elements, *answers.shapes, *answers.workspaces, *answers.zeros}
+    every = tuple(entries.without_unseen(x, named) for x in every)
     inner, zeroed = jobs.between(every, answers, outputs), jobs.zeroed(every, answers, outputs)
     noted = LaunchShape(smem=str(compiled.dynamic_smem_bytes or ""))
     shapes = tuple(answering.completed(launch, noted) for launch in answers.launches)

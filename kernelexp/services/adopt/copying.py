@@ -198,11 +198,11 @@ def compile_copy(
             return copy, left
         texts = dict(copy.texts)
         for name in dict.fromkeys(error.file for error in errors):
-            lines = {error.line: error for error in errors if error.file == name}
+            lines = {error.line: error for error in reversed(errors) if error.file == name}
             if name not in texts:
                 beside = _as_included(texts, name) or _stubs(lines.values())
-                if not beside:
-                    raise _refusal(copy, errors[0], left)
+                if not beside:  # others may be in host code, which is left out then
+                    raise _refusal(copy, lines[min(lines)], left)
                 texts |= beside  # where the compiler finds it first, and the next errors are in it
                 continue
             out = [
@@ -216,7 +216,7 @@ def compile_copy(
                 first = min(n for n in lines if blocked.first_line <= n <= blocked.last_line)
                 raise _refusal(copy, lines[first], left)
             if not out:
-                raise _refusal(copy, next(iter(lines.values())), left)
+                raise _refusal(copy, lines[min(lines)], left)
             texts[name] = declarations.blank(texts[name], out)
             left += _left(name, out)
         copy = msgspec.structs.replace(copy, texts=texts)
@@ -304,6 +304,11 @@ def _refusal(copy: SourceCopy, error: Diagnostic, left: list[Omitted]) -> BuildE
     if match := _REMOVED.search(error.message):
         advice = (
             f"{match[1]} was removed from CUDA: write {match[1]}_sync(0xffffffff, ...) instead."
+        )
+    elif is_foreign and error.file.endswith(".cu") and (match := _UNDEFINED.search(error.message)):
+        advice = (
+            f"--entry names {match[1]}, which the source does not have: write its value there, or "
+            f"give it several with --axis {match[1]}=2,3."
         )
     elif wanted:
         advice = f"try --flag={wanted}."

@@ -7,7 +7,7 @@ import keyword
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -98,6 +98,8 @@ class KernelParameter(msgspec.Struct, frozen=True, kw_only=True):
     """Those that the kernel uses, where it is a structure whose members are known."""
     ignored: bool = False
     """The kernel does not look at it, and nobody has named it."""
+    unseen: bool = False
+    """The kernel does not load it."""
     alias: str = ""
     """The parameter before it that points to the same array."""
     passed: str = ""
@@ -184,6 +186,17 @@ class KernelEntry(msgspec.Struct, frozen=True, kw_only=True):
             and not kernel_parameter.ignored
             and not kernel_parameter.passed
         )
+
+
+def without_unseen(entry: KernelEntry, named: Collection[str]) -> KernelEntry:
+    """With 0 for pointers that the kernel does not load and nobody has named."""
+
+    def one(item: KernelParameter) -> KernelParameter:
+        is_plain = item.is_pointer and not item.is_tensor_map and not item.alias
+        ignored = item.ignored or (item.unseen and is_plain and item.name not in named)
+        return msgspec.structs.replace(item, ignored=ignored)
+
+    return msgspec.structs.replace(entry, parameters=tuple(map(one, entry.parameters)))
 
 
 def described(
@@ -293,6 +306,7 @@ def _parameter(
         read=read,
         written=written,
         ignored=not text and not used.loaded_at(place, 0, variable.size),
+        unseen=not used.loaded_at(place, 0, variable.size),
         packed=used.is_packed(place, 0),
         may_index=used.may_index(place, 0),
         mixed=used.is_mixed(place, 0),

@@ -12,6 +12,7 @@ import msgspec
 from kernelexp.model.errors import UsageError, join
 from kernelexp.project import Project, editing
 from kernelexp.services.adopt import adopted, jobs
+from kernelexp.services.adopt import answers as answering
 from kernelexp.services.adopt.adopted import Compiled
 from kernelexp.services.adopt.answers import Answers, DraftAxis, LaunchShape
 from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
@@ -60,12 +61,17 @@ def add(
     else:
         default, about, flags = _defined(compiled, name, flags)
     draft_axis = DraftAxis(values=tuple(sorted({default, *values})), default=default, about=about)
-    followed = tuple(
-        _follow(shape, _counts(entry, answers), name, default)
-        for entry, shape in zip(compiled.entries, shapes, strict=True)
-    )
+
+    def followed(entry: KernelEntry, shape: LaunchShape) -> LaunchShape:
+        # Whoever has named it has named it where it is meant: other numbers stay.
+        own = msgspec.structs.replace(answers, launches=(shape,))
+        named = axis in names_in([*answering.texts(own), *jobs.passed([entry])])
+        return _follow(shape, _counts(entry, answers), name, default, named)
+
     answers = msgspec.structs.replace(
-        answers, axes=answers.axes | {axis: draft_axis}, launches=followed
+        answers,
+        axes=answers.axes | {axis: draft_axis},
+        launches=tuple(map(followed, compiled.entries, shapes)),
     )
     return msgspec.structs.replace(launch, compiled=compiled, answers=answers, flags=flags)
 
@@ -127,8 +133,13 @@ def _counts(entry: KernelEntry, answers: Answers) -> dict[str, int]:
     return sizes | {text: int(text) for text in elements}
 
 
-def _follow(shape: LaunchShape, counts: Mapping[str, int], name: str, default: int) -> LaunchShape:
-    """A launch's shape with the axis in its block and its grid."""
+def _follow(
+    shape: LaunchShape, counts: Mapping[str, int], name: str, default: int, named: bool
+) -> LaunchShape:
+    """A launch's shape with the axis in its block and its grid; where it is named already, in x of
+    the block alone, if that is the axis."""
+    if named and name != BLOCK:
+        return shape
     axis, block = name.lower(), shape.block or (1, 1, 1)
     if name != BLOCK:
         follows = [extent == default > 1 for extent in block]
@@ -137,7 +148,7 @@ def _follow(shape: LaunchShape, counts: Mapping[str, int], name: str, default: i
     else:
         return shape
     grid = [
-        _extent(counts, count, axis, default, follow)
+        count if named else _extent(counts, count, axis, default, follow)
         for count, follow in zip(shape.grid, follows, strict=False)
     ]
     extents = [
@@ -150,7 +161,8 @@ def _follow(shape: LaunchShape, counts: Mapping[str, int], name: str, default: i
 def _extent(counts: Mapping[str, int], count: str, name: str, default: int, follows: bool) -> str:
     """A number of CTAs, or an expression, with the axis for the value that it has now."""
     if not count.isdigit():
-        return re.sub(rf"(?<=/)\s*{default}\b", name, count)
+        is_meant = follows or name != BLOCK
+        return re.sub(rf"(?<=/)\s*{default}\b", name, count) if is_meant else count
     for spelled, size in counts.items():
         if follows and -(-size // default) == int(count):
             return f"{spelled}/{name}"
@@ -210,7 +222,7 @@ def _argument(compiled: Compiled, name: str, macro: str, texts: Sequence[str]) -
     text = main.read_text("utf-8")
     for kernel in dict.fromkeys(entry.name for entry in compiled.entries):
         instances = list(re.finditer(rf"(kx_instance\d* = &[^<;]*\b{kernel}<)([^;]*)(>;)", text))
-        place = _place(kernel, name, texts)
+        place = compiled.places.get(name, _place(kernel, name, texts))
         if place is None or len(instances) != 1:
             continue
         (instance,) = instances

@@ -17,7 +17,7 @@ from kernelexp.model.errors import BuildError, UsageError, join, suggest
 from kernelexp.model.progress import OnProgress
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
-from kernelexp.services.adopt import adopted, constants, copying, draft, jobs, structures
+from kernelexp.services.adopt import adopted, constants, copying, draft, jobs, notation, structures
 from kernelexp.services.adopt import entry as entries
 from kernelexp.services.adopt.adopted import Compiled
 from kernelexp.services.adopt.copying import SourceCopy
@@ -48,6 +48,8 @@ class Chosen(msgspec.Struct, frozen=True, kw_only=True):
     entries: tuple[ChosenEntry, ...]
     kernel: str
     """The name that they get in the project."""
+    places: dict[str, int] = {}
+    """Of axes, by the place in a template's arguments that they have."""
     flags: tuple[str, ...] = ()
     """Of the compiler: folders of headers that are copied are those of the copy."""
 
@@ -58,17 +60,45 @@ def choose(
     wanted: Sequence[WantedLaunch],
     kernel: str,
     flags: Sequence[str] = (),
+    axes: Mapping[str, int] = {},
 ) -> Chosen:
-    """The entries of a source, or its only one; UsageError lists those that there are."""
+    """The entries of a source, or its only one; UsageError lists those that there are.
+
+    axes: values of names among a template's arguments that stand for nothing in the source.
+    """
     copy = copying.read(source, copying.folders_of(flags, project.root))
+    own = {x: n for x, n in axes.items() if not any(_defines(t, x) for t in copy.texts.values())}
+    places = {
+        name: place
+        for item in wanted
+        for place, name in enumerate(_arguments(item.entry))
+        if name in own
+    }
+    for name in places:
+        words = rf"(?<=[<,\s]){name}(?=\s*[,>])"
+        wanted = [
+            msgspec.structs.replace(item, entry=re.sub(words, str(own[name]), item.entry))
+            for item in wanted
+        ]
     declarations = copying.kernels(copy)
     if not declarations:
         raise UsageError(f"{source} has no __global__ function.")
     entries = tuple(_choose(source, declarations, wanted_launch) for wanted_launch in wanted)
     name = adopted.name_kernel(project, kernel or entries[0].declaration.kernel)
     into = f"variants/{name}/{ORIGIN}"
-    own = copying.moved(flags, copy, project.root, into)
-    return Chosen(copy=copy, entries=entries, kernel=name, flags=own)
+    moved = copying.moved(flags, copy, project.root, into)
+    return Chosen(copy=copy, entries=entries, kernel=name, flags=moved, places=places)
+
+
+def _arguments(entry: str) -> list[str]:
+    """Of a template, as they are written."""
+    inside = entry.partition("<")[2].rpartition(">")[0]
+    return [part.strip() for part in notation.split(inside)]
+
+
+def _defines(text: str, name: str) -> bool:
+    """Whether a source has a macro or a constant of that name."""
+    return re.search(rf"#\s*define\s+{name}\b|\b{name}\s*=(?!=)", text) is not None
 
 
 def _choose(source: Path, declarations: Sequence[Declaration], wanted: WantedLaunch) -> ChosenEntry:
@@ -188,6 +218,7 @@ def compile_entry(
         entries=entries,
         left=(*others, *left),
         flags=tuple(more),
+        places=chosen.places,
     )
 
 

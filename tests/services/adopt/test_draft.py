@@ -10,7 +10,7 @@ import pytest
 
 from kernelexp.model.errors import UsageError
 from kernelexp.services.adopt import adopted, draft
-from kernelexp.services.adopt.answers import Answers, LaunchShape, read_and_written
+from kernelexp.services.adopt.answers import Answers, DraftAxis, LaunchShape, read_and_written
 from kernelexp.services.adopt.entry import (
     KernelEntry,
     KernelParameter,
@@ -378,6 +378,36 @@ def test_a_second_grid_shows_whether_every_cta_counts_the_same() -> None:
         emulated={"n": 64, "ld": 64},
     )
     assert '"emulated_more": {"n": 128, "k": 512, "ld": 128},' in text
+
+
+def test_a_long_loop_is_no_small_size_twice() -> None:
+    text = product({"n": 4096, "k": 16384}, {"n": 64, "k": 1024})
+    assert '"emulated_more": {"n": 64, "k": 2048},' in text
+
+
+@pytest.mark.parametrize(
+    ("grid", "small", "more"),
+    [
+        (("w / 16", "h / 16"), 64, [128, 256]),
+        (("w / 16",), 64, [128]),
+        (("w / (b - 2)", "h / (b - 2)"), 84, [210, 420, 840]),
+    ],
+)
+def test_a_grid_that_grows_in_two_sizes_has_three_and_whole_tiles_of_every_axis(
+    grid: tuple[str, ...], small: int, more: list[int]
+) -> None:
+    text = drafted(
+        pointer("y", "float", written=True),
+        *(value(name, "int", 4) for name in "wh"),
+        grid=grid,
+        axes={"b": DraftAxis(values=(16, 32), default=16, about="")},
+        values={"w": 4096, "h": 4096},
+        emulated={"w": small, "h": small},
+    )
+    names = ("emulated_more", "emulated_most", "emulated_largest")
+    drafts = [f'"{name}": {{"w": {n}, "h": {n}}},' for name, n in zip(names, more, strict=False)]
+    assert [draft for draft in drafts if draft in text] == drafts
+    assert text.count('": {"w": ') == 2 + len(more)
 
 
 def test_blocks_with_halves_in_them_are_drafted_with_a_word_on_how_to_draw_those() -> None:

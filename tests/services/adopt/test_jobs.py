@@ -243,3 +243,10 @@ def test_an_axis_of_the_block_that_no_launch_has_is_a_sentence(
 ) -> None:
     with pytest.raises(UsageError, match=sentence):
         varied(usual, *launches)
+
+
+def test_a_number_stays_where_a_launch_names_the_axis_elsewhere() -> None:
+    block = "dim3(16, 16)"
+    answers = varied((16, 16, 1), f"dim3(n/BLOCK, n/16), {block}", f"dim3(n/16, n/16), {block}")
+    assert [shape.grid for shape in answers.launches] == [("n/block", "n/16"), ("n/block", "n/16")]
+    assert [shape.extents for shape in answers.launches] == [("block", "16", "1")] * 2

@@ -86,10 +86,13 @@ def _more(
 ) -> str:
     """Further small sizes, from which the counts of a tile and of a CTA are solved."""
     texts = []
-    for key, values in zip(("emulated_more", "emulated_most"), lengths, strict=False):
+    for key, values in zip(_NAMES, lengths, strict=False):
         longer = msgspec.structs.replace(small, values={**small.values, **values})
         texts.append(f'    "{key}": {{{_sizes(sizes, own, longer)}}},\n')
     return "".join(texts)
+
+
+_NAMES = ("emulated_more", "emulated_most", "emulated_largest")
 
 
 def _lengths(
@@ -106,8 +109,8 @@ def _lengths(
         return launch.widened(answers, names)
     name, once = loop
     least = max(_of_line(values), 4 * once if once <= _SHORT else 0)
-    longer = once * -(-least // once)
-    return [{name: length} for length in ([longer, 2 * longer] if longer else [2 * once])]
+    longer = max(once * -(-least // once), 2 * once)
+    return [{name: length} for length in ([longer, 2 * longer] if least else [2 * once])]
 
 
 _SHORT = 512

@@ -48,7 +48,8 @@ def _needed(
     load what was there before, where its reference does without it."""
     read = names_in(answers.references.values())
     without = {output.name for output in outputs if output.name in answers.references.keys() - read}
-    return [value for value in given if value.name not in without]
+    used = [value for value in given if value.read or value.written]
+    return [value for value in used if value.name not in without]
 
 
 def _bytes(array: KernelParameter, shapes: Mapping[str, Shape], names: frozenset[str]) -> str:
