@@ -50,7 +50,7 @@ _WRONG = re.compile(
 )
 _RIGHT = re.compile(
     r"\bpass|success|correct|verified|\bok\b|\(valid\)|\bresults? match|non-matching.*: 0\b"
-    r"|(?:error|rmse|difference)\b.*?[:=\s]\s*0(?:\.0*(?:e[+-]?00)?)?(?![\w.])",
+    r"|(?:error|rmse|difference)\b[^\d\n]*[:=\s]\s*0(?:\.0*(?:e[+-]?00)?)?(?![\w.])",
     re.I,
 )
 _ONLY_ERRORS = {
