@@ -114,6 +114,26 @@ def test_unwritten_memory_is_found_and_reads_as_nan(space):
 
 
 @pytest.mark.parametrize(
+    ("update", "names"),
+    [
+        ("red.global.add.f32 [%out], %r0;", {"uninitialised-read"}),
+        ("atom.add.u32 %r1, [%out], %r0;", {"uninitialised-read"}),
+        ("atom.global.max.u32 %r1, [%out], %r0;", {"uninitialised-read"}),
+        ("red.shared.add.u32 [s], %r0;", {"uninitialised-read"}),
+        ("@%p0 red.global.add.f32 [%out], %r0;", set()),
+        ("mov.b32 %r0, 1; red.global.add.u32 [%out], %r0;", set()),
+    ],
+)
+def test_what_nobody_wrote_is_found_where_an_atomic_adds_it(update, names):
+    body = f"""
+    setp.gt.u32 %p0, %t, 32; mov.u32 %r2, 0;
+    st.shared.b32 [s], %r2; ld.shared.f32 %r0, [s+64]; bar.sync 0; {update}
+    """
+    result = run(ptx(body, ["out"], shared=SHARED), {"out": np.zeros(1, np.uint32)})
+    assert found(result) == names
+
+
+@pytest.mark.parametrize(
     ("address", "name"),
     [("[%r0+4096]", "out-of-bounds"), ("[%r0+-2048]", "out-of-bounds"), ("[%r0+2]", "misaligned")],
 )

@@ -65,6 +65,10 @@ def _element(parts: list[str]) -> int:
 _REGISTER = re.compile(r"Register\(name='([^']*)'\)")
 
 
+# Not swaps: what they put into memory may have padding.
+_UPDATES = re.compile(r"(atom|red)\b.*\.(add|min|max|inc|dec)\.")
+
+
 class PtxDecoder:
     """The function being decoded, and the instruction at which decoding stands."""
 
@@ -101,6 +105,7 @@ class PtxDecoder:
                 decides=tuple(self._decides.get(site.number, ())),
                 writes=tuple(self._writes.get(site.number, ())),
                 copies=site.opcode.startswith(("mov.", "ld.", "ldu.", "st.", "cvta.", "shfl.")),
+                updates=_UPDATES.match(site.opcode) is not None,
                 selects=site.opcode.startswith("selp."),
                 stem=bit_operation(site.opcode),
                 multiplies=self._multiplies.get(site.number, (0, 0, 0)),

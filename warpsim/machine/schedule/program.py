@@ -184,7 +184,13 @@ _RULES = (
 
 
 def _rule(uses: SlotUses) -> str:
-    if any(uses.multiplies) or uses.lanes or uses.members is not None or uses.absorbed:
+    if (
+        uses.updates
+        or any(uses.multiplies)
+        or uses.lanes
+        or uses.members is not None
+        or uses.absorbed
+    ):
         return "python"
     if uses.selects:
         return "selects"

@@ -47,6 +47,8 @@ class SlotUses(NamedTuple):
     """Whether its third operand picks one of the first two: selp."""
     stem: str = ""
     """What it does with bits, for operations that leave some of them as they are: "and", "shr"."""
+    updates: bool = False
+    """Whether it is an atomic that computes with what it reads."""
     multiplies: tuple[int, int, int] = (0, 0, 0)
     """Of mma.sync: how many of the registers that it reads hold A, B and C, which are the last."""
     guard: tuple[int, bool] | None = None
@@ -145,6 +147,9 @@ class Undefined:
         if not uses.writes:
             self._sink(uses, marks, answer)
             return
+        if uses.updates and answer is not None:
+            self._report(known.origin(answer), "is combined with memory by an atomic")
+            marks, answer = [None] * len(marks), None
         if answer is None and not any(known.known(slot) for slot in uses.writes):
             return
         mixed = self._results(uses, marks, R, warps.count)
