@@ -128,6 +128,7 @@ def test_sass_is_shown_under_its_line_with_its_pipe(kx: Kx) -> None:
     )
     below = result.stdout.partition("transpose.cu:59")[2]
     assert re.search(r"\n +00370  lsu      LDS R7, \[R16\] ", below)
+    assert re.search(r"\n +offset pipe +SASS +executed +stalls", below)
 
 
 def test_json_has_every_figure_of_every_line_that_is_shown(kx: Kx) -> None:

@@ -298,7 +298,8 @@ def test_views_that_are_drawn_are_linked_above_all_details_and_the_others_named_
     page = (build(scale, tmp_path / "a") / "experiments/S1.html").read_text()
     top = page.partition("<h2>Why")[0]
     assert re.search(r'href="../code/[^"]*">Source beside SASS', top)
-    assert "Not made yet: time line of a CTA's warps, lanes that conflict in memory" in top
+    words = Reader(top).text
+    assert "Not made yet: time line of a CTA's warps, lanes that conflict in memory" in words
     assert "kernelexp inspect S1 --modelled" in top
     kx("inspect", "S1", "--modelled", cwd=scale)
     kx("inspect", "S1", "--memory", cwd=scale)

@@ -16,6 +16,7 @@ from kernelexp.services.lines.service import Lines
 
 WIDTH = 78
 _BAR = 12
+_NO_BAR = " " * 6
 _INDENT = "    "
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _REASONS = 4
@@ -272,13 +273,16 @@ def _listing(
 
 
 def _instructions(piece_instructions: Sequence[PieceInstruction], total: Costs) -> Iterator[str]:
-    """Offset, pipe, text, where emulated how often it was executed, and where profiled the
-    samples."""
+    """Below a heading offset, pipe, text, where emulated how often it was executed, and where
+    profiled the samples."""
     whole = total.profiled.get(costs.SAMPLES, 0.0)
+    is_counted = any(one.executed is not None for one in piece_instructions)
+    heads = f"{' executed' if is_counted else ''}{f'  stalls {_NO_BAR}' if whole else ''}"
+    yield f"{'      offset pipe     SASS':<{WIDTH - len(heads)}}{heads}".rstrip()
     for instruction in piece_instructions:
         samples = instruction.profiled.get(costs.SAMPLES, 0.0)
         stalls = f"  {_compact(samples):>6} {bar(samples / whole, 6)}" if whole else ""
-        executed = "" if instruction.executed is None else f" {_compact(instruction.executed):>7}"
+        executed = "" if instruction.executed is None else f" {_compact(instruction.executed):>8}"
         rest = f"{executed}{stalls}"
         text = shorten(
             f"      {instruction.offset:05x}  {instruction.pipe:<8} {instruction.text}",
