@@ -67,6 +67,8 @@ _STATED: dict[str, str] = {
     "tensor cores": " (by the FLOPs that are useful)",
 }
 """What the work is by where nobody counted it: problem.py states it, the same for both arms."""
+_WORTH = 1.0
+"""Percent of the time from which what a difference explains is asked for."""
 _RIVAL = 1.5
 _PARTS = ("L1", "L1 data pipe", "shared memory", "L1 tag stage")
 """Of each other: that they are as busy says nothing more."""
@@ -233,8 +235,8 @@ def _open(differ: CausedDifference, slower: float | None) -> Iterator[Told]:
     for told in leaders:
         if is_code(told.metric):  # more SASS in the code is not more that is executed
             continue
-        is_part = abs(told.explains or 0.0) >= 100 * PART * abs(slower or 0.0)
-        if slower is None or (told.way == "with the time" and told.explains and is_part):
+        is_part = abs(told.explains or 0.0) >= max(_WORTH, 100 * PART * abs(slower or 0.0))
+        if is_part and (slower is None or told.way == "with the time"):
             yield told
             return
 

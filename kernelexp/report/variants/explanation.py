@@ -260,9 +260,14 @@ def conclusions(explanation: Explanation) -> Iterator[str]:
 
 def _nothing(differing: CausedDifference) -> str:
     """That no difference is left, as far as it goes."""
-    if differing.alike or differing.uneven:
-        return "Nothing that is counted differs, as far as the small sizes tell."
-    return f"Nothing that is counted differs{', but for trifles' * bool(differing.small)}."
+    trifles = ", but for trifles" * bool(differing.small)
+    return f"Nothing that is counted differs{_as_far(differing) or trifles}."
+
+
+def _as_far(differing: CausedDifference) -> str:
+    """That some counts are not known well enough to be compared; empty where all are."""
+    is_known = not (differing.alike or differing.uneven)
+    return "" if is_known else ", as far as the small sizes tell"
 
 
 def _one_profile(explanation: Explanation) -> str:
@@ -415,7 +420,7 @@ def _differences(
     if causes and not shown:
         yield paragraph(
             f"By the rates of the units that execute it, no difference that is counted comes to "
-            f"{_KEY:.0f}% of {differing.of}."
+            f"{_KEY:.0f}% of {differing.of}{_as_far(differing)}."
         )
     if shown:
         rows: list[tuple[Cell, ...]] = [
