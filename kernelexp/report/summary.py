@@ -8,7 +8,8 @@ from kernelexp.project import Project
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, Cell, Span, paragraph, table
 from kernelexp.report.log.log import KernelLog
-from kernelexp.report.site.overview import Note, Outlook, overview
+from kernelexp.report.site.front.outlook import Note, Outlook
+from kernelexp.report.site.front.overview import overview
 
 LISTED = 12
 """Experiments that are listed with all kernels' axes; of more it would fill several screens."""

@@ -12,8 +12,8 @@ from kernelexp.logs import records
 from kernelexp.report.log import log
 from kernelexp.report.log.log import KernelLog
 from kernelexp.report.runs import edited
-from kernelexp.report.site import overview
-from kernelexp.report.site.overview import Overview
+from kernelexp.report.site.front import overview
+from kernelexp.report.site.front.overview import Overview
 from kernelexp.report.site.site import ProjectSite
 
 

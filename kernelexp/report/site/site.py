@@ -32,8 +32,9 @@ from kernelexp.report.log import log, logbook
 from kernelexp.report.runs import page
 from kernelexp.report.runs import sizes as sizes_report
 from kernelexp.report.runs import sweep as sweep_report
-from kernelexp.report.site import answer, code, diffs, forest, idle, index, listing, timelines
-from kernelexp.report.site.overview import guess, overview
+from kernelexp.report.site import answer, code, diffs, forest, listing, timelines
+from kernelexp.report.site.front import idle, index
+from kernelexp.report.site.front.overview import guess, overview
 from kernelexp.report.site.rendering import render
 from kernelexp.report.site.texts import Texts, page_of, split
 from kernelexp.report.variants import memory_picture
@@ -475,8 +476,9 @@ def _missing(name: str, runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str
 def _unusual_sizes(standings: Standings) -> str:
     """Those that the standing records were timed at, where one is not the usual."""
     timed = [c.record for c in standings.candidates if c.record and c.record.measurement]
-    own = {one for record in timed for one in ([s.size for s in record.sizes] or [record.size])}
-    return ", ".join(sorted(filter(None, own))) if own - {"full", "", None} else ""
+    own = [one for record in timed for one in ([s.size for s in record.sizes] or [record.size])]
+    known = dict.fromkeys(filter(None, own))
+    return ", ".join(known) if known.keys() - {"full"} else ""
 
 
 def _place(arm: Arm, files: Mapping[str, str]) -> tuple[object, ...]:
