@@ -12,7 +12,7 @@ from warpsim.front.ptx.decode import decode
 from warpsim.front.ptx.faults import MALFORMED, PtxSyntaxError
 from warpsim.front.ptx.parser import parse
 from warpsim.front.sass import cubin
-from warpsim.front.sass.faults import CubinError
+from warpsim.front.sass.faults import UnknownCard
 from warpsim.machine.core.image import Variable
 from warpsim.machine.memory.layout import SharedLayout
 from warpsim.machine.schedule.program import DecodedProgram
@@ -103,7 +103,7 @@ class Loaded:
         """Of an entry, from the first machine code that has it and can be read."""
         for content in self._cubins:
             if entry in cubin.entries(content):
-                with contextlib.suppress(CubinError):  # of an old card: its PTX is executed
+                with contextlib.suppress(UnknownCard):  # its PTX is executed
                     read = cubin.read(content, entry)
                     return KernelResources(registers=read.registers, local_bytes=read.frame_bytes)
         return KernelResources()

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from warpsim.front.sass import shared_arrays
-from warpsim.front.sass.faults import CubinError
+from warpsim.front.sass.faults import CubinError, UnknownCard
 from warpsim.launch import Dim3
 from warpsim.machine.core.image import Pointed, Variable
 from warpsim.machine.memory.layout import SHARED_RESERVED
@@ -137,7 +137,7 @@ def read(content: bytes, entry: str) -> CubinEntry:
     if sm not in ARCHITECTURES:
         first, *_, last, blackwell, rtx = ARCHITECTURES
         covered = f"sm_{first} to sm_{last}, sm_{blackwell} and sm_{rtx}"
-        raise CubinError(f"the cubin is for sm_{sm}; the emulator executes the SASS of {covered}.")
+        raise UnknownCard(f"the cubin is for sm_{sm}; the emulator executes the SASS of {covered}.")
     own = dict(_grouped(_attributes(elf, f".nv.info.{entry}")))
     sizes = _of_functions(elf, entry)
     parameters = sorted(struct.unpack("<IHHI", record) for record in own.get(_KPARAM_INFO, []))

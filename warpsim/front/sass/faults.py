@@ -15,6 +15,10 @@ class CubinError(UsageError):
     """A file that is not a cubin, or one with something that is not modelled."""
 
 
+class UnknownCard(CubinError):
+    """A cubin for an architecture that is not covered."""
+
+
 def refuse(
     ins: MachineInstruction, why: str = "is not covered by the emulator"
 ) -> UnsupportedInstruction:
