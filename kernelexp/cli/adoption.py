@@ -243,15 +243,14 @@ def conclude(
     missing = list(draft.blanks(text))
     for line, what in missing:
         typer.echo(f"blank: {folder}/problem.py:{line}: {what}")
-    if "def tiles(" not in text:
-        print_message(
-            "note: no tiles() was drafted, without which counts of the full problem can't be had: "
-            "that takes a grid, and one size at most besides those of the grid, a multiple of its "
-            "value for the CPU"
-        )
     if missing:
         typer.echo(f"next: fill the blanks, then kernelexp emulate {kernel}")
         return OK
+    if "def tiles(" not in text:
+        print_message(
+            "note: no tiles() was drafted: counts of the full problem need one, which says how a\n"
+            "CTA's work grows"
+        )
     code, faults = execute([compiled.kernel], loaded.root, nvcc)
     if code == USAGE and undo:
         _tell_lines(f"{folder}/problem.py", text, faults)

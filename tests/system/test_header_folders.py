@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sysconfig
 
 import pytest
 
+from kernelexp.model import names
 from kernelexp.system import headers
 
 
@@ -19,3 +21,11 @@ def test_flags_name_the_folders_of_this_machine() -> None:
 def test_pytorchs_headers_are_those_of_the_one_that_is_installed() -> None:
     (flag,) = headers.expanded(("-I{torch}/torch/csrc/api/include",))
     assert flag == f"-I{headers.torch()}/torch/csrc/api/include"
+
+
+@pytest.mark.parametrize(
+    ("flag", "allowed"),
+    [("-I{torch}/torch", True), ("-I{python}", True), ("-I{home}", False), ("-I{", False)],
+)
+def test_a_project_s_file_may_have_these_folders_in_its_flags(flag: str, allowed: bool) -> None:
+    assert bool(re.search(names.FLAG, flag)) is allowed
