@@ -21,6 +21,8 @@ BUSY = 40.0
 """Percent of a limit from which more or less work for it is taken to be felt in the time."""
 _ALIKE = 0.8
 """Of the largest change of work, the share from which that of another unit is as large."""
+_LARGER = 1.2
+"""Times what a busy unit's work explains from which another difference that does is named too."""
 _SAME = 0.003
 """By which the ratio of the MMAs may differ from that of the padded extents."""
 _AXES = 3
@@ -172,6 +174,9 @@ def _of_unit(
     why = _padding(before, after) if item.resource == "tensor cores" else ""
     most = _leader(differing, slower, item.resource) if not why else None
     which = f"; {_spell(most)}" if most else ""
+    rate = _by_rate(differing)
+    if rate and rate is not most and abs(rate.explains or 0.0) > _LARGER * abs(item.points):
+        which += f"; by its rate more, {_share(rate)}"
     return f"{why}{much}{verb} work for {bottleneck.spell(item.after)} ({shares}){which}"
 
 

@@ -247,6 +247,8 @@ def test_an_impossible_candidate_has_its_reason_and_no_limits(scale: Path, kx: K
     assert "The candidate has no figures: IMPOSSIBLE. order backward exists for" in page
     assert "limit" not in page
     assert "What would decide" not in page
+    values = json.loads(kx("explain", "S1", "--no-emulate", "--json", cwd=scale).stdout)
+    assert values["conclusion"] == []
 
 
 def test_opportunities_of_an_impossible_variant_are_a_sentence(scale: Path, kx: Kx) -> None:

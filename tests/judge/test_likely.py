@@ -266,3 +266,14 @@ def test_only_what_explains_a_part_of_the_change_is_asked_for() -> None:
         slower = with_arm(arms[1], measured=arm(H1, 1).measured)
         asked = " ".join(item.question for item in questions(arms[0], slower, "H1", differ))
         assert ("instructions to issue" in asked) is is_asked
+
+
+def test_what_explains_more_than_the_busy_unit_is_named_beside_it() -> None:
+    """H6: TMA reads 2.5 times as much, of a rate that no limit has."""
+    uses = used(L1_data_pipe=61.4), used(L1_data_pipe=59.0)
+    tma = "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld"
+    for explains, is_named in ((19.9, True), (5.0, False)):
+        differ = msgspec.structs.replace(NOTHING, causes=(told(tma, explains),))
+        words = likely.conclude(gemm(), gemm(), uses, differ, 0.2461)
+        assert words.startswith("Likely cause: 19.7% more work for the L1 data pipe")
+        assert ("by its rate more, " in words) is is_named

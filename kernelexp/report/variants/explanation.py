@@ -204,7 +204,8 @@ def render(explanation: Explanation, verbose: bool = False) -> Iterator[Block]:
         yield paragraph(explanation.modelled)
     profiles = (explanation.baseline.profile, explanation.candidate.profile)
     are_published = any(item and item.provenance == "published" for item in profiles)
-    yield from _differences(explanation.differing, are_published, verbose)
+    slower = _judged(explanation)
+    yield from _differences(explanation.differing, are_published, verbose, slower)
     if rest := _unexplained(explanation):
         yield paragraph(rest, style="dim")
     yield from _limits(explanation, verbose)
@@ -221,6 +222,8 @@ def render(explanation: Explanation, verbose: bool = False) -> Iterator[Block]:
 def conclusions(explanation: Explanation) -> Iterator[str]:
     """What was changed with its likely cause, then what either arm is bound by."""
     before, case, after = explanation.baseline.case, explanation.candidate.case, explanation.uses[1]
+    if before.arm.refused or case.arm.refused:
+        return
     slower = slowdown(before.arm, case.arm)
     judged = _judged(explanation)
     differs = any(not cause.noise for cause in explanation.differing.causes)
@@ -279,9 +282,10 @@ def _one_profile(explanation: Explanation) -> str:
         if near is None or any(use.kind == "profiled" for use in chosen):
             continue
         if shown is None or (near.percent or 0.0) > (shown.percent or 0.0):
+            by = side.profile.provenance == "published" if side.profile else False
             return (
-                f"Only the {name} was profiled: it is nearest to {bottleneck.spell(near)} "
-                f"({near.percent:.1f}%)."
+                f"Only the {name} was profiled{', by others' * by}: it is nearest to "
+                f"{bottleneck.spell(near)} ({near.percent:.1f}%)."
             )
     return ""
 
@@ -413,13 +417,13 @@ def _verdict(explanation: Explanation) -> Block:
 
 
 def _differences(
-    differing: CausedDifference, are_published: bool, verbose: bool
+    differing: CausedDifference, are_published: bool, verbose: bool, slower: float | None
 ) -> Iterator[Block]:
     causes = [cause for cause in differing.causes if not cause.noise]
     shown = causes if verbose else key(causes, is_timed=differing.of == OF_TIME)
     if causes and not shown:
         yield paragraph(
-            f"By the rates of the units that execute it, no difference that is counted comes to "
+            f"By the rates of the units of an SM, no difference that is counted comes to "
             f"{_KEY:.0f}% of {differing.of}{_as_far(differing)}."
         )
     if shown:
@@ -451,12 +455,19 @@ def _differences(
         )
     elif unknown:
         yield paragraph(unknown.strip(), style="dim")
-    yield from _waits(differing.waits[: None if verbose else _ROWS], are_published)
+    waits = differing.waits if verbose else _largest_waits(differing.waits, slower)
+    yield from _waits(waits, are_published)
     left = len(differing.causes) - len(shown)
     if verbose:
         yield from _left_out(differing)
     elif left:
         yield paragraph(f"{left} more with --verbose.", style="dim")
+
+
+def _largest_waits(waits: Sequence[Told], slower: float | None) -> list[Told]:
+    """Of a slower arm first those that grew, of a faster one those that fell."""
+    ahead = [wait for wait in waits if (wait.points or 0.0) * (slower or 0.0) > 0]
+    return [*ahead, *(wait for wait in waits if wait not in ahead)][:_ROWS]
 
 
 def _polls(shown: Sequence[Cause], differing: CausedDifference) -> str:
