@@ -24,6 +24,7 @@ from kernelexp import project
 from kernelexp.cli import completion
 from kernelexp.logs import records
 from kernelexp.model import errors
+from kernelexp.model.record import SizeResult
 from kernelexp.report.site import folder, site
 from kernelexp.report.site.texts import Texts
 
@@ -177,6 +178,27 @@ def test_a_measured_experiment_without_a_figure_of_its_own_says_what_changed(
     root = copy(tmp_path, "T1")
     text = Reader((build(root, tmp_path / "out") / "experiments/T1.html").read_text()).text
     assert "changed since" in text  # its sources are not there
+
+
+def test_sizes_are_named_in_the_order_in_which_they_were_timed(tmp_path: Path) -> None:
+    root = copy(tmp_path, "T1")
+    path = records.find(root, "T1", measured=True)
+    record = records.read_file(path)
+    timed = tuple(
+        SizeResult(
+            run=record.run,
+            size=f"columns={count}",
+            parameters={"columns": count},
+            weight=1.0,
+            baseline_us=None,
+            effects=(),
+            verdicts={"candidate": record.candidates[0].verdict},
+        )
+        for count in (33, 1001, 16001)
+    )
+    path.write_text(records.encode(msgspec.structs.replace(record, sizes=timed)))
+    text = Reader((build(root, tmp_path / "out") / "experiments/T1.html").read_text()).text
+    assert "Timed at sizes columns=33, columns=1001, columns=16001." in text
 
 
 def test_words_of_people_and_records_run_nothing(tmp_path: Path) -> None:
