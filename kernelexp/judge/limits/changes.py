@@ -71,6 +71,7 @@ _OF_ADDRESSES = ("memory_l1_wavefronts_shared", "derived__", "sass__inst_execute
 _CONFLICTS, _WAVEFRONTS = "l1tex__data_bank_conflicts", "memory_l1_wavefronts_shared"
 _TMA_READS = "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld"
 _MULTICAST = f"{_TMA_READS}_dest_multicast"
+_OF_SHARED = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_"
 _OF_SECTORS = (*floors.SECTORS, "memory_l2_theoretical_sectors_global")
 
 
@@ -417,10 +418,12 @@ class ChangedPair:
         if name in _OF_SECTORS and not rough.intersection(floors.SECTORS):
             # What TMA moves no longer, others may.
             every = [sum(map(case.counter, floors.SECTORS)) for case in (self._before, self._after)]
-            more, of_all = now - was, every[1] - every[0]
-            if of_all * more <= 0:
-                return None  # others moved more the other way: nothing of the time is its own
-            now = was + math.copysign(min(abs(more), abs(of_all)), more)
+            now = _of_all(was, now, every[1] - every[0])
+        if name.startswith(_OF_SHARED) and not self._rough & {name, _WAVEFRONTS}:
+            every = [case.counter(_WAVEFRONTS) for case in (self._before, self._after)]
+            now = _of_all(was, now, every[1] - every[0]) if any(every) else now
+        if was == now:
+            return None  # others moved more the other way: nothing of the time is its own
         if name.startswith(_CONFLICTS) and difference.metric.kind == "emulated":
             # Those that add no wavefronts cost nothing.
             more = self._after.counter(_WAVEFRONTS) - self._before.counter(_WAVEFRONTS)
@@ -490,6 +493,13 @@ class ChangedPair:
         if not self._slower:
             return ""
         return "with the time" if is_worse == (self._slower > 0) else "against it"
+
+
+def _of_all(was: float, now: float, more: float) -> float:
+    """What a part of a sum became, no further than the sum moved; unmoved where that went the other
+    way."""
+    own = now - was
+    return was + math.copysign(min(abs(own), abs(more)), own) if own * more > 0 else was
 
 
 def _as_many(before: Case, after: Case) -> str:

@@ -448,8 +448,9 @@ def _differences(
         on = f" on {100 * differing.busy:.1f}% of the SMs" if differing.busy < 1.0 else ""
         yield paragraph(
             "Explains: what the change adds or saves by the rate of the unit that executes it"
-            f"{on}, in percent of {differing.of}, and of a saving what the next limit leaves: less "
-            f"where other work hides it, more where it is waited for.{_polls(shown, differing)}"
+            f"{on}, in percent of {differing.of}, and no more than the next limit or the unit's "
+            "other counts leave of it: less where other work hides it, more where it is waited "
+            f"for.{_polls(shown, differing)}"
             f"{unknown}",
             style="dim",
         )
