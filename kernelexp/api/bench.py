@@ -48,7 +48,7 @@ def median_interval(samples: Sequence[float]) -> tuple[float, float]:
 
 
 def _outer(count: int) -> int:
-    """How many samples on each side the interval leaves out."""
+    """Returns how many samples the interval excludes on each side."""
     if count > MANY:  # the binomial distribution is normal there
         return int(count / 2 - 0.98 * math.sqrt(count)) - 1
     rank, tail = 0, 1
@@ -84,7 +84,7 @@ def do_bench(
 
 
 def _quantile(samples: Sequence[float], share: float) -> float:
-    """Between two neighbours, as torch.quantile has it."""
+    """Returns a quantile, interpolated between two neighbours as in torch.quantile."""
     ordered = sorted(samples)
     at = share * (len(ordered) - 1)
     below = math.floor(at)

@@ -72,7 +72,7 @@ _LONGEST_NAME = 1000
 
 
 def _unreadable(line: bytes) -> str:
-    """Why a line is no message, such as half of a surrogate pair; empty where it may be one."""
+    """Says why a line is no message, such as half a surrogate pair; empty where it may be one."""
     try:
         decode(line.strip() or b"null", Any)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

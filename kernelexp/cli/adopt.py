@@ -409,7 +409,7 @@ def _finish(
     references: list[str],
     nvcc: str | None,
 ) -> NoReturn:
-    """Of a launch that is known: problem.py, experiments, the first emulation."""
+    """Completes the adoption of a known launch: problem.py, experiments, the first emulation."""
     from kernelexp.services.adopt import adopted
     from kernelexp.services.adopt.expressions import parse_reference
 

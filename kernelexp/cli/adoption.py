@@ -1,5 +1,4 @@
-"""What adopting a kernel prints: its parameters, what an axis changed, what is blank; and its first
-emulation."""
+"""Output of adopting a kernel: parameters, what an axis changed, blanks; the first emulation."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def tell(compiled: Compiled, answers: Answers) -> None:
-    """What was found and what was left out."""
+    """Prints what was found and what was left out."""
     from kernelexp.services.adopt import answers as answering
     from kernelexp.services.adopt import jobs
 
@@ -67,7 +66,7 @@ def tell(compiled: Compiled, answers: Answers) -> None:
 
 
 def tell_numbers(numbers: Mapping[str, int], axes: Collection[str]) -> None:
-    """What names of the source stand for in grids and the like."""
+    """Prints the numbers that names of the source stand for in grids and the like."""
     from kernelexp.services.adopt import constants
 
     for name, number in numbers.items():
@@ -132,7 +131,7 @@ def _copied(compiled: Compiled, file: str) -> list[str]:
 
 
 def _print_wrapped(text: str) -> None:
-    """Within 80 columns, words such as paths and types whole."""
+    """Prints text within 80 columns, words such as paths and types whole."""
     indent = text[: len(text) - len(text.lstrip())] + "  "
     lines = textwrap.wrap(
         text, 80, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
@@ -171,7 +170,7 @@ def _spell_lines(text: Sequence[str], left: Sequence[Omitted]) -> list[str]:
 def vary(
     launch: AdoptedLaunch, axes: list[tuple[str, tuple[int, ...]]], usual: Dim3 | None = None
 ) -> AdoptedLaunch:
-    """With these axes; shows what changed in the sources and in the launch. `usual` is --block."""
+    """Adds these axes; shows what changed in the sources and in the launch. `usual` is --block."""
     from kernelexp.services.adopt import launch_axes
 
     for name, values in axes:
@@ -278,7 +277,7 @@ def _tell_lines(problem: str, text: str, faults: Sequence[KernelexpError]) -> No
 
 
 def _note_tolerance(root: Path, kernel: str, problem: str, nvcc: str | None) -> None:
-    """Of values that are nearly right: their tolerance is a guess."""
+    """Notes that the tolerance is a guess, if values are nearly right."""
     if _is_only_inexact(root, kernel, nvcc):
         lines = problem.splitlines()
         line = next(i for i, text in enumerate(lines, 1) if "return Tolerance(" in text)

@@ -45,7 +45,7 @@ def refuse_two_forms(json: bool, markdown: bool) -> None:
 
 
 def parse_limits(texts: list[str] | None) -> Limits:
-    """What --limit sets; the rest stays as it is."""
+    """Parses --limit; limits that it does not name keep their values."""
     from kernelexp.model.limits import Limits  # loads msgspec: not for --help
 
     changed = {}
@@ -70,7 +70,7 @@ def parse_isas(text: str) -> tuple[Isa, ...]:
 
 
 def parse_sets(project: Project, name: str, sets: list[str]) -> Point:
-    """What --set says of an experiment's candidates."""
+    """Parses --set for an experiment's candidates."""
     from kernelexp.project import parse_point  # loads YAML: not for --help
 
     experiment = project.experiment(name)

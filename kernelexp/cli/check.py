@@ -113,7 +113,7 @@ def check(
 
 
 def _show(checked: Checked, junit: Path | None, markdown: bool, json: bool) -> None:
-    """To a file for JUnit, to GitHub Actions if this runs there, and to standard output."""
+    """Writes findings to a file for JUnit, to GitHub Actions if run there, and to stdout."""
     from kernelexp.report.document import markdown as rendering
     from kernelexp.report.runs import gates as report
     from kernelexp.system import wholefile

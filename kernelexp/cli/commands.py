@@ -107,7 +107,7 @@ def translate(words: list[str]) -> list[str]:
 
 
 def _kernel_source(words: list[str]) -> tuple[int, int, str] | None:
-    """Where `--from FILE` begins and ends, and the file, if it is a kernel's and not a run."""
+    """Returns the span of `--from FILE` and the file, if it is a kernel's source and not a run."""
     for number, word in enumerate(words):
         option, equals, path = word.partition("=")
         if option == "--from":

@@ -1,4 +1,4 @@
-"""What several commands do alike: load the project, find the compiler, warn of skipped records."""
+"""Helpers of several commands: load the project, find the compiler, warn of skipped records."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def tools(project: Project, nvcc: str | None) -> Toolchain:
 
 @contextlib.contextmanager
 def executor(device: str | None, devices: str | None, scheduler: str | None) -> Iterator[Executor]:
-    """Where the work is done, as --device, --devices and --scheduler say; UsageError for two."""
+    """Yields the executor that --device, --devices or --scheduler name; UsageError for two."""
     given = {"--device": device, "--devices": devices, "--scheduler": scheduler}
     names = [name for name, text in given.items() if text is not None]
     if len(names) > 1:
@@ -63,7 +63,7 @@ def session(
     devices: str | None = None,
     scheduler: str | None = None,
 ) -> Iterator[Session]:
-    """What services work with, as a command's options say it; shows the progress meanwhile."""
+    """Yields the session for a command's options; shows the progress meanwhile."""
     from kernelexp.cli.arguments import parse_limits
     from kernelexp.dossier.session import Session
 
@@ -98,7 +98,7 @@ def warn(root: Path, unreadable: Iterable[Unreadable]) -> None:
 
 
 def unprofiled(label: str, arm: Arm, project: Project | None) -> str:
-    """That what was named has no profile of its own, with the latest of its variant, if any."""
+    """Says that an arm has no profile of its own, and names the latest of its variant, if any."""
     from kernelexp.logs import profiles
 
     root = project.root if project else None

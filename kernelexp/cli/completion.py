@@ -1,4 +1,4 @@
-"""What the shell completes: experiments, variants, axes with their values."""
+"""Shell completion of experiments, variants, and axes with their values."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def complete(candidates: Callable[[Project, typer.Context, str], Candidates]) ->
 
 
 def _plain(about: str) -> str:
-    """Without what zsh, which evaluates the text, or rich, which renders it, would act upon."""
+    """Removes what zsh, which evaluates the text, or rich, which renders it, would act upon."""
     return re.sub(r"""[\\$`"'\x00-\x1f]""", "", about.replace("[", "(").replace("]", ")"))
 
 

@@ -1,4 +1,4 @@
-"""What the commands print to: JSON or a document on standard output, progress on standard error."""
+"""Output of commands: JSON or a document on standard output, progress on standard error."""
 
 from __future__ import annotations
 

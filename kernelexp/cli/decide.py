@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Action(Enum):
-    """What a person decides on a candidate."""
+    """A person's decision on a candidate."""
 
     accept = "accept"
     reject = "reject"
@@ -96,7 +96,7 @@ def decide(
 
 
 def _log(project: Project, experiment: str) -> KernelLog:
-    """Of the experiment's kernel."""
+    """Returns the log of the experiment's kernel."""
     from kernelexp.report.log import log
 
     own = project.experiment(experiment)
@@ -117,7 +117,7 @@ def _numbered(experiment: str, candidate: int | None) -> tuple[str, int | None]:
 
 
 def _show(project: Project, done: Done, before: KernelLog, json: bool) -> None:
-    """What was decided and what is the best now; the log is rendered again."""
+    """Prints the decision and the current best; renders the log again."""
     from kernelexp.logs import decisions
     from kernelexp.report.log import decisions as report
     from kernelexp.report.log import logbook

@@ -125,7 +125,7 @@ def exec_(
 
 
 def parse(text: str) -> Asked:
-    """What `kernelexp exec TEXT` would run; UsageError where it is no such text."""
+    """Parses the text after `kernelexp exec`; UsageError where it is invalid."""
     from typer.main import get_command
 
     try:

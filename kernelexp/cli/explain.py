@@ -163,7 +163,7 @@ def _variant(
     json: bool,
     markdown: bool,
 ) -> None:
-    """What could be gained, ranked."""
+    """Prints the possible gains of a variant, ranked."""
     from kernelexp.dossier import examine
     from kernelexp.judge.limits import bounds
     from kernelexp.judge.limits import opportunities as rules

@@ -1,4 +1,4 @@
-"""What kernelexp adopt --log does: a log kept by hand becomes experiments and published records."""
+"""`kernelexp adopt --log`: turns a log kept by hand into experiments and published records."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def adopt(
 
 
 def _ask(role: str, headings: Sequence[str]) -> str | None:
-    """On a terminal: which column of a table has a role."""
+    """Asks on a terminal which column of a table has a role."""
     for number, heading in enumerate(headings, 1):
         typer.echo(f"  {number}: {heading}")
     choice: int = typer.prompt(f"which column is the {role}? (0: not this table)", type=int)

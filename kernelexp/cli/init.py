@@ -51,7 +51,7 @@ def init(
 
 
 def _arch_here() -> str:
-    """That of this machine's first GPU, where it has one that can be built for."""
+    """Returns the architecture of this machine's first GPU, if supported, else the default."""
     from kernelexp.facts.arch import ARCHITECTURES
     from kernelexp.model.errors import EnvironmentFault
     from kernelexp.system import device

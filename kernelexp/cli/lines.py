@@ -1,4 +1,4 @@
-"""What each source line costs, and each role of the warps: `inspect --lines`."""
+"""Cost of each source line, and of each role of the warps: `inspect --lines`."""
 
 from __future__ import annotations
 

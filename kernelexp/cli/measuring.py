@@ -1,4 +1,4 @@
-"""How run, time and sweep measure, from the options that they share."""
+"""Measuring in run, time and sweep, from the options that they share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def parse_measuring(
     shared_gpu: bool,
     sanitize: bool = False,
 ) -> Measuring | None:
-    """What --margin, --size, --budget and the like say; None with --no-gpu."""
+    """Parses --margin, --size, --budget and the like; None with --no-gpu."""
     from kernelexp.evidence.measure.measured import Measuring
     from kernelexp.model.measurement import Options
 

@@ -1,4 +1,4 @@
-"""What typer refuses of a command line, as a sentence in the style of every other mistake."""
+"""Usage errors of typer, as sentences in the style of all other errors."""
 
 from __future__ import annotations
 

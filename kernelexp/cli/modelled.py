@@ -1,4 +1,4 @@
-"""What the model of time says of variants: `inspect --modelled`."""
+"""Modelled times of variants: `inspect --modelled`."""
 
 from __future__ import annotations
 

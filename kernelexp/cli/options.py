@@ -81,7 +81,7 @@ SchedulerOption = Annotated[
 
 
 def require_number(percent: float | None) -> float | None:
-    """What --margin gives; UsageError where it is nan."""
+    """Returns the value of --margin; UsageError where it is nan."""
     if percent is not None and math.isnan(percent):  # which no bound refuses
         raise UsageError("--margin should be a number from 0.01 to 100.")
     return percent
@@ -142,7 +142,7 @@ SizesOption = Annotated[
 
 
 class L2State(StrEnum):
-    """What a timed launch finds in the L2 cache."""
+    """State of the L2 cache when a timed launch starts."""
 
     cold = "cold"
     hot = "hot"

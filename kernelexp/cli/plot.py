@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class What(StrEnum):
-    """What a chart can be of."""
+    """Kinds of chart."""
 
     HISTORY = "history"
     SWEEP = "sweep"
@@ -103,7 +103,7 @@ def plot(
 
 
 def _listed(project: Project) -> Iterable[Block]:
-    """What can be drawn, a row for each chart."""
+    """Returns a table of what can be drawn, a row for each chart."""
     from kernelexp.report.document.document import table
 
     kernels = f"{join(list(project.kernels))}, or all of them" if project.kernels else "none"
@@ -135,7 +135,7 @@ def _one(what: What, names: list[str], project: Project) -> str:
 
 
 def _known(what: What, project: Project) -> list[str]:
-    """What there is to show: measured experiments, kernels that were swept, profiles."""
+    """Returns what can be drawn: measured experiments, kernels that were swept, profiles."""
     from kernelexp.logs import profiles, records
     from kernelexp.model.names import SWEEP, is_sweep
 

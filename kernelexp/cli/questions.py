@@ -1,4 +1,4 @@
-"""What adopting a kernel asks a person at a terminal, where the options leave it open."""
+"""Questions about an adopted kernel, put at a terminal where the options leave them open."""
 
 from __future__ import annotations
 

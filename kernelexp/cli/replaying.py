@@ -1,4 +1,4 @@
-"""What kernelexp capture --replay does: a captured launch again, on the GPU or emulated."""
+"""`kernelexp capture --replay`: repeats a captured launch, on the GPU or emulated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kernelexp show --schema prints: JSON Schemas of files, and of what commands print."""
+"""`kernelexp show --schema`: JSON Schemas of files, and of what commands print."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def _refuse_not_positive(run: Run) -> None:
 
 
 def _completed(run: Run, arm: Arm, evidence: ProfiledEvidence) -> Run:
-    """With the time and the work that are on record, where the command line says neither."""
+    """Returns the run with time and work from the record, where the command line says neither."""
     known = _known(arm)
     return msgspec.structs.replace(
         run,
@@ -84,7 +84,7 @@ def _find(text: str, start: Path) -> Subject:
 
 
 def _project(text: str, start: Path) -> Project | None:
-    """Where `text` is looked up; a file needs none."""
+    """Returns the project to look up `text` in; a file needs none."""
     from kernelexp.dossier import subjects
 
     return None if subjects.is_file(text) else common.load(start, sources=False)

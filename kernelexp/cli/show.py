@@ -209,7 +209,7 @@ def _refuse_all(ctx: typer.Context) -> None:
 
 
 def _root(name: str, project: Path) -> Path | None:
-    """Where runs are looked up; a file needs no project."""
+    """Returns the root to look up runs in; a file needs no project."""
     from kernelexp.dossier import subjects
 
     return None if subjects.is_file(name) else common.load(project, sources=False).root

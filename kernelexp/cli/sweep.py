@@ -53,7 +53,7 @@ class StrategyName(StrEnum):
 
 
 class VariantOrder(StrEnum):
-    """In which order variants are timed."""
+    """The order in which variants are timed."""
 
     grid = "grid"
     modelled = "modelled"

@@ -1,4 +1,4 @@
-"""What kernelexp serve --worker does: evaluates what is in a queue."""
+"""`kernelexp serve --worker`: evaluates what is in a queue."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def work(
     *,
     until_empty: bool,
 ) -> int:
-    """How many evaluations were taken from the queue, a folder or a service's address."""
+    """Evaluates jobs of the queue, a folder or a service's address; returns how many."""
     from kernelexp.services.serving import card
     from kernelexp.services.serving.queue import Queue
     from kernelexp.services.serving.remote import RemoteQueue

@@ -37,7 +37,7 @@ class AtRevision(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def fault(self) -> str:
-        """Why it can't be timed, as a sentence: it is not there, does not build or is wrong."""
+        """A sentence on why it can't be timed: it is not there, does not build or is wrong."""
         if self.arm is None or self.arm.refused is None:
             return self.why
         if error := build.first_error(self.arm.build_log):
@@ -85,7 +85,7 @@ def _examine(
 
 
 def digest(here: Project, arm: Arm, launches: Sequence[Launch]) -> str:
-    """What tells two builds apart by what a GPU executes."""
+    """Returns a digest that tells two builds apart by what a GPU executes."""
     sass = build.artefacts(here.root, arm.identity).sass.encode()
     return hashlib.sha256(sass + b"\0" + msgspec.json.encode(launches)).hexdigest()
 

@@ -18,7 +18,7 @@ _MAKER = "NVIDIA "
 def conditions(
     arm: Arm, record: Record | None = None, profile: Profile | None = None
 ) -> dict[Kind, Conditions]:
-    """What the figures of each kind depend on."""
+    """Returns the conditions that the figures of each kind depend on."""
     result: dict[Kind, Conditions] = {}
     if arm.is_built:
         result["built"] = {"compiler": answer.compiler if (answer := record or profile) else ""}

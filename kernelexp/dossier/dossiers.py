@@ -56,7 +56,7 @@ class Dossier(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Where its time and its counters are from: runs or documents."""
+        """The runs or documents that its time and its counters are from."""
         record, profile = self.record, self.profile
         named = [record.source or record.run] if record else []
         named += [profile.short_source or profile.run] if profile else []
@@ -105,7 +105,7 @@ def of_pair(
 
 
 def _published(recorded: Recorded | None, profile: Profile | None) -> PublishedResult | None:
-    """What was published of an arm, and what else was beside its published profile."""
+    """Returns the published result of an arm, with what its published profile adds."""
     own = recorded.arm.published if recorded else None
     beside = profile.arm.published if profile and profile.provenance == "published" else None
     if own is None or beside is None:

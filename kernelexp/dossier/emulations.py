@@ -24,7 +24,7 @@ from kernelexp.project.problem import consult
 
 
 class Emulation(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one variant."""
+    """The outcome of emulating one variant."""
 
     label: str
     arm: Arm
@@ -76,7 +76,7 @@ def emulate(
 
 
 class Latest(msgspec.Struct, frozen=True, kw_only=True):
-    """What was emulated last of a kernel on one architecture."""
+    """The latest emulation of a kernel on one architecture."""
 
     arm: Arm
     size: str
@@ -92,8 +92,8 @@ def _note(root: Path, arm: Arm, size: str) -> None:
 
 
 def latest(root: Path, kernel: str, arch: str) -> Latest | None:
-    """With the evidence that is kept of it; without, where its problem.py or the emulator has
-    changed since."""
+    """Returns the latest emulation with the evidence that is kept of it; without, where its
+    problem.py or the emulator has changed since."""
     kept = build.kept(root / _LATEST, f"{kernel}@{arch}.json")
     if kept is None:
         return None

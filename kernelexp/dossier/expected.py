@@ -1,4 +1,4 @@
-"""What an experiment expects, and whether it said so before the records that speak for it."""
+"""Expectations of an experiment, and whether they predate the records they are judged by."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FIGURE = re.compile(r"\d[\d,.]*")
 
 
 def of_experiment(name: str, standings: Standings) -> dict[str, tuple[Judged, ...]]:
-    """What experiment `name` expects now, judged by the records that speak for its candidates."""
+    """Judges the current expectations of experiment `name` by the records of its candidates."""
     nothing = Arm(arch=standings.experiment.arch)
     judged = {}
     for place, standing, expected in zip(
@@ -43,7 +43,7 @@ def written_later(standings: Standings) -> bool:
 
 
 def rewritten(standings: Standings) -> Rewriting:
-    """How the hypothesis differs from that of the measured records that speak."""
+    """Returns how the hypothesis differs from that of the measured records in use."""
     now = standings.experiment.hypothesis
     measured = {
         standing.record.hypothesis

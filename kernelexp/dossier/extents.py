@@ -63,7 +63,7 @@ def _can_scale(one: Extents, other: Extents, full: Extents) -> bool:
 
 
 def launches(project: Project, arm: Arm, sizes: Sequence[str], limits: Limits) -> Consulted:
-    """What problem.py says of a built arm at those of these sizes that it has launches of."""
+    """Returns what problem.py says of a built arm, at those of these sizes that it can launch."""
     exports = arm.build.exports if arm.build else {}
     point = Point(axes=arm.axes, arch=arm.arch, exports=exports)
     return consult.consult(
@@ -90,10 +90,10 @@ def extents_of(answer: Consulted, size: str) -> Extents:
 
 
 def others(answer: Consulted, size: str, wanted: str = "full") -> dict[str, Extents]:
-    """Of the sizes that the variant has launches of, besides this one, that and the full one.
+    """Returns the extents of sizes with launches, other than `size`, `wanted` and the full one.
 
-    What this size has as the full one, such as the columns of a head, they have as the size that is
-    wanted: counts of another loop say nothing of it.
+    Parameters in which `size` equals the full size, such as the columns of a head, must equal those
+    of `wanted`: counts of another loop say nothing of it.
     """
     (facts,) = answer.points
     return {
@@ -139,7 +139,7 @@ def is_as_full(answer: Consulted, names: Sequence[str], wanted: str) -> bool:
 
 
 def unlike(answer: Consulted, name: str, wanted: str) -> str:
-    """Why counts of one size say nothing of another; empty where they may."""
+    """Says why counts of one size say nothing of another; empty where they may."""
     if is_even(answer, name, wanted):
         return ""
     small, large = (_work_of_tile(answer, size)[0] for size in (name, wanted))

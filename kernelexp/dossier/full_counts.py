@@ -79,7 +79,7 @@ class FullCount(msgspec.Struct, frozen=True, kw_only=True):
 def scale_launches(
     project: Project, arm: Arm, first: EmulatedEvidence, how: EmulationOptions, session: Session
 ) -> tuple[Full, ...]:
-    """From the evidence at the size at hand and an emulation at another small size."""
+    """Scales launches from the evidence at this size and an emulation at another small size."""
     size = how.size
     name = f"variants/{arm.kernel}/problem.py"
     sizes = consult.consult(project.root, arm.kernel, timeout_s=session.limits.problem_s).sizes
@@ -138,7 +138,7 @@ def _solve(
 
 
 def sound(scaled: Sequence[Full], taken: Sequence[EmulatedEvidence]) -> Iterator[Full]:
-    """Without totals whose parts have no solution, of either instruction set."""
+    """Yields the counts without totals whose parts have no solution, of either instruction set."""
     counted = {name for item in taken for part in _parts(item) for name in part.counters}
     solved = {counter.counter for full in scaled for counter in full.counters}
     dropped = unsound(counted - solved)
@@ -148,7 +148,7 @@ def sound(scaled: Sequence[Full], taken: Sequence[EmulatedEvidence]) -> Iterator
 
 
 def _parts(evidence: EmulatedEvidence) -> Sequence[EmulatedEvidence | EmulatedLaunch]:
-    """What it counted, launch by launch; a job of one launch is that launch."""
+    """Returns the counts launch by launch; a job of one launch is that launch."""
     return evidence.launches or (evidence,)
 
 
@@ -282,7 +282,7 @@ def _of_blocks(
     doubted: Sequence[str],
     session: Session,
 ) -> FullCount | None:
-    """From three sizes; None where one can't be had or does not solve its counts."""
+    """Solves counts from three sizes; None where one can't be had or does not solve its counts."""
     taken = _taken(project, arm, first, names, session)
     if taken is None:
         return None
@@ -323,8 +323,9 @@ def _least(
     own: tuple[Extents, Extents],
     full: Extents,
 ) -> dict[str, int]:
-    """Of all launches; of a kernel that does not load for every tile nothing is told of loads, and
-    the instructions around them are counted for every tile, a few percent too many."""
+    """Returns the least counts over all launches. For a kernel that does not load for every tile,
+    loads are left out, and the instructions around them are counted for every tile, a few percent
+    too many."""
     parts = list(zip(*(_parts(item) for item in taken), *own, full, strict=True))
     if any(extent.loads for extent in full):
         counters = not_by_tiles(counters, full)
@@ -336,7 +337,7 @@ def _least(
 def _in_proportion(
     launch: EmulatedEvidence | EmulatedLaunch, one: Extent, full: Extent
 ) -> dict[str, int]:
-    """To the tiles; global loads to the tiles that load."""
+    """Scales counts in proportion to the tiles; global loads to the tiles that load."""
     result: Counter[str] = Counter()
     for name in launch.counters:
         for count, is_load in parts(name, launch, full):
@@ -346,7 +347,7 @@ def _in_proportion(
 
 
 def _by_tiles(taken: EmulatedEvidence, own: Extents, full: Extents) -> dict[str, int]:
-    """To the tiles of each launch."""
+    """Scales counts in proportion to the tiles of each launch."""
     counts: Counter[str] = Counter()
     for part, x, z in zip(_parts(taken), own, full, strict=True):
         counts.update(_in_proportion(part, x, z))
@@ -393,7 +394,7 @@ def _exact(
     doubted: Sequence[str],
     third: tuple[EmulatedEvidence, Extents] | None,
 ) -> dict[str, int]:
-    """What two sizes solve for every launch."""
+    """Returns the counts that two sizes solve for every launch."""
     first, second = taken
     solved = [
         {counter.counter: counter.full for counter in part.counters}

@@ -61,11 +61,11 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
         ]
 
     def errors(self) -> list[str]:
-        """Why variants have no arm, each sentence once."""
+        """Returns the reasons why variants have no arm, each sentence once."""
         return list(dict.fromkeys(map(str, self.faults.values())))
 
     def exit_code(self) -> int:
-        """That of the first fault."""
+        """The exit code of the first fault."""
         return next((fault.exit_code for fault in self.faults.values()), OK)
 
 
@@ -116,8 +116,8 @@ def built(
 
 
 def refused(project: Project, variants: Sequence[Variant], limits: Limits) -> dict[str, Verdict]:
-    """What forbids variants of one kernel before any build, by their keys; raises the kernel's
-    fault."""
+    """Returns the verdicts that rule out variants of one kernel before any build, by their keys;
+    raises the kernel's fault."""
     rules = _ask(project, variants[0].kernel, variants, limits)
     verdicts = {key(variant): rules[key(variant)].refused(variant) for variant in variants}
     return {name: against for name, against in verdicts.items() if against}
@@ -167,7 +167,7 @@ def _build(
 
 
 class _Rules(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a variant before it is built."""
+    """Facts about a variant that are known before it is built."""
 
     reasons: tuple[str, ...]
     """Sentences of the kernel's own rules that it breaks."""
@@ -191,7 +191,7 @@ def _ask(
     limits: Limits,
     sizes: Iterable[str] = (),
 ) -> dict[str, _Rules]:
-    """What a kernel's problem.py and config headers say of its variants, by their keys.
+    """Returns the rules of problem.py and config headers for a kernel's variants, by their keys.
 
     A program has neither.
     """
@@ -284,7 +284,7 @@ _Launches: TypeAlias = "Mapping[str, Sequence[Launch]] | KernelexpError"
 def _launches(
     project: Project, builds: Sequence[Built], rules: Mapping[str, _Rules], limits: Limits
 ) -> dict[str, _Launches]:
-    """Of the variants that were built, by their keys."""
+    """Returns the launches of the variants that were built, by their keys."""
     result: dict[str, _Launches] = {}
     points: dict[str, dict[str, Point]] = {}
     for item in builds:
@@ -319,9 +319,9 @@ def emulated(
     session: Session,
     how: EmulationOptions = _AS_USUAL,
 ) -> Prepared:
-    """The same arms with what executing them showed, and refused for it where it must be.
+    """Adds the evidence of emulation to the arms, and refuses those that it rules out.
 
-    PTX judges them, if it is executed; what keeps only the SASS from being executed is in its
+    PTX decides, if it is executed; what prevents only the SASS from being executed is in its
     evidence.
     """
     built = {k: entry for k, entry in prepared.arms.items() if entry.build and not entry.refused}

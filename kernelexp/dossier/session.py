@@ -1,4 +1,4 @@
-"""How the evidence of one command is made: by which compiler, where, and in which time."""
+"""Settings for the evidence of one command: compiler, executor, time limits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kernelexp.system.toolchain import Toolchain
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):
-    """What services need beside the project and their own question."""
+    """Everything that services need besides the project and their own input."""
 
     tools: Toolchain
     limits: Limits = Limits()

@@ -27,7 +27,7 @@ _LONGEST = 8 << 20
 
 
 class Shadows:
-    """What shadows files in a project as it is now; each file is looked at once."""
+    """Files that shadow others in a project as it is now; each file is read once."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -89,7 +89,7 @@ class Shadows:
         )
 
     def _names(self, path: str) -> tuple[tuple[str, bool], ...]:
-        """What a file includes, and whether by quotes."""
+        """Returns the names that a file includes, and whether by quotes."""
         if path not in self._included:
             self._included[path] = tuple(
                 (os.fsdecode(name), sign == b'"')

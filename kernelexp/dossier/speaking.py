@@ -32,7 +32,7 @@ _Weight: TypeAlias = tuple[bool, bool, bool, bool, str]
 
 
 class Recorded(msgspec.Struct, frozen=True, kw_only=True):
-    """What a record says of one variant."""
+    """A record's evidence on one variant."""
 
     record: Record
     arm: Arm
@@ -70,9 +70,9 @@ def of_variant(project: Project, wanted: Variant, tree: Tree | None = None) -> R
 def of_pair(
     project: Project, before: Variant, after: Variant, tree: Tree | None = None
 ) -> tuple[Recorded | None, Recorded | None]:
-    """What speaks for two variants side by side: one run that timed both, else one of each.
+    """Returns the records that compare two variants: one run that timed both, else one of each.
 
-    Of one run, the times agree with the ratio of its pairs.
+    Within one run, the times agree with the ratio of its pairs.
     """
     tree = tree or Tree(project.root)
     best: tuple[_Weight, tuple[Recorded, Recorded]] | None = None
@@ -108,7 +108,7 @@ def ratio(before: Recorded | None, after: Recorded | None) -> Ratio | None:
 
 
 def _interleaved(before: Arm, after: Arm) -> Ratio | None:
-    """From the pairs of one run: directly where one is its baseline, else through its baseline."""
+    """Compares by the pairs of one run: directly where one is its baseline, else through that."""
     one = before.measured.effect if before.measured else None
     other = after.measured.effect if after.measured else None
     if other and not one:
@@ -156,7 +156,7 @@ def _weight(project: Project, record: Record, recorded: Recorded) -> _Weight:
 
 
 def _published(project: Project, wanted: Variant, tree: Tree) -> Recorded | None:
-    """What was published of a variant in an experiment that names it, the latest."""
+    """Returns the latest published result of a variant in an experiment that names it."""
     result: list[Recorded] = []
     for name, experiment in project.experiments.items():
         if (experiment.kernel, experiment.arch) == (wanted.kernel, wanted.arch):

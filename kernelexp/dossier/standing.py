@@ -42,7 +42,7 @@ _UNTIMED_MAX = 50
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of one candidate of an experiment."""
+    """All that is known of one candidate of an experiment."""
 
     variant: Variant
     record: Record | None = None
@@ -68,7 +68,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def arm(self) -> Arm | None:
-        """Where several sizes were timed, its change is that over all, and it has no time."""
+        """The arm; where several sizes were timed, with the change over all and without a time."""
         if self.candidate is None:
             return None
         arm = self.candidate.arm
@@ -79,7 +79,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def baseline(self) -> Arm | None:
-        """What the record compares it with; without a time where several sizes were timed."""
+        """The arm that the record compares with; without a time where several sizes were timed."""
         if self.record is None:
             return None
         return (
@@ -95,7 +95,7 @@ def _over_sizes(arm: Arm, effect: Effect | None) -> Arm:
 
 
 class Standings(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of an experiment: one standing per candidate, in the order of its file."""
+    """All that is known of an experiment: one standing per candidate, in the order of its file."""
 
     experiment: Experiment
     candidates: tuple[Standing, ...]
@@ -132,10 +132,10 @@ class Tree:
         return decisions.read_all(self._root)
 
     def sha256(self, path: str) -> str:
-        """Of a file by its path from the root; empty where there is none.
+        """Returns the SHA-256 of a file by its path from the root; empty where there is none.
 
-        The path may be of somebody else's record: only regular files below the root, or of the
-        repository that it is in, are read, in pieces.
+        The path may come from somebody else's record: only regular files below the root, or in the
+        repository around it, are read, in pieces.
         """
         if path not in self._hashes:
             is_own = ownfiles.is_own(self._root, path.removesuffix("/"))
@@ -143,7 +143,7 @@ class Tree:
         return self._hashes[path]
 
     def header(self, name: str) -> str:
-        """Of one of kernelexp's own headers; empty where there is none."""
+        """Returns the SHA-256 of one of kernelexp's own headers; empty where there is none."""
         path = os.path.normpath(HEADERS / name)
         return self._hash(path) if Path(path).is_relative_to(HEADERS) else ""
 
@@ -159,15 +159,15 @@ class Tree:
         return any(path.startswith(("..", "/")) for path in self._hashes)
 
     def doubts(self, record: Record, candidate: Candidate) -> tuple[str, ...]:
-        """Why a record can't be relied on."""
+        """Returns the reasons why a record can't be relied on."""
         if record.edited:
             return (f"the record, {consistency.EDITED}",)
         return self.sample_doubts(record, candidate)
 
     def sample_doubts(self, record: Record, candidate: Candidate) -> tuple[str, ...]:
-        """What a record says and its samples do not give.
+        """Returns what a record says that its samples do not support.
 
-        To judge one again takes 7 ms: what was found right is remembered by its content.
+        Judging one again takes 7 ms: records that were found right are remembered by their content.
         """
         if record.measurement is None:
             return ()
@@ -225,10 +225,10 @@ def of_experiment(project: Project, name: str, tree: Tree) -> Standings:
 def _best(
     project: Project, name: str, baseline: Variant, variants: Sequence[Variant], tree: Tree
 ) -> tuple[dict[int, Standing], list[Unreadable], bool]:
-    """What says most of each candidate, by its place; the files that are no records; and whether a
-    record has only candidates of the experiment as it was before.
+    """Returns the most informative standing of each candidate, by its place; the files that are no
+    records; and whether a record has only candidates of a former version of the experiment.
 
-    Reads no further than it takes: records may be thousands.
+    Reads no more than it needs: there may be thousands of records.
     """
     waiting = dict(enumerate(variants))
     best: dict[int, Standing] = {}
@@ -266,10 +266,10 @@ def _best(
 
 
 def _at_most_as_current(standing: Standing, changed: dict[str, str]) -> Standing:
-    """As it is, or changed by what a later record of the variant knows of and this one does not:
-    early records have neither their problem.py nor all headers.
+    """Returns the standing as it is, or changed by files that a later record of the variant lists
+    and this one does not: early records have neither their problem.py nor all headers.
 
-    changed: by their paths, the files that later records found changed; this one's are added.
+    changed: the files that later records found changed, by path; this one's are added.
     """
     record, arm = standing.record, standing.arm
     assert record
@@ -284,7 +284,7 @@ def _at_most_as_current(standing: Standing, changed: dict[str, str]) -> Standing
 
 
 def _unreliable(root: Path, doubted: Standing) -> Unreadable:
-    """That another record speaks for the variant, because this one is doubted."""
+    """Reports that this record is doubted, so that another one stands for the variant."""
     assert doubted.record
     assert doubted.arm
     point = spell_point(own_axes(doubted.record.baseline, doubted.arm))
@@ -318,7 +318,7 @@ def of_profiles(project: Project, name: str, tree: Tree) -> tuple[StandingProfil
 
 
 def _rank(standing: Standing) -> int:
-    """How much a record says of a variant; of two that say as much, the later one speaks."""
+    """Ranks how much a record says of a variant; of two that say as much, the later one counts."""
     record, verdict = standing.record, standing.verdict
     if record is None or verdict is None:
         return -1
@@ -381,7 +381,7 @@ def _part(record: Record, variant: Variant) -> Candidate | None:
 def changes(
     baseline: Variant, variant: Variant, record: Record, arm: Arm, tree: Tree
 ) -> Iterator[str]:
-    """What is no longer as it was when `record` was made, a few words each."""
+    """Yields what has changed since `record` was made, a few words each."""
     for what, before, after in (
         ("kernel", record.kernel, variant.kernel),
         ("architecture", record.arch, variant.arch),
@@ -401,7 +401,7 @@ def changes(
 
 
 def of_sweep(project: Project, record: Record, tree: Tree) -> tuple[str, ...]:
-    """What is no longer as it was when a sweep ran, of any of its arms."""
+    """Returns what has changed since a sweep ran, for any of its arms."""
     changed: dict[str, None] = {}
     if record.edited:
         changed[f"the record, {consistency.EDITED}"] = None
@@ -415,13 +415,13 @@ def of_sweep(project: Project, record: Record, tree: Tree) -> tuple[str, ...]:
 
 
 def profile_changes(variant: Variant, profile: Profile, tree: Tree) -> Iterator[str]:
-    """What changed since a variant was profiled; an imported profile knows of no files."""
+    """Yields what has changed since a variant was profiled; an imported profile lists no files."""
     if profile.provenance != "published":
         yield from arm_changes(variant, profile.arm, {}, tree)
 
 
 def arm_changes(variant: Variant, arm: Arm, files: Mapping[str, str], tree: Tree) -> Iterator[str]:
-    """What is no longer as it was when `arm` was made, with other files that went into it."""
+    """Yields what has changed since `arm` was made, other `files` that went into it included."""
     added = [axis for axis in variant.axes if axis not in arm.axes]
     yield from (f"axis {axis} is new" for axis in added)
     if arm.source and arm.source != variant.source:

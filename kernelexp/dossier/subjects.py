@@ -1,4 +1,4 @@
-"""What the command line names as a side of a comparison, as one arm with its evidence."""
+"""Sides of a comparison, as the command line names them: each an arm with its evidence."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def _file(text: str) -> tuple[Path | None, str]:
 
 
 def _why_no_file(text: str) -> str:
-    """Why a path names no file to read."""
+    """Says why a path names no file to read."""
     if os.path.isdir(text):
         return "is a folder, where a file is wanted"
     if os.path.exists(text):
@@ -317,7 +317,7 @@ def _of_profile(profile: Profile, part: str) -> Subject:
 
 
 def _spell(profile: Profile) -> str:
-    """By whom the counters were taken: here, elsewhere, or by who published them."""
+    """Returns the origin of the counters: profiled here, imported or published."""
     taken = {"run": "profiled", "imported": "imported", "published": "published"}
     source = f" from {profile.short_source}" if profile.source else ""
     return one_line(f"{taken[profile.provenance]} in {profile.run}{source}")
@@ -337,7 +337,7 @@ def _profile_of_build(root: Path, arm: Arm) -> Profile | None:
 
 
 def _code(record: Record, index: int) -> str:
-    """What code an arm of a record has: one for the baseline and candidates with its SASS."""
+    """Returns an identifier of an arm's code: one for the baseline and candidates with its SASS."""
     if record.provenance != "run":
         return ""
     same = index == 0 or record.candidates[index - 1].same_code
@@ -345,7 +345,7 @@ def _code(record: Record, index: int) -> str:
 
 
 def _published(root: Path, record: Record, index: int) -> Profile | None:
-    """What was published with a step of the history, which is of its candidate."""
+    """Returns the profile published with a step of the history, which is of its candidate."""
     from kernelexp.logs import profiles
 
     if record.provenance != "published" or index != 1:

@@ -1,4 +1,4 @@
-"""Where work is done: this machine's cores and GPUs, or whatever else takes the same orders."""
+"""Executors of work: this machine's cores and GPUs, or whatever else takes the same orders."""
 
 from __future__ import annotations
 

@@ -67,12 +67,12 @@ def _extensions() -> str:
 
 
 def folders(root: Path) -> list[Path]:
-    """Where compiled code may be kept and executed, the user's folder first."""
+    """Returns the folders where compiled code may be kept and executed, the user's first."""
     return [folder for folder in _folders(root) if not _forbids_execution(folder)]
 
 
 def _folders(root: Path) -> Iterator[Path]:
-    """Where the library may lie, the user's folder first."""
+    """Yields the folders where the library may lie, the user's first."""
     if shared := usercache.folder():
         yield shared / "native"
     yield root / build.CACHE / "native"

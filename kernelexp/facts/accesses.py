@@ -49,7 +49,7 @@ _LANES = 32
 
 
 class Access(msgspec.Struct, frozen=True, order=True):
-    """What one instruction moves."""
+    """The kind and the width of one instruction's access."""
 
     kind: str
     bits: int
@@ -73,7 +73,7 @@ def of_sass(mnemonic: str) -> Access | None:
 
 
 def tensor_bits(parts: list[str]) -> int:
-    """Of an access to tensor memory, by what its name says after the dots.
+    """Returns the bits of an access to tensor memory, by what its name says after the dots.
 
     Lanes times bits times repetitions, for each thread; 32 lanes of 32 bits where SASS is silent.
     """

@@ -19,7 +19,7 @@ SCHEDULERS = 4
 
 
 class Arch(msgspec.Struct, frozen=True, kw_only=True):
-    """What one SM of an architecture holds, and what one CTA may ask of it."""
+    """The capacity of one SM of an architecture, and the limits of one CTA."""
 
     name: str
     """The target that nvcc compiles for, such as sm_100a."""

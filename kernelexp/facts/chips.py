@@ -1,4 +1,4 @@
-"""What each GPU can do at most, with the source of every figure: the peaks that a report refers to.
+"""Peak figures of each GPU, with the source of each: the peaks that a report refers to.
 
 arch.py has what one SM of an architecture holds; this table is about cards, by the name that the
 driver gives them. Figures are in base units: FLOP/s, bytes per second, Hz, bytes. A figure that no

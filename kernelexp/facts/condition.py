@@ -1,4 +1,4 @@
-"""What a gate expects of the instructions of a variant, as it is written: `LDG.128 >= 1`.
+"""Conditions of a gate on the instructions of a variant, as they are written: `LDG.128 >= 1`.
 
 A pattern of SASS instructions, then an expectation of their number (expectation.py):
 

@@ -68,7 +68,7 @@ _HEADLINES = frozenset(
 
 
 class Counter(msgspec.Struct, frozen=True):
-    """What is known of a counter by its name."""
+    """The description of a counter, found by its name."""
 
     label: str
     group: str = OTHER
@@ -300,7 +300,7 @@ def _split(name: str) -> tuple[str, str]:
 
 @functools.cache
 def describe(name: str) -> Counter:
-    """What the table has of a metric; of one that it lacks, its counter's own name as a label.
+    """Returns the table's entry for a metric; without one, its counter's own name as a label.
 
     A view that no row names belongs to the counter's first row, after the views that it names.
     """
@@ -319,7 +319,7 @@ _LAST = 1000
 
 
 def _describe_ptx(name: str) -> Counter:
-    """By ncu's counter of the same, with a label that says what was counted."""
+    """Describes a counter of PTX as ncu's, with a label that says what was counted."""
     ncu = name.removeprefix(PTX)
     known = describe(ncu)
     label = name if known.label == ncu else f"{known.label} (PTX)"

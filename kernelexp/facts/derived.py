@@ -47,7 +47,7 @@ _STALLED = re.compile(r"smsp__warps_issue_stalled_(\w+)\.avg\.pct_of_peak_sustai
 
 
 def substitute(name: str) -> str:
-    """What derive() calls the figure that ncu has under this name in other sets; empty for none."""
+    """Returns derive()'s name for what ncu calls `name` in other sets; empty for none."""
     match = _STALLED.fullmatch(name)
     if match is None:
         return ""
@@ -71,7 +71,7 @@ def _singular(reason: str) -> str:
 
 
 def _derive_stalls(numbers: Mapping[str, float], busy: float | None) -> Iterator[tuple[str, float]]:
-    """From counters where they were collected, else from the sampled share of the active warps."""
+    """Derives stalls from counters if collected, else from sampled shares of the active warps."""
     shares: dict[str, float] = {}
     samples = {
         _singular(name.removeprefix(_SAMPLES)): value

@@ -1,4 +1,4 @@
-"""What differs between two arms: figures that both have, under conditions that compare."""
+"""Differences between two arms: figures that both have, under conditions that compare."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def factor(self) -> float:
-        """By how much the figure grew or shrank, at least 1: 2 for a doubling and for a halving.
+        """The factor of growth or shrinkage, at least 1: 2 for a doubling and for a halving.
 
         Infinite where it appears, disappears, changes its sign, or is text.
         """
@@ -60,9 +60,9 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def between(before: Arm, after: Arm, *kinds: Kind, same: bool = False) -> tuple[Difference, ...]:
-    """What differs between two arms, in the table's order, of evidence that both of them have.
+    """Returns the differences between two arms, in the table's order, of evidence that both have.
 
-    With `same` also the figures that do not differ. Where the SASS of both was counted, counts of
+    With `same`, includes figures that do not differ. Where the SASS of both was counted, counts of
     PTX say nothing more and are left out.
     """
     one, other = figures(before, *kinds), figures(after, *kinds)
@@ -71,7 +71,7 @@ def between(before: Arm, after: Arm, *kinds: Kind, same: bool = False) -> tuple[
         names = {name: item for name, item in names.items() if not name.startswith(counters.PTX)}
 
     def value(figures: dict[str, Figure], metric: Metric, arm: Arm) -> Value | None:
-        """Of the same kind: what one arm's profile has is not compared with a count."""
+        """Returns a value of the same kind: one arm's profile is not compared with a count."""
         figure = figures.get(metric.name)
         same_kind = figure and figure.metric.kind == metric.kind
         return figure.value if figure and same_kind else metric.read(arm)

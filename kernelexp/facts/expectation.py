@@ -1,7 +1,7 @@
-"""What an experiment expects of a figure, as it is written: `-30%`, `< 4096`, `unchanged`.
+"""Expectations of an experiment on a figure, as they are written: `-30%`, `< 4096`, `unchanged`.
 
-What has a sign is a change from the baseline, in percent or in the figure's own unit; what has none
-is the candidate's value.
+With a sign, an expectation is a change from the baseline, in percent or in the figure's own unit;
+without, it is the candidate's value.
 
     -30%         at least that much less than the baseline; +30%: at least that much more
     ~-30%        about that: within a quarter of it, here -22.5% to -37.5%
@@ -55,7 +55,7 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     """Anything but `low` (which is `high`) meets it."""
 
     def misses_by(self, actual: float) -> float:
-        """How far `actual` is from what meets this; 0 where it does or where only an end is hit."""
+        """Returns how far `actual` is from meeting this; 0 where it does or only hits an end."""
         return max(self.low - actual, actual - self.high, 0.0)
 
     def is_met(self, actual: float) -> bool:

@@ -1,4 +1,4 @@
-"""How far modelled times were from measured ones: `kernelexp calibrate --model --validate`."""
+"""Errors of modelled times against measured ones: `kernelexp calibrate --model --validate`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RankedPairs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Worth(msgspec.Struct, frozen=True, kw_only=True):
-    """What a modelled ratio of two variants is worth."""
+    """The reliability of a modelled ratio of two variants."""
 
     within: float
     """Eight of ten measured ratios are within this, times (OFFSET and the distance of the modelled
@@ -43,7 +43,7 @@ class Worth(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ErrorsApart(msgspec.Struct, frozen=True, kw_only=True):
-    """Of the model on measured pairs that are equally far apart."""
+    """Errors of the model on measured pairs that are equally far apart."""
 
     apart: Apart
     worth: Worth
@@ -59,7 +59,7 @@ class ErrorsApart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelledErrors(msgspec.Struct, frozen=True, kw_only=True):
-    """Of the model on measured records."""
+    """Errors of the model on measured records."""
 
     device: str
     times: int
@@ -69,12 +69,12 @@ class ModelledErrors(msgspec.Struct, frozen=True, kw_only=True):
     apart: tuple[ErrorsApart, ...]
 
     def of(self, apart: Apart) -> ErrorsApart:
-        """Of two variants that are so far apart."""
+        """Returns the errors for two variants that are so far apart."""
         return next(errors for errors in self.apart if errors.apart == apart)
 
 
 class PublishedErrors(msgspec.Struct, frozen=True, kw_only=True):
-    """Of the model on what others published of a chip that nobody here has measured."""
+    """Errors of the model on published times of a chip that nobody here has measured."""
 
     chip: str
     kernel: str

@@ -1,4 +1,4 @@
-"""What to say of source lines whose memory accesses have other widths in SASS than in PTX."""
+"""Sentences on source lines whose memory accesses have other widths in SASS than in PTX."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _from(access_widths: AccessWidths) -> str:
 
 
 def summarize(evidence: EmulatedEvidence | None) -> str:
-    """What that means for the counters of a launch, as a sentence without its stop; else empty."""
+    """Explains how widths affect a launch's counters, in a sentence without a stop; else empty."""
     every = evidence.widths if evidence else ()
     if not every:
         return ""

@@ -1,4 +1,4 @@
-"""From evidence to judgement: statistics, verdicts, reproduction, limits, advice.
+"""Judgement of evidence: statistics, verdicts, reproduction, limits, advice.
 
 Pure functions of plain data: no files, no processes, no clock. Imports facts and model only.
 """

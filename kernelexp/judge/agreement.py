@@ -9,7 +9,7 @@ from kernelexp.model.arm import Arm
 
 
 class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
-    """What the SASS did otherwise: a fault of ptxas or of the emulator, unless it is a rounding."""
+    """A deviation of the SASS: a fault of ptxas or of the emulator, unless it is a rounding."""
 
     is_wrong: bool
     """More than other bits within the tolerance: a wrong result, a hang, a faulty access."""
@@ -17,8 +17,8 @@ class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def disagreement(arm: Arm) -> Disagreement | None:
-    """None where both did the same, where either was not executed, or where the PTX is wrong
-    itself."""
+    """Returns the disagreement of PTX and SASS; None where both did the same, where either was not
+    executed, or where the PTX is wrong itself."""
     ptx, sass = arm.emulated, arm.emulated_sass
     if not (ptx and sass and ptx.is_right and sass.arrays):
         return None

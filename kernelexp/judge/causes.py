@@ -1,8 +1,7 @@
-"""What differs between two arms, by cause, with the time that each change explains.
+"""Differences between two arms, by cause, with the time that each change explains.
 
-A count is ranked by the time that the part of the chip needs for what it grew or shrank by, a stall
-by points of the warps' time. Differences of one cause are one entry, the one that can explain most
-first.
+A count is ranked by the time that its part of the chip needs for the difference, a stall by points
+of the warps' time. Differences of one cause are one entry, the one that can explain most first.
 """
 
 from __future__ import annotations
@@ -97,7 +96,8 @@ class CausedDifference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def differing(before: Case, after: Case, slower: float | None) -> CausedDifference:
-    """Of all kinds of evidence that both arms have; `slower` is the relative change of time."""
+    """Returns the differences in all evidence that both arms have, by cause; `slower` is the
+    relative change of time."""
     pair = ChangedPair(before, after, slower)
     differences = [
         finding.difference
@@ -201,9 +201,9 @@ def _cause_of(difference: Difference) -> str:
 
 
 def _rank(told: Told) -> tuple[float, int, float, int]:
-    """By what it can explain, then by the relative change; a total goes before its parts, and warps
-    before the resources that limit them. Of what changed alike, what is executed goes before what
-    is in the code."""
+    """Ranks by what it can explain, then by the relative change; a total goes before its parts, and
+    warps before the resources that limit them. Among like changes, what is executed goes before
+    what is in the code."""
     name = told.metric.removesuffix(".sum")
     part = next((place for place, names in enumerate(_BEFORE) if name in names), len(_BEFORE))
     return -abs(told.explains or 0.0), part, -abs(told.change or 0.0), _source(told)
@@ -215,7 +215,7 @@ def _source(told: Told) -> int:
 
 
 def _once(told: Sequence[Told]) -> tuple[Told, ...]:
-    """In their order, each label once: what was profiled goes before the same that was counted."""
+    """Keeps the order, each label once: what was profiled goes before the same that was counted."""
     by_label: dict[str, Told] = {}
     for item in sorted(told, key=_rank):
         known = by_label.setdefault(item.label, item)
@@ -226,7 +226,7 @@ def _once(told: Sequence[Told]) -> tuple[Told, ...]:
 
 
 def _first_of_same(told: Told, others: Sequence[Told]) -> Told:
-    """Of figures that count the same, such as accesses and the pipe that executes them."""
+    """Returns the first of the figures that count the same, such as accesses and their pipe."""
     if told.kind == "built" or isinstance(told.before, str) or isinstance(told.after, str):
         return told
     if max(told.before, told.after) < _COINCIDENCE:

@@ -26,7 +26,7 @@ _NEAR = 1e-6
 
 
 def doubts(record: Record, candidate: Candidate) -> Iterator[str]:
-    """What of a candidate of the record its samples do not give, a few words each."""
+    """Yields what a candidate's record says that its samples do not support, a few words each."""
     if record.measurement is None or record.estimate is None:
         return
     name = record.names[1 + record.candidates.index(candidate)]
@@ -66,7 +66,7 @@ Doubts: TypeAlias = Callable[[Record, Candidate], Iterable[str]]
 
 
 def remarks(record: Record, doubts: Doubts = doubts) -> Iterator[str]:
-    """What is to be known of a record's own figures, a sentence each."""
+    """Yields caveats on a record's own figures, a sentence each."""
     if record.edited:
         yield EDIT
     for name, candidate in zip(record.names[1:], record.candidates, strict=True):
@@ -77,7 +77,7 @@ def remarks(record: Record, doubts: Doubts = doubts) -> Iterator[str]:
 
 
 def unrecorded(record: Record) -> Iterator[str]:
-    """What a run depended on that early versions did not record."""
+    """Yields what a run depended on that early versions did not record."""
     built = [arm for arm in record.arms if arm.is_built]
     if record.provenance != "run" or not built:
         return

@@ -1,5 +1,5 @@
-"""What problem.py says of a variant, compared with what its build exports: BUILD_FAILED where they
-contradict each other."""
+"""Comparison of what problem.py says of a variant with what its build exports: BUILD_FAILED where
+they contradict each other."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def mma(opcode: str) -> tuple[str, int] | None:
 
 
 def _flops(modifiers: Sequence[str]) -> int:
-    """Of a dense MMA of a warp, by its shape; 0 where that is not known."""
+    """Returns the FLOPs of a dense MMA of a warp, by its shape; 0 where that is not known."""
     shape = next((item for word in modifiers if (item := _SHAPE.match(word))), None)
     if shape is None:
         return 0
@@ -69,7 +69,7 @@ def _flops(modifiers: Sequence[str]) -> int:
 
 
 def mean_flops(evidence: EmulatedEvidence) -> float:
-    """Of an MMA on average, whatever its types and rate; 0 where one is sparse or not known."""
+    """Returns the mean FLOPs of an MMA, of any types and rate; 0 if one is sparse or unknown."""
     executed = evidence.opcodes_with_modifiers
     known = [
         (0 if "SP" in modifiers else _flops(modifiers), count)
@@ -84,8 +84,8 @@ def mean_flops(evidence: EmulatedEvidence) -> float:
 
 
 def flops_of_mma(evidence: EmulatedEvidence) -> dict[str, float]:
-    """By type of operands, what a tensor instruction does on average; of one type alone, else empty
-    where some are of none that is known."""
+    """Returns the average FLOPs of a tensor instruction by type of operands; empty unless all are
+    of one known type."""
     executed = evidence.opcodes_with_modifiers
     known = [(mma(opcode), count) for opcode, count in executed.items() if "MMA" in opcode]
     kinds = {item[0] for item, _ in known if item}

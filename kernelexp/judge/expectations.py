@@ -1,4 +1,4 @@
-"""What an experiment expected of its figures, and what the evidence says: met, missed, unknown."""
+"""Expectations of an experiment, judged by the evidence: met, missed, unknown."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def judge(
 
 
 def of_record(record: Record) -> dict[str, tuple[Judged, ...]]:
-    """What a run expected of each of its candidates, by its name; empty where it said nothing."""
+    """Judges what a run expected of each candidate, by its name; empty where it said nothing."""
     if len(record.expect) != len(record.candidates):
         return {}
     result = {}
@@ -68,7 +68,7 @@ def of_record(record: Record) -> dict[str, tuple[Judged, ...]]:
 
 
 def _over_sizes(record: Record, name: str, after: Arm, own: Judged) -> Judged:
-    """What was expected of the time, at every size that the run timed: `own` is of its last."""
+    """Judges the expectation of the time at every size the run timed: `own` is of its last."""
     if own.metric != "time_ms" or len(record.sizes) < 2:
         return own
     each = []
@@ -169,7 +169,7 @@ def _is_counter(name: str, isa: str) -> bool:
 
 
 def _missing(expectation: Expectation, was: Value | None, now: Value | None) -> str:
-    """Whose figure is not known; empty where nothing is missing."""
+    """Says whose figure is not known; empty where nothing is missing."""
     if now is None:
         return "the candidate has no such figure"
     if expectation.of != "value" and was is None:
@@ -228,8 +228,8 @@ def _by_how_much(name: str, expectation: Expectation, actual: float, allowed: fl
 
 
 def command(kind: Kind | None, arm: Arm, experiment: str, card: str = "") -> str:
-    """What supplies evidence of a kind, as the end of a sentence; on the card that the arm is for,
-    where that is known."""
+    """Returns what supplies evidence of a kind, as the end of a sentence; on the card that the arm
+    is for, where that is known."""
     card = card or (ARCHITECTURES[arm.arch].card if arm.arch in ARCHITECTURES else arm.arch)
     if kind == "measured":
         return f"kernelexp run {experiment}, on a machine with one {card}"

@@ -1,4 +1,5 @@
-"""Why two arms differ, as far as evidence goes: differences, limits, what would decide the rest.
+"""Explanation of two arms' difference, as far as evidence goes: differences, limits, what would
+decide the rest.
 
 No cause is stated. A difference that goes with the time may have made it, one that goes against it
 did not by itself; which evidence would tell is said with the command that supplies it.
@@ -81,7 +82,7 @@ _FELL = 2.0
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """What the evidence leaves open, and what would answer it."""
+    """A question that the evidence leaves open, and what would answer it."""
 
     question: str
     evidence: str
@@ -108,8 +109,8 @@ def moved(
     allowed: tuple[float, float] = (1.0, 1.0),
     alone: str = "",
 ) -> str:
-    """Which limit each side is nearest to, as a sentence; `allowed` is the share of any limit that
-    the grid of each can use, `alone` what the profile of one arm is nearer to."""
+    """Says which limit each side is nearest to; `allowed` is the share of any limit that the grid
+    of each can use, `alone` what the profile of one arm is nearer to."""
     one, other = bounds.nearest(tuple(before)), bounds.nearest(tuple(after))
     if one is None or other is None:
         return "Which limit is nearest is not known."
@@ -151,7 +152,7 @@ def moved(
 
 
 def _rival(known: Sequence[Use], near: Use) -> str:
-    """Which other limit the baseline is as near to, within what tells two times apart."""
+    """Names another limit that the baseline is as near to, within what tells two times apart."""
     others = [use for use in known if use.resource != near.resource and use.resource not in _PARTS]
     other = bounds.nearest(others)
     if other is None or (near.percent or 0.0) - (other.percent or 0.0) > _RIVAL:
@@ -174,9 +175,9 @@ def work(
     waits: Sequence[Told],
     known: Resource | None = None,
 ) -> str:
-    """What became of the work for the limit that both arms are nearest to, as use times time; where
-    that is the same and the candidate is slower, it waits; empty where nothing can be said, or it
-    is that of the `known` one, which was said."""
+    """Says how the work for the limit that both arms are nearest to has changed, as use times time;
+    where it has not and the candidate is slower, the candidate waits. Empty where nothing can be
+    said, or where the limit is `known`, which was covered before."""
     one, other = bounds.nearest(tuple(before)), bounds.nearest(tuple(after))
     if one is None or other is None or one.resource != other.resource or not slower:
         return ""
@@ -208,8 +209,8 @@ def work(
 def relieved(
     before: Sequence[Use], after: Sequence[Use], slower: float | None, allowed: float = 1.0
 ) -> str:
-    """Where the unit that the baseline is nearest to has much less work and the candidate is slower
-    all the same, or much more and it is faster: the one thing that the experiment shows."""
+    """Says that the unit which the baseline is nearest to has much less work and the candidate is
+    slower all the same, or much more and it is faster: the one thing that the experiment shows."""
     near = bounds.nearest(tuple(before))
     now = next((use for use in after if near and use.resource == near.resource), None)
     if near is None or now is None or not slower or not near.percent or now.percent is None:
@@ -248,7 +249,7 @@ def _is_about(metric: str, beginnings: tuple[str, ...]) -> bool:
 def questions(
     before: Case, after: Case, experiment: str, differ: CausedDifference
 ) -> Iterator[Question]:
-    """What remains open; nothing where both arms are measured and profiled, or one can't run."""
+    """Yields open questions; none where both arms are measured and profiled, or one can't run."""
     arms = (before.arm, after.arm)
     card = after.chip.name if after.chip else ""
     if any(arm.refused for arm in arms):

@@ -1,4 +1,4 @@
-"""What a gate expects of a variant's instructions, and what its SASS says: met or missed."""
+"""Expectations of a gate on a variant's instructions, judged by its SASS: met or missed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Result: TypeAlias = Literal["met", "missed"]
 
 
 class InstructionCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """How many instructions the SASS of an entry has, by opcode with modifiers."""
+    """The instructions in the SASS of an entry, by opcode with modifiers."""
 
     every: dict[str, int]
     in_loops: dict[str, int]

@@ -1,5 +1,5 @@
-"""What was changed between two arms, and the consequence that likely made the time: the work of a
-unit that is busy, else latency."""
+"""Changes between two arms, and the consequence that likely made the time: the work of a unit that
+is busy, else latency."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MEMORY: tuple[Resource, ...] = ("L2", "device memory")
 
 
 class Consequence(msgspec.Struct, frozen=True, kw_only=True):
-    """What a change made of the work for one unit."""
+    """The effect of a change on the work for one unit."""
 
     resource: Resource
     before: Use
@@ -181,8 +181,8 @@ def _of_unit(
 
 
 def _padding(before: Case, after: Case) -> str:
-    """Why more MMAs are executed, where tiles of another width cover more of an extent that they
-    do not divide: by as much as the MMAs grew."""
+    """Says why more MMAs are executed, where tiles of another width cover more of an extent that
+    they do not divide: by as much as the MMAs grew."""
     kind = floors.tensor_type(before)
     was, now = (floors.mma_flops(case, kind) for case in (before, after))
     if not (was and now):
@@ -207,7 +207,7 @@ def _is_number(value: AxisValue) -> bool:
 
 
 def _of_grid(before: Case, after: Case, slower: float) -> str:
-    """Where the grids leave the chip idle to another extent, as the time says."""
+    """Says that the grids leave the chip idle to different extents, if the times agree."""
     was, now = bottleneck.grid(before), bottleneck.grid(after)
     if was is None or now is None or not now.busy:
         return ""
@@ -225,8 +225,8 @@ def _of_grid(before: Case, after: Case, slower: float) -> str:
 def _of_unknown(
     uses: tuple[Sequence[Use], Sequence[Use]], differing: CausedDifference, slower: float
 ) -> Told | None:
-    """What explains enough by the rate of a unit of which no use is known, and which it keeps busy
-    by that rate."""
+    """Returns the difference that explains enough by the rate of a unit whose use is not known, if
+    it keeps that unit busy by this rate."""
     known = {item.resource for item in _consequences(uses, slower)}
     told = _leader(differing, slower)
     return told if told and units(told.metric)[0] not in known and _busy(told) >= BUSY else None
@@ -257,7 +257,7 @@ def _of_sectors(
 
 
 def _of_rate(uses: tuple[Sequence[Use], Sequence[Use]], slower: float) -> str:
-    """Where device memory bounds both, and has the same bytes to move."""
+    """Says that device memory, where it bounds both arms, moves the same bytes at another rate."""
     near = [bounds.nearest(side) for side in uses]
     shares = [use.percent or 0.0 for use in near if use and use.resource == "device memory"]
     if len(shares) < 2 or min(shares) < bottleneck.BOUND:
@@ -271,7 +271,7 @@ def _of_rate(uses: tuple[Sequence[Use], Sequence[Use]], slower: float) -> str:
 
 
 def _of_warps(differing: CausedDifference, slower: float) -> str:
-    """Where no busy unit's work went with the time, and the warps on an SM did."""
+    """Says that the warps on an SM went with the time, where no busy unit's work did."""
     warps = _warps(differing)
     if warps is None or warps.way != "with the time":
         return ""
@@ -285,7 +285,7 @@ def _without(
     differing: CausedDifference,
     slower: float,
 ) -> str:
-    """That no count explains the time, what was not counted, and what went with it."""
+    """Says that no count explains the time, what was not counted, and what went with it."""
     sides = zip(*uses, strict=True)
     unseen = [was.resource for was, now in sides if was.resource in _MEMORY and _unseen(was, now)]
     but = f" (not counted: {' and '.join(unseen)})" if unseen else ""
@@ -309,7 +309,7 @@ def _without(
 
 
 def _by_rate(differing: CausedDifference) -> Told | None:
-    """What went with the time and explains most by a rate, where that is worth a word."""
+    """Returns what went with the time and explains most by a rate, where that is worth a word."""
     leaders = [cause.leader for cause in differing.causes if not cause.noise]
     known = [told for told in leaders if told.way == "with the time"]
     most = max(known, key=lambda told: abs(told.explains or 0.0), default=None)
@@ -331,8 +331,8 @@ def _warps(differing: CausedDifference) -> Told | None:
 
 
 def _largest(case: Case, differing: CausedDifference) -> Told | None:
-    """Of what is executed and went with the time, the largest relative change, where that is large
-    and the count is no trifle beside the instructions."""
+    """Returns the largest relative change in what is executed that went with the time, if it is
+    large and the count is no trifle beside the instructions."""
     counts = case.counts("smsp__inst_executed")
     least = _TRIFLE * counts.values[0] if counts else 0.0
     leaders = [
@@ -346,7 +346,7 @@ def _largest(case: Case, differing: CausedDifference) -> Told | None:
 
 
 def _factor(told: Told) -> float:
-    """How often it doubled or halved, as a logarithm; without end where none is left."""
+    """Returns how often it doubled or halved, as a logarithm; infinite where none is left."""
     change = told.change or 0.0
     return math.inf if change <= -1.0 else abs(math.log1p(change))
 
@@ -362,8 +362,8 @@ def _spell(told: Told) -> str:
 def _leader(
     differing: CausedDifference, slower: float, unit: Resource | None = None
 ) -> Told | None:
-    """Of the first cause (of the work of a unit) that goes with the time and explains enough of
-    it."""
+    """Returns the leader of the first cause (of work for `unit`) that goes with the time and
+    explains enough of it."""
     for cause in differing.causes:
         told = cause.leader
         if cause.noise or told.way != "with the time" or told.explains is None:

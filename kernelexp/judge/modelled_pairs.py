@@ -1,4 +1,4 @@
-"""What modelled times are worth: pairs of measured times against the model's, by experiment."""
+"""Reliability of modelled times: pairs of measured times against the model's, by experiment."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def is_decided(modelled: float, worth: Worth) -> bool:
 
 
 def worth(pairs: Sequence[ModelledPair], part: float = HELD) -> Worth:
-    """What these pairs, which are equally far apart, say of others."""
+    """Returns what these pairs, which are equally far apart, imply for others."""
     return Worth(within=within(pairs, part), resolution=resolution(pairs))
 
 
@@ -121,7 +121,7 @@ def part_to_hold(pairs: Sequence[ModelledPair]) -> float:
 
 
 def errors_apart(pairs: Sequence[ModelledPair]) -> tuple[ErrorsApart, ...]:
-    """By how far apart two variants are: intervals and decisions, and what they were worth for
+    """Returns intervals and decisions by how far apart two variants are, and their worth for
     experiments that had no part in them."""
     result = []
     for name in dict.fromkeys(pair.apart for pair in pairs):
@@ -143,7 +143,7 @@ def errors_apart(pairs: Sequence[ModelledPair]) -> tuple[ErrorsApart, ...]:
 
 
 def leave_one_out(pairs: Sequence[ModelledPair], part: float = HELD) -> LeftOut:
-    """What intervals and decisions would have been worth before each experiment."""
+    """Returns what intervals and decisions would have been worth before each experiment."""
     inside = decided = right = undecided = apart_right = 0
     for experiment in dict.fromkeys(pair.experiment for pair in pairs):
         others = worth([pair for pair in pairs if pair.experiment != experiment], part)
@@ -185,7 +185,7 @@ def is_apart(pair: ModelledPair, distance: float) -> bool:
 
 
 class Regret(msgspec.Struct, frozen=True, kw_only=True):
-    """What the modelled best of a run takes beyond its fastest, of three arms or more."""
+    """The excess time of a run's modelled best over its fastest, of three arms or more."""
 
     experiment: str
     kernel: str
@@ -194,7 +194,7 @@ class Regret(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def regrets(pairs: Iterable[ModelledPair]) -> tuple[Regret, ...]:
-    """Of each run of three arms or more, the smallest first."""
+    """Returns the regret of each run of three arms or more, the smallest first."""
     runs = defaultdict(list)
     for pair in pairs:
         runs[pair.run].append(pair)
@@ -203,7 +203,7 @@ def regrets(pairs: Iterable[ModelledPair]) -> tuple[Regret, ...]:
 
 
 def _regret(pairs: Sequence[ModelledPair]) -> Regret:
-    """Of one run, whose pairs are all of its arms'."""
+    """Returns the regret of one run, from the pairs of all its arms."""
     first = pairs[0].arms[0]
     others = [pair for pair in pairs if pair.arms[0] == first]
     modelled, measured = min((-pair.modelled, -pair.measured) for pair in others)

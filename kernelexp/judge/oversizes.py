@@ -66,8 +66,8 @@ def _half(
 
 
 def overall(results: Sequence[SizeResult], name: str, margin: float) -> Verdict:
-    """What all sizes say of a candidate: what is wrong at one size is wrong, what can't be trusted
-    at one can't be trusted."""
+    """Returns a candidate's verdict over all sizes: what is wrong at one size is wrong, what can't
+    be trusted at one can't be trusted."""
     for result in results:
         own = result.verdicts[name]
         if own.status not in _TIMED or own.reason in _DOUBTED:
@@ -113,8 +113,8 @@ def best(result: SizeResult) -> str | None:
 
 
 def crossovers(results: Sequence[SizeResult]) -> Iterator[Crossover]:
-    """Between neighbours: sizes that differ in one parameter and have no other between them; where
-    there are none, those next to each other in the list."""
+    """Yields crossovers between neighbours: sizes that differ in one parameter and have no other
+    between them; where there are none, those next to each other in the list."""
     for one, other, parameter in list(_neighbours(results)) or [
         (one, other, "") for one, other in itertools.pairwise(results)
     ]:
@@ -153,7 +153,7 @@ def varied(results: Sequence[SizeResult]) -> str:
 def _meeting(
     one: SizeResult, other: SizeResult, parameter: str, was: str, now: str
 ) -> float | None:
-    """Where the two arms take equally long."""
+    """Returns the parameter's value at which the two arms take equally long."""
     gaps = []
     for result in (one, other):
         ratios = [1.0 if name == BASELINE else _ratio(result, name) for name in (was, now)]

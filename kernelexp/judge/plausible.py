@@ -1,5 +1,4 @@
-"""What a verdict must also say: equal instructions, times that no card allows, checks that say
-little."""
+"""Caveats of a verdict: equal instructions, times that no card allows, checks that say little."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ def qualified(record: Record, name: str, candidate: Candidate, decided: Verdict)
 
 
 def remarks(baseline: Arm, candidate: Arm) -> Iterator[str]:
-    """Why being right says little of these arms, a sentence each."""
+    """Yields reasons why being right says little of these arms, a sentence each."""
     for arm in (baseline, candidate):
         for doubt in arm.emulated.doubts if arm.emulated else ():
             yield f"{doubt[0].upper()}{doubt[1:]}."
@@ -62,7 +61,7 @@ def _of_same_code(record: Record, name: str, decided: Verdict) -> Verdict:
 
 
 def _impossible(record: Record, name: str) -> str:
-    """Why an arm's time can't be that of the work, with the arithmetic; empty where it can."""
+    """Says why an arm's time can't be that of the work, with the arithmetic; empty where it can."""
     chip = chips.find(record.device)
     if record.measurement is None or chip is None:
         return ""
@@ -106,12 +105,12 @@ def _floors(record: Record, arm: str, chip: Chip) -> Iterator[tuple[float, float
 
 
 def highest_clock(measurement: Measurement, chip: Chip) -> float:
-    """In Hz: of the card that was measured, if that is above its datasheet's."""
+    """Returns the highest clock in Hz: the measured card's, if that is above its datasheet's."""
     return max(chip.clock.value, 1e6 * measurement.device.sm_clock_max_mhz)
 
 
 def _elements(measurement: Measurement, arm: str) -> int:
-    """That an arm wrote in each launch which was compared with the reference, all of them."""
+    """Counts the elements that an arm wrote in each launch compared with the reference."""
     checks = (check for worker in measurement.workers for check in worker.checks)
     return max(
         (sum(array.elements for array in check.arrays) for check in checks if check.arm == arm),

@@ -17,7 +17,7 @@ _SHOWN = 4
 
 
 class Reproduction(msgspec.Struct, frozen=True, kw_only=True):
-    """How a candidate of this run compares with earlier records of the same variants."""
+    """The comparison of a candidate of this run with earlier records of the same variants."""
 
     sentence: str = ""
     """Empty where there is nothing to compare with."""
@@ -123,7 +123,7 @@ def _is_of_another_size(now: Record, record: Record) -> bool:
 
 
 def _other_conditions(now: Record, record: Record) -> str:
-    """What the two measurements do not share, in words; empty where either timed nothing."""
+    """Says which conditions two measurements do not share; empty where either timed nothing."""
     taken, before = now.measurement, record.measurement
     if taken is None or before is None:
         return ""

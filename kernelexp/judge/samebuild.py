@@ -9,7 +9,7 @@ from kernelexp.model.arm import BuildEvidence, ProfiledEvidence
 
 
 def doubt(build: BuildEvidence, profiled: ProfiledEvidence) -> str:
-    """What differs, as the rest of a sentence; empty where nothing does, or nothing is known."""
+    """Spells the differences as the rest of a sentence; empty if there are none, or none known."""
     return " and ".join(
         f"{_spell(now)} {what} (this variant: {_spell(was)})"
         for what, was, now in _both(build, profiled)

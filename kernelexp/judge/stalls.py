@@ -1,4 +1,4 @@
-"""What warps do with their time, by ncu's reasons to stall."""
+"""Warps' time by ncu's reasons to stall."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a sweep's record says: ranking, race, effects of axes, plateau, front."""
+"""Results of a sweep's record: ranking, race, effects of axes, plateau, front."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kernelexp.model.record import Record
 
 
 class SweepResults(msgspec.Struct, frozen=True, kw_only=True):
-    """What the samples and the evidence of a sweep's record come to."""
+    """The results of a sweep's record, from its samples and evidence."""
 
     ranking: tuple[str, ...]
     """The names of all arms, the fastest first, then those that were not timed."""
@@ -103,5 +103,5 @@ def _axes(
 
 
 def row_of(record: Record, name: str) -> str:
-    """What names an arm in the sweep's table: 0 for the baseline, 7 for candidate 7."""
+    """Returns an arm's name in the sweep's table: 0 for the baseline, 7 for candidate 7."""
     return str(record.names.index(name))

@@ -89,7 +89,7 @@ def build_failed() -> Verdict:
 
 
 def emulated(evidence: EmulatedEvidence, pedantic: bool = False) -> Verdict | None:
-    """What executing a variant's PTX has found against it; None where it found nothing.
+    """Returns the verdict against a variant from executing its PTX; None where nothing was found.
 
     pedantic: formal mistakes count too.
     """
@@ -131,7 +131,7 @@ def without_baseline(refused: Verdict) -> Verdict:
 
 
 def pending() -> Verdict:
-    """What stands for a verdict until the evidence is judged."""
+    """Returns a placeholder verdict until the evidence is judged."""
     return Verdict(status=Status.UNMEASURED, reason="pending", sentence="Not judged yet.")
 
 
@@ -154,7 +154,7 @@ NARROW = 0.1
 
 
 def measured(measurement: Measurement, candidate: str, margin: float = 0.01) -> Verdict:
-    """What a measurement says of one candidate: time ratio to the baseline against 1 +- `margin`.
+    """Judges one candidate by a measurement: time ratio to the baseline against 1 +- `margin`.
 
     Pure: the same measurement gives the same verdict anywhere, with another margin too.
     """
@@ -180,7 +180,7 @@ def measured(measurement: Measurement, candidate: str, margin: float = 0.01) -> 
 
 
 def decided(effect: Effect, placebo: Effect | None, margin: float = 0.01) -> Verdict:
-    """What the ratio of a candidate that ran and was right says, if the placebo's lets it."""
+    """Judges the ratio of a candidate that ran and was right, if the placebo's allows it."""
     return _doubt(effect, placebo, margin) or _against_margin(effect, margin)
 
 

@@ -22,7 +22,7 @@ Word: TypeAlias = Literal["accepted", "rejected", "replaced"]
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What somebody decided about one candidate of an experiment, beside the machine's verdict."""
+    """A person's decision on one candidate of an experiment, beside the machine's verdict."""
 
     version: int
     name: str

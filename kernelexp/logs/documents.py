@@ -59,7 +59,7 @@ def is_edited(data: bytes) -> bool:
 def decode(
     path: str, decoder: msgspec.json.Decoder[Document], newest: int, what: str
 ) -> Document | Unreadable:
-    """What is in a file of the logs, or why that is no `what` of version `newest` or before."""
+    """Reads a file of the logs, or says why it is no `what` of version `newest` or before."""
     content = read(path)
     if isinstance(content, Unreadable):
         return content

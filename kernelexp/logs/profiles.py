@@ -29,7 +29,7 @@ class _Variant(msgspec.Struct):
 
 
 class _Head(msgspec.Struct):
-    """What says which variant a profile is of, without its thousands of figures."""
+    """The part of a profile that identifies its variant, without its thousands of figures."""
 
     version: int
     arm: _Variant

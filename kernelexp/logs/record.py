@@ -1,4 +1,4 @@
-"""What a record holds: one run of one experiment, and how its parts belong together."""
+"""Contents of a record: one run of one experiment, and how its parts belong together."""
 
 from __future__ import annotations
 
@@ -49,8 +49,7 @@ def with_recount(record: Record, recount: Recount) -> Record:
 
 
 def contradiction(record: Record) -> str:
-    """How a record's arms contradict themselves or its samples, as the end of a sentence; else
-    empty."""
+    """Says how a record contradicts itself or its samples, as the end of a sentence; else empty."""
     for name, arm in zip(record.names, record.arms, strict=True):
         for macro, axis in _axis_macros(arm):
             if macro not in arm.defines and any(text.startswith(axis) for text in arm.defines):
@@ -79,7 +78,7 @@ def contradiction(record: Record) -> str:
 
 
 def _axis_macros(arm: Arm) -> Iterator[tuple[str, str]]:
-    """What each axis is given to the compiler as, and how that begins."""
+    """Yields the definition that gives each axis to the compiler, and how it begins."""
     for axis, value in arm.axes.items():
         axis = f"KX_{axis.upper()}="
         yield axis + spell(value), axis
@@ -111,6 +110,6 @@ def _ptx_keys(counters: dict[str, int]) -> dict[str, int]:
 
 
 def _on_ptx(figure: str) -> str:
-    """What an expectation named: of ncu's names those without a suffix were the emulator's."""
+    """Renames an expectation's figure: ncu's names without a suffix were the emulator's."""
     was_emulated = metrics.kind_of(figure) == "profiled" and "." not in figure
     return PTX + figure if was_emulated else figure

@@ -53,7 +53,7 @@ def write(root: Path, record: Record) -> Path:
 
 
 def place(root: Path, record: Record) -> Path:
-    """Where a record is written."""
+    """Returns the path at which a record is written."""
     return root / FOLDER / record.experiment / file_name(record)
 
 
@@ -127,7 +127,7 @@ def find(root: Path, text: str, *, measured: bool = False) -> Path:
 
 
 def count(root: Path, experiment: str) -> int:
-    """How many records there are of an experiment."""
+    """Counts the records of an experiment."""
     return len(_list(root, experiment))
 
 
@@ -185,9 +185,9 @@ def latest_untimed(root: Path, experiment: str) -> Record | None:
 
 
 def _weigher() -> Callable[[str], tuple[int, bool, str]]:
-    """How much a record may say, by its path: its most expensive evidence, then its time.
+    """Returns a function that ranks records by path: by their most expensive evidence, then time.
 
-    A run named after a moment that is yet to come, as by a clock that was wrong, comes last.
+    A run named after a time in the future, as by a wrong clock, comes last.
     """
     future = f"{datetime.now(UTC) + timedelta(days=1):%Y%m%dT}"
 

@@ -20,7 +20,7 @@ VERSION = 1
 
 
 class RecountedArm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What executing an arm of a run showed this time."""
+    """The evidence of executing an arm of a run once more."""
 
     identity: str
     """Of the build in the record."""

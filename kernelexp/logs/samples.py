@@ -8,7 +8,7 @@ from kernelexp.model.measurement import Measurement
 
 
 def fault(taken: Measurement) -> str:
-    """What is wrong with them, as the end of a sentence; empty where nothing is."""
+    """Says what is wrong with samples, as the end of a sentence; empty where nothing is."""
     names = {arm.name for arm in taken.arms}
     if len(names) < len(taken.arms):
         return "has two arms of one name"

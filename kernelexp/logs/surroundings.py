@@ -1,4 +1,4 @@
-"""Where a run ran: the project's git state and the machine."""
+"""Surroundings of a run: the project's git state and the machine."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def spell(value: AxisValue) -> str:
 
 
 def as_argument(label: str) -> str:
-    """What Project.label says as commands take it: `gemm@sm_90a: stages=4, x=1` without spaces."""
+    """Spells Project.label as commands take it: `gemm@sm_90a: stages=4, x=1` without spaces."""
     return label.removesuffix(": defaults").replace(": ", ":").replace(", ", ",")
 
 

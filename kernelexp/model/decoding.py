@@ -22,7 +22,7 @@ def decode(content: bytes | str | msgspec.Raw, kind: type[T]) -> T: ...
 @overload
 def decode(content: bytes | str | msgspec.Raw, kind: object) -> Any: ...
 def decode(content: bytes | str | msgspec.Raw, kind: Any) -> Any:
-    """What msgspec.json.decode() makes of it; msgspec.DecodeError where it is none, or too deep."""
+    """Decodes like msgspec.json.decode(); msgspec.DecodeError where it is invalid or too deep."""
     with _lock:
         decoder = _decoders.get(kind) or _decoders.setdefault(kind, msgspec.json.Decoder(kind))
     try:

@@ -82,7 +82,7 @@ _WRITING = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EEXIST, 
 
 
 def explain(error: OSError) -> str:
-    """What the operating system refused, as one sentence with the path, without a full stop."""
+    """Says what the operating system refused, in one sentence with the path and no full stop."""
     reason = error.strerror or str(error) or type(error).__name__
     if isinstance(error.filename, str | bytes | os.PathLike):
         name = shorten(printable(os.fsdecode(error.filename)), 200).replace("\n", "\\n")
@@ -102,7 +102,7 @@ def suggest(name: str, known: Iterable[str]) -> str:
 
 
 def nearest(name: str, known: Sequence[str]) -> str:
-    """What exists and is spelled almost as a name that does not; empty if nothing is."""
+    """Returns the known name closest in spelling to an unknown one; empty if there is none."""
     import difflib
 
     if alike := [item for item in known if item.casefold() == name.casefold()]:

@@ -1,4 +1,4 @@
-"""What people write, as plain types: kernel, axis, experiment; and the variant of a point."""
+"""Plain types for what people write: kernel, axis, experiment; and the variant of a point."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ TIME_UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
 
 
 class Program(Written, frozen=True, kw_only=True, omit_defaults=True):
-    """How a program is run, and what is read from its standard output."""
+    """The way a program is run, and the figures read from its standard output."""
 
     figures: Annotated[
         dict[PrintedName, PrintedFigure], Meta(description="What it prints, by name.")
@@ -148,7 +148,7 @@ class Target(Written, frozen=True, kw_only=True):
 
 
 class Gate(Written, frozen=True, kw_only=True):
-    """What `kernelexp check` demands of a kernel's variants, beside the committed baseline."""
+    """Requirements of `kernelexp check` on a kernel's variants, besides the committed baseline."""
 
     arch: Annotated[str, Meta(description="Only variants of this architecture.")] = ""
     of: Annotated[Point, Meta(description="Only variants with these values of axes.")] = {}
@@ -255,7 +255,7 @@ class Experiment(Written, frozen=True, kw_only=True):
 
     @property
     def expectations(self) -> list[dict[str, str]]:
-        """What is expected of each candidate: figures by name, with conditions as written."""
+        """The expectations of each candidate: figures by name, with conditions as written."""
         if isinstance(self.expect, list):
             return self.expect
         return [self.expect for _ in self.candidates]
@@ -275,7 +275,7 @@ Form: TypeAlias = Literal["source", "ptx", "cubin"]
 
 
 def form_of(source: str) -> Form:
-    """By a file's name."""
+    """Returns the form of a source by its file name."""
     if source.endswith(".ptx"):
         return "ptx"
     return "cubin" if source.endswith(".cubin") else "source"

@@ -1,4 +1,4 @@
-"""How long one piece of work may take before it is ended; `--limit` changes each."""
+"""Time limits for one piece of work, after which it is ended; `--limit` changes each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """In seconds; the names without `_s` are those of `--limit`."""
+    """Time limits in seconds; the names without `_s` are those of `--limit`."""
 
     build_s: float = 600.0
     """One step of the compiler for one variant."""

@@ -72,7 +72,7 @@ class Gpus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeviceState(msgspec.Struct, frozen=True, kw_only=True):
-    """What NVML said at one moment."""
+    """The state of a GPU at one moment, as NVML reported it."""
 
     sm_clock_mhz: Count
     memory_clock_mhz: Count
@@ -140,7 +140,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Worker(msgspec.Struct, frozen=True, kw_only=True):
-    """What one measuring process found."""
+    """The results of one measuring process."""
 
     process: int
     seed: int
@@ -184,14 +184,14 @@ class Departure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):
-    """What a look at the samples so far leads to."""
+    """The outcome of a look at the samples so far."""
 
     done: bool
     leaving: tuple[Departure, ...] = ()
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """How a measurement is taken; kept with it."""
+    """Options of a measurement; kept with it."""
 
     processes: Few = 4
     """Processes before the first look at the interval."""
@@ -227,7 +227,7 @@ class AlsoPrinted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PrintedSamples(msgspec.Struct, frozen=True, kw_only=True):
-    """What programs printed, where they were timed and not launches."""
+    """Figures printed by programs, where programs were timed instead of launches."""
 
     figure: str
     """The name of the figure that they are judged by."""
@@ -282,13 +282,13 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
         return (*failed, *(departure.arm for departure in self.departures))
 
     def departure(self, arm: str) -> Departure | None:
-        """When and why this arm was settled early, if it was."""
+        """Returns when and why this arm was settled early, if it was."""
         return next(
             (arm_departure for arm_departure in self.departures if arm_departure.arm == arm), None
         )
 
     def position(self, role: Role) -> int | None:
-        """Where the first arm of this role stands in `arms`."""
+        """Returns the position in `arms` of the first arm of this role."""
         for index, arm in enumerate(self.arms):
             if arm.role == role:
                 return index
@@ -376,7 +376,7 @@ class Conditions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):
-    """What the samples of a measurement say."""
+    """The estimates from a measurement's samples."""
 
     effects: tuple[Effect, ...]
     """One for each candidate that was timed."""
@@ -421,5 +421,5 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _round(value: float) -> float:
-    """To 12 digits, so that a product of floats reads 37753 and not 37752.99999999998."""
+    """Rounds to 12 digits, so that a product of floats reads 37753 and not 37752.99999999998."""
     return float(f"{value:.12g}")

@@ -40,7 +40,7 @@ class PathStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelledTime(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one launch, by the parameters of one chip."""
+    """The modelled time of one launch, by the parameters of one chip."""
 
     chip: str
     size: str

@@ -1,4 +1,4 @@
-"""What a kernel's `problem.py` implements: sizes, inputs, reference, limits, launch, peers.
+"""Interface of a kernel's `problem.py`: sizes, inputs, reference, limits, launch, peers.
 
 `problem.py` is the only host code of a kernel. It runs in processes of its own (`consult`, and the
 workers that emulate and measure), with its folder on sys.path, so that it may import modules next
@@ -138,7 +138,7 @@ class Tolerance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
-    """What one CTA of a variant asks of its SM."""
+    """The resources that one CTA of a variant needs of its SM."""
 
     threads: int
     dynamic_smem_bytes: int

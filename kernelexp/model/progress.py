@@ -1,4 +1,4 @@
-"""How far a long piece of work is: what a service tells whoever displays it."""
+"""Progress of a long piece of work, as a service reports it to whoever displays it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a record holds: one run of one experiment, and how its parts belong together."""
+"""Contents of a record: one run of one experiment, and how its parts belong together."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Git(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostMachine(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a run ran."""
+    """The machine that a run used."""
 
     host: str
     cpu: str
@@ -71,8 +71,7 @@ class Heat(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LaunchCounts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What emulating an arm says of the launch that was timed, where its time is near the least
-    that this allows."""
+    """The emulated counts of a timed launch, where its time is near the least that they allow."""
 
     counters: dict[str, int]
     """Of SASS, by ncu's names."""
@@ -85,7 +84,7 @@ class LaunchCounts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class SizeResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run came to at one of its sizes, which has a record of its own."""
+    """The result of a run at one of its sizes, which has a record of its own."""
 
     run: str
     size: str
@@ -266,8 +265,8 @@ def measurements(record: Record) -> tuple[Measurement, ...]:
 
 
 def measurement_of(record: Record, name: str) -> Measurement | None:
-    """What an arm's verdict is from: the final, for those that were in it with the baseline, else
-    the arm's heat."""
+    """Returns the measurement behind an arm's verdict: the final, for those that were in it with
+    the baseline, else the arm's heat."""
     reference = final_reference(record)
     for measurement in measurements(record):
         is_final = measurement is record.measurement
@@ -286,7 +285,7 @@ def final_reference(record: Record) -> str:
 
 
 def measured_evidence(record: Record, name: str) -> MeasuredEvidence | None:
-    """What the record's samples say of one arm, with the time that every page shows of it."""
+    """Returns an arm's evidence from the record's samples, with the time that every page shows."""
     own = record.measurement
     printed = own.printed if own else None
     is_time = printed is None or printed.is_time
@@ -358,7 +357,7 @@ def is_usual(size: str) -> bool:
 
 
 def unusual(record: Record) -> tuple[str, ...]:
-    """How the conditions of its times are not the usual ones, as in "size small"."""
+    """Returns the unusual conditions of the times in a record, as in "size small"."""
     if record.measurement is None:
         return ()
     size = () if is_usual(record.size) else (f"size {record.size}",)

@@ -16,7 +16,7 @@ _SETTING = re.compile(r"(?:([A-Za-z_]\w*)=)?(\d{1,18})")
 
 
 def split(text: str) -> tuple[str, ...]:
-    """Of a command line's `M=1024,2048`: numbers after a comma are of the parameter before."""
+    """Splits a command line's `M=1024,2048`: numbers after a comma are of the parameter before."""
     names: list[str] = []
     parameter = ""
     for word in (" ".join(part.split()) for part in text.split(",")):
@@ -40,7 +40,7 @@ def spell(written: Sequence[int | str] | Mapping[str, Sequence[int]]) -> tuple[s
 
 
 def settings(name: str) -> dict[str, int] | None:
-    """What a size sets, "" for the only parameter; None where it is a name."""
+    """Returns what a size sets, "" for the only parameter; None where it is a name."""
     matches = [_SETTING.fullmatch(word) for word in name.split()]
     result = {match[1] or "": int(match[2]) for match in matches if match}
     if not result or len(result) != len(matches) or ("" in result and len(result) > 1):

@@ -24,7 +24,7 @@ def shorten(text: str, most: int = 100) -> str:
 
 
 def si(value: float, unit: str) -> str:
-    """With the decimal prefix that leaves 1 to 999 before the point: `2.14 GB`."""
+    """Spells a value with the decimal prefix that leaves 1 to 999 before the point: `2.14 GB`."""
     for size, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
             return f"{value / size:.4g} {prefix}{unit}"
@@ -32,7 +32,7 @@ def si(value: float, unit: str) -> str:
 
 
 def not_utf8(path: str) -> str:
-    """What to say of a path that no message to another process can hold."""
+    """Returns the error message for a path that no message to another process can hold."""
     return (
         f"{shorten(printable(path), 200)} is not UTF-8, or not in this locale: rename the folder, "
         "or set LC_ALL=C.UTF-8."

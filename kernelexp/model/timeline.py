@@ -11,7 +11,7 @@ BlockKind: TypeAlias = Literal["copy", "mma", "barrier", "memory", "wait", "othe
 
 
 class TimelineBlock(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a warp mostly did from `start` on, for `cycles`."""
+    """The main activity of a warp from `start` on, for `cycles`."""
 
     kind: BlockKind
     start: float
@@ -42,6 +42,6 @@ def role_of(warp: int, roles: Sequence[str]) -> str:
 
 
 def row_name(warp: int, roles: Sequence[str]) -> str:
-    """What a warp's row is called."""
+    """Returns the name of a warp's row."""
     role = role_of(warp, roles)
     return f"warp {warp}, {role}" if role else f"warp {warp}"

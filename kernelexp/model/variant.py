@@ -29,7 +29,7 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def form(self) -> Form:
-        """What it comes as: another compiler may have made PTX or a cubin of its source."""
+        """The form of its source: another compiler may have made PTX or a cubin of it."""
         return form_of(self.source)
 
     @property
@@ -39,7 +39,7 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Placed(Protocol):
-    """What has a place on a kernel's axes: a variant, or an arm."""
+    """Anything with a place on a kernel's axes: a variant, or an arm."""
 
     @property
     def kernel(self) -> str: ...

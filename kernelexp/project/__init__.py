@@ -49,7 +49,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     """File and line of each experiment and step: experiments.yaml:16, experiments/F3.yaml:1."""
 
     def place(self, name: str) -> str:
-        """Where the experiment or step `name` is defined; UsageError as of `experiment`."""
+        """Returns where the experiment or step `name` is defined; UsageError as of `experiment`."""
         self.experiment(name)
         return self.places[name]
 
@@ -139,7 +139,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _settled(program: Program | None) -> Program | None:
-    """With the figure named that judges: records do not keep the order of figures."""
+    """Names the figure that judges: records do not keep the order of figures."""
     return msgspec.structs.replace(program, judge=program.judged) if program else None
 
 

@@ -130,8 +130,8 @@ def remove(text: str, section: Section | Literal["kernels"], names: Collection[s
 
 
 def _end_of_content(lines: list[str], first: int, end: int, indent: int) -> int:
-    """Where a section's last entry ends: blank lines and comments behind it, up to the `indent` of
-    entries, are none of it."""
+    """Returns where a section's last entry ends, without the blank lines and comments behind it, up
+    to the `indent` of entries."""
 
     def is_behind(line: str) -> bool:
         text = line.lstrip(" ")

@@ -14,7 +14,7 @@ from kernelexp.project.yamlfile import Document
 
 
 def check(document: Document, name: str, kernel: Kernel) -> Iterator[Fault]:
-    """What is wrong with a kernel's gates."""
+    """Yields the faults in a kernel's gates."""
     for index, gate in enumerate(kernel.gates):
         path = ("kernels", name, "gates", index)
         yield from _check_selection(document, path, gate, kernel)
@@ -50,7 +50,7 @@ def _check_selection(
 
 
 def _complaint(figure: str, text: str) -> str:
-    """What is wrong with a condition on a counter, as a sentence; empty where nothing is."""
+    """Says what is wrong with a condition on a counter, as a sentence; empty where nothing is."""
     if metrics.kind_of(figure) not in ("emulated", "profiled") or "." in figure:
         return (
             f"{quote(figure)} is nothing that an emulation counts: name a counter of PTX, as in "

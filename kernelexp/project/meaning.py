@@ -59,7 +59,7 @@ def check(
     root: Path,
     sources: bool = True,
 ) -> Iterator[Fault]:
-    """What is wrong between the parts of `main` and the files of one experiment each.
+    """Yields the faults between the parts of `main` and the files of one experiment each.
 
     With `sources` the kernels' own files have to be there.
     """
@@ -81,7 +81,7 @@ def check(
 
 
 def _refuse_id(entry: ProjectEntry, defined: Mapping[str, str]) -> str:
-    """What is wrong with an entry's id; `defined` are the places of those before it."""
+    """Says what is wrong with an entry's id; `defined` are the places of those before it."""
     if entry.id in defined:
         return f"{defined[entry.id]} defines {entry.id} already; ids are unique."
     if not entry.path and not is_name(entry.id):
@@ -257,7 +257,7 @@ def _check_expectations(entry: ProjectEntry, experiment: Experiment) -> Iterator
 
 
 def _complaint(name: str, text: str) -> str:
-    """What is wrong with an expectation, as a sentence; empty where nothing is."""
+    """Says what is wrong with an expectation, as a sentence; empty where nothing is."""
     if name in metrics.CHANGES:
         return f"{name} is a change itself: expect one of time_ms, as in time_ms: -30%."
     try:

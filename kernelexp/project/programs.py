@@ -1,4 +1,4 @@
-"""What may be wrong with how a kernel's program is described: patterns, units, placeholders."""
+"""Faults in the description of a kernel's program: patterns, units, placeholders."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _check_figures(program: Program) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _complaint(pattern: str) -> str:
-    """What is wrong with a regular expression, as a sentence; empty where nothing is."""
+    """Says what is wrong with a regular expression, as a sentence; empty where nothing is."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", FutureWarning)
@@ -67,7 +67,8 @@ def _complaint(pattern: str) -> str:
 
 
 def _groups(name: str, figure: PrintedFigure) -> str:
-    """What is wrong with the groups of its pattern, of which just one is the number; else empty."""
+    """Says what is wrong with the groups of a pattern, just one of which is the number; else
+    empty."""
     compiled = re.compile(figure.pattern)
     if compiled.groups == 0:
         return "this has no group: put the number in parentheses, as in 'time: ([0-9.]+) ms'."

@@ -1,4 +1,4 @@
-"""What git knows: revisions, what changed since one, the files of one, who works here."""
+"""Git queries: revisions, changes since one, the files of one, the user who works here."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SHALLOW = "this clone is shallow: `git fetch --unshallow` brings the rest"
 
 
 def why_unreadable(root: Path) -> str:
-    """Why git can read no repository at `root`, without a full stop; empty where it can."""
+    """Says why git can read no repository at `root`, without a full stop; empty where it can."""
     try:
         done = git(root, "rev-parse", "--git-dir")
     except EnvironmentFault as error:  # no git
@@ -83,7 +83,7 @@ def is_commit_name(text: str) -> bool:
 
 
 def author(root: Path) -> str:
-    """Who works here: git's user.name, else the login name, else nothing."""
+    """Names who works here: git's user.name, else the login name, else nothing."""
     try:
         done = git(root, "config", "user.name")
         if name := done.stdout.strip():
@@ -187,7 +187,7 @@ def checked_out(root: Path, commit: str, cache: str) -> Iterator[Path]:
 
 
 def _remove(place: Path) -> None:
-    """What `git worktree remove --force` does; no process starts once a signal has come."""
+    """Does what `git worktree remove --force` does; no process starts once a signal has come."""
     with contextlib.suppress(OSError):
         pointer = (place / ".git").read_text().strip()
         kept = Path(pointer.removeprefix("gitdir: "))

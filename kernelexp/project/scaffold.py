@@ -80,7 +80,8 @@ def start(folder: Path, arch: str, empty: bool = False) -> Started:
 
 
 def requirement() -> str:
-    """What pip installs this kernelexp by elsewhere: its repository where pip had it from one."""
+    """Returns what pip installs this kernelexp by elsewhere: its repository where pip had it from
+    one."""
     try:
         text = metadata.distribution("kernelexp").read_text("direct_url.json")
         origin = json.loads(text or "{}")

@@ -39,13 +39,13 @@ def schema_of(kind: type[msgspec.Struct]) -> Mapping[str, Any]:
 
 @functools.cache
 def scalars(kind: type[msgspec.Struct]) -> Wanted:
-    """Where a file that becomes a `kind` has text, and where numbers."""
+    """Returns where a file that becomes a `kind` has text, and where numbers."""
     definitions = schema_of(kind)["$defs"]
     return wanted(definitions[kind.__name__], definitions)
 
 
 def check(document: Document, kind: type[msgspec.Struct]) -> Iterator[Fault]:
-    """What keeps the document from becoming a `kind`."""
+    """Yields the faults that keep the document from becoming a `kind`."""
     try:
         msgspec.convert(document.value, kind)
         return

@@ -19,7 +19,7 @@ from kernelexp.project.yamlnodes import MAX_DEPTH, MAX_VALUES, Node, ScalarNode,
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """What a JSON Schema allows at a place, as far as reading the scalars there depends on it."""
+    """The values that a JSON Schema allows at a place, so far as reading its scalars needs them."""
 
     text: bool = False
     """Text and nothing else: `6319928` and `2.50` are what is written, not numbers."""
@@ -35,7 +35,7 @@ ANYTHING = Wanted()
 
 
 def wanted(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Wanted:
-    """What a schema without recursion allows; its `$defs` are given apart."""
+    """Returns what a schema without recursion allows; its `$defs` are given apart."""
     options = [_follow(option, definitions) for option in schema.get("anyOf", [schema])]
     keys: dict[str, Wanted] = {}
     others = items = None

@@ -164,7 +164,8 @@ def _place(event: Any) -> Place:
 
 
 def _refuse_characters(text: str, file: str) -> None:
-    """What no YAML has, in one pass before the parser; and directives, which can make it slow."""
+    """Refuses characters that no YAML has, in one pass before the parser; and directives, which can
+    make it slow."""
     hidden = (match for match in CONTROL.finditer(text) if match[0] != "\r")
     faults = [
         Fault(file, _locate(text, match.start()), "", f"{name_character(match)} is not allowed.")

@@ -19,7 +19,7 @@ _ROUNDING = 1e-3
 
 
 def render(program: ProgramCaptures, wanted: bool) -> Iterator[Block]:
-    """What was kept and what was not; the program's kernels where nothing was."""
+    """Yields what was kept and what was not; the program's kernels where nothing was."""
     for kept in program.captured:
         size = f"{kept.bytes / MIB:,.1f} MiB in {kept.regions} allocation(s)"
         took = f", {kept.microseconds:,.1f} us" if kept.microseconds else ""
@@ -118,7 +118,7 @@ def _replayed(result: Replay) -> Iterator[Block]:
 
 
 def _conditions(result: Replay) -> Iterator[Block]:
-    """Which of the times is comparable with the program's."""
+    """Yields caveats on comparing the times with the program's."""
     if result.where == "emulator":
         return
     if not result.row_same:

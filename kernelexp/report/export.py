@@ -216,7 +216,7 @@ def _arms(name: str, entry: Standings) -> Iterator[dict[str, Any]]:
 
 
 def _l2(record: Record) -> str:
-    """As it was before each launch; a program sees to that itself."""
+    """Returns the state of L2 before each launch; empty for a program, which sets its own."""
     taken = record.measurement
     return "" if taken is None or taken.printed else taken.options.l2
 

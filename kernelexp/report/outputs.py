@@ -1,4 +1,4 @@
-"""What commands print as JSON: each kind with its version and its schema."""
+"""JSON output of commands: each kind with its version and its schema."""
 
 from __future__ import annotations
 

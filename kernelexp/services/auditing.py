@@ -47,7 +47,7 @@ class Peer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Audit(msgspec.Struct, frozen=True, kw_only=True):
-    """What the document is made of."""
+    """The contents of the document."""
 
     kernel: str
     arch: str
@@ -149,7 +149,7 @@ def _standings(project: Project, name: str) -> Standings:
 def _speaking(
     project: Project, before: _Named, after: _Named
 ) -> tuple[Recorded | None, Recorded | None]:
-    """What speaks for both; of candidates that were published, the experiment that is named."""
+    """Returns what speaks for both; for published candidates, the experiment that is named."""
     first, second = speaking.of_pair(project, before[0], after[0])
     return _published(project, before) or first, _published(project, after) or second
 
@@ -215,7 +215,7 @@ def _shown(group: Group, floor: float) -> list[RankedFinding]:
 
 
 def _findings(groups: Iterable[Group]) -> Iterator[Group]:
-    """What else changed by more than FLOOR; of counters that have a group."""
+    """Yields other changes of more than FLOOR, in counters that have a group."""
     for group in groups:
         if group.name not in (*TABLES, counters.OTHER):
             large = [

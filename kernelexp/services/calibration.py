@@ -1,4 +1,4 @@
-"""How reliable verdicts are on this machine: the commands `calibrate` and `selftest`."""
+"""Reliability of verdicts on this machine: the commands `calibrate` and `selftest`."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def injected(
     nvcc: str | None,
     on_progress: OnProgress | None,
 ) -> Calibrated:
-    """The same kernel with known extra work, such as "0.5,1,2,5" percent of it."""
+    """Times the same kernel with known extra work, such as "0.5,1,2,5" percent of it."""
     extra = _parse_percents(percents)
     with _built_knob(device, nvcc) as knob:
         recorded = record_injected(

@@ -75,7 +75,7 @@ class CapturedFolder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProgramCaptures(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a program and of the launches that were wanted."""
+    """The outcome of a program and of the launches that were wanted."""
 
     program: str
     returncode: int
@@ -129,7 +129,7 @@ def capture(order: CaptureOrder, root: Path, output: int | None = None) -> Progr
 
 
 def _settings(order: CaptureOrder) -> Iterator[str]:
-    """As cupti/settings.cpp reads them."""
+    """Yields the settings as cupti/settings.cpp reads them."""
     yield f"limit {order.limit_mib * MIB}\n"
     for first, last in order.launches:
         yield f"launches {first} {last}\n"

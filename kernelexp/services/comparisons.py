@@ -34,7 +34,7 @@ _RELATIVE = frozenset({"change_percent", "change_low_percent", "change_high_perc
 
 
 class ComparisonOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Which of the differences to show."""
+    """The choice of differences to show."""
 
     floor: float = FLOOR
     """Relative change: 0.05 for 5%."""
@@ -45,7 +45,7 @@ class ComparisonOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """What differs between two subjects."""
+    """The differences between two subjects."""
 
     subjects: tuple[Subject, Subject]
     options: ComparisonOptions
@@ -159,7 +159,7 @@ def _differences(one: Arm, other: Arm, kind: Kind) -> list[Difference]:
 
 
 def _across(one: Arm, other: Arm) -> list[Difference]:
-    """What the compiler says of one and ncu of the other, under the same name of ncu's."""
+    """Compares what the compiler says of one and ncu of the other, under the same name of ncu's."""
     if (one.is_built and other.is_built) or (one.profiled and other.profiled):
         return []
     first, second = metrics.figures(one), metrics.figures(other)
@@ -226,7 +226,8 @@ def _warnings(before: Subject, after: Subject, kinds: Sequence[Kind]) -> Iterato
 
 
 def _kernels(one: Arm, other: Arm) -> Iterator[str]:
-    """By the project's names where both have one, else by those that ncu printed."""
+    """Compares kernels by the project's names where both have one, else by those that ncu
+    printed."""
     if one.kernel and other.kernel:
         if (one.kernel, one.arch) != (other.kernel, other.arch):
             yield f"different kernels: {one.kernel}@{one.arch} and {other.kernel}@{other.arch}."
@@ -240,7 +241,7 @@ def _kernels(one: Arm, other: Arm) -> Iterator[str]:
 
 
 def _grids(one: Arm, other: Arm) -> Iterator[str]:
-    """Where a size is not recorded, the grids say whether it may be another one."""
+    """Warns, where a size is not recorded, of grids that may be of another one."""
     first, second = one.profiled, other.profiled
     if not first or not second or (first.size and second.size):
         return
@@ -271,7 +272,8 @@ def _axes(one: Arm, other: Arm) -> dict[str, tuple[AxisValue | None, AxisValue |
 
 
 def _is_same(one: AxisValue | None, other: AxisValue | None) -> bool:
-    """Also by type: an axis that was 1 and is now true is another one."""
+    """Whether values are the same, also by type: an axis that was 1 and is now true is another
+    one."""
     return type(one) is type(other) and one == other
 
 

@@ -18,7 +18,7 @@ from kernelexp.system import wholefile
 
 
 class DecisionRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody says with a decision."""
+    """The words that somebody gives with a decision."""
 
     commit: str = ""
     """A revision of the project's repository, or a commit's name where that one has none of it."""

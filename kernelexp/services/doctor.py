@@ -1,4 +1,4 @@
-"""What this machine has, in which version, and what that allows."""
+"""Inventory of this machine: what it has, in which version, and what that allows."""
 
 from __future__ import annotations
 

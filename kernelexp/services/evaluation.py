@@ -39,7 +39,7 @@ NAME = names.EVALUATED
 
 
 class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a source text as a variant of a kernel."""
+    """The evaluation of a source text as a variant of a kernel."""
 
     label: str
     """The variant whose source it stands in for."""
@@ -129,7 +129,7 @@ def _require_evaluable(variant: Variant, source: bytes, hostile: bool) -> None:
 
 
 def exit_code(evaluation: Evaluation) -> int:
-    """As of a run of one experiment."""
+    """Returns the exit code that a run of one experiment has."""
     return runner.exit_code([Concluded(record=evaluation.record)])
 
 

@@ -43,7 +43,7 @@ STATIC = (
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be run, and how."""
+    """The program to run, and how to run it."""
 
     sources: tuple[Path, ...] = ()
     """To compile; none: `argv` begins with a program that is there."""
@@ -95,7 +95,7 @@ class Mistake(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Executed(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a program."""
+    """The outcome of running a program."""
 
     program: str
     returncode: int
@@ -163,7 +163,7 @@ def execute(asked: Asked, tools: Toolchain, root: Path, *, output: int | None = 
 def _new(
     mistakes: Sequence[Mistake], again: ProgramRun, first: ProgramRun, schedule: Schedule
 ) -> list[Mistake]:
-    """What another schedule shows that none before it did."""
+    """Returns the mistakes that another schedule shows and none before it did."""
     known = {
         (mistake.level, mistake.name, mistake.kernel, mistake.where, mistake.call)
         for mistake in mistakes
@@ -218,7 +218,7 @@ def launches(
 
 
 def _why_none(choice: LaunchChoice, ran: ProgramRun, program: str) -> str:
-    """Why a launch was not captured."""
+    """Says why a launch was not captured."""
     for report in ran.reports:
         if report.refused:
             return report.refused.sentence
@@ -241,7 +241,8 @@ def _why_none(choice: LaunchChoice, ran: ProgramRun, program: str) -> str:
 
 
 def _settings(asked: Asked) -> tuple[Settings, str]:
-    """How launches are executed, and the architecture that they are compiled for."""
+    """Returns the settings that launches are executed with, and the architecture they are compiled
+    for."""
     result, arch = cards.describe(asked.device)
     settings = Settings(
         device=result,
@@ -305,7 +306,7 @@ def _make(asked: Asked, tools: Toolchain, runtime: Path, arch: str, place: Path)
 
 
 def _unserved(path: Path) -> str:
-    """Why a program may never have asked for the runtime; empty where it had no need of it."""
+    """Says why a program may never have asked for the runtime; empty where it had no need of it."""
     content = path.read_bytes() if path.is_file() else b""
     static = b"nv_fatbin" in content and b"libcudart.so" not in content
     return f"{path.name}: {STATIC}" if static else ""

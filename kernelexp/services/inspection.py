@@ -1,4 +1,4 @@
-"""What the compiler made of variants, instruction by instruction: built, and emulated if asked."""
+"""Code that the compiler made of variants, by instruction: built, and emulated if asked."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ BARRIERS = {
 
 
 class BarrierCount(msgspec.Struct, frozen=True, kw_only=True):
-    """How often a launch came to the barriers of one kind at one line."""
+    """The count of barriers of one kind at one line in a launch."""
 
     kind: str
     source: Source
@@ -104,14 +104,14 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
         return _count(self.code, self.flow)
 
     def executed_by_mnemonic(self) -> dict[str, int]:
-        """How often warps executed each opcode with its modifiers, most often first."""
+        """Counts how often warps executed each opcode with its modifiers, most often first."""
         result: Counter[str] = Counter()
         for sass_instruction in self.code:
             result[sass_instruction.mnemonic] += self.times([sass_instruction])
         return {name: count for name, count in result.most_common() if count}
 
     def times(self, code: Iterable[SassInstruction]) -> int:
-        """How often warps executed these instructions together."""
+        """Counts how often warps executed these instructions together."""
         own = (self.costs.get(sass_instruction.offset) for sass_instruction in code)
         return sum(instruction_cost.executed for instruction_cost in own if instruction_cost)
 
@@ -189,7 +189,7 @@ def _read(artefacts: Artefacts, entry: str) -> tuple[tuple[SassInstruction, ...]
 
 
 def _count(code: Sequence[SassInstruction], flow: Flow) -> InstructionCounts:
-    """By opcode with modifiers, most frequent first."""
+    """Counts instructions by opcode with modifiers, most frequent first."""
     every = Counter(sass_instruction.mnemonic for sass_instruction in code)
     in_loops = Counter(
         sass_instruction.mnemonic
@@ -241,7 +241,7 @@ def _passed(lines: Sequence[LineCost], kind: str) -> list[BarrierCount]:
 
 
 def _counter(counters: dict[str, int], kind: str) -> int:
-    """Of PTX, which has each barrier of the source, else of SASS."""
+    """Reads a counter of PTX, which has each barrier of the source, else of SASS."""
     name = f"inst_executed_{kind}"
     return counters.get(f"{PTX}{name}", 0) or counters.get(f"sass__{name}", 0)
 

@@ -38,7 +38,7 @@ class PicturedVariant(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemoryPicture(msgspec.Struct, frozen=True, kw_only=True):
-    """What a drawing is made of."""
+    """The contents of a drawing."""
 
     pictured: PicturedVariant
     arm: Arm

@@ -148,7 +148,7 @@ def each(
 
 
 def compare(project: Project, experiment: Experiment, number: int, session: Session) -> str:
-    """What the model says of candidate `number`, counted from 1: a sentence."""
+    """Says how candidate `number`, counted from 1, compares by the model, in a sentence."""
     baseline, candidates = project.variants(experiment)
     size = experiment.size or SIZE
     candidate = candidates[number - 1]
@@ -222,6 +222,6 @@ def kept(root: Path, record: Record) -> list[KeptModelled]:
 
 
 def kept_run(root: Path, arm: Arm) -> ModelledRun | None:
-    """Of a variant that was modelled at the size that is timed; nothing is executed."""
+    """Returns the run of a variant modelled at the size that is timed; nothing is executed."""
     run = emulated.modelled(root, arm, SIZE)
     return run if run and not run.time.refused else None

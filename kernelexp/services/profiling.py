@@ -33,7 +33,7 @@ _SOURCES = frozenset({".cu", ".cuh", ".h", ".hpp", ".py"})
 
 
 class Profiling(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one variant: a profile, or why there is none."""
+    """The outcome for one variant: a profile, or why there is none."""
 
     label: str
     profile: Profile | None = None
@@ -98,7 +98,7 @@ def build_of(project: Project, variant: Variant, session: Session) -> BuildEvide
 
 
 def recorded_build(project: Project, variant: Variant) -> BuildEvidence | None:
-    """As the record has it that speaks for the variant; None without one."""
+    """Returns the build in the record that speaks for the variant; None without one."""
     recorded = speaking.of_variant(project, variant)
     return recorded.arm.build if recorded else None
 
@@ -201,5 +201,5 @@ def _written(project: Project, label: str, kept: Profile, lost: tuple[str, ...])
 
 
 def exit_code(done: Sequence[Profiling]) -> int:
-    """That of the first variant without a profile."""
+    """Returns the exit code of the first variant without a profile."""
     return next((profiling.exit_code for profiling in done if profiling.exit_code), errors.OK)

@@ -23,7 +23,7 @@ from kernelexp.system.toolchain import Toolchain
 
 
 class Recounted(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one run."""
+    """The outcome of one run."""
 
     experiment: str
     run: str
@@ -149,7 +149,7 @@ def _emulate(
 
 
 def _differs(then: Arm, now: Arm, record: Record, tools: Toolchain) -> str:
-    """Why the build is not of the code that was recorded, as a sentence; empty where it is."""
+    """Says why the build is not of the code that was recorded, as a sentence; empty where it is."""
     if then.build is None:
         return "it was not built in that run."
     if now.build is None or now.refused:
@@ -168,5 +168,5 @@ def _differs(then: Arm, now: Arm, record: Record, tools: Toolchain) -> str:
 
 
 def exit_code(found: Sequence[Recounted]) -> int:
-    """That of the first run that could not be recounted."""
+    """Returns the exit code of the first run that could not be recounted."""
     return next((recounted.exit_code for recounted in found if recounted.exit_code), 0)

@@ -24,7 +24,7 @@ _FLAGS = ("-O3", "-std=c++17", "-Xcudafe", "--diag_suppress=1886", "-cudart", "s
 
 
 class ModelRefit(msgspec.Struct, frozen=True, kw_only=True):
-    """What the microbenchmarks make of a chip's parameters."""
+    """A chip's parameters as the microbenchmarks give them."""
 
     chip: str
     parameters: tuple[Refitted, ...]
@@ -33,7 +33,7 @@ class ModelRefit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def look(chip: str, tools: Toolchain | None, figures: Path | None) -> ModelRefit:
-    """From what the microbenchmarks printed, or by building and running them here."""
+    """Refits from what the microbenchmarks printed, or by building and running them here."""
     try:
         known = chips.find(chip)
     except NotModelled as fault:
@@ -61,7 +61,7 @@ def look(chip: str, tools: Toolchain | None, figures: Path | None) -> ModelRefit
 
 
 def _run(chip: TimedChip, tools: Toolchain) -> str:
-    """What the microbenchmarks print on this machine's card."""
+    """Returns the output of the microbenchmarks on this machine's card."""
     with tempfile.TemporaryDirectory() as folder:
         program = str(Path(folder) / "microbenchmarks")
         code = f"arch=compute_{chip.arch[3:]},code={chip.arch}"

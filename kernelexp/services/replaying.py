@@ -124,7 +124,7 @@ def _replay(folder: Path, capture: Capture, where: Where) -> Replay:
 
 
 def _on_gpu(folder: Path, capture: Capture, root: Path, after: Path | None) -> Replay:
-    """In a process that the same library watches: its times are taken as the program's were."""
+    """Replays in a process that the same library watches: its times are taken as the program's."""
     before = captures.read(after) if after else None
     in_row = _in_row(capture)
     library = injection.make(root)
@@ -163,7 +163,7 @@ def _on_gpu(folder: Path, capture: Capture, root: Path, after: Path | None) -> R
 
 
 def _in_row(capture: Capture) -> int:
-    """As many launches as the program has: clocks and L2 have come to rest in it."""
+    """Returns as many launches as the program has: clocks and L2 have come to rest in them."""
     took = statistics.median(capture.others) / 1e9 if capture.others else ROW_S
     most = min(len(capture.others), int(ROW_S / max(took, 1e-6)))
     return max(most, REPEATS + WARM)
@@ -226,7 +226,7 @@ def _listing(cubin: Path, tools: Toolchain) -> str:
 
 
 def _names(capture: Capture) -> list[str]:
-    """Of regions, as arrays: a variable's own is that variable."""
+    """Names regions as arrays: a variable's own is that variable."""
     return [region.variable or f"r{index}" for index, region in enumerate(capture.regions)]
 
 

@@ -47,7 +47,7 @@ class ModelledArm(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelledFamily(msgspec.Struct, frozen=True, kw_only=True):
-    """How far off the model is for a kernel, or for all."""
+    """The model's error for a kernel, or for all."""
 
     kernel: str
     times: int
@@ -99,7 +99,7 @@ def summarise(
     times: Mapping[str, ModelledTime],
     missing: Mapping[str, str],
 ) -> ModelValidation:
-    """What modelled times say of those that the runs measured."""
+    """Compares modelled times with those that the runs measured."""
     known = [[arm for arm in arms if arm.name in times] for arms in runs]
     arms = [_arm(measured, times[measured.name]) for own in known for measured in own]
     pairs = [

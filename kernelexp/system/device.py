@@ -33,7 +33,7 @@ SPECIFIC = {(9, 0), (10, 0), (10, 3), (12, 0)}
 
 
 class DeviceHealth(msgspec.Struct, frozen=True, kw_only=True):
-    """What NVML says of a card that nothing of ours uses; 0 and False where it does not say."""
+    """The health of a card, unused by us, as NVML reports it; 0 and False where it does not say."""
 
     uncorrected: int = 0
     """Memory errors since the last reset that ECC could not correct."""
@@ -144,7 +144,7 @@ def _describe(nvml: Any, handle: Any) -> Device:
 
 
 def _or_zero(nvml: Any, query: Any, *arguments: Any) -> int:
-    """What NVML answers, 0 where this card or this virtual machine does not say."""
+    """Returns NVML's answer, 0 where this card or this virtual machine does not give one."""
     return int(_or(0, nvml, query, *arguments))
 
 

@@ -14,7 +14,7 @@ TORCH, PYTHON = "{torch}", "{python}"
 
 
 def torch() -> Path | None:
-    """Of the PyTorch that is installed beside this package."""
+    """Returns the headers of the PyTorch that is installed beside this package."""
     spec = importlib.util.find_spec("torch")
     folder = Path(spec.origin).parent / "include" if spec and spec.origin else None
     return folder if folder and folder.is_dir() else None

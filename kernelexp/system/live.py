@@ -1,4 +1,4 @@
-"""What commands are doing right now: a file of each, which it keeps locked until it ends.
+"""Current activity of commands: a file of each, which it keeps locked until it ends.
 
 Pages that are served show them. Nothing depends on them: a command that can't write its file runs
 as well without one, and the file of a command that was killed is one that nobody has locked.
@@ -93,7 +93,7 @@ def _create(root: Path) -> tuple[Path, IO[bytes]]:
 
 
 def _write(file: IO[bytes], work: RunningCommand) -> None:
-    """Over the former line: what is left of a longer one stands behind the newline."""
+    """Overwrites the former line: what is left of a longer one stands behind the newline."""
     with contextlib.suppress(OSError, ValueError):  # ValueError: a step that comes after the end
         os.pwrite(file.fileno(), msgspec.json.encode(work) + b"\n", 0)
 

@@ -46,6 +46,7 @@ def is_own(root: Path, name: str) -> bool:
 
 
 def name(root: Path, path: str) -> str:
-    """How a record calls a file, by its path from the root or in full; empty for one of others."""
+    """Returns a file's name in records, by its path from the root or in full; empty for others'
+    files."""
     relative = os.path.relpath(path, root) if os.path.isabs(path) else path
     return relative if is_own(root, relative) else ""

@@ -57,7 +57,7 @@ def wheel_bin() -> Path | None:
 
 
 def locate_nvcc(option: str | None = None) -> Path:
-    """Where it is, without what it lies behind; UsageError, EnvironmentFault."""
+    """Returns nvcc's path, without what it lies behind; UsageError, EnvironmentFault."""
     wanted = option or os.environ.get(NVCC_VARIABLE)
     if wanted:
         path = shutil.which(wanted)
@@ -127,7 +127,8 @@ def read_version(compiler: Path, cache: Path) -> str:
 
 
 def compiler_version(compiler: Path) -> str:
-    """What `nvcc --version` says, as 13.0.88; EnvironmentFault if it says nothing of the kind."""
+    """Returns the version that `nvcc --version` says, as 13.0.88; EnvironmentFault if it says
+    none."""
     done = processes.run([str(compiler), "--version"], timeout_s=60)
     match = re.search(r"\bV(\d+\.\d+\.\d+)", done.stdout)
     if done.returncode != 0 or match is None:

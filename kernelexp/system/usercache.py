@@ -10,7 +10,7 @@ VARIABLE = "KERNELEXP_CACHE"
 
 
 def folder() -> Path | None:
-    """None where nobody may trust it."""
+    """Returns the cache folder; None where nobody may trust it."""
     if named := os.environ.get(VARIABLE):
         return Path(named)
     # As the XDG Base Directory Specification has it, which ignores paths that are relative.

@@ -1,4 +1,4 @@
-"""What every answer has in common: who may ask, and a refusal in one sentence."""
+"""Code shared by all endpoints: authorization, and refusals of one sentence."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _token(header: str) -> str:
-    """Of a bearer, or the password that a browser asked for."""
+    """Returns the bearer token, or the password that a browser sent."""
     kind, _, rest = header.partition(" ")
     if kind.lower() != "basic":
         return rest

@@ -1,4 +1,4 @@
-"""What clients ask: to evaluate, how far it is, what happened, to cancel."""
+"""Endpoints for clients: submit an evaluation, follow it, cancel it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ANSWERS = 1000
 
 
 class Evaluations:
-    """Of one queue."""
+    """Endpoints for the evaluations in one queue."""
 
     def __init__(self, folder: Path, door: Door, write: OneByOne, most: int) -> None:
         self._queue, self._idle_queue = Queue(folder), Queue(folder, busy_s=0.0)
@@ -57,8 +57,8 @@ class Evaluations:
         return await self._describe(ticket, 200 if ticket.state == "done" else 202)
 
     async def _put(self, key: str, content: bytes, client: str, most: int) -> Ticket:
-        """At once if nobody else writes: it takes 0.1 ms, and another thread up to 50 ms to get its
-        turn on a busy machine."""
+        """Queues a job, at once if nobody else writes: it takes 0.1 ms, and another thread up to 50
+        ms to get its turn on a busy machine."""
         try:
             return self._idle_queue.put(key, content, client, most)
         except sqlite3.OperationalError:
@@ -75,7 +75,7 @@ class Evaluations:
         return await self._describe(await self._ticket(request))
 
     async def events(self, request: Request) -> Response:
-        """As server-sent events, until the evaluation has ended."""
+        """Streams server-sent events until the evaluation has ended."""
         from starlette.responses import StreamingResponse
 
         ticket = await self._ticket(request)

@@ -1,4 +1,4 @@
-"""How a service answers, and who may ask."""
+"""Options of a service, and the tokens of its clients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHORTEST = 16
 
 
 class Client(msgspec.Struct, frozen=True, kw_only=True):
-    """Who asks, by a token."""
+    """The client that a token stands for."""
 
     name: str
     worker: bool = False
@@ -22,7 +22,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one service."""
+    """Options of one service."""
 
     folder: Path
     project: Path = Path()
@@ -40,7 +40,7 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_tokens(path: Path) -> dict[str, Client]:
-    """Of a file with a name and a token in each line, and "worker" after those of workers."""
+    """Reads a file with a name and a token on each line, followed by "worker" for workers."""
     tokens = {}
     for number, line in enumerate(path.read_text().splitlines(), 1):
         words = line.split()

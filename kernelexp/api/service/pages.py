@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ReportPages:
-    """Of the project that the service was started in."""
+    """Report pages of the project that the service was started in."""
 
     def __init__(self, project: Path, door: Door) -> None:
         self._door = door

@@ -53,7 +53,7 @@ OnMessage = Callable[[str], object]
 
 
 def serve(options: ServeOptions, say: OnMessage) -> None:
-    """Until a signal ends it; its workers end with it. `say` is told what the user should know."""
+    """Serves until a signal, which ends its workers too. `say` is told what users should know."""
     try:
         import uvicorn
     except ImportError:

@@ -22,7 +22,7 @@ _SUMS = {"kernelexp_evaluation_wait_seconds": "waited_s", "kernelexp_evaluation_
 
 
 class State:
-    """Of one service."""
+    """Health and metrics of one service."""
 
     def __init__(self, queue: Queue, door: Door, evaluations: Evaluations) -> None:
         self._queue, self._door, self._evaluations = queue, door, evaluations
@@ -35,7 +35,7 @@ class State:
         )
 
     async def metrics(self, request: Request) -> Response:
-        """In Prometheus' text format."""
+        """Returns the metrics in Prometheus' text format."""
         from starlette.responses import PlainTextResponse
 
         self._door.client(request)

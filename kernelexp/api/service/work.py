@@ -1,4 +1,4 @@
-"""What workers elsewhere ask: for jobs, and to say what became of them."""
+"""Endpoints for remote workers: take a job, report its outcome."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may not stand in an argument of nvcc, because nvcc passes its arguments to a shell."""
+"""Characters that no argument of nvcc may have, because nvcc passes its arguments to a shell."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def faults(variant: Variant) -> Iterator[str]:
 
 
 def faults_of_root(root: str) -> Iterator[str]:
-    """What nvcc can't take in the project's folder, which it names in its debug information."""
+    """Yields what nvcc can't take in the project's folder, which its debug information names."""
     if bad := _IN_FOLDER.search(root):
         yield f"the project's folder {root!r} has {_name(bad[0])}, {_WHY}"
     if re.search("[\ud800-\udfff]", root):

@@ -52,8 +52,8 @@ class CubinFunction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read(cubin: bytes) -> CubinFunction | None:
-    """None for a cubin that has to be disassembled alone: of several functions, with relocations
-    in its code, or of a form that is not known."""
+    """Reads a cubin's function; None for a cubin that has to be disassembled alone: of several
+    functions, with relocations in its code, or of a form that is not known."""
     try:
         header = _HEADER.unpack_from(cubin)
         first, count, names = header[6], header[12], header[13]
@@ -137,9 +137,9 @@ class _File:
 
 
 def separate(listing: str, codes: Sequence[CubinFunction]) -> list[str] | None:
-    """What `cuobjdump -sass` prints of each cubin alone, from what it prints of them combined.
+    """Splits the output of `cuobjdump -sass` for combined cubins into that of each cubin alone.
 
-    None where that is not all there or not certain.
+    None where the output is incomplete or not certain.
     """
     parts = _FUNCTION.split(listing)
     target = _TARGET.search(parts[0])
@@ -157,7 +157,7 @@ def separate(listing: str, codes: Sequence[CubinFunction]) -> list[str] | None:
 
 
 def _aligned(body: str) -> str:
-    """With the encodings two columns behind the longest line, in which a guard counts twice: it is
+    """Puts the encodings two columns behind the longest line, in which a guard counts twice: it is
     printed in the margin, and nvdisasm leaves room for it."""
     lines = body.split("\n")
     texts = {

@@ -72,7 +72,7 @@ class _Content(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Programs(msgspec.Struct, frozen=True, kw_only=True):
-    """What nvcc runs and reads of its own."""
+    """The programs and files of its own that nvcc runs and reads."""
 
     path: str
     """Where it looks for programs."""

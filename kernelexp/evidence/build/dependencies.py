@@ -1,7 +1,7 @@
-"""What a compilation read, as the compiler reports it, and what it may read the next time.
+"""Files that a compilation read, as the compiler reports them, and may read the next time.
 
 A manifest remembers, for one variant's arguments, the files of earlier compilations with their
-hashes. Where all are as they were, no process has to be started to know what would come out.
+hashes. Where all are unchanged, the output is known without starting a process.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Files:
         return self._hashes[path]
 
     def names(self, folder: str) -> frozenset[str]:
-        """What is in a folder; nothing where there is none."""
+        """Returns the names in a folder; nothing where there is none."""
         if folder not in self._names:
             try:
                 self._names[folder] = frozenset(os.listdir(self._root / folder))
@@ -74,7 +74,8 @@ class Files:
         return any(ASKS.search((self._root / path).read_bytes()) for path in paths)
 
     def changed_since(self, paths: Iterable[str], start_ns: int, toolkit: str) -> dict[str, int]:
-        """When each of these files changed that did so at `start_ns` or later; 0 if it is gone.
+        """Returns when each of these files changed that did so at `start_ns` or later; 0 if it is
+        gone.
 
         By the time that nobody can set, but for the compiler's own: package managers link those.
         """

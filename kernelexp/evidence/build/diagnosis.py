@@ -1,4 +1,4 @@
-"""What a failed tool's words mean: the source is wrong, the compiler crashed, the machine failed.
+"""Meaning of a failed tool's output: the source is wrong, the compiler crashed, the machine failed.
 
 Only an error that the compiler itself diagnosed says something of a variant. The forms are those of
 nvcc 13.0 with gcc 12, from a process killed, a disk filled, a memory limited at each of the steps.
@@ -80,7 +80,7 @@ class Diagnostic(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_cause(completed: Completed, words: str) -> Cause:
-    """Why a step that did not do its work did not."""
+    """Classifies why a step did not do its work."""
     killed_by = completed.killed_by or _signal_in(words)
     if killed_by:
         return "crash" if killed_by in _CRASHES else "machine"

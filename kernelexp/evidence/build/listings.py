@@ -22,7 +22,7 @@ KEPT = 4_000
 
 
 def find(plan: Plan, code: CubinFunction) -> str | None:
-    """As `cuobjdump -sass` printed it of a cubin with this code, None where it has not."""
+    """Returns what `cuobjdump -sass` printed of a cubin with this code, None where it has not."""
     folder = _folder()
     if folder is None or (compressed := store.kept(folder, _name(plan, code))) is None:
         return None
@@ -47,7 +47,8 @@ def _folder() -> Path | None:
 
 
 def _name(plan: Plan, code: CubinFunction) -> str:
-    """By all that combined.py makes of a function's cubin, and the programs that read it."""
+    """Names code by all that combined.py makes of a function's cubin, and the programs reading
+    it."""
     parts = (
         plan.compiler.digest,
         code.name,

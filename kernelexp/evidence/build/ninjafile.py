@@ -86,7 +86,7 @@ def _variant(file: ninja_syntax.Writer, stem: str, plan: Plan) -> None:
 
 
 def _command(plan: Plan) -> dict[str, str | Sequence[str]]:
-    """As clangd and clang-tidy read it."""
+    """Returns the command in the format of clangd and clang-tidy."""
     return {
         "directory": str(plan.root),
         "file": plan.variant.source,

@@ -1,4 +1,4 @@
-"""What a variant is built from: compiler, arguments and environment, with the hash of them."""
+"""Inputs of a variant's build: compiler, arguments and environment, with their hash."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def command(self) -> tuple[str, ...]:
-        """What is run, but for what it is to write."""
+        """The command line without its outputs."""
         return (self.tools.nvcc, *self.arguments, "-I", str(toolchain.HEADERS), *self._libraries)
 
     @property
@@ -104,8 +104,8 @@ def make(root: Path, variants: Sequence[Variant], tools: Toolchain, timeout_s: f
 
 
 def compiler_flags(variant: Variant) -> tuple[str, ...]:
-    """What nvcc is called with, but for folders and defines, or ptxas where that is the compiler;
-    the target's own flags last."""
+    """Returns nvcc's flags, without folders and defines, or those of ptxas where it is the
+    compiler; the target's own flags last."""
     if variant.form == "cubin":
         return ()
     if variant.form == "ptx":

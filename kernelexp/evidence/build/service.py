@@ -41,7 +41,7 @@ _PACKAGE = "/".join(("", *toolchain.HEADERS.parts[-3:], ""))
 
 
 class Built(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a variant."""
+    """The outcome of building one variant."""
 
     variant: Variant
     identity: str
@@ -98,7 +98,7 @@ def build(
 def make_plans(
     root: Path, variants: Sequence[Variant], tools: Toolchain, *, timeout_s: float = LIMIT_S
 ) -> list[Plan]:
-    """What is needed to build each variant; raises as `build`."""
+    """Plans the build of each variant; raises as `build`."""
     root = Path(os.path.realpath(root))
     planning.refuse(root, variants)
     _prepare(root)
@@ -294,7 +294,7 @@ def _run_steps(plan: Plan, folder: Path) -> tuple[str, str, str]:
 
 
 def _look_at_inputs(plan: Plan, folder: Path, ok: bool) -> tuple[CachedCompilation, Files]:
-    """What was compiled; where the compiler did not come to list its files, the source alone."""
+    """Returns what was compiled; the source alone, where the compiler did not list its files."""
     root, toolkit = str(plan.root), plan.compiler.toolkit
     files = Files(plan.root)
     listed = folder / steps.DEPENDENCIES

@@ -110,7 +110,7 @@ def disassemble_program(plan: Plan, folder: Path) -> str:
 
 
 def _without_report(words: str) -> str:
-    """What nvcc said without what `ptxas -v` reports of every kernel."""
+    """Removes from nvcc's output what `ptxas -v` reports of every kernel."""
     return "\n".join(line for line in words.splitlines() if not _REPORTED.match(line)).strip()
 
 

@@ -34,7 +34,7 @@ _TEMPORARY = re.compile(r"tmp-(?P<host>.*)-(?P<pid>\d+)-(?P<begun>\d+)-\w+")
 
 
 class Artefacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a build left, as it was checked."""
+    """The artefacts of a build, as they were checked."""
 
     cubin: Path
     ptx: Path | None
@@ -52,12 +52,12 @@ def builds(root: Path) -> Path:
 
 
 def folder_of(root: Path, identity: str) -> Path:
-    """Where the artefacts of a build are, and what is kept beside them; nothing is checked."""
+    """Returns the folder of a build's artefacts and of what is kept beside them; checks nothing."""
     return builds(root) / identity
 
 
 class ProgramArtefacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the artefacts of a program are."""
+    """The artefacts of a program."""
 
     executable: Path
     sass: str
@@ -163,7 +163,7 @@ def _entries(folder: Path) -> Iterable[Path]:
 
 
 def _begun(pid: int) -> str:
-    """When a process began, in ticks since boot; "0" where there is none.
+    """Returns when a process began, in ticks since boot; "0" where there is none.
 
     With the number it names a process: numbers are used again.
     """
@@ -194,7 +194,7 @@ def keep(folder: Path, name: str, content: bytes) -> None:
 
 
 def kept(folder: Path, name: str) -> bytes | None:
-    """What keep() wrote there; None where there is nothing or something else."""
+    """Returns what keep() wrote there; None where there is nothing or something else."""
     try:
         sha256, _, content = (folder / name).read_bytes().partition(b"\n")
     except OSError:

@@ -88,7 +88,7 @@ def disassemble(plan: Plan, folder: Path) -> str:
 
 
 def _wait(mine: _Waiting) -> None:
-    """Until it was disassembled, by this thread or by another."""
+    """Waits until it was disassembled, by this thread or by another."""
     with _turns.changed:  # in one step, lest others think that nobody comes any more
         _turns.waiting.append(mine)
         _turns.busy -= 1

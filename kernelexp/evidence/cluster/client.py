@@ -114,7 +114,7 @@ class Cluster:
             return transfer.receive(plan, shipped)
 
     def emulate(self, job: EmulationJob) -> Emulated:
-        """What a worker's emulation showed."""
+        """Has a worker emulate; returns the result."""
         paths = {"ptx": job.ptx, "cubin": job.cubin, "listing": job.listing}
         files = {name: Path(path).read_bytes() for name, path in paths.items() if path}
         task = EmulateTask(job=job, files=files)

@@ -1,4 +1,4 @@
-"""What client and workers send each other, sealed with a SHA-256 that is checked on arrival."""
+"""Messages between client and workers, sealed with a SHA-256 that is checked on arrival."""
 
 from __future__ import annotations
 
@@ -66,19 +66,19 @@ class SentFault(msgspec.Struct, frozen=True, kw_only=True, tag="fault"):
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True, tag="measured"):
-    """What was timed."""
+    """The reply to a measurement."""
 
     measurement: Measurement
 
 
 class EmulationReply(msgspec.Struct, frozen=True, kw_only=True, tag="executed"):
-    """What an emulation showed."""
+    """The reply to an emulation."""
 
     emulated: Emulated
 
 
 class Delivered(msgspec.Struct, frozen=True, kw_only=True, tag="delivered"):
-    """What was built."""
+    """The reply to a build."""
 
     shipped: Shipped
 
@@ -118,7 +118,7 @@ def _unseal(sealed: bytes) -> bytes:
 
 @functools.cache
 def code() -> str:
-    """Of this kernelexp: two versions of it may judge or count differently."""
+    """Returns a digest of this kernelexp's code: two versions may judge or count differently."""
     digest = hashlib.sha256()
     for package in _PACKAGES:
         for path in sorted(package.rglob("*.[cph][py]*")):

@@ -17,7 +17,7 @@ _ROOT = "variants"
 
 
 def read(root: Path) -> dict[str, bytes]:
-    """What variants are built from and problem.py reads, by path from the root."""
+    """Reads the files that variants are built from and problem.py reads, by path from the root."""
     return {
         path.relative_to(root).as_posix(): path.read_bytes()
         for path in files.below(root, root / _ROOT)
@@ -33,7 +33,7 @@ def digest(files: dict[str, bytes]) -> str:
 
 
 def folder(local_directory: str, name: str) -> Path:
-    """Where a worker has the files of a digest."""
+    """Returns the folder where a worker has the files of a digest."""
     return Path(local_directory) / FOLDER / name
 
 

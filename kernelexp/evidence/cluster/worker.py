@@ -1,4 +1,4 @@
-"""What a Dask worker does: one order in, one reply out; compilers and kernels run in processes."""
+"""The work of a Dask worker: one order in, one reply out; compilers and kernels in processes."""
 
 from __future__ import annotations
 

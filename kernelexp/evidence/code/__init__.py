@@ -1,1 +1,1 @@
-"""What a compiled variant holds: resources, occupancy, instructions, lines, loops."""
+"""Contents of a compiled variant: resources, occupancy, instructions, lines, loops."""

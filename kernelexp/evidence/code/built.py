@@ -21,11 +21,11 @@ FULL = "full"
 
 
 def collect(variant: Variant, artefacts: Artefacts, launches: Launches) -> BuildEvidence:
-    """What a built variant's cubin says of the entries that are launched.
+    """Returns what a built variant's cubin says of the entries that are launched.
 
-    `launches` are empty where launch() could not be asked: then a source with one entry that
-    exports its threads and dynamic shared memory is judged by these. ConfigurationError where
-    nothing says which entry, or how it is launched.
+    `launches` is empty where launch() could not be called: a source with one entry that exports its
+    threads and dynamic shared memory is then judged by those. ConfigurationError where nothing says
+    which entry, or how it is launched.
     """
     symbols = resources.entries(artefacts.cubin, artefacts.ptxas_report)
     exports = resources.read_exports(artefacts.cubin)
@@ -82,7 +82,7 @@ def _others(
 
 
 def _footprint(launch: Launch, exports: Mapping[str, int]) -> Footprint:
-    """As exported, else as launched."""
+    """Returns the footprint as exported, else as launched."""
     launched = {
         "threads": math.prod(launch.block),
         "dynamic_smem_bytes": launch.dynamic_smem_bytes,

@@ -19,7 +19,7 @@ _SPILLS = re.compile(
 
 
 def collect(program: Program, arch: str, program_artefacts: ProgramArtefacts) -> ProgramEvidence:
-    """What the executable of a program says; spills are those that ptxas reported of its source."""
+    """Reads the evidence of a program's executable; spills are as ptxas reported of its source."""
     spills = {
         name: (int(stores), int(loads))
         for name, stores, loads in _SPILLS.findall(program_artefacts.ptxas_report)

@@ -1,4 +1,4 @@
-"""What the compiler made of an entry: registers, memory, code size, exported figures."""
+"""Resources of a compiled entry: registers, memory, code size, exported figures."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _USAGE = r"Function {}:\s+REG:(\d+) STACK:(\d+)"
 
 
 class Footprint(msgspec.Struct, frozen=True, kw_only=True):
-    """What a launch asks for that the compiled code does not fix."""
+    """The resources that a launch requests and the compiled code does not fix."""
 
     threads: int
     dynamic_smem_bytes: int
@@ -89,12 +89,12 @@ def _names(part: str, entry: str) -> bool:
 
 
 def warnings(ptxas_report: str) -> tuple[str, ...]:
-    """What ptxas warned of, each sentence once."""
+    """Returns the warnings of ptxas, each sentence once."""
     return tuple(dict.fromkeys(_WARNING.findall(ptxas_report)))
 
 
 def reserved_bytes(arch: str) -> int:
-    """What a target's kernels with shared memory have of it for the system; they count it in."""
+    """Returns the shared memory reserved for the system; kernels that use any count it in."""
     return _RESERVED_BYTES if int(arch.removeprefix("sm_").rstrip("af")) >= 90 else 0
 
 

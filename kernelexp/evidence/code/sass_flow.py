@@ -44,7 +44,7 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Flow(msgspec.Struct, frozen=True, kw_only=True):
-    """What the control flow says of each instruction, by its offset."""
+    """The control flow of an entry, by the offsets of its instructions."""
 
     loops: tuple[Loop, ...]
     innermost: dict[int, int]
@@ -150,7 +150,7 @@ def _target(sass_instruction: SassInstruction) -> int | None:
 
 
 def _reach(roots: Iterable[int], graph: Graph, calls: Mapping[int, int] | None = None) -> set[int]:
-    """What the roots lead to, through calls too where they are given."""
+    """Returns the nodes that the roots lead to, through calls too where they are given."""
     seen, rest = set(roots), list(roots)
     while rest:
         at = rest.pop()
@@ -176,7 +176,7 @@ def _within(nodes: set[int], graph: Graph) -> dict[int, list[int]]:
 
 
 def _sources(nodes: set[int], graph: Graph) -> dict[int, set[int]]:
-    """Where control comes from, by offset."""
+    """Returns the predecessors of each node, by offset."""
     sources: dict[int, set[int]] = {at: set() for at in nodes}
     for at, ways in graph.items():
         for to in ways:
@@ -235,7 +235,7 @@ def _number(nested: Sequence[tuple[int, set[int], set[int]]], graph: Graph) -> I
 
 
 def _innermost(loops: Sequence[Loop], graph: Graph, calls: Mapping[int, int]) -> dict[int, int]:
-    """By offset; what is called from a loop is inside of it."""
+    """Returns the innermost loop by offset; code called from a loop is inside of it."""
     innermost: dict[int, int] = {}
     for loop in sorted(loops, key=lambda item: item.depth):
         innermost.update(dict.fromkeys(loop.offsets, loop.number))

@@ -60,7 +60,7 @@ class SassInstruction(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_padding(self) -> bool:
-        """Only fills the code up to its alignment."""
+        """Whether it only fills the code up to its alignment."""
         return self.opcode in opcodes.PADDING
 
 

@@ -1,4 +1,4 @@
-"""What the end of a modelled launch waited for, by roles of warps: the critical path."""
+"""The critical path of a modelled launch: what its end waited for, by roles of warps."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _executed_by(recording: Recording) -> dict[int, set[int]]:
 
 
 def _counts(recording: Recording) -> dict[tuple[int, int], int]:
-    """How often a warp of a CTA ran each block, by its first instruction."""
+    """Counts how often a warp of a CTA ran each block, by its first instruction."""
     import numpy as np
 
     result: dict[tuple[int, int], int] = defaultdict(int)

@@ -59,7 +59,7 @@ _USUAL: dict[Isa, tuple[Schedule, ...]] = {
 
 
 class EmulationOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How to emulate, and what then counts against a variant."""
+    """Options of an emulation, and what then counts against a variant."""
 
     size: str = SIZE
     schedules: tuple[Schedule, ...] | None = None
@@ -102,9 +102,9 @@ def preload() -> None:
 def want(
     arm: Arm, isa: Isa, size: str = SIZE, schedules: Sequence[Schedule] | None = None
 ) -> EmulationRequest:
-    """What to execute of an arm, under the usual schedules unless others are named.
+    """Returns the request to execute an arm, under the usual schedules unless others are named.
 
-    Of a kernel that came as a cubin, which has no PTX, its SASS in any case.
+    A kernel that came as a cubin has no PTX: its SASS is executed in any case.
     """
     usual = _USUAL["ptx"] if is_cubin(arm) else _USUAL[isa]
     isa = "sass" if is_cubin(arm) else isa
@@ -178,10 +178,10 @@ def with_kept(root: Path, arm: Arm) -> Arm:
 def lines(
     root: Path, arm: Arm, size: str, limits: Limits, label: str, isa: Isa = "ptx"
 ) -> tuple[LineCost, ...]:
-    """What every line cost in the emulation that take() took, or takes now.
+    """Returns the cost of every line in the emulation that take() took, or takes it now.
 
     Empty where it could not be executed. Kept next to the build, and not in records, which have
-    the dearest lines only.
+    only the most expensive lines.
     """
     kept = kept_lines(root, arm, size, isa)
     if kept is not None:
@@ -244,21 +244,21 @@ def note_patterns(
 
 
 def modelled(root: Path, arm: Arm, size: str) -> ModelledRun | None:
-    """What was kept of having modelled a variant of these sources, by whatever compiler it was
+    """Returns the kept result of modelling a variant of these sources, by whichever compiler it was
     built then; None without any."""
     kept = build.kept(root / build.CACHE / "modelled", _modelled(root, arm, size))
     return None if kept is None else decode(kept, ModelledRun)
 
 
 def keep_modelled(root: Path, arm: Arm, size: str, run: ModelledRun) -> None:
-    """For the next command, and for pages, which execute nothing, and whose records may be of
-    other machines' builds."""
+    """Keeps a modelled run for the next command, and for pages, which execute nothing, and whose
+    records may be of other machines' builds."""
     folder = root / build.CACHE / "modelled"
     build.keep(folder, _modelled(root, arm, size), msgspec.json.encode(run))
 
 
 def source_digest(arm: Arm) -> str:
-    """Of the kernel, the axes and the files of an arm, whoever built it."""
+    """Returns a digest of an arm's kernel, axes and files, whoever built it."""
     content = (arm.kernel, arm.arch, arm.axes, build.alike.own_files(arm))
     return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:16]
 
@@ -269,7 +269,7 @@ def _modelled(root: Path, arm: Arm, size: str) -> str:
 
 
 class _Place(msgspec.Struct, frozen=True, kw_only=True):
-    """Where what an execution showed is kept: files beside the build, by what they hold."""
+    """The files that keep an execution's results, beside the build, named after what they hold."""
 
     folder: Path
     rest: str
@@ -349,7 +349,7 @@ def execute(job: EmulationJob) -> Emulated:
 
 
 def _digest(root: Path, kernel: str) -> str:
-    """Of what the evidence depends on besides the PTX: problem.py, its checks, the emulator."""
+    """Returns a digest of evidence's inputs besides PTX: problem.py, its checks, the emulator."""
     return hashlib.sha256(f"{_own()} {files.key(root, kernel)}".encode()).hexdigest()[:12]
 
 

@@ -1,4 +1,4 @@
-"""What the lines and the instructions of a kernel cost in an emulated launch."""
+"""Cost of a kernel's lines and instructions in an emulated launch."""
 
 from __future__ import annotations
 
@@ -42,8 +42,7 @@ class PtxAccess(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LineCost(msgspec.Struct, frozen=True, kw_only=True):
-    """What the code of one source line costs in a launch, inlined at one place and run by the same
-    warps."""
+    """The cost of one source line in a launch, inlined at one place and run by the same warps."""
 
     entry: str = ""
     source: Source
@@ -56,7 +55,7 @@ class LineCost(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InstructionCost(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one SASS instruction costs in all launches of its entry."""
+    """The cost of one SASS instruction in all launches of its entry."""
 
     entry: str
     offset: int

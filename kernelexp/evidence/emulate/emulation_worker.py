@@ -92,7 +92,7 @@ class EmulationJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Emulated(msgspec.Struct, frozen=True, kw_only=True):
-    """What an emulation showed: the evidence that records keep, and the cost of every line."""
+    """The result of an emulation: the evidence that records keep, and the cost of every line."""
 
     evidence: EmulatedEvidence
     lines: tuple[LineCost, ...] = ()
@@ -155,7 +155,7 @@ def _emulate(module: Module, job: EmulationJob, watch: Watch) -> Emulated:
 def _checked(
     problem: Problem, case: EmulationCase, compared: Comparison
 ) -> list[tuple[ArrayResult, ...]]:
-    """What each schedule left, beside the reference; once where it is what the first left."""
+    """Compares each schedule's outputs with the reference, unless they equal those of the first."""
 
     def check(outputs: Tensors) -> tuple[ArrayResult, ...]:
         return results.compare(outputs, problem.reference(case.inputs, case.size), case.tolerance)
@@ -173,7 +173,7 @@ def _checked(
 
 @contextlib.contextmanager
 def _nothing_old_collected() -> Iterator[None]:
-    """What is imported and decoded stays: collections need not go through it."""
+    """Keeps garbage collection from going through what is already imported and decoded."""
     gc.freeze()
     try:
         yield
@@ -188,7 +188,7 @@ def _compare(
     arrays: dict[str, Any],
     job: EmulationJob,
 ) -> Comparison:
-    """Under every schedule; ConfigurationError for a launch that the code does not allow."""
+    """Compares under every schedule; ConfigurationError for a launch the code does not allow."""
     import warpsim as emulator
 
     size = sum(array.nbytes for array in arrays.values())
@@ -240,7 +240,7 @@ def load_code(job: EmulationJob) -> Module:
 
 
 class EmulationCase(msgspec.Struct, frozen=True, kw_only=True):
-    """What problem.py makes for one emulation."""
+    """The data that problem.py makes for one emulation."""
 
     size_name: str
     size: Size
@@ -379,7 +379,7 @@ def _evidence(
 
 
 def _untested(result: Result) -> Iterator[str]:
-    """What the size is too small for."""
+    """Yields what the size is too small to test."""
     if result.filled_once and result.finished:
         yield (
             f"the stages that the copy at {result.filled_once} fills are filled once at this size, "
@@ -388,7 +388,7 @@ def _untested(result: Result) -> Iterator[str]:
 
 
 def _launches(launches: Sequence[Launch], results: Sequence[Result]) -> tuple[EmulatedLaunch, ...]:
-    """Where there are several; those that were executed."""
+    """Returns the launches that were executed, where there are several."""
     return tuple(
         EmulatedLaunch(
             entry=launch.entry,
@@ -426,7 +426,7 @@ def _findings(
 
 
 def _why(finding: Finding, benign: Mapping[SourceLine, str]) -> str:
-    """What problem.py says of a race that it calls benign."""
+    """Returns the reason that problem.py gives for calling a race benign."""
     if finding.name != "benign-race" or finding.source is None:
         return ""
     frames = [(frame.file, frame.line) for frame in finding.source.frames()]

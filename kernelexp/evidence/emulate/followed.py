@@ -20,14 +20,14 @@ LONG = 16
 
 
 class FollowedLoad(msgspec.Struct, frozen=True, kw_only=True):
-    """What a launch of some size amounts to."""
+    """The work of a launch at some size."""
 
     ctas: int
     tiles: int
 
     @property
     def tiles_per_cta(self) -> int:
-        """Of those CTAs that have most."""
+        """The tiles of those CTAs that have most."""
         return -(-self.tiles // self.ctas)
 
     @property
@@ -48,7 +48,7 @@ class Followed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load(launch: Launch, tiles: int | None) -> FollowedLoad:
-    """Where problem.py has no tiles(), a CTA is one."""
+    """Returns the load of a launch; without tiles() in problem.py, a CTA is one tile."""
     ctas = math.prod(launch.grid)
     return FollowedLoad(ctas=ctas, tiles=ctas if tiles is None else tiles)
 
@@ -87,7 +87,7 @@ def choose(
 def _smaller(
     size: Size, measure: Callable[[Size], FollowedLoad]
 ) -> Iterator[list[tuple[Size, FollowedLoad]]]:
-    """By each figure of a size, the smallest first."""
+    """Yields smaller sizes for each parameter of a size, the smallest first."""
     for key, value in size.items():
         result = []
         for part in (item for item in range(1, min(value, 100_000)) if value % item == 0):

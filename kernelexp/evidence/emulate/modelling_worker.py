@@ -168,7 +168,7 @@ def _follow(
 
 
 def _array_bytes(chosen: Followed, sizes: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    """Of the whole launch: arrays grow evenly with its tiles, or not at all."""
+    """Scales array sizes to the whole launch: they grow evenly with its tiles, or not at all."""
     if len(sizes) == 1:
         return dict(sizes[0])
     first, second = chosen.loads

@@ -21,7 +21,7 @@ _TYPE = re.compile(r"[bsufe]\w*?(\d+)(x2)?$")
 
 
 def count(text: str, entry: str) -> dict[Access, int] | None:
-    """How often an entry, with all that it calls, has each access in its PTX.
+    """Counts each access in the PTX of an entry and of all that it calls.
 
     None where the text is not understood.
     """

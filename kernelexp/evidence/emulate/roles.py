@@ -140,7 +140,7 @@ def _commented(warps: int, lines: Sequence[LineCost], comments: Mapping[Place, s
 def _called(
     groups: Sequence[int], lines: Sequence[LineCost], functions: Mapping[Place, str]
 ) -> list[str]:
-    """For each role the function that names it; empty where none does.
+    """Returns for each role the function that names it; empty where none does.
 
     One that is called `..._role`, else the outermost in which its warps, and no others, execute
     more than half of their instructions.
@@ -187,7 +187,7 @@ def plain(mangled: str) -> str:
 
 
 def comments(texts: Mapping[str, Mapping[int, str]]) -> dict[Place, str]:
-    """What comments of the sources call the roles, by file and line."""
+    """Returns the names that source comments give the roles, by file and line."""
     return {
         (file, number): match[1]
         for file, text in texts.items()

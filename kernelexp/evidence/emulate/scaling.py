@@ -14,7 +14,7 @@ from kernelexp.model.arm import EmulatedEvidence, EmulatedLaunch
 
 
 class Extent(msgspec.Struct, frozen=True, kw_only=True):
-    """What counters grow with."""
+    """The quantities that counters grow with."""
 
     tiles: int
     ctas: int
@@ -24,7 +24,7 @@ class Extent(msgspec.Struct, frozen=True, kw_only=True):
     """What CTAs have in turn, of several tiles each; 0 where a CTA has one."""
 
     def of_loads(self) -> Extent:
-        """What counters of global loads grow with."""
+        """Returns the extent that counters of global loads grow with."""
         return Extent(tiles=self.loads or self.tiles, ctas=self.ctas)
 
 
@@ -74,7 +74,7 @@ def parts(
 
 
 def _at_loads(counter: str, launch: EmulatedEvidence | EmulatedLaunch, executed: str) -> int | None:
-    """What is counted at source lines that load; None where the lines do not have all of it."""
+    """Returns the count at source lines that load; None where the lines do not have all of it."""
     lines = launch.lines if isinstance(launch, EmulatedEvidence) else ()
     if sum(line.counters.get(counter, 0) for line in lines) != launch.counters.get(counter, 0):
         return None
@@ -216,9 +216,9 @@ def least(
     other: tuple[EmulatedEvidence | EmulatedLaunch, Extent],
     full: Extent,
 ) -> int:
-    """What a counter without a solution has at least at the full extent: what a tile adds from one
-    small size to the other, for each tile, without what a CTA does once; 0 where that is not known.
-    """
+    """Returns the least that a counter without a solution can be at the full extent: what a tile
+    adds from one small size to the other, for each tile, without what a CTA does once; 0 if not
+    known."""
     (first, x), (second, y) = one, other
     a, b = first.counters.get(counter, 0), second.counters.get(counter, 0)
     if determinant := _determinant(x, y):
@@ -270,7 +270,7 @@ def _determinant(one: Extent, other: Extent) -> int:
 
 
 def _is_proportional(one: Extent, other: Extent, full: Extent) -> bool:
-    """As many tiles per CTA everywhere, and two launches that differ, to see that it is so."""
+    """Whether all have equally many tiles per CTA, as two launches of different grids confirm."""
     same = _determinant(one, other) == 0 and _determinant(one, full) == 0
     return same and one.ctas != other.ctas
 

@@ -88,7 +88,7 @@ def blocks(
     texts: Mapping[int, str],
     roles: tuple[str, ...],
 ) -> Timeline:
-    """What each warp mostly did in each of COLUMNS parts of the time, alike ones as one block."""
+    """Returns each warp's main activity in each of COLUMNS parts of the time, equal ones merged."""
     warps = [issued for _, issued in _warps(recording, replayed)]
     cycles = max((issued[-1][3] + 1 for issued in warps if issued), default=0.0)
     return Timeline(
@@ -138,7 +138,7 @@ def _spans(
 
 
 def _waiting(reason: str, text: str) -> BlockKind:
-    """What a wait for `reason` is for, before an instruction."""
+    """Classifies a wait for `reason` before an instruction."""
     kind = "mma" if reason == "gmma" else "barrier" if reason == "barrier" else _kind(text)
     if kind in ("mma", "barrier"):
         return kind

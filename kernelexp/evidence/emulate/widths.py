@@ -1,4 +1,4 @@
-"""Where SASS accesses memory in other widths than the PTX that an emulation counts.
+"""Accesses to memory whose widths in SASS differ from those in the PTX that an emulation counts.
 
 ptxas merges neighbouring accesses: four shared loads of 32 bits become one of 128, which is one
 request instead of four, with its own wavefronts and bank conflicts.

@@ -115,7 +115,7 @@ class InputSet:
         return self._problem.arrange(self.inputs, axes)
 
     def _without_outputs(self, given: Mapping[str, torch.Tensor]) -> Iterator[_Named]:
-        """Without what is read and written: of that the arms get the output."""
+        """Yields inputs without what is read and written: of that the arms get the output."""
         return ((name, tensor) for name, tensor in given.items() if name not in self.outputs)
 
     def for_peers(self) -> dict[str, torch.Tensor]:
@@ -126,7 +126,7 @@ class InputSet:
         }
 
     def written(self, arm: str) -> dict[str, Output]:
-        """What a launch of this arm may write: the outputs and its workspaces."""
+        """Returns what a launch of this arm may write: the outputs and its workspaces."""
         return {**self.outputs, **self._workspaces.get(arm, {})}
 
     def arrays(self, arm: str) -> dict[str, torch.Tensor]:
@@ -173,7 +173,7 @@ class InputSet:
         return [*self.outputs.values(), *shared.values()]
 
     def fingerprint(self, arm: str) -> tuple[int, ...]:
-        """Of the arrays that this arm reads: an arm that writes there changes it."""
+        """Fingerprints the arrays that this arm reads: an arm that writes there changes it."""
         return tuple(fingerprint(tensor) for tensor in self._arranged[arm].values())
 
     def bytes(self) -> int:
@@ -243,7 +243,7 @@ class Flush:
 
 
 class Arrangement(msgspec.Struct, frozen=True, kw_only=True):
-    """How many sets the launches rotate over, and how many launches one sample times."""
+    """The number of sets that the launches rotate over, and of launches that one sample times."""
 
     sets: int
     launches_per_sample: int

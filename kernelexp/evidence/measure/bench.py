@@ -48,7 +48,7 @@ POLL_S = 0.0001
 
 
 class WrongResult(Exception):
-    """What an arm wrote is not right, or it wrote where it should not."""
+    """An arm that wrote a wrong result, or wrote where it should not."""
 
     def __init__(self, arm: str, words: str) -> None:
         super().__init__(words)
@@ -118,7 +118,7 @@ class Bench:
         return [index for index, arm in self._placed.arms.items() if arm.arm.role in roles]
 
     def launch_each_once(self) -> None:
-        """Without timing or reference: what compute-sanitizer looks at."""
+        """Launches without timing or reference: what compute-sanitizer looks at."""
         self._load()
         for index in self._placed.judged():
             self.current = self.name(index)

@@ -1,4 +1,4 @@
-"""Why being right against a problem.py may say little: its inputs, its tolerance."""
+"""Reasons why being right against a problem.py may say little: its inputs, its tolerance."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _ignores_seed(problem: Problem, size: Size, seed: int, first: Tensors) -> bo
 
 
 def _rounding(dtype: torch.dtype) -> float:
-    """Of a value to the type, relative; 0 of an integer."""
+    """Returns the relative error of rounding a value to the type; 0 for an integer."""
     import torch
 
     return torch.finfo(dtype).eps / 2 if dtype.is_floating_point else 0.0
@@ -81,7 +81,8 @@ _MANTISSAS = {"tf32": 10, "f16": 10, "bf16": 7, "e4m3": 3, "e5m2": 2}
 
 
 def _of_matrices(code: str) -> float:
-    """Of an operand to the coarsest type of the matrix instructions, relative; 0 without any."""
+    """Returns the relative error of rounding an operand to the coarsest type of the matrix
+    instructions; 0 without any."""
     words = {word for match in set(_MATRIX.findall(code)) for word in re.split(r"[.:]+", match)}
     bits = [bits for kind, bits in _MANTISSAS.items() if {kind, kind.upper()} & words]
     return 2.0 ** -(min(bits) + 1) if bits else 0.0

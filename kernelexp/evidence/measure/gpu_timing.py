@@ -146,8 +146,8 @@ class GraphSampler:
 
 
 def strides(row: Row, among: Collection[int]) -> dict[int, int]:
-    """How many rows to one that a slow arm takes part in, for the arms that are slow in `row` by
-    the fastest of `among`."""
+    """Returns by arm the stride of rows in which it takes part, for the arms that are slow in `row`
+    compared with the fastest of `among`."""
     times: dict[int, float] = {}
     for arm, time_us in zip(row.order, row.times_us, strict=True):
         times[arm] = min(time_us, times.get(arm, time_us))
@@ -156,8 +156,8 @@ def strides(row: Row, among: Collection[int]) -> dict[int, int]:
 
 
 def sparse(row: Row, peers: Collection[int], timing_s: float) -> dict[int, int]:
-    """How many rows to one that each peer takes part in, so that all of them together take no more
-    than PEERS_SHARE of the time, and each has some of the rows that fill `timing_s`."""
+    """Returns the stride of rows in which each peer takes part, so that all of them together take
+    no more than PEERS_SHARE of the time, and each has some of the rows that fill `timing_s`."""
     times = dict.fromkeys(peers, 0.0)
     for arm, time_us in zip(row.order, row.times_us, strict=True):
         times[arm] = times.get(arm, 0.0) + time_us
@@ -256,7 +256,7 @@ class Timer:
 
 
 class WarmUp(msgspec.Struct, frozen=True, kw_only=True):
-    """How warm-up ended."""
+    """The result of warm-up."""
 
     spent_s: float
     drift: float

@@ -50,7 +50,7 @@ def take(
 
 
 def shares(measuring: Measuring) -> tuple[Measuring, Measuring]:
-    """How to measure in all heats together, and in the final."""
+    """Returns the settings of all heats together, and of the final."""
     budget = measuring.budget_s
     if budget is None:
         return measuring, measuring

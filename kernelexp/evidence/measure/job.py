@@ -85,7 +85,7 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True, tag="found"):
 
 
 class ProblemRead(msgspec.Struct, frozen=True, kw_only=True, tag="read"):
-    """What problem.py read, of all that a record has to name."""
+    """Everything that problem.py read and a record has to name."""
 
     used: Used
 

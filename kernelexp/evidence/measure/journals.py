@@ -48,7 +48,7 @@ def _remove_old(folder: Path) -> None:
 
 
 def _subject(measurement: Measurement) -> object:
-    """What has to be the same for samples to belong together; a seed that was drawn need not be."""
+    """Returns what samples that belong together share; a seed that was drawn may differ."""
     return measurement.device, measurement.options, measurement.arms
 
 

@@ -57,7 +57,7 @@ WORDS_KEPT = 4000
 
 
 class MeasuringProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a measurement is, for whoever displays it."""
+    """The progress of a measurement, for whoever displays it."""
 
     phase: str
     processes_done: int
@@ -295,7 +295,7 @@ class _Processes:
         return left[0] if len(left) == 1 else ""
 
     def _sanitize(self, worker: _Pending) -> str:
-        """What compute-sanitizer says of one launch of each arm."""
+        """Runs compute-sanitizer on one launch of each arm; returns its report."""
         import shutil
 
         program = shutil.which("compute-sanitizer")
@@ -334,7 +334,7 @@ class _Processes:
         return seen.done or len(self._so_far.looks) == looks_max(self._options)
 
     def _preparing_s(self) -> float:
-        """How long peers took to get ready, which is nobody's budget."""
+        """Returns the time that peers took to get ready, which no budget includes."""
         return sum(worker.phases_s.get(PREPARING_PEERS, 0.0) for worker in self._so_far.workers)
 
     def _elapsed_s(self) -> float:

@@ -32,7 +32,7 @@ BUDGET_PER_ARM_S = 5.0
 
 
 class Measuring(msgspec.Struct, frozen=True, kw_only=True):
-    """How to measure, as the command line says it."""
+    """Options of a measurement, as the command line gives them."""
 
     options: Options = Options()
     margin: float = 0.01
@@ -46,7 +46,7 @@ class Measuring(msgspec.Struct, frozen=True, kw_only=True):
     """A folder for the samples of what is under way; None: a measurement that is killed is lost."""
 
     def at(self, size: str) -> Measuring:
-        """At the size that an experiment names, where none is given; else at the full one."""
+        """Returns this at an experiment's size, where none is given; else at the full one."""
         return msgspec.structs.replace(self, size=self.size or size or SIZE)
 
     def over(self, experiment: Experiment) -> tuple[Measuring, ...]:
@@ -68,7 +68,7 @@ class Measuring(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MeasurementQuestion(msgspec.Struct, frozen=True, kw_only=True):
-    """What one measurement is to settle, on one GPU: all that the machine with the GPU needs."""
+    """The question that one measurement answers on one GPU: all that the machine with it needs."""
 
     job: Job
     options: Options
@@ -79,7 +79,7 @@ class MeasurementQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def arch(self) -> str:
-        """What the GPU must be."""
+        """The architecture that the GPU must have."""
         return self.job.arms[0].arch
 
     def subject(self, problem: Mapping[str, str]) -> object:
@@ -170,7 +170,7 @@ def _jobs(
     launches: Sequence[Sequence[Launch]],
     peers: Iterable[str],
 ) -> Iterator[ArmJob]:
-    """Of the baseline, its placebo, the candidates and the peers."""
+    """Yields the jobs of the baseline, its placebo, the candidates and the peers."""
     (name, arm), *candidates = arms.items()
     first, *others = launches
     yield jobs.timed(root, arm, name, "baseline", first)

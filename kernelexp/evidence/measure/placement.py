@@ -1,4 +1,4 @@
-"""Where the arms' code and data lie on the GPU, and how to lay them out anew."""
+"""Placement of the arms' code and data on the GPU, and how to lay them out anew."""
 
 from __future__ import annotations
 

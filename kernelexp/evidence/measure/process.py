@@ -24,7 +24,7 @@ def worker_argv(folder: Path) -> list[str]:
 
 
 def worker_environment(uuid: str) -> dict[str, str]:
-    """For a worker: nothing but its own GPU in sight, and this package."""
+    """Returns a worker's environment: nothing but its own GPU in sight, and this package."""
     package_root = str(Path(__file__).parents[3])
     paths = [package_root, *filter(None, [os.environ.get("PYTHONPATH")])]
     return {"CUDA_VISIBLE_DEVICES": uuid, "PYTHONPATH": os.pathsep.join(paths)}
@@ -41,7 +41,7 @@ def run_worker(argv: list[str], uuid: str) -> processes.Completed:
 
 
 def read_answers(folder: Path) -> list[Answer]:
-    """What the worker of a folder has answered until now."""
+    """Reads what the worker of a folder has answered so far."""
     try:
         lines = (folder / ANSWERS).read_bytes().splitlines(keepends=True)
     except FileNotFoundError:

@@ -50,7 +50,7 @@ class _Sample(msgspec.Struct, frozen=True, order=True):
 
 
 class _Tally:
-    """What was seen of one output."""
+    """A tally of one output's elements."""
 
     def __init__(self, name: str, tensor: torch.Tensor, poison: int) -> None:
         self._poison = poison if is_integral(tensor.dtype) else POISON
@@ -198,7 +198,7 @@ class _Tally:
         return ""
 
     def _where(self) -> str:
-        """Which elements are wrong: rows and columns where they are just those, then the first."""
+        """Describes which elements are wrong: rows and columns if just those, then the first."""
         assert self._places is not None
         rows, columns = (counts.nonzero().reshape(-1).tolist() for counts in self._places)
         extents = (self._tensor.shape[0], self._last)
@@ -225,14 +225,13 @@ class _Tally:
 
 
 def _rms(want: torch.Tensor) -> float:
-    """Of the finite values; 0 where there are none."""
+    """Returns the root mean square of the finite values; 0 where there are none."""
     finite = want[want.isfinite()].double()
     return float(finite.square().mean().sqrt()) if finite.numel() else 0.0
 
 
 def spell_pair(got: float | None, want: float) -> str:
-    """What to say of an element, with as many digits as tell the two values apart; None was never
-    written."""
+    """Spells an element with enough digits to tell it from the one wanted; None: never written."""
     if got is None:
         return f"never written, want {want:.6g}"
     if isinstance(got, int) and float(want).is_integer():

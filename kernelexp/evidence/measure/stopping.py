@@ -1,4 +1,4 @@
-"""When a measurement looks at its samples, and when it ends: pure functions."""
+"""Timing of looks at a measurement's samples, and of its end: pure functions."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ def is_look_due(so_far: Measurement) -> bool:
 
 
 def looks_max(options: Options) -> int:
-    """How many looks the risk is shared among."""
+    """Returns the number of looks that share the risk."""
     return LOOKS_MAX + (len(EARLY_LOOKS) if options.race else 0)
 
 
 def next_share(so_far: Measurement, left_out: int) -> float:
-    """What the next process takes of the time of the last one, which left out so many arms."""
+    """Returns the next process's time over that of the last one, which left out so many arms."""
     arms = len(so_far.arms) + ARMS_OF_A_PROCESS
     return (arms - len(so_far.excluded)) / (arms - left_out)

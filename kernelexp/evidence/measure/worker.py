@@ -157,7 +157,7 @@ def wait_for_turn(folder: Path) -> Turn:
 
 
 def leave_when_dismissed(folder: Path, parent: int) -> None:
-    """From now on, ends this process within 0.1 s of the measurement's end, or of its owner's."""
+    """Ends this process within 0.1 s of the measurement's end, or of its owner's."""
 
     def watch() -> None:
         while not (folder / DISMISSED).exists() and _alive(parent):
@@ -192,7 +192,7 @@ class WorkerWatch:
 
     @contextmanager
     def in_problem(self, function: str) -> Iterator[None]:
-        """While a function of problem.py runs; the outermost of such calls counts."""
+        """Accounts for a function of problem.py while it runs; the outermost such call counts."""
         begun = time.monotonic()
         outer = self._calls
         self._calls = (*outer, (function, begun))
@@ -204,11 +204,11 @@ class WorkerWatch:
             self._calls = outer
 
     def begin_turn(self) -> None:
-        """From now on the limit of the turn counts."""
+        """Starts the limit of the turn."""
         self._problem_s, self._begun = 0.0, time.monotonic()
 
     def overdue(self, now: float) -> Answer | None:
-        """What to answer, at this time, instead of going on."""
+        """Returns the answer to give instead of going on; None while nothing is overdue."""
         calls = self._calls
         if calls:
             function, begun = calls[0]

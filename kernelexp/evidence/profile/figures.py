@@ -94,7 +94,7 @@ _SAME = {"bytes": "byte", "Hz": "hz", "sectors": "sector"}
 
 @functools.cache
 def base(unit: str) -> tuple[float, str]:
-    """What a figure in `unit` is multiplied with, and ncu's base unit that it then has.
+    """Returns the factor that converts `unit` to ncu's base unit, and that unit.
 
     Times become ns, rates are per s; prefixes of other units are decimal, as ncu's are.
     """

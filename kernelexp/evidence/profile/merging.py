@@ -67,8 +67,8 @@ def _add(merged: list[ProfiledLaunch], page: Sequence[ProfiledLaunch]) -> None:
 
 
 def _caller(before: Sequence[ProfiledLaunch], launch: ProfiledLaunch) -> int | None:
-    """Where the part of a source page that is of a function belongs: to the kernel that has its
-    instructions. None for a kernel's own."""
+    """Returns the index of the kernel that a function's part of a source page belongs to: the one
+    that has its instructions. None for a kernel's own part."""
     if launch.kind != "source" or not launch.first:
         return None
     for index, profiled_launch in enumerate(before):

@@ -121,7 +121,7 @@ def read_report(ncu: Ncu, report: Path, wanted: Sequence[str], name: str = "") -
 
 
 def read_session(ncu: Ncu, report: Path) -> ProfilingSession:
-    """How a report was recorded, as far as its session page tells."""
+    """Reads how a report was recorded, as far as its session page tells."""
     argv = [ncu.program, "--import", str(report), "--csv", "--page", "session"]
     return session.read(processes.run(argv, timeout_s=PRINT_LIMIT_S).stdout)
 
@@ -143,7 +143,7 @@ def messages(completed: processes.Completed, kind: str) -> Iterator[str]:
 
 
 def last_words(completed: processes.Completed) -> str:
-    """What ncu gives as the reason, or the end of what was printed, as one sentence."""
+    """Returns the reason that ncu gives, or the end of its output, as one sentence."""
     lines = f"{completed.stdout}\n{completed.stderr}".split("\n")
     words = (
         list(messages(completed, "ERROR")) or [line.strip() for line in lines if line.strip()][-1:]
@@ -155,7 +155,7 @@ def last_words(completed: processes.Completed) -> str:
 
 
 def refusal(completed: processes.Completed) -> EnvironmentFault | None:
-    """Why this machine does not let ncu profile; None where ncu says nothing of the kind."""
+    """Returns why this machine does not let ncu profile; None where ncu does not say so."""
     errors = " ".join(messages(completed, "ERROR"))
     if "ERR_NVGPUCTRPERM" in errors:
         return EnvironmentFault(

@@ -29,7 +29,7 @@ _TOOLKIT = re.compile(r"[/\\](?:cuda[^/\\]*|CUDA)[/\\].*include[/\\]")
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
-    """What was read from one text."""
+    """The launches read from one text, and what of it could not be read."""
 
     launches: tuple[ProfiledLaunch, ...]
     lost: tuple[str, ...] = ()

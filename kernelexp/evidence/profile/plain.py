@@ -1,4 +1,4 @@
-"""What ncu prints without --csv, as people commit it: launches, sections as tables, rules as text.
+"""ncu's output without --csv, as people commit it: launches, sections as tables, rules as text.
 
 [1253] python3@127.0.0.1
   kernel(const float *) (132, 1, 1)x(384, 1, 1), Context 1, Stream 7, Device 0, CC 9.0
@@ -75,7 +75,7 @@ class PlainReader:
             self._take(text)
 
     def end(self) -> None:
-        """What was read of a rule is whole."""
+        """Completes the rule that is being read."""
         if self._advice and self._current is not None:
             kind, parts = self._advice
             advice = _advice(self._section, kind, " ".join(parts))
@@ -118,7 +118,7 @@ class PlainReader:
             self._take_metric(text)
 
     def _take_metric(self, text: str) -> None:
-        """By the columns of the dashes above: a name, a unit that may be empty, a value."""
+        """Reads a metric by the columns of the dashes above: name, unit (may be empty), value."""
         assert self._current is not None
         (_, name_end), (unit_begin, unit_end), (value_begin, _) = self._columns
         name, unit = text[:name_end].strip(), text[unit_begin:unit_end].strip()

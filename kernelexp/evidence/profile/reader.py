@@ -91,7 +91,7 @@ class Reader:
             self._take_values(row)
 
     def lost(self, name: str) -> Iterable[str]:
-        """What could not be read."""
+        """Yields what could not be read."""
         for what, (line, count) in self._lost.items():
             yield f"{printable(name)}, line {line}: {what}" + (
                 f" (and {count - 1:,} more such rows)." if count > 1 else "."

@@ -13,7 +13,7 @@ _DEFAULTS = {"clock": "base", "cache": "all"}
 
 
 class ProfilingSession(msgspec.Struct, frozen=True, kw_only=True):
-    """How a report was recorded; what its page does not say is empty."""
+    """The settings that a report was recorded with; empty where its page does not say."""
 
     tool: str = ""
     """ncu with its version."""

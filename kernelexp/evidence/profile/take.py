@@ -50,7 +50,7 @@ _MORE = "allow more with --limit profile=20m, or collect less with --sections"
 
 
 class ProfileSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How to profile, as the command line says it."""
+    """Options of profiling, as the command line gives them."""
 
     size: str = "full"
     sections: tuple[str, ...] = (*programs.SECTIONS, programs.SOURCE)
@@ -73,7 +73,7 @@ class ProfileTaken(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_gpu(selector: str | None) -> Device:
-    """As gpu.device.find(); where there is none, says how a profile comes here all the same."""
+    """Finds a GPU as device.find() does; where there is none, says how to get a profile anyway."""
     try:
         return devices.find(selector)
     except EnvironmentFault as error:

@@ -1,5 +1,4 @@
-"""What the columns of a source page come to: ncu's figures of the launch, where no other page has
-them."""
+"""Totals of a source page's columns: ncu's figures of the launch, where no other page has them."""
 
 from __future__ import annotations
 

@@ -33,8 +33,8 @@ class PassedParameter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Allocation(msgspec.Struct, frozen=True, kw_only=True):
-    """What was copied of an allocation that an argument points into, or a variable that the program
-    or the launch has set."""
+    """The copied part of an allocation that an argument points into, or of a variable that the
+    program or the launch has set."""
 
     address: int
     size: int
@@ -125,7 +125,7 @@ class SkippedLaunch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProcessSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """What a process did by its end: process-N.json."""
+    """The summary that a process leaves at its end: process-N.json."""
 
     process: int
     program: str
@@ -171,14 +171,14 @@ def _files(folder: Path, capture: Capture) -> Iterator[tuple[Path, int | None]]:
 
 
 def contents(folder: Path, capture: Capture, index: int) -> tuple[bytes, bytes]:
-    """Of a region: before the launch and after it."""
+    """Returns the contents of a region before the launch and after it."""
     before = (folder / f"{index}.before").read_bytes()
     changed = capture.regions[index].changed
     return before, (folder / f"{index}.after").read_bytes() if changed else before
 
 
 def summaries(folder: Path) -> list[ProcessSummary]:
-    """Of the processes that ended, in the order of their numbers."""
+    """Reads the summaries of the processes that ended, in the order of their numbers."""
     read_all = [
         msgspec.json.decode(path.read_bytes(), type=ProcessSummary)
         for path in folder.glob("process-*.json")
@@ -187,7 +187,7 @@ def summaries(folder: Path) -> list[ProcessSummary]:
 
 
 def shape(capture: Capture) -> tuple[str, Dim3, Dim3]:
-    """What launches have in common whose times are those of one kernel."""
+    """Returns what is equal in launches whose times are those of one kernel."""
     return capture.symbol, capture.grid, capture.block
 
 
@@ -219,6 +219,6 @@ def relocated(data: bytes, regions: Sequence[Allocation], bases: Sequence[int]) 
 
 
 def moved(address: int, regions: Sequence[Allocation], bases: Sequence[int]) -> int:
-    """Where an address lies now; as it is where it lies in no region."""
+    """Returns where an address lies now; the address itself where it lies in no region."""
     data = relocated(address.to_bytes(8, "little"), regions, bases)
     return int.from_bytes(data, "little")

@@ -20,7 +20,7 @@ SMALL_SMS = 8
 
 
 def describe(name: str) -> tuple[dict[str, str], str]:
-    """What the program is told, and the architecture that it is compiled for.
+    """Returns what the program sees of a card, and the architecture that it is compiled for.
 
     "small" is an H200 with few SMs: programs that take their grid from the number of SMs have less
     to do on it.

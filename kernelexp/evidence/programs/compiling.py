@@ -20,18 +20,18 @@ LIMIT_S = 900.0
 
 
 def link_flags(library: Path, arch: str, flags: Sequence[str] = ()) -> list[str]:
-    """What nvcc is given besides a program's own flags.
+    """Returns the flags of nvcc besides a program's own.
 
-    Line tables, so that findings name source lines; images that are not compressed, which take no
-    tool to read. Headers of the emulator's come last: where NVIDIA's are installed, those are
-    included.
+    They ask for line tables, so that findings name source lines, and for images that are not
+    compressed, which take no tool to read. The emulator's headers come last: where NVIDIA's are
+    installed, those are included.
     """
     return [*_card_flags(flags, arch), *_besides(library)]
 
 
 def _generates(arch: str, *, machine_code: bool) -> str:
-    """Of -gencode: PTX of the card, which is executed. `-arch=sm_90a` would ask for that of any
-    card too, and `wgmma` is in none of it."""
+    """Returns the value of -gencode: PTX of the card, which is executed. `-arch=sm_90a` would ask
+    for PTX of any card too, which has no `wgmma`."""
     virtual = arch.replace("sm", "compute")
     codes = f"[{arch},{virtual}]" if machine_code else virtual
     return f"arch={virtual},code={codes}"
@@ -49,8 +49,8 @@ _NAMES_CARD = ("-arch", "--gpu-architecture", *_GENERATES)
 
 
 def _card_flags(flags: Sequence[str], arch: str) -> list[str]:
-    """What says the architecture beside a program's own flags: PTX where these may ask for machine
-    code alone."""
+    """Returns the flags that set the architecture beside a program's own: PTX, where these may ask
+    for machine code alone."""
     if any(flag.startswith(_GENERATES) for flag in flags):
         return [f"-gencode={_generates(arch, machine_code=False)}"]
     if any(flag.startswith(_NAMES_CARD) for flag in flags):
@@ -59,7 +59,7 @@ def _card_flags(flags: Sequence[str], arch: str) -> list[str]:
 
 
 def absent_package(words: str) -> str:
-    """What to install for a header that nvcc does not find; "" if no package is known for it."""
+    """Says what to install for a header that nvcc does not find; "" for unknown packages."""
     if re.search(r"\bcurand\w*\.h: No such file", words):
         return "\ncuRAND's headers come with `pip install 'kernelexp[curand]'`"
     return ""
@@ -125,7 +125,7 @@ def build_environment(folder: Path, tools: Toolchain, library: Path, arch: str) 
 
 
 def calls(folder: Path) -> tuple[CompilerCall, ...]:
-    """What a build called the nvcc of build_environment() with, in that order."""
+    """Reads the calls that a build made to the nvcc of build_environment(), in that order."""
     path = folder / _CALLS
     lines = path.read_text(errors="replace").split("\0\n") if path.is_file() else []
     words = [line.split("\0") for line in lines if line]

@@ -42,7 +42,7 @@ _PER_THREAD = re.compile(r"(.+)_pt(?:sz|ds)")
 
 
 def folder(root: Path) -> Path:
-    """Where the library lies; EnvironmentFault where this machine can't make it."""
+    """Returns the library's folder; EnvironmentFault where this machine can't make it."""
     compiler = next(filter(None, map(shutil.which, native.COMPILERS)), None)
     if compiler is None:
         raise EnvironmentFault(
@@ -166,7 +166,7 @@ def _compile(compiler: str, sources: Sequence[Path], genuine: Path, place: Path)
 
 
 def _generated(genuine: Path) -> str:
-    """What is made from NVIDIA's library: the texts of errors, a refusal for each function."""
+    """Generates code from NVIDIA's library: the texts of errors, a refusal for each function."""
     texts = "\n".join(f"{{{number}, {name}, {text}}}," for number, name, text in _texts(genuine))
     named = set(_exports(genuine)) - {"cudaGetErrorName", "cudaGetErrorString"}
     refusals = "\n".join(map(_refusal, sorted(named)))
@@ -217,8 +217,8 @@ def _exports(genuine: Path) -> Iterator[str]:
 
 
 def _refusal(name: str) -> str:
-    """In assembly: a call of warpsim_missing with the name, which any other definition replaces; of
-    a form for per-thread streams, the usual function."""
+    """Returns assembly: a call of warpsim_missing with the name, which any other definition
+    replaces; of a form for per-thread streams, the usual function."""
     arm = platform.machine() == "aarch64"
     usual = _PER_THREAD.fullmatch(name)
     if usual:

@@ -45,7 +45,7 @@ class ChangedOutput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkerReplay(msgspec.Struct, frozen=True, kw_only=True):
-    """What a replaying process says."""
+    """The report of a replaying process."""
 
     error: str = ""
     differences: tuple[ChangedOutput, ...] = ()
@@ -56,7 +56,7 @@ class WorkerReplay(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compare(index: int, capture: Capture, got: bytes, after: bytes) -> Iterator[ChangedOutput]:
-    """Of one region."""
+    """Yields the difference in one region, if there is any."""
     differs = np.frombuffer(got, np.uint8) != np.frombuffer(after, np.uint8)
     if differs.any():
         yield ChangedOutput(
@@ -111,7 +111,7 @@ class _Card:
         self._other: Any = None
 
     def place_of(self, region: Allocation) -> int | None:
-        """Where memory of the program lies; None where none of it is here."""
+        """Returns where memory of the program lies; None where none of it is here."""
         for base, own in zip(self._bases, self._capture.regions, strict=True):
             if not (own.variable or region.variable) and (
                 own.address <= region.address and region.end <= own.end
@@ -169,7 +169,7 @@ class _Card:
         return config
 
     def launch(self, meanwhile: Callable[[], None] = lambda: None) -> None:
-        """On memory as it was before the launch in the program."""
+        """Launches on memory as it was before the launch in the program."""
         self.restore()
         meanwhile()
         check(self._cu.cuCtxSynchronize())
@@ -177,7 +177,7 @@ class _Card:
         check(self._cu.cuCtxSynchronize())
 
     def restore(self) -> None:
-        """What a launch leaves alone need not be copied again."""
+        """Restores the captured memory; copies what launches leave alone only once."""
         for start, base, region in zip(
             self._starts, self._bases, self._capture.regions, strict=True
         ):
@@ -191,7 +191,7 @@ class _Card:
         check(self._cu.cuLaunchKernelEx(self._config, self._function, arguments, 0))
 
     def row(self, repeats: int, previous: _Card | None = None) -> None:
-        """So many launches without a pause, each directly after one of the other."""
+        """Launches so many times without a pause, each directly after one of the other."""
         self.restore()
         if previous:
             previous.restore()

@@ -109,7 +109,7 @@ class _Supervisor:
         self._children: list[int] = []
 
     def serve(self, ended: int) -> None:
-        """Until a file can be read: the program has ended."""
+        """Serves until a file can be read: the program has ended."""
         with selectors.DefaultSelector() as selector:
             selector.register(self._listener, selectors.EVENT_READ)
             selector.register(ended, selectors.EVENT_READ)
@@ -165,7 +165,7 @@ def _work(
     settings: Settings,
     extract: Callable[[bytes], list[FatImage]],
 ) -> None:
-    """What the forked process does; it does not return."""
+    """Runs the forked process; does not return."""
     code = 1
     try:
         # The terminal's Ctrl-C is for the program; when that is gone this ends by itself.

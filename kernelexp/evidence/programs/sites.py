@@ -113,7 +113,7 @@ def _lines(
 
 
 def _base(file: str, mappings: Sequence[_Mapping]) -> int:
-    """What is to be taken from an address to have the file's own."""
+    """Returns the offset to subtract from an address to get the file's own."""
     with open(file, "rb") as content:
         kind = int.from_bytes(content.read(18)[16:18], "little")
     if kind != _ET_DYN:

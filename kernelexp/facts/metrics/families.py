@@ -41,7 +41,7 @@ def _pipes(arm: Arm) -> dict[str, int]:
 
 
 def of_printed(name: str, unit: str, better: Better) -> Metric:
-    """What a program prints; unit and direction are those that its project says."""
+    """Returns the metric of a printed figure; unit and direction are as its project says."""
 
     def read(arm: Arm) -> Value | None:
         result = arm.measured.printed.get(name) if arm.measured else None
@@ -65,7 +65,7 @@ def printed(arm: Arm) -> dict[str, float]:
 
 
 def spell_printed(name: str, unit: str) -> str:
-    """What a table calls a printed figure: "bandwidth, GB/s"."""
+    """Returns the name of a printed figure in a table: "bandwidth, GB/s"."""
     return f"{name}, {unit}" if unit and unit != name else name
 
 

@@ -1,4 +1,4 @@
-"""What a figure is called, its unit, which way is better, and how an arm has it."""
+"""A figure's name, its unit, which way is better, and how to read it from an arm."""
 
 from __future__ import annotations
 

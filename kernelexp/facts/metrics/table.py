@@ -34,7 +34,7 @@ def _built(
     read: Callable[[BuildEvidence], Value | None],
     linked: Callable[[ProgramEvidence], Value | None] = lambda _program: None,
 ) -> _Source:
-    """Of a kernel, and of a program, which may have several."""
+    """Returns the source of a built figure: of a kernel, or of a program with several."""
 
     def of_arm(arm: Arm) -> Value | None:
         if arm.program:
@@ -50,7 +50,7 @@ def _most(part: Callable[[ProgramKernel], int]) -> Callable[[ProgramEvidence], V
 
 
 def _total(part: Callable[[ProgramKernel], int]) -> Callable[[ProgramEvidence], Value | None]:
-    """Of all of a program's kernels together."""
+    """Returns a function that sums over all of a program's kernels."""
     return lambda program: sum(map(part, program.kernels)) if program.kernels else None
 
 
@@ -73,7 +73,7 @@ def _published(
 
 
 def _rate(tflops: float) -> float:
-    """To a tenth; a small one to four digits."""
+    """Rounds a rate to a tenth; a small one to four digits."""
     return round(tflops, 1) if tflops >= 10 else float(f"{tflops:.4g}")
 
 

@@ -1,4 +1,4 @@
-"""What bounds a variant on its chip, and what could be gained: floors, bounds, rules, advice.
+"""Bounds of a variant on its chip, and its possible gains: floors, bounds, rules, advice.
 
 A rule takes a `Case` (one variant and all that is known of a launch) and gives an `Opportunity`.
 """

@@ -50,7 +50,7 @@ _SHARED = ("SharedMemoryConflicts", "UncoalescedSharedAccess")
 
 
 def take(case: Case) -> Iterator[Found]:
-    """What ncu advises; its plain information (INF) and what it says of itself are left out."""
+    """Yields ncu's advice, without its plain information (INF) and what it says of itself."""
     for advice in case.arm.profiled.advice if case.arm.profiled else ():
         if advice.kind == "INF" or "optional metric" in advice.sentence:
             continue
@@ -79,7 +79,7 @@ def is_answered(suppressed: Iterable[Suppressed], ncu: Opportunity) -> bool:
 
 
 def one_cta_by_design(case: Case) -> str:
-    """Why one CTA per SM is not a fault of this kernel; empty where nothing says so."""
+    """Says why one CTA per SM is not a fault of this kernel; empty where nothing says so."""
     build = case.arm.build
     if build is None or build.occupancy.ctas_per_sm != 1:
         return ""
@@ -94,7 +94,7 @@ def one_cta_by_design(case: Case) -> str:
 
 
 def _false(case: Case, advice: Advice) -> str:
-    """Why a warning is false for this launch; empty where it is not known to be."""
+    """Says why a warning is false for this launch; empty where it is not known to be."""
     if advice.rule in _OF_ALL_WARPS and case.is_specialised:
         return (
             "shares of all warps alike say nothing of a kernel whose warps have roles: most of "

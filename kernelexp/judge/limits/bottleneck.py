@@ -1,4 +1,4 @@
-"""What a kernel is bound by, as an expert's first sentence: the grid, a limit, or latency; and what
+"""Bottleneck of a kernel, as an expert's first sentence: the grid, a limit, or latency; and what
 holds its clock."""
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ BUSY = 0.9
 
 
 class GridShare(msgspec.Struct, frozen=True, kw_only=True):
-    """How a grid fills the chip."""
+    """The share of the chip that a grid fills."""
 
     ctas: int
     sms: int
@@ -58,7 +58,7 @@ class GridShare(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def grid(case: Case) -> GridShare | None:
-    """None where the chip or the grid is not known."""
+    """Returns the grid's share of the chip; None where the chip or the grid is not known."""
     build = case.arm.build
     if case.chip is None or build is None or not case.ctas or not build.occupancy.ctas_per_sm:
         return None
@@ -103,7 +103,7 @@ def _cause(gains: Sequence[Opportunity]) -> Opportunity | None:
 
 
 def _of_atomics(gains: Sequence[Opportunity]) -> str:
-    """What no limit that is known covers."""
+    """Says that global atomics, which no known limit covers, may take longer."""
     atomics = next((gain for gain in gains if gain.rule == GLOBAL_ATOMICS), None)
     if atomics is None:
         return ""
@@ -122,7 +122,7 @@ def _of_cause(case: Case, cause: Opportunity, order: str) -> str:
 def of_latency(
     case: Case, known: Sequence[Use], whose: str, cause: Opportunity | None = None
 ) -> str:
-    """What a kernel waits for that no limit holds; empty where one does, or nothing is known."""
+    """Says what a kernel that no limit holds waits for; empty where one does, or all is unknown."""
     near = nearest(known)
     if near is None or _of_allowed(case, near.percent or 0.0) >= NEAR:
         return ""
@@ -142,7 +142,7 @@ def allowed(case: Case) -> float:
 
 
 def allowed_of(before: Case, after: Case) -> tuple[float, float]:
-    """The same of two arms, by one measure: of both where the grid of either leaves SMs idle."""
+    """Returns two arms' shares by one measure: of both where the grid of either leaves SMs idle."""
     was, now = grid(before), grid(after)
     if min(allowed(before), allowed(after)) == 1.0:
         return 1.0, 1.0
@@ -154,7 +154,7 @@ def _of_allowed(case: Case, percent: float) -> float:
 
 
 def of_grid(case: Case) -> str:
-    """What the grid leaves idle; empty where it fills the chip, or nothing is known."""
+    """Says what the grid leaves idle; empty where it fills the chip, or nothing is known."""
     share = grid(case)
     if share is None or share.busy >= BUSY:
         return ""
@@ -179,7 +179,7 @@ def is_same_grid(before: Case, after: Case) -> bool:
 
 
 def of_same_grid(case: Case) -> str:
-    """What both arms' grids leave idle: no difference, so that it does not come first."""
+    """Says what both arms' grids leave idle: no difference, so that it does not come first."""
     share = grid(case)
     if share is None or share.busy >= BUSY:
         return ""
@@ -190,7 +190,7 @@ def of_same_grid(case: Case) -> str:
 
 
 def of_grids(before: Case, after: Case) -> str:
-    """What the grid of a candidate leaves idle, and the baseline's; empty where that is alike."""
+    """Says what a candidate's grid leaves idle, and the baseline's; empty where they are alike."""
     was, now = grid(before), grid(after)
     words = of_grid(after)
     if was is None or now is None or is_same_grid(before, after):
@@ -237,7 +237,7 @@ def is_counted(known: Sequence[Use]) -> bool:
 
 
 def _turns(known: Sequence[Use]) -> str:
-    """Of tensor cores and an arithmetic pipe that are busy for most of the time only together."""
+    """Says that tensor cores and an arithmetic pipe are busy for most of the time only together."""
     shares = {use.resource: use.percent or 0.0 for use in known}
     tensor = shares.get("tensor cores", 0.0)
     pipe = max(_ARITHMETIC, key=lambda name: shares.get(name, 0.0))
@@ -251,7 +251,7 @@ def _turns(known: Sequence[Use]) -> str:
 
 
 def _unknown(case: Case) -> str:
-    """What latency is likely not hidden by, where no profile says what warps wait for."""
+    """Says why latency is likely not hidden, where no profile says what warps wait for."""
     share, build = grid(case), case.arm.build
     if case.is_specialised:  # few warps are its design
         return ", or a limit that is not known"
@@ -266,19 +266,19 @@ def _unknown(case: Case) -> str:
 
 
 def _share(use: Use) -> str:
-    """Of the time: useful work alone is the least that a limit has to do."""
+    """Spells the share of the time: useful work alone is the least that a limit has to do."""
     percent = f"{'about ' * use.rough}{use.percent:.1f}%"
     return percent if use.kind in ("profiled", "emulated") else f"at least {percent}"
 
 
 def _how(use: Use) -> str:
-    """How far it can be trusted: scaled counts are those of a full problem whose tiles do what they
-    do at the small sizes."""
+    """Says how far a share can be trusted: scaled counts are those of a full problem whose tiles do
+    what they do at the small sizes."""
     return ", by scaled counts" if use.kind == "emulated" else ""
 
 
 def _of_floors(case: Case, known: Sequence[Use], whose: str) -> str:
-    """Without a time: which limit needs longest, and how much less the next."""
+    """Says, without a time, which limit needs longest, and how much less the next."""
     timed = case.arm.measured
     what = f"Timed at size '{timed.size}' only" if timed and timed.time_us else "Not timed"
     longest = sorted(known, key=lambda use: -(use.floor_ms or 0.0))[:_FLOORS]
@@ -306,7 +306,7 @@ def _least(*known: Use) -> str:
 def of_both(
     before: Sequence[Use], after: Sequence[Use], allowed: tuple[float, float] = (1.0, 1.0)
 ) -> str:
-    """Without a time: what two arms keep busy for longest; empty where that is not counted.
+    """Says, without a time, what two arms keep busy for longest; empty where that is not counted.
     `allowed` is the share of the SMs that the grid of each can use."""
 
     def least_ms(use: Use, share: float) -> float:
@@ -347,7 +347,7 @@ def of_both(
 
 
 def _of_ratios(case: Case, whose: str) -> str:
-    """Which units of an SM the counts of a small size keep busy for longest."""
+    """Says which units of an SM the counts of a small size keep busy for longest."""
     if not case.ratios_of or not case.counters:
         return ""
     counted = msgspec.structs.replace(case, ratios_of="", flops=0, bytes=0)
@@ -362,7 +362,7 @@ def _of_ratios(case: Case, whose: str) -> str:
 
 
 def spell(use: Use) -> str:
-    """With its article: `the tensor cores`, `L2`."""
+    """Spells a resource with its article: `the tensor cores`, `L2`."""
     plain = ("L1", "L2", "LSU", "shared memory", "device memory", "L1 to L2")
     words = {"L1 to L2": "the requests of L1 to L2", "LSU": "the LSU (its queue)"}
     return words.get(use.resource) or ("" if use.resource in plain else "the ") + use.resource
@@ -391,7 +391,7 @@ def _waits(arm: Arm) -> str:
 
 
 def of_power(case: Case) -> str:
-    """What holds its clock down; empty where nothing does."""
+    """Says what holds the clock down; empty where nothing does."""
     if not case.time_s or not case.power_capped or case.chip is None or not case.clock_hz:
         return ""
     if case.clock_hz > FULL_CLOCK * case.chip.clock.value:

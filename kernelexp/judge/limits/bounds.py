@@ -1,7 +1,7 @@
-"""How near a variant comes to each limit of its chip: from its profile, else reckoned.
+"""A variant's use of each limit of its chip: from its profile, else computed.
 
-What is reckoned is the least time that a resource needs for a launch (floors.py), as a share of
-the time.
+A computed use is the least time that a resource needs for a launch (floors.py), as a share of the
+time.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _OWN_CLOCK: tuple[Resource, ...] = ("L2", "device memory")
 
 
 class Use(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of one limit is used."""
+    """The use of one limit."""
 
     resource: Resource
     percent: float | None = None
@@ -96,7 +96,7 @@ def _reckoned(case: Case) -> tuple[Use, ...]:
 
 
 def uses_of_both(one: Case, other: Case) -> tuple[tuple[Use, ...], tuple[Use, ...]]:
-    """Of two cases, of the same kind on both sides: profiled only where both have the share."""
+    """Returns the uses of two cases, of like kinds: profiled only where both have the share."""
     pairs = zip(uses(one), uses(other), _reckoned(one), _reckoned(other), strict=True)
     chosen = [
         (first, second) if first.kind == second.kind else (plain, plain_too)
@@ -117,7 +117,7 @@ def is_of_parts(use: Use) -> bool:
 
 
 def percent_of(known: Sequence[Use], resource: Resource) -> float:
-    """Of one resource; 0 where it is not known."""
+    """Returns the percentage used of one resource; 0 where it is not known."""
     return next((use.percent or 0.0 for use in known if use.resource == resource), 0.0)
 
 

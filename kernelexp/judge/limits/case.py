@@ -28,7 +28,7 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """What is not known is None, empty or 0."""
+    """One variant and all that is known of a launch; what is not known is None, empty or 0."""
 
     label: str
     arm: Arm
@@ -75,7 +75,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def time_s(self) -> float:
-        """Of this size: measured, else published; 0 where it is neither."""
+        """Seconds at this size: measured, else published; 0 where it is neither."""
         return self.time()[0]
 
     def time(self) -> tuple[float, Kind]:
@@ -130,7 +130,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         return EXECUTED["sass"] in self.counters
 
     def named(self, counter: str) -> str:
-        """What the emulation that is read calls a counter of ncu's."""
+        """Returns the name that the emulation in use gives a counter of ncu's."""
         return counter if self.counts_sass else PTX + counter
 
     def counter(self, name: str) -> int:
@@ -162,8 +162,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         return best if best and cost(best) > 0 else None
 
     def polled(self, counter: str) -> float:
-        """How much of a counter the source lines have that wait at mbarriers, of 1: how often they
-        look depends on timing."""
+        """Returns the share of a counter in the source lines that wait at mbarriers, of 1: how
+        often they look depends on timing."""
         return sum(self.part(line, counter) for line in self.lines if self.waits_at(line))
 
     def waits_at(self, line: EmulatedLine) -> bool:
@@ -172,7 +172,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         return bool(line.counters.get(f"{isa}inst_executed_mbarrier_wait"))
 
     def part(self, line: EmulatedLine | None, counter: str, ideal: str = "") -> float:
-        """How much of a counter, beyond `ideal` if given, a source line has, of 1."""
+        """Returns the share of a counter in a source line, beyond `ideal` if given, of 1."""
         name, least = self.named(counter), self.named(ideal)
         of = self.taken.counters if self.taken else {}
         whole = of.get(name, 0) - of.get(least, 0)

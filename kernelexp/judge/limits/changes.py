@@ -1,6 +1,6 @@
-"""What a change of a figure between two variants is worth, by the rate of the unit that works.
+"""Worth of a figure's change between two variants, by the rate of the unit that works.
 
-A count is ranked by the time that the part of the chip needs for what it grew or shrank by.
+A count is ranked by the time that its part of the chip needs for the difference.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ class ChangedPair:
         return f"{words}{about}"
 
     def _of_tensor_pipe(self) -> str:
-        """What it executes: packed halves too, which are no MMAs."""
+        """Names what the tensor pipe executes: packed halves too, which are no MMAs."""
         opcodes = {
             name
             for case in (self._before, self._after)
@@ -248,7 +248,7 @@ class ChangedPair:
         )
 
     def sms(self) -> Told | None:
-        """How many SMs have a CTA, where the grids differ in it."""
+        """Returns the number of SMs that have a CTA, where the grids differ in it."""
         one, other = bottleneck.grid(self._before), bottleneck.grid(self._after)
         if one is None or other is None:
             return None
@@ -266,7 +266,7 @@ class ChangedPair:
         )
 
     def warps(self) -> Told | None:
-        """How many warps an SM has at once, by what the grid gives and the resources allow."""
+        """Returns the warps that an SM has at once, as the grid gives and the resources allow."""
         was, now = (_warps(case) for case in (self._before, self._after))
         if not (was and now) or was == now or self.sms():
             return None  # the same warps on more SMs are fewer on each
@@ -287,7 +287,7 @@ class ChangedPair:
         return self._before.is_specialised and self._after.is_specialised
 
     def reads_of_l2(self) -> Told | None:
-        """What TMA reads from L2, a multicast once for all CTAs that receive it."""
+        """Returns what TMA reads from L2, a multicast once for all CTAs that receive it."""
         was, now = (_reads_of_l2(case) for case in (self._before, self._after))
         is_multicast = any(case.counter(_MULTICAST) for case in (self._before, self._after))
         if not (self._is_full and is_multicast) or was == now:
@@ -439,8 +439,8 @@ class ChangedPair:
         return 100 * floors.shared_seconds(case, (now - was) * cycles / self.busy) / self._time
 
     def bounded(self, cause: Cause) -> Cause:
-        """With savings that are no more than what the next limit leaves of the time; without a time
-        with costs that are no more than what the longest need of a unit grows by."""
+        """Bounds a cause's savings by what the next limit leaves of the time; without a time, its
+        costs by what the longest need of a unit grows by."""
         told = tuple(map(self._bounded, cause.told))
         return msgspec.structs.replace(cause, told=told)
 
@@ -460,7 +460,7 @@ class ChangedPair:
 
     @property
     def _fall(self) -> float:
-        """By how much the longest need of a unit falls, in percent; 0 where it does not."""
+        """The percentage by which the longest need of a unit falls; 0 where it does not."""
         longest = max((floor.seconds for floor in floors.floors(self._after)), default=0.0)
         return max(0.0, 100 * (1 - longest / self._time)) if longest and self._time else 0.0
 
@@ -503,7 +503,7 @@ def _of_all(was: float, now: float, more: float) -> float:
 
 
 def _as_many(before: Case, after: Case) -> str:
-    """Why resources have no effect of their own; empty where they may have one."""
+    """Says why resources have no effect of their own; empty where they may have one."""
     was, now = _warps(before), _warps(after)
     if not was or was != now:
         return ""
@@ -516,7 +516,7 @@ def _as_many(before: Case, after: Case) -> str:
 
 
 def _ctas(case: Case) -> int:
-    """That an SM has at once, at most."""
+    """Returns the most CTAs that an SM has at once."""
     share = bottleneck.grid(case)
     if share:
         return min(share.per_sm, -(-share.ctas // share.sms))
@@ -531,7 +531,7 @@ def _reads_of_l2(case: Case) -> int:
 
 
 def _warps(case: Case) -> int:
-    """That an SM has at once; 0 where that is not known."""
+    """Returns the warps that an SM has at once; 0 where that is not known."""
     build, share = case.arm.build, bottleneck.grid(case)
     if share:
         return share.warps_per_sm
@@ -549,7 +549,7 @@ def kinds(before: Arm, after: Arm) -> Sequence[Kind]:
 
 
 def label(difference: Difference) -> str:
-    """As the field reads a counter, whoever counted it."""
+    """Returns a counter's usual name, whoever counted it."""
     words = difference.metric.label.strip()
     if difference.metric.name.removeprefix(counters.PTX) == "memory_l1_tag_requests_global":
         return "lines of global memory in L1"  # each takes the tag stage and the data pipe a cycle
@@ -559,7 +559,7 @@ def label(difference: Difference) -> str:
 
 
 def _is_kept(difference: Difference) -> bool:
-    """Of a profile only what a page has room for: hundreds of its figures differ."""
+    """Whether a page has room for it: of a profile's figures, hundreds differ."""
     if difference.metric.kind != "profiled":
         return True
     known = difference.metric.group != counters.OTHER

@@ -1,4 +1,4 @@
-"""How well accesses to global memory use sectors and lines, by what an emulation counted."""
+"""Efficiency of accesses to global memory in sectors and lines, by an emulation's counts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _IDEAL = "memory_l2_theoretical_sectors_global_ideal"
 
 
 class AccessEfficiency(msgspec.Struct, frozen=True, kw_only=True):
-    """Of the loads or of the stores of a launch."""
+    """The efficiency of the loads or of the stores of a launch."""
 
     op: Literal["loads", "stores"]
     requests: int
@@ -27,7 +27,7 @@ class AccessEfficiency(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def of(arm: Arm, op: Literal["loads", "stores"]) -> AccessEfficiency | None:
-    """As emulated, on SASS where that was executed; None where there are none."""
+    """Returns the emulated efficiency, on SASS where that was executed; None without accesses."""
     taken = arm.counted or arm.emulated
     if taken is None:
         return None

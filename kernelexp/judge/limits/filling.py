@@ -53,7 +53,7 @@ def occupancy(case: Case) -> Iterator[Found]:
 
 
 def _why_few_warps(case: Case) -> str:
-    """Why more warps per SM are no advice for this launch; empty where they may be."""
+    """Says why more warps per SM are no advice for this launch; empty where they may be."""
     if why := advice.one_cta_by_design(case):
         return why
     share = bottleneck.grid(case)
@@ -122,7 +122,7 @@ def _is_uneven(case: Case, share: bottleneck.GridShare) -> bool:
 
 
 def _of_even(share: bottleneck.GridShare) -> str:
-    """Why a grid with work for each SM has no estimate."""
+    """Says why a grid with work for each SM has no estimate."""
     words = "every SM has work: what more warps would hide needs a measurement"
     most = -(-share.ctas // share.sms)
     if not share.ctas % share.sms:

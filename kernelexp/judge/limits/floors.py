@@ -80,7 +80,7 @@ class Floor(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def floors(case: Case) -> Iterator[Floor]:
-    """Of the resources of which the work and the limit are known."""
+    """Yields the floors of the resources whose work and limit are known."""
     chip = case.chip
     if chip is None:
         return
@@ -135,8 +135,8 @@ def _tensor(case: Case, chip: Chip) -> Floor | None:
 
 
 def mma_flops(case: Case, kind: str) -> float:
-    """Of the MMAs that a launch executes, those of rows and columns beyond the problem too; 0 where
-    they are not known."""
+    """Returns the FLOPs of the MMAs that a launch executes, on rows and columns beyond the problem
+    too; 0 where they are not known."""
     if case.arm.counted is None or executed.MMAS in case.unsolved:
         return 0.0
     each = executed.flops_of_mma(case.arm.counted).get(kind, 0.0)
@@ -144,12 +144,12 @@ def mma_flops(case: Case, kind: str) -> float:
 
 
 def wavefronts(case: Case) -> float | None:
-    """Of shared memory: loads, stores, operands of MMAs; None where not counted."""
+    """Returns the wavefronts of shared memory: loads, stores, MMA operands; None if not counted."""
     return sum(map(case.counter, _SHARED)) if case.counters else None
 
 
 def shared_seconds(case: Case, count: float) -> float:
-    """How long the SMs take for so many wavefronts: each a cycle of one SM."""
+    """Returns the seconds that the SMs take for so many wavefronts: each a cycle of one SM."""
     clock, _ = case.clock()
     return count / (case.chip.sms.value * clock) if case.chip and clock else 0.0
 
@@ -157,7 +157,7 @@ def shared_seconds(case: Case, count: float) -> float:
 def _of_sms(
     case: Case, chip: Chip, resource: Resource, count: float, words: str, source: str
 ) -> Floor:
-    """What each SM does once per clock."""
+    """Returns the floor of what each SM does once per clock."""
     return Floor(
         resource=resource,
         seconds=shared_seconds(case, count),
@@ -266,7 +266,7 @@ def _issue(case: Case, chip: Chip) -> Floor | None:
 
 
 def _pipes(case: Case, chip: Chip) -> Iterator[Floor]:
-    """What the SASS sends to each pipe; PTX does not tell."""
+    """Yields the floors of pipes by what the SASS sends to each; PTX does not tell."""
     arch = ARCHITECTURES.get(chip.arch)
     clock, spelled = case.clock()
     for resource, pipe in _PIPES if arch and case.counts_sass else ():

@@ -1,8 +1,7 @@
-"""What could be gained in one variant, a function per rule: the issue, its figures, an estimate.
+"""Possible gains in one variant, a function per rule: the issue, its figures, an estimate.
 
-A cause is listed once: where ncu's own rules (advice.py) speak of the same, they are named with it.
-An estimate is about the share of the time that would be saved, bounded by the next limit
-(relief.py).
+A cause is listed once: ncu's own rules (advice.py) on the same cause are named with it. An estimate
+is roughly the share of the time that would be saved, bounded by the next limit (relief.py).
 """
 
 from __future__ import annotations
@@ -202,8 +201,8 @@ def uncoalesced(case: Case) -> Iterator[Found]:
 
 
 def _filled(case: Case, line: EmulatedLine | None, every: float) -> float:
-    """How much of the cache's lines the accesses at a source line use; of all, where that is not
-    known."""
+    """Returns how much of the cache's lines the accesses at a source line use; that of all
+    accesses, where it is not known."""
     counted = line.counters if line else {}
     lines = counted.get(case.named(_TAGS), 0)
     ideal = counted.get(case.named(f"{_SECTORS}_ideal"), 0)
@@ -232,7 +231,7 @@ def _loads(case: Case, line: EmulatedLine | None) -> bool:
 
 
 def mixed_stores(case: Case) -> Iterator[Found]:
-    """What looks uncoalesced by sectors per request, and is not: stores of several widths."""
+    """Suppresses what only looks uncoalesced by sectors per request: stores of several widths."""
     counted = case.counts(*(f"l1tex__t_{item}_pipe_lsu_mem_global_op_st" for item in _PER_REQUEST))
     sectors, requests = counted.values if counted else (0.0, 0.0)
     executed = case.named("sass__inst_executed_global_stores")

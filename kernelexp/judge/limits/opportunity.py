@@ -72,7 +72,7 @@ def place(line: EmulatedLine | None) -> str:
 
 
 def hidden(case: Case) -> str:
-    """Why what one kind of warps spends may not be what the launch takes."""
+    """Says why what one kind of warps spends may not be what the launch takes."""
     return _ROLES if case.is_specialised else ""
 
 
@@ -89,7 +89,7 @@ def excess_of_wavefronts(case: Case) -> tuple[float | None, Kind]:
 
 
 def contention(case: Case, words: str, conflicts: float, kind: Kind) -> str:
-    """Why bank conflicts of shared `words` (loads, stores) are none of the layout's.
+    """Says why bank conflicts of shared `words` (loads, stores) are none of the layout's.
 
     `kind` is that of the wavefronts of which none is in excess.
     """

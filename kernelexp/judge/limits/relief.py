@@ -1,4 +1,4 @@
-"""What a launch would save if a part of the chip had less to do, bounded by what is next.
+"""Savings of a launch if a part of the chip had less to do, bounded by the next limit.
 
 A limit that is busy for so many points of the time less leaves the time to the next one. Where the
 busiest limit is what holds the kernel, the next is taken to become as busy as that one is now.
@@ -19,7 +19,7 @@ _OF_CHIP: tuple[Resource, ...] = ("L2", "device memory")
 
 
 def _where_busy(case: Case, points: Mapping[Resource, float]) -> dict[Resource, float]:
-    """Of the units of an SM, in percent of the time of the SMs that have CTAs."""
+    """Scales the use of the units of an SM to the time of the SMs that have CTAs, in percent."""
     busy = bottleneck.allowed(case)
     return {
         resource: value if resource in _OF_CHIP else min(100.0, value / busy)
@@ -42,7 +42,7 @@ def shares(case: Case) -> tuple[dict[Resource, float], str]:
 
 
 def points(case: Case, resource: Resource, seconds: float) -> float:
-    """So many seconds of a resource as percent of the time that shares() is of."""
+    """Converts seconds of a resource to percent of the time that shares() is of."""
     time = case.time_s or max((floor.seconds for floor in floors(case)), default=0.0)
     known, _ = shares(case)
     return min(100 * seconds / time, known.get(resource, 100.0)) if time else 0.0
@@ -80,7 +80,7 @@ def relief(case: Case, freed: Mapping[Resource, float]) -> tuple[float | None, s
 
 
 def most(case: Case, freed: Mapping[Resource, float]) -> float:
-    """At most which percentage is saved if resources are busy for so many points less, those of SMs
+    """Returns the most percent saved if resources are busy for so many points less, those of SMs
     that have CTAs: until the one that is then the busiest is busy all the time."""
     known = _where_busy(case, shares(case)[0])
     return 100 - max(_after(known, freed).values(), default=0.0)

@@ -35,13 +35,13 @@ EXECUTED = "smsp__inst_executed"
 
 
 def units(metric: str) -> tuple[Resource, ...]:
-    """What has less to do where fewer are counted of a figure."""
+    """Returns the units that have less to do where a figure falls."""
     name = metric.removeprefix(counters.PTX)
     return next(freed for pattern, freed in _FREED if re.match(pattern, name))
 
 
 def own_units(metric: str) -> tuple[Resource, ...]:
-    """What has more to do where more is counted of a figure."""
+    """Returns the units that have more to do where a figure rises."""
     name = metric.removeprefix(counters.PTX)
     if pipe := PIPE.match(name):
         return (_UNIT_OF[pipe[1]],)

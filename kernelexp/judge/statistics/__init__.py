@@ -1,1 +1,1 @@
-"""From samples to intervals: ratios of times, races and heats, plateaus, drift, error rates."""
+"""Samples to intervals: ratios of times, races and heats, plateaus, drift, error rates."""

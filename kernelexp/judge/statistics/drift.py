@@ -34,7 +34,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DriftStep(msgspec.Struct, frozen=True, kw_only=True):
-    """From here on, times are others than before."""
+    """A step from which on times are others than before."""
 
     since: Timing
     ratio: float
@@ -42,7 +42,7 @@ class DriftStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Drift(msgspec.Struct, frozen=True, kw_only=True):
-    """How the times went."""
+    """The course of times over records."""
 
     records: int
     ratio: float
@@ -71,7 +71,7 @@ def find(times: Sequence[Timing]) -> Drift | None:
 
 
 def _change_points(values: Sequence[float]) -> list[int]:
-    """Where segments end, the end of the last one included."""
+    """Returns where segments end, the end of the last one included."""
     import numpy as np
     import ruptures
 

@@ -8,7 +8,7 @@ import msgspec
 
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True):
-    """What a variant costs; less is better in each."""
+    """The cost of a variant; less of each is better."""
 
     time: float | None
     """Of any unit; None where nothing was timed: then resources decide alone."""

@@ -26,7 +26,7 @@ Item = TypeVar("Item")
 
 
 def count(candidates: int, cards: int) -> int:
-    """How many heats so many candidates make on so many cards; 1 is a race like any other."""
+    """Returns how many heats so many candidates make on so many cards; 1 is an ordinary race."""
     return max(1, min(cards, candidates // SMALLEST))
 
 

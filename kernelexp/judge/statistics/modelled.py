@@ -1,4 +1,4 @@
-"""What two modelled times say of each other: a ratio with an interval, or nothing."""
+"""Comparison of two modelled times: a ratio with an interval, or nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kernelexp.model.modelled import ModelledTime
 
 
 class ModelledChange(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one time against another's of the same chip and size."""
+    """The ratio of one time to another of the same chip and size."""
 
     ratio: float
     """Below 1: faster."""
@@ -56,7 +56,7 @@ def _percent(ratio: float) -> str:
 
 
 def worth(chip: str) -> str:
-    """How far off the model was on measured times, or on those that others have published."""
+    """Says how far off the model was on measured times, or on those that others have published."""
     if chip == PUBLISHED.chip:
         unknown = f"We measured nothing on a {chip}: its parameters are published ones."
         if not PUBLISHED.times:
@@ -73,7 +73,7 @@ def worth(chip: str) -> str:
 
 
 def trust(ratio: float, apart: Apart) -> str:
-    """How often the model ranked pairs right that it put at least as far apart."""
+    """Says how often the model ranked pairs right that it put at least as far apart."""
     ranked = [item for item in ERRORS.of(apart).by_distance if _reaches(ratio, item)][-1]
     return f"{ranked.right} of {ranked.pairs} pairs so far apart ranked right"
 

@@ -1,4 +1,4 @@
-"""What a sweep says of its axes: which made a difference, and what all variants have in common."""
+"""Findings of a sweep on its axes: which made a difference, and what all variants share."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _CONFLICTS = tuple(f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{op}" for
 
 
 def _counted(name: str) -> tuple[str, ...]:
-    """What emulations call a counter of ncu's: counted on SASS, and on PTX."""
+    """Returns the names of an ncu counter in emulations: counted on SASS, and on PTX."""
     return name, f"{PTX}{name}"
 
 
 def _spelled(name: str) -> tuple[str, ...]:
-    """What emulations call a counter that ncu does not have, on SASS and on PTX."""
+    """Returns the names in emulations of a counter that ncu lacks, on SASS and on PTX."""
     return f"sass__{name}", f"{PTX}{name}"
 
 
@@ -100,7 +100,7 @@ class AxisEffect(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AxisFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """What a sweep says of one axis."""
+    """The findings of a sweep on one axis."""
 
     axis: str
     effects: tuple[AxisEffect, ...]
@@ -114,7 +114,7 @@ class AxisFinding(msgspec.Struct, frozen=True, kw_only=True):
         return max(self.effects, key=lambda axis_effect: axis_effect.bound)
 
     def from_best(self) -> tuple[AxisEffect, ...]:
-        """From the value that was the fastest on average to each other, the nearest first."""
+        """Returns effects from the value fastest on average to each other, the nearest first."""
         both = (*self.effects, *(effect.turned() for effect in self.effects))
         gains: dict[str, float] = {}
         for axis_effect in both:
@@ -126,8 +126,8 @@ class AxisFinding(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(sorted(own, key=lambda effect: effect.change.center))
 
     def shown(self) -> tuple[AxisEffect, ...]:
-        """What a page says of the axis: where it matters, from its best value to the others, with
-        what else is proved; else the pair of values that may differ most."""
+        """Returns the effects that a page shows: where the axis matters, from its best value to the
+        others, and whatever else is proved; else the pair of values that may differ most."""
         if not self.matters:
             return (self.largest,)
         from_best = self.from_best()
@@ -157,7 +157,7 @@ class Plateau(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CountedPlateau(msgspec.Struct, frozen=True, kw_only=True):
-    """What the counts of variants that nothing timed say of a plateau."""
+    """A plateau judged by the counts of variants that were not timed."""
 
     variants: int
     shared: tuple[Figure, ...]
@@ -181,7 +181,7 @@ ALIKE = 0.05
 
 
 def counted(arms: Sequence[Arm]) -> CountedPlateau | None:
-    """Of arms that were emulated; None of fewer than two, or where one was timed."""
+    """Returns the plateau of emulated arms; None for fewer than two, or where one was timed."""
     members = [arm for arm in arms if arm.is_built and arm.executed and not arm.refused]
     if len(members) < 2 or any(arm.measured for arm in arms):
         return None
@@ -214,7 +214,7 @@ def _above(most: float, least: float) -> float:
 
 
 def _moved(axis: str, points: Mapping[str, Point], counts: Sequence[float]) -> float:
-    """By how much a count changes at most between arms that differ in this axis only."""
+    """Returns the largest change of a count between arms that differ in this axis only."""
     pairs = (pair for own in _pairs(axis, points).values() for pair in own)
     values = (sorted(counts[int(name)] for name in pair) for pair in pairs)
     return max((_above(most, least) for least, most in values), default=0.0)
@@ -315,7 +315,7 @@ def _each(taken: Sequence[Scores], pairs: Sequence[tuple[str, str]]) -> Iterator
 def plateau(
     result: RaceResult, axes: Sequence[AxisFinding], arms: Mapping[str, Arm], margin: float
 ) -> Plateau | None:
-    """None where some variant differs by more than the margin, or may.
+    """Finds a plateau; None where some variant differs by more than the margin, or may.
 
     Each variant is compared with the fastest; where these intervals are too wide one by one, axes
     each of which is idle will do, if nothing was told apart.

@@ -51,7 +51,7 @@ class Interval(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Race(msgspec.Struct, frozen=True, kw_only=True):
-    """How the arms that are still timed stand to the fastest of them."""
+    """The standing of the arms that are still timed against the fastest of them."""
 
     leader: str
     slower: tuple[str, ...]
@@ -63,7 +63,7 @@ class Race(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RaceResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a race for the fastest arm came to."""
+    """The result of a race for the fastest arm."""
 
     leader: str
     contenders: tuple[str, ...]
@@ -75,7 +75,7 @@ class RaceResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def look(measurement: Measurement, margin: float, goal: Goal) -> Look:
-    """What to do after the samples so far, the last of `measurement.looks` included."""
+    """Decides what to do after the samples so far, the last of `measurement.looks` included."""
     if not measurement.options.race:
         return Look(done=enough(measurement, margin))
     effects, placebo = ratios(measurement)
@@ -117,7 +117,7 @@ def _race(measurement: Measurement, taken: Sequence[Scores], margin: float) -> R
 def race(
     taken: Sequence[Scores], running: Sequence[str], risk: float, margin: float
 ) -> Race | None:
-    """How the arms `running` stand after these processes; None before two have timed them all.
+    """Returns how the arms `running` stand after these processes; None before two timed them all.
 
     `risk` is that of one pair of arms at this look, both sides of its interval together.
     """
@@ -201,8 +201,8 @@ def scores(measurement: Measurement) -> tuple[Scores, ...]:
 def _scores(
     worker: Worker, arms: Mapping[int, str], base: int, baseline: str, version: int
 ) -> Scores:
-    """Through an arm that no row is without, where the baseline is slow and sits out rows: else 12
-    of 240 rows compared two fast arms."""
+    """Scores through an arm that no row is without, where the baseline is slow and sits out rows:
+    else 12 of 240 rows compared two fast arms."""
     rows = [(number, mean_logs(row)) for number, row in usable_rows(worker, version)]
     counts = {index: sum(index in row for _, row in rows) for index in (base, *arms)}
     through = max(counts, key=lambda index: counts[index])  # the baseline, of those in all rows

@@ -1,4 +1,4 @@
-"""What measurements on a machine are worth: A/A, and known slowdowns, from recordings.
+"""Reliability of measurements on a machine: A/A, and known slowdowns, from recordings.
 
 Many identical arms are timed at once, and comparisons are drawn from what was recorded: some of the
 processes, two or three of the arms. Draws that share processes are not independent; `Rates` says
@@ -38,7 +38,7 @@ def extra_of(name: str) -> int:
 
 
 class Rates(msgspec.Struct, frozen=True, kw_only=True):
-    """What many comparisons of one true effect came to."""
+    """The outcome of many comparisons of one true effect."""
 
     truth: float
     """The true ratio minus 1."""
@@ -100,7 +100,7 @@ def rates(
     disjoint: int,
     margin: float = 0.01,
 ) -> Rates:
-    """What the verdicts of these measurements come to, each of one candidate."""
+    """Summarizes the verdicts of these measurements, each of one candidate."""
     statuses: Counter[str] = Counter()
     ratios, halves, detectables = [], [], []
     detected = covered = 0

@@ -1,4 +1,4 @@
-"""From samples to an interval for the ratio of two arms' times, clustered over processes.
+"""An interval for the ratio of two arms' times from samples, clustered over processes.
 
 A process is one draw of where code and data lie, so its thousand pairs are one observation: its
 median log ratio. The interval is Student's t over those medians. Alternatives and what they reach
@@ -200,7 +200,7 @@ def _finite(value: float) -> float:
 
 
 def dropped_pairs(measurement: Measurement, candidate: str) -> int:
-    """How many pairs of a candidate with the baseline were left out, over all processes."""
+    """Counts the pairs of a candidate with the baseline that were left out, over all processes."""
     base = measurement.position("baseline")
     names = [arm.name for arm in measurement.arms]
     if base is None or candidate not in names:

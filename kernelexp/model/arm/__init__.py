@@ -111,15 +111,15 @@ class Arm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def executed(self) -> EmulatedEvidence | None:
-        """What an emulation judged it by, of PTX unless SASS alone was executed; None where the
+        """The emulation that judges it, of PTX unless SASS alone was executed; None where the
         emulator does not cover the kernel."""
         evidence = self.emulated or self.emulated_sass
         return evidence if evidence and evidence.arrays else None
 
     @property
     def counted(self) -> EmulatedEvidence | None:
-        """What counts as ncu does: the executed SASS; None where it was not executed, or where
-        what it did is not right, so that its counts are of another course of the kernel."""
+        """The evidence that counts as ncu does: the executed SASS; None where it was not executed,
+        or where its results are not right, so that its counts are of a different execution."""
         every = (self.emulated_sass, self.emulated)  # of a cubin the latter is of SASS too
         return next((x for x in every if x and x.isa == "sass" and x.is_right), None)
 

@@ -8,7 +8,7 @@ from kernelexp.model.experiment import Program
 
 
 class Resources(msgspec.Struct, frozen=True, kw_only=True):
-    """What the compiler made of a variant's entry, from the cubin, and from ptxas's own report."""
+    """The compiled resources of a variant's entry, from the cubin and from ptxas's own report."""
 
     registers: int
     spill_store_bytes: int | None
@@ -76,7 +76,7 @@ class ProgramKernel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProgramEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a program with a main of its own was built to, and how it is run: kind `built`."""
+    """The build of a program with a main of its own, and how it is run: kind `built`."""
 
     spec: Program
     kernels: tuple[ProgramKernel, ...] = ()

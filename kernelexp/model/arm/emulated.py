@@ -31,7 +31,7 @@ class EmulatedPrint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EmulatedLine(msgspec.Struct, frozen=True, kw_only=True):
-    """What one line of a kernel's source costs in a launch."""
+    """The cost of one line of a kernel's source in a launch."""
 
     file: str
     line: int
@@ -65,7 +65,7 @@ class EmulatedLaunch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EmulatedEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What executing a variant on a CPU showed: kind `emulated`, the same on any machine."""
+    """The results of executing a variant on a CPU: kind `emulated`, the same on any machine."""
 
     size: str
     isa: Isa = "ptx"

@@ -19,7 +19,7 @@ class PrintedResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MeasuredEvidence(msgspec.Struct, frozen=True, kw_only=True):
-    """What one measurement says of an arm; worked out from its samples, which the record keeps."""
+    """The results of one measurement for an arm, computed from samples that the record keeps."""
 
     device: str
     size: str

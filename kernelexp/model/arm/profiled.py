@@ -19,7 +19,7 @@ class ProfiledInstruction(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
 
 
 class Advice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one of ncu's own rules said of a launch."""
+    """Advice of one of ncu's own rules on a launch."""
 
     section: str
     rule: str

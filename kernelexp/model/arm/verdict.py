@@ -1,4 +1,4 @@
-"""What the evidence comes to: a status, and the reason for it."""
+"""Outcome of the evidence: a status, and the reason for it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Status(StrEnum):
-    """What the evidence says of candidate against baseline; a machine's word."""
+    """The machine's verdict on candidate against baseline, from the evidence."""
 
     IMPROVED = "IMPROVED"
     REJECTED = "REJECTED"

@@ -1,4 +1,4 @@
-"""What a kernel's config header computes for a variant, read with the host compiler in 0.1 s.
+"""Figures that a kernel's config header computes, read with the host compiler in 0.1 s.
 
 A header that a target names as its `config` holds sizes (KX_EXPORT) and rules (static_assert) in
 plain C++. The host compiler evaluates both, so that a variant which can't exist is refused before
@@ -38,7 +38,7 @@ _EXPRESSION = re.compile(r"\{([^{}]+)\}")
 
 
 class Configured(msgspec.Struct, frozen=True, kw_only=True):
-    """What a header says of one variant."""
+    """The exports and refusals of a header for one variant."""
 
     exports: dict[str, int] = {}
     refusals: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ class Configured(msgspec.Struct, frozen=True, kw_only=True):
     """The compiler's words where it can't read the header; nothing else is filled then."""
 
     def budget(self) -> Budget:
-        """What a CTA asks of its SM, of the exports that say so."""
+        """Returns what a CTA asks of its SM, from the exports that say so."""
         names = ("threads", "dynamic_smem_bytes", "tmem_columns", "cluster", "registers_per_thread")
         given = {name: self.exports[name] for name in names if name in self.exports}
         return Budget(**{"threads": 0, "dynamic_smem_bytes": 0, **given}, terms=self.terms)
@@ -66,7 +66,7 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True):
 def configure(
     root: Path, variants: Sequence[Variant], terms: Sequence[Mapping[str, str]]
 ) -> list[Configured]:
-    """For each variant (whose `config` names a header), with the terms of its architecture.
+    """Evaluates each variant (whose `config` names a header), with the terms of its architecture.
 
     A term is a text with C++ expressions of the header in braces: "{Config::STAGES} stages". A
     summand in which one of them is 0 is left out. Raises EnvironmentFault without a host compiler.
@@ -107,7 +107,7 @@ def _configure(root: Path, variant: Variant, terms: Mapping[str, str]) -> Config
 def _read(
     root: Path, argv: list[str], text: str, terms: Mapping[str, str], expressions: Sequence[str]
 ) -> tuple[Configured, list[str]]:
-    """What the compiler makes of the text, and the files that it read."""
+    """Returns what the compiler reads from the text, and the files that it opened."""
     with tempfile.TemporaryDirectory(prefix="kernelexp-") as folder:
         out, dependencies = Path(folder) / "config.o", Path(folder) / "config.d"
         argv = [*argv, "-o", str(out), "-MMD", "-MF", str(dependencies)]

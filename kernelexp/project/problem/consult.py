@@ -22,7 +22,7 @@ TIMEOUT_S = 60.0
 
 
 def limit(seconds: float = TIMEOUT_S) -> TimeLimit:
-    """What each stage of a problem.py may take."""
+    """Returns the time limit for each stage of a problem.py."""
     return TimeLimit(name="problem", seconds=seconds)
 
 
@@ -48,7 +48,7 @@ class ProblemQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """What problem.py says of one variant: rules before the build, launches after it."""
+    """The answers of problem.py for one variant: rules before the build, launches after it."""
 
     reasons: tuple[str, ...] = ()
     budget: Budget | None = None
@@ -71,7 +71,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Consulted(msgspec.Struct, frozen=True, kw_only=True):
-    """What one problem.py says; `points` in the order of the question."""
+    """The answers of one problem.py; `points` in the order of the question."""
 
     kernel: str
     sizes: dict[str, dict[str, int]]
@@ -128,8 +128,8 @@ def _key(root: Path, kernel: str) -> str:
 
 
 class _Answers:
-    """What one problem.py has answered, by what an answer depends on: the sizes that are none of
-    its own by the question's, each point's facts by the point and how its launches were asked for.
+    """The answers of one problem.py so far, by what each depends on: sizes that are not its own by
+    the question's, each point's facts by the point and how its launches were asked for.
     """
 
     def __init__(self) -> None:

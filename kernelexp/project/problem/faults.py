@@ -1,4 +1,4 @@
-"""What is wrong with what a problem.py returns, as sentences without their place."""
+"""Faults in the values that a problem.py returns, as sentences without their place."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from warpsim.launch import (
 
 
 def describe(value: object) -> str:
-    """What kind of value it is."""
+    """Names the kind of a value."""
     return "nothing" if value is None else f"a {type(value).__name__}"
 
 
 def launch_faults(launch: Launch) -> Iterator[str]:
-    """What no GPU could launch, as sentences."""
+    """Yields what no GPU could launch, as sentences."""
     for what in ("grid", "block", "cluster"):
         if min(getattr(launch, what)) < 1:
             yield f"{what} is {getattr(launch, what)}: each dimension is at least 1."
@@ -60,7 +60,8 @@ def _fits(scalar: Scalar) -> bool:
 
 
 def tensor_fault(value: Any) -> str:
-    """What it is instead of a torch tensor with values in memory; empty where it is one."""
+    """Names what a value is instead of a torch tensor with values in memory; empty where it is
+    one."""
     if not hasattr(value, "is_contiguous"):
         return f"{describe(value)} instead of a tensor"
     if value.is_meta or str(value.layout) != "torch.strided":
@@ -72,7 +73,7 @@ def tensor_fault(value: Any) -> str:
 
 
 def chunk_fault(chunk: Any, outputs: Mapping[str, Array]) -> str:
-    """Why a piece of the reference does not fit the outputs; empty where it does."""
+    """Says why a piece of the reference does not fit the outputs; empty where it does."""
     if not isinstance(chunk, Chunk):
         return f"it yields {describe(chunk)} instead of a Chunk."
     if chunk.array not in outputs:
@@ -95,7 +96,7 @@ def chunk_fault(chunk: Any, outputs: Mapping[str, Array]) -> str:
 
 
 def coverage_fault(array: str, given: list[tuple[int, int]], rows: int) -> str:
-    """Which rows [begin, end) are missing or doubled; empty where each was given once."""
+    """Names the rows [begin, end) that are missing or doubled; empty where each was given once."""
     end = 0
     for first, last in [*sorted(given), (rows, rows)]:
         if first > end:

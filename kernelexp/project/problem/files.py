@@ -65,7 +65,7 @@ def digests(root: Path, kernel: str) -> dict[str, str]:
 
 
 def names_digest(folder: str) -> str:
-    """Of the names in a folder that are not hidden, or of where a link leads."""
+    """Returns a digest of the names in a folder that are not hidden, or of where a link leads."""
     names = [name for name in _names(folder) if not name.startswith((".", "__pycache__"))]
     return hashlib.sha256("\n".join(names).encode(errors="surrogateescape")).hexdigest()
 

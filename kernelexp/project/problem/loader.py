@@ -70,7 +70,7 @@ def load_file(
 
 
 def _add(module: ModuleType, counts: ModuleType) -> None:
-    """What counts.py says, as if problem.py said it."""
+    """Adds the contents of counts.py to the module, as if problem.py defined them."""
     for function in ("loads", "blocks"):
         if hasattr(counts, function):
             module.__dict__[function] = getattr(counts, function)
@@ -224,7 +224,7 @@ class _Functions:
         return launch
 
     def _argument(self, argument: Any) -> Any:
-        """With types by their own names, and the size of a struct."""
+        """Returns an argument with types by their own names, and the size of a struct."""
         if isinstance(argument, StructValue):
             data = _convert(argument.data, bytes)
             fields = tuple(

@@ -1,5 +1,5 @@
-"""What a problem.py read besides the files of its folder: modules and data elsewhere, what folders
-hold, the environment.
+"""Reads of a problem.py outside its folder: modules and data elsewhere, names in folders, the
+environment.
 
 Of processes that it starts, only files that their command lines name are known.
 
@@ -45,7 +45,7 @@ _INSTALLED = tuple(
 
 
 class Used(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """By one process."""
+    """The reads of one process."""
 
     files: tuple[str, ...] = ()
     """Modules that are not installed, and data, by path from the root; others by their whole path.
@@ -69,7 +69,7 @@ _known: frozenset[str] = frozenset()
 
 
 def begin() -> None:
-    """From here on what is imported, and read of the environment, is the problem's."""
+    """Begins to attribute imports, and reads of the environment, to the problem."""
     global _known
     if not _known:
         _known = frozenset(sys.modules)
@@ -121,7 +121,7 @@ _stat = os.stat
 
 
 def _words(command: Any) -> list[str]:
-    """Of a command line, those of a shell's script one by one."""
+    """Splits a command line into words, including those of a shell's script."""
     words = [command] if isinstance(command, str | bytes) else list(command)
     return [part for word in words for part in (os.fsdecode(word), *os.fsdecode(word).split())]
 
@@ -174,7 +174,7 @@ def _is_asked_for() -> bool:
 
 
 def used(root: Path, kernel: str) -> Used:
-    """What it has read so far."""
+    """Returns the reads of the kernel's problem.py so far."""
     folder = root / "variants" / kernel
     modules = (module for name, module in list(sys.modules.items()) if name not in _known)
     paths = {path for module in modules if (path := _path(module)) and not is_installed(path)}
@@ -252,6 +252,6 @@ def _folder(root: Path, kernel: str, own: Mapping[str, str]) -> Path:
 
 
 def value_digest(name: str) -> str:
-    """Of an environment variable's value: records do not have the value itself."""
+    """Returns a digest of an environment variable's value: records do not have the value itself."""
     value = os.environ.get(name)
     return "unset" if value is None else hashlib.sha256(value.encode()).hexdigest()

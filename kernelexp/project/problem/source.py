@@ -82,7 +82,7 @@ class ProblemFile:
         return self.name.removesuffix("problem.py") + path.relative_to(self.path.parent).as_posix()
 
     def at(self, function: Callable[..., Any]) -> str:
-        """Where a function is defined."""
+        """Returns the place where a function is defined."""
         code = getattr(function, "__code__", None)
         if code is None or not Path(code.co_filename).is_relative_to(self.path.parent):
             return self.name

@@ -1,4 +1,4 @@
-"""What formulas may use that is not a metric: the chip's limits, and what a caller knows."""
+"""Names that formulas may use besides metrics: the chip's limits, and what a caller knows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Input(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a variant besides its profile; None and empty where it is not."""
+    """Facts about a variant from outside its profile; None and empty where unknown."""
 
     time_ms: float | None = None
     time_source: str = ""

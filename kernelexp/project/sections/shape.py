@@ -1,4 +1,4 @@
-"""What a section file says, as plain types."""
+"""The contents of a section file, as plain types."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Derived(Written, frozen=True, kw_only=True):
 
 
 class Instructions(Written, frozen=True, kw_only=True):
-    """Which instructions of the source page are listed: those with the most of a column."""
+    """The instructions of the source page to list: those with the most of a column."""
 
     column: Line
     reasons: Annotated[Line, Meta(description="How the names of the columns that divide it begin.")]

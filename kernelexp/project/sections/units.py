@@ -1,4 +1,4 @@
-"""How the figures of sections are written, with their units."""
+"""Spelling of the figures of sections, with their units."""
 
 from __future__ import annotations
 

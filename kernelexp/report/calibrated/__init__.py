@@ -1,1 +1,1 @@
-"""What `calibrate` prints: of this machine, of the model of time, and how right the model is."""
+"""Output of `calibrate`: this machine, the model of time, and the model's accuracy."""

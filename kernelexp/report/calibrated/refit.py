@@ -24,5 +24,5 @@ def render(result: ModelRefit) -> Iterator[Block]:
 
 
 def _change(item: Refitted) -> str:
-    """Of what is 0, in its unit."""
+    """Spells a parameter's change: in percent, or in its unit where it was 0."""
     return f"{100 * item.change:+.1f}%" if item.value else f"{item.change:+.3g}"

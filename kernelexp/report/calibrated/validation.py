@@ -1,4 +1,4 @@
-"""What records say of the model of time: by kernel, by distance, and where it is wrong."""
+"""Records against the model of time: by kernel, by distance, and where the model is wrong."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _worth(errors: ErrorsApart) -> tuple[str, ...]:
 
 
 def _regrets(model_validation: ModelValidation) -> str:
-    """Of the modelled best of each run."""
+    """Describes the regrets of choosing the modelled best of each run."""
     runs = model_validation.regrets
     if not runs:
         return "No run has three arms."

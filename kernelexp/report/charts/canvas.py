@@ -18,7 +18,7 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 class _Span(msgspec.Struct, frozen=True):
-    """From values to character cells."""
+    """A mapping from values to character cells."""
 
     low: float
     high: float

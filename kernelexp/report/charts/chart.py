@@ -1,4 +1,4 @@
-"""What a chart shows, as plain data: marks with intervals, a map of two axes, bars side by side.
+"""Contents of a chart as plain data: marks with intervals, a map of two axes, bars side by side.
 
 Figures are unrounded, in the unit that the axis names. Texts are plain: those who draw escape them.
 """

@@ -21,8 +21,8 @@ _PUBLISHED = "As published; a bar is a published range."
 
 
 def plots(logs: Sequence[KernelLog]) -> Iterator[Plot]:
-    """For each kernel its measured times by GPU, then its published ones, and published rates
-    where a step has only that."""
+    """Yields for each kernel its measured times by GPU, then its published ones, and published
+    rates where a step has only that."""
     for log in logs:
         steps = {name: entry.candidates[0] for name, entry in log.history.items()}
         devices = dict.fromkeys(step.record.device for step in steps.values() if step.record)

@@ -48,7 +48,7 @@ def plots(
 
 
 def _place(label: str, profile: Profile, arm: Arm | None) -> tuple[Chip, _Point] | str:
-    """Where a profile's variant stands, or what that lacks."""
+    """Returns the chip and the point of a profile's variant, or what the profile lacks."""
     evidence = profile.arm.profiled
     assert evidence is not None, "read_file() refuses others"
     chip = chips.find(evidence.device)

@@ -1,4 +1,4 @@
-"""Why warps wait: the cycles that an average warp spends in each state, of several profiles."""
+"""Stall reasons: the cycles that an average warp spends in each state, of several profiles."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def _points(plot: Plot, marks: Sequence[Mark]) -> Block:
 
 
 def _left(rows: Sequence[Sequence[str]]) -> int:
-    """What 80 columns leave for the drawing beside these cells."""
+    """Returns the columns of 80 that these cells leave for the drawing beside them."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return max(_LEAST, min(_WIDTH, _COLUMNS - sum(width + _GAP for width in widths)))
 

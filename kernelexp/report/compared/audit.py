@@ -90,7 +90,7 @@ def _changed(side: Dossier) -> tuple[str, ...]:
 
 
 def render(audit: Audit, log: KernelLog | None, date: str) -> Iterator[Block]:
-    """For a terminal or as markdown."""
+    """Renders an audit for a terminal or as markdown."""
     yield Heading(f"Performance audit — {date}")
     yield paragraph(f"Kernel: {audit.kernel}@{audit.arch} ({audit.after.point})")
     yield paragraph(f"Compared with: {audit.before.point}")
@@ -119,7 +119,7 @@ def _blank(what: str) -> Block:
 
 
 def _no_counters(audit: Audit) -> Block:
-    """Which command supplies the counters of the sides that have none."""
+    """Names the command that supplies the counters of the sides that have none."""
     sides = [side for side in (audit.before, audit.after) if side.arm.profiled is None]
     if not sides:
         return paragraph("No evidence: the profiles have none of these counters.")
@@ -130,7 +130,7 @@ def _no_counters(audit: Audit) -> Block:
 
 
 def _no_time(audit: Audit) -> Block:
-    """Why there is no comparison of times, and what supplies it."""
+    """Says why there is no comparison of times, and what supplies it."""
     measured = [side.arm.measured is not None for side in (audit.before, audit.after)]
     why = "one time is measured, the other is not" if any(measured) else "nothing was timed"
     if audit.has_both:

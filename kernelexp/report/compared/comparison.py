@@ -19,7 +19,7 @@ from kernelexp.report.document.document import Block, Heading, Listing, Span, pa
 
 
 class DifferingArm(msgspec.Struct, frozen=True, kw_only=True):
-    """What differs between the arms of one name: pairs of before and after."""
+    """The differences between the arms of one name: pairs of before and after."""
 
     name: str
     axes: dict[str, tuple[AxisValue | None, AxisValue | None]]
@@ -28,7 +28,7 @@ class DifferingArm(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Differing(msgspec.Struct, frozen=True, kw_only=True):
-    """What differs between two records, pairs of before and after; empty parts are the same."""
+    """The differences between two records, pairs of before and after; empty parts are the same."""
 
     runs: tuple[str, str]
     facts: dict[str, tuple[str, str]]
@@ -41,7 +41,7 @@ class Differing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecordDifference(msgspec.Struct, frozen=True, kw_only=True):
-    """What differs, and the arms that were compared."""
+    """The differences between two records, and the arms that were compared."""
 
     differing: Differing
     arms: tuple[tuple[Arm, Arm], ...]
@@ -93,8 +93,8 @@ def _pair(one: Record, other: Record) -> tuple[list[tuple[str, Arm, Arm]], tuple
 
 
 def differs(one: Arm, other: Arm, axis: str) -> bool:
-    """Of an axis that either arm has; one that a published arm's source does not tell of is not
-    known to differ."""
+    """Whether an axis of either arm differs; one that a published arm's source does not mention is
+    not known to."""
     if axis in one.axes and axis in other.axes:
         return not is_of(one.axes, Arm(axes={axis: other.axes[axis]}))
     return not (one.published or other.published)
@@ -124,7 +124,7 @@ def _commit(record: Record) -> str:
 
 
 def _judged(one: Record, other: Record) -> tuple[str, str]:
-    """What the verdicts of both are about; empty where one of them timed nothing."""
+    """Returns what the verdicts of both are about; empty where one of them timed nothing."""
     if one.measurement is None or other.measurement is None:
         return "", ""
     first, second = one.measurement.printed, other.measurement.printed
@@ -159,7 +159,7 @@ def _lines(root: Path, record: Record, name: str, files: dict[str, str]) -> list
 
 
 def render(compared: RecordDifference) -> Iterator[Block]:
-    """What the runs were made from, then their figures, then the sources' diffs."""
+    """Yields the inputs of the runs, then their figures, then the sources' diffs."""
     difference = compared.differing
     one, other = difference.runs
     yield Heading(f"{one} → {other}")

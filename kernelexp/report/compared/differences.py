@@ -57,7 +57,7 @@ class ComparedGroup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NotShown(msgspec.Struct, frozen=True, kw_only=True):
-    """How many figures are left out, by why."""
+    """The numbers of figures that are left out, by reason."""
 
     small: int
     near_zero: int
@@ -66,7 +66,7 @@ class NotShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True):
-    """What differs between two subjects."""
+    """The differences between two subjects."""
 
     before: ComparedSide
     after: ComparedSide
@@ -153,7 +153,7 @@ def _direction(difference: Difference) -> str:
 
 
 def render(comparison: Comparison, names: bool = False) -> Iterator[Block]:
-    """For a terminal of 80 columns; with `names` in tables that also have ncu's names."""
+    """Renders a comparison for 80 columns; with `names` in tables that also have ncu's names."""
     one, other = comparison.subjects
     yield Heading(f"{one.label} → {other.label}")
     for side, subject in zip(("before", "after"), comparison.subjects, strict=True):
@@ -219,7 +219,7 @@ def _lines(group: Group) -> Iterator[Block]:
 
 
 def _sizes(comparison: Comparison) -> str:
-    """Of which problem the executed counts are, where that is not the full one."""
+    """Names the problem of the executed counts, where it is not the full one."""
     kinds = {
         finding.difference.metric.kind for group in comparison.groups for finding in group.findings
     }
@@ -232,7 +232,7 @@ def _sizes(comparison: Comparison) -> str:
 
 
 def _rest(comparison: Comparison) -> str:
-    """What is not shown, and how to see it; empty where nothing is left out."""
+    """Says what is not shown, and how to see it; empty where nothing is left out."""
     floor = f"{100 * comparison.options.floor:g}%"
     parts = [
         (comparison.small, f"changed by less than {floor} (--floor)"),

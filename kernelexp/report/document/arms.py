@@ -1,4 +1,4 @@
-"""What pages of several kinds show of arms: all figures, the compiler's warnings and words."""
+"""Parts of several pages about arms: all figures, the compiler's warnings and words."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _FUNCTION = re.compile(r"'(_Z\w+)'")
 
 
 def warnings(arms: Mapping[str, Arm]) -> Iterator[Block]:
-    """What ptxas warned of, each sentence once with its arms and how often it is said, functions by
-    their names in the source; of kernels that no arm launches only how many sentences."""
+    """Yields the warnings of ptxas, each sentence once with its arms and count, functions by their
+    names in the source; for kernels that no arm launches only the number of sentences."""
     whose: dict[str, list[str]] = {}
     idle = 0
     for name, arm in arms.items():
@@ -43,7 +43,7 @@ def warnings(arms: Mapping[str, Arm]) -> Iterator[Block]:
 
 
 def compiler_errors(arms: Mapping[str, Arm]) -> Iterator[Block]:
-    """What the compiler said of arms that do not build, the same words once."""
+    """Yields the compiler's errors for arms that do not build, the same words once."""
     by_log: dict[str, list[str]] = {}
     for name, arm in arms.items():
         if arm.build_log:

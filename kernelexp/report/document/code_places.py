@@ -1,4 +1,4 @@
-"""Where the instructions of an inspected variant come from: lines, callers, loops."""
+"""Origins of the instructions of an inspected variant: lines, callers, loops."""
 
 from __future__ import annotations
 

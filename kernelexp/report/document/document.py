@@ -1,4 +1,4 @@
-"""What a command has to say, as data: headings, paragraphs, tables, listings.
+"""Output of a command as data: headings, paragraphs, tables, listings.
 
 Commands build documents from evidence; terminal.py and markdown.py render any document. Texts here
 are plain: what a terminal or a markdown file would take for markup is the renderers' to escape.

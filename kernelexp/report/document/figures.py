@@ -1,4 +1,4 @@
-"""How a figure is written: one way for each quantity."""
+"""Spelling of figures: one way for each quantity."""
 
 from __future__ import annotations
 
@@ -129,12 +129,13 @@ def ratio(change: Effect) -> str:
 
 
 def judged(arms: Iterable[Arm]) -> str:
-    """What programs were judged by where that is not a time: its name; else empty."""
+    """Names the figure that programs were judged by, where it is not a time; else empty."""
     return next((arm.measured.judged for arm in arms if arm.measured and arm.measured.judged), "")
 
 
 def compared(arms: Iterable[Arm]) -> str:
-    """What a change, less of which is better, is of: time, comparisons, 1 / bandwidth."""
+    """Names the quantity that a change, less of which is better, is of: time, comparisons, 1 /
+    bandwidth."""
     arms = [*arms]
     name = judged(arms)
     results = [arm.measured.printed[name] for arm in arms if arm.measured and name]

@@ -71,7 +71,7 @@ def lowest(
 
 
 def excess(values: Mapping[str, float], name: str) -> float:
-    """Of an arm's figure over the best, as a fraction."""
+    """Returns the excess of an arm's figure over the best, as a fraction."""
     best = min(values.values())
     return values[name] / best - 1.0 if best else 0.0
 

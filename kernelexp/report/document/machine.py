@@ -1,4 +1,4 @@
-"""What a machine has, one row per fact."""
+"""Facts about a machine, one row each."""
 
 from __future__ import annotations
 

@@ -43,8 +43,8 @@ _DETECTS = (
 
 
 def _times(rows: list[tuple[str, ...]], verbose: bool, printed: PrintedSamples | None) -> Block:
-    """What was timed, peers and placebo; a program's figure that is not a time is in the page
-    above, and no program states its work."""
+    """Tabulates what was timed, peers and placebo; a program's figure that is not a time is in the
+    page above, and no program states its work."""
     header = ["timed" if verbose else "timed too", "ms", "TFLOPS", "vs. baseline", "detects"]
     if printed:
         kept = (0, 1, 3, 4) if printed.is_time else (0, 3, 4)
@@ -138,7 +138,7 @@ def _cards(record: Record) -> Iterator[Block]:
 
 
 def _whose(record: Record) -> str:
-    """Which of the baseline's times all times are relative to."""
+    """Says which of the baseline's times all times are relative to."""
     if not (reference := final_reference(record)):
         return "each time in the table above is that of the baseline in the final"
     return (
@@ -149,7 +149,7 @@ def _whose(record: Record) -> str:
 
 
 def _departures(measurement: Measurement) -> str:
-    """How many arms the race was over for, by the processes that timed them."""
+    """Counts the arms that left the race early, by the processes that timed them."""
     early = sorted(measurement.departures, key=lambda departure: departure.processes)
     slower = Counter(departure.processes for departure in early if departure.slower_than)
     decided = Counter(departure.processes for departure in early if not departure.slower_than)

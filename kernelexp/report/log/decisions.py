@@ -42,7 +42,7 @@ def short(commit: str) -> str:
 
 
 class Made(msgspec.Struct, frozen=True, kw_only=True):
-    """What was just decided, and what is the best of the kernel now."""
+    """The decisions just made, and the best of the kernel now."""
 
     decisions: tuple[Decision, ...]
     best: Decision | None
@@ -53,7 +53,7 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def best(project: Project, decision: Decision) -> str:
-    """Which variant is the current best of a kernel, and who says so."""
+    """Names the variant that is the current best of a kernel, and the decision that says so."""
     target = project.kernels[decision.kernel].targets[decision.arch]
     departs = {
         name: value
@@ -65,7 +65,7 @@ def best(project: Project, decision: Decision) -> str:
 
 
 def made(project: Project, done: Made) -> Iterator[Block]:
-    """What was just decided, beside the verdict, and what is the best now."""
+    """Yields the decisions just made, beside the verdict, and the best now."""
     for decision in done.decisions:
         several = len(project.experiment(decision.experiment).candidates) > 1
         departs = {k: v for k, v in decision.axes.items() if decision.baseline.get(k) != v}

@@ -1,4 +1,4 @@
-"""What a project holds: its kernels with their axes, its experiments with where they stand."""
+"""Contents of a project: its kernels with their axes, its experiments with where they stand."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ListedCandidate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ListedStanding(msgspec.Struct, frozen=True, kw_only=True):
-    """Where an experiment stands."""
+    """The standing of an experiment."""
 
     records: int
     """How many there are of it."""
@@ -264,8 +264,8 @@ def experiment(
     every: bool,
     verbose: bool = False,
 ) -> Iterator[Block]:
-    """What is written about an experiment, where it stands, and its records, latest last: a summary
-    of each, or its page if `verbose`."""
+    """Yields what is written about an experiment, where it stands, and its records, latest last: a
+    summary of each, or its page if `verbose`."""
     written = standings.experiment
     yield Heading(f"{name}  {written.title}")
     for sentence in logbook.by_card(standings, records):
@@ -339,7 +339,7 @@ def _standing(standings: Standings) -> Block:
 
 
 def _sources(standings: Standings) -> Iterator[Block]:
-    """Which records speak, and which of them do not say all that they were made from."""
+    """Names the records that speak, and those that do not list all that they were made from."""
     if source := _from(standings):
         yield paragraph(source, style="dim")
     records = {c.record.run: c.record for c in standings.candidates if c.record}
@@ -351,7 +351,7 @@ def _sources(standings: Standings) -> Iterator[Block]:
 
 
 def _from(standings: Standings) -> str:
-    """Which records the table's rows are from, and at which size, where it is not the usual."""
+    """Names the records of the table's rows, and their size where it is not the usual one."""
     runs = dict.fromkeys(
         _named(candidate.record) for candidate in standings.candidates if candidate.record
     )

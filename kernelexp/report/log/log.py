@@ -58,8 +58,8 @@ class KernelLog(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def best(self) -> str | None:
-        """What was accepted last; else the fastest step that still stands, measured ones before
-        published ones."""
+        """The experiment accepted last; else the fastest step that still stands, measured ones
+        before published ones."""
         if self.accepted:
             return self.accepted.experiment
         for name in ("time_ms", "published_time_ms"):
@@ -120,7 +120,7 @@ def assemble(project: Project, tree: Tree | None = None) -> tuple[KernelLog, ...
 
 @contextlib.contextmanager
 def _uncollected() -> Iterator[None]:
-    """Without Python's garbage collector, which goes through all records again and again: 0.9 of
+    """Disables Python's garbage collector, which goes through all records again and again: 0.9 of
     2.5 s for 10,000, of which nothing is garbage. What was read is never gone through again."""
     enabled = gc.isenabled()
     gc.disable()

@@ -96,7 +96,7 @@ def _best(log: KernelLog) -> tuple[Cell, ...]:
 
 
 def slower(before: KernelLog, after: KernelLog) -> str:
-    """That the current best takes longer than the one before a decision, as a sentence; empty
+    """Says that the current best takes longer than the one before a decision, in a sentence; empty
     where it does not, or where a time is not known."""
     if before.best is None or after.best is None:
         return ""
@@ -134,7 +134,7 @@ def _best_arm(log: KernelLog, best: str) -> tuple[Arm | None, str]:
 
 
 def _sources(log: KernelLog) -> str:
-    """Where the figures are from, in a sentence for each kind; empty where there are none."""
+    """Names the sources of the figures, a sentence for each kind; empty where there are none."""
     records = _standing_records(log)
     devices = _cards((*records, *log.sweeps))
     published = sorted({record.source for record in records if record.source})
@@ -175,7 +175,7 @@ def _timed_steps(log: KernelLog) -> Iterator[Standing]:
 
 
 def _changes(log: KernelLog, steps: bool = False) -> Iterator[str]:
-    """What is no longer as it was measured, a line for each candidate."""
+    """Yields what is no longer as it was measured, a line for each candidate."""
     entries = log.history if steps else log.standings
     for name, entry in entries.items():
         for standing, point in zip(entry.candidates, entry.experiment.candidates, strict=True):
@@ -187,7 +187,7 @@ def _changes(log: KernelLog, steps: bool = False) -> Iterator[str]:
 
 
 def before_change(standing: Standing) -> str:
-    """Why a standing's figures are not shown as current."""
+    """Says why a standing's figures are not shown as current."""
     record = standing.record
     timed = record is not None and (record.measurement or record.provenance == "published")
     what = "measured" if timed else "run"
@@ -389,7 +389,7 @@ _HYPOTHESIS = {
 
 
 def _words(entry: Standings) -> Iterator[Block]:
-    """What people wrote about an experiment."""
+    """Yields the texts that people wrote about an experiment."""
     experiment = entry.experiment
     if experiment.decision:
         yield Labelled("Decision", experiment.decision)

@@ -31,7 +31,7 @@ class SizeChoice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Dispatch(msgspec.Struct, frozen=True, kw_only=True):
-    """What to launch at which size."""
+    """The variant to launch at each size."""
 
     kernel: str
     arch: str
@@ -42,7 +42,7 @@ class Dispatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def of_record(record: Record) -> Dispatch:
-    """By the record of the last size of a run."""
+    """Builds the table from the record of the last size of a run."""
     arms = dict(zip(record.names, record.arms, strict=True))
     choices = []
     for size_result in ordered(record):
@@ -82,7 +82,7 @@ def require(path: Path, size: str) -> None:
 
 
 def write(record: Record, path: Path) -> None:
-    """As the file's ending says."""
+    """Writes the table in the format that the file's ending names."""
     if not record.sizes:
         raise UsageError(f"nothing was timed, so {path} was not written.")
     table = of_record(record)
@@ -139,7 +139,8 @@ def _chosen(
     parameters: Sequence[str],
     indent: str,
 ) -> Iterator[str]:
-    """By one parameter after the other; what speaks for the same variant together."""
+    """Yields code that branches on one parameter after another; sizes of the same variant
+    together."""
     if len({spell_point(choices[one.run]) for one in results}) == 1:
         values = ", ".join(map(_value, choices[results[0].run].values()))
         yield f"{indent}return {{{values}}};  // timed at {', '.join(one.size for one in results)}"

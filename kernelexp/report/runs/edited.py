@@ -215,7 +215,7 @@ def _is_counter(names: Sequence[str]) -> bool:
 
 
 def _read(name: str, arm: Arm) -> Value | None:
-    """Of the build and the emulation: what a profile has is of another size."""
+    """Reads a figure of the build or the emulation: a profile is of another size."""
     kinds = documents.KINDS
     return next((value for kind in kinds if (value := _of_kind(name, arm, kind)) is not None), None)
 
@@ -235,7 +235,7 @@ def _row(label: str, read: Read, base: Arm, candidates: Mapping[str, Arm]) -> li
 
 
 def _cell(was: Value | None, now: Value | None, alone: bool) -> Cell:
-    """With what changed, highlighted; of large figures the share, where there is room both."""
+    """Spells a value with what changed, highlighted; of large figures the share, if both fit."""
     changed = figures.change(was, now)
     if not changed:
         return figures.value(now)
@@ -291,7 +291,8 @@ def _pipes(base: Arm, arm: Arm) -> str:
 
 
 def _named(pipe: str, arm: Arm) -> str:
-    """Of what ncu counts in the tensor pipe, half-precision FMAs by their own name."""
+    """Names what ncu counts in a pipe; half-precision FMAs in the tensor pipe have their own
+    name."""
     executed = arm.counted.opcodes if arm.counted else {}
     is_fma = pipe == "tensor" and not any(opcode.endswith("MMA") for opcode in executed)
     return "HFMA2.MMA" if is_fma else pipe

@@ -61,7 +61,7 @@ def _counts(checked: Checked) -> str:
 
 
 def say_time(spent: TimeSpent) -> str:
-    """Where the time went, and the compilers' part of it; empty for what was found ready."""
+    """Says where the time went, with the compilers' part; empty for what was found ready."""
     if spent.building + spent.executing < NOTEWORTHY_S:
         return ""
     of = f" (nvcc, ptxas and cuobjdump {spent.compilers:.0f} s, of all cores)"
@@ -83,7 +83,7 @@ def table_of(checked: Checked) -> Iterator[Block]:
 
 
 def accepted(changed: Sequence[GateFinding]) -> Iterator[Block]:
-    """What a new baseline makes of what was found against the one before."""
+    """Yields the findings against the baseline before that a new one accepts."""
     for finding in changed:
         sentence = finding.sentence.replace(f"; lock it in with `{UPDATE}`", "")
         sentence = sentence.replace(f"; run `{UPDATE}`", "")
@@ -130,7 +130,7 @@ def to_annotations(findings: Sequence[GateFinding]) -> list[str]:
 
 
 def _escape(text: str) -> str:
-    """Of a workflow command's message: percent and line ends."""
+    """Escapes a workflow command's message: percent and line ends."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 

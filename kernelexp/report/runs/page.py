@@ -32,8 +32,8 @@ def render(
     charts: bool = True,
     doubts: Doubts = consistency.doubts,
 ) -> Iterator[Block]:
-    """What a run came to; `verbose` adds every figure of every arm. `option` follows how many are
-    left out: empty where there is no command line. Without `charts`, the page has its own.
+    """Yields the result of a run; `verbose` adds every figure of every arm. `option` follows how
+    many are left out: empty where there is no command line. Without `charts`, the page has its own.
     `doubts`: where what was found right is remembered."""
     yield Heading(f"{record.experiment}  {record.title}   {record.kernel}, {record.arch}")
     yield paragraph(" ".join(record.hypothesis.split()), indent=2)
@@ -76,7 +76,7 @@ _AS_MANY = "as many of each SASS instruction as the baseline"
 
 
 def _same_code(record: Record) -> Iterator[Block]:
-    """What is not a question, before anything else is said of it."""
+    """Names the placebos among the candidates, before anything else is said of them."""
     same = [
         name
         for name, candidate in zip(record.names[1:], record.candidates, strict=True)
@@ -88,7 +88,8 @@ def _same_code(record: Record) -> Iterator[Block]:
 
 
 def _arguments(record: Record) -> list[str]:
-    """What `kernelexp emulate` takes for each arm: the experiment's id, if it has one."""
+    """Returns the argument of `kernelexp emulate` for each arm: the experiment's id, if it has
+    one."""
     if names.is_written(record.experiment):
         return [record.experiment] * len(record.arms)
     return [as_argument(f"{arm.kernel}@{arm.arch}: {spell_point(arm.axes)}") for arm in record.arms]
@@ -141,7 +142,7 @@ def _shared_axes(record: Record) -> Iterator[Block]:
 
 
 def _differences(record: Record, option: str) -> Iterator[Block]:
-    """Of build and counters what differs from the baseline."""
+    """Yields the differences from the baseline in build and counters."""
     base = record.baseline
     if not base.is_built:
         return
@@ -179,7 +180,7 @@ def _opcodes(name: str, base: Arm, arm: Arm) -> Iterator[Block]:
 
 
 def _is_same_code(base: Arm, arm: Arm) -> bool:
-    """As far as opcodes tell, and for other entries that are launched, their resources."""
+    """Whether opcodes are the same, and for other entries that are launched, their resources."""
     one, other = base.build or base.program, arm.build or arm.program
     if not (one and other and one.opcodes and one.opcodes == other.opcodes):
         return False
@@ -187,7 +188,7 @@ def _is_same_code(base: Arm, arm: Arm) -> bool:
 
 
 def _hidden(record: Record, option: str) -> str:
-    """What the page leaves out, so that nobody looks for it in vain."""
+    """Says what the page leaves out, so that nobody looks for it in vain."""
     compiler = f"nvcc {record.compiler}" if record.compiler else ""
     shown = [arm for arm in record.arms if arm.is_built]
     every = [metrics.figures(arm, *arms.KINDS) for arm in shown]
@@ -211,7 +212,7 @@ def _hidden(record: Record, option: str) -> str:
 
 
 def _earlier(now: Record, earlier: Sequence[Record]) -> Iterator[Block]:
-    """What was published about the experiment, and the last time that each card measured it."""
+    """Yields published results of the experiment, and the last time that each card measured it."""
     for record in earlier:
         if record.provenance == "published":
             base = record.baseline.published
@@ -297,7 +298,7 @@ def summary(records: Sequence[Record], failures: dict[str, str]) -> Iterator[Blo
 
 
 def _cards(records: Sequence[Record]) -> Iterator[Block]:
-    """Which GPU timed which experiment, where it was not the same for all."""
+    """Names the GPU that timed each experiment, where it was not the same for all."""
     cards: dict[tuple[str, str], list[str]] = {}
     for record in records:
         if record.measurement:

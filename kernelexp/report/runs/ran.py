@@ -1,4 +1,4 @@
-"""What became of experiments that were run, for programs."""
+"""Results of experiments that were run, for programs."""
 
 from __future__ import annotations
 

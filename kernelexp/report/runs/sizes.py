@@ -1,4 +1,4 @@
-"""What a run of several sizes came to: at each, over all, and where the best arm changes."""
+"""Results of a run of several sizes: at each, over all, and where the best arm changes."""
 
 from __future__ import annotations
 

@@ -37,7 +37,8 @@ def planned(
     refused: Mapping[str, Verdict],
     timing: TimingEstimate | None,
 ) -> Iterator[Block]:
-    """What a sweep would compare, what is refused before it is built, and how long timing takes."""
+    """Yields what a sweep would compare, what is refused before a build, and how long timing
+    takes."""
     yield Heading(f"{grid.name}  {grid.title}   {grid.kernel}, {grid.arch}")
     count = 1 + len(grid.candidates)
     words = f"{count - len(refused)} of {count} variants, compared with"
@@ -149,8 +150,8 @@ def next_step(record: Record) -> str:
 
 
 def held(record: Record, defaults: Mapping[str, Any]) -> str:
-    """What a sweep's times hold for besides its axes, where it is not the default, as in
-    "; head_dim=128, size long128"."""
+    """Spells the conditions of a sweep's times besides its axes that are not the default, as in ";
+    head_dim=128, size long128"."""
     axes = {
         axis: value
         for axis, value in _shared(record).items()
@@ -327,7 +328,7 @@ def _race(record: Record, examined: SweepResults) -> Iterator[Block]:
 
 
 class MappedSweep(msgspec.Struct, frozen=True, kw_only=True):
-    """What a map of a sweep shows."""
+    """The contents of a map of a sweep."""
 
     what: str
     values: dict[str, float]

@@ -1,4 +1,4 @@
-"""What a sweep says of its axes: the effect of each on the time, and whether any has one."""
+"""Output of a sweep on its axes: the effect of each on the time, and whether any has one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEPENDS = "depends"
 
 
 def render(axes: Sequence[AxisFinding], compared: str, margin: float) -> Block:
-    """What a change from the best value of each axis to the others does to the time."""
+    """Tabulates the effect on the time of changing each axis from its best value to the others."""
     rows: list[tuple[Cell, ...]] = []
     for axis in axes:
         for number, effect in enumerate(axis.shown()):
@@ -76,8 +76,8 @@ def ratio(value: float) -> str:
 
 
 def _finding(effect: AxisEffect, margin: float) -> Cell:
-    """Of one pair of values: it matters where the interval of its own change leaves out zero, and
-    has one direction only where it is that of each pair of variants."""
+    """Classifies one pair of values: it matters where the interval of its own change leaves out
+    zero, and has one direction only where it is that of each pair of variants."""
     if effect.bound <= margin:
         return f"{100 * effect.bound:.2f}% at most"
     if effect.depends(margin):
@@ -86,7 +86,7 @@ def _finding(effect: AxisEffect, margin: float) -> Cell:
 
 
 def counted(flat: plateaus.CountedPlateau) -> Iterator[Block]:
-    """What the counts of variants say that nothing timed."""
+    """Yields conclusions from the counts of variants that nothing timed."""
     if flat.is_likely:
         yield paragraph(
             Span("Plateau, as far as counts tell: ", "strong"),

@@ -45,7 +45,7 @@ class Swept(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlannedSweep(msgspec.Struct, frozen=True, kw_only=True):
-    """What a sweep would compare; what a search would refuse is not known before."""
+    """The variants that a sweep would compare; a search's refusals are not known before."""
 
     sweep: Grid
     sizes: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def planned(grid: Grid, trials: int, strategy: str) -> Iterator[Block]:
-    """What a search would try."""
+    """Yields the plan of a search."""
     yield Heading(f"{grid.name}  {grid.title}   {grid.kernel}, {grid.arch}")
     base = spell_point({axis: grid.baseline.axes[axis] for axis in grid.swept})
     yield paragraph(
@@ -28,7 +28,7 @@ def planned(grid: Grid, trials: int, strategy: str) -> Iterator[Block]:
 
 
 def summary(record: Record, examined: SweepResults, tuning: Tuning, label: str) -> Iterator[Block]:
-    """How the variants were chosen, and the best by a figure that is not a time."""
+    """Says how the variants were chosen, and names the best by a figure that is not a time."""
     refused = sum(trial.value is None for trial in tuning.trials)
     by = "" if record.measurement else f" by {tuning.objective}"
     if tuning.objective == metrics.MODELLED.name:
@@ -73,7 +73,7 @@ def metric_of(record: Record) -> metrics.Metric | None:
 
 
 def compared(record: Record) -> str:
-    """What the front is drawn by, besides registers and shared memory."""
+    """Names the figure of the front besides registers and shared memory."""
     if record.measurement:
         return "time, "
     metric = metric_of(record)

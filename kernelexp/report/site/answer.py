@@ -1,5 +1,5 @@
-"""What an experiment's page opens with: the answer for each candidate, and how near both come to
-the limits of their chip."""
+"""Opening of an experiment's page: the answer for each candidate, and how near both come to the
+limits of their chip."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kernelexp.report.variants import expectations as expectation_report
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of one candidate, in a word and a sentence."""
+    """The answer for one candidate, in a word and a sentence."""
 
     candidate: str
     word: Cell
@@ -45,8 +45,8 @@ def answers(name: str, standings: Standings) -> Iterator[Answer]:
 
 
 def basis(standings: Standings, doubts: Doubts, guess: str = "") -> Iterator[Cell]:
-    """What the answers rest on, a sentence each, and what speaks against them; `guess`: that the
-    tolerance is a draft's."""
+    """Yields the grounds of the answers, a sentence each, and what speaks against them; `guess`:
+    that the tolerance is a draft's."""
     records = {c.record.run: c.record for c in standings.candidates if c.record}
     yield from dict.fromkeys(map(_origin, records.values()))
     for record in records.values():
@@ -80,14 +80,14 @@ def _origin(record: Record) -> str:
 
 
 def wrong_baseline(standings: Standings) -> Verdict | None:
-    """What is wrong with what the candidates are compared with, as it is now."""
+    """Returns the verdict against the candidates' baseline, as it is now."""
     arms = (c.record.baseline for c in standings.candidates if c.record and not c.changed)
     wrong = (arm.refused for arm in arms if arm.refused and arm.refused.status in WRONG)
     return next(wrong, None)
 
 
 def found_wrong(every: Mapping[str, Standings]) -> dict[str, str]:
-    """By each experiment of a kernel whose baseline a run found wrong, the experiment of that
+    """Maps each experiment of a kernel whose baseline a run found wrong to the experiment of that
     run."""
     wrong = [name for name in every if wrong_baseline(every[name])]
     found: dict[str, str] = {name: name for name in wrong}
@@ -168,7 +168,7 @@ def _numbered(name: str, number: int, standings: Standings) -> str:
 
 
 def _is_slower(standing: Standing) -> bool:
-    """At every size that was timed."""
+    """Whether it is slower at every size that was timed."""
     sizes_timed = standing.record.sizes if standing.record else ()
     verdicts = [verdict for one in sizes_timed for verdict in one.verdicts.values()]
     return (
@@ -194,8 +194,8 @@ _CHANGES = 3
 
 
 def untimed(standing: Standing) -> Iterator[str]:
-    """What is known of a candidate without a time: what became of what was expected of it, else
-    what it changes."""
+    """Yields the findings on a candidate without a time: the outcome of its expectations, else what
+    it changes."""
     if standing.verdict and standing.verdict.status in WRONG:
         yield "counts of a wrong candidate are not shown."
     elif standing.record and standing.record.baseline.refused:
@@ -224,8 +224,9 @@ def _expected(standing: Standing) -> Iterator[str]:
 
 
 def limits(standings: Standings, profiles: Mapping[str, Profile]) -> Bars | None:
-    """How near the baseline and the candidates of one record come to the limits of the chip, of
-    those that are known of them all; None where none is. `profiles` are those of arms by name."""
+    """Charts how near the baseline and the candidates of one record come to the limits of the
+    chip, of those that are known of them all; None where none is. `profiles` are those of arms
+    by name."""
     record = next((c.record for c in standings.candidates if c.record and not c.changed), None)
     if record is None or record.measurement is None:
         return None
@@ -265,7 +266,8 @@ def _rows(
 
 
 def _is_shown(row: tuple[Use, ...]) -> bool:
-    """Of one kind on all sides: a profile's share and a reckoned one do not compare."""
+    """Whether all sides are known, of one kind: a profile's share and a reckoned one do not
+    compare."""
     return all(use.percent is not None for use in row) and len({use.kind for use in row}) == 1
 
 

@@ -135,12 +135,12 @@ def _excerpt(
 
 
 def isa_of(arms: Iterable[Arm]) -> Isa:
-    """What columns are of: SASS where that of all arms was executed."""
+    """Returns the ISA of the columns: SASS where that of all arms was executed."""
     return "sass" if all(arm.counted for arm in arms) else "ptx"
 
 
 def _lines(arm: Arm, isa: Isa, profile: Profile | None) -> dict[Place, Costs]:
-    """What each source line costs: counted by the emulation, sampled by the profiler."""
+    """Returns the costs of each source line: counted by the emulation, sampled by the profiler."""
     result: dict[Place, list[Costs]] = {}
     counted = arm.counted if isa == "sass" else arm.emulated
     for line in counted.lines if counted else ():

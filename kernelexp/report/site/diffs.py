@@ -1,4 +1,4 @@
-"""What differs between the variants of a record, and between its sources and today's."""
+"""Differences between the variants of a record, and between its sources and today's."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TextDifference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def since(record: Record, changed: Iterable[str], texts: Texts) -> Iterator[TextDifference]:
-    """What has changed in the record's files since it was made."""
+    """Yields the changes in the record's files since it was made."""
     for file in changed:
         then = texts.of(record, file)
         if then is not None:
@@ -43,7 +43,8 @@ def since(record: Record, changed: Iterable[str], texts: Texts) -> Iterator[Text
 
 
 def compiled(record: Record) -> Iterator[TextDifference]:
-    """What differs in the command lines that compile the variants, and in which files are read."""
+    """Yields the differences in the command lines that compile the variants, and in the files
+    read."""
     if not record.baseline.source:
         return  # published
     before = _inputs(record.baseline)
@@ -119,7 +120,7 @@ class Codes:
 
 
 def sass(record: Record, codes: Codes) -> Iterator[TextDifference]:
-    """What differs in the SASS of baseline and candidates."""
+    """Yields the differences in the SASS of baseline and candidates."""
     before = codes.of(record.baseline).instructions
     for name, arm in _candidates(record):
         after = codes.of(arm).instructions
@@ -128,7 +129,8 @@ def sass(record: Record, codes: Codes) -> Iterator[TextDifference]:
 
 
 def seen_by_variants(record: Record, texts: Texts, codes: Codes) -> Iterator[TextDifference]:
-    """How the variants see each source: what its axes stand for, and lines that only one has."""
+    """Yields each source as the variants see it: what its axes stand for, and lines that only one
+    has."""
     base = record.baseline
     for name, arm in _candidates(record):
         for file in sorted(base.files.keys() & arm.files.keys()):

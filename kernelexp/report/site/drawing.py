@@ -86,7 +86,7 @@ def write(charts: Sequence[Chart], path: Path) -> None:
 
 
 def render(charts: Sequence[Chart]) -> str:
-    """As an SVG document in light colours."""
+    """Renders charts as an SVG document in light colours."""
     placed: list[PlacedChart] = []
     top = 0.0
     for chart in charts:
@@ -114,7 +114,7 @@ def palette(scheme: str) -> dict[str, str]:
 
 
 def to_png(text: str) -> bytes:
-    """At twice the size in pixels, in one font on every machine: containers often have none."""
+    """Draws at twice the size in pixels, in one font everywhere: containers often have none."""
     try:
         import font_source_sans_pro
         import resvg_py
@@ -134,7 +134,7 @@ def to_png(text: str) -> bytes:
 
 
 def _resolved(style: str, colours: dict[str, str]) -> str:
-    """With the colours in place: resvg knows no variables."""
+    """Puts the colours in place: resvg knows no variables."""
     return re.sub(r"var\(--([\w-]+)\)", lambda match: colours[match[1]], style)
 
 

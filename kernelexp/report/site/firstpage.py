@@ -52,7 +52,7 @@ def kept(root: Path, state: str) -> bytes | None:
 
 
 def state(root: Path) -> str:
-    """Of all that a first page may be made from; empty where that is too much to look at."""
+    """Returns a digest of all that a first page may be made from; empty where that is too much."""
     digest = hashlib.sha256(f"{datetime.now(UTC):%Y%m%d}".encode())
     count = 0
     packages = (Path(str(package.__file__)).parent for package in (kernelexp, warpsim))
@@ -71,7 +71,7 @@ def state(root: Path) -> str:
 
 
 def _files(top: Path) -> Iterator[str]:
-    """None of hidden folders: of git, of caches, of environments."""
+    """Yields files, none of hidden folders: of git, of caches, of environments."""
     for folder, folders, names in os.walk(top):
         folders[:] = sorted(x for x in folders if not x.startswith(".") and x != "__pycache__")
         for name in sorted(names):

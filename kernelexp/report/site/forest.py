@@ -44,7 +44,7 @@ class Forest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def draw(name: str, standings: Standings) -> Forest | None:
-    """None where no candidate is measured as it is now."""
+    """Draws a forest plot; None where no candidate is measured as it is now."""
     points = map(spell_point, standings.experiment.candidates)
     found = [
         (point, one, effect)
@@ -93,7 +93,7 @@ def _effect(standing: Standing) -> Effect | None:
 
 
 def _interval(effect: Effect) -> tuple[float, float]:
-    """In percent; of one process, which has none, its change."""
+    """Returns an interval in percent; of one process, which has none, its change."""
     if effect.low <= 0:
         return _percent(effect.ratio), _percent(effect.ratio)
     return _percent(effect.low), _percent(effect.high)

@@ -122,7 +122,7 @@ def page(
 def listed(
     root: Path, name: str, lines: Lines, modelled: ModelledRun | None = None
 ) -> VariantListing:
-    """What was kept of the variant's build in the project at `root`, beside its costs."""
+    """Returns what was kept of the variant's build in the project at `root`, beside its costs."""
     arm, known = lines.arm, modelled.time.lines if modelled else ()
     if arm.build is None or not arm.identity:
         return VariantListing(name=name, lines=lines, modelled=known)
@@ -291,7 +291,7 @@ def _firsts(ats: Sequence[str]) -> set[int]:
 
 
 def _known(instruction: PtxInstruction, files: Iterable[str]) -> Place:
-    """By the path from the project's root, which the compiler's ends with."""
+    """Returns a place by the path from the project's root, which the compiler's path ends with."""
     own = next((file for file in files if instruction.file.endswith(f"/{file}")), instruction.file)
     return own, instruction.line
 

@@ -77,7 +77,8 @@ def asset(name: str) -> str:
 
 @functools.cache
 def environment() -> Environment:
-    """What all templates are rendered with; whatever they are given is escaped."""
+    """Returns the environment that all templates are rendered with; it escapes whatever they are
+    given."""
     environment = Environment(
         loader=PackageLoader(__package__ or "", "templates"),
         autoescape=True,
@@ -117,7 +118,7 @@ def _prose(text: str) -> Markup:
 def _fields(
     row: Sequence[Cell], numbers: frozenset[int], header: Sequence[str] | None = None
 ) -> Markup:
-    """With the header, cells say on a phone what they are, where each row is a paragraph."""
+    """Renders a row; given the header, cells say on a phone what they are: a row is a paragraph."""
     labels = header or [""] * len(row)
     cells = enumerate(zip(row, labels, strict=True))
     return Markup("".join(_field(cell, place, numbers, label) for place, (cell, label) in cells))

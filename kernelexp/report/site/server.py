@@ -60,7 +60,7 @@ class Pages:
         return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
     def progress(self) -> bytes:
-        """What commands are doing on the project right now, as JSON."""
+        """Returns what commands are doing on the project right now, as JSON."""
         return msgspec.json.encode(live.read(self._root))
 
     def answer(self, path: str) -> tuple[HTTPStatus, bytes, str]:

@@ -171,7 +171,7 @@ class ProjectSite:
         return bool(self._project.kernels[name].targets[arch].axes)
 
     def _rooflines(self) -> Iterator[tuple[str, tuple[Plot, ...]]]:
-        """Of each kernel, whose profiles are named by their variants."""
+        """Yields the rooflines of each kernel, whose profiles are named by their variants."""
         for (kernel, arch), own in self._of_kernel.items():
             named = [(spell_point(profile.arm.axes), profile) for profile in own]
             yield f"{kernel}@{arch}", roofline.plots(named, self._measured)[0]
@@ -258,7 +258,7 @@ class ProjectSite:
 
     @functools.cached_property
     def _found_wrong(self) -> dict[str, str]:
-        """Of every kernel."""
+        """The wrong baselines of every kernel."""
         found = [answer.found_wrong(one.standings) for one in self.logs]
         return {name: other for one in found for name, other in one.items()}
 
@@ -273,7 +273,7 @@ class ProjectSite:
         changed: list[str],
         profiled: tuple[StandingProfile, ...],
     ) -> dict[str, Any]:
-        """What the page of an experiment shows of one of its records."""
+        """Returns the contents of an experiment's page for one of its records."""
         own = {
             standing_profile.name: standing_profile.profile
             for standing_profile in profiled
@@ -305,12 +305,12 @@ class ProjectSite:
         }
 
     def _pictures(self, record: Record) -> list[MemoryPicture]:
-        """Of the arms whose accesses `inspect --memory` has noted."""
+        """Returns the pictures of the arms whose accesses `inspect --memory` has noted."""
         root, arms = self._project.root, zip(record.names, record.arms, strict=True)
         return [one for name, arm in arms if (one := memory_pictures.kept(root, name, arm))]
 
     def _profiles_of(self, name: str) -> tuple[StandingProfile, ...]:
-        """As standing.of_profiles(), without reading any file twice."""
+        """Returns the same as standing.of_profiles(), without reading any file twice."""
         baseline, candidates = self._project.variants(self._project.experiment(name))
         result = []
         for called, variant in zip(
@@ -324,7 +324,7 @@ class ProjectSite:
 
     @functools.cached_property
     def _profiled_in(self) -> dict[str, list[str]]:
-        """By each profile the experiments whose pages show it."""
+        """The experiments whose pages show a profile, by profile."""
         found: dict[str, list[str]] = defaultdict(list)
         for name, (kernel_log, _) in self._standings.items():
             if (kernel_log.kernel, kernel_log.arch) in self._of_kernel:
@@ -388,7 +388,8 @@ class ProjectSite:
 
     @functools.cached_property
     def _timelines(self) -> dict[str, tuple[str, KeptModelled]]:
-        """Of the variants that `inspect --modelled` has modelled, by the names of their pages."""
+        """The timelines of variants that `inspect --modelled` has modelled, by the names of their
+        pages."""
         return {
             timelines.page_of(kept): (standing.record.experiment, kept)
             for _, standings in self._standings.values()
@@ -482,7 +483,7 @@ def _unusual_sizes(standings: Standings) -> str:
 
 
 def _place(arm: Arm, files: Mapping[str, str]) -> tuple[object, ...]:
-    """By which the variant of an arm, built from these files, is known."""
+    """Returns the key of an arm's variant, built from these files."""
     return arm.kernel, arm.arch, *sorted(arm.axes.items()), *sorted(files.items())
 
 

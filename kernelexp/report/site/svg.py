@@ -59,7 +59,7 @@ class Stripe(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Key(msgspec.Struct, frozen=True, kw_only=True):
-    """What a series looks like, drawn about the middle of a square, and its name."""
+    """The look of a series, drawn about the middle of a square, and its name."""
 
     name: str
     path: str
@@ -89,7 +89,7 @@ class Drawing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Scale(msgspec.Struct, frozen=True, kw_only=True):
-    """From values to pixels."""
+    """A mapping from values to pixels."""
 
     low: float
     high: float
@@ -155,7 +155,8 @@ def _keys(series: Sequence[Series]) -> Iterator[Key]:
 
 
 def _shape(number: int, across: float, up: float) -> str:
-    """Where colours begin anew the shapes do not, so that no two of the first 16 are alike."""
+    """Returns a shape; shapes do not begin anew where colours do: no two of the first 16 are
+    alike."""
     return _SHAPES[(number + number // len(_SHAPES)) % len(_SHAPES)].format(across, up)
 
 
@@ -237,5 +238,6 @@ SHADES = (0.01, 0.03, 0.10, 0.30, 1.00)
 
 
 def shade(excess: float) -> int:
-    """Of a field of a map: 0 up to 1% above the baseline, 5 from twice the baseline on."""
+    """Returns the shade of a field of a map: 0 up to 1% above the baseline, 5 from twice the
+    baseline on."""
     return sum(round(excess, 9) > step for step in SHADES)

@@ -52,7 +52,7 @@ class Texts:
 
 
 def page_of(digest: str) -> str:
-    """What the page of a file with this SHA-256 is called."""
+    """Returns the name of the page of a file with this SHA-256."""
     return digest[:16]
 
 

@@ -118,7 +118,7 @@ def _row(
 
 
 def _shares(timeline: Timeline) -> Iterator[WarpShares]:
-    """Of the warps in their order; alike ones are told by the first of them."""
+    """Yields the shares of the warps in their order; alike ones are told by the first of them."""
     alike: WarpShares | None = None
     for number, blocks in enumerate(timeline.warps):
         own = _shares_of(number, role_of(number, timeline.roles), blocks)

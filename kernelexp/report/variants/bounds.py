@@ -1,4 +1,4 @@
-"""How near arms come to the limits of their chip, as a table with the sources."""
+"""Shares of their chip's limits that arms reach, as a table with the sources."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _is_known(row: Sequence[Use]) -> bool:
 
 
 def _is_low(row: Sequence[Use]) -> bool:
-    """Of a main limit only where it is not used at all, as tensor cores by a transpose."""
+    """Whether a limit is left out: a main one only where unused, as tensor cores by a transpose."""
     known = [use.percent for use in row if use.percent is not None]
     if not known:
         return not any(use.floor_ms for use in row) and _is_known(row)

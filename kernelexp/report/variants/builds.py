@@ -1,4 +1,4 @@
-"""What the compiler made of variants, one row each."""
+"""Output of the compiler for variants, one row each."""
 
 from __future__ import annotations
 

@@ -73,13 +73,13 @@ def is_right(arm: Arm) -> bool:
 
 
 def _judged(arm: Arm) -> EmulatedEvidence | None:
-    """What it was judged by: its PTX, unless SASS alone was executed."""
+    """Returns the emulation that judges an arm: of its PTX, unless SASS alone was executed."""
     return arm.emulated or arm.emulated_sass
 
 
 def _of_sass(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
-    """Where both were executed: whether the SASS did as the PTX, or why it was not executed; arms
-    of which the same is to be said share a sentence."""
+    """Says, where both were executed, whether the SASS did as the PTX, or why it was not executed;
+    arms with the same sentence share it."""
     sentences: dict[tuple[str, Style], list[str]] = {}
     for name, arm in zip(names, arms, strict=True):
         if arm.emulated and arm.emulated_sass and is_right(arm):
@@ -119,7 +119,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _doubts(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
-    """Why being right says little, each sentence once with its arms."""
+    """Yields reasons why being right says little, each sentence once with its arms."""
     whose: dict[str, list[str]] = {}
     for name, arm in zip(names, arms, strict=True):
         if evidence := _judged(arm):
@@ -162,7 +162,7 @@ def _trouble(name: str, evidence: EmulatedEvidence, argument: str) -> Iterator[B
 
 
 def _after_findings(name: str, evidence: EmulatedEvidence, told: str) -> Iterator[Block]:
-    """What is to be known beside the findings; `told` has the sentences of those shown."""
+    """Yields remarks beside the findings; `told` has the sentences of those shown."""
     if (more := len(evidence.findings) - _FINDINGS_SHOWN) > 0:
         yield paragraph(f"{name}: and {more} more finding{'s' * (more > 1)}.")
     if "dynamic_smem_bytes" in told:
@@ -218,7 +218,7 @@ def _spell(finding: EmulatedFinding) -> str:
 
 
 def _remarks(name: str, evidence: EmulatedEvidence) -> Iterator[Block]:
-    """What makes no variant wrong."""
+    """Yields remarks that make no variant wrong."""
     for warning in evidence.warnings[:_FINDINGS_SHOWN]:
         yield paragraph(f"{name}, warning: {_spell(warning)}", style="warn")
     if evidence.varying:
@@ -237,8 +237,7 @@ def _remarks(name: str, evidence: EmulatedEvidence) -> Iterator[Block]:
 
 
 def _other_widths(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
-    """Where counters of PTX can't be the hardware's; arms of which the same is to be said share a
-    sentence."""
+    """Warns where counters of PTX can't be the hardware's; arms with the same sentence share it."""
     sentences: dict[str, list[str]] = {}
     for name, arm in zip(names, arms, strict=True):
         if is_right(arm) and not arm.counted and (words := widths.summarize(arm.emulated)):
@@ -248,7 +247,7 @@ def _other_widths(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
 
 
 def opcodes(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
-    """What was executed most, for each arm whose SASS was."""
+    """Yields the most executed opcodes of each arm whose SASS was executed."""
     for name, arm in zip(names, arms, strict=True):
         executed = arm.counted.opcodes if arm.counted else {}
         if executed:
@@ -258,8 +257,8 @@ def opcodes(names: Sequence[str], arms: Sequence[Arm]) -> Iterator[Block]:
 
 
 def launches(names: Sequence[str], arms: Sequence[Arm], every: bool) -> Iterator[Block]:
-    """What each launch of a job of several counts; with `every` also on PTX, where SASS was
-    executed."""
+    """Yields the counts of each launch of a job of several; with `every` also on PTX, where SASS
+    was executed."""
     for name, arm in zip(names, arms, strict=True):
         judged = arm.emulated if arm.emulated is not arm.counted else None
         for emulated_evidence in (arm.counted, judged):
@@ -305,7 +304,7 @@ def _launches(whose: str, evidence: EmulatedEvidence, every: bool) -> Iterator[B
 
 
 def _entry(symbol: str, whole: bool) -> str:
-    """With template arguments where it would not be known without them."""
+    """Names an entry, with template arguments where it would not be known without them."""
     return shorten(full_name(symbol), _ENTRY_SHOWN) if whole else plain_name(symbol)
 
 
@@ -313,7 +312,7 @@ _ENTRY_SHOWN = 40
 
 
 def _prefix(evidence: EmulatedEvidence) -> str:
-    """What the names of its counters begin with, where they are not ncu's own."""
+    """Returns the prefix of its counters' names, where they are not ncu's own."""
     return PTX if evidence.isa == "ptx" else ""
 
 

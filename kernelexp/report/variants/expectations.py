@@ -49,7 +49,7 @@ def _row(judged: Judged) -> tuple[Cell, ...]:
 
 
 def label(metric: str) -> str:
-    """As the other tables of a page call it; the name itself where none does."""
+    """Returns a metric's label in the other tables of a page; the name itself where it has none."""
     known = metrics.find(metric)
     if known is None:
         return counters.describe(metric).label

@@ -81,7 +81,7 @@ def assemble(
     modelled: str = "",
     records: Sequence[Record] = (),
 ) -> Explanation:
-    """What the evidence says of candidate `number`, counted from 1; `records` are all of its
+    """Assembles the evidence on candidate `number`, counted from 1; `records` are all of its
     experiment."""
     arms = one.case.arm, other.case.arm
     margin = standing.record.margin if standing.record else 0.01
@@ -121,7 +121,7 @@ class OfBoth(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
 
 class Explained(msgspec.Struct, frozen=True, kw_only=True):
-    """What the evidence says of one candidate of an experiment."""
+    """The evidence on one candidate of an experiment."""
 
     experiment: str
     candidate: dict[str, AxisValue]
@@ -177,8 +177,9 @@ def to_values(explanation: Explanation) -> Explained:
 
 
 def render(explanation: Explanation, verbose: bool = False) -> Iterator[Block]:
-    """For a terminal or as markdown: the few differences that explain most of the time and the
-    nearest limits; with `verbose`, all of them, and where shares of limits are from."""
+    """Renders an explanation for a terminal or as markdown: the few differences that explain most
+    of the time and the nearest limits; with `verbose`, all of them, and where shares of limits are
+    from."""
     own = spell_point(own_axes(explanation.baseline.case.arm, explanation.candidate.case.arm))
     yield Heading(f"{explanation.experiment}  {explanation.written.title}: {own}")
     yield _verdict(explanation)
@@ -220,7 +221,7 @@ def render(explanation: Explanation, verbose: bool = False) -> Iterator[Block]:
 
 
 def conclusions(explanation: Explanation) -> Iterator[str]:
-    """What was changed with its likely cause, then what either arm is bound by."""
+    """Yields what was changed with its likely cause, then what either arm is bound by."""
     before, case, after = explanation.baseline.case, explanation.candidate.case, explanation.uses[1]
     if before.arm.refused or case.arm.refused:
         return
@@ -262,7 +263,7 @@ def conclusions(explanation: Explanation) -> Iterator[str]:
 
 
 def _nothing(differing: CausedDifference) -> str:
-    """That no difference is left, as far as it goes."""
+    """Says that no difference is left, as far as it goes."""
     trifles = ", but for trifles" * bool(differing.small)
     return f"Nothing that is counted differs{_as_far(differing) or trifles}."
 
@@ -274,8 +275,8 @@ def _as_far(differing: CausedDifference) -> str:
 
 
 def _one_profile(explanation: Explanation) -> str:
-    """What the profile of one arm is nearest to, where the other has none and the shares that both
-    have leave it out."""
+    """Says what the profile of one arm is nearest to, where the other has none and the shares that
+    both have leave it out."""
     for (name, side), chosen in zip(_sides(explanation), explanation.uses, strict=True):
         profiled = [use for use in uses(side.case) if use.kind == "profiled"]
         near, shown = nearest(profiled), nearest(chosen)
@@ -291,7 +292,7 @@ def _one_profile(explanation: Explanation) -> str:
 
 
 def _others(explanation: Explanation) -> str:
-    """Which of several candidates this is, and the fastest that was judged with it."""
+    """Says which of several candidates this is, and the fastest that was judged with it."""
     record, count = explanation.standing.record, len(explanation.written.candidates)
     if count == 1 or record is None:
         return ""
@@ -362,7 +363,7 @@ def _warnings(explanation: Explanation) -> Iterator[str]:
 
 
 def _benign(explanation: Explanation) -> Iterator[str]:
-    """Which arms race where problem.py says that it does no harm."""
+    """Yields the arms that race where problem.py says that it does no harm."""
     for name, side in _sides(explanation):
         evidence = side.case.arm.emulated
         if evidence and any(item.name == "benign-race" for item in evidence.warnings):
@@ -370,7 +371,7 @@ def _benign(explanation: Explanation) -> Iterator[str]:
 
 
 def _elsewhere(side: Dossier) -> str:
-    """On which card and at which size it was profiled and timed, where these differ."""
+    """Says on which card and at which size it was profiled and timed, where these differ."""
     profiled, record = side.case.arm.profiled, side.record
     device, timed = profiled.device if profiled else "", record.device if record else ""
     if device != timed:
@@ -382,13 +383,13 @@ def _elsewhere(side: Dossier) -> str:
 
 
 def _other_build(side: Dossier) -> str:
-    """What its profile has other than its build; empty where they agree."""
+    """Says what differs between its profile and its build; empty where they agree."""
     arm = side.case.arm
     return samebuild.doubt(arm.build, arm.profiled) if arm.build and arm.profiled else ""
 
 
 def _refused(explanation: Explanation) -> Iterator[Block]:
-    """Why there is nothing to compare, unless the verdict has said it or the log has its own
+    """Says why there is nothing to compare, unless the verdict has said it or the log has its own
     reckoning; nothing where both arms can run."""
     verdict, record = explanation.standing.verdict, explanation.standing.record
     for name, side in _sides(explanation):
@@ -472,7 +473,7 @@ def _largest_waits(waits: Sequence[Told], slower: float | None) -> list[Told]:
 
 
 def _polls(shown: Sequence[Cause], differing: CausedDifference) -> str:
-    """What the share of instructions leaves out of their difference."""
+    """Says what the share of instructions leaves out of their difference."""
     told = [cause.leader for cause in shown if cause.leader.kind == "emulated"]
     if not differing.polled or not any(item.metric in EXECUTED.values() for item in told):
         return ""
@@ -494,7 +495,7 @@ def key(causes: Sequence[Cause], is_timed: bool) -> list[Cause]:
 
 
 def _left_out(differing: CausedDifference) -> Iterator[Block]:
-    """Which counts no row has, and why."""
+    """Yields the counts that no row has, and why."""
     if differing.uneven:
         few = "1 count is" if differing.uneven == 1 else f"{differing.uneven} counts are"
         yield paragraph(
@@ -506,7 +507,7 @@ def _left_out(differing: CausedDifference) -> Iterator[Block]:
 
 
 def _unexplained(explanation: Explanation) -> str:
-    """Where the rates of what goes with the time come to less than half of its change."""
+    """Says where the rates of what goes with the time explain less than half of its change."""
     change = 100 * abs(_judged(explanation) or 0.0)
     shares = [
         abs(cause.leader.explains or 0.0)
@@ -530,7 +531,8 @@ def _judged(explanation: Explanation) -> float | None:
 
 
 def _with_it(cause: Cause) -> str:
-    """Where a cause's figures are from, which way it goes, and what else it changed, in a line."""
+    """Says where a cause's figures are from, which way it goes, and what else it changed, in a
+    line."""
     left = list(cause.told if cause.noise else cause.told[1:])
     if cause.name == "instructions":  # of which pipe most are, whether or not its rate is known
         left.sort(key=_by_count)
@@ -548,7 +550,7 @@ def _with_it(cause: Cause) -> str:
 
 
 def _other_way(item: Told, way: str) -> str:
-    """Which way a figure goes, where that is not the way of what it is listed below."""
+    """Says which way a figure goes, if not the way of what it is listed below."""
     return item.way if item.way != way else ""
 
 
@@ -564,7 +566,7 @@ def _by_count(told: Told) -> tuple[bool, float]:
 
 
 def _change(told: Told) -> str:
-    """In percent; many times as much is a factor."""
+    """Spells a change in percent; many times as much is a factor."""
     if told.change is None:
         return ""
     if told.change >= _FACTOR:
@@ -580,8 +582,8 @@ def _explains(cause: Cause) -> str:
 
 
 def _waits(waits: Sequence[Told], are_published: bool) -> Iterator[Block]:
-    """Where warps wait, by points; of published profiles, which leave out small reasons, of those
-    that they have."""
+    """Tabulates where warps wait, by points; of published profiles, which leave out small reasons,
+    of those that they have."""
     rows = [
         (wait.label, f"{wait.before:.2f}%", f"{wait.after:.2f}%", f"{wait.points:+.2f}")
         for wait in waits

@@ -1,4 +1,4 @@
-"""What `inspect` says of variants, for programs."""
+"""Output of `inspect` on variants, for programs."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class InspectedVariant(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InspectedCondition(JudgedInstructions, frozen=True, kw_only=True):
-    """What became of a condition of --expect for one variant."""
+    """The outcome of a condition of --expect for one variant."""
 
     variant: str
 

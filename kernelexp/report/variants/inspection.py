@@ -1,4 +1,4 @@
-"""What the compiler made of a variant: the page of `kernelexp inspect`."""
+"""Code that the compiler generated for a variant: the page of `kernelexp inspect`."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def render(inspection: Inspection, top: int = TOP) -> Iterator[Block]:
 
 
 def conditions(judged: Sequence[tuple[str, JudgedInstructions]]) -> Iterator[Block]:
-    """What --expect asked of each variant, by its label."""
+    """Yields the conditions of --expect on each variant, by its label."""
     if not judged:
         return
     several = len({label for label, _ in judged}) > 1
@@ -119,7 +119,7 @@ def _size(inspection: Inspection) -> Block:
 
 
 def _accesses(inspection: Inspection) -> Iterator[Block]:
-    """By kind and width, with PTX's own numbers."""
+    """Tabulates accesses by kind and width, with PTX's own numbers."""
     sass = access_counts(inspection.code)
     looped = access_counts(
         [
@@ -174,12 +174,12 @@ def _names(code: Iterable[SassInstruction], wanted: Access) -> list[str]:
 
 
 def _head(inspection: Inspection) -> tuple[str, ...]:
-    """Of the column of _times()."""
+    """Returns the heading of the column of _times()."""
     return ("executed",) if inspection.costs else ()
 
 
 def _times(inspection: Inspection, code: Iterable[SassInstruction]) -> tuple[str, ...]:
-    """How often warps executed these, where the SASS was executed."""
+    """Returns how often warps executed these, where the SASS was executed."""
     return (_count(inspection.times(code)),) if inspection.costs else ()
 
 
@@ -250,7 +250,7 @@ def _barriers(inspection: Inspection) -> Iterator[Block]:
 
 
 def _executed(inspection: Inspection) -> Iterator[Block]:
-    """How often an emulated launch came to them."""
+    """Tabulates how often an emulated launch executes barriers."""
     executed = inspection.executed
     if executed is None or not executed.lines:
         return
@@ -363,7 +363,7 @@ def _of(inspection: Inspection, source: Source) -> str:
 
 
 def repeated(inspection: Inspection) -> list[tuple[tuple[Source, str, int], int]]:
-    """How often a line, inlined at one place, has an instruction in one loop; most first."""
+    """Counts how often a line, inlined at one place, has an instruction in one loop; most first."""
     counts = Counter(
         (sass_instruction.source, sass_instruction.mnemonic, inspection.loop(sass_instruction))
         for sass_instruction in inspection.code

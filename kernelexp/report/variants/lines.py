@@ -208,7 +208,7 @@ def _table(
     columns: Sequence[CostFigure],
     total: Costs,
 ) -> Block:
-    """For markdown, which has no width."""
+    """Tabulates lines for markdown, which has no width."""
     whole = figure.read(total)
     roles = ["role"] if len(lines.roles) > 1 else []
     stalled = ["stalled for"] if total.profiled else []
@@ -241,7 +241,7 @@ def _listing(
     total: Costs,
     sass: bool,
 ) -> Iterator[str]:
-    """For each line its figures with a bar, its text, and what it was stalled for."""
+    """Yields for each line its figures with a bar, its text, and what it was stalled for."""
     whole = figure.read(total)
     first = [_compact(figure.read(item.costs)) for item in shown]
     wide = max(len(figure.name), *map(len, first))

@@ -18,7 +18,7 @@ from kernelexp.services.lines.service import Lines
 
 
 class CostedRole(msgspec.Struct, frozen=True, kw_only=True):
-    """What one role of the warps costs."""
+    """The costs of one role of the warps."""
 
     role: str
     warps: tuple[int, ...]
@@ -28,7 +28,7 @@ class CostedRole(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CostedLine(msgspec.Struct, frozen=True, kw_only=True):
-    """What one source line costs."""
+    """The costs of one source line."""
 
     file: str
     line: int

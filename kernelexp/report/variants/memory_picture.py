@@ -73,7 +73,7 @@ def _access(picture: MemoryPicture, access: AccessPattern, count: int) -> Iterat
 
 
 def _rule(access: AccessPattern) -> str:
-    """How the addresses go from lane to lane, if they all go alike."""
+    """Says how the addresses go from lane to lane, if they all go alike."""
     known = [address for address in access.addresses if address is not None]
     steps = {after - before for before, after in itertools.pairwise(known)}
     way = "store" if access.store else "load"

@@ -37,7 +37,7 @@ def render(variants: Sequence[ModelledVariant], top: int) -> Iterator[Block]:
 
 
 def shorten(modelled: ModelledVariant, top: int) -> ModelledVariant:
-    """With the `top` lines that take most, all where it is 0."""
+    """Keeps the `top` lines that take most, all where it is 0."""
     time = msgspec.structs.replace(modelled.modelled, lines=modelled.modelled.lines[: top or None])
     return msgspec.structs.replace(modelled, modelled=time)
 
@@ -106,7 +106,7 @@ def _of(modelled: ModelledVariant, top: int) -> Iterator[Block]:
 
 
 def _path(time: ModelledTime) -> Iterator[Block]:
-    """What the end of the launch waited for, role by role."""
+    """Yields what the end of the launch waited for, role by role."""
     steps = time.path[:STEPS_SHOWN]
     if not steps:
         return
@@ -132,7 +132,7 @@ def _waits(step: PathStep) -> str:
 
 
 def power(time: ModelledTime) -> str:
-    """What the power limit does to the clock; nothing where it does nothing."""
+    """Says what the power limit does to the clock; empty where it does nothing."""
     if time.clock_mhz >= time.highest_mhz:
         return ""
     return (
@@ -142,7 +142,7 @@ def power(time: ModelledTime) -> str:
 
 
 def _of_ncu(modelled: ModelledVariant, place: str) -> str:
-    """What a profile has of a line."""
+    """Returns a profile's share and stall reason of a line."""
     own = (line for line in modelled.sampled if f"{line.file}:{line.line}" == place)
     return next((f"{line.part:.1%} {line.reason}" for line in own), "")
 

@@ -1,4 +1,4 @@
-"""What could be gained in a variant: a ranked table, then how each estimate was reckoned."""
+"""Possible gains in a variant: a ranked table, then how each estimate was reckoned."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LEAST = 0.1
 
 
 class Offered(msgspec.Struct, frozen=True, kw_only=True):
-    """What could be gained in a variant, and which warnings of it are false."""
+    """The possible gains in a variant, and its false warnings."""
 
     variant: str
     conclusion: str
@@ -52,7 +52,7 @@ def to_values(
     opportunities: Sequence[Opportunity],
     suppressed: Sequence[Suppressed],
 ) -> Offered:
-    """What bounds a variant and what it offers, for programs."""
+    """Returns what bounds a variant and what it offers, for programs."""
     return Offered(
         variant=dossier.case.label,
         conclusion=bottleneck.conclude(dossier.case, uses, gains=opportunities),
@@ -175,7 +175,7 @@ def _estimate(opportunity: Opportunity) -> str:
 
 
 def _other_widths(dossier: Dossier, opportunity: Opportunity) -> list[AccessWidths]:
-    """Of the line that an emulated opportunity names."""
+    """Returns differing access widths of the line that an emulated opportunity names."""
     file, _, line = opportunity.line.rpartition(":")
     if opportunity.kind != "emulated" or not file or dossier.case.counts_sass:
         return []
@@ -194,7 +194,7 @@ def _details(number: int, opportunity: Opportunity, dossier: Dossier) -> Block:
 
 
 def _hidden(opportunities: Sequence[Opportunity]) -> Iterator[Block]:
-    """Why costs may not show in the time, each reason once."""
+    """Says why costs may not show in the time, each reason once."""
     reasons: dict[str, list[str]] = {}
     for number, opportunity in enumerate(opportunities, 1):
         if opportunity.hidden:

@@ -79,7 +79,7 @@ def _value(value: float | str | None, divisor: float, unit: str) -> str:
 
 
 def conditions(kept: Profile) -> str:
-    """What a profile was taken with, in a few words with commas."""
+    """Spells the conditions of a profile, in a few words with commas."""
     evidence = _evidence(kept)
     size = f"size {evidence.size}" if evidence.size else ""
     clocks = f"clock control {evidence.clock_control}" if evidence.clock_control else ""

@@ -34,7 +34,7 @@ def render(found: Sequence[Recounted]) -> Iterator[Block]:
 
 
 def _counted(recount: Recount) -> str:
-    """On what the arms were counted, those of which the same is to be said together."""
+    """Says on what the arms were counted, those with the same words together."""
     groups: dict[str, list[str]] = {}
     for name, arm in recount.arms.items():
         if why := arm.emulated.unsupported:

@@ -90,7 +90,8 @@ def _with_figures(value: Value) -> str:
 
 
 def _missing(reading: SectionReading, shown: Sequence[Value]) -> Iterator[Block]:
-    """What has no value, by reason; not what lacks only what is listed here itself."""
+    """Yields the values that are missing, by reason; not those that lack only what is listed here
+    itself."""
     listed = {value.name for value in shown}
     reasons: dict[str, dict[str, None]] = {}
     for value in shown:

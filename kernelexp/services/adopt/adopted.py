@@ -181,7 +181,7 @@ def parse_dtype(name: str, text: str) -> DType:
 def described(
     compiled: Compiled, outputs: Sequence[str], answers: Answers, dtypes: Mapping[str, DType]
 ) -> tuple[Compiled, Answers]:
-    """With what a person says of its arrays, and with those that are between its launches."""
+    """Adds what a person says of its arrays, and those that are between its launches."""
     maps = {name: cast(DType, layout.element) for name, layout in answers.maps.items()}
     elements = maps | dict(dtypes)
     arrays = [value for value in jobs.values(compiled.entries) if value.is_array]
@@ -219,8 +219,8 @@ def described(
 def rewritten(
     compiled: Compiled, answers: Answers, rewrite: Callable[[str], str]
 ) -> tuple[Compiled, Answers]:
-    """With another text for each expression of sizes: in grids, blocks, bytes of shared memory,
-    shapes, tensor maps, and in what is passed."""
+    """Rewrites each expression of sizes: in grids, blocks, bytes of shared memory, shapes, tensor
+    maps, and in what is passed."""
 
     def every(texts: Iterable[str]) -> tuple[str, ...]:
         return tuple(map(rewrite, texts))

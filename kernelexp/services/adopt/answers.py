@@ -1,4 +1,5 @@
-"""What a compiled kernel does not tell, as far as a person or a program has said it."""
+"""Answers about a compiled kernel that it does not give itself, as far as somebody has said
+them."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ class MapLayout(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LaunchShape(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one launch."""
+    """The shape of one launch."""
 
     block: Dim3 | None = None
     grid: tuple[str, ...] = ()
@@ -49,7 +50,7 @@ class LaunchShape(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answers(msgspec.Struct, frozen=True, kw_only=True):
-    """Of a job: one launch, or several that share their arrays."""
+    """The answers about a job: one launch, or several that share their arrays."""
 
     launches: tuple[LaunchShape, ...] = (LaunchShape(),)
     """In the order of the entries."""

@@ -156,7 +156,7 @@ def _members(
     capture: Capture,
     maps: dict[str, MapLayout],
 ) -> Iterator[KernelParameter]:
-    """What of a structure is an address, or a tensor map."""
+    """Yields the members of a structure that are addresses or tensor maps."""
     at = 0
     while at + _WORD <= len(data):
         size, tensor = _WORD, _map_at(data, at, capture)

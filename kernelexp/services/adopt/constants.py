@@ -33,8 +33,8 @@ def find(
     flags: Sequence[str],
     tools: Toolchain,
 ) -> dict[str, int]:
-    """What names are worth that a person wrote in a grid, a block, a shape, ... and that are no
-    parameters, sizes or axes; without those that are no constants of the source either."""
+    """Returns the values of names that a person wrote in a grid, a block, a shape, ... and that are
+    no parameters, sizes or axes; without those that are no constants of the source either."""
     used = names_in([*answering.texts(answers), *jobs.passed(compiled.entries)])
     known = {value.name for value in jobs.values(compiled.entries)} | answers.values.keys()
     names = sorted(used - known - {*axes})
@@ -58,8 +58,8 @@ def evaluate(
     tools: Toolchain,
     namespaces: Sequence[str] = (),
 ) -> dict[str, int]:
-    """What names are worth at the end of a variant's source; without those that are no constants
-    there."""
+    """Returns the values of names at the end of a variant's source; without those that are no
+    constants there."""
     using = [f"using namespace {space};" for space in namespaces if space and "(" not in space]
     try:
         together = _evaluate(root, variant, names, using, tools)
@@ -77,7 +77,7 @@ def evaluate(
 def insert(
     compiled: Compiled, answers: Answers, numbers: Mapping[str, int]
 ) -> tuple[Compiled, Answers]:
-    """With the numbers for the names."""
+    """Replaces the names by the numbers."""
     if not numbers:
         return compiled, answers
     pattern = re.compile(rf"\b({'|'.join(map(re.escape, numbers))})\b")
@@ -89,7 +89,7 @@ def insert(
 
 
 def _with_block(shape: LaunchShape) -> LaunchShape:
-    """With extents that are all numbers as the block that they are."""
+    """Turns extents that are all numbers into the block that they are."""
     if not shape.extents or not all(map(str.isdigit, shape.extents)):
         return shape
     block = parse_block(",".join(shape.extents))
@@ -126,5 +126,5 @@ def _declared(place: int, name: str) -> str:
 
 
 def spelled(name: str) -> str:
-    """As the source has it: sizeof_Storage is sizeof(Storage)."""
+    """Spells a name as the source has it: sizeof_Storage is sizeof(Storage)."""
     return f"sizeof({name.removeprefix(SIZEOF)})" if name.startswith(SIZEOF) else name

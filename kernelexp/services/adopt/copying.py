@@ -32,7 +32,7 @@ class SourceCopy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def torch_flags(copy: SourceCopy) -> tuple[str, ...]:
-    """What PyTorch compiles an extension with; UsageError where it is not installed."""
+    """Returns what PyTorch compiles an extension with; UsageError where it is not installed."""
     if headers.torch() is None:
         raise UsageError(f"{copy.origin} needs PyTorch's headers: pip install torch.")
     # Of PyTorch's own headers some include Python.h.
@@ -165,7 +165,7 @@ def kernels(copy: SourceCopy) -> list[Declaration]:
 
 
 def only(copy: SourceCopy, kernels: frozenset[str]) -> tuple[SourceCopy, list[Omitted]]:
-    """Without other kernels and what launches any."""
+    """Leaves out other kernels and what launches any."""
     left: list[Omitted] = []
     texts = {}
     for name, text in copy.texts.items():

@@ -158,7 +158,8 @@ def _is_function(tokens: list[_Token]) -> bool:
 
 
 def _name_of(tokens: list[_Token]) -> str:
-    """Of a namespace, as in `a::b`; empty for one without a name, and for extern "C"."""
+    """Returns a namespace's name, as in `a::b`; empty for one without a name, and for extern
+    "C"."""
     words = [token.text for token in tokens if token.kind == "word"]
     return "::".join(word for word in words if word not in ("namespace", "inline", "extern"))
 

@@ -1,4 +1,4 @@
-"""What a compiled entry says of itself: its parameters, what it reads and writes, its limits."""
+"""Contents of a compiled entry: its parameters, what it reads and writes, its limits."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class KernelParameter(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def scalar(self) -> ScalarType | None:
-        """None where it is a structure, or of a type that has no name here."""
+        """The scalar type; None where it is a structure, or of a type that has no name here."""
         dtype = ELEMENTS.get(self.type)
         return next((item for item in SCALARS if item == dtype and not self.is_pointer), None)
 
@@ -129,7 +129,7 @@ class KernelParameter(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_tensor_map(self) -> bool:
-        """Of one in memory, the pointer to it."""
+        """Whether it is a tensor map, or the pointer to one in memory."""
         return _is_tensor_map(self.type)
 
     @property
@@ -139,7 +139,7 @@ class KernelParameter(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def dtype(self) -> DType | None:
-        """Of the array that it points to; None where its type has none."""
+        """The dtype of the array that it points to; None where its type has none."""
         if self.element or self.is_tensor_map:
             return self.element
         if self.halves:
@@ -189,7 +189,7 @@ class KernelEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def without_unseen(entry: KernelEntry, named: Collection[str]) -> KernelEntry:
-    """With 0 for pointers that the kernel does not load and nobody has named."""
+    """Passes 0 for pointers that the kernel does not load and nobody has named."""
 
     def one(item: KernelParameter) -> KernelParameter:
         is_plain = item.is_pointer and not item.is_tensor_map and not item.alias
@@ -202,7 +202,7 @@ def without_unseen(entry: KernelEntry, named: Collection[str]) -> KernelEntry:
 def described(
     entry: KernelEntry, outputs: Sequence[str], elements: Mapping[str, DType]
 ) -> KernelEntry:
-    """With what a person says of arrays: which the kernel writes, and what they have."""
+    """Adds what a person says of arrays: which the kernel writes, and what they have."""
 
     def one(kernel_parameter: KernelParameter) -> KernelParameter:
         return msgspec.structs.replace(
@@ -274,7 +274,8 @@ def demangle(symbol: str) -> str:
 
 
 def types_and_names(symbol: str, written: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Of the parameters in C++: types by the symbol where it is mangled, else as written."""
+    """Returns C++ types and names of parameters: types by the symbol if mangled, else as
+    written."""
     types = _types(demangle(symbol)) or [_type_of(text) for text in written]
     return types, [_name_of(text, place) for place, text in enumerate(written)]
 

@@ -117,8 +117,8 @@ def _called(entry: KernelEntry, parameter: KernelParameter, text: str) -> Kernel
 
 
 def symbol(ptx: str, plain: str, template: str) -> str:
-    """Of the entry that a source calls so; UsageError, with those that there are, where none is or
-    several are."""
+    """Returns the symbol of the entry that a source calls so; UsageError, with the entries there
+    are, where none is or several are."""
     every = [item for item in symbols(ptx) if plain_name(item) == plain]
     named = every
     for spelling in (_squeezed, _loose):
@@ -151,5 +151,5 @@ def _fits(known: str, wanted: str) -> bool:
 
 
 def _loose(text: str) -> str:
-    """Without what a source may leave out: namespaces, and the suffixes of numbers."""
+    """Strips what a source may leave out: namespaces, and the suffixes of numbers."""
     return re.sub(r"\b([0-9]+)[uUlL]+\b", r"\1", re.sub(r"\w+::", "", _squeezed(text)))

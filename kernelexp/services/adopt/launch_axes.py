@@ -77,7 +77,7 @@ def add(
 
 
 def _named(compiled: Compiled, answers: Answers, name: str, axis: str) -> tuple[Compiled, Answers]:
-    """With the axis under its own name wherever a person wrote the macro's: in grids, blocks, bytes
+    """Puts the axis under its own name wherever a person wrote the macro's: in grids, blocks, bytes
     of shared memory, shapes, and in what is passed."""
 
     def renamed(text: str) -> str:
@@ -96,7 +96,7 @@ def _named(compiled: Compiled, answers: Answers, name: str, axis: str) -> tuple[
 
 
 def _known(name: str, entry: KernelEntry, shape: LaunchShape) -> LaunchShape:
-    """With the block that the entry was compiled for, where nobody has said one."""
+    """Adds the block that the entry was compiled for, where nobody has said one."""
     if shape.block or shape.extents:
         return shape
     if entry.block is None:
@@ -125,8 +125,8 @@ def _block_now(usual: Dim3 | None, shapes: Sequence[LaunchShape]) -> int:
 
 
 def _counts(entry: KernelEntry, answers: Answers) -> dict[str, int]:
-    """What a grid may be made from, by how it is spelled: the launch's sizes, and how many elements
-    the arrays have that it writes."""
+    """Returns counts that a grid may be made from, by how they are spelled: the launch's sizes, and
+    how many elements the arrays have that it writes."""
     sizes = {name: int(x) for name, x in answers.values.items() if type(x) is int}
     shapes = [answers.shapes.get(x.name, ()) for x in entry.parameters if x.written]
     elements = [shape[0] for shape in shapes if len(shape) == 1 and shape[0].isdigit()]
@@ -237,7 +237,7 @@ def _argument(compiled: Compiled, name: str, macro: str, texts: Sequence[str]) -
 
 
 def _place(kernel: str, name: str, texts: Sequence[str]) -> int | None:
-    """Which of a kernel's template parameters has this name."""
+    """Returns the position of a kernel's template parameter of this name."""
     head = re.compile(rf"template\s*<([^<>]*)>[^;{{}}]*?\b{kernel}\s*\(")
     match = next(filter(None, map(head.search, texts)), None)
     written = match[1].split(",") if match else []

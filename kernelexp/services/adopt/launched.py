@@ -46,7 +46,7 @@ _POISON = 0xFF
 
 
 class LaunchedArray(msgspec.Struct, frozen=True, kw_only=True):
-    """What a parameter points to."""
+    """The array that a parameter points to."""
 
     name: str
     address: int
@@ -148,8 +148,8 @@ def _written(launch: CapturedLaunch) -> list[Path]:
 
 
 def _device_flags(calls: Sequence[CompilerCall], sources: Sequence[Path]) -> Iterator[str]:
-    """What device code was compiled with that is made of these files: macros, folders of headers,
-    the language."""
+    """Yields the options that device code of these files was compiled with: macros, folders of
+    headers, the language."""
     call = next(
         (compiler_call for compiler_call in calls if any(map(compiler_call.compiles, sources))),
         None,
@@ -225,7 +225,7 @@ def _region(launch: CapturedLaunch, address: int) -> Region | None:
 def _array(
     entry: KernelEntry, address: int, names: dict[int, str], launch: CapturedLaunch
 ) -> LaunchedArray:
-    """From an address to the next that is passed, or to the end of its allocation."""
+    """Returns the array up to the next address that is passed, or to the end of its allocation."""
     region = _region(launch, address)
     assert region is not None
     same = [
@@ -274,7 +274,7 @@ def _with_uses(parameter: KernelParameter, known: dict[str, LaunchedArray]) -> K
 def passed_values(
     entry: KernelEntry, launch: CapturedLaunch
 ) -> Iterator[tuple[str, bool | int | float]]:
-    """Of scalars, by name."""
+    """Yields the values of scalars, by name."""
     for kernel_parameter, data in zip(entry.parameters, launch.arguments, strict=True):
         for value in kernel_parameter.members or (kernel_parameter,):
             if value.scalar and not value.ignored:
@@ -310,7 +310,7 @@ def _raw(entry: KernelEntry, launch: CapturedLaunch) -> Iterator[tuple[str, byte
 def _contents(
     entry: KernelEntry, launch: CapturedLaunch, arrays: Sequence[LaunchedArray], limit: int
 ) -> tuple[dict[str, bytes], dict[str, bytes]]:
-    """What arrays hold before the launch, where that matters, and outputs after it.
+    """Returns what arrays hold before the launch, where that matters, and outputs after it.
 
     It is launched again on these arrays alone, those that it only writes empty: then it is known
     which bytes it writes, and that nothing else is needed.
@@ -348,7 +348,8 @@ def _contents(
 
 
 def _needed(array: LaunchedArray, again: Bytes, launch: CapturedLaunch) -> bytes:
-    """What an output has to hold before the launch; empty where the launch writes all of it.
+    """Returns what an output has to hold before the launch; empty where the launch writes all of
+    it.
 
     UsageError where it does not become what it became in the program.
     """

@@ -20,7 +20,7 @@ _NULL = ("nullptr", "NULL")
 
 
 class WantedLaunch(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person wants launched, and how far they have said how."""
+    """A launch that a person wants, as far as they have described it."""
 
     entry: str = ""
     """The kernel, with its template arguments; empty for the only one."""
@@ -82,7 +82,8 @@ def parse_block(text: str, option: str = "--block") -> Dim3:
 
 
 def _shape(inside: str) -> LaunchShape:
-    """Of `n/256, dim3(16, 16), 1024`, any of which may be empty; a stream says nothing."""
+    """Parses the shape in `n/256, dim3(16, 16), 1024`, any part of which may be empty; a stream
+    says nothing."""
     grid, block, smem = [*(_extents(part) for part in split(inside)), "", "", ""][:3]
     return msgspec.structs.replace(
         block_shape(block, "--entry: the block") if block else LaunchShape(),
@@ -146,7 +147,7 @@ def split(text: str) -> list[str]:
 
 
 def _opening(text: str) -> int:
-    """Where the parenthesis begins that the last character of a text closes."""
+    """Finds the parenthesis that the last character of a text closes."""
     level = 0
     for place in reversed(range(len(text))):
         level += (text[place] == ")") - (text[place] == "(")

@@ -31,7 +31,7 @@ _TARGET = re.compile(r"^\s*\.target\s+(sm_\w+)", re.M)
 
 
 class File(msgspec.Struct, frozen=True, kw_only=True):
-    """What another compiler left."""
+    """A file that another compiler left."""
 
     path: Path
     content: bytes
@@ -178,7 +178,8 @@ def _entry(file: File, symbol: str, written: Sequence[str]) -> KernelEntry:
 
 
 def _ptx(file: File, symbol: str) -> str:
-    """Of the kernel; of a cubin that which it was made from, if that lies beside it."""
+    """Returns the kernel's PTX; for a cubin, that which it was made from, if that lies beside
+    it."""
     if form_of(file.path.name) == "ptx":
         return file.content.decode("utf-8", "replace")
     try:
@@ -189,8 +190,8 @@ def _ptx(file: File, symbol: str) -> str:
 
 
 def _entry_of_cubin(content: bytes, symbol: str, written: Sequence[str]) -> KernelEntry:
-    """What SASS does with its parameters is not looked at: const says which arrays are read, and
-    what is not named is taken for pointers that may be null."""
+    """Reads an entry without its SASS: const says which arrays are read, and what is not named is
+    taken for pointers that may be null."""
     from warpsim.front.sass import cubin
 
     cubin_entry = cubin.read(content, symbol)

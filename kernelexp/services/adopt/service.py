@@ -91,7 +91,7 @@ def choose(
 
 
 def _arguments(entry: str) -> list[str]:
-    """Of a template, as they are written."""
+    """Returns the arguments of a template, as they are written."""
     inside = entry.partition("<")[2].rpartition(">")[0]
     return [part.strip() for part in notation.split(inside)]
 
@@ -223,7 +223,7 @@ def compile_entry(
 
 
 def _stub_flags(kernel: str, texts: Iterable[str]) -> tuple[str, ...]:
-    """What makes the compiler find the empty headers of a copy, where it has some."""
+    """Returns the option that finds the empty headers of a copy, where it has some."""
     folder = f"variants/{kernel}/{ORIGIN}/{copying.STUBS}"
     has_some = any(name.startswith(f"{copying.STUBS}/") for name in texts)
     return (f"-I{folder}",) if has_some else ()

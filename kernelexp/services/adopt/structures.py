@@ -29,7 +29,7 @@ _STRUCTURES = frozenset({"structure_type", "class_type"})
 def members(
     root: Path, variant: Variant, tools: Toolchain, symbol: str
 ) -> dict[int, tuple[Member, ...]]:
-    """Of an entry of a source, by the places of its parameters; nothing where the compiler does
+    """Returns the members of an entry's struct parameters, by place; empty where the compiler does
     not tell."""
     (plan,) = build.make_plans(root, [variant], tools)
     argv = [*(item for item in plan.command if item != "-lineinfo"), "-G", "-cubin"]

@@ -1,4 +1,4 @@
-"""What Triton keeps beside the PTX or the cubin of a kernel: its launch, and its signature.
+"""Files of Triton beside the PTX or the cubin of a kernel: its launch, and its signature.
 
 In its cache a kernel has a folder with NAME.json, which holds the number of warps and the bytes of
 shared memory, and NAME.ttir, whose function has the parameters with their names and types.
@@ -23,7 +23,7 @@ _TYPES = {
 
 
 class LaunchNotes(msgspec.Struct, frozen=True, kw_only=True):
-    """How a kernel is launched, as far as files next to it say."""
+    """The launch of a kernel, as far as files next to it say."""
 
     threads: int = 0
     dynamic_smem_bytes: int = 0
@@ -39,7 +39,7 @@ class _Metadata(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read(path: Path) -> LaunchNotes:
-    """What is there beside a file; nothing where Triton did not make it."""
+    """Reads the notes beside a file; empty where Triton did not make it."""
     try:
         metadata = decode(path.with_suffix(".json").read_bytes(), _Metadata)
         function = _FUNCTION.search(path.with_suffix(".ttir").read_text("utf-8"))

@@ -1,4 +1,4 @@
-"""What an entry's PTX does with its parameters: which it loads, and whose memory it accesses."""
+"""Uses of parameters in an entry's PTX: which it loads, and whose memory it accesses."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _BITS = re.compile(r"\.[busf](8|16|32|64)$")
 
 
 class ParameterUses(msgspec.Struct, frozen=True, kw_only=True):
-    """Of all parameters of an entry."""
+    """The uses of all parameters of an entry."""
 
     reads: frozenset[_Place]
     writes: frozenset[_Place]
@@ -73,7 +73,8 @@ class ParameterUses(msgspec.Struct, frozen=True, kw_only=True):
         return {"bits", "half"} <= words
 
     def halves_at(self, place: int, offset: int, declared: str) -> Literal["f16", "bf16"] | None:
-        """What an array that is declared as one of wider vectors, or of void, has in truth."""
+        """Returns the true type of an array that is declared as one of wider vectors, or of
+        void."""
         words = self.values.get((place, offset), frozenset())
         if not re.fullmatch(r"(?:float|u?int)[24]|void", declared) or {"f16", "bf16"} <= words:
             return None
@@ -91,7 +92,8 @@ class ParameterUses(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find(entry: Function) -> ParameterUses:
-    """By the registers that are computed from parameters, whatever way the code takes."""
+    """Finds the uses by the registers that are computed from parameters, whatever way the code
+    takes."""
     places = {variable.name: place for place, variable in enumerate(entry.parameters)}
     addresses, addressed = _addresses(entry, places)
     loaded = [
@@ -147,7 +149,7 @@ _HALVES = re.compile(r"\.(b?f16)(?:x2)?$")
 
 
 def _values(entry: Function, origins: dict[str, set[_Place]]) -> dict[_Place, frozenset[str]]:
-    """What becomes of what is loaded from memory."""
+    """Classifies the uses of values that are loaded from memory."""
     fetched = [
         (name, place, 0)
         for item in entry.instructions

@@ -27,7 +27,7 @@ from kernelexp.services.check.gates import FILE, Baseline, GateFinding
 
 
 class CheckRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What to check, as the command line says it; `Session.emulate` executes every variant."""
+    """A check as the command line asks for it; `Session.emulate` executes every variant."""
 
     kernels: tuple[str, ...] = ()
     """Empty: all of them."""
@@ -40,7 +40,7 @@ class CheckRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TimeSpent(msgspec.Struct, frozen=True, kw_only=True):
-    """How long the two parts of a check took, in seconds."""
+    """The time that the two parts of a check took, in seconds."""
 
     building: float
     compilers: float
@@ -49,7 +49,7 @@ class TimeSpent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
-    """What was looked at, and what was found."""
+    """The scope and the findings of a check."""
 
     findings: tuple[GateFinding, ...]
     variants: int
@@ -187,8 +187,8 @@ def _look(
 
 
 def _preloading(session: Session) -> Session:
-    """Where something is built that is executed next, its process imports meanwhile what it
-    needs: two cores would wait 3 s for that."""
+    """Has the process that executes import what it needs while something is built: two cores would
+    wait 3 s for that."""
     tell = session.on_progress
     if not session.emulate or session.executor.slots is not None:
         return session
@@ -237,7 +237,8 @@ def _plain(looked: _Looked) -> dict[str, Arm]:
 def _extras(
     project: Project, looked: _Looked, before: Baseline | None, margin: float
 ) -> dict[str, dict[str, int | str]]:
-    """What gates compare with the baseline besides its five figures, by variant and name."""
+    """Returns what gates compare with the baseline besides its five figures, by variant and
+    name."""
     extras = {
         label: conditions.to_commit(gated_variant)
         for label, gated_variant in looked.subjects.items()

@@ -213,11 +213,12 @@ def _counted(name: str, arm: Arm) -> int | None:
 
 
 def _taken(name: str, arm: Arm) -> EmulatedEvidence | None:
-    """What has a counter of this name: of PTX, or of SASS under ncu's name."""
+    """Returns the emulation that has a counter of this name: of PTX, or of SASS under ncu's
+    name."""
     return arm.emulated if name.startswith(PTX) else arm.emulated_sass
 
 
 def _name(text: str) -> str:
-    """Of a condition's instructions in the baseline: `BAR.SYNC in loops`."""
+    """Returns the name of a condition's instructions in the baseline: `BAR.SYNC in loops`."""
     result = condition.parse(text)
     return f"{result.pattern} in loops" if result.in_loops else result.pattern

@@ -230,7 +230,7 @@ def _weigh(arm: Arm, gate: Gate | None, emulated: bool) -> tuple[Outcome, str]:
 
 
 def _changes(before: Mapping[str, int | str], now: Mapping[str, int | str]) -> Iterator[Change]:
-    """Of the five figures, those that differ."""
+    """Yields those of the five figures that differ."""
     for name in metrics.BUILD_SUMMARY:
         was, is_ = before[name], now[name]
         if isinstance(was, int) and isinstance(is_, int) and was != is_:
@@ -247,7 +247,7 @@ def _first_error(arm: Arm) -> Diagnostic:
 
 
 def exit_code(findings: Sequence[GateFinding]) -> int:
-    """What `kernelexp check` ends with."""
+    """Returns the exit code of `kernelexp check`."""
     outcomes = {finding.outcome for finding in findings}
     if "failed" in outcomes:
         return errors.BUILD

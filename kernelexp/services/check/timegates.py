@@ -31,7 +31,7 @@ DRIFT = "drift"
 
 
 def digest(root: Path, arm: Arm) -> str:
-    """Of the SASS of a build."""
+    """Returns a digest of the SASS of a build."""
     sass = build.artefacts(root, arm.identity).sass
     return hashlib.sha256(sass.encode()).hexdigest()[: conditions.DIGITS]
 
@@ -134,8 +134,8 @@ class Drifting(msgspec.Struct, frozen=True, kw_only=True):
 def drifts(
     project: Project, variants: Mapping[str, Variant], baseline: Baseline | None
 ) -> dict[str, list[Drifting]]:
-    """How the times in the records of each variant went, on each GPU with enough of them; those
-    after the run up to which the baseline accepts them."""
+    """Returns the drift of times in the records of each variant, on each GPU with enough of them;
+    those after the run up to which the baseline accepts them."""
     measured = _measured(project, {entry.kernel for entry in variants.values()})
     result: dict[str, list[Drifting]] = {}
     for label, variant in variants.items():
@@ -158,7 +158,8 @@ def drifts(
 def accepted(
     project: Project, variants: Mapping[str, Variant], before: Baseline | None, margin: float
 ) -> dict[str, str]:
-    """Of each variant that drifts, or has drifted before, the run up to which that is accepted."""
+    """Returns, for each variant that drifts or has drifted before, the run up to which that is
+    accepted."""
     known = {label: _accepted_up_to(before, label) for label in variants}
     for label, item in drifts(project, variants, before).items():
         ends = [drifting.last for drifting in item if drifting.drift.ratio > 1 + margin]
@@ -205,7 +206,7 @@ def _measured(project: Project, kernels: set[str]) -> Sequence[Record]:
 
 
 def _times(record: Record, variant: Variant) -> list[tuple[str, tuple[str, Timing]]]:
-    """By the GPU's UUID: its name, and the variant's time at the full size."""
+    """Returns the GPU's UUID with its name and the variant's time at the full size."""
     if record.measurement is None or record.size != SIZE:
         return []
     device = record.measurement.device

@@ -31,7 +31,7 @@ class LabelledText(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LogSection(msgspec.Struct, frozen=True, kw_only=True):
-    """What is between a heading and the next."""
+    """The part of a log between a heading and the next."""
 
     title: str
     level: int

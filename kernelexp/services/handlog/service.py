@@ -31,7 +31,7 @@ MAX_BYTES = 4 << 20
 
 
 class LogSubject(msgspec.Struct, frozen=True, kw_only=True):
-    """What a log is about, as far as it says."""
+    """The subject of a log, as far as it says."""
 
     kernel: str
     title: str
@@ -40,7 +40,7 @@ class LogSubject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ImportedLog(msgspec.Struct, frozen=True, kw_only=True):
-    """What was written."""
+    """An imported log, as it was written."""
 
     kernel: str
     log: Log
@@ -138,8 +138,8 @@ def write(
 
 
 def _with_own_ids(project: Project, kernel: str, log: Log) -> Log:
-    """With the kernel's name before the ids that rows were given by their number, where another
-    log of the project has the same."""
+    """Puts the kernel's name before the ids that rows were given by their number, where another log
+    of the project has the same."""
     if not any(entry.id in project.experiments for entry in log.experiments):
         return log
     renamed = [

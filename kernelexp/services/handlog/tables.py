@@ -104,7 +104,7 @@ def read(
 def _without_unit(
     table: LogTable, columns: Mapping[Role, int], named: Mapping[Role, str], line: int
 ) -> list[str]:
-    """That times were taken for milliseconds, or rates that --column names for TFLOPS, where
+    """Says that times were taken for milliseconds, or rates that --column names for TFLOPS, where
     neither heading nor cells say so; UsageError for other rates without a unit of theirs."""
     doubts = []
     if (place := columns.get("tflops")) is not None:
@@ -134,7 +134,7 @@ def _has(headings: Sequence[str], heading: str) -> bool:
 
 
 def _columns(table: LogTable, named: Mapping[Role, str]) -> dict[Role, int]:
-    """By what is said, then by headings; a heading has one role."""
+    """Assigns columns by what is said, then by headings; a heading has one role."""
     heads = [head.strip().lower() for head in table.header]
     result: dict[Role, int] = {}
     for role, heading in named.items():
@@ -189,7 +189,7 @@ def _rows(
 
 
 def _failed(word: str) -> Verdict | None:
-    """Of a row without a figure whose word says why it has none."""
+    """Returns the verdict on a row without a figure whose word says why it has none."""
     for status, words in _FAILURES.items():
         if words.search(word):
             sentence = f"Published without a figure: {word}."
@@ -233,7 +233,8 @@ def _figures(
 
 
 def _others(table: LogTable, row: Sequence[str], columns: Mapping[Role, int]) -> Iterator[str]:
-    """What has no field of its own, by its heading; a date or commit that is none, as written."""
+    """Yields cells without a field of their own, by heading; a date or commit that is none, as
+    written."""
     fields = {place for role, place in columns.items() if role not in ("date", "id")}
     for place, cell in enumerate(row):
         is_number = place == columns.get("id") and cell.strip("# ").isdigit()  # row3 says it

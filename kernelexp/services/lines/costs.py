@@ -1,4 +1,4 @@
-"""What a piece of code costs, by kind of evidence, and the figures that tables show of it."""
+"""Costs of a piece of code, by kind of evidence, and the figures that tables show of them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class CostFigure(msgspec.Struct, frozen=True, kw_only=True):
     about: str = ""
 
     def source(self, isa: Isa) -> str:
-        """What counted it, as a heading above the name; `isa` is what was emulated."""
+        """Returns what counted it, as a heading above the name; `isa` is what was emulated."""
         return {"emulated": isa.upper(), "profiled": "ncu", "built": ""}[self.kind]
 
     def label(self, isa: Isa) -> str:
@@ -162,7 +162,7 @@ def figure(name: str, total: Costs) -> CostFigure:
 
 
 def preferred(total: Costs) -> CostFigure:
-    """What to rank by where nobody says."""
+    """Returns the figure to rank by where nobody says."""
     if FIGURES["stalls"].read(total):
         return FIGURES["stalls"]
     name = max(CYCLES, key=lambda name: CYCLES[name] * FIGURES[name].read(total))

@@ -40,7 +40,7 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RolesOfCode:
-    """Which roles run a piece of code, by its line and what that was inlined at.
+    """The roles that run a piece of code, by its line and what that was inlined at.
 
     Code that no emulation ran has the roles of its caller.
     """
@@ -183,7 +183,7 @@ def _named(instruction: ProfiledInstruction) -> Piece:
 
 
 def _sampled(figures: Mapping[str, float]) -> dict[str, float]:
-    """Under the name that all versions of ncu share."""
+    """Puts samples under the name that all versions of ncu share."""
     result = dict(figures)
     if SAMPLES not in result and "# Samples" in result:
         result[SAMPLES] = result["# Samples"]

@@ -114,7 +114,7 @@ def _look(project: Project, variant: Variant, arm: Arm, size: str, limits: Limit
 
 
 def kept_isa(root: Path, arms: Sequence[Arm]) -> Isa:
-    """What the lines of all of them can be counted on without executing anything."""
+    """Returns the ISA on which the lines of all can be counted without executing anything."""
     kept = (emulated.kept_lines(root, arm, emulated.SIZE, "sass") or arm.counted for arm in arms)
     return "sass" if all(kept) else "ptx"
 
@@ -158,7 +158,7 @@ def kept(
 def _of_entry(
     root: Path, arm: Arm, isa: Isa, size: str, limits: Limits, label: str
 ) -> list[LineCost]:
-    """What every line of the entry cost; none where nothing was executed."""
+    """Returns the costs of every line of the entry; empty where nothing was executed."""
     if arm.build is None or not (arm.counted if isa == "sass" else arm.emulated):
         return []
     every = emulated.lines(root, arm, size, limits, label, isa)

@@ -30,7 +30,7 @@ Judge: TypeAlias = Callable[[AtRevision], tuple[Side, str]]
 
 
 class BisectRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Between which revisions to look, and for a change of what."""
+    """The revisions to look between, and the figure whose change to look for."""
 
     good: str
     bad: str
@@ -49,7 +49,7 @@ class BisectStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Bisected(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found, with all that was looked at, in that order."""
+    """The result of a bisection, with all that was looked at, in that order."""
 
     by: str
     commits: int
@@ -147,7 +147,7 @@ class _Looking:
         return side
 
     def answer(self, places: Sequence[int]) -> Bisected:
-        """With the places of the revisions any of which may be the first bad one."""
+        """Returns the result; `places` are those of revisions that may be the first bad one."""
         known = {step.commit: step for step in self._steps}
         first = [known[self._commits[place]] for place in places]
         files = revisions.files_of(self._project.root, first[0].commit) if len(first) == 1 else []

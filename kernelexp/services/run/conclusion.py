@@ -1,4 +1,5 @@
-"""What was built, emulated and timed of an experiment becomes its record: judged and written."""
+"""Conclusion of an experiment: what was built, emulated and timed is judged, and written as a
+record."""
 
 from __future__ import annotations
 
@@ -205,7 +206,7 @@ def _over_sizes(record: Record, timed: Timed, several: Several) -> Record:
 
 
 def size_result(record: Record, timed: Timed, weight: float) -> SizeResult:
-    """What a record came to, for the verdict over all sizes."""
+    """Returns the result of a record, for the verdict over all sizes."""
     own = record.estimate
     base = own.shown("baseline") if own else None
     return SizeResult(
@@ -226,7 +227,8 @@ def size_result(record: Record, timed: Timed, weight: float) -> SizeResult:
 
 
 def _decide(draft: Record, name: str, candidate: Arm, why_not: str) -> Verdict:
-    """What refuses the candidate or its baseline, else what the measurement says."""
+    """Returns the verdict that refuses the candidate or its baseline, else that of the
+    measurement."""
     if candidate.refused:
         return candidate.refused
     if draft.baseline.refused:

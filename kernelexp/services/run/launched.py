@@ -1,5 +1,5 @@
-"""What emulated arms executed in the launch that was timed, where their time is near the least that
-this allows: the evidence for calling a time impossible."""
+"""Executed counts of emulated arms in the timed launch, where their time is near the least that
+these allow: the evidence for calling a time impossible."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ of another size may need fewer steps where these depend on the inputs."""
 
 
 def count(project: Project, record: Record, session: Session) -> dict[str, LaunchCounts]:
-    """By the names of arms. Counts are scaled roughly first, and solved for the full problem only
-    where a time is near: at 86% of a GEMM's peak that would be 10 s of emulation for nothing."""
+    """Returns the counts by the names of arms, scaled roughly first and solved for the full
+    problem only where a time is near: at 86% of a GEMM's peak that would be 10 s of emulation
+    for nothing."""
     chip = chips.find(record.device)
     arms = {
         name: (arm, arm.counted)

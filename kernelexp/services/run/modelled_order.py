@@ -34,7 +34,7 @@ class OrderedGrid(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What became of the grid."""
+        """The ordering and pruning of the grid, in sentences."""
         first = next(iter(self.grid.candidates), None)
         lines = [
             "Ordered by modelled times, which were off by "

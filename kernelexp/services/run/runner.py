@@ -202,7 +202,8 @@ def _find_gpus(session: Session, settings: RunSettings) -> Gpus:
 
 
 def exit_code(outcomes: Sequence[Outcome], reproduce: bool = False) -> int:
-    """What a run ends with. A candidate that is worse, impossible or not timed is an answer: 0.
+    """Returns a run's exit code. A candidate that is worse, impossible or not timed is an answer:
+    0.
 
     With `reproduce`, a candidate that contradicts an earlier record is a regression.
     """

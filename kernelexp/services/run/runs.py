@@ -20,7 +20,7 @@ Faults: TypeAlias = tuple[tuple[Variant, KernelexpError], ...]
 
 
 class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How to run, as the command line says it."""
+    """The options of a run, as the command line gives them."""
 
     measuring: Measuring | None = None
     """None: nothing is timed."""
@@ -59,7 +59,7 @@ Outcome: TypeAlias = Concluded | FailedRun
 
 
 class RunContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What all experiments of a run share."""
+    """The context that all experiments of a run share."""
 
     project: Project
     home: Path

@@ -26,7 +26,7 @@ PATIENCE = 300
 
 
 class Strategy(StrEnum):
-    """How points are proposed."""
+    """A strategy for proposing points."""
 
     tpe = "tpe"
     """A model of good and of bad points: tree-structured Parzen estimators."""
@@ -97,7 +97,8 @@ class Search:
         return len(self._known) + len(self._proposed) >= size
 
     def tell(self, point: Point, value: float | None) -> None:
-        """What a point came to; None where it is infeasible. Also of one that was not asked for."""
+        """Records the value of a point, even of one that was not asked for; None where it is
+        infeasible."""
         name = spell_point(point)
         self._known[name] = value
         for trial in self._proposed.pop(name, []):

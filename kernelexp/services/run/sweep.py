@@ -33,7 +33,7 @@ JOURNALS = f"{build.CACHE}/sweeps"
 
 
 class Grid(msgspec.Struct, frozen=True, kw_only=True):
-    """What a sweep compares: the baseline with every other combination of the swept values."""
+    """The grid of a sweep: the baseline with every other combination of the swept values."""
 
     kernel: str
     arch: str
@@ -45,7 +45,7 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """What its records are kept under."""
+        """The name that its records are kept under."""
         return f"{SWEEP}{self.kernel}"
 
     @property
@@ -60,7 +60,8 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TimingEstimate(msgspec.Struct, frozen=True, kw_only=True):
-    """How long timing a sweep takes, going by the latest run of its kernel that timed anything."""
+    """The time that timing a sweep takes, going by the latest run of its kernel that timed
+    anything."""
 
     seconds: float
     run: str
@@ -150,8 +151,8 @@ def refusals(project: Project, grid: Grid, limits: Limits) -> dict[str, Verdict]
 def estimate(
     project: Project, grid: Grid, refused: int, budget_s: float, sizes: int = 1
 ) -> TimingEstimate | None:
-    """In proportion to the number of arms, up to the budget, for each of `sizes`; None where
-    nothing was timed here."""
+    """Estimates in proportion to the number of arms, up to the budget, for each of `sizes`; None
+    where nothing was timed here."""
     of_kernel = (
         record
         for record in records.measured(project.root)
@@ -236,7 +237,8 @@ def latest(project: Project, name: str) -> Record:
 
 
 def exit_code(outcome: Concluded) -> int:
-    """That of what is wrong with some variant, or of a race that the budget ended undecided.
+    """Returns the exit code of a fault in some variant, or of a race that the budget ended
+    undecided.
 
     A variant that was outrun before its own verdict is an answer.
     """
@@ -255,7 +257,7 @@ def exit_code(outcome: Concluded) -> int:
 
 
 def _figures(candidate: Candidate) -> str:
-    """What is known of a candidate's time, as the reason to try it alone."""
+    """Says what is known of a candidate's time, as the reason to try it alone."""
     if candidate.arm.measured and candidate.arm.measured.effect:
         return candidate.verdict.sentence
     return "not timed yet."

@@ -32,7 +32,7 @@ class Timed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def as_timed(taken: MeasurementTaken, measuring: Measuring) -> Timed:
-    """What was taken, with what it was taken of."""
+    """Returns the measurement taken, with what it was taken of."""
     return Timed(
         measurement=taken.measurement,
         heats=taken.heats,

@@ -49,7 +49,7 @@ ROUND = 8
 
 
 class SearchPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """How to search, as the command line says it."""
+    """The options of a search, as the command line gives them."""
 
     strategy: Strategy
     trials: int = 32
@@ -140,7 +140,7 @@ class _Tuning:
         return self._conclude(ended)
 
     def _ending(self, batch: Sequence[Point]) -> str:
-        """Why the search is over, as a sentence; empty where it is not."""
+        """Says why the search is over, as a sentence; empty where it is not."""
         if len(self._trials) >= self._plan.trials:
             return f"All {self._plan.trials} trials were made."
         if self._search.is_exhausted():

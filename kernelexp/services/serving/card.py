@@ -1,4 +1,4 @@
-"""What a GPU has to prove before a worker times on it.
+"""Conditions that a GPU has to meet before a worker times on it.
 
 It is whole (memory errors, rows to be remapped), free (nobody else computes on it), not held down
 (heat, power, clocks that somebody set), and a kernel beside itself takes the same time on it.
@@ -82,7 +82,7 @@ def _refuse(gpu: Device, sentences: list[str]) -> None:
 
 
 def faults(health: DeviceHealth) -> Iterator[str]:
-    """What keeps an idle card from being used, as clauses; the worst first."""
+    """Yields the faults that keep an idle card from being used, as clauses; the worst first."""
     if health.remap_failed:
         yield "a row of its memory could not be remapped: it has to be replaced"
     if health.uncorrected:
@@ -104,7 +104,7 @@ def _held_down(reasons: tuple[str, ...]) -> Iterator[str]:
 
 
 def doubts_of(measurement: Measurement) -> Iterator[str]:
-    """What a kernel beside itself says against the card, as clauses."""
+    """Yields the doubts about the card from a kernel beside itself, as clauses."""
     if measurement.invalid:
         yield measurement.invalid.rstrip(".")
     for failure in measurement.failures:

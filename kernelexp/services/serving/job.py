@@ -36,7 +36,7 @@ class QueuedJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     @property
     def key(self) -> str:
-        """The same for the same content: what is asked for twice is evaluated once."""
+        """A digest of the content: what is asked for twice is evaluated once."""
         ordered = msgspec.json.encode(self, order="deterministic")
         return hashlib.sha256(ordered).hexdigest()[:32]
 

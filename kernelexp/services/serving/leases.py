@@ -20,7 +20,7 @@ class Leases:
         """The mark of each lease, when it was first seen, and how often since."""
 
     def ended(self, marks: Mapping[str, Hashable]) -> frozenset[str]:
-        """Of all leases that there are now, those whose mark is as it was LEASE_S ago."""
+        """Returns those of all current leases whose mark is as it was LEASE_S ago."""
         now = time.monotonic()
         with self._lock:
             self._seen = {key: self._look(key, mark, now) for key, mark in marks.items()}

@@ -67,7 +67,7 @@ class Leased(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
-    """What there is for a worker."""
+    """The offer for a worker."""
 
     leased: Leased | None = None
     left: int = 0
@@ -75,7 +75,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened to a job."""
+    """An event in the life of a job."""
 
     number: int
     at: float
@@ -87,7 +87,7 @@ class TooMany(Exception):
 
 
 class Queue:
-    """Of a folder; any number of processes may have it open."""
+    """A queue in a folder; any number of processes may have it open."""
 
     idle_s = 0.25
 
@@ -183,7 +183,7 @@ class Queue:
         return msgspec.convert(dict(zip(Ticket.__struct_fields__, row, strict=True)), Ticket)
 
     def result(self, key: str) -> bytes | None:
-        """What the worker wrote, once the job is done."""
+        """Returns what the worker wrote, once the job is done."""
         row = self._database.execute("SELECT result FROM jobs WHERE id = ?", (key,)).fetchone()
         return bytes(row[0]) if row and row[0] is not None else None
 
@@ -236,7 +236,7 @@ class Queue:
         return str(row[0]) if row else None
 
     def _lease(self, database: sqlite3.Connection, key: str, worker: str) -> Leased | None:
-        """None where too many have tried."""
+        """Leases a job; None where too many have tried."""
         query = "SELECT job, attempts, worker FROM jobs WHERE id = ?"
         job, attempts, owner = database.execute(query, (key,)).fetchone()
         if owner == worker and attempts:
@@ -287,7 +287,7 @@ class Queue:
         return bool(attempts)
 
     def pass_on(self, key: str, worker: str) -> bool:
-        """To a worker with a GPU; False where the job is no longer this worker's."""
+        """Passes a job to a worker with a GPU; False where the job is no longer this worker's."""
         with self._owned(key, worker) as (database, attempts):
             if attempts:
                 database.execute("UPDATE jobs SET gpu = 1, attempts = 0 WHERE id = ?", (key,))
@@ -296,7 +296,7 @@ class Queue:
 
     @contextlib.contextmanager
     def _owned(self, key: str, worker: str) -> Iterator[tuple[sqlite3.Connection, int]]:
-        """With the worker's attempts at the job so far; 0 where it does not have it."""
+        """Yields the worker's attempts at the job so far; 0 where it does not have it."""
         with self._writing() as database:
             row = database.execute(
                 "SELECT attempts FROM jobs WHERE id = ? AND worker = ? AND state = 'running'",
@@ -305,7 +305,7 @@ class Queue:
             yield database, row[0] if row else 0
 
     def give_back(self, worker: str, attempts: int = 0) -> None:
-        """What this worker has goes to the next one at once, and counts as so many attempts."""
+        """Gives this worker's jobs to the next one at once, each counted as so many attempts."""
         with self._writing() as database:
             rows = database.execute(
                 "SELECT id FROM jobs WHERE worker = ? AND state = 'running'", (worker,)
@@ -342,7 +342,7 @@ class Queue:
         return {str(state): int(count) for state, count in rows}
 
     def totals(self) -> dict[str, Any]:
-        """Of jobs that are done: how many, how long they waited and how long they took."""
+        """Returns how many jobs are done, how long they waited and how long they took."""
         count, waited, took, again = self._database.execute(
             "SELECT count(*), coalesce(sum(begun - created), 0), coalesce(sum(ended - begun), 0), "
             "coalesce(sum(attempts - 1), 0) FROM jobs WHERE state = 'done'"

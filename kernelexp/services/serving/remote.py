@@ -26,7 +26,7 @@ class QueueAway(Exception):
 
 
 class WorkerCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a worker says to the service."""
+    """The message of a worker to the service."""
 
     worker: str
     version: str = __version__
@@ -39,14 +39,14 @@ class WorkerCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class WorkerAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What it is told."""
+    """The answer to a worker."""
 
     own: bool
     """Whether the job was the worker's."""
 
 
 class RemoteQueue:
-    """The same calls as of a Queue."""
+    """A queue behind a service, with the same calls as a Queue."""
 
     idle_s = 1.0
 

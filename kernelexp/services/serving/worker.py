@@ -40,7 +40,7 @@ Answer = TypeVar("Answer")
 
 
 def new_name() -> str:
-    """Of a worker; no other has it."""
+    """Returns a worker's name that no other has."""
     return f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
 
 
@@ -59,7 +59,7 @@ class JobSource(Protocol):
 
 
 class QueueWorker:
-    """Of one process; `root` has the cache."""
+    """The worker of one process; `root` has the cache."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class QueueWorker:
         self.name = name or new_name()
 
     def work(self, *, until_empty: bool = False) -> int:
-        """Until it is interrupted, or every job has ended; how many it did."""
+        """Works until it is interrupted, or every job has ended; returns how many it did."""
         done, idle = 0, IDLE_S
         take = functools.partial(self._queue.take, self.name, self._gpu is not None)
         try:
@@ -141,7 +141,7 @@ class QueueWorker:
         return False
 
     def _evaluated(self, job: jobs.QueuedJob) -> Assessment | None:
-        """None for what is right so far, and has to be timed elsewhere."""
+        """Assesses a job; None for what is right so far, and has to be timed elsewhere."""
         wanted = cascade.Assignment(
             largest=job.largest,
             schedules=job.schedules,

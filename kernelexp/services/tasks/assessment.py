@@ -1,4 +1,4 @@
-"""What is known of a solution after the stages that it went through, cheapest first."""
+"""Assessment of a solution after the stages that it went through, cheapest first."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Feedback(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CaseAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one set of sizes."""
+    """The result for one set of sizes."""
 
     name: str
     weight: float
@@ -61,7 +61,7 @@ class ExecutedKernel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TaskEffect(msgspec.Struct, frozen=True, kw_only=True):
-    """Below 1 is faster than the reference."""
+    """The ratio of a solution to the reference: below 1 is faster."""
 
     ratio: float
     low: float
@@ -99,7 +99,7 @@ class ModelledKernel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelledCall(msgspec.Struct, frozen=True, kw_only=True):
-    """What a call would take by the model of time, which nobody measured: its own launches only."""
+    """The time of a call by the model of time, which nobody measured: its own launches only."""
 
     case: str
     """The sizes."""
@@ -112,7 +112,7 @@ class ModelledCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Confinement(msgspec.Struct, frozen=True, kw_only=True):
-    """What held a solution's process while it was executed there.
+    """The measures that held a solution's process while it was executed there.
 
     files: it opens what it is given only (Landlock); sockets: it makes none but local ones
     (seccomp); namespaces: its network and its /dev/shm are its own; user: one of its own.
@@ -122,7 +122,7 @@ class Confinement(msgspec.Struct, frozen=True, kw_only=True):
     measures: tuple[Measure, ...] = ()
 
     def gaps(self) -> Iterator[str]:
-        """What it could have done, in sentences."""
+        """Yields what the process could have done, in sentences."""
         place = "on the GPU" if self.where == "timed" else "in the emulator"
         if "files" not in self.measures:
             yield f"Files: {place} the solution's process could open those of its user."
@@ -164,8 +164,8 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def score(self) -> float:
-        """Of the sizes that are right, by weight; 0 where the verdict is against it. No time is in
-        it."""
+        """The share of sizes that are right, by weight; 0 where the verdict is against it. No time
+        is in it."""
         if self.status not in _RIGHT:
             return 0.0
         whole = sum(case.weight for case in self.cases)

@@ -54,7 +54,7 @@ _ARCH = "sm_90a"
 
 
 class Assignment(msgspec.Struct, frozen=True, kw_only=True):
-    """How a solution is to be judged."""
+    """The way in which a solution is to be judged."""
 
     largest: int = LARGEST
     """0: the problem's own sizes."""
@@ -253,7 +253,7 @@ class _Run:
             self._emulate(schedule)
 
     def _model(self) -> None:
-        """At the sizes that are timed. It ends a solution on request only."""
+        """Models at the sizes that are timed. It ends a solution on request only."""
         begun = time.monotonic()
         call = self._modelled = modelled.look(
             self._timed_work, self._timed_task, self._tools, self._root
@@ -281,13 +281,13 @@ class _Run:
         )
 
     def _untimed(self) -> str:
-        """Why nothing is timed; empty where it is."""
+        """Says why nothing is timed; empty where it is."""
         if self._wanted.gpu is None:
             return "there is no GPU"
         return "" if "+cpu" not in version("torch") else "torch was installed without CUDA"
 
     def _time(self) -> None:
-        """At the sizes that the problem names, which the emulator may have seen smaller."""
+        """Times at the sizes that the problem names, which the emulator may have seen smaller."""
         gpu = self._wanted.gpu
         assert gpu is not None
         work, task = self._timed_work, self._timed_task
@@ -368,7 +368,7 @@ class _Run:
             yield from confinement.gaps()
 
     def _confined(self) -> Iterator[Confinement]:
-        """By the stages in which a process of the solution's was started."""
+        """Yields the confinement of each stage in which a process of the solution's was started."""
         names = {stage.name for stage in self._stages if stage.outcome != "skipped"}
         if names & {"emulate", "schedules"}:
             yield jail.strongest("emulated")
@@ -379,7 +379,7 @@ class _Run:
         return hashlib.sha256(repr(sorted(self._task.solution.files.items())).encode()).hexdigest()
 
     def _keep(self, assessment: Assessment) -> Assessment:
-        """For the next solution of the same code."""
+        """Keeps the assessment for the next solution of the same code."""
         if self._key:
             folder = self._root / ".kernelexp" / KNOWN
             folder.mkdir(parents=True, exist_ok=True)

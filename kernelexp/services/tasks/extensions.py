@@ -79,7 +79,7 @@ def load_inline(
     no_implicit_headers: bool = False,
     **_: Any,
 ) -> ModuleType:
-    """As torch.utils.cpp_extension has it."""
+    """Stands in for torch.utils.cpp_extension.load_inline()."""
     plain, cuda = _texts(cpp_sources), _texts(cuda_sources)
     headers = not no_implicit_headers
     files = {"main.cpp": _headed("\n".join(plain) + _binding(functions), "extension", headers)}
@@ -90,7 +90,7 @@ def load_inline(
 
 
 def load(name: str, sources: str | Sequence[str], **options: Any) -> ModuleType:
-    """As torch.utils.cpp_extension has it."""
+    """Stands in for torch.utils.cpp_extension.load()."""
     paths = [Path(text) for text in _texts(sources)]
     files = {path.name: _prefaced(path) for path in paths}
     headers = sorted({f"-I{path.resolve().parent}" for path in paths})
@@ -132,7 +132,7 @@ def _binding(functions: str | Sequence[str] | dict[str, str] | None) -> str:
 
 
 def _placed(text: str) -> str:
-    """With the lines of the Python file that it is written in, where it is found in one."""
+    """Adds the line of the Python file that the text is written in, where it is found in one."""
     for path in sorted(Path.cwd().glob("*.py")):
         at = path.read_text(errors="replace").find(text)
         if at >= 0:

@@ -1,4 +1,4 @@
-"""What ends a cascade: a stage that did not pass, with what to change in the solution."""
+"""End of a cascade: a stage that did not pass, with what to change in the solution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a solution is made of, whatever its text looks like: machine code and Python's syntax.
+"""Identity of a solution, whatever its text looks like: machine code and Python's syntax.
 
 Programs that write kernels hand in the same one again, with other names and comments. Its verdict
 is known.
@@ -23,7 +23,8 @@ LIMIT_S = 600.0
 
 
 def key(task: Task, how: str, libraries: Sequence[Path], tools: Toolchain, folder: Path) -> str:
-    """Of the problem, its sizes, how it is judged, the solution's machine code and its Python."""
+    """Returns a digest of the problem, its sizes, how it is judged, the solution's machine code and
+    its Python."""
     digest = hashlib.sha256(repr((task.format, task.name, task.cases, task.options, how)).encode())
     digest.update(repr(sorted(task.files.items())).encode())
     digest.update(_judge())
@@ -67,7 +68,7 @@ def _sections(path: Path, prefixes: tuple[str, ...]) -> Iterator[bytes]:
 
 
 def _syntax(text: str, *, sources: bool) -> str:
-    """Without comments, docstrings and layout; and without the texts that were compiled."""
+    """Strips comments, docstrings and layout; and the texts that were compiled."""
     tree = ast.parse(text)
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):

@@ -1,4 +1,4 @@
-"""What confines a solution's processes: the strongest that this machine allows, tried before any
+"""Confinement of a solution's processes: the strongest that this machine allows, tried before any
 code of a solution runs."""
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ PROBE_S = 60
 
 @functools.cache
 def strongest(where: Where) -> Confinement:
-    """What a process can be confined by in which torch, and on a GPU the driver, still work.
+    """Returns the strongest confinement in which torch, and on a GPU the driver, still work.
 
     The emulator's clients keep their user: they reach its socket, and its library, by their names.
     """
@@ -108,7 +108,7 @@ def order(
     cpu_s: float,
     user: int = 0,
 ) -> dict[str, Any]:
-    """For confine.apply(): standard output and errors go to the two files of `output`."""
+    """Returns what confine.apply() takes: output and errors go to the two files of `output`."""
     gpu = confinement.where == "timed"
     installed = {sys.prefix, sys.base_prefix, *_compiler_homes(), *(_OF_GPU if gpu else ())}
     cards = [_NAMES, *glob.glob("/dev/nvidia*")] if gpu else []
@@ -128,7 +128,7 @@ def command(argv: Sequence[str], ordered: dict[str, Any]) -> list[str]:
 
 
 def _compiler_homes() -> set[str]:
-    """Where the host's compilers were installed; nvcc is what the caller lets it read."""
+    """Returns where the host's compilers are installed; nvcc is what the caller lets it read."""
     named = [os.environ.get(name, "") for name in ("CC", "CXX")]
     found = map(shutil.which, [toolchain.host_compiler(), *named, "gcc", "g++", "c++", "ninja"])
     programs = {path for path in found if path}

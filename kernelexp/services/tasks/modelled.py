@@ -1,4 +1,4 @@
-"""What the model of time says of a solution at the sizes that are timed, without executing it."""
+"""Modelled times of a solution at the sizes that are timed, without executing it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LIMIT_S = 120.0
 
 
 def look(work: Workplace, task: Task, tools: Toolchain, root: Path) -> ModelledCall:
-    """Of a call with the last set of sizes that is timed; `refused` in it says why not.
+    """Models a call with the last set of sizes that is timed; `refused` in it says why not.
 
     Launches are taken with the memory that they find, and none is executed: what one leaves for the
     next is not there. torch's own operations are not modelled.
@@ -51,7 +51,8 @@ def look(work: Workplace, task: Task, tools: Toolchain, root: Path) -> ModelledC
 
 
 def slower(call: ModelledCall, than_us: float) -> tuple[float, float]:
-    """By which factor it is slower than a modelled time: an interval that holds eight of ten."""
+    """Returns the factor by which it is slower than a modelled time: an interval that holds eight
+    of ten."""
     ratio = math.log(call.time_us / than_us)
     reach = modelled_pairs.reach(ratio, ERRORS.of("another source").worth.within)
     return math.exp(ratio - reach), math.exp(ratio + reach)

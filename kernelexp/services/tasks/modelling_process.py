@@ -23,7 +23,7 @@ _WORD = 8
 
 
 class LaunchModelling(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be modelled."""
+    """The launches to model."""
 
     launches: str
     """A file with CapturedLaunches, as msgpack."""

@@ -21,8 +21,8 @@ PRELOAD = ("torch",)
 
 
 def main() -> None:
-    """On standard input: what is to be done, a folder of its own, one that the solution reads or
-    wrote."""
+    """Does a task named on standard input, with a folder of its own and one that the solution reads
+    or wrote."""
     what, *folders = json.loads(sys.stdin.read())
     own, other = map(Path, folders)
     task = decode((own / "task.json").read_bytes(), Task)

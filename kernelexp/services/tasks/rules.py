@@ -1,4 +1,4 @@
-"""What is refused before anything is executed: a text that can't be a solution, or that changes
+"""Rules before anything is executed: they refuse a text that can't be a solution, or that changes
 what it is judged by."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NOT_EXECUTED = {"cutlass": "the CuTe DSL", "tilelang": "TileLang", "cuda.tile":
 
 
 def unexecuted(solution: Solution) -> str:
-    """Why it can't be executed without a GPU, by what it imports; empty: it can."""
+    """Says why it can't be executed without a GPU, by what it imports; empty: it can."""
     for name, text in solution.files.items():
         if not name.endswith(".py"):
             continue
@@ -37,7 +37,7 @@ def unexecuted(solution: Solution) -> str:
 
 
 def faults(solution: Solution) -> list[Feedback]:
-    """What is wrong with it, by line."""
+    """Returns the faults of a solution, by line."""
     if sum(map(len, solution.files.values())) > LONGEST:
         return [Feedback(name="too_long", sentence=f"more than {LONGEST:,} characters.")]
     if solution.language == "cuda":

@@ -62,13 +62,13 @@ class TaskProblem(Protocol):
         """Inputs that depend on the seed."""
 
     def expected(self, case: TaskCase, arguments: Values) -> Any:
-        """What the reference makes of them; they may be changed."""
+        """Returns the reference's answer to the arguments, which may be changed."""
 
     def compare(self, case: TaskCase, arguments: Values, expected: Any, actual: Any) -> str:
-        """What is wrong with a solution's answer, in a sentence; empty: nothing."""
+        """Says what is wrong with a solution's answer, in a sentence; empty: nothing."""
 
     def preparation(self) -> Values:
-        """What a solution is told before its first call."""
+        """Returns what a solution is told before its first call."""
 
 
 Call = Callable[[Values], Any]
@@ -76,7 +76,7 @@ Call = Callable[[Values], Any]
 
 
 class TaskFormat(Protocol):
-    """What a module of this package defines for its format."""
+    """The interface of a module of this package for its format."""
 
     NAME: str
 
@@ -88,13 +88,13 @@ class TaskFormat(Protocol):
         where a problem's own sizes would take the emulator too long."""
 
     def open_problem(self, task: Task, folder: Path) -> TaskProblem:
-        """In the problem's process; its files lie in the folder."""
+        """Opens the problem in its own process; its files lie in the folder."""
 
     def open_solution(self, task: Task, folder: Path, prepared: Values) -> Call:
-        """In the solution's process; its files lie in the folder."""
+        """Opens the solution in its own process; its files lie in the folder."""
 
     def open_reference(self, task: Task, folder: Path, prepared: Values) -> Call:
-        """What a solution is timed against, in a process of its own."""
+        """Opens what a solution is timed against, in a process of its own."""
 
 
 def shrink(value: int, largest: int) -> int:

@@ -65,7 +65,8 @@ def _errors(assessed: Assessment) -> dict[str, float]:
 
 
 def _evaluation(assessed: Assessment, answer: CaseAnswer | None) -> dict[str, Any] | None:
-    """None for what is right: a Trace that says PASSED has a time, and nothing was timed."""
+    """Describes a failure; None if right: a Trace that says PASSED has a time; nothing was
+    timed."""
     status = _STATUS.get(assessed.status)
     result: dict[str, Any] = {}
     if answer is not None and not answer.right:

@@ -29,7 +29,7 @@ def write(path: Path, value: Any) -> None:
 
 
 def read(path: Path, device: str = "cpu") -> Any:
-    """What write() wrote; ValueError where that is not what the files hold."""
+    """Reads what write() wrote; ValueError where that is not what the files hold."""
     content = _content(path.with_suffix(".bin"))
     tree = json.loads(path.with_suffix(".json").read_text())
     return _decoded(tree, lambda told: _restore(told, content, device))
@@ -151,7 +151,7 @@ def is_plain(value: Any) -> bool:
 
 
 def copied(value: Any) -> Any:
-    """The same values in other memory."""
+    """Copies values to other memory."""
     import torch
 
     if isinstance(value, torch.Tensor):
@@ -162,12 +162,13 @@ def copied(value: Any) -> Any:
 
 
 def digest(value: Any) -> int:
-    """Of all tensors' bytes, on their device; whoever has it has the answer."""
+    """Returns a digest of all tensors' bytes, on their device; whoever has it has the answer."""
     return digests([value])[0]
 
 
 def digests(values: Sequence[Any]) -> list[int]:
-    """Of each value: all are queued before one is waited for, those that are alike together."""
+    """Returns the digest of each value: all are queued before one is waited for, those that are
+    alike together."""
     rows = [[tensor for tensor in tensors(value) if tensor.numel()] for value in values]
     if len(rows) > 1 and rows[0] and all(_alike(row, rows[0]) for row in rows):
         columns = [_column(column) for column in zip(*rows, strict=True)]
@@ -288,7 +289,7 @@ def _restore(told: dict[str, Any], content: bytearray, device: str) -> Any:
 
 
 def _strided(plain: Any, strides: list[int]) -> Any:
-    """With the strides that it had, as after a transposition; not where elements would overlap."""
+    """Restores its strides, as after a transposition; not where elements would overlap."""
     import torch
 
     if list(plain.stride()) == strides or len(strides) != plain.dim():

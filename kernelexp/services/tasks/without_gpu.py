@@ -13,12 +13,12 @@ from typing import Any
 
 
 def manage_memory(library: Path) -> None:
-    """From here on tensors lie in memory of the CUDA runtime."""
+    """Puts tensors in memory of the CUDA runtime from here on."""
     ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL).kx_manage()
 
 
 def install(synchronize: Any = None) -> None:
-    """For the rest of this process; `synchronize` is called where a program waits for the GPU."""
+    """Replaces the GPU in this process; `synchronize` is called where a program waits for it."""
     import torch
     from torch.overrides import TorchFunctionMode
 
@@ -69,7 +69,7 @@ def _patch_tensor(torch: Any) -> None:
 
 
 def _patch_modules(torch: Any, wait: Any) -> None:
-    """What programs call of torch.cuda; times are those of no GPU, and not a number."""
+    """Patches what programs call of torch.cuda; times are those of no GPU, and not a number."""
 
     class Event:
         def __init__(self, *_: Any, **__: Any) -> None:

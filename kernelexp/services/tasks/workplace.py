@@ -91,7 +91,7 @@ class Workplace:
         return execution.execute(asked, self._tools, self._root)
 
     def launches(self, most: int) -> Sequence[CapturedLaunch]:
-        """What a call launches, none of it executed; EnvironmentFault where it raises."""
+        """Returns the launches of a call, none of it executed; EnvironmentFault where it raises."""
         _, launches = execution.launches(self._asked("launch"), most, self._tools, self._root)
         told = self.told()
         if "error" in told:
@@ -121,7 +121,7 @@ class Workplace:
         )
 
     def _environment(self, runtime: Path) -> dict[str, str]:
-        """What the solution's process is told of compilers, and of places to write to."""
+        """Returns the environment of the solution's process: compilers, and places to write to."""
         flags = [*compiling.link_flags(runtime, ARCH), "-std=c++20", "-Xcompiler=-fPIC", "-w"]
         result = {"nvcc": [self._tools.nvcc, *flags], "folder": str(self.answers / "built")}
         return {
@@ -136,7 +136,8 @@ class Workplace:
         }
 
     def around(self, device: str, arch: str) -> tuple[dict[str, Any], dict[str, str]]:
-        """What confines the solution's process that is timed, if anything, and its environment."""
+        """Returns the confinement of the solution's process that is timed, if any, and its
+        environment."""
         flags = [f"-arch={arch}", "-std=c++20", "-Xcompiler=-fPIC", "-w", "-cudart=shared"]
         built = self.answers / "built"
         result = {"nvcc": [self._tools.nvcc, *flags], "folder": str(built), "gpu": True}
@@ -160,8 +161,8 @@ class Workplace:
         ), environment
 
     def _user(self, confinement: Confinement) -> int:
-        """Of all processes of the solution here, which may read what it is given, and own what it
-        answers."""
+        """Returns the user of all processes of the solution here, which may read what it is given,
+        and own what it answers."""
         if self._solutions_user is None:
             self._solutions_user = jail.new_user(confinement)
             jail.hand(self.answers, self._solutions_user)
@@ -172,7 +173,8 @@ class Workplace:
         return Path(self._tools.nvcc).resolve().parent.parent
 
     def told(self) -> dict[str, Any]:
-        """What the solution's process says of its end; nothing, where that makes no sense."""
+        """Returns the report of the solution's process on its end; empty where that makes no
+        sense."""
         try:
             data = json.loads((self.answers / "told.json").read_text())
         except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""What a process is fed and what it prints: only so much of that is kept.
+"""Input and output of a process: only so much of that is kept.
 
 subprocess.Popen.communicate() keeps all, which a process that prints on and on makes too much.
 """
@@ -23,7 +23,7 @@ class Flooded(Exception):
 
 
 class Conversation:
-    """What a process is fed and what it prints, which may be `most` bytes."""
+    """The input and the output of a process, which may be `most` bytes."""
 
     def __init__(self, process: subprocess.Popen[bytes], fed: bytes | None, most: int) -> None:
         self._process, self._left = process, most

@@ -66,7 +66,7 @@ LIMITS = {
 
 
 def version() -> int:
-    """Of the kernel's interface; 0 where it has none."""
+    """Returns the version of Landlock; 0 where the kernel has none."""
     return max(0, _call(_CREATE, None, 0, _VERSION))
 
 
@@ -86,7 +86,7 @@ def limit_growth(size: int) -> None:
 
 
 def restrict(read: Iterable[str], write: Iterable[str]) -> None:
-    """From here on this process can open only what is in these folders, or is one of these files.
+    """Restricts this process to what is in these folders, or is one of these files.
 
     OSError where the kernel can't restrict it.
     """
@@ -116,7 +116,7 @@ def unshare() -> None:
 
 
 def refuse_sockets() -> None:
-    """From here on socket() makes local ones only. OSError where the kernel can't filter calls."""
+    """Restricts socket() to local ones. OSError where the kernel can't filter calls."""
     machine, socket_call = _MACHINES[platform.machine()]
     # An instruction: what it does, how many to skip where it holds and where not, its operand.
     steps = [

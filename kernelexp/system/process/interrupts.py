@@ -48,8 +48,8 @@ def call_when_interrupted(stop: Callable[[], None]) -> None:
 
 
 def end_at_once() -> None:
-    """From now on a signal ends the process as soon as its children are killed, without a way out
-    through code that waits for what nobody will send.
+    """Lets a signal end the process as soon as its children are killed, without a way out through
+    code that waits for what nobody will send.
 
     Python calls handlers in the main thread alone, which does not wake where another thread has
     taken the signal (1 of some 1,000 servers went on for a minute): a thread of its own is told.

@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class TimeLimit(msgspec.Struct, frozen=True, kw_only=True):
-    """How long something may take, and the name by which `--limit NAME=TIME` changes that."""
+    """A time limit, and the name by which `--limit NAME=TIME` changes it."""
 
     name: str
     seconds: float
@@ -52,7 +52,7 @@ class _Fault(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Envelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a worker sends back: one of the four."""
+    """The reply of a worker: one of the four."""
 
     answer: msgspec.Raw = msgspec.Raw()
     fault: _Fault | None = None
@@ -119,7 +119,7 @@ def serve(kind: type[T], handle: Callable[[T, Watch], Any]) -> NoReturn:
 def call(
     module: str, request: msgspec.Struct, kind: type[T], name: str, limits: tuple[TimeLimit, ...]
 ) -> T:
-    """What the `main` of a module answers to `request`; `name` is the problem.py that it runs.
+    """Returns the answer of a module's `main` to `request`; `name` is the problem.py that it runs.
 
     ConfigurationError for a fault of problem.py, past a limit too; EnvironmentFault for the
     machine's.
@@ -161,7 +161,7 @@ def call(
 
 
 def ended(returncode: int, dump: str, name: str, limits: tuple[TimeLimit, ...]) -> KernelexpError:
-    """What to say of a worker that ended without an answer; `dump` is faulthandler's."""
+    """Returns the error for a worker that ended without an answer; `dump` is faulthandler's."""
     place, function = where(dump, name)
     if _TIMEOUT in dump:
         stage = dump.partition(_TIMEOUT)[0].rstrip("\n").rpartition("\n")[2]

@@ -66,7 +66,7 @@ class TooMuchOutput(EnvironmentFault):
 
 
 class _Running:
-    """What this process has started, and the signal that ends it."""
+    """The processes that this one has started, and the signal that ends it."""
 
     def __init__(self) -> None:
         # Reentrant: a signal's handler runs in the main thread, which may hold the lock.
@@ -82,7 +82,7 @@ _running = _Running()
 
 
 class _Thread(threading.local):
-    """Of a thread of parallel(): whether its work was cancelled."""
+    """The state of a thread of parallel(): whether its work was cancelled."""
 
     def __init__(self) -> None:
         self.cancelled = threading.Event()
@@ -303,12 +303,13 @@ def _spawn_watchdog(heard: int, mark: str) -> None:
 
 
 def own_cancellation() -> threading.Event:
-    """What cancels the work of this thread: for `share_cancellation` in threads that it starts."""
+    """Returns what cancels this thread's work: for `share_cancellation` in threads that it
+    starts."""
     return _thread.cancelled
 
 
 def share_cancellation(cancelled: threading.Event) -> None:
-    """What this thread starts ends with the work of the thread whose event this is."""
+    """Has what this thread starts end with the work of the thread whose event this is."""
     _thread.cancelled = cancelled
 
 

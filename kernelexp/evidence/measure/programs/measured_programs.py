@@ -20,7 +20,7 @@ from kernelexp.model.progress import OnProgress
 
 
 class ProgramQuestion(msgspec.Struct, frozen=True, kw_only=True):
-    """What one measurement of programs is to settle."""
+    """The question that one measurement of programs answers."""
 
     job: ProgramJob
     arch: str

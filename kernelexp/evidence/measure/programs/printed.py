@@ -1,4 +1,4 @@
-"""What a program printed, to its figures: each pattern matches once, and its group is a number."""
+"""Figures in a program's output: each pattern matches once, and its group is a number."""
 
 from __future__ import annotations
 

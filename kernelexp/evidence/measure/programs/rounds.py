@@ -219,7 +219,7 @@ class _Rounds:
         return Block(before=before, after=self._state(), rows=(row,))
 
     def _with(self, also: Mapping[str, list[tuple[str, float]]]) -> PrintedSamples | None:
-        """What was printed so far, and one more round."""
+        """Returns what was printed so far, with one more round."""
         so_far = self._so_far.printed
         assert so_far is not None
         grown = dict(so_far.also)
@@ -340,7 +340,7 @@ def _run(
 def _ending(
     job: ProgramJob, program_arm: ProgramArm, done: Completed
 ) -> _Failed | EnvironmentFault:
-    """What a run that ended with a code or by a signal comes to."""
+    """Classifies a run that ended with a code or by a signal."""
     line = printed.last_line(done.stderr or done.stdout)
     if done.returncode > 0:
         words = f"The program ended with code {done.returncode}; its last words: {line}."

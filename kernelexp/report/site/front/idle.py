@@ -26,7 +26,7 @@ class Idle(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def of_kernel(project: Project, kernel: str, arch: str, tree: Tree) -> Idle:
-    """From what is kept of emulating it; nothing is built or executed."""
+    """Describes an idle kernel from what is kept of emulating it; nothing is built or executed."""
     name = f"{kernel}@{arch}"
     title = project.kernels[kernel].title
     again = f"Next: `kernelexp emulate {name}`."

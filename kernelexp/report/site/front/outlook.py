@@ -116,7 +116,8 @@ def outlook(log: KernelLog, profile_of: ProfileOf, records_of: RecordsOf) -> Out
 
 
 def _contested(log: KernelLog, best: _Best, records_of: RecordsOf) -> Iterator[str]:
-    """Where cards disagree about what the best has: a sentence for each experiment's candidate."""
+    """Yields where cards disagree about what the best has: a sentence for each experiment's
+    candidate."""
     has = best.arm.axes
     for name, entry in log.experiments.items():
         mine: dict[str, str] = {}
@@ -166,7 +167,7 @@ def _point(best: _Best) -> str:
 
 
 def _chosen(log: KernelLog) -> _Best | None:
-    """What was accepted, else the fastest step of the history."""
+    """Returns what was accepted, else the fastest step of the history."""
     entry = log.standings.get(log.best or "")
     if entry is None or log.best is None:
         return None
@@ -242,7 +243,7 @@ def _time(arm: Arm) -> str:
 
 
 def _peer(best: _Best, profile: Profile | None) -> str:
-    """How far the fastest peer is: of those timed in the same run, else published with it."""
+    """Says how far the fastest peer is: one timed in the same run, else published with it."""
     arm = best.arm
     if arm.measured and arm.measured.time_us:
         time = arm.measured.time_us / 1000
@@ -286,7 +287,7 @@ def _limit(log: KernelLog, best: _Best, profile: Profile | None) -> str:
 
 
 def _evidence(log: KernelLog) -> str:
-    """How many candidates are measured, only emulated, only built."""
+    """Counts the candidates that are measured, only emulated, only built."""
     counts: dict[str, int] = {}
     for entry in (*log.history.values(), *log.experiments.values()):
         for candidate in entry.candidates:

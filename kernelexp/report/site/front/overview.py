@@ -41,7 +41,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """What to know of figures that are of now, and hold all the same."""
+        """Cautions on figures that are current, and hold all the same."""
         if any("emulated" in text_of(note.state) for note in self.unmeasured if note.state):
             return (
                 "What was never timed has counts of a small size: at another they may change "
@@ -94,12 +94,12 @@ def overview(
 
 
 def guess(kernel: str, file_of: FileOf) -> str:
-    """That the tolerance is as it was drafted, as a sentence; empty where it isn't."""
+    """Says that the tolerance is as it was drafted, in a sentence; empty where it isn't."""
     return next(iter(_guesses([kernel], file_of)), "")
 
 
 def _guesses(kernels: Iterable[str], file_of: FileOf) -> tuple[str, ...]:
-    """That the tolerances of these kernels are as they were drafted, in one sentence."""
+    """Says that the tolerances of these kernels are as they were drafted, in one sentence."""
     every = dict.fromkeys(kernels)
     drafted = {kernel: place for kernel in every if (place := _drafted(kernel, file_of))}
     if not drafted:
@@ -199,7 +199,7 @@ def _waiting(log: KernelLog) -> Iterator[Note]:
 
 
 def _doubtful(every: Iterable[tuple[str, Standings]]) -> Iterator[Note]:
-    """What is not to be relied on as it stands, each with its reason."""
+    """Yields experiments not to be relied on as they stand, each with its reason."""
     for name, entry in every:
         words = list(dict.fromkeys(word for c in entry.candidates for word in c.changed))
         if words:

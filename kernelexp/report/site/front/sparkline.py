@@ -20,7 +20,7 @@ class Spark(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def spark(plot: Plot | None) -> Spark | None:
-    """Of the first series; None where one mark or none makes no line."""
+    """Draws the first series; None where one mark or none makes no line."""
     marks = plot.series[0].marks if plot else ()
     if plot is None or len(marks) < 2:
         return None

@@ -98,7 +98,7 @@ _NAMES = ("emulated_more", "emulated_most", "emulated_largest")
 def _lengths(
     values: Sequence[KernelParameter], answers: Answers, names: frozenset[str]
 ) -> list[dict[str, int]]:
-    """What is larger at these: the loop; without one, the grid.
+    """Returns the sizes to enlarge: the loop's; without one, the grid's.
 
     A short loop four and eight times as long: an unrolled one takes other instructions for its
     rest (4.4 times as many a row in a column sum), and rows that share a line of the cache are

@@ -95,7 +95,7 @@ def references(
 
 
 def value(parameter: KernelParameter, answers: Answers) -> str:
-    """Of a scalar."""
+    """Spells the value of a scalar."""
     if parameter.name in answers.values:
         known = answers.values[parameter.name]
         if not math.isfinite(known):

@@ -18,7 +18,7 @@ from warpsim.launch import Dim3
 
 
 def launches(entries: Sequence[KernelEntry], answers: Answers, names: frozenset[str]) -> str:
-    """What launch() returns: one, or a list of several."""
+    """Spells the return value of launch(): one launch, or a list of several."""
     shapes = answers.launches
     texts = [
         _launch(entry, shape, answers, names) for entry, shape in zip(entries, shapes, strict=True)
@@ -30,7 +30,7 @@ def launches(entries: Sequence[KernelEntry], answers: Answers, names: frozenset[
 
 
 def block(entry: KernelEntry, shape: LaunchShape) -> Dim3 | None:
-    """As said, or the only one that it was compiled for, or else the largest."""
+    """Returns the block: as said, or the only one that it was compiled for, or else the largest."""
     return shape.block or entry.block or ((entry.threads, 1, 1) if entry.threads else None)
 
 
@@ -108,7 +108,7 @@ _MOST_TILE = 4
 
 
 def _tiles(grid: Sequence[str], sizes: Collection[str], answers: Answers) -> Iterator[int]:
-    """What these sizes are divided by in a grid, for every value of each axis."""
+    """Yields what these sizes are divided by in a grid, for every value of each axis."""
     axes = answers.axes
     for node in (node for text in grid for node in ast.walk(ast.parse(text, mode="eval"))):
         if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
@@ -125,14 +125,14 @@ def _tiles(grid: Sequence[str], sizes: Collection[str], answers: Answers) -> Ite
 
 
 def _pairs(answers: Answers, names: frozenset[str]) -> dict[str, tuple[object, object]]:
-    """What each size is in full and small."""
+    """Returns each size in full and small."""
     return {
         x: (answers.values.get(x), answers.emulated.get(x, answers.values.get(x))) for x in names
     }
 
 
 def _others(answers: Answers, names: frozenset[str]) -> dict[str, tuple[object, object]]:
-    """What a size that is not the grid's is in full and small, unless it is the same at both, or as
+    """Returns the sizes that are not the grid's, in full and small, unless the same at both, or as
     one of the grid's is, as a stride may be; the length of a sum never is one."""
     pairs = _pairs(answers, names)
     of_grid = names_in(answers.launches[0].grid)
@@ -184,7 +184,7 @@ def _grid(shape: LaunchShape, answers: Answers, names: frozenset[str]) -> str:
 
 
 def _extents(shape: LaunchShape, answers: Answers, names: frozenset[str]) -> str:
-    """Of the block, where an axis has a say in them."""
+    """Spells the extents of the block, where an axis has a say in them."""
     extents = [_extent("the block", extent, answers, names) for extent in shape.extents]
     return f"({', '.join(extents)})" if extents else ""
 
@@ -233,7 +233,7 @@ def _structure(parameter: KernelParameter, answers: Answers, names: frozenset[st
 
 
 def _tensor_map(parameter: KernelParameter, answers: Answers, names: frozenset[str]) -> str:
-    """What is known of a descriptor, and blanks for the rest."""
+    """Spells what is known of a descriptor, and blanks for the rest."""
     name, layout = parameter.name, answers.maps.get(parameter.name)
     shape = strides = None
     if layout and layout.extents:

@@ -123,7 +123,7 @@ _KEEPS = ("double", "float", "half", "long", "contiguous", "clone", "abs", "exp"
 
 
 def _shape(node: ast.expr, shapes: Mapping[str, Shape]) -> Shape | None:
-    """None where it is not known."""
+    """Returns the shape of an expression; None where it is not known."""
     if isinstance(node, ast.Constant):
         return ()
     if isinstance(node, ast.Name):

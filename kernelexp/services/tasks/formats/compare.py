@@ -97,7 +97,7 @@ def _of_elements(name: str, one: Any, other: Any, rtol: float, atol: float, erro
 
 
 def _wrong(one: Any, other: Any, rtol: float, atol: float, errors: Errors) -> Any:
-    """By element, whether they disagree."""
+    """Returns the elements that disagree, as a mask."""
     import torch
 
     wide = torch.complex128 if one.is_complex() else torch.float64

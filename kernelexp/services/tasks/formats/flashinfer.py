@@ -87,13 +87,14 @@ def _is_held(case: TaskCase) -> bool:
 
 
 def _binding(spec: dict[str, Any]) -> str:
-    """Of a compiled solution: torch, or theirs."""
+    """Returns the binding of a compiled solution: torch, or theirs."""
     python = str(spec["language"]).lower() in _PYTHON
     return "" if python else str(spec.get("binding") or FFI)
 
 
 def _case(line: dict[str, Any], definition: dict[str, Any], largest: int) -> TaskCase:
-    """Of a Workload, or of a Trace that has one; sizes that the definition fixes stay."""
+    """Returns the case of a Workload, or of a Trace that has one; sizes that the definition fixes
+    stay."""
     workload = line.get("workload", line)
     kept = {n: a["value"] for n, a in definition["axes"].items() if a["type"] == "const"}
     own = {name: int(value) for name, value in workload["axes"].items()}
@@ -151,7 +152,8 @@ class _Opened:
         return _random([axes[axis] for axis in told["shape"]], told["dtype"])
 
     def _kept(self, how: dict[str, Any], shape: list[int], dtype: str) -> Any:
-        """Of a file, whose path goes from the data set's root: some folder above the definition."""
+        """Reads a file's tensor; the path goes from the data set's root: some folder above the
+        definition."""
         import torch
 
         try:
@@ -181,7 +183,7 @@ class _Opened:
             return self._outputs(self._run(**arguments))
 
     def _outputs(self, answer: Any) -> Values:
-        """By name, as a mapping or in the definition's order."""
+        """Returns outputs by name, from a mapping or in the definition's order."""
         names = list(self._definition["outputs"])
         if isinstance(answer, dict):
             return {name: answer.get(name) for name in names}
@@ -264,7 +266,7 @@ def _run_of(solution: Solution, folder: Path) -> Any:
 
 
 def _parameters(run: Any) -> Sequence[str]:
-    """None of a compiled one, which returns its outputs."""
+    """Returns parameters; none of a compiled one, which returns its outputs."""
     try:
         return list(inspect.signature(run).parameters)
     except ValueError:

@@ -76,7 +76,7 @@ def _yaml(path: Path) -> dict[str, Any]:
 
 
 def _files(folder: Path, told: dict[str, Any]) -> dict[str, str]:
-    """As the task names them, by the names that they have when it runs."""
+    """Returns the files that the task names, by the names that they have when it runs."""
     files = {REFERENCE: (folder / REFERENCE).read_text()}
     for item in told.get("files") or []:
         source = folder / str(item["source"])

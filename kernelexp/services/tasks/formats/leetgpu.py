@@ -61,8 +61,8 @@ def read(path: Path, solution: Path, largest: int) -> Task:
 
 
 class _Base:
-    """What `core.challenge_base` offers, in both of its forms: attributes of the class, or given to
-    the constructor."""
+    """The interface of `core.challenge_base`, in both of its forms: attributes of the class, or
+    given to the constructor."""
 
     atol, rtol = 1e-5, 1e-5
 

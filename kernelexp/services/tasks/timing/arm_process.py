@@ -58,7 +58,7 @@ _Parts = list[tuple[int, bytes]]
 
 
 class ArmOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """How such a process is started."""
+    """The order that starts an arm's process."""
 
     arm: str
     """solution, reference, nothing."""
@@ -76,7 +76,7 @@ class ArmOrder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def main() -> None:
-    """On standard input: an ArmOrder as JSON."""
+    """Runs the arm of an ArmOrder, as JSON on standard input."""
     order = decode(sys.stdin.read(), ArmOrder)
     link = socket.socket(socket.AF_UNIX)
     link.connect(order.socket)
@@ -206,7 +206,7 @@ def _are_plain(answers: Sequence[Any]) -> bool:
 
 
 class _Slots:
-    """Where sets of inputs are put, at addresses that stay."""
+    """The places of sets of inputs, at addresses that stay."""
 
     def __init__(self, memory: SharedMemory) -> None:
         self._memory = memory
@@ -255,7 +255,7 @@ class _Slots:
     def looks(
         self, told: str, samples: list[Callable[[], bytes]]
     ) -> dict[int, Callable[[list[Any]], None]]:
-        """What is done before some calls of a row, given the answers so far."""
+        """Returns the actions before some calls of a row, given the answers so far."""
 
         def look(index: int, number: int, parts: _Parts, answers: list[Any]) -> None:
             if answers:
@@ -302,7 +302,7 @@ class _Likeness:
         self._flat: Any = None
 
     def call(self, layout: tuple[Any, int], count: int) -> Call:
-        """So many, in turn, as they lie after they were written."""
+        """Returns a call that gives so many answers, in turn, as they lie once written."""
         import torch
 
         tree, size = layout
@@ -317,7 +317,7 @@ class _Likeness:
 
 
 class _Device:
-    """What a turn needs of the GPU, kept from before any solution's code has run."""
+    """The GPU calls that a turn needs, kept from before any solution's code has run."""
 
     def __init__(self, name: str) -> None:
         import torch
@@ -353,7 +353,7 @@ class _Device:
         self._flush()
 
     def default(self) -> Any:
-        """While a model is made, its weights lie there."""
+        """Returns the device on which a model's weights lie while it is made."""
         import torch
 
         return torch.device(self.name)

@@ -37,7 +37,7 @@ WITHOUT_GPU = 512 << 20
 
 
 class BankOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """How it is started."""
+    """The order that starts the bank's process."""
 
     own: str
     given: str
@@ -48,7 +48,7 @@ class BankOrder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TimedCase(msgspec.Struct, frozen=True, kw_only=True):
-    """Of a set of sizes."""
+    """A set of sizes that is timed."""
 
     calls: int
     """Of a turn, for which the memory is enough."""
@@ -94,7 +94,7 @@ class AnswerSample(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
 
 def main() -> None:
-    """On standard input: a BankOrder as JSON."""
+    """Runs the bank of a BankOrder, as JSON on standard input."""
     order = decode(sys.stdin.read(), BankOrder)
     link = socket.socket(socket.AF_UNIX)
     link.connect(order.socket)
@@ -148,7 +148,7 @@ class _Bank:
         return self._task.timed or self._task.cases
 
     def begin(self, index: int, seed: int) -> Any:
-        """What is to be known of a case before it is timed."""
+        """Returns what is to be known of a case before it is timed."""
         import torch
 
         self._case, self._sets = self._cases[index], []
@@ -274,7 +274,8 @@ class _Bank:
         return CheckedAnswer(digest=wire.digest(answer), sentence=sentence, late=late)
 
     def _disagreement(self, arguments: Values, answer: Any) -> str:
-        """By the reference in float32; or as it is, whose convolutions have TF32 by default."""
+        """Compares with the reference in float32; or as it is, whose convolutions have TF32 by
+        default."""
         import torch
 
         expected = self._problem.expected(self._case, wire.copied(arguments))

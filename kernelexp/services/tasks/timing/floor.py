@@ -1,4 +1,4 @@
-"""What no call takes less than on its card: bytes that have to be moved, instructions to issue."""
+"""Floor of a call's time on its card: bytes that have to be moved, instructions to issue."""
 
 from __future__ import annotations
 

@@ -20,13 +20,13 @@ none is overwritten that was not read."""
 
 
 class SharedMemory(Protocol):
-    """Of a device."""
+    """The shared memory of a device."""
 
     def make(self, size: int) -> tuple[str, Any]:
         """A name for others, and the bytes as a tensor."""
 
     def open(self, name: str, size: int) -> Any:
-        """What another process made; ValueError where that is none, or less."""
+        """Opens what another process made; ValueError where that is none, or less."""
 
     def write(self, flat: Any, at: int, content: bytes) -> None:
         """Bytes to a place of what was made here, before what is launched next."""
@@ -35,7 +35,7 @@ class SharedMemory(Protocol):
         """Bytes as they are when what was launched so far is done: to be read when that is."""
 
     def release(self, name: str) -> None:
-        """What was made here, or opened here, is not used any more."""
+        """Releases what was made here, or opened here, and is not used any more."""
 
 
 def of(device: str, folder: Path) -> SharedMemory:
@@ -93,7 +93,7 @@ class _Handle(ctypes.Structure):
 
 
 class _Gpu:
-    """In the context that torch uses."""
+    """Shared memory of a GPU, in the context that torch uses."""
 
     def __init__(self) -> None:
         self._driver = ctypes.CDLL("libcuda.so.1")
@@ -166,7 +166,7 @@ class _Gpu:
 
 
 class _Place:
-    """What torch takes for an array of bytes."""
+    """An object that torch takes for an array of bytes."""
 
     def __init__(self, address: int, size: int) -> None:
         self.__cuda_array_interface__ = {

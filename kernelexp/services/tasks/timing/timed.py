@@ -90,7 +90,7 @@ _NO_STATE = DeviceState(sm_clock_mhz=0, memory_clock_mhz=0, power_w=0.0, tempera
 
 
 class SolutionBench(msgspec.Struct, frozen=True, kw_only=True):
-    """Where it is timed."""
+    """The device and the settings of timing a solution."""
 
     device: str
     """For torch: cuda; cpu times the same arms without a GPU."""
@@ -113,7 +113,7 @@ class SolutionBench(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TurnPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """How calls are made."""
+    """The plan of calls in a turn."""
 
     calls: int = 1
     """Per turn."""
@@ -125,7 +125,7 @@ class TurnPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Taken(msgspec.Struct, kw_only=True):
-    """What a process of each arm took."""
+    """The turns that a process of each arm took."""
 
     rows: list[list[tuple[str, SolutionTurn]]] = []
     plan: TurnPlan = TurnPlan()
@@ -136,8 +136,8 @@ class Taken(msgspec.Struct, kw_only=True):
         return [turn for row in self.rows for name, turn in row if name == arm]
 
     def overhead_s(self, arm: str = REFERENCE) -> float:
-        """Of a turn, which ends with the digests of answers as large as the arm's; of an answer
-        that turns out to be smaller, that part of it."""
+        """Returns the overhead of a turn, which ends with the digests of answers as large as the
+        arm's; of an answer that turns out to be smaller, that part of it."""
         narrow = self.turns(NARROW) if arm == SOLUTION else []
         whole = statistics.median(turn.call_s for turn in narrow or self.turns(NOTHING))
         supposed = self.plan.own_bytes or self.plan.answer_bytes
@@ -164,7 +164,7 @@ def measure(
     thread_instructions: float,
     hold: Hold = contextlib.nullcontext,
 ) -> tuple[tuple[CaseTime, ...], TaskEffect]:
-    """Of each set of sizes and of all; TaskFailed for what is wrong, or can't be.
+    """Times each set of sizes, and all; TaskFailed for what is wrong, or can't be.
 
     thread_instructions: of a call, where the emulator counted it at the sizes that are timed; or 0.
     hold: keeps the card for this process; it is let go where solutions are compiled.
@@ -310,7 +310,7 @@ class _Timing:
         return taken
 
     def _warmed(self, bank: InputBank, arms: Mapping[str, TimedArmProcess], index: int) -> TurnPlan:
-        """How the calls are made: in all processes as in the first."""
+        """Warms up, and returns the plan of the calls: that of the first process in all of them."""
         bench, begun = self._bench, self._begun[index]
         like = begun.like[1]
         drawn = self._drawn(bank, index, TurnPlan())
@@ -434,7 +434,7 @@ class _Timing:
     # Results
 
     def times(self, thread_instructions: float) -> Iterator[CaseTime]:
-        """Of each case, by what was taken so far."""
+        """Yields the time of each case, by what was taken so far."""
         for case, taken, begun in zip(self._cases, self._taken, self._begun, strict=True):
             if self._bench.device != "cpu":  # whose cores the arms take from each other
                 require_honest(taken)
@@ -498,7 +498,7 @@ def _flat(size: int) -> Any:
 
 
 def _net_us(taken: Taken, arm: str, turn: SolutionTurn) -> float:
-    """Of a call."""
+    """Returns the net time of a call."""
     return max(LEAST_US, 1e6 * (turn.call_s - taken.overhead_s(arm)) / taken.plan.calls)
 
 
@@ -509,7 +509,8 @@ def _median_us(taken: Sequence[Taken], arm: str) -> float:
 
 
 def _worker(number: int, taken: Taken) -> Worker:
-    """As measurements of kernels have it: the reference is arm 0, the solution arm 1."""
+    """Returns the rows as measurements of kernels have them: the reference is arm 0, the solution
+    arm 1."""
     rows = []
     for row in taken.rows:
         timed = [

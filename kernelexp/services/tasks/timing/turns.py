@@ -1,5 +1,4 @@
-"""What is timed, and what it is timed with: the arms' processes and the bank's, and the clock,
-which is this process's."""
+"""Processes of a timing: the arms' and the bank's, and the clock, which is this process's."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ Slots = list[tuple[str, int]]
 
 
 class KeptAnswers(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """Where an arm has put some."""
+    """The place where an arm has put answers."""
 
     tree: Any
     name: str
@@ -113,7 +112,7 @@ class InputBank:
 
 
 class TimedArmProcess:
-    """Which has the solution, the reference, or nothing."""
+    """The process of an arm, which has the solution, the reference, or nothing."""
 
     def __init__(self, name: str, key: str, link: Link, errors: Path) -> None:
         self.name, self.key, self._link, self._errors = name, key, link, errors
