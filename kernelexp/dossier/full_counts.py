@@ -87,7 +87,7 @@ def scale_launches(
     if "full" not in sizes or size == "full":
         raise UsageError(f"--full needs a size 'full' in SIZES of {name}, and a small one.")
     one, full = extents_of(answer, size), extents_of(answer, "full")
-    if any(extent.blocks for extent in full):
+    if any(extent.blocks for extent in one):
         raise UsageError(
             "--full is of two sizes; the CTAs of this variant have several blocks in turn, whose "
             "counts take three: kernelexp explain has them."

@@ -69,7 +69,8 @@ A file counts.py next to it may have what only counts are scaled by; no verdict 
         load it. What its global loads grow with, instead of tiles().
     def blocks(axes, size) -> int or None, or blocks(axes, size, exports)
         Of a variant whose CTAs have several blocks in turn, each of several tiles: how many. Its
-        counts are then solved from three sizes.
+        counts are then solved from three sizes; without such small sizes, its instructions are
+        about so many.
 """
 
 from __future__ import annotations

@@ -70,6 +70,7 @@ def test_instructions_around_loads_of_a_table_that_is_kept_are_not_solved() -> N
         "ptx__inst_executed",
     ]
     assert not list(not_by_tiles(names, (Extent(tiles=58_016, ctas=132),)))
+    assert list(not_by_tiles(names, (Extent(tiles=58_016, ctas=132, blocks=1_184),)))
 
 
 def test_of_the_lsu_s_instructions_the_loads_grow_with_the_tiles_that_load() -> None:

@@ -1,4 +1,4 @@
-"""What the global loads of a launch grow with."""
+"""What the global loads and the instructions of a launch grow with."""
 
 from __future__ import annotations
 
@@ -26,6 +26,15 @@ def loads(axes: Axes, size: Size, exports: Mapping[str, int]) -> int | None:
             count += place != held[index % turns]
             held[index % turns] = place
     return count * columns
+
+
+def blocks(axes: Axes, size: Size, exports: Mapping[str, int]) -> int | None:
+    """On sm_90a, by period: windows of 49 row tiles, which tiles_sm90a.cuh finds by other code than
+    the tiles that are left, and of which small sizes have none."""
+    if axes.get("order") != "period" or "operand_b" not in axes:
+        return None
+    windows = size["m"] // exports["tile_m"] // TILE_PERIOD
+    return windows * (size["n"] // exports["tile_n"]) or None
 
 
 def _row_tiles(order: object, tiles: int, worker: int, workers: int) -> Iterator[int]:

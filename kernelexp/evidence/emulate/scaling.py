@@ -108,11 +108,11 @@ _AROUND_LOADS = re.compile(
 
 def not_by_tiles(counters: Iterable[str], full: Iterable[Extent]) -> Iterator[str]:
     """Counters that grow with the tiles in part and with those that load in part, and small sizes,
-    where each tile loads, don't tell which.
+    where each tile loads, don't tell which; or with blocks of which those sizes have none.
 
     A table kept in registers over 10 tiles: 161.1 M instructions by all tiles, 153.3 M by ncu.
     """
-    if any(0 < extent.loads < extent.tiles for extent in full):
+    if any(0 < extent.loads < extent.tiles or extent.blocks for extent in full):
         yield from (name for name in counters if _AROUND_LOADS.fullmatch(name.removeprefix(PTX)))
 
 

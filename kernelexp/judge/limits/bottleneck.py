@@ -326,10 +326,10 @@ def of_both(
     ends = [next(use for use in side if use.resource == name) for side, name in own]
     least, first = _least(*ends), spell(ends[0])
     is_about = least == "about" and abs(change) < 100 * _ABOUT
-    if longest[0] == longest[1] and (is_about or f"{was:.3g}" == f"{now:.3g}"):
-        return (
-            f"Not timed. Both arms keep {first} busy for longest: {least} {was:.3g} ms in either."
-        )
+    is_same = f"{was:.3g}" == f"{now:.3g}"
+    if longest[0] == longest[1] and (is_about or is_same):
+        needed = f"{was:.3g} ms in either" if is_same else f"{was:.3g}, then {now:.3g} ms"
+        return f"Not timed. Both arms keep {first} busy for longest: {least} {needed}."
     by = f" ({change:+.1f}%)" if least != "about" else ""
     same = "" if longest[0] == longest[1] else f"{spell(ends[1])} "
     left = needs.keys() - {*longest, *(_OF_DATA_PIPE if "L1 data pipe" in needs else ())}

@@ -424,8 +424,8 @@ def _differences(
     shown = causes if verbose else key(causes, is_timed=differing.of == OF_TIME)
     if causes and not shown:
         yield paragraph(
-            f"By the rates of the units of an SM, no difference that is counted comes to "
-            f"{_KEY:.0f}% of {differing.of}{_as_far(differing)}."
+            f"No difference that is counted explains {_KEY:.0f}% of {differing.of}: each counts "
+            f"until the next limit holds{_as_far(differing)}."
         )
     if shown:
         rows: list[tuple[Cell, ...]] = [

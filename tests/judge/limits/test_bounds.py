@@ -376,6 +376,6 @@ def test_needs_that_are_about_as_long_are_not_said_to_differ() -> None:
 
     alike = bottleneck.of_both(need(0.318), need(0.325))
     assert alike == (
-        "Not timed. Both arms keep the issue slots busy for longest: about 0.318 ms in either."
+        "Not timed. Both arms keep the issue slots busy for longest: about 0.318, then 0.325 ms."
     )
     assert "%" not in bottleneck.of_both(need(0.112), need(0.096))
