@@ -12,6 +12,7 @@ from harness import compile_cu
 
 import warpsim
 from warpsim.launch import Launch, Pointer
+from warpsim.schedule import first_schedules
 
 SOURCE = Path(__file__).parent / "kernels" / "volatile.cu"
 LINES = SOURCE.read_text().splitlines()
@@ -37,6 +38,15 @@ def findings(entry: str, *, wrong: bool) -> tuple[warpsim.Finding, ...]:
 @pytest.mark.parametrize("entry", KERNELS)
 def test_volatile_and_atomic_accesses_may_meet_each_other(entry: str) -> None:
     assert findings(entry, wrong=False) == ()
+
+
+def test_lanes_that_a_stop_parts_meet_at_the_barrier_in_every_turn_of_a_loop() -> None:
+    """They went on apart where the warp had come to the barrier whole in an earlier turn."""
+    arrays = {"out": np.zeros(64, np.uint32), "x": np.arange(256, dtype=np.uint32)}
+    arguments = (Pointer(array="out"), Pointer(array="x"))
+    launch = Launch(entry="staged", grid=(1, 1, 1), block=(64, 1, 1), arguments=arguments)
+    result = warpsim.compare(module(False), [launch], arrays, schedules=first_schedules(12))
+    assert result.findings == ()
 
 
 @pytest.mark.parametrize("entry", KERNELS)

@@ -110,3 +110,16 @@ __global__ void lock(unsigned *, unsigned *x) {
   PICK(atomicExch(x, 0), x[0] = 0);
 }
 }
+
+// Stops at the store may part the lanes of a warp, which meet again at the barrier in each turn.
+extern "C" __global__ void staged(unsigned* out, const unsigned* x) {
+  volatile __shared__ unsigned part[64];
+  unsigned sum = 0;
+  for (unsigned first = 0; first < 256; first += 64) {
+    part[threadIdx.x] = x[first + threadIdx.x];
+    __syncthreads();
+    for (unsigned i = 0; i < 64; ++i) sum += part[i];
+    __syncthreads();
+  }
+  out[threadIdx.x] = sum;
+}

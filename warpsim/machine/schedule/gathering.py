@@ -59,8 +59,7 @@ class Gathering:
             if lanes:
                 self._parking.gather(fragment)
             else:
-                fragment.gathered = block.first
-                self._put(fragment)
+                self._put(fragment)  # not as one that was let go: in a loop its lanes may part
         return True
 
     def _divide(self, batch: Batch, block: BasicBlock) -> bool:
