@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -86,7 +87,8 @@ def _note(root: Path, arm: Arm, size: str) -> None:
     if arm.build and arm.emulated is not None:
         bare = msgspec.structs.replace(arm, emulated=None, emulated_sass=None)
         folder = root / _LATEST
-        folder.mkdir(exist_ok=True)
+        with contextlib.suppress(OSError):  # as for all that is kept: a project may be read-only
+            folder.mkdir(exist_ok=True)
         content = msgspec.json.encode(Latest(arm=bare, size=size))
         build.keep(folder, f"{arm.kernel}@{arm.arch}.json", content)
 

@@ -136,6 +136,13 @@ def test_a_right_variant_ends_well_and_says_so(scale: Path, kx: Kx) -> None:
     assert "y correct, all 4,096 elements" in result.stdout
 
 
+def test_nothing_kept_in_the_project_is_no_hindrance(scale: Path, kx: Kx) -> None:
+    """As where it is read-only."""
+    (scale / ".kernelexp").mkdir(exist_ok=True)
+    (scale / ".kernelexp/emulated").write_text("")
+    assert kx("emulate", "scale:width=2", cwd=scale).exit_code == errors.OK
+
+
 def test_a_wrong_variant_ends_with_4(scale: Path, kx: Kx) -> None:
     source = scale / "variants/scale/scale.cu"
     source.write_text(source.read_text().replace("each *= factor", "each += factor"))
