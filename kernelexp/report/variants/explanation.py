@@ -422,11 +422,6 @@ def _differences(
 ) -> Iterator[Block]:
     causes = [cause for cause in differing.causes if not cause.noise]
     shown = causes if verbose else key(causes, is_timed=differing.of == OF_TIME)
-    if causes and not shown:
-        yield paragraph(
-            f"No difference that is counted explains {_KEY:.0f}% of {differing.of}: each counts "
-            f"until the next limit holds{_as_far(differing)}."
-        )
     if shown:
         rows: list[tuple[Cell, ...]] = [
             (
@@ -463,7 +458,8 @@ def _differences(
     if verbose:
         yield from _left_out(differing)
     elif left:
-        yield paragraph(f"{left} more with --verbose.", style="dim")
+        more = "more" if shown else "difference" if left == 1 else "differences"
+        yield paragraph(f"{left} {more} with --verbose.", style="dim")
 
 
 def _largest_waits(waits: Sequence[Told], slower: float | None) -> list[Told]:
