@@ -126,11 +126,11 @@ def sweep(
         str, typer.Option("--by", metavar="AXIS,AXIS", help="Also show a map of two axes.")
     ] = "",
     dispatch: Annotated[
-        Path | None,
+        list[Path] | None,
         typer.Option(
             "--dispatch",
             metavar="FILE",
-            help="Write which variant is the best at which size: .hpp or .json.",
+            help="Write which variant is the best at which size: .hpp or .json. Repeatable.",
         ),
     ] = None,
     dry_run: Annotated[
@@ -187,9 +187,9 @@ def sweep(
     from kernelexp.services.run.search import Strategy
     from kernelexp.services.run.tune import SearchPlan
 
-    if dispatch:
-        table.require(dispatch, size)
-        common.require_folder(dispatch)
+    for path in dispatch or ():
+        table.require(path, size)
+        common.require_folder(path)
     if json and csv:
         raise UsageError("--json and --csv do not go together: choose one.")
     _refuse_order(order, strategy)
@@ -246,9 +246,9 @@ def sweep(
     if not no_record:
         common.refresh_log(loaded)
     _print(outcome, loaded.root, mapped, verbose, json, csv)
-    if dispatch:
-        table.write(outcome.record, dispatch)
-        print_message(f"wrote {dispatch}")
+    for path in dispatch or ():
+        table.write(outcome.record, path)
+        print_message(f"wrote {path}")
     raise typer.Exit(service.exit_code(outcome))
 
 

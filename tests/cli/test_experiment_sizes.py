@@ -165,8 +165,22 @@ def test_a_sweep_writes_a_table_that_a_program_compiles(scale: Path, kx: Kx) -> 
     assert compiled.returncode == 0, compiled.stderr
 
 
-def test_a_table_in_json_has_the_axes_of_each_size(scale: Path, kx: Kx) -> None:
-    kx(*SWEEP, "--dispatch", "table.json", cwd=scale)
+def test_a_table_with_one_variant_for_every_size_compiles_without_a_warning(
+    scale: Path, kx: Kx
+) -> None:
+    kx("sweep", "scale", "width=1,2", *SWEEP[3:], "--dispatch", "table.hpp", cwd=scale)
+    (scale / "main.cpp").write_text(
+        '#include "table.hpp"\nstatic_assert(scale_sm_90a::choose(7).width == 2);\n'
+    )
+    command = ["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "main.cpp"]
+    compiled = subprocess.run(command, cwd=scale, capture_output=True, text=True, check=False)
+    assert compiled.returncode == 0, compiled.stderr
+
+
+def test_one_sweep_writes_a_table_in_both_formats(scale: Path, kx: Kx) -> None:
+    kx(*SWEEP, "--dispatch", "table.hpp", "--dispatch", "table.json", cwd=scale)
+    assert "constexpr Variant choose(" in (scale / "table.hpp").read_text()
+    table = json.loads((scale / "table.json").read_text())
     table = json.loads((scale / "table.json").read_text())
     assert [choice["axes"]["width"] for choice in table["choices"]] == [2, 4, 4]
     assert [choice["parameters"]["count"] for choice in table["choices"]] == [1024, 4096, 16384]

@@ -124,7 +124,8 @@ def _lines(table: Dispatch, record: Record) -> Iterator[str]:
     yield from (f"  {_type(value)} {axis};" for axis, value in first.axes.items())
     yield "};"
     yield ""
-    parameters = ", ".join(f"long long {name}" for name in table.parameters)
+    # Where one variant is the best at every size, the table looks at none.
+    parameters = ", ".join(f"[[maybe_unused]] long long {name}" for name in table.parameters)
     yield f"constexpr Variant choose({parameters}) {{"
     choices = {choice.run: choice.axes for choice in table.choices}
     yield from _chosen(choices, record.sizes, table.parameters, "  ")
