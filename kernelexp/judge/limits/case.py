@@ -150,13 +150,13 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         """The dearest, with their counters as `named`."""
         return self.taken.lines if self.taken else ()
 
-    def dearest(self, counter: str, ideal: str = "") -> EmulatedLine | None:
-        """The source line that counts most of a counter of ncu's, beyond `ideal` if given; None
-        where none does."""
+    def dearest(self, counter: str, ideal: str = "", per: float = 1.0) -> EmulatedLine | None:
+        """The source line that counts most of a counter of ncu's, beyond `ideal` / `per` if given;
+        None where none does."""
         name, least = self.named(counter), self.named(ideal)
 
-        def cost(line: EmulatedLine) -> int:
-            return line.counters.get(name, 0) - line.counters.get(least, 0)
+        def cost(line: EmulatedLine) -> float:
+            return line.counters.get(name, 0) - line.counters.get(least, 0) / per
 
         best = max(self.lines, key=cost, default=None)
         return best if best and cost(best) > 0 else None
@@ -171,12 +171,14 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         isa = "sass__" if self.counts_sass else PTX
         return bool(line.counters.get(f"{isa}inst_executed_mbarrier_wait"))
 
-    def part(self, line: EmulatedLine | None, counter: str, ideal: str = "") -> float:
-        """Returns the share of a counter in a source line, beyond `ideal` if given, of 1."""
+    def part(
+        self, line: EmulatedLine | None, counter: str, ideal: str = "", per: float = 1.0
+    ) -> float:
+        """Returns the share of a counter in a source line, beyond `ideal` / `per`, of 1."""
         name, least = self.named(counter), self.named(ideal)
-        of = self.taken.counters if self.taken else {}
-        whole = of.get(name, 0) - of.get(least, 0)
-        own = line.counters.get(name, 0) - line.counters.get(least, 0) if line else 0
+        every = self.taken.counters if self.taken else {}
+        whole = every.get(name, 0) - every.get(least, 0) / per
+        own = line.counters.get(name, 0) - line.counters.get(least, 0) / per if line else 0
         return own / whole if whole > 0 else 0.0
 
     @property

@@ -161,10 +161,6 @@ def uncoalesced(case: Case) -> Iterator[Found]:
     scattered = lines > SCATTERED * few > 0 and _is_executed(case, lines)
     if not sectors or (excess < CONFLICTS_FROM * sectors and not scattered):
         return
-    of = (_SECTORS, f"{_SECTORS}_ideal")
-    if excess < CONFLICTS_FROM * sectors or not case.dearest(*of):
-        of = (_TAGS, "")
-    line = case.dearest(*of)
     freed: dict[Resource, float] = {}
     known, _ = shares(case)
     if "L2" in known:
@@ -175,6 +171,11 @@ def uncoalesced(case: Case) -> Iterator[Found]:
             case, "L1 data pipe", floors.shared_seconds(case, lines - few)
         )
     percent, reckoning = relief(case, freed or {"L2": 0.0, "L1 tag stage": 0.0})
+    dear = (_SECTORS, f"{_SECTORS}_ideal", 1.0)
+    is_of_lines = bool(freed) and max(freed, key=lambda item: freed[item]) != "L2"
+    if is_of_lines or excess < CONFLICTS_FROM * sectors or not case.dearest(*dear):
+        dear = (_TAGS, f"{_SECTORS}_ideal", _SECTORS_OF_LINE)
+    line = case.dearest(*dear)
     what = "loads" if _loads(case, line) else "stores" if line else "accesses"
     filled = f"{100 * excess / sectors:.0f}% of the sectors in excess"
     if lines and few:
@@ -193,7 +194,7 @@ def uncoalesced(case: Case) -> Iterator[Found]:
         reckoning=reckoning,
         figures=counted.figures,
         line=place(line),
-        part=case.part(line, *of),
+        part=case.part(line, *dear),
         hidden="loads that hit in L1 ask L2 for nothing"
         if _loads(case, line) and "L1 tag stage" not in freed
         else hidden(case),

@@ -69,6 +69,8 @@ def relief(case: Case, freed: Mapping[Resource, float]) -> tuple[float | None, s
     words += " on the SMs that have CTAs" if bottleneck.allowed(case) < 1.0 else ""
     if top not in _touched(own) and known[top] >= NEAR:
         return gain, f"{words}, but {top} is nearer, {known[top]:.1f}%, and bounds it"
+    if following == most:
+        return gain, f"{words}; it is the nearest then, too, with {after[following]:.1f}%"
     return gain, (
         f"{words}; then {following} is next with {after[following]:.1f}%, "
         + (

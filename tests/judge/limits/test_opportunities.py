@@ -392,6 +392,24 @@ def test_scattered_stores_have_an_estimate() -> None:
     assert "L1 tag stage" in result.reckoning
 
 
+def test_an_estimate_by_lines_names_the_source_line_that_touches_most_of_them() -> None:
+    """Line 7 has more sectors in excess, line 3 touches more lines."""
+    tags = "ptx__memory_l1_tag_requests_global"
+    rows = (
+        EmulatedLine(file="a.cu", line=3, counters={SECTORS: 40, f"{SECTORS}_ideal": 30, tags: 40}),
+        EmulatedLine(file="a.cu", line=7, counters={SECTORS: 64, f"{SECTORS}_ideal": 16, tags: 16}),
+    )
+    counters = {
+        SECTORS: 104 << 18, f"{SECTORS}_ideal": 46 << 18, tags: 56 << 18,
+        "ptx__sass__inst_executed_global_loads": 1 << 20,
+    }  # fmt: skip
+    case = transpose(counters=counters)
+    emulated = msgspec.structs.replace(emulated_of(case), lines=rows)
+    result = only(rules.uncoalesced, with_arm(case, emulated=emulated))
+    assert "L1 tag stage" in result.reckoning
+    assert result.line == "a.cu:3"
+
+
 def test_without_a_time_scattered_accesses_are_reckoned_from_the_longest_floor() -> None:
     """A warp whose lanes load from 32 lines 4 bytes each: next is device memory."""
     counters = {
