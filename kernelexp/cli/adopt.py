@@ -97,6 +97,12 @@ def adopt(
         str,
         typer.Option("--smem", metavar="BYTES", help="Dynamic shared memory: 4096 or 4*N*64."),
     ] = "",
+    cluster: Annotated[
+        str,
+        typer.Option(
+            "--cluster", metavar="X,Y,Z", help="CTAs per cluster, if the source does not say: 2."
+        ),
+    ] = "",
     shape: Annotated[
         list[str] | None,
         typer.Option("--shape", metavar="NAME=M,K", help="The shape of an array. Repeatable."),
@@ -246,7 +252,14 @@ def adopt(
         return
     refuse_other_modes(ctx)
     from kernelexp.evidence.programs import captures
-    from kernelexp.services.adopt import adopted, answers, constants, launch_axes, notation
+    from kernelexp.services.adopt import (
+        adopted,
+        answers,
+        clusters,
+        constants,
+        launch_axes,
+        notation,
+    )
     from kernelexp.services.adopt.expressions import parse_expressions, parse_reference
     from kernelexp.services.adopt.launched import AdoptedLaunch
 
@@ -261,6 +274,7 @@ def adopt(
                 "--block": block,
                 "--grid": grid,
                 "--smem": smem,
+                "--cluster": cluster,
                 "--shape": shape,
                 "--value": value,
                 "--emulated": emulated,
@@ -290,6 +304,7 @@ def adopt(
     usual = answers.LaunchShape(
         grid=parse_expressions(grid) if grid else (),
         smem=notation.parse_smem(smem) if smem else "",
+        cluster=notation.parse_cluster(cluster) if cluster else (),
     )
     if block:
         usual = answers.completed(notation.block_shape(block), usual)
@@ -327,7 +342,9 @@ def adopt(
             undo = None if typed != known else undo
             known = typed
         numbers = constants.find(loaded.root, compiled, known, names, flags, tools)
+        known = clusters.assumed(compiled, known, numbers, names)
         adoption.tell_numbers(numbers, names)
+        adoption.tell_clusters(compiled, known)
         compiled, known = constants.insert(compiled, known, numbers)
         launch = AdoptedLaunch(compiled=compiled, answers=known, flags=flags)
         launch = adoption.vary(launch, varied, usual.block)

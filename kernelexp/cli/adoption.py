@@ -75,6 +75,20 @@ def tell_numbers(numbers: Mapping[str, int], axes: Collection[str]) -> None:
         print_message("note: these numbers follow no axis: where one does, write it with the axis")
 
 
+def tell_clusters(compiled: Compiled, answers: Answers) -> None:
+    """Prints the cluster that a source says, or that nothing says one."""
+    from kernelexp.services.adopt import clusters
+
+    for entry, shape in zip(compiled.entries, answers.launches, strict=True):
+        if clusters.is_open(entry, shape):
+            print_message(
+                f"note: {entry.name} asks for its place in a cluster, and nothing says how many "
+                "CTAs that has: it is launched without one; otherwise say --cluster 2"
+            )
+        elif shape.cluster and shape.cluster == compiled.cluster:
+            typer.echo(f"cluster: {','.join(shape.cluster)}, as the source launches it")
+
+
 def _shared_results(compiled: Compiled, answers: Answers) -> Iterator[str]:
     """Outputs by --zero that nobody has described, and that several launches use."""
     from kernelexp.services.adopt import jobs

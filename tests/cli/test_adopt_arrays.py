@@ -232,3 +232,40 @@ def test_an_array_may_be_a_pointer_in_one_launch_and_a_descriptor_in_another(
     result = kx("adopt", "../fill.cu", *known, cwd=empty)
     assert result.exit_code == errors.OK, f"{result.stdout} {result.stderr}"
     assert "to correct, all 256 elements" in " ".join(result.stdout.split())
+
+
+PAIRS = """#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+constexpr int PAIR = 2;
+__global__ void swap(const float* x, float* y) {
+    __shared__ float own[32];
+    cg::cluster_group cluster = cg::this_cluster();
+    own[threadIdx.x] = x[blockIdx.x * 32 + threadIdx.x];
+    cluster.sync();
+    const float* other = cluster.map_shared_rank(own, PAIR - 1 - cluster.block_rank());
+    y[blockIdx.x * 32 + threadIdx.x] = other[threadIdx.x];
+    cluster.sync();
+}
+void launch(cudaLaunchAttribute* attribute) { attribute->val.clusterDim.x = PAIR; }
+"""
+SWAPPED = (
+    *("--block", "32", "--grid", "n/32", "--shape", "x=n", "--shape", "y=n", "--value", "n=128"),
+    *("--reference", "y=x.reshape(2, 2, 32).flip(1).reshape(-1)"),
+)
+
+
+def test_the_cluster_of_the_host_code_is_launched(empty: Path, kx: Kx) -> None:
+    (empty.parent / "pairs.cu").write_text(PAIRS)
+    result = kx("adopt", "../pairs.cu", *SWAPPED, "--arch", "sm_90a", cwd=empty)
+    assert result.exit_code == errors.OK, result.stderr
+    assert "cluster: PAIR,1,1, as the source launches it" in result.stdout
+    assert "cluster=(2, 1, 1)," in (empty / "variants/swap/problem.py").read_text()
+
+
+def test_a_cluster_that_nobody_has_said_is_asked_for(empty: Path, kx: Kx) -> None:
+    (empty.parent / "pairs.cu").write_text(PAIRS.replace("clusterDim.x = PAIR", "priority = 1"))
+    words = ("adopt", "../pairs.cu", *SWAPPED[:-2], "--arch", "sm_90a")
+    result = kx(*words, cwd=empty)
+    assert "swap asks for its place in a cluster" in " ".join(result.stderr.split())
+    kx(*words, "--cluster", "PAIR", "--kernel", "other", cwd=empty)
+    assert "cluster=(2, 1, 1)," in (empty / "variants/other/problem.py").read_text()

@@ -48,6 +48,8 @@ class Compiled(msgspec.Struct, frozen=True, kw_only=True):
     """What its source needs beside those that a person has given."""
     places: dict[str, int] = {}
     """Of axes, by the place in a template's arguments that they have."""
+    cluster: tuple[str, ...] = ()
+    """That its source's host code launches it with, in the notation of a grid."""
     dynamic_smem_bytes: int = 0
     """Of its launch, where the compiler that made it has written that down."""
 
@@ -230,7 +232,11 @@ def rewritten(
 
     launches = [
         msgspec.structs.replace(
-            shape, grid=every(shape.grid), extents=every(shape.extents), smem=rewrite(shape.smem)
+            shape,
+            grid=every(shape.grid),
+            extents=every(shape.extents),
+            smem=rewrite(shape.smem),
+            cluster=every(shape.cluster),
         )
         for shape in answers.launches
     ]

@@ -44,7 +44,8 @@ class LaunchShape(msgspec.Struct, frozen=True, kw_only=True):
     is rounded up."""
     smem: str = ""
     """Bytes of dynamic shared memory, in the same notation."""
-    cluster: Dim3 = (1, 1, 1)
+    cluster: tuple[str, ...] = ()
+    """CTAs in x, y and z, in the same notation; empty: as it was compiled, or one."""
     extents: tuple[str, ...] = ()
     """Of the block, in the same notation as the grid: where these depend on an axis or a size."""
 
@@ -94,6 +95,7 @@ def completed(shape: LaunchShape, usual: LaunchShape) -> LaunchShape:
         extents=threads.extents,
         grid=shape.grid or usual.grid,
         smem=shape.smem or usual.smem,
+        cluster=shape.cluster or usual.cluster,
     )
 
 
@@ -133,7 +135,7 @@ def read_and_written(values: Sequence[KernelParameter], answers: Answers) -> Ite
 def texts(answers: Answers) -> Iterator[str]:
     """The expressions in the names of sizes."""
     for launch in answers.launches:
-        yield from filter(None, (*launch.grid, *launch.extents, launch.smem))
+        yield from filter(None, (*launch.grid, *launch.extents, *launch.cluster, launch.smem))
     for shape in answers.shapes.values():
         yield from shape
     for layout in answers.maps.values():

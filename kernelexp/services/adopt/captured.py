@@ -118,7 +118,7 @@ def _shape(entry: KernelEntry, capture: Capture) -> LaunchShape:
     return LaunchShape(
         block=capture.block,
         grid=tuple(map(str, capture.grid)),
-        cluster=capture.cluster if capture.cluster != (1, 1, 1) else entry.cluster,
+        cluster=tuple(map(str, capture.cluster)) if capture.cluster != (1, 1, 1) else (),
         smem=str(capture.shared or ""),
     )
 

@@ -35,7 +35,8 @@ def find(
 ) -> dict[str, int]:
     """Returns the values of names that a person wrote in a grid, a block, a shape, ... and that are
     no parameters, sizes or axes; without those that are no constants of the source either."""
-    used = names_in([*answering.texts(answers), *jobs.passed(compiled.entries)])
+    own = [*answering.texts(answers), *compiled.cluster, *jobs.passed(compiled.entries)]
+    used = names_in(own)
     known = {value.name for value in jobs.values(compiled.entries)} | answers.values.keys()
     names = sorted(used - known - {*axes})
     if not names or not compiled.source.endswith(".cu"):

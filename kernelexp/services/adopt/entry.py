@@ -164,6 +164,8 @@ class KernelEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The only one that it was compiled for."""
     cluster: Dim3 = (1, 1, 1)
     """The one that it was compiled for."""
+    in_cluster: bool = False
+    """Whether it asks for its place in a cluster, or reaches other CTAs of it."""
     arithmetic: frozenset[str] = frozenset()
     """What its matrix instructions do that results show: see uses.arithmetic()."""
     dynamic_smem: bool
@@ -246,6 +248,7 @@ def read(
         threads=math.prod(limit),
         block=three(exact) if exact else None,
         cluster=three(entry.directives.get("reqnctapercluster", ())),
+        in_cluster=uses.in_cluster(entry),
         arithmetic=uses.arithmetic(entry),
         dynamic_smem=_uses_dynamic_smem(ptx, entry.name),
     )

@@ -103,7 +103,7 @@ def adopt(
         shape = LaunchShape(
             block=launch.block,
             grid=tuple(map(str, launch.grid)),
-            cluster=launch.cluster,
+            cluster=tuple(map(str, launch.cluster)) if launch.cluster != (1, 1, 1) else (),
             smem=str(launch.dynamic_smem_bytes or ""),
         )
         answers = Answers(

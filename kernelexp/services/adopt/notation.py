@@ -3,6 +3,7 @@ needed."""
 
 from __future__ import annotations
 
+import math
 import re
 
 import msgspec
@@ -16,6 +17,8 @@ from warpsim.launch import Dim3
 
 THREADS_PER_CTA, THREADS_IN_Z = 1024, 64
 """Of all architectures."""
+CTAS_PER_CLUSTER = 16
+"""With cudaFuncAttributeNonPortableClusterSizeAllowed; without it, 8."""
 _NULL = ("nullptr", "NULL")
 
 
@@ -82,14 +85,30 @@ def parse_block(text: str, option: str = "--block") -> Dim3:
 
 
 def _shape(inside: str) -> LaunchShape:
-    """Parses the shape in `n/256, dim3(16, 16), 1024`, any part of which may be empty; a stream
-    says nothing."""
-    grid, block, smem = [*(_extents(part) for part in split(inside)), "", "", ""][:3]
+    """Parses the shape in `n/256, dim3(16, 16), 1024, cluster(2)`, any part of which may be empty;
+    a stream says nothing."""
+    parts = [part.strip() for part in split(inside)]
+    clusters = [part.removeprefix("cluster") for part in parts if part.startswith("cluster(")]
+    parts = [part for part in parts if not part.startswith("cluster(")]
+    grid, block, smem = [*map(_extents, parts), "", "", ""][:3]
     return msgspec.structs.replace(
         block_shape(block, "--entry: the block") if block else LaunchShape(),
         grid=expressions.parse_expressions(grid) if grid else (),
         smem=parse_smem(smem) if smem else "",
+        cluster=parse_cluster(_extents(clusters[0])) if clusters else (),
     )
+
+
+def parse_cluster(text: str) -> tuple[str, ...]:
+    """2 or 2,1,1, also with constants, as three extents; UsageError where it is none."""
+    extents = expressions.parse_expressions(text)
+    numbers = [int(extent) for extent in extents if extent.isdigit()]
+    if len(extents) > 3 or 0 in numbers or math.prod(numbers) > CTAS_PER_CLUSTER:
+        raise UsageError(
+            f"--cluster {text!r} should be CTAs in x, y and z, as in 2 or 2,1,1, "
+            f"{CTAS_PER_CLUSTER} at most."
+        )
+    return (*extents, "1", "1")[:3]
 
 
 def parse_smem(text: str) -> str:

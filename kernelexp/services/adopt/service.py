@@ -17,7 +17,16 @@ from kernelexp.model.errors import BuildError, UsageError, join, suggest
 from kernelexp.model.progress import OnProgress
 from kernelexp.model.variant import Variant
 from kernelexp.project import Project
-from kernelexp.services.adopt import adopted, constants, copying, draft, jobs, notation, structures
+from kernelexp.services.adopt import (
+    adopted,
+    clusters,
+    constants,
+    copying,
+    draft,
+    jobs,
+    notation,
+    structures,
+)
 from kernelexp.services.adopt import entry as entries
 from kernelexp.services.adopt.adopted import Compiled
 from kernelexp.services.adopt.copying import SourceCopy
@@ -219,6 +228,7 @@ def compile_entry(
         left=(*others, *left),
         flags=tuple(more),
         places=chosen.places,
+        cluster=clusters.launched(chosen.copy.texts.values()),
     )
 
 

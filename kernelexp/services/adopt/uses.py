@@ -15,6 +15,7 @@ from warpsim.front.ptx.syntax import (
     Instruction,
     Pair,
     Register,
+    SpecialName,
     Symbol,
     Vector,
 )
@@ -140,6 +141,16 @@ def arithmetic(entry: Function) -> frozenset[str]:
     types = [[word for word in item if _TYPE.fullmatch(word)] for item in words]
     found = {TF32} if any("tf32" in item for item in words) else set()
     return frozenset(found | ({F16_SUMS} if any(item[:1] == ["f16"] for item in types) else set()))
+
+
+def in_cluster(entry: Function) -> bool:
+    """Whether an entry asks for its place in a cluster, or reaches other CTAs of it."""
+    return any(
+        item.opcode.startswith(("mapa.", "barrier.cluster."))
+        or ".multicast::cluster" in item.opcode
+        or any(isinstance(x, SpecialName) and "cluster" in x.name for x in item.operands)
+        for item in entry.instructions
+    )
 
 
 _TYPE = re.compile(r"(?:b?f|s|u)[0-9]+|tf32|e[0-9]m[0-9]")

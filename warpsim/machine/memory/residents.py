@@ -97,7 +97,8 @@ class Residents:
         """The resident CTAs that a warp names by a mask of ranks in its cluster."""
         if mask == 0 or mask >> self.cluster_size:
             size = self.cluster_size
-            sentence = f"the mask {mask:#x} names other than the {size} CTAs of the cluster."
+            has = f"its {size} CTAs" if size > 1 else "one CTA: the launch says no cluster"
+            sentence = f"the mask {mask:#x} does not fit the cluster of {has}."
             self.report("multicast-mask", sentence, site, place)
         cta = self.cta_of(place)
         first = cta.place - cta.rank

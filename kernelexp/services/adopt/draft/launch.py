@@ -162,12 +162,13 @@ def _launch(entry: KernelEntry, shape: LaunchShape, answers: Answers, names: fro
     threads = _extents(shape, answers, names) or str(
         block(entry, shape) or 'blank("the threads of a CTA, as (x, y, z)")'
     )
-    cluster = max(shape.cluster, entry.cluster)
+    clusters = [_extent("the cluster", item, answers, names) for item in shape.cluster]
+    cluster = f"({', '.join(clusters)})" if clusters else str(entry.cluster)
     lines = [
         f'    entry="{entry.name or entry.symbol}",\n',
         f"    grid={_grid(shape, answers, names)},\n",
         f"    block={threads},\n",
-        f"    cluster={cluster},\n" * (cluster != (1, 1, 1)),
+        f"    cluster={cluster},\n" * (cluster != "(1, 1, 1)"),
         f"    dynamic_smem_bytes={smem},\n" if smem else "",
         "    arguments=(\n",
         *(f"        {_argument(parameter, answers, names)},\n" for parameter in entry.parameters),
