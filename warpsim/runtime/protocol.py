@@ -30,6 +30,7 @@ class Kind(enum.IntEnum):
     ORDER = 12
     ACCESS = 13
     REFUSED = 14
+    TOUCHED = 15
 
 
 class Message:

@@ -15,6 +15,8 @@ MISTAKES: dict[str, str] = {
     "wrong-direction": "a copy whose kind does not say where its memory is",
     "uninitialised-copy": "a copy, or a library's call, that reads device memory nobody wrote",
     "stream-race": "work of two streams on the same bytes, which nothing orders",
+    "host-race": "pinned or managed memory that the host touches while work may use it",
+    "host-access": "memory of the device that the host touches",
     "unseen-error": "a launch that failed, and a program that never asks",
 }
 """Of the program's calls."""

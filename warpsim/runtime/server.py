@@ -16,6 +16,7 @@ from warpsim.errors import UsageError
 from warpsim.execute import Result
 from warpsim.launch import Element, Residency, Swizzle, TensorMap
 from warpsim.machine.core.findings import Finding
+from warpsim.machine.memory.execution import Execution
 from warpsim.machine.memory.layout import GLOBAL_BASE
 from warpsim.machine.memory.tensor_map_image import PlacedMap
 from warpsim.runtime import capturing, launching, stream_races
@@ -29,8 +30,11 @@ from warpsim.runtime.reports import Caught, KernelTotals, Refusal, Remark, Repor
 from warpsim.runtime.stream_races import Accesses, Ranges, StreamRaces
 from warpsim.schedule import Schedule
 
-_MODULE, _SYSTEM = 4, 5
-"""Uses of allocations (cudart/memory.hpp) that are not the program's own."""
+_PINNED, _MANAGED, _MODULE, _SYSTEM = 1, 2, 4, 5
+"""Uses of allocations (cudart/memory.hpp): the last two are not the program's own."""
+_SMALL, _BYTES_OF_AN_INSTRUCTION = 1 << 20, 64
+"""What a launch uses of memory that the host may touch is not looked for in allocations that are
+larger than this, and than a thread's instructions reach: to look takes longer than the launch."""
 _HEAP_BYTES = 8 << 20
 _UNNUMBERED = 1 << 40
 """Numbers from here on are of no allocation: places of calls that sentences name."""
@@ -103,6 +107,8 @@ class Server:
         self._sizes: dict[int, int] = {}
         self._numbers: dict[int, int] = {}
         """Of the live allocations, by address."""
+        self._on_host: dict[int, Object] = {}
+        """Those that the host may touch, by address."""
         self._caught: dict[tuple[str, str, str], Caught] = {}
         self._remarks: dict[tuple[str, str, tuple[int, ...]], Remark] = {}
         self._launched: dict[str, KernelTotals] = {}
@@ -124,6 +130,7 @@ class Server:
             Kind.TENSOR_MAP: self._tensor_map,
             Kind.ORDER: self._order,
             Kind.ACCESS: self._access,
+            Kind.TOUCHED: self._touched,
             Kind.BYE: self._bye,
             Kind.REFUSED: self._refusal,
         }
@@ -157,10 +164,13 @@ class Server:
         self._device.add(result)
         self._sites[number], self._numbers[address] = frames, number
         self._sizes[number] = size
+        if use in (_PINNED, _MANAGED):
+            self._on_host[address] = result
 
     def _free(self, message: Message) -> None:
         address = message.number()
         gone = self._device.release(address)
+        self._on_host.pop(address, None)
         number = self._numbers.pop(address, None)
         if gone is not None and number is not None:
             self._freed[number] = message.frames()
@@ -234,7 +244,7 @@ class Server:
                 except UsageError as error:
                     self._refuse(f"{entry}: {error}", request)
                     return
-            self._channel.answer("", 0, "")
+            self._channel.answer("", 0, "", 0)
             return
         wanted = self._captor is not None and self._captor.wants(entry)
         judged = wanted or (self._captor is None and self._judges(entry, request.launch))
@@ -269,7 +279,24 @@ class Server:
         if judged:
             self._catch(entry, request, result)
         failure = launching.error_of(result.findings)
-        self._channel.answer("", failure, "".join(printed.text for printed in result.printed))
+        printed = "".join(printed.text for printed in result.printed)
+        used = self._used(progress.execution, result) if judged and self._on_host else []
+        self._channel.answer("", failure, printed, len(used) // 3, *used)
+
+    def _used(self, execution: Execution | None, result: Result) -> list[int]:
+        """What a launch has used of memory that the host may touch: first byte, the one behind the
+        last, and how, of each range."""
+        most = max(_SMALL, _BYTES_OF_AN_INSTRUCTION * result.thread_instructions)
+        objects = [item for item in self._on_host.values() if item.size <= most]
+        if execution is None or not objects:
+            return []
+        made = stream_races.accesses(execution.history, GLOBAL_BASE, objects)
+        return [
+            number
+            for how, name in enumerate(stream_races.USAGES)
+            for first, end in getattr(made, name).pairs()
+            for number in (first, end, how)
+        ]
 
     def _tensor_map(self, message: Message) -> None:
         kind, address, swizzle, fill, rank = message.numbers(5)
@@ -324,6 +351,21 @@ class Server:
                 frames=frames,
                 count=known.count + 1 if known else 1,
             )
+
+    def _touched(self, message: Message) -> None:
+        """The host has touched what work may still use."""
+        byte, writes, how = message.numbers(3)
+        what, before, frames = message.text(), message.frames(), message.frames()
+        number = _UNNUMBERED + len(self._freed)
+        self._freed[number] = before
+        item = self._device.live.at(byte)
+        where = f"byte {byte - item.address:,} of {item.name}" if item else f"{byte:#x}"
+        sentence = (
+            f"the host {'writes' if writes else 'reads'} {where}, which {what}, at @{number}-, "
+            f"{stream_races.USAGES[how]}: the host has not waited for it."
+        )
+        key = "host-race", what, (*frames, *before)
+        self._remarks.setdefault(key, Remark(name="host-race", sentence=sentence, frames=frames))
 
     def _bye(self, message: Message) -> None:
         self._maps = message.text()

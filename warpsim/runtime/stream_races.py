@@ -35,11 +35,16 @@ class Ranges:
         at = int(both.argmax())
         return int(max(self.first[at], other.first[beside[at]]))
 
+    def pairs(self) -> Iterator[tuple[int, int]]:
+        return zip(self.first.tolist(), self.end.tolist(), strict=True)
+
 
 NONE = Ranges(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 _KINDS = ("writes", "updates", "reads")
+USAGES = ("reads", "writes", "updates")
+"""By their numbers in cudart/touching.hpp."""
 
 
 class Accesses(msgspec.Struct, frozen=True):

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <sys/mman.h>
+
 __constant__ float factors[2];
 __device__ int counter = 7;
 __managed__ int shared_by_all = 1;
@@ -34,6 +36,12 @@ __global__ void count() {
   atomicAdd(&shared_by_all, 1);
 }
 
+__global__ void raise(int* flag, float* out) {
+  out[0] = 3;
+  __threadfence_system();
+  atomicExch_system(flag, 1);
+}
+
 __global__ void say() { printf("thread %d says so\n", threadIdx.x); }
 
 __global__ void whole_grid(int* out) {
@@ -52,6 +60,25 @@ static void ask_for_all() {
   cudaMemGetInfo(&available, &all);
   cudaMalloc(&never, available + 1);
   printf("%zu %s\n", all, cudaGetErrorName(cudaGetLastError()));
+}
+
+// A host that looks at a flag waits for what came before it.
+static void poll(float* pinned) {
+  volatile int* flag;
+  cudaMallocHost((void**)&flag, sizeof(int));
+  *flag = 0;
+  raise<<<1, 1>>>((int*)flag, pinned);
+  while (!*flag) {
+  }
+  printf("%g\n", pinned[0]);
+  cudaDeviceSynchronize();
+  cudaFreeHost((void*)flag);
+}
+
+static void* unmapped() {
+  void* pages = mmap(nullptr, sizeof(host), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  munmap(pages, sizeof(host));
+  return pages;
 }
 
 static void run_in_graph(float* data) {
@@ -93,10 +120,12 @@ static void fill_registered(int written) {
 int main(int, char** words) {
   const char* mistake = words[1];
   auto is = [&](const char* name) { return !strcmp(mistake, name); };
-  float coefficients[2] = {2, 1}, *data, *more;
+  float coefficients[2] = {2, 1}, *data, *more, *pinned;
   cudaMemcpyToSymbol(factors, coefficients, sizeof(coefficients));
   cudaMalloc(&data, sizeof(host));
   cudaMalloc(&more, sizeof(host));
+  cudaMallocHost(&pinned, sizeof(host));
+  pinned[5] = 0;
   fill<<<1, 128>>>(data, N);
   if (is("out-of-bounds")) fill_too_much<<<1, 128>>>(more, N);
   if (is("ended")) {
@@ -111,6 +140,13 @@ int main(int, char** words) {
   if (is("copy-beyond")) cudaMemcpy(data, host, sizeof(host) + 4, cudaMemcpyHostToDevice);
   if (is("copy-unwritten")) cudaMemcpy(host, more, sizeof(host), cudaMemcpyDeviceToHost);
   if (is("wrong-kind")) cudaMemcpy(host, data, sizeof(host), cudaMemcpyHostToDevice);
+  if (is("copy-unmapped")) cudaMemcpy(data, unmapped(), sizeof(host), cudaMemcpyHostToDevice);
+  if (is("early-read")) fill<<<1, 128>>>(pinned, N), host[0] = pinned[5];
+  if (is("late-read")) fill<<<1, 128>>>(pinned, N), cudaDeviceSynchronize(), host[0] = pinned[5];
+  if (is("early-write")) cudaMemcpyAsync(data, pinned, sizeof(host), cudaMemcpyDefault), pinned[5] = 1;
+  if (is("poll")) poll(pinned);
+  if (is("device-read")) host[0] = data[0];
+  if (is("read-after-free")) cudaFreeHost(pinned), host[0] = pinned[0];
   if (is("too-many-threads")) fill<<<1, 2048>>>(data, N);
   if (is("graph")) run_in_graph(data);
   if (is("memory")) ask_for_all();
@@ -136,5 +172,6 @@ int main(int, char** words) {
   printf("%g %d %d\n", host[N - 1], counted, shared_by_all);
   if (!is("leak")) cudaFree(more);
   cudaFree(data);
+  cudaFreeHost(pinned);
   return is("failure") ? 3 : 0;
 }

@@ -32,6 +32,11 @@ PLANTED = {
     "copy-beyond": ("copy-out-of-bounds", ""),
     "copy-unwritten": ("uninitialised-copy", ""),
     "wrong-kind": ("wrong-direction", ""),
+    "copy-unmapped": ("copy-out-of-bounds", ""),
+    "early-read": ("host-race", ""),
+    "early-write": ("host-race", ""),
+    "device-read": ("host-access", ""),
+    "read-after-free": ("use-after-free", ""),
     "too-many-threads": ("unseen-error", ""),
 }
 """Word of the program: name of the finding, and its kernel; empty: a call of the host's."""
@@ -88,6 +93,23 @@ def test_a_finding_in_a_kernel_names_the_line_of_the_kernel(run: Exec) -> None:
     text = SOURCE.read_text().splitlines()[result.line - 1]
     assert text == "  if (i <= n) out[i] = i;"
     assert "just past the end of more (mistakes.cu:" in result.sentence
+
+
+def test_a_host_that_has_waited_may_touch_what_a_kernel_wrote(run: Exec) -> None:
+    executed, _ = run("late-read")
+    assert executed.findings == ()
+
+
+def test_a_host_that_looks_at_a_flag_has_waited_for_what_came_before_it(run: Exec) -> None:
+    executed, output = run("poll")
+    assert (executed.findings, output.splitlines()[0]) == ((), "3")
+
+
+def test_a_touch_of_the_host_names_the_work_that_it_does_not_wait_for(run: Exec) -> None:
+    (result,) = run("early-read")[0].findings
+    at = f"mistakes.cu:{line_of('early-read')}"
+    assert result.sentence.startswith("the host reads byte 20 of pinned (mistakes.cu:")
+    assert f"which launch 2 of fill, at {at}, writes" in result.sentence
 
 
 def test_memory_that_is_not_freed_is_a_note(run: Exec) -> None:

@@ -117,6 +117,10 @@ void post(const Message& message) {
   if (posted.size() > kPosted) flush();
 }
 
+void send_posted() {
+  if (is_connected()) flush();
+}
+
 Answer ask(const Message& message) {
   if (!is_connected()) give_up("a child of fork() can't use the CUDA context of its parent.");
   append(posted, message);

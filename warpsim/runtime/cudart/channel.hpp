@@ -26,6 +26,7 @@ enum class Kind : uint32_t {
   kOrder,
   kAccess,
   kRefused,
+  kTouched,
 };
 
 // Return addresses of the calls that led here, innermost first.
@@ -82,8 +83,9 @@ std::map<std::string, std::string> connect(int data, int state);
 
 bool is_connected();
 
-// Sent with the next message that is answered.
+// Sent with the next message that is answered, or now.
 void post(const Message& message);
+void send_posted();
 
 Answer ask(const Message& message);
 

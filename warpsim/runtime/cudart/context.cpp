@@ -7,6 +7,7 @@
 
 #include "memory.hpp"
 #include "ordering.hpp"
+#include "touching.hpp"
 
 namespace warpsim {
 namespace {
@@ -67,6 +68,7 @@ void start() {
   const Files files = make_memory();
   own.device = connect(files.data, files.state);
   limit_memory(device_number("memory"));
+  watch_touches();
 }
 
 __attribute__((destructor(101))) static void end() {

@@ -1,5 +1,7 @@
 #include "copies.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -38,6 +40,15 @@ const char* kNames[] = {"cudaMemcpyHostToHost", "cudaMemcpyHostToDevice", "cudaM
 
 std::string where(const Range& range) {
   return range.allocation ? describe(*range.allocation) : std::string("host memory");
+}
+
+// False, and a finding, for the program's own memory where a page of it is not there.
+bool is_mapped(const Side& side, uint64_t size, const std::string& what) {
+  const uint64_t address = address_of(side.pointer), first = address / kPage * kPage;
+  if (!msync(reinterpret_cast<void*>(first), address + size - first, MS_ASYNC)) return true;
+  report("copy-out-of-bounds", what + " " + counted(size) + " at " + hex(address) +
+                                   ": memory of the host that is not there, or not any more.");
+  return false;
 }
 
 // How many bytes of a row nobody has written.
@@ -87,6 +98,10 @@ cudaError_t copy(const char* name, Side to, Side from, Extent extent, cudaMemcpy
   const std::string called(name);
   if (!resolve(to.pointer, reach(to, extent), (called + " writes").c_str(), target) ||
       !resolve(from.pointer, reach(from, extent), (called + " reads").c_str(), source)) {
+    return cudaErrorInvalidValue;
+  }
+  if ((!target.allocation && !is_mapped(to, reach(to, extent), called + " writes")) ||
+      (!source.allocation && !is_mapped(from, reach(from, extent), called + " reads"))) {
     return cudaErrorInvalidValue;
   }
   if (!fits(target, source, kind)) {
@@ -149,6 +164,12 @@ cudaError_t waiting(Body body) {
   });
 }
 
+// A fill waits where the host could touch what it fills.
+void wait_on_host(const void* filled) {
+  const Allocation* found = find(address_of(filled));
+  if (found && found->on_host()) host_waits(clock_of(0));
+}
+
 }  // namespace
 
 extern "C" cudaError_t cudaMemcpy(void* to, const void* from, size_t size, cudaMemcpyKind kind) {
@@ -199,6 +220,7 @@ extern "C" cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* 
 extern "C" cudaError_t cudaMemset(void* to, int value, size_t size) {
   return call([&] {
     begin_work(0);
+    wait_on_host(to);
     return fill("cudaMemset", {to}, value, {size});
   });
 }
@@ -213,6 +235,7 @@ extern "C" cudaError_t cudaMemset2D(void* to, size_t pitch, int value, size_t wi
                                     size_t height) {
   return call([&] {
     begin_work(0);
+    wait_on_host(to);
     return fill("cudaMemset2D", {to, pitch}, value, {width, height});
   });
 }
@@ -229,6 +252,7 @@ extern "C" cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size
 extern "C" cudaError_t cudaMemset3D(cudaPitchedPtr to, int value, cudaExtent extent) {
   return call([&] {
     begin_work(0);
+    wait_on_host(to.ptr);
     return fill("cudaMemset3D", {to.ptr, to.pitch, to.pitch * to.ysize}, value,
                 {extent.width, extent.height, extent.depth});
   });

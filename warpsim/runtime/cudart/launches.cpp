@@ -4,6 +4,7 @@
 
 #include "memory.hpp"
 #include "streams.hpp"
+#include "touching.hpp"
 
 namespace warpsim {
 namespace {
@@ -94,13 +95,19 @@ Refusal check(const Kernel& kernel, const Geometry& g) {
   return {};
 }
 
-cudaError_t execute(const Message& request) {
+cudaError_t execute(const Message& request, const std::string& what, const Frames& site) {
   Answer answer = ask(request);
   const std::string refusal = answer.text();
   if (!refusal.empty()) give_up(refusal);
   const auto error = static_cast<cudaError_t>(answer.number());
   keep_printed(answer.text());
   if (error != cudaSuccess) fail_later(error);
+  std::vector<Used> used(answer.number());
+  for (Used& each : used) {
+    each.first = answer.number(), each.end = answer.number();
+    each.how = static_cast<Usage>(answer.number());
+  }
+  note_use(what, site, std::move(used));
   return cudaSuccess;
 }
 
@@ -139,7 +146,8 @@ cudaError_t launch(Kernel* kernel, const Geometry& geometry, void** arguments, c
     return refusal.error;
   }
   const Message request = request_of(*kernel, geometry, arguments, stream, site);
-  return enqueue(stream, [request] { return execute(request); });
+  const std::string what = "launch " + std::to_string(launches) + " of " + kernel->name;
+  return enqueue(stream, [=] { return execute(request, what, site); });
 }
 
 uint64_t residents(const Kernel& kernel, uint64_t threads, uint64_t shared) {

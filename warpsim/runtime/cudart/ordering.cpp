@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "memory.hpp"
+#include "touching.hpp"
+
 namespace warpsim {
 namespace {
 
@@ -9,6 +12,7 @@ struct Ordering {
   std::map<uint64_t, Clock> clocks;  // of streams
   std::map<uint64_t, bool> blocking;  // of those that the program has made
   Clock host;
+  uint64_t begun = 0;  // the stream whose work began last
 };
 
 Ordering& ordering() {
@@ -51,17 +55,34 @@ void begin_work(uint64_t stream) {
   Clock known = clock_of(stream);
   ++known[stream];
   all.clocks[stream] = known;
+  all.begun = stream;
   if (!is_compared()) return;
   Message order(Kind::kOrder);
   order.number(stream).number(known[stream]);
   post(add(add(order, known), all.host));
 }
 
+Place last_work() {
+  Ordering& all = ordering();
+  const uint64_t count = all.clocks[all.begun][all.begun];
+  return {all.begun, count, all.host[all.begun] >= count};
+}
+
 void note_access(const char* name, uint64_t address, uint64_t width, uint64_t rows, uint64_t pitch,
                  bool writes) {
   constexpr uint64_t kMost = 4096;  // rows: more are not compared
-  if (!is_compared() || rows > kMost) return;
+  if (rows > kMost) return;
   if (pitch == width) width *= rows, rows = 1;
+  const Allocation* in = find(address);
+  if (in && in->on_host() && !last_work().is_done) {
+    std::vector<Used> used;
+    for (uint64_t row = 0; row < rows; ++row) {
+      const uint64_t first = address + row * pitch;
+      used.push_back({first, first + width, writes ? Usage::kWrites : Usage::kReads});
+    }
+    note_use(name, call_site(), std::move(used));
+  }
+  if (!is_compared()) return;
   Message access(Kind::kAccess);
   access.text(name).number(writes).frames(call_site()).number(rows);
   for (uint64_t row = 0; row < rows; ++row) access.number(address + row * pitch).number(width);
@@ -70,11 +91,15 @@ void note_access(const char* name, uint64_t address, uint64_t width, uint64_t ro
 
 void stream_waits(uint64_t stream, const Clock& clock) { join(ordering().clocks[stream], clock); }
 
-void host_waits(const Clock& clock) { join(ordering().host, clock); }
+void host_waits(const Clock& clock) {
+  join(ordering().host, clock);
+  open_pages(ordering().host);
+}
 
 void host_waits_for_all() {
   Ordering& all = ordering();
   for (const auto& [stream, clock] : all.clocks) join(all.host, clock);
+  open_pages(all.host);
 }
 
 }  // namespace warpsim

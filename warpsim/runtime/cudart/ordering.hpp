@@ -21,6 +21,13 @@ void begin_work(uint64_t stream);
 void note_access(const char* name, uint64_t address, uint64_t width, uint64_t rows, uint64_t pitch,
                  bool writes);
 
+// The work that began last: its stream, its place there, and whether the host has waited for it.
+struct Place {
+  uint64_t stream, count;
+  bool is_done;
+};
+Place last_work();
+
 Clock clock_of(uint64_t stream);
 void stream_waits(uint64_t stream, const Clock& clock);
 void host_waits(const Clock& clock);

@@ -5,6 +5,7 @@
 
 #include "graphs.hpp"
 #include "ordering.hpp"
+#include "touching.hpp"
 
 struct CUstream_st {
   uint64_t number;
@@ -167,6 +168,7 @@ extern "C" cudaError_t cudaStreamSetAttribute(cudaStream_t stream, cudaStreamAtt
 extern "C" cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
   return call([&] {
     return enqueue(stream, [=] {
+      const OpenPages opened;
       function(data);
       return cudaSuccess;
     });
@@ -177,6 +179,7 @@ extern "C" cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCall
                                              void* data, unsigned) {
   return call([&] {
     return enqueue(stream, [=] {
+      const OpenPages opened;
       function(stream, sticky(), data);
       return cudaSuccess;
     });
