@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -76,8 +76,8 @@ def emulate(
     return emulations, list({str(fault): fault for fault in prepared.faults.values()}.values())
 
 
-class Latest(msgspec.Struct, frozen=True, kw_only=True):
-    """The latest emulation of a kernel on one architecture."""
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the latest emulations of a kernel on one architecture."""
 
     arm: Arm
     size: str
@@ -86,25 +86,34 @@ class Latest(msgspec.Struct, frozen=True, kw_only=True):
 def _note(root: Path, arm: Arm, size: str) -> None:
     if arm.build and arm.emulated is not None:
         bare = msgspec.structs.replace(arm, emulated=None, emulated_sass=None)
-        folder = root / _LATEST
+        folder, own = root / _LATEST, Kept(arm=bare, size=size)
         with contextlib.suppress(OSError):  # as for all that is kept: a project may be read-only
             folder.mkdir(exist_ok=True)
-        content = msgspec.json.encode(Latest(arm=bare, size=size))
+        others = (kept for kept in _noted(root, arm.kernel, arm.arch) if kept != own)
+        content = msgspec.json.encode([own, *others][:_KEPT])
         build.keep(folder, f"{arm.kernel}@{arm.arch}.json", content)
 
 
-def latest(root: Path, kernel: str, arch: str) -> Latest | None:
-    """Returns the latest emulation with the evidence that is kept of it; without, where its
-    problem.py or the emulator has changed since."""
-    kept = build.kept(root / _LATEST, f"{kernel}@{arch}.json")
-    if kept is None:
-        return None
-    known = decode(kept, Latest)
-    evidence = emulated.find(root, known.arm, known.size)
-    return msgspec.structs.replace(known, arm=msgspec.structs.replace(known.arm, emulated=evidence))
+def _noted(root: Path, kernel: str, arch: str) -> list[Kept]:
+    content = build.kept(root / _LATEST, f"{kernel}@{arch}.json")
+    try:
+        return decode(content, list[Kept]) if content else []
+    except msgspec.DecodeError:  # early versions kept one
+        return []
+
+
+def latest(root: Path, kernel: str, arch: str) -> Iterator[Kept]:
+    """Yields the latest emulations, of other sources too, the last first, with the evidence that is
+    kept of each; without, where its problem.py or the emulator has changed since."""
+    for known in _noted(root, kernel, arch):
+        evidence = emulated.find(root, known.arm, known.size)
+        arm = msgspec.structs.replace(known.arm, emulated=evidence)
+        yield msgspec.structs.replace(known, arm=arm)
 
 
 _LATEST = ".kernelexp/emulated"
+_KEPT = 8
+"""Emulations of a kernel: a source that was put back as it was has its own."""
 
 
 def exit_code(arms: Sequence[Arm], faults: Sequence[KernelexpError]) -> int:

@@ -87,11 +87,15 @@ def last(root: Path, experiment: str, count: int, known: Mapping[str, Record]) -
 
     Runs that are in `known` are not read again.
     """
-    latest = (
-        known.get(os.path.basename(path).split(".")[0]) or _read(path, experiment)
-        for path in _list(root, experiment)[-count:]
-    )
-    return [record for record in latest if isinstance(record, Record)]
+    return _known_or_read(_list(root, experiment)[-count:], experiment, known)
+
+
+def last_timed(
+    root: Path, experiment: str, count: int, known: Mapping[str, Record]
+) -> list[Record]:
+    """The same of those that timed something; none, without a file opened, where there is one."""
+    timed = [path for path in _list(root, experiment) if path.endswith(".measured.json")]
+    return _known_or_read(timed[-count:], experiment, known) if len(timed) > 1 else []
 
 
 def read_file(path: Path) -> Record:
@@ -217,6 +221,15 @@ def _list(root: Path, experiment: str) -> list[str]:
         return []
     names.sort(key=lambda name: (name != f"{PUBLISHED}.json", name))
     return [os.path.join(folder, name) for name in names]
+
+
+def _known_or_read(
+    paths: Iterable[str], experiment: str, known: Mapping[str, Record]
+) -> list[Record]:
+    latest = (
+        known.get(os.path.basename(path).split(".")[0]) or _read(path, experiment) for path in paths
+    )
+    return [record for record in latest if isinstance(record, Record)]
 
 
 def _split(read: Iterable[Record | Unreadable]) -> tuple[list[Record], list[Unreadable]]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kernelexp.logs import records
+from kernelexp.model.record import Record
 from kernelexp.project import Project
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Block, Cell, Span, paragraph, table
+from kernelexp.report.log.listing import RECORDS_SHOWN
 from kernelexp.report.log.log import KernelLog
 from kernelexp.report.site.front.outlook import Note, Outlook
 from kernelexp.report.site.front.overview import overview
@@ -19,13 +22,15 @@ _NAMED = 12
 
 def render(project: Project, logs: Sequence[KernelLog]) -> Iterator[Block]:
     """A row per kernel, then a line for each question that a list of experiments is read with."""
-    answers = overview(logs, lambda _: None)
+    answers = overview(logs, lambda _: None, lambda name: _timed(project, name))
     named = {f"{log.kernel}@{log.arch}" for log in logs}
     rows = [_row(outlook) for outlook in answers.outlooks]
     yield table(("kernel", "best now", "of"), rows, unwrapped=(0,))
     for words, notes in (
         ("Regressed or wrong", answers.regressed),
         ("Awaiting a decision", answers.waiting),
+        ("Decided in all but words", answers.settled),
+        ("Inconclusive", answers.unclear),
         ("Not to be relied on (kernelexp report says why)", answers.doubtful),
         (
             "Run before problem.py was kept, so whether it has changed since is not known",
@@ -43,6 +48,10 @@ def render(project: Project, logs: Sequence[KernelLog]) -> Iterator[Block]:
         "its records; kernelexp report renders all of it as web pages.",
         style="dim",
     )
+
+
+def _timed(project: Project, name: str) -> Sequence[Record]:
+    return records.last_timed(project.root, name, RECORDS_SHOWN, {})
 
 
 def _row(outlook: Outlook) -> tuple[Cell, ...]:

@@ -174,8 +174,9 @@ def _plain(arms: Sequence[Arm], counted: bool) -> Iterator[tuple[str, Read]]:
 
 
 def _fixed(every: Sequence[Arm]) -> Iterator[tuple[str, Read]]:
-    """Those that any arm has; counted on PTX where the SASS of an arm was not executed."""
-    sass = all(arm.counted for arm in every if arm.executed)
+    """Those that any arm has; counted on PTX where the SASS of an arm with counts was not
+    executed."""
+    sass = all(arm.counted for arm in every if any(_read(name, arm) for name in _INSTRUCTIONS))
     for label, names in _BUILT:
         yield from _known(label, _sum(names), every)
     for label, names, unit in _COUNTED:

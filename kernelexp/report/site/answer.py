@@ -4,7 +4,7 @@ limits of their chip."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
@@ -16,12 +16,12 @@ from kernelexp.judge.limits import bounds
 from kernelexp.judge.limits.bounds import Use
 from kernelexp.judge.limits.case import Case
 from kernelexp.judge.verdict import WRONG
-from kernelexp.model.arm import Arm, Status, Verdict
+from kernelexp.model.arm import Arm, Status
 from kernelexp.model.axes import spell_point
 from kernelexp.model.record import Profile, Record
 from kernelexp.report.charts.chart import Bars
 from kernelexp.report.document.document import Cell, Span
-from kernelexp.report.log import logbook
+from kernelexp.report.log import logbook, pending
 from kernelexp.report.runs import edited, sizes
 from kernelexp.report.variants import expectations as expectation_report
 
@@ -79,111 +79,12 @@ def _origin(record: Record) -> str:
     return f"Measured on {record.device} on {day}, at {at}."
 
 
-def wrong_baseline(standings: Standings) -> Verdict | None:
-    """Returns the verdict against the candidates' baseline, as it is now."""
-    arms = (c.record.baseline for c in standings.candidates if c.record and not c.changed)
-    wrong = (arm.refused for arm in arms if arm.refused and arm.refused.status in WRONG)
-    return next(wrong, None)
-
-
-def found_wrong(every: Mapping[str, Standings]) -> dict[str, str]:
-    """Maps each experiment of a kernel whose baseline a run found wrong to the experiment of that
-    run."""
-    wrong = [name for name in every if wrong_baseline(every[name])]
-    found: dict[str, str] = {name: name for name in wrong}
-    for name in every.keys() - found.keys():
-        own = every[name].experiment.baseline
-        if other := next((one for one in wrong if every[one].experiment.baseline == own), ""):
-            found[name] = other
-    return found
-
-
-def is_placebo(standing: Standing) -> bool:
-    """Whether it is as it ran, untimed: the instructions of its baseline, launched alike."""
-    same = standing.candidate is not None and standing.candidate.same_code
-    return same and not standing.changed and not (standing.arm and standing.arm.measured)
-
-
-def next_step(
-    name: str, standings: Standings, contested: Collection[str] = (), wrong: str = ""
-) -> str:
-    """The command that the answers call for, as a sentence; empty for none. `contested`: candidates
-    about which cards disagree; `wrong`: the experiment that found its baseline wrong."""
-    undecided = standings.experiment.decision.strip().lower() in ("", "none yet")
-    decided = any(one.decision for one in standings.candidates)
-    if wrong and undecided and not decided:
-        return (
-            f"Next: mend the baseline, which `kernelexp emulate {wrong}` finds wrong; then "
-            f"`kernelexp run {name}`."
-        )
-    if undecided and not decided and all(map(is_placebo, standings.candidates)):
-        return f"Nothing to time: `kernelexp decide reject {name}`, or give it other values."
-    return _of_verdicts(name, standings, contested, undecided)
-
-
-def timing(arch: str, names: Sequence[str]) -> str:
-    """The step that times experiments."""
-    return f"Next, on a GPU of {arch}: `kernelexp run {' '.join(names)}`."
-
-
-def _of_verdicts(
-    name: str, standings: Standings, contested: Collection[str], undecided: bool
-) -> str:
-    for number, standing in enumerate(standings.candidates, 1):
-        if is_placebo(standing):
-            continue
-        if standing.verdict is None or standing.changed:
-            return f"Next: `kernelexp run {name}`."
-        status = standing.verdict.status
-        if status in (*WRONG, Status.UNMEASURED) and standing.decision:
-            continue
-        if status in WRONG and undecided:
-            which = f"Next: `kernelexp emulate {name}` says where; mend it, then "
-            drop = f"`kernelexp decide reject {name}`"
-            return f"{which}`kernelexp run {name}`; or drop it: {drop}."
-        if status is Status.INCONCLUSIVE and undecided and standing.record:
-            if standing.record.provenance != "published":
-                return f"Next: `kernelexp run {name} --budget TIME`, longer than before."
-        if status is Status.UNMEASURED and undecided:
-            return timing(standing.variant.arch, [name])
-        if status is Status.IMPROVED and undecided and not standing.decision:
-            return f"Next: `kernelexp decide accept {_numbered(name, number, standings)}`."
-    every = standings.candidates
-    points = list(map(spell_point, standings.experiment.candidates))
-    if undecided and (open_points := [point for point in points if point in contested]):
-        one = _numbered(name, 1 + points.index(open_points[0]), standings)
-        return (
-            f"Next: decide for the card that it is for: `kernelexp decide accept {one}`, or "
-            f"`kernelexp decide reject {one}`."
-        )
-    is_open = undecided and not any(one.decision for one in every)
-    if is_open and all(map(_is_slower, every)):
-        return f"Next: `kernelexp decide reject {name}`; `kernelexp explain {name}` says why."
-    return ""
-
-
-def _numbered(name: str, number: int, standings: Standings) -> str:
-    """A candidate as commands take it."""
-    return f"{name}:{number}" if len(standings.candidates) > 1 else name
-
-
-def _is_slower(standing: Standing) -> bool:
-    """Whether it is slower at every size that was timed."""
-    sizes_timed = standing.record.sizes if standing.record else ()
-    verdicts = [verdict for one in sizes_timed for verdict in one.verdicts.values()]
-    return (
-        standing.verdict is not None
-        and standing.verdict.status is Status.REJECTED
-        and not any(verdict.status is Status.IMPROVED for verdict in verdicts)
-    )
-
-
 def _sentence(name: str, standing: Standing) -> str:
     if standing.verdict is None:
         return "There is no record of it yet."
     if standing.changed:
         return f"{logbook.before_change(standing)}: `kernelexp run {name}` asks again."
-    if standing.verdict.status is Status.UNMEASURED and not is_placebo(standing):
+    if standing.verdict.status is Status.UNMEASURED and not pending.is_placebo(standing):
         # Why is said once, with the figures.
         return " ".join(untimed(standing)) or standing.verdict.sentence
     return standing.verdict.sentence
@@ -200,7 +101,7 @@ def untimed(standing: Standing) -> Iterator[str]:
         yield "counts of a wrong candidate are not shown."
     elif standing.record and standing.record.baseline.refused:
         yield "its baseline is wrong, so that there is nothing to compare it with."
-    elif is_placebo(standing):
+    elif pending.is_placebo(standing):
         yield "a placebo: the same instructions as the baseline, launched alike."
     elif expected := list(_expected(standing)):
         yield from expected

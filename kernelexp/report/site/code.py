@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 import msgspec
@@ -60,8 +60,8 @@ def excerpts(
 ) -> Iterator[Excerpt]:
     """The dear lines of each file, the dearest file first: by the counters of emulations, and by
     the samples of `profiles`, which are those of arms by name."""
-    arms = dict(list(zip(record.names, record.arms, strict=True))[:_ARMS_MAX])
-    isa = isa_of(arms.values())
+    arms = _shown(record)
+    isa = isa_of(record)
     spent = {name: _lines(arm, isa, profiles.get(name)) for name, arm in arms.items()}
     columns = [
         (costs.FIGURES[figure], name)
@@ -134,9 +134,15 @@ def _excerpt(
     )
 
 
-def isa_of(arms: Iterable[Arm]) -> Isa:
-    """Returns the ISA of the columns: SASS where that of all arms was executed."""
-    return "sass" if all(arm.counted for arm in arms) else "ptx"
+def _shown(record: Record) -> dict[str, Arm]:
+    """The arms with columns, by name: a wrong one's counts are of another execution."""
+    every = list(zip(record.names, record.arms, strict=True))[:_ARMS_MAX]
+    return {name: arm for name, arm in every if not arm.executed or arm.executed.is_right}
+
+
+def isa_of(record: Record) -> Isa:
+    """Returns the ISA of the columns: SASS where that of all their arms was executed."""
+    return "sass" if all(arm.counted for arm in _shown(record).values()) else "ptx"
 
 
 def _lines(arm: Arm, isa: Isa, profile: Profile | None) -> dict[Place, Costs]:

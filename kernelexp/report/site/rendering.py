@@ -30,7 +30,7 @@ _SCRIPTS = (
     ("single.html", "script.js"),
     ("listing.html", "listing.js"),
 )
-_CODE = re.compile(r"`([^`\n]+)`")
+_CODE = re.compile(r"`([^`\n]+)`([.,;:)]*)")
 
 
 def render(template: str, live: bool, **values: Any) -> bytes:
@@ -107,12 +107,17 @@ def _cell(cell: Cell) -> Markup:
     return Markup(f'<span class="{cell.style}">{_prose(cell.text)}</span>')
 
 
+def _code(found: re.Match[str]) -> str:
+    code = f"<code>{found[1]}</code>"
+    return f'<span class="unit">{code}{found[2]}</span>' if found[2] else code
+
+
 def _prose(text: str) -> Markup:
-    """A text with what is between backticks as code."""
+    """A text with what is between backticks as code, which a stop after it stays with."""
     escaped = escape(printable(text))
     if "`" not in escaped:
         return escaped
-    return Markup(_CODE.sub(r"<code>\1</code>", str(escaped)))  # parts of Markup escape again
+    return Markup(_CODE.sub(_code, str(escaped)))  # parts of Markup escape again
 
 
 def _fields(

@@ -28,7 +28,8 @@ from kernelexp.report.charts import heat, history, pairs, roofline, sizes, stall
 from kernelexp.report.charts.chart import Bars, Plot
 from kernelexp.report.document.document import Table
 from kernelexp.report.log import listing as log_listing
-from kernelexp.report.log import log, logbook
+from kernelexp.report.log import log, logbook, pending
+from kernelexp.report.log.pending import Pending
 from kernelexp.report.runs import page
 from kernelexp.report.runs import sizes as sizes_report
 from kernelexp.report.runs import sweep as sweep_report
@@ -83,6 +84,7 @@ class ProjectSite:
             for before, name, after in zip(names, names[1:], names[2:], strict=False)
         }
         self._linked: dict[str, None] = {}
+        self._timed_of: dict[str, list[Record]] = {}
         self.unreadable: tuple[Unreadable, ...] = (
             *(item for one in self.logs for item in one.unreadable),
             *unreadable,
@@ -137,7 +139,11 @@ class ProjectSite:
             plots=list(history.plots(self.logs)),
             rooflines=[(name, list(plots)) for name, plots in self._rooflines() if plots],
             overview=overview(
-                self.logs, self._latest_profile, self._latest_records, self._texts.now
+                self.logs,
+                self._latest_profile,
+                self._timed_records,
+                self._texts.now,
+                self._pending,
             ),
             idle=(without := self._idle()),
             with_axes=next((one.kernel for one in without if self._has_axes(one.kernel)), ""),
@@ -152,10 +158,13 @@ class ProjectSite:
             profiles=list(reversed(self._profiles.values())),
         )
 
-    def _latest_records(self, name: str) -> list[Record]:
-        _, standings = self._standings[name]
-        known = {c.record.run: c.record for c in standings.candidates if c.record}
-        return records.last(self._project.root, name, RECORDS_SHOWN, known)
+    def _timed_records(self, name: str) -> list[Record]:
+        if name not in self._timed_of:
+            _, standings = self._standings[name]
+            known = {c.record.run: c.record for c in standings.candidates if c.record}
+            root = self._project.root
+            self._timed_of[name] = records.last_timed(root, name, RECORDS_SHOWN, known)
+        return self._timed_of[name]
 
     def _idle(self) -> list[idle.Idle]:
         """Kernels that no experiment is about, each with its first architecture."""
@@ -214,7 +223,7 @@ class ProjectSite:
             for standing_profile in profiled
             if not standing_profile.changed
         }
-        by_card = list(logbook.by_card(standings, result))
+        by_card = list(logbook.by_card(standings, self._timed_records(name)))
         return self._page(
             "experiment.html",
             "../",
@@ -232,11 +241,10 @@ class ProjectSite:
                     standings, self.tree.sample_doubts, guess(kernel_log.kernel, self._texts.now)
                 )
             ),
-            next_step=answer.next_step(
-                name,
-                standings,
-                [one.partition(": ")[0] for one in by_card],
-                self._found_wrong.get(name, ""),
+            next_steps=list(
+                pending.sentences(
+                    name, standings, self._pending.get(name, ()), self._found_wrong.get(name, "")
+                )
             ),
             plots=(by_size := [plot for one in runs.values() for plot in sizes.plots(one)]),
             forest=None if by_size else forest.draw(name, standings),
@@ -259,8 +267,14 @@ class ProjectSite:
     @functools.cached_property
     def _found_wrong(self) -> dict[str, str]:
         """The wrong baselines of every kernel."""
-        found = [answer.found_wrong(one.standings) for one in self.logs]
+        found = [pending.found_wrong(one.standings) for one in self.logs]
         return {name: other for one in found for name, other in one.items()}
+
+    @functools.cached_property
+    def _pending(self) -> dict[str, tuple[Pending, ...]]:
+        """What every experiment waits for: its page and the first page say the same."""
+        every = [pending.of_log(one, self._timed_records) for one in self.logs]
+        return {name: own for one in every for name, own in one.items()}
 
     def _roofline_of(self, profiled: tuple[StandingProfile, ...]) -> tuple[Plot, ...]:
         named = [(standing_profile.name, standing_profile.profile) for standing_profile in profiled]
@@ -291,7 +305,7 @@ class ProjectSite:
             ][1:],
             "plots": list(pairs.plots(record)),
             "excerpts": excerpts,
-            "isa": code.isa_of(record.arms).upper(),
+            "isa": code.isa_of(record).upper(),
             "has_code": record.run in self._codes_of,
             "modelled": list(timelines.rows(modelled)),
             "worth": judge.worth(modelled[0].run.time.chip) if modelled else "",

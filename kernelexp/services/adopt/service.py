@@ -219,7 +219,7 @@ def compile_entry(
         entries = _entries(project.root, variant, tools, builds[-1], chosen.entries)
     return Compiled(
         kernel=chosen.kernel,
-        title=f"{names} of {Path(copy.origin).name}",
+        title=f"{_short(names, chosen.entries)} of {Path(copy.origin).name}",
         source=f"{chosen.kernel}.cu",
         origin=copy.origin,
         arch=arch,
@@ -230,6 +230,15 @@ def compile_entry(
         places=chosen.places,
         cluster=clusters.launched(chosen.copy.texts.values()),
     )
+
+
+def _short(names: str, entries: Sequence[ChosenEntry]) -> str:
+    """The kernels without their template arguments where those would fill a card of the report."""
+    plain = dict.fromkeys(entry.declaration.kernel for entry in entries)
+    return names if len(names) <= _TITLE else ", ".join(plain)
+
+
+_TITLE = 80
 
 
 def _stub_flags(kernel: str, texts: Iterable[str]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import msgspec
 from kernelexp.dossier import emulations, standing
 from kernelexp.dossier.standing import Tree
 from kernelexp.judge import verdict
+from kernelexp.model.arm import Arm
 from kernelexp.model.errors import UsageError
 from kernelexp.project import Project
 from kernelexp.report.document.document import Cell, Span
@@ -30,14 +31,14 @@ def of_kernel(project: Project, kernel: str, arch: str, tree: Tree) -> Idle:
     name = f"{kernel}@{arch}"
     title = project.kernels[kernel].title
     again = f"Next: `kernelexp emulate {name}`."
-    kept = emulations.latest(project.root, kernel, arch)
-    if kept is None:
+    known = [
+        (kept, _changes(project, kernel, arch, kept.arm, tree))
+        for kept in emulations.latest(project.root, kernel, arch)
+    ]
+    if not known:
         return Idle(kernel=name, title=title, state="not emulated, not timed", next_step=again)
-    try:
-        variant = project.variant(kernel, arch, kept.arm.axes)
-        changed = tuple(standing.arm_changes(variant, kept.arm, {}, tree))
-    except UsageError:
-        changed = ("its axes",)
+    stand = (one for one in known if one[0].arm.emulated and not one[1])
+    kept, changed = next(stand, known[0])
     evidence = kept.arm.emulated
     if changed or evidence is None:
         what = ", ".join(changed) or "problem.py or the emulator"
@@ -61,3 +62,11 @@ def of_kernel(project: Project, kernel: str, arch: str, tree: Tree) -> Idle:
         next_step=f"Next: `kernelexp emulate {name}` shows every finding.",
         is_wrong=against is not None,
     )
+
+
+def _changes(project: Project, kernel: str, arch: str, arm: Arm, tree: Tree) -> tuple[str, ...]:
+    try:
+        variant = project.variant(kernel, arch, arm.axes)
+        return tuple(standing.arm_changes(variant, arm, {}, tree))
+    except UsageError:
+        return ("its axes",)

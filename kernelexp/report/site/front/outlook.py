@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -21,8 +21,9 @@ from kernelexp.model.variant import Variant
 from kernelexp.report.charts import history
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Cell
-from kernelexp.report.log import logbook
+from kernelexp.report.log import logbook, pending
 from kernelexp.report.log.log import KernelLog
+from kernelexp.report.log.pending import Pending, RecordsOf, Waits
 from kernelexp.report.runs import sizes
 from kernelexp.report.runs.page import differing_axes
 from kernelexp.report.site import answer
@@ -75,8 +76,6 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
 
 ProfileOf: TypeAlias = Callable[[Variant], Profile | None]
 """The latest profile of a variant, if there is one."""
-RecordsOf: TypeAlias = Callable[[str], Sequence[Record]]
-"""The latest records of an experiment, of other cards too."""
 
 
 class _Best(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,7 +89,12 @@ class _Best(msgspec.Struct, frozen=True, kw_only=True):
     whose: str
 
 
-def outlook(log: KernelLog, profile_of: ProfileOf, records_of: RecordsOf) -> Outlook:
+def outlook(
+    log: KernelLog,
+    profile_of: ProfileOf,
+    records_of: RecordsOf,
+    pending_of: Mapping[str, Sequence[Pending]],
+) -> Outlook:
     """Of one kernel."""
     chosen = _chosen(log)
     several = None if chosen else _of_sizes(log)
@@ -111,7 +115,7 @@ def outlook(log: KernelLog, profile_of: ProfileOf, records_of: RecordsOf) -> Out
         evidence=_evidence(log),
         contested=tuple(_contested(log, best, records_of)) if best and not several else (),
         known=() if best else tuple(itertools.islice(_known(log), _KNOWN)),
-        next_step="" if best else _next_step(log),
+        next_step="" if best else _next_step(log, pending_of),
     )
 
 
@@ -147,17 +151,25 @@ def _known(log: KernelLog) -> Iterator[Note]:
                 )
 
 
-def _next_step(log: KernelLog) -> str:
-    """First what a wrong baseline calls for, last what only puts a placebo away. What is to be
-    timed is timed at once: counts of a small size don't say which of them is the best."""
-    every = log.standings
-    wrong = answer.found_wrong(every)
-    placebo = {name: all(map(answer.is_placebo, entry.candidates)) for name, entry in every.items()}
-    names = sorted(every, key=lambda name: (name not in wrong, placebo[name]))
-    steps = {name: answer.next_step(name, every[name], wrong=wrong.get(name, "")) for name in names}
-    waiting = [name for name in names if steps[name] == answer.timing(log.arch, [name])]
-    first = next((name for name in names if steps[name]), "")
-    return answer.timing(log.arch, waiting) if first in waiting else steps.get(first, "")
+def _next_step(log: KernelLog, pending_of: Mapping[str, Sequence[Pending]]) -> str:
+    """The sentence of what comes first: a wrong baseline, last what only puts a placebo away. What
+    is to be timed is timed at once: counts of a small size don't say which of them is the best."""
+    first: dict[str, Waits] = {}
+    for name in log.standings:
+        if own := pending_of.get(name):
+            first[name] = min((one.waits for one in own), key=list(Waits).index)
+    waiting = [name for name, waits in first.items() if waits is Waits.TIME]
+    usual = [name for name, waits in first.items() if waits is not Waits.REJECTION]
+    wrong = [name for name, waits in first.items() if waits is Waits.BASELINE]
+    name = next(iter((*wrong, *usual, *first)), "")
+    if name in waiting:
+        return pending.timing(log.arch, waiting)
+    baselines = pending.found_wrong(log.standings)
+    own = pending_of.get(name, ())
+    every = (
+        pending.sentences(name, log.standings[name], own, baselines.get(name, "")) if own else ()
+    )
+    return next(iter(every), "")
 
 
 def _point(best: _Best) -> str:
@@ -307,7 +319,7 @@ def evidence_of(standing: Standing) -> str:
         return "measured"
     if arm.published:
         return "published"
-    if answer.is_placebo(standing) and is_right(arm):
+    if pending.is_placebo(standing) and is_right(arm):
         return "placebo"
     if arm.emulated or arm.emulated_sass:
         return "emulated (right)" if is_right(arm) else "emulated (wrong)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -16,14 +16,13 @@ from kernelexp.model.record import Record
 from kernelexp.report.charts import history
 from kernelexp.report.document import figures
 from kernelexp.report.document.document import Span, status, text_of
-from kernelexp.report.log import logbook
+from kernelexp.report.log import logbook, pending
 from kernelexp.report.log.log import KernelLog
-from kernelexp.report.site import answer
+from kernelexp.report.log.pending import Pending, RecordsOf, Waits
 from kernelexp.report.site.front.outlook import (
     Note,
     Outlook,
     ProfileOf,
-    RecordsOf,
     evidence_of,
     outlook,
 )
@@ -32,7 +31,6 @@ LATEST = 8
 """How many of the latest records are listed."""
 _SLOWER = 1.01
 """Published times have no interval: what is slower by less than this is no regression."""
-_UNDECIDED = ("", "none yet")
 _UNCLEAR = (Status.INCONCLUSIVE, Status.INVALID)
 
 
@@ -54,8 +52,14 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     latest: tuple[Note, ...]
     regressed: tuple[Note, ...]
     waiting: tuple[Note, ...]
+    """What a choice is to be made of: the most gained first, then what cards disagree about."""
+    settled: tuple[Note, ...]
+    """Decisions that are clear, and only to be written down."""
+    unclear: tuple[Note, ...]
+    """What its run could not tell."""
     doubtful: tuple[Note, ...]
-    """What is not to be relied on: run before something changed, inconclusive, contradicted."""
+    """What is not to be relied on: run before something changed, of a wrong baseline,
+    contradicted."""
     partial: tuple[Note, ...]
     """Of early versions: what else is measured, but nobody knows by which problem.py."""
     unmeasured: tuple[Note, ...]
@@ -72,20 +76,28 @@ def overview(
     profile_of: ProfileOf,
     records_of: RecordsOf = lambda _: (),
     file_of: FileOf = lambda _: "",
+    pending_of: Mapping[str, Sequence[Pending]] | None = None,
 ) -> Overview:
-    """All of them, of every kernel."""
+    """All of them, of every kernel; `pending_of`: what each experiment waits for, where that is
+    known already."""
+    if pending_of is None:
+        found = [pending.of_log(log, records_of) for log in logs]
+        pending_of = {name: own for one in found for name, own in one.items()}
     every = [pair for log in logs for pair in log.standings.items()]
     wrong = [
         Note(id=name, text=f"its baseline is wrong: `kernelexp emulate {found}` says where")
         for log in logs
-        for name, found in answer.found_wrong(log.standings).items()
+        for name, found in pending.found_wrong(log.standings).items()
     ]
     doubtful = (*wrong, *_doubtful(every))
+    waiting = [pair for log in logs for pair in _to_decide(log, pending_of)]
     return Overview(
-        outlooks=tuple(outlook(log, profile_of, records_of) for log in logs),
+        outlooks=tuple(outlook(log, profile_of, records_of, pending_of) for log in logs),
         latest=tuple(_latest(every, records_of)),
         regressed=tuple(note for log in logs for note in _regressed(log)),
-        waiting=tuple(note for log in logs for note in _waiting(log)),
+        waiting=tuple(_ranked([one for one in waiting if not _is_settled(one[0])])),
+        settled=tuple(dict.fromkeys(note for one, note in waiting if _is_settled(one))),
+        unclear=tuple(_unclear(every)),
         doubtful=doubtful,
         partial=tuple(_partial(every, {note.id for note in doubtful})),
         unmeasured=tuple(_unmeasured(every)),
@@ -152,7 +164,7 @@ def _runs(entry: Standings) -> list[Record]:
 
 def _regressed(log: KernelLog) -> Iterator[Note]:
     """Steps of the history that are slower than what they were timed beside, or as they were
-    published than the best before them; and what is wrong now."""
+    published than the best before them; and what is wrong now, but where that was predicted."""
     for name, entry in log.history.items():
         arm = None if entry.candidates[0].changed else entry.candidates[0].arm
         effect = arm.measured.effect if arm and arm.measured else None
@@ -174,28 +186,61 @@ def _regressed(log: KernelLog) -> Iterator[Note]:
                 )
             best = min(best, (cost, name)) if best else (cost, name)
     for name, entry in log.standings.items():
-        if wrong := answer.wrong_baseline(entry):
+        if wrong := pending.wrong_baseline(entry):
             yield Note(id=name, text=f"baseline: {wrong.sentence}", state=status(wrong.status))
-        for candidate in entry.candidates:
+        for candidate in () if pending.is_predicted(entry) else entry.candidates:
             if candidate.verdict and candidate.verdict.status in WRONG and not candidate.changed:
                 yield Note(id=name, text=entry.experiment.title, state=logbook.verdict(candidate))
 
 
-def _waiting(log: KernelLog) -> Iterator[Note]:
-    """Experiments with a verdict of now, about which nobody has said what becomes of it."""
+def _to_decide(
+    log: KernelLog, pending_of: Mapping[str, Sequence[Pending]]
+) -> Iterator[tuple[Pending, Note]]:
+    """Yields what only a person's word ends, in the order of the file."""
     for name, entry in log.experiments.items():
-        if entry.experiment.decision.strip().lower() not in _UNDECIDED:
-            continue
-        for standing, point in zip(entry.candidates, entry.experiment.candidates, strict=True):
-            now = standing.verdict.status if standing.verdict and not standing.changed else None
-            if standing.decision is None and now is Status.IMPROVED:
-                effect = (
-                    standing.arm.measured.effect if standing.arm and standing.arm.measured else None
-                )
-                change = f": {figures.effect(effect)}" if effect else ""
-                yield Note(
-                    id=name, text=f"{spell_point(point)}{change}", state=logbook.verdict(standing)
-                )
+        for one in pending_of.get(name, ()):
+            standing = entry.candidates[one.number - 1]
+            if one.waits not in pending.DECISIONS:
+                continue
+            measured = standing.arm.measured if standing.arm else None
+            effect = measured.effect if measured else None
+            words = [f"{one.point}: {figures.effect(effect)}" if effect else one.point, one.kept]
+            if one.waits is Waits.CARD:
+                words.append("cards disagree")
+            elif one.waits is Waits.REJECTION:
+                words = [entry.experiment.title, "as predicted" * pending.is_predicted(entry)]
+            text = "; ".join(filter(None, words))
+            yield one, Note(id=name, text=text, state=logbook.verdict(standing))
+
+
+def _is_settled(one: Pending) -> bool:
+    return bool(one.kept) or one.waits is Waits.REJECTION
+
+
+def _ranked(waiting: Sequence[tuple[Pending, Note]]) -> Iterator[Note]:
+    """Experiments by what the best of their candidates gains at least."""
+    best: dict[str, float] = {}
+    for one, note in waiting:
+        best[note.id] = max(one.gain, best.get(note.id, one.gain))
+    order = sorted(waiting, key=lambda pair: (-best[pair[1].id], pair[1].id, -pair[0].gain))
+    yield from (note for _, note in order)
+
+
+def _unclear(every: Iterable[tuple[str, Standings]]) -> Iterator[Note]:
+    """Yields experiments with candidates that their run could not judge, by their names where there
+    are others."""
+    for name, entry in every:
+        pairs = zip(entry.candidates, entry.experiment.candidates, strict=True)
+        own = [
+            (one, point)
+            for one, point in pairs
+            if one.verdict and not one.changed and one.verdict.status in _UNCLEAR
+        ]
+        if own:
+            points = "; ".join(spell_point(point) for _, point in own)
+            which = f": {points}" if len(entry.candidates) > 1 else ""
+            text = f"{entry.experiment.title}{which}"
+            yield Note(id=name, text=text, state=logbook.verdict(own[0][0]))
 
 
 def _doubtful(every: Iterable[tuple[str, Standings]]) -> Iterator[Note]:
@@ -205,15 +250,7 @@ def _doubtful(every: Iterable[tuple[str, Standings]]) -> Iterator[Note]:
         if words:
             yield Note(id=name, text=f"changed since it ran: {', '.join(words)}")
             continue
-        known = [c for c in entry.candidates if c.verdict]
-        unclear = [c for c in known if c.verdict and c.verdict.status in _UNCLEAR]
-        if unclear:
-            both = zip(entry.candidates, entry.experiment.candidates, strict=True)
-            points = [spell_point(point) for c, point in both if c in unclear]
-            which = f": {'; '.join(points)}" if len(entry.candidates) > 1 else ""
-            text = f"{entry.experiment.title}{which}"
-            yield Note(id=name, text=text, state=logbook.verdict(unclear[0]))
-        elif any(c.candidate and c.candidate.reproduces is False for c in known):
+        if any(c.candidate and c.candidate.reproduces is False for c in entry.candidates):
             yield Note(id=name, text="an earlier run came out otherwise")
 
 
