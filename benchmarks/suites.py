@@ -1,13 +1,15 @@
 """Runs the programs of a published suite on the emulator, and prints a table of all of them.
 
     python benchmarks/suites.py SUITE FOLDER [--time S] [--smallest] [--only NAME ...]
-        [--per-kernel N] [--jobs N] [--results FILE] [--known] [--markdown | --names | --reasons]
+        [--per-kernel N] [--jobs N] [--results FILE] [--known] [--outputs FOLDER]
+        [--markdown | --names | --reasons]
 
 SUITE is hecbench, polybench, rodinia, samples or sanitizer, FOLDER a checkout of it; nothing is
 fetched, and it is built in that folder. A program that takes more CPU time than --time is tried
 with smaller arguments or sizes; those that each was run with are in the table. `right` is what the
 program says of its own results. With --results, what is known of a program is kept in a file (JSON
-lines) and not done again.
+lines) and not done again. With --outputs, so is what each prints, writes and copies from the
+device, for on_card.py.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from pathlib import Path
 
 import made_inputs
 import msgspec
+import on_card
 
 from kernelexp.model.errors import KernelexpError
 from kernelexp.services import execution
@@ -114,23 +117,33 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     launches: int = 0
 
 
+_MAKE_WORDS = "make "
 _MAKE = "make clean >/dev/null 2>&1; make ARCH=sm_90a EXTRA_CFLAGS=-DVERIFY"
 
 
 def hecbench(root: Path) -> Iterator[Program]:
     sizes = _known_sizes()
     made_inputs.make(root / "src" / "made")
-    for folder in sorted((root / "src").glob("*-cuda")):
-        makefile = folder / "Makefile"
-        if not makefile.is_file():
+    for top in sorted((root / "src").glob("*-cuda")):
+        makefile = next((path for path in _makefiles(top)), None)
+        if makefile is None:
             continue
-        name = folder.name.removesuffix("-cuda")
+        folder, name = makefile.parent, top.name.removesuffix("-cuda")
         argvs = list(smaller(_argv(makefile.read_text(errors="replace"))))
         attempts = [Attempt(folder=str(folder), make="", argv=argv) for argv in argvs]
         attempts[0] = msgspec.structs.replace(attempts[0], make=_MAKE)
         if name in sizes:
             attempts.append(_with_sizes(folder, sizes[name], attempts[-1].argv))
         yield Program(name=name, attempts=tuple(attempts))
+
+
+def _makefiles(top: Path) -> Iterator[Path]:
+    """Its own that runs the program, else that of a folder in it."""
+    for pattern in ("", "*/", "*/*/"):
+        for path in sorted(top.glob(f"{pattern}Makefile")):
+            if re.search(r"^run *:.*\n\t.*\./", path.read_text(errors="replace"), re.M):
+                yield path
+    yield from (*top.glob("Makefile"), *top.glob("src/Makefile"))
 
 
 def _known_sizes() -> dict[str, list[list[str]]]:
@@ -145,10 +158,15 @@ def _known_sizes() -> dict[str, list[list[str]]]:
 
 def _with_sizes(folder: Path, changes: list[list[str]], argv: tuple[str, ...]) -> Attempt:
     """The program with other arguments, or a copy of it beside it with other sizes."""
-    at, words = folder, argv
+    at, words, more = folder, argv, ""
     for change in changes:
+        if change[0].startswith(_MAKE_WORDS):
+            more += change[0].removeprefix("make")
+            continue
         if len(change) == 1:
             words = (argv[0], *change[0].split())
+            if argv[0] == "sh":
+                words = ("sh", "-c", change[0])
             continue
         if at is folder:
             at = folder.with_name(f"{folder.name}-reduced")
@@ -157,22 +175,25 @@ def _with_sizes(folder: Path, changes: list[list[str]], argv: tuple[str, ...]) -
         text = (at / file).read_text(errors="surrogateescape")
         (at / file).write_text(text.replace(old, new), errors="surrogateescape")
     edited = "; ".join(change[2] for change in changes if len(change) > 1)
-    make = "" if at is folder else _MAKE
+    make = "" if at is folder and not more else _MAKE + more
     return Attempt(folder=str(at), make=make, argv=words, sizes=edited, listed=True)
 
 
 def _argv(makefile: str) -> tuple[str, ...]:
     """How `make run` starts the program."""
     makefile = makefile.replace("\\\n", " ")
+    variables = dict(re.findall(r"^(\w+)[ \t]*[:?]?=[ \t]*(.*?)[ \t]*$", makefile, re.M))
+    variables["LAUNCHER"] = ""
     section = _RUN.search(makefile)
-    name = re.search(r"^(?:program|EXE)\s*=\s*(\S+)", makefile, re.M)
-    program = name[1] if name else "main"
     for line in section[0].splitlines()[1:] if section else []:
-        words = re.sub(r"\$\((?:program|EXE)\)", program, line.replace("$(LAUNCHER)", "")).split()
-        words = [word for word in words if word not in ("@", "-")]
-        if words and words[0].lstrip("@").startswith("./"):
-            return (words[0].lstrip("@"), *words[1:])
-    return (f"./{program}",)
+        for _ in variables:
+            line = re.sub(r"\$\((\w+)\)", lambda match: variables.get(match[1], ""), line)
+        words = line.lstrip("@-\t ").split()
+        if words[:1] == ["cd"]:
+            return ("sh", "-c", " ".join(words))
+        if words and "/" in words[0]:
+            return (f"./{Path(words[0])}", *words[1:])
+    return (f"./{variables.get('program', variables.get('EXE', 'main'))}",)
 
 
 # What CUDA 13 has under another name, or no more.
@@ -353,6 +374,7 @@ def run(
     limit_s: float,
     on: Collection[str] = ("long",),
     per_kernel: int = 0,
+    outputs: Path | None = None,
 ) -> Row:
     """The first attempt whose outcome is none of `on`, or the last that ended."""
     last = Row(name=program.name, outcome="unbuilt")
@@ -364,18 +386,24 @@ def run(
             limit=10**12,
             per_kernel=per_kernel,
         )
+        kept = on_card.Kept(outputs / program.name) if outputs else None
         with tempfile.TemporaryFile() as output:
             try:
                 if attempt.make:
                     build = msgspec.structs.replace(asked, make=attempt.make, argv=("true",))
                     execution.execute(build, tools, root)
                 begun = _children_s()
+                if kept:
+                    asked = msgspec.structs.replace(asked, environment=kept.begin())
                 with _cpu_limit(limit_s, attempt.argv[0]):
                     executed = execution.execute(asked, tools, root, output=output.fileno())
             except KernelexpError as error:
                 return Row(name=program.name, outcome="unbuilt", why=_first_error(str(error)))
             output.seek(0)
-            text = output.read().decode(errors="replace")
+            content = output.read()
+        text = content.decode(errors="replace")
+        if kept:
+            kept.end(Path(attempt.folder), attempt.argv, executed.returncode, content)
         executed = msgspec.structs.replace(executed, seconds=_children_s() - begun)
         row = _row(program.name, attempt, executed, text)
         if row.outcome not in on:
@@ -543,6 +571,7 @@ def main() -> None:
     parser.add_argument("--reasons", action="store_true", help="those not right, as Markdown")
     parser.add_argument("--known", action="store_true", help="run nothing: show --results")
     parser.add_argument("--results", type=Path)
+    parser.add_argument("--outputs", type=Path, help="keep what each prints and copies there")
     options = parser.parse_args()
     root = Path.cwd()
     tools = toolchain.find(None, root / ".kernelexp")
@@ -560,8 +589,15 @@ def main() -> None:
         if (program.name in options.only if options.only else program.name not in known)
     ]
     on = ("wrong", "failed") if options.smallest else ("long",)
+    outputs = options.outputs and options.outputs.resolve()
     todo = functools.partial(
-        run, tools=tools, root=root, limit_s=options.time, on=on, per_kernel=options.per_kernel
+        run,
+        tools=tools,
+        root=root,
+        limit_s=options.time,
+        on=on,
+        per_kernel=options.per_kernel,
+        outputs=outputs,
     )
     with ProcessPoolExecutor(options.jobs) as pool:
         for done in as_completed([pool.submit(todo, program) for program in programs]):

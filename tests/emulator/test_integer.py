@@ -256,7 +256,10 @@ def test_bfi_of_64_bits_takes_position_and_length_as_they_are():
 def test_a_minimum_or_maximum_with_relu_is_0_at_least():
     a, b = np.array([0xFFFE_0003], np.uint32), np.array([0xFFFF_0002], np.uint32)
     assert apply("max.relu.s16x2", a, b, result=32)[0] == 0x0000_0003
+    assert apply("max.s16x2.relu", a, b, result=32)[0] == 0x0000_0003
+    assert apply("max.s16x2", a, b, result=32)[0] == 0xFFFF_0003
     assert apply("min.relu.s32", a, b, result=32)[0] == 0
+    assert apply("min.s32.relu", a, b, result=32)[0] == 0
 
 
 def test_the_nth_bit_from_a_base_beyond_the_mask() -> None:

@@ -158,13 +158,16 @@ def maximum(a: Array, b: Array, t: str) -> Array:
     return bits(np.maximum(typed(a, t), typed(b, t)))
 
 
+# CUDA's headers write .relu after the type, its manual before it.
 @alu("{o:min|max}.relu.s32", "s32 s32 s32")
+@alu("{o:min|max}.s32.relu", "s32 s32 s32")
 def minmax_relu(a: Array, b: Array, o: str) -> Array:
     result = (minimum if o == "min" else maximum)(a, b, "s32")
     return maximum(result, np.zeros_like(result), "s32")
 
 
 @alu("{o:min|max}{relu:|.relu}.{t:s16x2}", "t t t")
+@alu("{o:min|max}.{t:s16x2}{relu:.relu}", "t t t")
 @alu("{o:min|max}.{t:u16x2}", "t t t")
 def minmax_pairs(a: Array, b: Array, o: str, t: str, relu: str = "") -> Array:
     function = minimum if o == "min" else maximum

@@ -1,0 +1,404 @@
+"""Whether programs do on a card what they do on the emulator.
+
+    python benchmarks/suites.py SUITE FOLDER ... --outputs EMULATED
+    python benchmarks/on_card.py pack EMULATED PROGRAMS.tar.xz
+    python3 on_card.py run PROGRAMS.tar.xz CARD [--jobs N] [--time S]     where the card is
+    python benchmarks/on_card.py compare EMULATED CARD [--json FILE]
+
+The programs that are run there are the same files, with the same arguments, linked with NVIDIA's
+runtime when they start. What each prints, what it copies from the device (copies.cpp) and the files
+it writes are compared. Each runs twice on the card: what differs there by itself is not compared,
+nor are numbers on a line about time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+HERE = Path(__file__).parent
+LARGEST_FILE = 1 << 20
+"""Of those that a program writes, in bytes; of a larger one its first so many."""
+LARGEST_INPUT = 8 << 20
+RELATIVE, OF_LARGEST = 1e-3, 1e-5
+"""How far numbers may be apart: of each, and of the largest of a copy or a line."""
+_RUNS = 2
+
+
+class Kept:
+    """A folder with what one run of a program did."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._begun = 0.0
+
+    def begin(self) -> dict[str, str]:
+        """Empties it; the environment that the program runs in."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        self._begun = time.time()
+        shim = library(self.folder.parent)
+        return {"LD_PRELOAD": str(shim), "COPIES_FILE": str(self.folder / "copies")}
+
+    def end(self, place: Path, argv: Sequence[str], code: int, text: bytes) -> None:
+        freed = "COPIES_FREED" in os.environ
+        how = {"folder": str(place), "argv": list(argv), "code": code, "freed": freed}
+        (self.folder / "how.json").write_text(json.dumps(how))
+        (self.folder / "output").write_bytes(text)
+        for path in sorted(place.rglob("*")):
+            if path.is_file() and path.stat().st_mtime >= self._begun and not _is_built(path):
+                to = self.folder / "files" / path.relative_to(place)
+                to.parent.mkdir(parents=True, exist_ok=True)
+                with path.open("rb") as file:
+                    to.write_bytes(file.read(LARGEST_FILE))
+
+
+def library(folder: Path) -> Path:
+    """What is preloaded, compiled where it is not there yet."""
+    path = folder / "copies.so"
+    if not path.is_file():
+        with tempfile.TemporaryDirectory(dir=folder) as place:
+            new = Path(place) / path.name
+            source = str(HERE / "copies.cpp")
+            flags = ["-std=c++17", "-O2", "-shared", "-fPIC"]
+            subprocess.run(["g++", *flags, source, "-o", str(new), "-ldl"], check=True)
+            new.rename(path)
+    return path
+
+
+def _is_built(path: Path) -> bool:
+    return path.suffix in (".o", ".a", ".so") or path.name == "main"
+
+
+def _how(folder: Path) -> dict[str, dict[str, object]]:
+    return {
+        path.parent.name: json.loads(path.read_text()) for path in sorted(folder.glob("*/how.json"))
+    }
+
+
+def pack(emulated: Path, root: Path, to: Path) -> None:
+    """The programs that ran, with the files beside them."""
+    programs = {
+        name: {**how, "folder": str(Path(str(how["folder"])).relative_to(root))}
+        if str(how["folder"]).startswith("/")
+        else how
+        for name, how in _how(emulated).items()
+    }
+    with tempfile.TemporaryDirectory() as place:
+        src = Path(place) / "src"
+        folders = {str(how["folder"]).split("/")[0] for how in programs.values()}
+        words = [str(word) for how in programs.values() for word in _words(how)]
+        folders |= {word.split("/")[1] for word in words if re.match(r"\.\./[^./]", word)}
+        for name in sorted(folders):
+            for path in (root / name).rglob("*"):
+                target = src / path.relative_to(root)
+                if path.is_file() and path.suffix not in (".o", ".a", ".cu", ".cpp", ".git"):
+                    if path.stat().st_size < LARGEST_INPUT or os.access(path, os.X_OK):
+                        target.parent.mkdir(parents=True, exist_ok=True)
+                        shutil.copy(path, target)
+                        if path.read_bytes()[:4] == b"\x7fELF":
+                            subprocess.run(["strip", str(target)], check=True)
+        (src / "programs.json").write_text(json.dumps(programs))
+        shutil.copy(library(emulated), src / "copies.so")
+        subprocess.run(
+            ["tar", "-C", place, "-cf", str(to), "-I", "xz -T2 -3", "src"], check=True
+        )
+
+
+def _words(how: dict[str, object]) -> list[str]:
+    words = how["argv"]
+    assert isinstance(words, list)
+    return words
+
+
+def run(programs: Path, to: Path, jobs: int, limit_s: float, whole_s: float) -> None:
+    """Runs them on the card of this machine, twice each."""
+    until = time.monotonic() + whole_s
+    with tempfile.TemporaryDirectory() as place:
+        with tarfile.open(programs) as archive:
+            archive.extractall(place, filter="data")
+        src = Path(place) / "src"
+        to.mkdir(parents=True, exist_ok=True)
+        for name in range(_RUNS):
+            (to / str(name)).mkdir(exist_ok=True)
+            shutil.copy(src / "copies.so", to / str(name))
+        known = json.loads((src / "programs.json").read_text())
+        with ThreadPoolExecutor(jobs) as pool:
+            for line in pool.map(lambda item: _run(src, to, *item, limit_s, until), known.items()):
+                print(line, flush=True)
+
+
+def _run(src: Path, to: Path, name: str, how: dict[str, object], limit_s: float, until: float):
+    codes = []
+    for number in range(_RUNS):
+        if time.monotonic() > until:
+            return f"{name}: no time"
+        place, argv = src / str(how["folder"]), _words(how)
+        kept = Kept(to / str(number) / name)
+        with tempfile.TemporaryFile() as output:
+            environment = {**os.environ, **kept.begin()}
+            if how["freed"]:
+                environment["COPIES_FREED"] = "1"
+            try:
+                process = subprocess.Popen(
+                    argv,
+                    cwd=place,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                return f"{name}: {error}"
+            try:
+                code = process.wait(limit_s)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                code = -signal.SIGKILL
+            output.seek(0)
+            kept.end(place, argv, code, output.read(LARGEST_FILE))
+        codes.append(code)
+    return f"{name}: {codes}"
+
+
+class Copy(NamedTuple):
+    """What was copied from the device, or freed."""
+
+    kind: str
+    size: int
+    hash: int
+    kept: bytes
+
+
+def copies(path: Path) -> list[Copy]:
+    content = path.read_bytes() if path.is_file() else b""
+    found, at = [], 0
+    while at + 32 <= len(content):
+        kind, size, digest, kept = struct.unpack_from("<4Q", content, at)
+        found.append(Copy(chr(kind), size, digest, content[at + 32 : at + 32 + kept]))
+        at += 32 + kept
+    return found
+
+
+class Compared(NamedTuple):
+    """One program here and there."""
+
+    name: str
+    outcome: str
+    """same; near: numbers differ within the tolerance; differs; unlike: the card's own two runs
+    differ in all that could be compared; nothing: there is nothing to compare; failed: it did not
+    end on the card."""
+    why: str
+    copies: int
+    """That were compared."""
+    numbers: int
+    """Printed ones that were compared."""
+    bytes: int
+    """Of the copies."""
+
+
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?)|[-+]?\b(?:nan|inf)\b")
+_ABOUT_TIME = re.compile(
+    r"\btimes?\b|\b(?:sec|second)s?\b|\b[mun]?s(?:ec)?\b|\([mun]?s\)|[GMKT]i?B|FLOP|/\s*s\b|rate|speed"
+    r"|bandwidth|throughput|elapsed|latency|perf|overhead|cycles|clock|duration|memory|takes|took"
+    r"|MLUPS|GUP|tflop|GCell|device|NVIDIA|driver|processors|0x[0-9a-f]{6,}",
+    re.I,
+)
+
+
+def compare(name: str, emulated: Path, card: Sequence[Path]) -> Compared:
+    hows = [_how(folder.parent).get(name) for folder in (emulated, *card)]
+    if not all(hows):
+        return Compared(name, "failed", "it was not run on the card", 0, 0, 0)
+    here, there = hows[0], hows[1]
+    assert here and there
+    if here["code"] != there["code"]:
+        why = f"exit code {here['code']}, {there['code']} on the card"
+        return Compared(name, "failed" if there["code"] == -9 else "differs", why, 0, 0, 0)
+    outcomes, counted, size = [], 0, 0
+    records = [copies(folder / "copies") for folder in (emulated, *card)]
+    if len({len(found) for found in records}) > 1:
+        counts = ", ".join(str(len(found)) for found in records)
+        outcomes.append(("differs", f"{counts} copies"))
+    for at, (mine, *theirs) in enumerate(zip(*records, strict=False)):
+        result, why = _copy(mine, theirs)
+        outcomes.append((result, f"copy {at} of {mine.size} bytes: {why}"))
+        if result in ("same", "near", "differs"):
+            counted, size = counted + 1, size + mine.size
+    texts = [_lines(folder / "output") for folder in (emulated, *card)]
+    numbers, result, why = _text(*texts)
+    outcomes.append((result, why))
+    outcomes += _files(emulated, card)
+    for result in ("differs", "near", "same", "unlike"):
+        for found, why in outcomes:
+            if found == result:
+                why = "" if result == "same" else why
+                return Compared(name, result, why, counted, numbers, size)
+    return Compared(name, "nothing", "", 0, 0, 0)
+
+
+def _copy(mine: Copy, theirs: Sequence[Copy]) -> tuple[str, str]:
+    first = theirs[0]
+    if any(other.size != first.size for other in theirs):
+        return "unlike", "its size changes"
+    if mine.size != first.size or mine.kind != first.kind:
+        return "differs", f"of {first.size} bytes on the card"
+    if mine.hash == first.hash:
+        return "same", ""
+    steady = all(other.hash == first.hash for other in theirs)
+    for code in "dfeh":  # h: bfloat16
+        if _near(_floats(mine.kept, code), [_floats(other.kept, code) for other in theirs], code):
+            return "near", f"as {_TYPES[code]}"
+    if not steady:
+        return "unlike", "the card's own runs differ"
+    at = next((k for k, (a, b) in enumerate(zip(mine.kept, first.kept)) if a != b), -1)
+    differing = sum(a != b for a, b in zip(mine.kept, first.kept))
+    at &= ~3
+    words = [other.kept[at : at + 4].hex() for other in (mine, first)]
+    return "differs", f"{differing} of {len(mine.kept)} kept bytes, {words} at {at}"
+
+
+_TYPES = {"d": "float64", "f": "float32", "e": "float16", "h": "bfloat16"}
+_EPSILON = {"d": 1.0, "f": 1.0, "e": 10.0, "h": 20.0}
+"""How many times the tolerance numbers of a type may be apart."""
+
+
+def _floats(content: bytes, code: str) -> list[float]:
+    width = {"d": 8, "f": 4, "e": 2, "h": 2}[code]
+    content = content[: len(content) // width * width]
+    if code == "h":
+        halves = struct.iter_unpack("<H", content)
+        content, code = b"".join(struct.pack("<I", half << 16) for (half,) in halves), "f"
+    return [value for (value,) in struct.iter_unpack(f"<{code}", content)]
+
+
+def _near(mine: Sequence[float], theirs: Sequence[Sequence[float]], code: str) -> bool:
+    factor = _EPSILON[code]
+    finite = [abs(value) for value in theirs[0] if value == value and abs(value) != float("inf")]
+    largest = max(finite, default=0.0)
+    if code in "df" and 0 < largest < 1e-30:
+        return False  # integers
+    allowed = factor * OF_LARGEST * largest
+    for value, *others in zip(mine, *theirs, strict=True):
+        low, high = min(others), max(others)
+        if value != value or low != low:
+            if (value != value) != (low != low):
+                return False
+        elif not (
+            low - allowed - factor * RELATIVE * abs(low)
+            <= value
+            <= high + allowed + factor * RELATIVE * abs(high)
+        ) and not (value == low):
+            return False
+    return bool(mine)
+
+
+def _lines(path: Path) -> list[str]:
+    return [" ".join(line.split()) for line in path.read_text(errors="replace").splitlines()]
+
+
+def _text(mine: list[str], *theirs: list[str]) -> tuple[int, str, str]:
+    """How many numbers were compared, and with what result."""
+    first = theirs[0]
+    if any(_NUMBER.sub("#", "\n".join(first)) != _NUMBER.sub("#", "\n".join(other)) for other in theirs):
+        return 0, "unlike", "the card's own runs print different words"
+    numbers, near = 0, ""
+    if len(mine) != len(first):
+        at = next((k for k, (a, b) in enumerate(zip(mine, first)) if _shape(a) != _shape(b)), 0)
+        pair = [lines[min(at, len(lines) - 1)][:60] if lines else "" for lines in (mine, first)]
+        return 0, "differs", f"{len(mine)} lines, {len(first)} on the card: {pair}"
+    for line, *others in zip(mine, *theirs, strict=True):
+        about_time = bool(_ABOUT_TIME.search(line))
+        if _shape(line) != _shape(others[0]) and not about_time:
+            return numbers, "differs", f"{line[:70]!r}, {others[0][:70]!r} on the card"
+        if about_time:
+            continue
+        values = [[float(word) for word in _NUMBER.findall(text)] for text in (line, *others)]
+        if any(values[1] != other for other in values[1:]):
+            continue  # the card's own runs differ
+        numbers += len(values[0])
+        if values[0] == values[1] or line == others[0]:
+            continue
+        if not _near(values[0], values[1:], "f"):
+            return numbers, "differs", f"{line[:70]!r}, {others[0][:70]!r} on the card"
+        near = f"{line[:70]!r}, {others[0][:70]!r} on the card"
+    return numbers, "near" if near else "same" if numbers else "nothing", near
+
+
+def _shape(line: str) -> str:
+    return _NUMBER.sub("#", line)
+
+
+def _files(emulated: Path, card: Sequence[Path]) -> Iterator[tuple[str, str]]:
+    for path in sorted((emulated / "files").rglob("*")):
+        if path.is_file():
+            name = path.relative_to(emulated)
+            others = [folder / name for folder in card]
+            if not all(other.is_file() for other in others):
+                yield "differs", f"{name} is not written on the card"
+                continue
+            content = [other.read_bytes() for other in (path, *others)]
+            if content[0] == content[1]:
+                yield "same", ""
+            elif content[1] != content[2]:
+                yield "unlike", f"{name} changes on the card"
+            elif b"\0" in content[0]:
+                result, why = _copy(*_as_copies(content))
+                yield result, f"{name}: {why}"
+            else:
+                _, result, why = _text(*[_lines(file) for file in (path, *others)])
+                yield result, f"{name}: {why}"
+
+
+def _as_copies(content: Sequence[bytes]) -> tuple[Copy, list[Copy]]:
+    mine, *theirs = [Copy("c", len(one), hash(one), one) for one in content]
+    return mine, theirs
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("action", choices=["pack", "run", "compare"])
+    parser.add_argument("first", type=Path)
+    parser.add_argument("second", type=Path)
+    parser.add_argument("--root", type=Path, help="of the programs' folders, to pack")
+    parser.add_argument("--jobs", type=int, default=12)
+    parser.add_argument("--time", type=float, default=20.0, help="of a run, in seconds")
+    parser.add_argument("--whole", type=float, default=300.0, help="of all runs")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    if options.action == "pack":
+        pack(options.first, options.root, options.second)
+    elif options.action == "run":
+        run(options.first, options.second, options.jobs, options.time, options.whole)
+    else:
+        results = [
+            compare(name, options.first / name, [options.second / str(k) / name for k in range(_RUNS)])
+            for name in _how(options.first)
+        ]
+        for result in results:
+            print(*result, sep=" | ")
+        outcomes = [result.outcome for result in results]
+        print({outcome: outcomes.count(outcome) for outcome in sorted(set(outcomes))})
+        if options.json:
+            options.json.write_text(json.dumps([result._asdict() for result in results]))
+    sys.exit()
+
+
+if __name__ == "__main__":
+    main()
