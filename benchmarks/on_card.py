@@ -151,7 +151,7 @@ def _run(src: Path, to: Path, name: str, how: dict[str, object], limit_s: float,
         kept = Kept(to / str(number) / name)
         with tempfile.TemporaryFile() as output:
             environment = {**os.environ, **kept.begin()}
-            if how["freed"]:
+            if how.get("freed"):
                 environment["COPIES_FREED"] = "1"
             try:
                 process = subprocess.Popen(
