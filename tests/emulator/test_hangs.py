@@ -56,6 +56,20 @@ def test_a_flag_that_nobody_writes_is_named_with_its_value() -> None:
     assert "last written by thread (0, 0, 0)" in result
 
 
+def test_lanes_that_poll_do_not_keep_off_the_lane_of_their_own_warp_they_wait_for() -> None:
+    """It reads a flag four hundred times too before it sets theirs."""
+    body = (
+        "@%p0 bra SLOW;"
+        "W: ld.volatile.shared.b32 %r3, [%r1+8]; setp.eq.u32 %p1, %r3, 0; @%p1 bra W; bra END;"
+        "SLOW: mov.u32 %r2, 0;"
+        "L: ld.volatile.shared.b32 %r3, [%r1+4]; add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 400;"
+        "@%p1 bra L; st.volatile.shared.b32 [%r1+8], 1; END:"
+    )
+    out = np.zeros(32, np.uint32)
+    result = run(ptx(SETUP + CLEAR + body, ["out"], shared=LOCKS), {"out": out}, threads=32)
+    assert "hang" not in {finding.name for finding in result.findings}
+
+
 # ---- which CTAs are resident ---------------------------------------------------------------------
 
 H200 = Residency(sms=132, warps_per_sm=64, ctas_per_sm=32, smem_per_sm_bytes=228 << 10)

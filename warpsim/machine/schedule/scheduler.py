@@ -60,6 +60,8 @@ class Scheduler:
         go on where they stopped."""
         self.kept: dict[int, list[Fragment]] = {}
         """Those that have come to a gate that gathers, until nobody is ready."""
+        self.behind: list[Fragment] = []
+        """Those of the tired that had none of it: other lanes of their warp used it up."""
         self.polling = True
         """Whether all of these polled memory."""
         self.polled = 0
@@ -167,6 +169,8 @@ class Scheduler:
         pc = batch.fragments[0].pc
         blocks, first = self.blocks, batch.fragments[0].warp
         turn, polls = self.spent.get(first, (0, 0))
+        if turn >= QUANTUM:
+            self.behind += batch.fragments
         while turn < QUANTUM:
             if pc == self.end:
                 self._exit(batch)
@@ -289,9 +293,13 @@ class Scheduler:
         # Who has polled in vain polls but twice in the next turn: waiting costs less than work.
         polled = {f.warp for f in tired if self.spent.get(f.warp, (0, 0))[1]}
         self.spent = dict.fromkeys(polled, (QUANTUM - 2 * POLL, 0))
+        behind, self.behind = self.behind, []
+        # Lanes that poll would keep off those of their own warp for ever.
+        early = {f.warp for f in behind}
         for fragment in tired:
-            self._put(fragment)
-        if self.stops.end_turn():
+            waits = fragment.warp in early and not any(fragment is other for other in behind)
+            (self.tired.append if waits else self._put)(fragment)
+        if self.stops.end_turn() or behind:
             return
         polling, self.polling = self.polling, True
         if not polling or self.machine.engines.land_some():
