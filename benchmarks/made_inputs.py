@@ -171,7 +171,8 @@ def _edges(by: str, head: str, tail: Callable[[random.Random], str]) -> Made:
 
     def made(numbers: random.Random) -> bytes:
         pairs = {(at, at + 1) for at in range(149)}
-        pairs |= {tuple(sorted(numbers.sample(range(150), 2))) for _ in range(300)}
+        more = [numbers.sample(range(150), 2) for _ in range(300)]
+        pairs |= {(min(pair), max(pair)) for pair in more}
         lines = [f"{a}{by}{b}{tail(numbers)}" for a, b in sorted(pairs)]
         return "\n".join([*([head] if head else []), *lines, ""]).encode()
 
@@ -181,14 +182,15 @@ def _edges(by: str, head: str, tail: Callable[[random.Random], str]) -> Made:
 _ROADS = 600
 
 
-def _roads(numbers: random.Random) -> tuple[list[list[int]], list[list[int]]]:
-    """The neighbours of each node, and how far they are; the last node is reached from the first."""
+def _roads() -> tuple[list[list[int]], list[list[int]]]:
+    """The neighbours of each node, and how far they are; all nodes are reached from the first."""
+    numbers = random.Random("roads")
     ends = [sorted({(at + 1) % _ROADS, numbers.randrange(_ROADS)}) for at in range(_ROADS)]
     return ends, [[numbers.randrange(1, 20) for _ in row] for row in ends]
 
 
 def _road_map(numbers: random.Random) -> bytes:
-    ends, costs = _roads(random.Random("roads"))
+    ends, costs = _roads()
     lines, start = [f"{_ROADS} {sum(map(len, ends))} 0"], 0
     for row in ends:
         lines.append(f"{start} {len(row)}")
@@ -200,7 +202,7 @@ def _road_map(numbers: random.Random) -> bytes:
 
 def _distances(numbers: random.Random) -> bytes:
     """The shortest ways in _road_map(), as Chai's sssp compares its own with."""
-    ends, costs = _roads(random.Random("roads"))
+    ends, costs = _roads()
     best = {0: 0}
     waiting = [(0, 0)]
     while waiting:
@@ -213,19 +215,20 @@ def _distances(numbers: random.Random) -> bytes:
     return "\n".join([str(_ROADS), *lines, ""]).encode()
 
 
-def _twisters(numbers: random.Random) -> list[tuple[int, int, int]]:
-    return [tuple(numbers.getrandbits(32) | 1 for _ in range(3)) for _ in range(4096)]  # type: ignore[misc]
+def _twisters() -> list[list[int]]:
+    numbers = random.Random("twisters")
+    return [[numbers.getrandbits(32) | 1 for _ in range(3)] for _ in range(4096)]
 
 
 def _twister(numbers: random.Random) -> bytes:
     """A matrix, two masks and a seed of each generator."""
-    every = _twisters(random.Random("twisters"))
+    every = _twisters()
     return b"".join(struct.pack("<4I", *three, 0) for three in every)
 
 
 def _whole_twister(numbers: random.Random) -> bytes:
     """The same with what they have in common."""
-    every = _twisters(random.Random("twisters"))
+    every = _twisters()
     common = (9, 19, 1, 32, 0xFFFFFFFF, 0xFFFFFFFE, 1, 12, 18, 7, 15)
     return b"".join(struct.pack("<16I", a, *common, b, c, 0, 0) for a, b, c in every)
 

@@ -114,9 +114,7 @@ def pack(emulated: Path, root: Path, to: Path) -> None:
                             subprocess.run(["strip", str(target)], check=True)
         (src / "programs.json").write_text(json.dumps(programs))
         shutil.copy(library(emulated), src / "copies.so")
-        subprocess.run(
-            ["tar", "-C", place, "-cf", str(to), "-I", "xz -T2 -3", "src"], check=True
-        )
+        subprocess.run(["tar", "-C", place, "-cf", str(to), "-I", "xz -T2 -3", "src"], check=True)
 
 
 def _words(how: dict[str, object]) -> list[str]:
@@ -138,11 +136,16 @@ def run(programs: Path, to: Path, jobs: int, limit_s: float, whole_s: float) -> 
             shutil.copy(src / "copies.so", to / str(name))
         known = json.loads((src / "programs.json").read_text())
         with ThreadPoolExecutor(jobs) as pool:
-            for line in pool.map(lambda item: _run(src, to, *item, limit_s, until), known.items()):
-                print(line, flush=True)
+            runs = [
+                pool.submit(_run, src, to, name, how, limit_s, until) for name, how in known.items()
+            ]
+            for done in runs:
+                print(done.result(), flush=True)
 
 
-def _run(src: Path, to: Path, name: str, how: dict[str, object], limit_s: float, until: float):
+def _run(
+    src: Path, to: Path, name: str, how: dict[str, object], limit_s: float, until: float
+) -> str:
     codes = []
     for number in range(_RUNS):
         if time.monotonic() > until:
@@ -213,7 +216,9 @@ class Compared(NamedTuple):
     """Of the copies."""
 
 
-_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?)|[-+]?\b(?:nan|inf)\b")
+_NUMBER = re.compile(
+    r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?)|[-+]?\b(?:nan|inf)\b"
+)
 _ABOUT_TIME = re.compile(
     r"\btimes?\b|\b(?:sec|second)s?\b|\b[mun]?s(?:ec)?\b|\([mun]?s\)|[GMKT]i?B|FLOP|/\s*s\b|rate|speed"
     r"|bandwidth|throughput|elapsed|latency|perf|overhead|cycles|clock|duration|memory|takes|took"
@@ -227,7 +232,8 @@ def compare(name: str, emulated: Path, card: Sequence[Path]) -> Compared:
     if not all(hows):
         return Compared(name, "failed", "it was not run on the card", 0, 0, 0)
     here, there = hows[0], hows[1]
-    assert here and there
+    assert here
+    assert there
     if here["code"] != there["code"]:
         why = f"exit code {here['code']}, {there['code']} on the card"
         return Compared(name, "failed" if there["code"] == -9 else "differs", why, 0, 0, 0)
@@ -267,8 +273,10 @@ def _copy(mine: Copy, theirs: Sequence[Copy]) -> tuple[str, str]:
             return "near", f"as {_TYPES[code]}"
     if not steady:
         return "unlike", "the card's own runs differ"
-    at = next((k for k, (a, b) in enumerate(zip(mine.kept, first.kept)) if a != b), -1)
-    differing = sum(a != b for a, b in zip(mine.kept, first.kept))
+    at = next(
+        (k for k, (a, b) in enumerate(zip(mine.kept, first.kept, strict=False)) if a != b), -1
+    )
+    differing = sum(a != b for a, b in zip(mine.kept, first.kept, strict=False))
     at &= ~3
     words = [other.kept[at : at + 4].hex() for other in (mine, first)]
     return "differs", f"{differing} of {len(mine.kept)} kept bytes, {words} at {at}"
@@ -316,11 +324,20 @@ def _lines(path: Path) -> list[str]:
 def _text(mine: list[str], *theirs: list[str]) -> tuple[int, str, str]:
     """How many numbers were compared, and with what result."""
     first = theirs[0]
-    if any(_NUMBER.sub("#", "\n".join(first)) != _NUMBER.sub("#", "\n".join(other)) for other in theirs):
+    if any(
+        _NUMBER.sub("#", "\n".join(first)) != _NUMBER.sub("#", "\n".join(other)) for other in theirs
+    ):
         return 0, "unlike", "the card's own runs print different words"
     numbers, near = 0, ""
     if len(mine) != len(first):
-        at = next((k for k, (a, b) in enumerate(zip(mine, first)) if _shape(a) != _shape(b)), 0)
+        at = next(
+            (
+                k
+                for k, (a, b) in enumerate(zip(mine, first, strict=False))
+                if _shape(a) != _shape(b)
+            ),
+            0,
+        )
         pair = [lines[min(at, len(lines) - 1)][:60] if lines else "" for lines in (mine, first)]
         return 0, "differs", f"{len(mine)} lines, {len(first)} on the card: {pair}"
     for line, *others in zip(mine, *theirs, strict=True):
@@ -388,7 +405,9 @@ def main() -> None:
         run(options.first, options.second, options.jobs, options.time, options.whole)
     else:
         results = [
-            compare(name, options.first / name, [options.second / str(k) / name for k in range(_RUNS)])
+            compare(
+                name, options.first / name, [options.second / str(k) / name for k in range(_RUNS)]
+            )
             for name in _how(options.first)
         ]
         for result in results:
