@@ -811,11 +811,12 @@ bool st(const Call& call, const kx::Named&) {
   return counted(call, *memory);
 }
 
-// numbers: memory, bytes of an address, matrices, whether they are transposed.
+// numbers: memory, bytes of an address, matrices, whether they are transposed, whether Python looks at
+// warps of which not all lanes are active.
 template <bool kStores>
 bool matrices(const Call& call, const kx::Named&) {
   Memory* memory = memory_of(call, false);
-  if (!memory) return false;
+  if (!memory || (call.on && call.instruction.numbers[4])) return false;
   const int32_t* numbers = call.instruction.numbers;
   Access access = access_of(call, 16);
   access.mask = kEvery;

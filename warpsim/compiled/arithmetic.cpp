@@ -49,6 +49,40 @@ KX_INLINE const void* lanes_of(const kx::Rows& operand, int64_t row, int bytes, 
                       : gathered<u32>(operand, row, buffer);
 }
 
+// How an instruction reads a source of 32 bits.
+int sign_of(const Call& call, int source) {
+  return call.instruction.signs >> kx::kSignBits * source & ((1 << kx::kSignBits) - 1);
+}
+
+KX_INLINE u32 read(u32 a, int sign) {
+  if (sign & kx::kNegated) return 0 - a;
+  if (sign & kx::kInverted) return ~a;
+  if (sign & kx::kMagnitude) a &= 0x7FFFFFFF;
+  return sign & kx::kFlipped ? a ^ 0x80000000 : a;
+}
+
+// The same of a sum's: minus x is ~x + 1, so that the sum carries as hardware's.
+KX_INLINE u64 addend(u32 a, int sign) {
+  if (sign & kx::kNegated) return u64(u32(~a)) + 1;
+  return sign & kx::kInverted ? u32(~a) : a;
+}
+
+// A source, operand `index`, with its sign: where it lies or in the buffer.
+KX_INLINE const void* source_of(const Call& call, int source, int index, int64_t row, int bytes,
+                                char* buffer) {
+  const void* plain = lanes_of(call.operand(index), row, bytes, buffer);
+  const int sign = sign_of(call, source);
+  if (!sign) return plain;
+  u32* to = reinterpret_cast<u32*>(buffer);
+  for (int lane = 0; lane < kLanes; ++lane) to[lane] = read(static_cast<const u32*>(plain)[lane], sign);
+  return buffer;
+}
+
+// A predicate that counts as false if it is missing.
+KX_INLINE bool bit(const Call& call, int index, int64_t row, int lane, int negated) {
+  return call.has(index) && (*call.operand(index).at(row, lane) != 0) != negated;
+}
+
 template <class T>
 KX_INLINE void blend(char* to, const u8* active, const void* values) {
   T* at = reinterpret_cast<T*>(to);
@@ -103,6 +137,7 @@ FUNCTION(Move, a, T a)
 FUNCTION(Add, Unsigned<T>(a) + Unsigned<T>(b), T a, T b)
 FUNCTION(Sub, Unsigned<T>(a) - Unsigned<T>(b), T a, T b)
 FUNCTION(Mul, u64(a) * u64(b), T a, T b)
+FUNCTION(Add3, a + b + c, T a, T b, T c)
 FUNCTION(Mad, u64(a) * u64(b) + u64(c), T a, T b, T c)
 FUNCTION(Min, std::min(a, b), T a, T b)
 FUNCTION(Max, std::max(a, b), T a, T b)
@@ -236,6 +271,14 @@ FUNCTION(ToSingle, kx::bits_of(static_cast<float>(a)), T a)
 
 using kx::Single;
 
+template <class F>
+struct Saturated {
+  template <bool kFlush, class... S>
+  static KX_INLINE u32 of(S... sources) {
+    return kx::SaturateF32::of<kFlush>(F::template of<kFlush>(sources...));
+  }
+};
+
 // Both halves of a pair of f32.
 template <class F, bool kFlush>
 struct SinglePair {
@@ -357,14 +400,14 @@ bool apply_from(int first, const Call& call, const kx::Named& named) {
   alignas(64) char result[kTogether * 8 * kLanes];
   const void* sources[kx::kSources];
   const kx::Rows to = call.operand(0);
-  bool dense = call.set.rows > 1 && !call.on && is_dense(to, named.result);
+  bool dense = call.set.rows > 1 && !call.on && !call.instruction.signs && is_dense(to, named.result);
   for (int i = 0; i < kx::kSources && named.sources[i]; ++i) {
     dense = dense && is_dense(call.operand(first + i), named.sources[i]);
   }
   for (int64_t row = 0; row < call.set.rows;) {
     const int64_t rows = dense ? std::min(kTogether, call.set.rows - row) : 1;
     for (int i = 0; i < kx::kSources && named.sources[i]; ++i) {
-      sources[i] = lanes_of(call.operand(first + i), row, named.sources[i], buffers[i]);
+      sources[i] = source_of(call, i, first + i, row, named.sources[i], buffers[i]);
     }
     named.lanes(rows * kLanes, result, sources);
     put(to, row, rows, call.active(row), result, named.result);
@@ -383,8 +426,8 @@ bool set_predicates(const Call& call, const kx::Named& named) {
   Buffers buffers;
   const int combined = call.instruction.numbers[0], flip = call.instruction.numbers[1];
   for (int64_t row = 0; row < call.set.rows; ++row) {
-    const void* sources[] = {lanes_of(call.operand(2), row, named.sources[0], buffers[0]),
-                             lanes_of(call.operand(3), row, named.sources[1], buffers[1])};
+    const void* sources[] = {source_of(call, 0, 2, row, named.sources[0], buffers[0]),
+                             source_of(call, 1, 3, row, named.sources[1], buffers[1])};
     named.lanes(kLanes, both[0], sources);
     for (int lane = 0; lane < kLanes; ++lane) both[1][lane] = !both[0][lane];
     const char* with = combined ? call.operand(4).at(row, 0) : nullptr;
@@ -402,14 +445,19 @@ bool set_predicates(const Call& call, const kx::Named& named) {
   return true;
 }
 
-// Any logic function, by the truth table in numbers[0].
+// Any logic function, by the truth table in numbers[0]; whether any bit is set goes to operand 4,
+// where there is one, together with the predicate in operand 5: by numbers[1] 1 or, 2 and it, negated if
+// numbers[2].
 bool lop3(const Call& call, const kx::Named&) {
-  const u32 table = call.instruction.numbers[0];
+  const int32_t* numbers = call.instruction.numbers;
+  const u32 table = numbers[0];
   alignas(64) u32 result[kLanes];
+  alignas(64) u8 any[kLanes];
+  Buffers buffers;
   for (int64_t row = 0; row < call.set.rows; ++row) {
     const u32* sources[3];
     for (int i = 0; i < 3; ++i) {
-      sources[i] = reinterpret_cast<const u32*>(call.operand(i + 1).at(row, 0));
+      sources[i] = static_cast<const u32*>(source_of(call, i, i + 1, row, 4, buffers[i]));
     }
     std::memset(result, 0, sizeof result);
     for (int index = 0; index < 8; ++index) {
@@ -419,10 +467,203 @@ bool lop3(const Call& call, const kx::Named&) {
         result[lane] |= (sources[0][lane] ^ a) & (sources[1][lane] ^ b) & (sources[2][lane] ^ c);
       }
     }
+    if (numbers[1]) {
+      for (int lane = 0; lane < kLanes; ++lane) {
+        const bool with = bit(call, 5, row, lane, numbers[2]), set = result[lane] != 0;
+        any[lane] = numbers[1] == 2 ? set & with : set | with;
+      }
+      put(call.operand(4), row, 1, call.active(row), any, 1);
+    }
     put(call.operand(0), row, 1, call.active(row), result, sizeof *result);
   }
   return true;
 }
+
+// p|q: functions of three predicates, by the tables in numbers[0] and [1]; numbers[2] has a bit for
+// each source that is negated.
+bool plop3(const Call& call, const kx::Named&) {
+  const int32_t* numbers = call.instruction.numbers;
+  alignas(64) u8 results[2][kLanes];
+  for (int64_t row = 0; row < call.set.rows; ++row) {
+    for (int lane = 0; lane < kLanes; ++lane) {
+      int index = 0;
+      for (int i = 0; i < 3; ++i) {
+        index = index << 1 | bit(call, 2 + i, row, lane, numbers[2] >> i & 1);
+      }
+      for (int i = 0; i < 2; ++i) results[i][lane] = numbers[i] >> index & 1;
+    }
+    for (int i = 0; i < 2; ++i) {
+      if (call.has(i)) put(call.operand(i), row, 1, call.active(row), results[i], 1);
+    }
+  }
+  return true;
+}
+
+// Writes sums and, to operands 1 and 2 where there are any, whether they reach 2^32 and 2^33.
+void put_sums(const Call& call, int64_t row, const u64* sums) {
+  alignas(64) u32 result[kLanes];
+  alignas(64) u8 carries[2][kLanes];
+  for (int lane = 0; lane < kLanes; ++lane) {
+    result[lane] = u32(sums[lane]);
+    for (u64 i = 0; i < 2; ++i) carries[i][lane] = sums[lane] >= (i + 1) << 32;
+  }
+  for (int i = 0; i < 2; ++i) {
+    if (call.has(1 + i)) put(call.operand(1 + i), row, 1, call.active(row), carries[i], 1);
+  }
+  put(call.operand(0), row, 1, call.active(row), result, sizeof *result);
+}
+
+// d, two carries, a + b + c and two carries more, negated by the bits of numbers[0].
+bool add_with_carries(const Call& call, const kx::Named&) {
+  alignas(64) u64 sums[kLanes];
+  Buffers buffers;
+  for (int64_t row = 0; row < call.set.rows; ++row) {
+    for (int lane = 0; lane < kLanes; ++lane) {
+      sums[lane] = 0;
+      for (int i = 0; i < 2; ++i) {
+        sums[lane] += bit(call, 6 + i, row, lane, call.instruction.numbers[0] >> i & 1);
+      }
+    }
+    for (int i = 0; i < 3; ++i) {
+      const u32* a = static_cast<const u32*>(lanes_of(call.operand(3 + i), row, 4, buffers[i]));
+      for (int lane = 0; lane < kLanes; ++lane) sums[lane] += addend(a[lane], sign_of(call, i));
+    }
+    put_sums(call, row, sums);
+  }
+  return true;
+}
+
+// d, a carry, nothing, (a << numbers[0]) + b, or where numbers[1] the upper word of {c, a} << numbers[0], or
+// of a with its sign where there is no c; and a carry, operand 6, negated if numbers[2].
+bool lea(const Call& call, const kx::Named&) {
+  const int32_t* numbers = call.instruction.numbers;
+  const int shift = numbers[0];
+  alignas(64) u64 sums[kLanes];
+  Buffers buffers;
+  for (int64_t row = 0; row < call.set.rows; ++row) {
+    const u32* a = static_cast<const u32*>(source_of(call, 0, 3, row, 4, buffers[0]));
+    const u32* b = static_cast<const u32*>(lanes_of(call.operand(4), row, 4, buffers[1]));
+    for (int lane = 0; lane < kLanes; ++lane) {
+      u64 moved = u32(a[lane] << shift);
+      if (numbers[1]) {
+        const u64 whole = call.has(5) ? u64(kx::load<u32>(call.operand(5).at(row, lane))) << 32 | a[lane]
+                                      : u64(s64(s32(a[lane])));
+        moved = u32(whole >> (32 - shift));
+      }
+      sums[lane] = moved + addend(b[lane], sign_of(call, 1)) + bit(call, 6, row, lane, numbers[2]);
+    }
+    put_sums(call, row, sums);
+  }
+  return true;
+}
+
+// d = a * b + c and a carry, negated if numbers[0].
+bool mad_with_carry(const Call& call, const kx::Named&) {
+  alignas(64) u32 result[kLanes];
+  Buffers buffers;
+  for (int64_t row = 0; row < call.set.rows; ++row) {
+    const u32* sources[3];
+    for (int i = 0; i < 3; ++i) {
+      sources[i] = static_cast<const u32*>(source_of(call, i, 1 + i, row, 4, buffers[i]));
+    }
+    for (int lane = 0; lane < kLanes; ++lane) {
+      result[lane] = sources[0][lane] * sources[1][lane] + sources[2][lane] +
+                     bit(call, 4, row, lane, call.instruction.numbers[0]);
+    }
+    put(call.operand(0), row, 1, call.active(row), result, sizeof *result);
+  }
+  return true;
+}
+
+// The lower and the upper word, either of which may be missing, and the carry, of a * b + {upper c,
+// lower c} and a carry: unsigned if numbers[0], the carry negated if numbers[1].
+bool mad_wide(const Call& call, const kx::Named&) {
+  const int32_t* numbers = call.instruction.numbers;
+  alignas(64) u32 words[2][kLanes];
+  alignas(64) u8 carried[kLanes];
+  for (int64_t row = 0; row < call.set.rows; ++row) {
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const auto word = [&](int index) { return kx::load<u32>(call.operand(index).at(row, lane)); };
+      const u64 product = numbers[0] ? u64(word(3)) * word(4) : u64(s64(s32(word(3))) * s32(word(4)));
+      const u64 sum = product + (u64(word(6)) << 32 | word(5));
+      const u64 whole = sum + bit(call, 7, row, lane, numbers[1]);
+      words[0][lane] = u32(whole);
+      words[1][lane] = u32(whole >> 32);
+      carried[lane] = sum < product || whole < sum;
+    }
+    for (int i = 0; i < 2; ++i) {
+      if (call.has(i)) put(call.operand(i), row, 1, call.active(row), words[i], sizeof(u32));
+    }
+    if (call.has(2)) put(call.operand(2), row, 1, call.active(row), carried, 1);
+  }
+  return true;
+}
+
+// A word of {b, a} shifted by n: d, a, n, b. numbers: left, bits that the shift is limited to, signed,
+// whether it wraps there, whether the upper word is kept.
+bool funnel(const Call& call, const kx::Named&) {
+  const int32_t* numbers = call.instruction.numbers;
+  const u32 width = numbers[1];
+  alignas(64) u32 result[kLanes];
+  Buffers buffers;
+  for (int64_t row = 0; row < call.set.rows; ++row) {
+    const u32* sources[3];
+    for (int i = 0; i < 3; ++i) {
+      sources[i] = static_cast<const u32*>(lanes_of(call.operand(1 + i), row, 4, buffers[i]));
+    }
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const u64 both = u64(sources[2][lane]) << 32 | sources[0][lane];
+      const u32 shift = sources[1][lane];
+      const u32 count = numbers[3] ? shift & (width - 1) : std::min(shift, width);
+      u64 moved = count >= 64 ? 0 : numbers[0] ? both << count : both >> count;
+      if (numbers[2] && !numbers[0]) moved = u64(s64(both) >> std::min<u32>(count, 63));
+      result[lane] = u32(numbers[4] ? moved >> 32 : moved);
+    }
+    put(call.operand(0), row, 1, call.active(row), result, sizeof *result);
+  }
+  return true;
+}
+
+// The first active lane's value, in all lanes of a warp that has one.
+bool first_lane(const Call& call, const kx::Named&) {
+  alignas(64) u32 result[kLanes];
+  for (int64_t row = 0; row < call.set.rows; ++row) {
+    const u8* active = call.active(row);
+    int first = 0;
+    while (active && first < kLanes && !active[first]) ++first;
+    if (first == kLanes) continue;
+    std::fill_n(result, kLanes, kx::load<u32>(call.operand(1).at(row, first)));
+    put(call.operand(0), row, 1, nullptr, result, sizeof *result);
+  }
+  return true;
+}
+
+// A ballot, which may be missing, and whether any active lane says yes, or by numbers[0] 1 all of them
+// do, 2 all alike: numbers[1] if no counts, numbers[2] if all lanes of a warp get them.
+bool vote(const Call& call, const kx::Named&) {
+  const int32_t* numbers = call.instruction.numbers;
+  alignas(64) u32 result[kLanes];
+  alignas(64) u8 holds[kLanes];
+  for (int64_t row = 0; row < call.set.rows; ++row) {
+    const u8* active = call.active(row);
+    u32 ballot = 0, here = 0;
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const u32 is_here = !active || active[lane];
+      here |= is_here << lane;
+      ballot |= (is_here & bit(call, 2, row, lane, numbers[1])) << lane;
+    }
+    if (!here) continue;
+    const bool all = ballot == here;
+    std::fill_n(result, kLanes, ballot);
+    std::fill_n(holds, kLanes, numbers[0] == 0 ? ballot != 0 : numbers[0] == 1 ? all : all || !ballot);
+    const u8* to = numbers[2] ? nullptr : active;
+    if (call.has(0)) put(call.operand(0), row, 1, to, result, sizeof *result);
+    if (call.has(1)) put(call.operand(1), row, 1, to, holds, 1);
+  }
+  return true;
+}
+
+bool nothing(const Call&, const kx::Named&) { return true; }
 
 // 2^a or log2(a). Python's float64 and this one differ by a few units in the last place: where that
 // may make another f32, it is left to Python.
@@ -430,9 +671,10 @@ template <double (*kFunction)(double), bool kFlush>
 bool approximate(const Call& call, const kx::Named&) {
   u32* const results = call.machine.results;
   const kx::Rows from = call.operand(1);
+  const int sign = sign_of(call, 0);
   for (int64_t row = 0; row < call.set.rows; ++row) {
     for (int lane = 0; lane < kLanes; ++lane) {
-      const u32 a = kx::load<u32>(from.at(row, lane));
+      const u32 a = read(kx::load<u32>(from.at(row, lane)), sign);
       const double value = kFunction(kx::value_of(kFlush ? kx::flushed(a) : a));
       const u32 low = kx::rounded_to_f32(value * (1 - 0x1p-50), kFlush);
       const u32 high = kx::rounded_to_f32(value * (1 + 0x1p-50), kFlush);
@@ -581,6 +823,9 @@ constexpr kx::Named whole(const char* name, kx::Operation operation) {
     of_lanes<Form<F, true>, __VA_ARGS__>(name ".ftz." type)
 #define REALS(name, F, ...) REAL(name, "f32", Single, F, __VA_ARGS__), \
     REAL(name ".rn", "f32", Single, F, __VA_ARGS__)
+#define SATURATED(name, F, ...) \
+    of_lanes<Single<Saturated<F>, false>, u32, __VA_ARGS__>(name ".sat.f32"), \
+    of_lanes<Single<Saturated<F>, true>, u32, __VA_ARGS__>(name ".ftz.sat.f32")
 #define SET_REAL(name, F, of_nan) \
     of_lanes<Ordered<F, false, of_nan>, u8, u32, u32>("setp." name ".f32", set_predicates), \
     of_lanes<Ordered<F, true, of_nan>, u8, u32, u32>("setp." name ".ftz.f32", set_predicates)
@@ -617,6 +862,10 @@ const kx::Named kNamed[] = {
     of_lanes<Funnel<false, true>, u32, u32, u32, u32>("shf.r.wrap.b32"),
     of_lanes<Funnel<false, false>, u32, u32, u32, u32>("shf.r.clamp.b32"),
     TERNARY("prmt.b32", Permute, u32), whole("lop3.b32", lop3),
+    TERNARY("add3.u32", Add3, u32), whole("add3.cc.u32", add_with_carries), whole("lea.u32", lea),
+    whole("mad.cc.u32", mad_with_carry), whole("mad.wide.cc.u64", mad_wide),
+    whole("shf.b64", funnel), whole("plop3.pred", plop3), whole("first.b32", first_lane),
+    whole("vote.b32", vote), whole("nothing", nothing),
     of_lanes<Popc, u32, u32>("popc.b32"), of_lanes<Popc, u32, u64>("popc.b64"),
     of_lanes<Clz, u32, u32>("clz.b32"), of_lanes<Clz, u32, u64>("clz.b64"),
     of_lanes<Extract, u32, u32, u32, u32>("bfe.u32"),
@@ -663,6 +912,8 @@ const kx::Named kNamed[] = {
     REAL("fma.rz", "f32", Single, kx::FmaToF32<kx::Toward::kZero>, u32, u32, u32, u32),
     REAL("fma.rm", "f32", Single, kx::FmaToF32<kx::Toward::kDown>, u32, u32, u32, u32),
     REAL("fma.rp", "f32", Single, kx::FmaToF32<kx::Toward::kUp>, u32, u32, u32, u32),
+    SATURATED("add", kx::AddF32, u32, u32), SATURATED("mul", kx::MulF32, u32, u32),
+    SATURATED("fma.rn", kx::FmaF32, u32, u32, u32),
     REAL("min", "f32", Single, kx::MinF32, u32, u32, u32),
     REAL("max", "f32", Single, kx::MaxF32, u32, u32, u32),
     REAL("neg", "f32", Single, kx::NegF32, u32, u32),

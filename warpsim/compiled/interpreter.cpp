@@ -61,9 +61,11 @@ int64_t execute(const kx::Machine& machine, const kx::Set& set, const kx::Code& 
     if (each.operation < 0 || (marks.expecting && uses_any(each, marks.expected))) return at;
     const kx::Uses* uses = code.uses ? code.uses + at : nullptr;
     const bool has_guard = each.guard >= 0;
-    const Guarded guarded = has_guard ? hold(machine, set, each.guard, each.negated, active, machine.lanes) : Guarded();
-    const uint8_t* on = has_guard ? machine.lanes : active;
-    kx::Handing handing(marks, uses, machine, set, {each.guard, active, on});
+    const uint8_t* const every = each.uniform ? nullptr : active;
+    const Guarded guarded = has_guard ? hold(machine, set, each.guard, each.negated, every, machine.lanes) : Guarded();
+    const uint8_t* on = has_guard ? machine.lanes : every;
+    const Guarded counted = has_guard && every != active ? hold(machine, set, each.guard, each.negated, active, nullptr) : guarded;
+    kx::Handing handing(marks, uses, machine, set, {each.guard, every, on});
     const bool marked = marks.total && handing.is_needed();
     if (marked && !handing.begin()) return at;
     const kx::Named& operation = *named(each.operation);
@@ -71,14 +73,14 @@ int64_t execute(const kx::Machine& machine, const kx::Set& set, const kx::Code& 
       return operation.operation({machine, set, each, lanes, now, withheld, handing}, operation);
     };
     if (!has_guard) {
-      if (!execute(active)) return at;
+      if (!execute(every)) return at;
     } else {
       const bool whole = guarded.lanes == set.rows * kLanes;
       if (guarded.lanes && !execute(whole ? nullptr : on)) return at;
       int64_t* counts = machine.guarded + 3 * each.site;
       counts[0] += 1;
-      counts[1] += guarded.warps;
-      counts[2] += guarded.lanes;
+      counts[1] += counted.warps;
+      counts[2] += counted.lanes;
     }
     if (marked) handing.end();
   }

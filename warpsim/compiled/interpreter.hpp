@@ -32,10 +32,16 @@ struct Instruction {
   int32_t guard;      // slot, or negative
   int32_t negated;
   int32_t site;
+  int32_t uniform;  // whether it is executed for all lanes, whichever are active
+  int32_t signs;    // what is done to its sources first: kx::Sign, 4 bits each
   int32_t slots[kSlots];  // destinations first; negative: none
   int32_t numbers[kNumbers];
   int64_t offset;  // of an address
 };
+
+// What SASS does to a source as it reads it.
+enum Sign : int32_t { kNegated = 1, kInverted = 2, kMagnitude = 4, kFlipped = 8 };
+constexpr int kSignBits = 4;
 
 // The instructions of a block.
 struct Code {

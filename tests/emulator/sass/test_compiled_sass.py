@@ -12,9 +12,15 @@ from harness import assemble, compile_cu
 import warpsim
 from warpsim import compiled
 from warpsim.launch import Launch, Pointer, Scalar
+from warpsim.machine.core.forms import OF_SASS
 
 SOURCE = Path(__file__).parents[1] / "kernels" / "sass_forms.cu"
-TYPES = {"words": (np.int32, 256), "bytes": (np.int8, 256), "reals": (np.float32, 1024)}
+TYPES = {
+    "words": (np.int32, 256),
+    "more": (np.int32, 256),
+    "bytes": (np.int8, 256),
+    "reals": (np.float32, 1024),
+}
 
 
 @functools.cache
@@ -43,3 +49,9 @@ def test_sass_has_the_bits_and_counters_of_python(entry: str) -> None:
     assert any(out)
     assert result.counters == expected.counters
     assert result.findings == expected.findings == ()
+
+
+def test_every_operation_of_sass_is_one_that_instructions_have() -> None:
+    entries = (module().entries[name] for name in TYPES)
+    blocks = (block for program in entries for block in program.blocks.values())
+    assert {form.operation for block in blocks for form in block.forms if form} >= OF_SASS

@@ -25,7 +25,7 @@ from warpsim.front.sass.syntax import (
 from warpsim.front.sass.unwritten import LOADS, slot_uses
 from warpsim.lineinfo import Source
 from warpsim.machine.core.arrays import Array, Mask
-from warpsim.machine.core.forms import Formed
+from warpsim.machine.core.forms import CompiledForm, Formed
 from warpsim.machine.core.image import Image, Variable
 from warpsim.machine.memory.constants import RESERVED_SHARED
 from warpsim.machine.schedule.program import (
@@ -220,8 +220,13 @@ def _build(decoder: SassDecoder, number: int) -> Result:
 
 def _uniform(decoder: SassDecoder, op: Op) -> Op:
     """An operation of the warp: whatever lanes are active, all of them keep its registers."""
+    form = op.form._replace(uniform=True) if isinstance(op, Formed) else None
     if decoder.instruction.guard is None:
-        return lambda R, m, warps: op(R, True, warps)
+
+        def whole(R: list[Array], m: Mask, warps: WarpSet) -> None:
+            op(R, True, warps)
+
+        return Formed(whole, form) if form else whole
     slot, negated = decoder.guard()
 
     number = decoder.site.number
@@ -232,7 +237,7 @@ def _uniform(decoder: SassDecoder, op: Op) -> Op:
         warps.note(number, int(np.count_nonzero(on.any(axis=1))), int(np.count_nonzero(on)))
         op(R, holds, warps)
 
-    return guarded
+    return Formed(guarded, form._replace(guard=slot, negated=negated)) if form else guarded
 
 
 def _noting(decoder: SassDecoder, number: int) -> Op:
@@ -244,7 +249,7 @@ def _noting(decoder: SassDecoder, number: int) -> Op:
         on = (R[slot] != negated) & warps.active(m)
         warps.note(number, int(np.count_nonzero(on.any(axis=1))), int(np.count_nonzero(on)))
 
-    return note
+    return Formed(note, CompiledForm("nothing", (), guard=slot, negated=negated))
 
 
 def _blocks(

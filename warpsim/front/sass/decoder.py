@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from warpsim.front.sass.cubin import HOPPER
-from warpsim.front.sass.operands import OperandReader, Reader, is_plain
+from warpsim.front.sass.operands import OperandReader, Reader, is_plain, is_zero, part_of
 from warpsim.front.sass.syntax import (
     ZERO,
     Described,
@@ -19,7 +19,7 @@ from warpsim.front.sass.syntax import (
     RegisterOperand,
 )
 from warpsim.front.sass.word import BYTES
-from warpsim.machine.core import registers
+from warpsim.machine.core import forms, registers
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.core.asynchronous import Issuer
 from warpsim.machine.core.forms import CompiledForm, Formed
@@ -116,15 +116,22 @@ class SassDecoder(OperandReader):
         return self.slot(registers.RegisterPart(name, 1, 1))
 
     def formed(
-        self, op: Op, name: str, target: Operand, sources: Sequence[Operand], *numbers: int
+        self,
+        op: Op,
+        name: str,
+        target: Operand,
+        sources: Sequence[Operand],
+        *numbers: int,
+        real: bool = False,
     ) -> Op:
-        """The instruction with its compiled form, if its sources are as they lie in registers."""
-        if is_uniform(self.instruction) or not all(map(is_plain, (target, *sources))):
-            return op
-        if isinstance(target, RegisterOperand) and target.index == ZERO:
+        """The instruction with its compiled form, if its sources are whole words.
+
+        real: whether their signs are those of numbers, not of integers.
+        """
+        if is_zero(target) or any(map(part_of, sources)):
             return op
         slots = (self.to(target), *(self.words(source, 1)[0] for source in sources))
-        return Formed(op, CompiledForm(name, slots, numbers))
+        return Formed(op, CompiledForm(name, slots, numbers, signs=signs_of(sources, real=real)))
 
     # Addresses
 
@@ -190,6 +197,16 @@ class SassDecoder(OperandReader):
         is_hint = isinstance(last, Described) and last.kind == "desc"
         return tuple(others) if is_hint else self.operands
 
+    def shared_base(self, operand: Operand) -> tuple[int, int] | None:
+        """The same as the slot of a register, and what is added to it; None if it is more."""
+        if not isinstance(operand, MemoryOperand):
+            return None
+        registers_ = [part for part in (operand.base, operand.uniform) if part is not None]
+        if len(registers_) != 1 or not is_plain(registers_[0]):
+            return None
+        reserved = SHARED_RESERVED if self.sm < HOPPER else 0
+        return self.word_of(registers_[0]), operand.offset + reserved
+
     def shared_address(self, operand: Operand) -> Reader:
         """An address in shared memory; before Hopper, those of programs begin at 0."""
         where = self.address(operand, wide=False)
@@ -215,6 +232,18 @@ def _sum(readers: Sequence[Reader], offset: int) -> Reader:
         return lambda R: first(R) + R[offset]
     first, second = readers
     return lambda R: first(R) + second(R) + R[offset]
+
+
+def signs_of(sources: Sequence[Operand], *, real: bool = False) -> int:
+    """The signs of sources, as compiled code has them."""
+    names = ("absolute", "negated") if real else ("negated", "inverted")
+    bits = (forms.MAGNITUDE, forms.FLIPPED) if real else (forms.NEGATED, forms.INVERTED)
+    return sum(
+        bit << forms.SIGN_BITS * index
+        for index, source in enumerate(sources)
+        for name, bit in zip(names, bits, strict=True)
+        if getattr(source, name, False)
+    )
 
 
 def is_uniform(ins: MachineInstruction) -> bool:

@@ -13,6 +13,18 @@ ACCESSES = frozenset({"ld", "st", "ldmatrix", "stmatrix"})
 """Operations that access memory."""
 
 
+OF_SASS = frozenset(
+    "add3.u32 add3.cc.u32 lea.u32 mad.cc.u32 mad.wide.cc.u64 shf.b64 plop3.pred first.b32 vote.b32 "
+    "nothing".split()
+)
+"""Operations that no instruction of PTX has."""
+
+NEGATED, INVERTED, MAGNITUDE, FLIPPED = 1, 2, 4, 8
+"""What is done to a source before: kx::Sign."""
+SIGN_BITS = 4
+"""Of each source."""
+
+
 class CompiledForm(NamedTuple):
     """One instruction."""
 
@@ -28,6 +40,10 @@ class CompiledForm(NamedTuple):
     guard: int = -1
     """Slot; -1: none."""
     negated: bool = False
+    uniform: bool = False
+    """Whether it is executed for all lanes, whichever are active."""
+    signs: int = 0
+    """What is done to the sources before, SIGN_BITS each."""
 
 
 class Formed:

@@ -17,7 +17,10 @@ COSTS = 8
 """The figures of access.Cost."""
 INSTRUCTION = np.dtype(
     [
-        *((name, np.int32) for name in ("operation", "guard", "negated", "site")),
+        *(
+            (name, np.int32)
+            for name in ("operation", "guard", "negated", "site", "uniform", "signs")
+        ),
         ("slots", np.int32, SLOTS),
         ("numbers", np.int32, NUMBERS),
         ("offset", np.int64),

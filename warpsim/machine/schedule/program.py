@@ -144,7 +144,8 @@ def _row(number: int, form: CompiledForm | None) -> tuple[object, ...]:
     slots = (*form.slots, *[-1] * (SLOTS - len(form.slots)))
     numbers = (*form.numbers, *[0] * (NUMBERS - len(form.numbers)))
     operation = compiled.operation(form.operation)
-    return operation, form.guard, form.negated, number, slots, numbers, form.offset
+    first = operation, form.guard, form.negated, number, form.uniform, form.signs
+    return *first, slots, numbers, form.offset
 
 
 def _block_row(block: BasicBlock, end: int) -> tuple[int, ...]:

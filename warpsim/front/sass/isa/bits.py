@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from warpsim.arithmetic import bits
-from warpsim.front.sass.decoder import SassDecoder, applied, copyto
-from warpsim.front.sass.operands import Reader
+from warpsim.front.sass.decoder import SassDecoder, applied, copyto, signs_of
+from warpsim.front.sass.operands import Reader, part_of
 from warpsim.front.sass.registry import covers
 from warpsim.front.sass.syntax import File, Other, RegisterOperand
 from warpsim.machine.core.arrays import Array, Mask
+from warpsim.machine.core.forms import CompiledForm, Formed
 from warpsim.machine.wave.machine import Op, WarpSet
 
 
@@ -76,7 +77,19 @@ def lop3(d: SassDecoder) -> Op:
             copyto(R[out], nonzero, where=m)
         copyto(R[slot], result, where=m)
 
-    return op if out is not None else d.formed(op, "lop3.b32", target, (a, b, c), lut)
+    if out is None:
+        return d.formed(op, "lop3.b32", target, (a, b, c), lut)
+    if part_of(other) or any(map(part_of, (a, b, c))):
+        return op
+    predicate, negated = d.predicate_slot(other)
+    words = (d.words(operand, 1)[0] for operand in (a, b, c))
+    numbers = lut, 1 + both, negated
+    return Formed(
+        op,
+        CompiledForm(
+            "lop3.b32", (slot, *words, out, predicate), numbers, signs=signs_of((a, b, c))
+        ),
+    )
 
 
 @covers("PLOP3.LUT", "UPLOP3.LUT")
@@ -93,7 +106,12 @@ def plop3(d: SassDecoder) -> Op:
         copyto(R[yes], results[0], where=m)
         copyto(R[no], results[1], where=m)
 
-    return op
+    if any(map(part_of, sources)):
+        return op
+    pairs = [d.predicate_slot(source) for source in sources]
+    negated = sum(flip << index for index, (_, flip) in enumerate(pairs))
+    slots = yes, no, *(slot for slot, _ in pairs)
+    return Formed(op, CompiledForm("plop3.pred", slots, (*tables, negated)))
 
 
 @covers("SHF.{:L|R}{:|.W}.{:U32|S32|U64|S64}{:|.HI}", "USHF.{:L|R}{:|.W}.{:U32|S32|U64|S64}{:|.HI}")
@@ -108,7 +126,9 @@ def shf(d: SassDecoder) -> Op:
     def function(x: Array, s: Array, y: Array) -> Array:
         return bits.funnel(x, s, y, left=left, kind=kind, wraps=wraps, upper=upper)
 
-    return applied(d.to(target), function, (d.bits(low), d.bits(shift), d.bits(high)))
+    op = applied(d.to(target), function, (d.bits(low), d.bits(shift), d.bits(high)))
+    numbers = left, int(kind[1:]), kind[0] == "S", wraps, upper
+    return d.formed(op, "shf.b64", target, (low, shift, high), *numbers)
 
 
 @covers("PRMT{:|.F4E|.B4E|.RC8|.ECL|.ECR|.RC16}", "UPRMT")
@@ -116,11 +136,12 @@ def prmt(d: SassDecoder) -> Op:
     """Four bytes of two words, each by four bits of a selector; modes as PTX's."""
     target, a, selector, b = d.take(d.operands, 4)
     mode = (d.instruction.modifiers or ("",))[0]
-    return applied(
+    op = applied(
         d.to(target),
         lambda x, s, y: bits.permute(x, s, y, mode),
         (d.bits(a), d.bits(selector), d.bits(b)),
     )
+    return op if mode else d.formed(op, "prmt.b32", target, (a, b, selector))
 
 
 @covers("BMSK{:|.W}", "UBMSK{:|.W}")
@@ -155,7 +176,8 @@ def brev(d: SassDecoder) -> Op:
 @covers("POPC", "UPOPC")
 def popc(d: SassDecoder) -> Op:
     target, a = d.take(d.operands, 2)
-    return applied(d.to(target), lambda x: np.bitwise_count(x).astype(np.uint32), (d.integer(a),))
+    op = applied(d.to(target), lambda x: np.bitwise_count(x).astype(np.uint32), (d.integer(a),))
+    return d.formed(op, "popc.b32", target, (a,))
 
 
 @covers("FLO{:|.U32}{:|.SH}", "UFLO{:|.U32}{:|.SH}")

@@ -15,6 +15,7 @@ from warpsim.front.sass.registry import BranchPoint, Reconvergence, covers
 from warpsim.front.sass.syntax import AROUND, ZERO, LiteralOperand, Operand, RegisterOperand
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.core.findings import Fatal
+from warpsim.machine.core.forms import CompiledForm, Formed
 from warpsim.machine.core.warps import pack
 from warpsim.machine.schedule.program import Exit
 from warpsim.machine.sync import convergence
@@ -28,7 +29,7 @@ _READ_LANES = frozenset({"VOTE", "VOTEU", "SHFL", "MATCH", "REDUX", "ELECT", "R2
 @covers("NOP", "NANOSLEEP", "NANOSLEEP.SYNCS", "ENDCOLLECTIVE", "ACQBULK", "PREEXIT")
 def idle(d: SassDecoder) -> Op:
     """Time is not modelled; the launch before has ended."""
-    return nothing
+    return Formed(nothing, CompiledForm("nothing", ()))
 
 
 @covers("YIELD")

@@ -129,12 +129,15 @@ def i2f(d: SassDecoder) -> Op:
     to = next((modifier for modifier in d.modifiers if modifier in _FLOATS), "F32")
     read = d.pair(a) if source in ("U64", "S64") else d.narrow(a)
     rounding = _rounding(d)
-    return _to(
+    op = _to(
         d,
         target,
         to,
         lambda R: convert.int_to_float(read(R), source.lower(), to.lower(), rounding=rounding),
     )
+    if to != "F32" or source not in ("U32", "S32"):
+        return op
+    return d.formed(op, f"cvt.{rounding}.f32.{source.lower()}", target, (a,))
 
 
 _PAIR = "{:F16|BF16}"
@@ -146,11 +149,13 @@ def f2fp(d: SassDecoder) -> Op:
     target, a, b = d.take(d.operands, 3)
     kind = "bf16" if "BF16" in d.modifiers else "f16"
     rounding, relu = _rounding(d), "RELU" in d.modifiers
-    return applied(
+    op = applied(
         d.to(target),
         lambda x, y: convert.pack_x2(x, y, kind, rounding=rounding, relu=relu),
         (d.real(a), d.real(b)),
     )
+    name = f"cvt.{rounding}{'.relu' * relu}.{kind}x2.f32"
+    return d.formed(op, name, target, (a, b), real=True)
 
 
 @covers(f"F2FP.RELU.{_PAIR}.F32.MERGE_C", "F2FP.RELU{:|.BF16}.MERGE_C")

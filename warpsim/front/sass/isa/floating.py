@@ -10,7 +10,12 @@ import numpy as np
 
 from warpsim.arithmetic.floats import f32
 from warpsim.front.sass.decoder import SassDecoder, applied, copyto
-from warpsim.front.sass.isa.integer import COMBINATIONS, either
+from warpsim.front.sass.isa.integer import (
+    COMBINATIONS,
+    either,
+    formed_choice,
+    formed_comparison,
+)
 from warpsim.front.sass.operands import Reader, part_of
 from warpsim.front.sass.registry import covers
 from warpsim.front.sass.syntax import ZERO, LiteralOperand, Operand, RegisterOperand
@@ -35,10 +40,11 @@ def _rounded(d: SassDecoder, function: Callable[..., Array], count: int) -> Op:
     op = applied(
         d.to(target), lambda *x: function(*x, **keywords), [d.real(source) for source in sources]
     )
-    if keywords["sat"] or keywords["rounding"] != "rn":
-        return op
     stem = {"FADD": "add", "FMUL": "mul", "FFMA": "fma.rn"}[d.instruction.base]
-    return d.formed(op, f"{stem}{'.ftz' * keywords['ftz']}.f32", target, sources)
+    if (rounding := keywords["rounding"]) != "rn":
+        stem = stem.replace("rn", rounding) if stem == "fma.rn" else f"{stem}.{rounding}"
+    name = f"{stem}{'.ftz' * keywords['ftz']}{'.sat' * keywords['sat']}.f32"
+    return d.formed(op, name, target, sources, real=True)
 
 
 @covers(f"FADD{_HOW}")
@@ -141,7 +147,12 @@ def fmnmx(d: SassDecoder) -> Op:
             return f32.maximum(x, y, **keywords)
         return np.where(smaller, f32.minimum(x, y, **keywords), f32.maximum(x, y, **keywords))
 
-    return applied(d.to(target), function, (read(a), read(b), d.predicate(p)))
+    op = applied(d.to(target), function, (read(a), read(b), d.predicate(p)))
+    smallest = d.truth(p)
+    if smallest is None or keywords["nan"] or sign:
+        return op
+    name = f"{'min' if smallest else 'max'}{'.ftz' * keywords['ftz']}.f32"
+    return d.formed(op, name, target, (a, b), real=True)
 
 
 def comparison(name: str) -> Callable[[Any, Array, Array, bool], Array]:
@@ -156,7 +167,9 @@ def fsetp(d: SassDecoder) -> Op:
     """The comparison and its opposite, each combined with a predicate."""
     yes, no, a, b, other = d.take(d.operands, 5)
     slots, sources = (d.to_predicate(yes), d.to_predicate(no)), (d.real(a), d.real(b))
-    return compared(d, f32, slots, sources, d.predicate(other))
+    op = compared(d, f32, slots, sources, d.predicate(other))
+    name = f"setp.{d.instruction.modifiers[0].lower()}{'.ftz' * ('FTZ' in d.modifiers)}.f32"
+    return formed_comparison(d, op, name, slots, d.operands, real=True)
 
 
 def compared(
@@ -199,7 +212,8 @@ def fset(d: SassDecoder) -> Op:
 def fsel(d: SassDecoder) -> Op:
     """The first source where the predicate holds, else the second, as they are but for signs."""
     target, a, b, p = d.take(d.operands, 4)
-    return applied(d.to(target), either, (d.real(a), d.real(b), d.predicate(p)))
+    op = applied(d.to(target), either, (d.real(a), d.real(b), d.predicate(p)))
+    return formed_choice(d, op, real=True)
 
 
 @covers("FCHK")

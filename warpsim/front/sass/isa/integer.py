@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
 from warpsim.arithmetic import convert
 from warpsim.arithmetic.packed import halves, join
-from warpsim.front.sass.decoder import SassDecoder, applied, copyto, is_uniform
-from warpsim.front.sass.operands import Reader, is_plain, is_zero, part_of
+from warpsim.front.sass.decoder import SassDecoder, applied, copyto, signs_of
+from warpsim.front.sass.operands import Reader, is_zero, part_of
 from warpsim.front.sass.registry import covers
 from warpsim.front.sass.syntax import LiteralOperand, Operand
 from warpsim.machine.core import registers
@@ -51,8 +52,7 @@ def iadd3(d: SassDecoder) -> Op:
     if not (extended or carries):
         readers = [d.integer(operand) for operand in operands]
         plain = applied(d.to(first), lambda x, y, z: x + y + z, readers)
-        some = [operand for operand in operands if not is_zero(operand)]
-        return d.formed(plain, "add.u32", first, some) if len(some) == 2 else plain
+        return d.formed(plain, "add3.u32", first, operands)
     target, outs = d.to(first), [d.to_predicate(carry) for carry in carries]
     terms = [d.addend(operand) for operand in operands[:3]]
     ins = [d.predicate(operand) for operand in operands[3:]]
@@ -65,7 +65,19 @@ def iadd3(d: SassDecoder) -> Op:
             copyto(R[out], total >= np.uint64(index << 32), where=m)
         copyto(R[target], total.astype(np.uint32), where=m)
 
-    return op
+    if len(outs) > 2 or any(map(part_of, operands)):
+        return op
+    words = [d.words(operand, 1)[0] for operand in operands[:3]]
+    pairs = [d.predicate_slot(operand) for operand in operands[3:]]
+    negated = sum(flip << index for index, (_, flip) in enumerate(pairs))
+    slots = target, *_padded(outs, 2), *words, *(slot for slot, _ in pairs)
+    signs = signs_of(operands[:3])
+    return Formed(op, CompiledForm("add3.cc.u32", slots, (negated,), signs=signs))
+
+
+def _padded(slots: Sequence[int], count: int) -> Sequence[int]:
+    """As many, -1 for those that are missing."""
+    return *slots, *[-1] * (count - len(slots))
 
 
 @covers("UIADD3.64")
@@ -110,11 +122,21 @@ def imad_extended(d: SassDecoder) -> Op:
     if carries:
         raise d.refuse("gives a carry, which is not covered")
     sources = [*(d.integer(o) for o in operands[:3]), d.predicate(operands[3])]
-    return applied(d.to(first), lambda x, y, z, p: x * y + z + p.astype(np.uint32), sources)
+    op = applied(d.to(first), lambda x, y, z, p: x * y + z + p.astype(np.uint32), sources)
+    if any(map(part_of, operands)):
+        return op
+    slot, negated = d.predicate_slot(operands[3])
+    slots = d.to(first), *(d.words(o, 1)[0] for o in operands[:3]), slot
+    signs = signs_of(operands[:3])
+    return Formed(op, CompiledForm("mad.cc.u32", slots, (negated,), signs=signs))
 
 
-def _product(d: SassDecoder, rest: list[Operand]) -> Callable[[list[Array]], tuple[Array, Array]]:
-    """(a * b + c + carry as 64 bits, whether the sum has carried)."""
+Product: TypeAlias = Callable[[list[Array]], tuple[Array, Array]]
+
+
+def _product(d: SassDecoder, rest: list[Operand]) -> tuple[Product, CompiledForm | None]:
+    """(a * b + c + carry as 64 bits, whether the sum has carried), and the same compiled, but for
+    where it goes."""
     extended, unsigned = "X" in d.modifiers, "U32" in d.modifiers
     operands = d.take(rest, 4 if extended else 3)
     a, b, c = d.bits(operands[0]), d.bits(operands[1]), d.pair(operands[2])
@@ -133,27 +155,32 @@ def _product(d: SassDecoder, rest: list[Operand]) -> Callable[[list[Array]], tup
             carried, total = carried | (more < total), more
         return total, carried
 
-    return compute
+    if extended and part_of(operands[3]):
+        return compute, None
+    slot, negated = d.predicate_slot(operands[3]) if extended else (-1, False)
+    factors = (d.words(operand, 1)[0] for operand in operands[:2])
+    slots = *factors, *d.words(operands[2], 2), slot
+    return compute, CompiledForm("mad.wide.cc.u64", slots, (unsigned, negated))
 
 
 @covers("IMAD.WIDE{:|.U32}{:|.X}", "UIMAD.WIDE{:|.U32}")
 def imad_wide(d: SassDecoder) -> Op:
     """64 bits of a * b + c, c of 64 bits; the predicate is the sum's carry, `.X` takes one in."""
     first, carries, rest = d.split()
-    compute, write = _product(d, rest), d.to_pair(first)
-    return _with_carries(d, compute, write, carries)
+    (compute, form), write = _product(d, rest), d.to_pair(first)
+    return _with_carries(d, compute, write, carries, form, d.to_words(first, 2))
 
 
 @covers("IMAD.HI{:|.U32}", "UIMAD.HI{:|.U32}")
 def imad_high(d: SassDecoder) -> Op:
     """The upper half of a * b + c, c of 64 bits; the predicate is the sum's carry."""
     first, carries, rest = d.split()
-    compute, target = _product(d, rest), d.to(first)
+    (compute, form), target = _product(d, rest), d.to(first)
 
     def write(R: list[Array], total: Array, m: Mask) -> None:
         copyto(R[target], (total >> np.uint64(32)).astype(np.uint32), where=m)
 
-    return _with_carries(d, compute, write, carries)
+    return _with_carries(d, compute, write, carries, form, (-1, target))
 
 
 def _with_carries(
@@ -161,8 +188,10 @@ def _with_carries(
     compute: Callable[[list[Array]], tuple[Array, Array]],
     write: Callable[[list[Array], Array, Mask], None],
     carries: Sequence[Operand],
+    form: CompiledForm | None,
+    targets: Sequence[int],
 ) -> Op:
-    """Writes the sum by `write`, and its carry to the predicates `carries`."""
+    """Writes the sum by `write` to `targets`, and its carry to the predicates `carries`."""
     outs = [d.to_predicate(carry) for carry in carries]
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
@@ -171,7 +200,9 @@ def _with_carries(
         for out in outs:
             copyto(R[out], carried, where=m)
 
-    return op
+    if form is None or len(outs) > 1:
+        return op
+    return Formed(op, form._replace(slots=(*targets, *_padded(outs, 1), *form.slots)))
 
 
 @covers("LEA", "LEA.HI{:|.SX32}{:|.X}", "LEA.HI.X.SX32")
@@ -209,7 +240,13 @@ def lea(d: SassDecoder) -> Op:
             copyto(R[out], total >= np.uint64(1 << 32), where=m)
         copyto(R[target], total.astype(np.uint32), where=m)
 
-    return op
+    if len(outs) > 1 or any(map(part_of, operands)):
+        return op
+    slot, negated = d.predicate_slot(operands[-1]) if extended else (-1, False)
+    words = [d.words(operand, 1)[0] for operand in operands[: 2 + pairs]]
+    slots = target, *_padded(outs, 2), *_padded(words, 3), slot
+    signs = signs_of(operands[:2])
+    return Formed(op, CompiledForm("lea.u32", slots, (shift, high, negated), signs=signs))
 
 
 @covers(f"ISETP.{_COMPARE}{{:|.U32}}.{_COMBINE}{{:|.EX}}")
@@ -238,17 +275,34 @@ def isetp(d: SassDecoder) -> Op:
         copyto(R[yes], first, where=m)
         copyto(R[no], second, where=m)
 
-    if extended or compare in "FT" or is_uniform(d.instruction) or is_zero(operands[0]):
+    if extended or compare in "FT":
         return op
-    if not all(map(is_plain, operands[2:4])) or part_of(operands[4]):
-        return op
-    slot, negated = d.predicate_slot(operands[4])
-    alone = combine == "AND" and d.truth(operands[4]) is True
-    how = 0 if alone else 1 + ["AND", "OR", "XOR"].index(combine)
-    (x,), (y,) = (d.words(operand, 1) for operand in operands[2:4])
-    slots = (yes, -1 if is_zero(operands[1]) else no, x, y, -1 if alone else slot)
     name = f"setp.{compare.lower()}.{'u32' if unsigned else 's32'}"
-    return Formed(op, CompiledForm(name, slots, (how, int(negated))))
+    return formed_comparison(d, op, name, (yes, no), operands)
+
+
+def formed_comparison(
+    d: SassDecoder,
+    op: Op,
+    name: str,
+    targets: tuple[int, int],
+    operands: Sequence[Operand],
+    *,
+    real: bool = False,
+) -> Op:
+    """A comparison of two words with its compiled form, by its five operands: two predicates, which
+    go to the slots `targets`, two sources, and the predicate with which both are combined."""
+    first, second, a, b, other = operands
+    if is_zero(first) or any(map(part_of, (a, b, other))):
+        return op
+    slot, negated = d.predicate_slot(other)
+    combine = next(modifier for modifier in d.instruction.modifiers if modifier in COMBINATIONS)
+    alone = combine == "AND" and d.truth(other) is True
+    how = 0 if alone else 1 + list(COMBINATIONS).index(combine)
+    (x,), (y,) = d.words(a, 1), d.words(b, 1)
+    slots = (targets[0], -1 if is_zero(second) else targets[1], x, y, -1 if alone else slot)
+    signs = signs_of((a, b), real=real)
+    return Formed(op, CompiledForm(name, slots, (how, int(negated)), signs=signs))
 
 
 def either(x: Array, y: Array, first: Array) -> Array:
@@ -260,11 +314,19 @@ def sel(d: SassDecoder) -> Op:
     """The first source where the predicate holds, else the second."""
     target, a, b, p = d.take(d.operands, 4)
     op = applied(d.to(target), either, (d.integer(a), d.integer(b), d.predicate(p)))
-    if is_uniform(d.instruction) or not all(map(is_plain, (a, b))) or is_zero(target):
+    return formed_choice(d, op)
+
+
+def formed_choice(d: SassDecoder, op: Op, *, real: bool = False) -> Op:
+    """A choice between two words with its compiled form."""
+    target, a, b, p = d.operands
+    if is_zero(target) or any(map(part_of, (a, b, p))):
         return op
     slot, negated = d.predicate_slot(p)
-    (x,), (y,) = (d.words(operand, 1) for operand in ((b, a) if negated else (a, b)))
-    return Formed(op, CompiledForm("selp.b32", (d.to(target), x, y, slot)))
+    sources = (b, a) if negated else (a, b)
+    (x,), (y,) = (d.words(operand, 1) for operand in sources)
+    signs = signs_of(sources, real=real)
+    return Formed(op, CompiledForm("selp.b32", (d.to(target), x, y, slot), signs=signs))
 
 
 @covers("IABS")
@@ -276,7 +338,8 @@ def iabs(d: SassDecoder) -> Op:
 @covers("VIADD", "UVIADD")
 def viadd(d: SassDecoder) -> Op:
     target, a, b = d.take(d.operands, 3)
-    return applied(d.to(target), np.add, (d.integer(a), d.integer(b)))
+    op = applied(d.to(target), np.add, (d.integer(a), d.integer(b)))
+    return d.formed(op, "add.u32", target, (a, b))
 
 
 @covers("VIADD.16x2")

@@ -12,6 +12,7 @@ from warpsim.front.sass.decoder import SassDecoder
 from warpsim.front.sass.registry import covers
 from warpsim.front.sass.syntax import Operand
 from warpsim.machine.core.arrays import Array, Mask
+from warpsim.machine.core.forms import MEMORIES, CompiledForm, Formed
 from warpsim.machine.tensor import products
 from warpsim.machine.tensor.matrices import MatrixAccess
 from warpsim.machine.tensor.products import Product, Scales, Selection, Sparsity
@@ -39,7 +40,18 @@ def ldsm(d: SassDecoder) -> Op:
         for index, slot in enumerate(targets):
             R[slot][...] = values[:, index]
 
-    return d.by_whole_warps(op)
+    return _formed(d, op, "ldmatrix", address, targets, matrices)
+
+
+def _formed(
+    d: SassDecoder, op: Op, name: str, address: Operand, words: list[int], matrices: MatrixAccess
+) -> Op:
+    """An access by whole warps, with its compiled form if one register has the address."""
+    op, base = d.by_whole_warps(op), d.shared_base(address)
+    if base is None:
+        return op
+    numbers = MEMORIES["shared"], 4, matrices.count, matrices.transposed, True
+    return Formed(op, CompiledForm(name, (base[0], *words), numbers, base[1]))
 
 
 @covers("STSM.16.{:M88|MT88}{:|.2|.4}")
@@ -54,7 +66,7 @@ def stsm(d: SassDecoder) -> Op:
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         matrices.store(warps, where(R), np.stack([R[slot] for slot in sources], axis=1))
 
-    return d.by_whole_warps(op)
+    return _formed(d, op, "stmatrix", address, sources, matrices)
 
 
 @covers("MOVM.16.MT88")

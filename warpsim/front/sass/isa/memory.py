@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from warpsim.front.sass.cubin import HOPPER
 from warpsim.front.sass.decoder import SassDecoder, copyto
-from warpsim.front.sass.operands import Reader, is_plain, is_zero
+from warpsim.front.sass.operands import Reader, is_zero
 from warpsim.front.sass.registry import covers
 from warpsim.front.sass.syntax import (
     ZERO,
@@ -25,7 +24,6 @@ from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.core.findings import Fatal
 from warpsim.machine.core.forms import MEMORIES, CompiledForm, Formed
 from warpsim.machine.counts.access import AccessKind
-from warpsim.machine.memory.layout import SHARED_RESERVED
 from warpsim.machine.wave.machine import Op, WarpSet, each_warp
 from warpsim.machine.wave.windows import lies_in
 
@@ -108,9 +106,8 @@ def _formed(
     wide, offset = form.space != "shared", memory.offset
     if wide:
         words = _pairs(d, bases, narrow=form.space == "local")
-    elif len(bases) == 1 and is_plain(bases[0]):
-        words = (d.word_of(bases[0]), -1, -1, -1)
-        offset += SHARED_RESERVED if d.sm < HOPPER else 0
+    elif (base := d.shared_base(memory)) is not None:
+        words, offset = (base[0], -1, -1, -1), base[1]
     else:
         return op
     access, name = form.access, "st" if form.access.store else "ld"

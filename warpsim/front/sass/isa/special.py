@@ -19,6 +19,7 @@ from warpsim.front.sass.registry import covers
 from warpsim.front.sass.syntax import SpecialOperand
 from warpsim.machine.core import registers
 from warpsim.machine.core.arrays import Array, Mask
+from warpsim.machine.core.forms import CompiledForm, Formed
 from warpsim.machine.memory.layout import SHARED_WINDOW
 from warpsim.machine.wave.machine import Op, WarpSet
 
@@ -36,7 +37,8 @@ def mufu(d: SassDecoder) -> Op:
     """The correctly rounded result; subnormal arguments and results are zeros."""
     target, a = d.take(d.operands, 2)
     function = _FLUSHING[d.instruction.modifiers[0]]
-    return applied(d.to(target), lambda x: function(x, ftz=True), (d.real(a),))
+    op = applied(d.to(target), lambda x: function(x, ftz=True), (d.real(a),))
+    return d.formed(op, f"{function.__name__}.approx.ftz.f32", target, (a,), real=True)
 
 
 @covers("MUFU.{:SIN|COS}")
@@ -140,7 +142,11 @@ def s2r(d: SassDecoder) -> Op:
     window."""
     target, source = d.take(d.operands, 2)
     slot, special = d.to(target), _special(d, source)
-    return lambda R, m, warps: copyto(R[slot], special(R), where=m)
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        copyto(R[slot], special(R), where=m)
+
+    return _formed(op, "mov.b32", slot, _slot(d, source))
 
 
 @covers("S2UR")
@@ -152,4 +158,8 @@ def s2ur(d: SassDecoder) -> Op:
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         uniformly(R, slot, special(R), m, warps)
 
-    return op
+    return _formed(op, "first.b32", slot, _slot(d, source))
+
+
+def _formed(op: Op, name: str, target: int, source: int | None) -> Op:
+    return op if source is None else Formed(op, CompiledForm(name, (target, source)))

@@ -8,9 +8,12 @@ import numpy as np
 
 from warpsim.arithmetic.floats import f32
 from warpsim.front.sass.decoder import SassDecoder, copyto, uniformly
+from warpsim.front.sass.operands import is_zero, part_of
 from warpsim.front.sass.registry import covers
 from warpsim.machine.core.arrays import Array, Mask
-from warpsim.machine.core.warps import pack
+from warpsim.machine.core.forms import CompiledForm, Formed
+from warpsim.machine.core.registers import Literal
+from warpsim.machine.core.warps import ALL, pack
 from warpsim.machine.wave.machine import Op, WarpSet
 
 _LANES = np.arange(32, dtype=np.int64)
@@ -37,7 +40,13 @@ def shfl(d: SassDecoder) -> Op:
         copyto(R[p], inside, where=m)
         copyto(R[slot], result, where=m)
 
-    return op
+    if is_zero(target) or any(map(part_of, (a, b, c))):
+        return op
+    name = {"IDX": "idx", "UP": "up", "DOWN": "down", "BFLY": "bfly"}[mode]
+    every = d.slot(Literal(ALL, 32))
+    words = (d.words(operand, 1)[0] for operand in (a, b, c))
+    slots = slot, -1 if is_zero(ok) else p, *words, every
+    return Formed(op, CompiledForm(f"shfl.sync.{name}.b32", slots))
 
 
 def _places(mode: str, b: Array, c: Array) -> tuple[Array, Array]:
@@ -92,7 +101,11 @@ def _vote(d: SassDecoder, *, uniform: bool) -> Op:
             copyto(R[slot], ballot, where=where)
         copyto(R[p], holds, where=where)
 
-    return op
+    if len(slots) > 1 or part_of(source):
+        return op
+    predicate, negated = d.predicate_slot(source)
+    numbers = ("ANY", "ALL", "EQ").index(name), negated, uniform
+    return Formed(op, CompiledForm("vote.b32", (*(slots or [-1]), p, predicate), numbers))
 
 
 @covers("MATCH.ANY{:|.U64}")
@@ -205,7 +218,11 @@ def r2ur(d: SassDecoder) -> Op:
     *predicates, target, source = d.operands
     slot, read = d.to(target), d.bits(source)
     if not predicates and "OR" not in d.modifiers:
-        return lambda R, m, warps: uniformly(R, slot, read(R), m, warps)
+
+        def move(R: list[Array], m: Mask, warps: WarpSet) -> None:
+            uniformly(R, slot, read(R), m, warps)
+
+        return d.formed(move, "first.b32", target, (source,))
     (predicate,) = d.take(predicates, 1)
     result, keeps = d.to_predicate(predicate), "OR" in d.modifiers
 
