@@ -53,6 +53,9 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     filled_once: str = ""
     """Where the copies stand that fill stages in turn, if none of these was filled again."""
+    ways: Mapping[str, int] = {}
+    """Of source lines with guards by which threads stay inside of a problem: 1 where these held for
+    all threads that came there, 2 where they held for none, 3 where some went either way."""
     given_up: bool = False
     """Whether its emulation ended before it did: an access out of bounds alone does not end it."""
 
@@ -196,7 +199,8 @@ def _execute(
     counters = collect(program.sites, execution.tallies, waves.count)
     given_up |= bool(waves.hang)
     seconds = time.perf_counter() - started
-    return _result(schedule, execution, waves.hang, counters, seconds, given_up=given_up)
+    ways = _ways(program, waves.count)
+    return _result(schedule, execution, waves.hang, counters, ways, seconds, given_up=given_up)
 
 
 class _Waves:
@@ -302,6 +306,7 @@ def _result(
     execution: Execution,
     hang: tuple[Waiter, ...],
     counters: Counters,
+    ways: Mapping[str, int],
     seconds: float,
     *,
     given_up: bool,
@@ -318,6 +323,7 @@ def _result(
         thread_instructions=sum(instruction.lanes for instruction in counters.instructions),
         seconds=seconds,
         filled_once=_filled_once(execution),
+        ways=ways,
         given_up=given_up,
     )
 
@@ -333,6 +339,27 @@ def _filled_once(execution: Execution) -> str:
         return ""
     several = (line for line, fills in rings.items() if len({at for at, _ in fills}) > 1)
     return next(several, "")
+
+
+def _ways(program: DecodedProgram, count: ExecutionCounts) -> dict[str, int]:
+    """Instructions of one source line are one: nvcc unrolls loops."""
+    ways: dict[str, int] = {}
+    for number, leaves in program.bounds:
+        came = count.issued_lanes[number]
+        held = came - count.issued_lanes[number + 1] if leaves else count.lanes[number]
+        if came:
+            site = program.sites[number]
+            line = site.source.place(CALLERS) if site.source else site.where()
+            ways[line] = ways.get(line, 0) | int(held > 0) | 2 * int(held < came)
+    return ways
+
+
+def _either(results: Iterable[Result]) -> dict[str, int]:
+    ways: dict[str, int] = {}
+    for result in results:
+        for line, way in result.ways.items():
+            ways[line] = ways.get(line, 0) | way
+    return ways
 
 
 def _join(results: Sequence[Result], launches: Sequence[Launch]) -> Result:
@@ -357,6 +384,7 @@ def _join(results: Sequence[Result], launches: Sequence[Launch]) -> Result:
         thread_instructions=sum(result.thread_instructions for result in results),
         seconds=sum(result.seconds for result in results),
         filled_once=next((result.filled_once for result in results if result.filled_once), ""),
+        ways=_either(results),
         given_up=results[-1].given_up,
     )
 

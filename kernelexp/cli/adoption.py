@@ -67,10 +67,10 @@ def tell(compiled: Compiled, answers: Answers) -> None:
 
 def tell_numbers(numbers: Mapping[str, int], axes: Collection[str]) -> None:
     """Prints the numbers that names of the source stand for in grids and the like."""
-    from kernelexp.services.adopt import constants
+    from kernelexp.services.adopt import notation
 
     for name, number in numbers.items():
-        typer.echo(f"{constants.spelled(name)} is {number:,}, as the source has it")
+        typer.echo(f"{notation.spelled(name)} is {number:,}, as the source has it")
     if numbers and axes:
         print_message("note: these numbers follow no axis: where one does, write it with the axis")
 

@@ -357,7 +357,7 @@ def _evidence(
         schedules=tuple(str(result.schedule) for result in runs),
         arrays=next(filter(_has_wrong, checked), checked[0]),
         tolerance={name: getattr(case.tolerance, name) for name in ("rtol", "atol", "of_rms")},
-        doubts=(*case.doubts, *_untested(runs[0])),
+        doubts=(*case.doubts, *untested(runs[0])),
         changed=changed,
         differing=compared.differing,
         varying=compared.varying,
@@ -378,12 +378,25 @@ def _evidence(
     )
 
 
-def _untested(result: Result) -> Iterator[str]:
+LINES = 3
+"""Of guards that are named."""
+
+
+def untested(result: Result) -> Iterator[str]:
     """Yields what the size is too small to test."""
     if result.filled_once and result.finished:
         yield (
             f"the stages that the copy at {result.filled_once} fills are filled once at this size, "
             "so that no wait for a free one is tested: let the loop go round more often"
+        )
+    one_way = [line for line, way in result.ways.items() if way != 3]
+    if one_way and result.finished:
+        several = len(one_way) > 1
+        more = f" and {len(one_way) - LINES} more" if len(one_way) > LINES else ""
+        yield (
+            f"the guard{'s' * several} at {', '.join(one_way[:LINES])}{more} "
+            f"decide{'s' * (not several)} the same for every thread at this size: also emulate one "
+            "that is no multiple of a tile"
         )
 
 

@@ -17,7 +17,7 @@ from kernelexp.services.adopt import answers as answering
 from kernelexp.services.adopt.adopted import Compiled
 from kernelexp.services.adopt.answers import Answers, LaunchShape
 from kernelexp.services.adopt.expressions import names_in
-from kernelexp.services.adopt.notation import SIZEOF, parse_block
+from kernelexp.services.adopt.notation import parse_block, spelled
 from kernelexp.services.adopt.structures import LIMIT_S
 from kernelexp.system.process import processes
 from kernelexp.system.process.processes import TimedOut
@@ -124,8 +124,3 @@ def _evaluate(
 
 def _declared(place: int, name: str) -> str:
     return f"__device__ long long kx_value_{place} = (long long)({spelled(name)});"
-
-
-def spelled(name: str) -> str:
-    """Spells a name as the source has it: sizeof_Storage is sizeof(Storage)."""
-    return f"sizeof({name.removeprefix(SIZEOF)})" if name.startswith(SIZEOF) else name

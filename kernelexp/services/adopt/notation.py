@@ -117,16 +117,27 @@ def parse_smem(text: str) -> str:
     return "" if only == "0" else only
 
 
-_SIZEOF = re.compile(r"sizeof\s*\(([\w ]+)\)")
-
-
-SIZEOF = "sizeof_"
-"""Before a type of the source's own, in the name that its size has in expressions."""
+_SIZEOF = re.compile(r"sizeof\s*\(((?:[^()]|\([^()]*\))+)\)")
+_PREFIX = "sizeof_"
+_LETTERS = str.maketrans("<>,:()", "\u1438\u1433\ua4f9\ua4fd\u14a5\u14a3")
+_BACK = {new: old for old, new in _LETTERS.items()}
+"""Letters of other scripts for what a name in an expression can't have: Storage<64,BN>."""
 
 
 def _size(match: re.Match[str]) -> str:
-    dtype = ELEMENTS.get(bare(match[1]))
-    return str(SIZES[dtype]) if dtype else f"{SIZEOF}{bare(match[1]).split()[-1]}"
+    kind = re.sub(r"\s*([<>,:()*])\s*", r"\1", match[1].strip())
+    if kind.endswith("*"):
+        return "8"
+    dtype = ELEMENTS.get(bare(kind))
+    word = kind.removeprefix("struct ").translate(_LETTERS)
+    return str(SIZES[dtype]) if dtype else f"{_PREFIX}{word}"
+
+
+def spelled(name: str) -> str:
+    """Spells a name in an expression as the source has it: the size of a type of its own as
+    sizeof(Storage<64>)."""
+    kind = name.removeprefix(_PREFIX)
+    return f"sizeof({kind.translate(_BACK)})" if kind != name else name
 
 
 def _extents(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kernelexp.model.errors import UsageError
-from kernelexp.services.adopt import clusters, notation
+from kernelexp.services.adopt import clusters, expressions, notation
 
 
 @pytest.mark.parametrize(
@@ -36,3 +36,10 @@ def test_a_launch_may_name_its_cluster() -> None:
 def test_a_cluster_that_no_launch_can_have_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--cluster"):
         notation.parse_cluster(text)
+
+
+def test_the_size_of_a_template_s_instance_is_a_name_that_is_spelled_as_it_was() -> None:
+    text = notation.parse_smem("2 * sizeof(ns::Storage<64, BN>) + sizeof(float)")
+    (name,) = expressions.names_in([text])
+    assert notation.spelled(name) == "sizeof(ns::Storage<64,BN>)"
+    assert notation.spelled("BN") == "BN"

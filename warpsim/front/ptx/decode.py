@@ -9,7 +9,7 @@ from collections.abc import Callable
 import msgspec
 import numpy as np
 
-from warpsim.front.ptx import isa  # noqa: F401  (importing it fills the tables)
+from warpsim.front.ptx import bounds, isa  # noqa: F401  (importing isa fills the tables)
 from warpsim.front.ptx.cfg import flow, is_exit, targets
 from warpsim.front.ptx.decoder import AROUND, PtxDecoder, copyto
 from warpsim.front.ptx.faults import MALFORMED, refuse
@@ -66,7 +66,8 @@ def decode(module: PtxModule, name: str) -> DecodedProgram:
     stops = frozenset(site.number for site in decoder.sites if _STOPS.match(site.opcode))
     polls = any(_may_poll(decoder.sites[number].opcode) for number in in_loops(blocks))
     image = _image(module, decoder, polls=polls)
-    return DecodedProgram(image, decoder.sites, blocks, decoder.uses(), stops)
+    found = bounds.find(function)
+    return DecodedProgram(image, decoder.sites, blocks, decoder.uses(), stops, bounds=found)
 
 
 def _image(module: PtxModule, decoder: PtxDecoder, *, polls: bool) -> Image:

@@ -248,9 +248,12 @@ class DecodedProgram:
         uses: list[SlotUses] | None = None,
         stops: frozenset[int] = frozenset(),
         hazards: Sequence[tuple[int, str]] = (),
+        bounds: Sequence[tuple[int, bool]] = (),
     ) -> None:
         """stops: instructions by which threads meet in memory: strong accesses, atomics, fences.
-        hazards: (instruction, sentence) of what is wrong whatever happens."""
+        hazards: (instruction, sentence) of what is wrong whatever happens.
+        bounds: instructions with a guard by which threads stay inside of a problem, and whether the
+            lanes for which it holds leave there."""
         self.image = image
         self.sites = sites
         self.blocks = blocks
@@ -259,6 +262,7 @@ class DecodedProgram:
         self.asks_who_is_active = any(site.opcode.startswith("activemask") for site in sites)
         """By __activemask(). SASS says itself where lanes meet."""
         self.hazards = hazards
+        self.bounds = bounds
         self._stops = stops
         self._stopping: DecodedProgram | None = None
         self._code: dict[int, CompiledBlock] = {}
@@ -271,7 +275,7 @@ class DecodedProgram:
             pieces = [piece for block in self.blocks.values() for piece in block.cut(self._stops)]
             blocks = {piece.first: piece for piece in pieces}
             self._stopping = DecodedProgram(
-                self.image, self.sites, blocks, self.uses, hazards=self.hazards
+                self.image, self.sites, blocks, self.uses, hazards=self.hazards, bounds=self.bounds
             )
         return self._stopping
 
