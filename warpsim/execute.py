@@ -187,8 +187,8 @@ def _execute(
     started: float,
     processes: int,
 ) -> Result:
-    for number, sentence in program.hazards:
-        execution.findings.add("missing-scoreboard-wait", sentence, program.sites[number])
+    for number, name, sentence in program.hazards:
+        execution.findings.add(name, sentence, program.sites[number])
     waves, given_up = _Waves(program, execution, schedule, limit), False
     with np.errstate(all="ignore"):
         try:

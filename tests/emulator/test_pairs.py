@@ -12,7 +12,7 @@ from correct.hopper import MAP
 from correct.kernel import WORDS
 from correct.page import SOURCES as DRIVER
 from harness import compile_cu
-from pairs.page import MISSED, RARE, RESULTS, SECOND, SOURCES, TABLES, TARGETS, TAUGHT, pairs
+from pairs.page import FIRST, MISSED, RARE, RESULTS, SOURCES, TABLES, TARGETS, TAUGHT, pairs
 from pairs.pair import FaultyPair
 from reported.faults import SOURCES as MACROS
 
@@ -23,7 +23,7 @@ from warpsim.schedule import USUAL, Schedule
 
 
 def parameters(area: str, pair: FaultyPair) -> pytest.ParameterSet:
-    slow = area in SECOND and pair.name not in TAUGHT
+    slow = area not in FIRST and pair.name not in TAUGHT
     return pytest.param(area, pair, id=pair.name, marks=[pytest.mark.slow] * slow)
 
 

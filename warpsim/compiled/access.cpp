@@ -689,8 +689,8 @@ bool counted(const Call& call, const Memory& memory) {
 
 // Whether races of an access are such that Python may report them later, and there is room for them.
 bool may_race(const Call& call) {
-  const bool repeats = call.withheld >> 3 & (1 << call.instruction.numbers[0]);
-  return !repeats && call.machine.races->count + 2 <= kx::kRaces;
+  const bool withheld = call.withheld >> 6 & (1 << call.instruction.numbers[0]);
+  return !withheld && call.machine.races->count + 2 <= kx::kRaces;
 }
 
 void note_race(const Call& call, kx::Raced raced, const Racing& racing) {
@@ -803,7 +803,8 @@ bool st(const Call& call, const kx::Named&) {
     for (int64_t row = 0; row < access.warps.rows; ++row) {
       if (!are_writable(*memory, access, all[row])) return false;
     }
-    return may_race(call) && find_races(*memory, access, all, changes, races);
+    if (!find_races(*memory, access, all, changes, races)) return false;
+    return !(races.wrote.any() || races.read.any()) || may_race(call);
   };
   if (!store(*memory, access, permits, changes, give)) return false;
   note_race(call, kx::Raced::kWrittenWrote, races.wrote);

@@ -158,3 +158,15 @@ def test_the_warps_of_a_warpgroup_wait_for_one_another(tmp_path: Path, threads: 
         launched(emulator.load_cubin(*made), x, threads=threads)
         right.append(np.array_equal(x["x"], np.arange(threads) ^ 96))
     assert right == [False, True]
+
+
+def test_an_address_in_a_register_that_nothing_writes_is_named(tmp_path: Path) -> None:
+    """As ptxas 13.0 leaves cp.async with a cache policy: [R25+UR0], desc[UR1]."""
+    (tmp_path / "k.cu").write_text(MEETS)
+    content, listing = assemble(compile_cu(tmp_path / "k.cu", target="sm_90a"), "sm_90a")
+    assert not decode.decode(content, listing, "k").hazards
+    (old,) = {*re.findall(r"STS \[R\d+\+(UR\d+)\]", listing)}
+    lost = re.sub(rf"(STS \[R\d+\+){old}\]", r"\1UR60]", listing)
+    ((_, name, sentence),) = decode.decode(content, lost, "k").hazards
+    assert name == "unwritten-register"
+    assert sentence == "STS addresses with UR60, which no instruction writes."

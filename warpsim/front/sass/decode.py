@@ -22,7 +22,7 @@ from warpsim.front.sass.syntax import (
     ConstantOperand,
     MachineInstruction,
 )
-from warpsim.front.sass.unwritten import LOADS, slot_uses
+from warpsim.front.sass.unwritten import LOADS, never_written, slot_uses
 from warpsim.lineinfo import Source
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.core.forms import CompiledForm, Formed
@@ -97,6 +97,7 @@ def decode_apart(
     uses = slot_uses(decoder)
     image = _image(entry, decoder, polls=polls)
     hazards = Scoreboards(decoder.code, decoder.uses, blocks).hazards()
+    hazards += never_written(decoder.code, decoder.uses)
     return DecodedProgram(image, decoder.sites, blocks, uses, stops, hazards), decoder
 
 

@@ -48,10 +48,12 @@ class PendingRegisters(NamedTuple):
 
 
 class Hazard(NamedTuple):
-    """A register that is used too early."""
+    """A register that is used too early, or that nothing writes."""
 
     number: int
     """Of the instruction that uses it."""
+    name: str
+    """Of the finding."""
     sentence: str
 
 
@@ -169,7 +171,7 @@ class Scoreboards:
         register = self._names[(early & -early).bit_length() - 1]
         tells = "no scoreboard tells when" if board == _NEVER else f"scoreboard {board} tells when"
         sentence = f"{register} is {what} here before {by.base} at {by.where()}, {why}: {tells}."
-        return Hazard(number, sentence)
+        return Hazard(number, "missing-scoreboard-wait", sentence)
 
     def _producer(self, number: int, board: int, early: int, how: str) -> MachineInstruction:
         """The nearest instruction before it that uses a register so."""

@@ -1,4 +1,5 @@
-"""What each SASS instruction hands on of values that nobody wrote: see machine/wave/undefined.py.
+"""What each SASS instruction hands on of values that nobody wrote: see machine/wave/undefined.py;
+and registers that no instruction writes.
 
 Laxer than for PTX, as ptxas may load and compute what no result depends on: instructions that are
 not known here drop what they read, among them products, shuffles and those on the warp's own
@@ -7,9 +8,11 @@ registers. What a predicate absorbs, a selection leaves and a mask takes away dr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from warpsim.front.sass.decoder import SassDecoder
+from warpsim.front.sass.operands import RegisterUses
+from warpsim.front.sass.scoreboards import Hazard
 from warpsim.front.sass.syntax import (
     ZERO,
     LiteralOperand,
@@ -31,6 +34,32 @@ _COMPUTES = frozenset(
 )
 _LOGIC = {0xC0: "and", 0xFC: "or", 0x3C: "xor"}
 """Of the first two operands of LOP3."""
+
+
+_POLICY = (
+    " ptxas before 13.4.59 loses the registers of a cp.async with a cache policy, where it splits "
+    "the address in shared memory (triton-lang/triton#11848): assemble with a later one, or leave "
+    "L2::cache_hint out."
+)
+
+
+def never_written(
+    code: Sequence[MachineInstruction], uses: Mapping[int, RegisterUses]
+) -> tuple[Hazard, ...]:
+    """Addresses in the warp's registers that no instruction writes, wherever it stands: the first
+    use of each. Other sources may matter to no result."""
+    written = {name for use in uses.values() for name in use.writes}
+    found: dict[str, Hazard] = {}
+    for ins in code:
+        for operand in ins.operands:
+            offset = operand.uniform if isinstance(operand, MemoryOperand) else None
+            name = "" if offset is None else f"{offset.file}{offset.index}"
+            if offset is None or offset.index == ZERO or name in written or name in found:
+                continue
+            sentence = f"{ins.base} addresses with {name}, which no instruction writes."
+            sentence += _POLICY * (ins.base == "LDGSTS")
+            found[name] = Hazard(ins.number, "unwritten-register", sentence)
+    return tuple(found.values())
 
 
 def slot_uses(decoder: SassDecoder) -> list[SlotUses]:

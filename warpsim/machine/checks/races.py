@@ -47,6 +47,11 @@ class Races:
         places = np.arange(residents.resident * residents.warps_per_cta)
         self._column = places // residents.resident % history.columns
         self.repeats = Repeats(len(history.written))
+        self.observed = Repeats(len(history.written))
+        """Volatile and relaxed loads that have read the last such store to their word. What comes
+        after the load comes after that store, too, though after nothing else that its thread did:
+        PTX's causality order begins with an observation (memory consistency model, "Observation
+        Order" and "Causality Order")."""
         self._narrow: set[int] = set()
         """Numbers of instructions whose relaxed accesses are of the scope of a CTA."""
         self._columns: dict[int, Array] = {}
@@ -89,8 +94,7 @@ class Races:
         units, warp, thread = self._flat(warps, offsets, access.size, m)
         writer = self.history.writers(units)
         bad = self.clocks.unordered(warp, thread, writer)
-        if bad.any() and self.repeats:
-            bad = bad & ~self.repeats.seen(self.clocks, units, warp, thread, writer)
+        bad = self._unmet(bad, units, warp, thread, writer)
         if bad.any():
             self._report("read", "wrote", units, bad, thread, writer, access.site)
         elif self.is_formal:
@@ -100,10 +104,23 @@ class Races:
         else:
             self._note_read(warps, units, warp, thread, access.site)
 
+    def _unmet(self, bad: Array, units: Array, warp: Array, thread: Array, writer: Array) -> Array:
+        """Of accesses that the last writes are not ordered before, those that nothing stands for
+        that is: a store of the same value, or a load that has seen the write."""
+        for others in (self.repeats, self.observed):
+            if others and bad.any():
+                bad = bad & ~others.seen(self.clocks, units, warp, thread, writer)
+        return bad
+
     @property
     def looks_at_stores(self) -> bool:
         """Whether the first lane of a store that races does not stand for the others."""
         return bool(self.repeats or self.residents.execution.benign)
+
+    @property
+    def looks_at_races(self) -> bool:
+        """Whether accesses that nothing orders may be none."""
+        return bool(self.observed) or self.looks_at_stores
 
     @property
     def is_formal(self) -> bool:
@@ -115,6 +132,7 @@ class Races:
     ) -> None:
         """A warning for reads of what a flag has announced that nobody acquired."""
         bad = self.clocks.not_acquired(warp, thread, writer)
+        bad = self._unmet(bad, units, warp, thread, writer)
         if bad.any():
             unit, place = first_of(bad, units, warp)
             self.reports.missing_acquire(unit * self.history.unit, place, site)
@@ -127,10 +145,18 @@ class Races:
             self._relaxed(units, warp, thread, access)
             return
         written = self.history.writers(units)
+        unordered = self.clocks.unordered(warp, thread, written)
+        if self.observed and unordered.any():
+            seen = self.observed.seen(self.clocks, units, warp, thread, written)
+            unordered = unordered & ~seen
+        readers = self.history.readers(units)
         conflicts = [
             (before, epochs, bad)
-            for before, epochs in (("wrote", written), ("read", self.history.readers(units)))
-            if (bad := self.clocks.unordered(warp, thread, epochs)).any()
+            for before, epochs, bad in (
+                ("wrote", written, unordered),
+                ("read", readers, self.clocks.unordered(warp, thread, readers)),
+            )
+            if bad.any()
         ]
         if conflicts or self.repeats:
             changed = self._changed(offsets, values, access, m)
@@ -182,9 +208,8 @@ class Races:
 
     def _note_repeats(self, units: Array, thread: Array, site: Site) -> None:
         """These threads have stored what is there already."""
-        changed = self.history.writers(units).tolist()
-        for unit, who, at in zip(units.tolist(), thread.tolist(), changed, strict=True):
-            self.repeats.note(unit, at, int(self.clocks.epoch(who, site.number)))
+        epochs = self.clocks.epoch(thread, site.number)
+        self.repeats.note_all(units, self.history.writers(units), epochs)
 
     def observe(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
         """A volatile or relaxed load: it may meet stores of its kind, but no ordinary one."""
@@ -192,8 +217,18 @@ class Races:
         bad = self._contend(units, warp, thread)
         if bad.any():
             self._meets_ordinary("read", units, bad, thread, access.site)
-        self._meets_narrow("read", units, bad, thread, access)
+        if not self._meets_narrow("read", units, bad, thread, access) and bad.any():
+            self._note_observed(units, bad, thread, access.site)
         self._note_poll(units, thread, access.site)
+
+    def _note_observed(self, units: Array, bad: Array, thread: Array, site: Site) -> None:
+        """These threads have read what a volatile or relaxed access has just written."""
+        written = self.history.written[units]
+        bad = bad & (written == self.history.relaxed[units])
+        units, thread, written = (
+            np.broadcast_to(x, bad.shape)[bad] for x in (units, thread, written)
+        )
+        self.observed.note_all(units, written, self.clocks.epoch(thread, site.number))
 
     def _contend(self, units: Array, warp: Array, thread: Array) -> Array:
         """What relaxed accesses meet: the writes that nothing orders before them."""
@@ -227,13 +262,13 @@ class Races:
 
     def _meets_narrow(
         self, now: str, units: Array, bad: Array, thread: Array, access: AccessKind
-    ) -> None:
-        """A finding where `bad` writes are another CTA's, and this access or they are of the scope
-        of a CTA."""
+    ) -> bool:
+        """A finding, and True, where `bad` writes are another CTA's, and this access or they are of
+        the scope of a CTA."""
         if access.narrow:
             self._narrow.add(access.site.number)
         if not self._narrow or not bad.any():
-            return
+            return False
         epochs = self.history.writers(units)
         others = (epochs & THREAD) >> 5
         among = others < self.clocks.warps
@@ -243,6 +278,7 @@ class Races:
             bad = bad & np.isin((epochs >> THREAD_BITS & SITE) - 1, list(self._narrow))
         if bad.any():
             self._report(now, "wrote", units, bad, thread, epochs, access.site)
+        return bool(bad.any())
 
     def _changed(self, offsets: Array, values: Array, access: AccessKind, m: Mask) -> Array:
         """Which active lanes change anything: the same value from two warps harms nobody."""

@@ -1,7 +1,8 @@
-"""Stores of a value that another store, which nothing orders, has put there already.
+"""Accesses that stand for the last store to a word: whoever is ordered after one is after it.
 
-Whoever reads the word sees that value, whichever store came first: it is enough that one of them is
-ordered before the read. A store of another value must be ordered after all of them.
+Stores of a value that another store, which nothing orders, has put there already: whoever reads the
+word sees that value, whichever store came first. A store of another value must be ordered after all
+of them. And loads that have observed the store.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _NONE = np.zeros(0, np.int64)
 
 
 class _Repeated:
-    """The stores of one value to one unit: that which changed it, and those that repeated it."""
+    """The store that changed a unit, and the accesses that stand for it."""
 
     __slots__ = ("changed", "epochs", "known")
 
@@ -42,8 +43,12 @@ class Repeats:
     def __bool__(self) -> bool:
         return bool(self._epochs)
 
-    def note(self, unit: int, changed: int, epoch: int) -> None:
-        """A store at `epoch` repeats the value that the one at `changed` has stored."""
+    def note_all(self, units: Array, changed: Array, epochs: Array) -> None:
+        """Accesses at `epochs` stand for the stores at `changed`."""
+        for unit, at, epoch in zip(units.tolist(), changed.tolist(), epochs.tolist(), strict=True):
+            self._note(unit, at, epoch)
+
+    def _note(self, unit: int, changed: int, epoch: int) -> None:
         if not len(self._noted):
             self._noted = np.zeros(self._units, bool)
         self._noted[unit] = True
@@ -57,13 +62,13 @@ class Repeats:
         return repeated.array() if repeated and repeated.changed == changed else _NONE
 
     def seen(self, clocks: Clocks, units: Array, warp: Array, thread: Array, last: Array) -> Array:
-        """Which accesses one of the repeating stores is ordered before."""
+        """Which accesses one of them is ordered before."""
         return self._compare(clocks, units, warp, thread, last, every=False)
 
     def unordered(
         self, clocks: Clocks, units: Array, warp: Array, thread: Array, last: Array
     ) -> Array:
-        """Which accesses one of the repeating stores is not ordered before."""
+        """Which accesses one of them is not ordered before."""
         return self._compare(clocks, units, warp, thread, last, every=True)
 
     def _compare(

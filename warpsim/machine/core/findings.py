@@ -74,6 +74,8 @@ NAMES: dict[str, str] = {
     "transaction-bytes": "a transaction count that can't return to zero, or out of range",
     "missing-scoreboard-wait": "SASS that uses a register before the instruction that writes or "
     "reads it is through: its control word does not wait for the scoreboard",
+    "unwritten-register": "SASS that addresses with a register of the warp that no instruction "
+    "writes",
     "mbarrier-misuse": "an mbarrier used before its init, or initialised while in use",
     "tmem-bounds": "tensor memory outside the allocation",
     "tmem-race": "tensor memory read or overwritten while the tensor core, a load or a store "

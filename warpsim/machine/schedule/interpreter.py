@@ -116,7 +116,7 @@ class Interpreter:
 
     def _withheld(self) -> int:
         """Accesses that Python has to look at: loads of shared, global, local memory, then stores,
-        a bit each."""
+        then those that race, a bit each."""
         bits = 0
         for index, memory in self._memories:
             bits |= memory.withheld() << index

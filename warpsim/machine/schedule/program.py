@@ -247,11 +247,11 @@ class DecodedProgram:
         blocks: dict[int, BasicBlock],
         uses: list[SlotUses] | None = None,
         stops: frozenset[int] = frozenset(),
-        hazards: Sequence[tuple[int, str]] = (),
+        hazards: Sequence[tuple[int, str, str]] = (),
         bounds: Sequence[tuple[int, bool]] = (),
     ) -> None:
         """stops: instructions by which threads meet in memory: strong accesses, atomics, fences.
-        hazards: (instruction, sentence) of what is wrong whatever happens.
+        hazards: (instruction, name, sentence) of what is wrong whatever happens.
         bounds: instructions with a guard by which threads stay inside of a problem, and whether the
             lanes for which it holds leave there."""
         self.image = image

@@ -28,7 +28,7 @@ _WRITE_CHUNKS = (_POINTER, _OBJECT, _LONG, _LONG, _OBJECT, _LONG, _LONG, _OBJECT
 _COMMON = (_POINTER, _POINTER, _OBJECT, _INT, _OBJECT, _INT, _LONG, _INT)
 
 
-LOADS, STORES = 1, 8
+LOADS, STORES, RACES = 1, 8, 64
 """Bits of what Python has to look at, of the first memory: kx::Call has them of all."""
 
 Bounds: TypeAlias = Callable[[Warps], tuple[Array, Array, int]]
@@ -84,13 +84,16 @@ class FastAccess:
         return self._address
 
     def withheld(self) -> int:
-        """Brings the layout up to date; what Python has to look at: LOADS, STORES."""
+        """Brings the layout up to date; what Python has to look at: LOADS, STORES, and
+        RACES, those of both that race."""
         races = self.races
         if self._used is not races.history.used:
             self.address()
         if races.clocks.partial is not None:
             return LOADS | STORES
-        return (LOADS if races.is_formal else 0) | (STORES if races.looks_at_stores else 0)
+        loads = LOADS if races.is_formal else 0
+        stores = STORES if races.looks_at_stores else 0
+        return loads | stores | (RACES if races.looks_at_races else 0)
 
     def prepare(self, warps: Warps) -> int:
         """Lets a set of warps access the memory; the address of its layout. Sets live as the
