@@ -54,9 +54,13 @@ class Kept:
         shim = library(self.folder.parent)
         return {"LD_PRELOAD": str(shim), "COPIES_FILE": str(self.folder / "copies")}
 
-    def end(self, place: Path, argv: Sequence[str], code: int, text: bytes) -> None:
+    def end(
+        self, place: Path, argv: Sequence[str], code: int, text: bytes, unwritten: bool = False
+    ) -> None:
+        """`unwritten`: the emulator found that the program copies what nobody has written."""
         freed = "COPIES_FREED" in os.environ
         how = {"folder": str(place), "argv": list(argv), "code": code, "freed": freed}
+        how["unwritten"] = unwritten
         (self.folder / "how.json").write_text(json.dumps(how))
         (self.folder / "output").write_bytes(text)
         for path in sorted(place.rglob("*")):

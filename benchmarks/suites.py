@@ -403,7 +403,9 @@ def run(
             content = output.read()
         text = content.decode(errors="replace")
         if kept:
-            kept.end(Path(attempt.folder), attempt.argv, executed.returncode, content)
+            unwritten = any("uninitialised" in mistake.name for mistake in executed.mistakes)
+            folder = Path(attempt.folder)
+            kept.end(folder, attempt.argv, executed.returncode, content, unwritten)
         executed = msgspec.structs.replace(executed, seconds=_children_s() - begun)
         row = _row(program.name, attempt, executed, text)
         if row.outcome not in on:

@@ -1,4 +1,5 @@
 #include <cublasLt.h>
+#include <cuda_fp16.h>
 #include <cstdio>
 #include <vector>
 #include <cmath>
@@ -31,5 +32,14 @@ int main() {
     worst = std::max(worst, std::abs(std::max(0.0, 1.5 * sum + 0.5 * c[i + j * m] + bias[i]) - d[i + j * m]));
   }
   printf("%d %s\n", status, worst < 1e-4 ? "right" : "wrong");
+  // Halves, scaled by halves.
+  const __half two = 2.0f, none = 0.0f, ones[4] = {1.0f, 2.0f, 3.0f, 4.0f};
+  __half *H, h[4];
+  cudaMalloc(&H, 2 * sizeof ones); cudaMemcpy(H, ones, sizeof ones, cudaMemcpyHostToDevice);
+  cublasLtMatmulDescCreate(&desc, CUBLAS_COMPUTE_16F, CUDA_R_16F);
+  cublasLtMatrixLayoutCreate(&la, CUDA_R_16F, 2, 2, 2);
+  status = cublasLtMatmul(handle, desc, &two, H, la, H, la, &none, H + 4, la, H + 4, la, nullptr, nullptr, 0, 0);
+  cudaMemcpy(h, H + 4, sizeof h, cudaMemcpyDeviceToHost);
+  printf("%d %g %g %g %g\n", status, float(h[0]), float(h[1]), float(h[2]), float(h[3]));
   return 0;
 }

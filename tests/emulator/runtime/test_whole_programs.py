@@ -212,14 +212,14 @@ def test_calls_of_cublas_are_computed_and_their_operands_checked(tools: Toolchai
     assert "cublasStrsm" in executed.computed
 
 
-def test_a_product_of_cublaslt_has_its_bias_and_its_activation(tools: Toolchain) -> None:
+def test_products_of_cublaslt_have_biases_activations_and_scalars_of_their_type(tools: Toolchain) -> None:
     asked = Asked(
         sources=(Path(__file__).with_name("products_lt.cu"),), flags=("-lcublasLt",), argv=()
     )
     with tempfile.TemporaryFile() as output:
         executed = execution.execute(asked, tools, ROOT, output=output.fileno())
         output.seek(0)
-        assert output.read() == b"0 right\n"
+        assert output.read() == b"0 right\n0 14 20 30 44\n"
     assert executed.computed == ("cublasLtMatmul",)
     assert not executed.findings
 

@@ -100,14 +100,14 @@ void multiply(const Operands& o, S alpha, S beta, int64_t at) {
   }
 }
 
-template <class A, class C, class S>
+template <class A, class C, class S, class Scalar = S>
 cublasStatus_t matmul(const Operands& o) {
   cublasContext scalars;
   scalars.scalars = cublasPointerMode_t(o.product.pointers);
-  const auto alpha = scalar(&scalars, "cublasLtMatmul", static_cast<const S*>(o.alpha));
-  const auto beta = scalar(&scalars, "cublasLtMatmul", static_cast<const S*>(o.beta));
+  const auto alpha = scalar(&scalars, "cublasLtMatmul", static_cast<const Scalar*>(o.alpha));
+  const auto beta = scalar(&scalars, "cublasLtMatmul", static_cast<const Scalar*>(o.beta));
   const auto work = [=] {
-    const S factor = alpha(), old = beta();
+    const S factor = load(alpha()), old = load(beta());
     for (int64_t at = 0; at < o.ld.count; ++at) multiply<A, C, S>(o, factor, old, at);
   };
   return compute("cublasLtMatmul", o.stream, work) == cudaSuccess ? CUBLAS_STATUS_SUCCESS
@@ -239,6 +239,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   const auto is = [&](cudaDataType from, cudaDataType to, cudaDataType scale) {
     return o.la.type == from && o.ld.type == to && o.product.scale == scale;
   };
+  if (is(CUDA_R_16F, CUDA_R_16F, CUDA_R_16F)) return matmul<__half, __half, float, __half>(o);
   if (is(CUDA_R_16F, CUDA_R_16F, CUDA_R_32F)) return matmul<__half, __half, float>(o);
   if (is(CUDA_R_16F, CUDA_R_32F, CUDA_R_32F)) return matmul<__half, float, float>(o);
   if (is(CUDA_R_16BF, CUDA_R_16BF, CUDA_R_32F)) return matmul<__nv_bfloat16, __nv_bfloat16, float>(o);
