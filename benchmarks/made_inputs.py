@@ -249,14 +249,14 @@ def _clusters(numbers: random.Random) -> bytes:
 
 
 def _sparse(numbers: random.Random) -> bytes:
-    """A matrix whose diagonal dominates, in Matrix Market's coordinates."""
+    """A symmetric matrix whose diagonal dominates, in Matrix Market's coordinates."""
     rows = 200
     entries = []
     for row in range(1, rows + 1):
-        columns = {numbers.randrange(1, rows + 1) for _ in range(4)} - {row}
+        columns = {numbers.randrange(1, row + 1) for _ in range(4)} - {row}
         entries.append(f"{row} {row} {numbers.uniform(8, 10):.6f}")
         entries += [f"{row} {column} {numbers.uniform(-1, 1):.6f}" for column in sorted(columns)]
-    head = f"%%MatrixMarket matrix coordinate real general\n{rows} {rows} {len(entries)}"
+    head = f"%%MatrixMarket matrix coordinate real symmetric\n{rows} {rows} {len(entries)}"
     return "\n".join([head, *entries, ""]).encode()
 
 

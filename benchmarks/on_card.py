@@ -3,12 +3,12 @@
     python benchmarks/suites.py SUITE FOLDER ... --outputs EMULATED
     python benchmarks/on_card.py pack EMULATED PROGRAMS.tar.xz
     python3 on_card.py run PROGRAMS.tar.xz CARD [--jobs N] [--time S]     where the card is
-    python benchmarks/on_card.py compare EMULATED CARD [--json FILE]
+    python benchmarks/on_card.py compare EMULATED CARD ... [--results FILE]
 
 The programs that are run there are the same files, with the same arguments, linked with NVIDIA's
 runtime when they start. What each prints, what it copies from the device (copies.cpp) and the files
 it writes are compared. Each runs twice on the card: what differs there by itself is not compared,
-nor are numbers on a line about time.
+nor are numbers on a line about time. With --results, the outcome is kept in the file of suites.py.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import shutil
 import signal
 import struct
 import subprocess
-import sys
 import tarfile
 import tempfile
 import time
@@ -34,8 +33,8 @@ HERE = Path(__file__).parent
 LARGEST_FILE = 1 << 20
 """Of those that a program writes, in bytes; of a larger one its first so many."""
 LARGEST_INPUT = 8 << 20
-RELATIVE, OF_LARGEST = 1e-3, 1e-5
-"""How far numbers may be apart: of each, and of the largest of a copy or a line."""
+RELATIVE, OF_LARGEST, LEAST = 1e-3, 1e-5, 1e-12
+"""How far numbers may be apart: of each, of the largest of a copy or a line, and at all."""
 _RUNS = 2
 
 
@@ -243,10 +242,14 @@ def compare(name: str, emulated: Path, card: Sequence[Path]) -> Compared:
         return Compared(name, "failed" if there["code"] == -9 else "differs", why, 0, 0, 0)
     outcomes, counted, size = [], 0, 0
     records = [copies(folder / "copies") for folder in (emulated, *card)]
-    if len({len(found) for found in records}) > 1:
-        counts = ", ".join(str(len(found)) for found in records)
-        outcomes.append(("differs", f"{counts} copies"))
+    lengths = [len(found) for found in records]
+    if len(set(lengths)) > 1:
+        steady = len(set(lengths[1:])) == 1
+        why = f"{', '.join(map(str, lengths))} copies"
+        outcomes.append(("differs" if steady else "unlike", why))
     for at, (mine, *theirs) in enumerate(zip(*records, strict=False)):
+        if here.get("unwritten"):
+            mine = _without_unwritten(mine, theirs[0])
         result, why = _copy(mine, theirs)
         outcomes.append((result, f"copy {at} of {mine.size} bytes: {why}"))
         if result in ("same", "near", "differs"):
@@ -263,6 +266,20 @@ def compare(name: str, emulated: Path, card: Sequence[Path]) -> Compared:
     return Compared(name, "nothing", "", 0, 0, 0)
 
 
+def _without_unwritten(mine: Copy, other: Copy) -> Copy:
+    """A copy with the card's words where the emulator has 0xFFFFFFFF, as it has where nobody has
+    written anything."""
+    if len(mine.kept) != len(other.kept) or b"\xff\xff\xff\xff" not in mine.kept:
+        return mine
+    words = len(mine.kept) // 4 * 4
+    kept = b"".join(
+        (other if mine.kept[at : at + 4] == b"\xff" * 4 else mine).kept[at : at + 4]
+        for at in range(0, words, 4)
+    )
+    kept += mine.kept[words:]
+    return mine._replace(kept=kept, hash=other.hash if kept == other.kept else mine.hash)
+
+
 def _copy(mine: Copy, theirs: Sequence[Copy]) -> tuple[str, str]:
     first = theirs[0]
     if any(other.size != first.size for other in theirs):
@@ -272,8 +289,10 @@ def _copy(mine: Copy, theirs: Sequence[Copy]) -> tuple[str, str]:
     if mine.hash == first.hash:
         return "same", ""
     steady = all(other.hash == first.hash for other in theirs)
-    for code in "dfeh":  # h: bfloat16
-        if _near(_floats(mine.kept, code), [_floats(other.kept, code) for other in theirs], code):
+    for code in "fdeh":  # h: bfloat16
+        if _may_be(first.kept, code) and _near(
+            _floats(mine.kept, code), [_floats(other.kept, code) for other in theirs], code
+        ):
             return "near", f"as {_TYPES[code]}"
     if not steady:
         return "unlike", "the card's own runs differ"
@@ -287,7 +306,7 @@ def _copy(mine: Copy, theirs: Sequence[Copy]) -> tuple[str, str]:
 
 
 _TYPES = {"d": "float64", "f": "float32", "e": "float16", "h": "bfloat16"}
-_EPSILON = {"d": 1.0, "f": 1.0, "e": 10.0, "h": 20.0}
+_EPSILON = {"d": 1.0, "f": 1.0, "e": 10.0, "h": 20.0, "p": 1.0}
 """How many times the tolerance numbers of a type may be apart."""
 
 
@@ -300,13 +319,32 @@ def _floats(content: bytes, code: str) -> list[float]:
     return [value for (value,) in struct.iter_unpack(f"<{code}", content)]
 
 
+_PLAUSIBLE = (1e-20, 1e20)
+"""Where nearly all numbers of a program lie that are not 0."""
+
+
+def _may_be(content: bytes, code: str) -> bool:
+    """Whether bytes may be numbers of a type: halves of others would be near each other by chance.
+
+    The low words of float64 are no float32; the high halves of integers are 0.
+    """
+    if code == "f":
+        return True
+    if code == "d":
+        low = [abs(value) for value in _floats(content, "f")[::2]]
+        plain = sum(value == 0 or _PLAUSIBLE[0] < value < _PLAUSIBLE[1] for value in low)
+        return plain < 0.9 * len(low)
+    high = _floats(content, code)[1::2]
+    return sum(value == 0 for value in high) < 0.9 * len(high)
+
+
 def _near(mine: Sequence[float], theirs: Sequence[Sequence[float]], code: str) -> bool:
     factor = _EPSILON[code]
     finite = [abs(value) for value in theirs[0] if value == value and abs(value) != float("inf")]
     largest = max(finite, default=0.0)
-    if code in "df" and 0 < largest < 1e-30:
+    if code in "df" and not LEAST < largest < _PLAUSIBLE[1]:
         return False  # integers
-    allowed = factor * OF_LARGEST * largest
+    allowed = max(factor * OF_LARGEST * largest, LEAST)
     for value, *others in zip(mine, *theirs, strict=True):
         low, high = min(others), max(others)
         if value != value or low != low:
@@ -356,7 +394,7 @@ def _text(mine: list[str], *theirs: list[str]) -> tuple[int, str, str]:
         numbers += len(values[0])
         if values[0] == values[1] or line == others[0]:
             continue
-        if not _near(values[0], values[1:], "f"):
+        if not _near([0.0, *values[0]], [[0.0, *other] for other in values[1:]], "p"):
             return numbers, "differs", f"{line[:70]!r}, {others[0][:70]!r} on the card"
         near = f"{line[:70]!r}, {others[0][:70]!r} on the card"
     return numbers, "near" if near else "same" if numbers else "nothing", near
@@ -396,31 +434,45 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("action", choices=["pack", "run", "compare"])
     parser.add_argument("first", type=Path)
-    parser.add_argument("second", type=Path)
+    parser.add_argument("others", type=Path, nargs="+")
     parser.add_argument("--root", type=Path, help="of the programs' folders, to pack")
     parser.add_argument("--jobs", type=int, default=12)
     parser.add_argument("--time", type=float, default=20.0, help="of a run, in seconds")
     parser.add_argument("--whole", type=float, default=300.0, help="of all runs")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--results", type=Path)
     options = parser.parse_args()
+    other = options.others[-1]
     if options.action == "pack":
-        pack(options.first, options.root, options.second)
+        pack(options.first, options.root, other)
     elif options.action == "run":
-        run(options.first, options.second, options.jobs, options.time, options.whole)
+        run(options.first, other, options.jobs, options.time, options.whole)
     else:
         results = [
-            compare(
-                name, options.first / name, [options.second / str(k) / name for k in range(_RUNS)]
-            )
+            compare(name, options.first / name, _latest(options.others, name))
             for name in _how(options.first)
         ]
         for result in results:
             print(*result, sep=" | ")
         outcomes = [result.outcome for result in results]
         print({outcome: outcomes.count(outcome) for outcome in sorted(set(outcomes))})
-        if options.json:
-            options.json.write_text(json.dumps([result._asdict() for result in results]))
-    sys.exit()
+        if options.results:
+            note(results, options.results)
+
+
+def _latest(cards: Sequence[Path], name: str) -> list[Path]:
+    """Its runs in the last of the folders that has any."""
+    ran = [card for card in cards if (card / "0" / name / "how.json").is_file()]
+    return [(ran or cards)[-1] / str(number) / name for number in range(_RUNS)]
+
+
+def note(results: Sequence[Compared], path: Path) -> None:
+    """Puts what was compared into the rows of suites.py."""
+    known = {result.name: result for result in results}
+    rows = [json.loads(line) for line in path.read_bytes().splitlines()]
+    for row in rows:
+        if result := known.get(row["name"]):
+            row["on_card"], row["card_why"] = result.outcome, result.why
+    path.write_text("".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows))
 
 
 if __name__ == "__main__":

@@ -115,6 +115,15 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """Of CPU time, of the program and of what serves it."""
     thread_instructions: int = 0
     launches: int = 0
+    on_card: str = ""
+    """How what it did compares with the same file's runs on an H100: an outcome of on_card.py."""
+    card_why: str = ""
+
+    @property
+    def seen(self) -> str:
+        """Its outcome; as-on-card where it says nothing right and did what it does on the card."""
+        same = self.outcome != "right" and self.on_card in ("same", "near")
+        return "as-on-card" if same else self.outcome
 
 
 _MAKE_WORDS = "make "
@@ -519,7 +528,7 @@ def show(rows: Sequence[Row]) -> None:
 
 
 def _counts(rows: Sequence[Row]) -> str:
-    outcomes = [row.outcome for row in rows]
+    outcomes = [row.seen for row in rows]
     counts = ", ".join(f"{outcomes.count(outcome)} {outcome}" for outcome in sorted(set(outcomes)))
     return f"{len(rows)} programs: {counts}"
 
@@ -538,21 +547,23 @@ def show_markdown(rows: Sequence[Row]) -> None:
 
 
 def show_reasons(rows: Sequence[Row]) -> None:
-    print("| program | run as | outcome | what it or its build says |")
-    print("|---|---|---|---|")
+    print("| program | run as | outcome | what it or its build says | beside an H100 |")
+    print("|---|---|---|---|---|")
     for row in rows:
-        if row.outcome != "right":
-            words = " ".join([*row.argv[1:], *([f"({row.sizes})"] if row.sizes else [])])
-            why = row.why.replace("|", "\\|")
-            print(f"| {row.name} | {words[:_KEPT]} | {row.outcome} | {why} |")
+        if row.outcome == "right" or (row.seen == "as-on-card" and row.outcome == "silent"):
+            continue
+        words = " ".join([*row.argv[1:], *([f"({row.sizes})"] if row.sizes else [])])
+        why = row.why.replace("|", "\\|")
+        card = " ".join([row.on_card, row.card_why]).strip().replace("|", "\\|")
+        print(f"| {row.name} | {words[:_KEPT]} | {row.outcome} | {why} | {card[:_KEPT]} |")
     print(f"\n{_counts(rows)}")
 
 
 def show_names(rows: Sequence[Row]) -> None:
     print("| outcome | programs |")
     print("|---|---|")
-    for outcome in sorted({row.outcome for row in rows}):
-        names = [row.name for row in rows if row.outcome == outcome]
+    for outcome in sorted({row.seen for row in rows}):
+        names = [row.name for row in rows if row.seen == outcome]
         print(f"| {outcome} ({len(names)}) | {', '.join(names)} |")
     print(f"\n{_counts(rows)}")
 
