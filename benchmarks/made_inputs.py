@@ -166,12 +166,12 @@ def _hurricanes(numbers: random.Random) -> bytes:
     return "\n".join([*lines, ""]).encode()
 
 
-def _edges(by: str, head: str, tail: Callable[[random.Random], str]) -> Made:
+def _edges(nodes: int, by: str, head: str, tail: Callable[[random.Random], str]) -> Made:
     """A connected graph, as lines of pairs."""
 
     def made(numbers: random.Random) -> bytes:
-        pairs = {(at, at + 1) for at in range(149)}
-        more = [numbers.sample(range(150), 2) for _ in range(300)]
+        pairs = {(at, at + 1) for at in range(nodes - 1)}
+        more = [numbers.sample(range(nodes), 2) for _ in range(2 * nodes)]
         pairs |= {(min(pair), max(pair)) for pair in more}
         lines = [f"{a}{by}{b}{tail(numbers)}" for a, b in sorted(pairs)]
         return "\n".join([*([head] if head else []), *lines, ""]).encode()
@@ -398,8 +398,8 @@ INPUTS: dict[str, Made] = {
     "mesh.txt": _mesh,
     "hurricanes.txt": _hurricanes,
     "hurricanes.list": _text_file("../made/hurricanes.txt"),
-    "edges.txt": _edges(" ", "", lambda numbers: ""),
-    "signed.csv": _edges(",", "from,to,sign", lambda numbers: numbers.choice([",1", ",-1"])),
+    "edges.txt": _edges(40, " ", "", lambda numbers: ""),
+    "signed.csv": _edges(150, ",", "from,to,sign", lambda numbers: numbers.choice([",1", ",-1"])),
     "roads.txt": _road_map,
     "distances.txt": _distances,
     "twister.dat": _twister,

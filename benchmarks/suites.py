@@ -501,6 +501,8 @@ def _row(name: str, attempt: Attempt, executed: Executed, text: str) -> Row:
         findings=tuple(
             f"{finding.name} {finding.kernel} {finding.where}: {finding.sentence}"
             for finding in executed.findings
+            # With COPIES_FREED, copies.cpp copies all memory that is freed.
+            if not ("COPIES_FREED" in os.environ and finding.name == "uninitialised-copy")
         ),
         why=why,
         seconds=executed.seconds,
