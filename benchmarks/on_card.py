@@ -291,11 +291,16 @@ def _copy(mine: Copy, theirs: Sequence[Copy]) -> tuple[str, str]:
     if mine.hash == first.hash:
         return "same", ""
     steady = all(other.hash == first.hash for other in theirs)
-    for code in "fdeh":  # h: bfloat16
-        if _may_be(first.kept, code) and _near(
-            _floats(mine.kept, code), [_floats(other.kept, code) for other in theirs], code
+    kept = [other.kept for other in theirs]
+    for code, name in _TYPES.items():
+        if not _may_be(first.kept, code):
+            continue
+        if (
+            _near(_floats(mine.kept, code), [_floats(one, code) for one in kept], code)
+            if code in "fd"
+            else _near_halves(mine.kept, kept)
         ):
-            return "near", f"as {_TYPES[code]}"
+            return "near", f"as {name}"
     if not steady:
         return "unlike", "the card's own runs differ"
     at = next(
@@ -307,9 +312,9 @@ def _copy(mine: Copy, theirs: Sequence[Copy]) -> tuple[str, str]:
     return "differs", f"{differing} of {len(mine.kept)} kept bytes, {words} at {at}"
 
 
-_TYPES = {"d": "float64", "f": "float32", "e": "float16", "h": "bfloat16"}
-_EPSILON = {"d": 1.0, "f": 1.0, "e": 10.0, "h": 20.0, "p": 1.0}
-"""How many times the tolerance numbers of a type may be apart."""
+_TYPES = {"f": "float32", "d": "float64", "e": "float16", "h": "bfloat16"}
+_MOST_ULPS = 8
+"""How far apart numbers of 16 bits may be, in steps of their last bit."""
 
 
 def _floats(content: bytes, code: str) -> list[float]:
@@ -328,37 +333,46 @@ _PLAUSIBLE = (1e-20, 1e20)
 def _may_be(content: bytes, code: str) -> bool:
     """Whether bytes may be numbers of a type: halves of others would be near each other by chance.
 
-    The low words of float64 are no float32; the high halves of integers are 0.
+    The low words of float64 are no float32; integers and pixels are no normal numbers of 16 bits.
     """
     if code == "f":
         return True
-    if code == "d":
-        low = [abs(value) for value in _floats(content, "f")[::2]]
-        plain = sum(value == 0 or _PLAUSIBLE[0] < value < _PLAUSIBLE[1] for value in low)
-        return plain < 0.9 * len(low)
-    high = _floats(content, code)[1::2]
-    return sum(value == 0 for value in high) < 0.9 * len(high)
+    every = _floats(content, "f")[::2] if code == "d" else _floats(content, code)
+    values = [abs(value) for value in every if value]
+    least, most = (6.2e-5, 65504.0) if code == "e" else _PLAUSIBLE
+    plain = sum(least < value <= most for value in values)
+    return plain < 0.9 * len(values) if code == "d" else plain > 0.95 * len(values)
 
 
-def _near(mine: Sequence[float], theirs: Sequence[Sequence[float]], code: str) -> bool:
-    factor = _EPSILON[code]
-    finite = [abs(value) for value in theirs[0] if value == value and abs(value) != float("inf")]
-    largest = max(finite, default=0.0)
-    if code in "df" and not LEAST < largest < _PLAUSIBLE[1]:
+def _near(mine: Sequence[float], theirs: Sequence[Sequence[float]], code: str = "") -> bool:
+    """Whether each number is within the tolerance of the card's."""
+    first = [abs(value) for value in theirs[0] if value == value and abs(value) != float("inf")]
+    largest = max(first, default=0.0)
+    if code and not LEAST < largest < _PLAUSIBLE[1]:
         return False  # integers
-    allowed = max(factor * OF_LARGEST * largest, LEAST)
+    allowed = max(OF_LARGEST * largest, LEAST)
     for value, *others in zip(mine, *theirs, strict=True):
         low, high = min(others), max(others)
         if value != value or low != low:
             if (value != value) != (low != low):
                 return False
-        elif not (
-            low - allowed - factor * RELATIVE * abs(low)
-            <= value
-            <= high + allowed + factor * RELATIVE * abs(high)
-        ) and not (value == low):
+        elif value != low and not (
+            low - allowed - RELATIVE * abs(low) <= value <= high + allowed + RELATIVE * abs(high)
+        ):
             return False
     return bool(mine)
+
+
+def _near_halves(mine: bytes, theirs: Sequence[bytes]) -> bool:
+    """Whether each number of 16 bits is a few steps from the card's."""
+    every = [
+        struct.unpack(f"<{len(one) // 2}h", one[: len(one) // 2 * 2]) for one in (mine, *theirs)
+    ]
+    ordered = [[half if half >= 0 else -32768 - half for half in one] for one in every]
+    return all(
+        min(others) - _MOST_ULPS <= half <= max(others) + _MOST_ULPS
+        for half, *others in zip(*ordered, strict=True)
+    )
 
 
 def _lines(path: Path) -> list[str]:
@@ -396,7 +410,7 @@ def _text(mine: list[str], *theirs: list[str]) -> tuple[int, str, str]:
         numbers += len(values[0])
         if values[0] == values[1] or line == others[0]:
             continue
-        if not _near([0.0, *values[0]], [[0.0, *other] for other in values[1:]], "p"):
+        if not _near([0.0, *values[0]], [[0.0, *other] for other in values[1:]]):
             return numbers, "differs", f"{line[:70]!r}, {others[0][:70]!r} on the card"
         near = f"{line[:70]!r}, {others[0][:70]!r} on the card"
     return numbers, "near" if near else "same" if numbers else "nothing", near
