@@ -71,7 +71,7 @@ _DATA = re.compile(
     re.I,
 )
 _NONE = re.compile(
-    r"(?:non-matching|number of (?:misses|failures)).*: 0\b"
+    r"(?:non-matching|number of (?:misses|failures|incorrect \w+)).*: 0\b"
     r"|(?<![0-9.,])0 (?:failure|error|mismatche?)s?\b|\bno (?:error|mismatche?)s?\b",
     re.I,
 )
