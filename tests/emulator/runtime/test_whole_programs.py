@@ -212,7 +212,7 @@ def test_calls_of_cublas_are_computed_and_their_operands_checked(tools: Toolchai
     assert "cublasStrsm" in executed.computed
 
 
-def test_products_of_cublaslt_have_biases_activations_and_scalars_of_their_type(tools: Toolchain) -> None:
+def test_products_of_cublaslt_have_biases_and_scalars_of_their_type(tools: Toolchain) -> None:
     asked = Asked(
         sources=(Path(__file__).with_name("products_lt.cu"),), flags=("-lcublasLt",), argv=()
     )
