@@ -259,10 +259,11 @@ def conclude(
     if missing:
         typer.echo(f"next: fill the blanks, then kernelexp emulate {kernel}")
         return OK
-    if "def tiles(" not in text:
+    untold = draft.untold(compiled.entries, launch.answers)
+    if untold:
         print_message(
-            "note: no tiles() was drafted: counts of the full problem need one, which says how a\n"
-            "CTA's work grows"
+            f"note: {untold}, so that tiles() was not drafted: counts of the full problem need it, "
+            "at a size that suits or by hand"
         )
     code, faults = execute([compiled.kernel], loaded.root, nvcc)
     if code == USAGE and undo:
@@ -275,6 +276,11 @@ def conclude(
         _note_tolerance(loaded.root, compiled.kernel, text, nvcc)
     elif code == OK and experiments:
         typer.echo(f"next: kernelexp run {' '.join(experiments)}")
+    elif code == OK and untold:
+        typer.echo(
+            f"next: make what you change an axis, and compare its values: kernelexp new. With "
+            f"tiles() in\n{folder}/problem.py, kernelexp explain {kernel} says what limits it."
+        )
     elif code == OK:
         typer.echo(
             f"next: kernelexp explain {kernel} says what limits it. Make what you change an axis,\n"

@@ -11,6 +11,7 @@ import pytest
 from kernelexp.model.errors import UsageError
 from kernelexp.services.adopt import adopted, draft
 from kernelexp.services.adopt.answers import Answers, DraftAxis, LaunchShape, read_and_written
+from kernelexp.services.adopt.draft import launch
 from kernelexp.services.adopt.entry import (
     KernelEntry,
     KernelParameter,
@@ -313,7 +314,7 @@ def test_tiles_are_the_ctas_of_the_grid_until_somebody_says_else() -> None:
 
 @pytest.mark.parametrize(
     ("emulated", "has_tiles"),
-    [({"n": 100}, True), ({"n": 100, "ld": 100}, True), ({"n": 100, "k": 33}, False)],
+    [({"n": 100}, True), ({"n": 100, "ld": 100}, True), ({"n": 100, "k": 33, "ld": 7}, False)],
 )
 def test_there_are_no_tiles_where_a_cta_has_more_to_do_at_full_size(
     emulated: dict[str, int], has_tiles: bool
@@ -322,7 +323,7 @@ def test_there_are_no_tiles_where_a_cta_has_more_to_do_at_full_size(
         pointer("y", "float", written=True),
         *(value(name, "int", 4) for name in ("n", "k", "ld")),
         grid=("n / 32",),
-        values={"n": 4096, "k": 512, "ld": 4096 if "ld" in emulated else 64},
+        values={"n": 4096, "k": 512, "ld": 4096 if emulated.get("ld") == 100 else 64},
         emulated=emulated,
     )
     assert ("def tiles" in text) is has_tiles
@@ -353,6 +354,38 @@ def test_the_length_of_a_loop_counts_as_tiles_with_a_second_size_to_solve_it_fro
     assert '"emulated_more": {"n": 64, "k": 128},' in text
     assert '"emulated_most": {"n": 64, "k": 256},' in text
     assert tiles_of(text, full) == 128 * 16
+
+
+def test_a_loop_that_no_number_of_small_ones_fills_is_counted_in_a_divisor_of_it() -> None:
+    full = {"n": 4096, "k": 2048}
+    text = product(full, {"n": 64, "k": 300})
+    assert tiles_of(text, full) == 128 * 16
+    assert '"emulated": {"n": 64, "k": 300},' in text
+    assert '"emulated_more": {"n": 64, "k": 512},' in text
+    assert '"emulated_most": {"n": 64, "k": 1024},' in text
+
+
+@pytest.mark.parametrize(
+    ("full", "small", "words"),
+    [
+        (
+            {"n": 4096, "k": 333, "ld": 1},
+            {"n": 64, "k": 50},
+            "k=333 is no multiple of the emulated 50",
+        ),
+        ({"n": 4096, "k": 33, "ld": 1}, {"n": 64, "k": 50}, "k=33 is less than the emulated 50"),
+        ({"n": 4096, "k": 512, "ld": 9}, {"n": 64, "k": 33, "ld": 2}, "k and ld both say how much"),
+        ({"n": 4096, "k": 512, "ld": 1}, {"n": 64, "k": 32}, ""),
+    ],
+)
+def test_why_there_are_no_tiles_is_told(
+    full: dict[str, int], small: dict[str, int], words: str
+) -> None:
+    shape = LaunchShape(block=(32, 1, 1), grid=("n / 32",))
+    answers = Answers(launches=(shape,), values=dict(full), emulated=small)
+    told = launch.untold(answers, frozenset(full))
+    assert told.startswith(words)
+    assert bool(told) == bool(words)
 
 
 def test_the_sum_of_a_square_product_is_a_loop_though_its_grid_is_as_long() -> None:

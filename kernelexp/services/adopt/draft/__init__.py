@@ -107,10 +107,19 @@ def _lengths(
     loop = launch.looped(answers, names)
     if loop is None:
         return launch.widened(answers, names)
-    name, once = loop
+    once = loop.once
     least = max(_of_line(values), 4 * once if once <= _SHORT else 0)
     longer = max(once * -(-least // once), 2 * once)
-    return [{name: length} for length in ([longer, 2 * longer] if least else [2 * once])]
+    lengths = [longer, 2 * longer] if least or not loop.is_whole else [2 * once]
+    return [{loop.name: length} for length in lengths if loop.is_whole or length < loop.full]
+
+
+def untold(entries: Sequence[KernelEntry], answers: Answers) -> str:
+    """Why a draft has no tiles(), as a clause; empty where it has, or a blank is in its way."""
+    values = jobs.values(entries)
+    own = answering.own_sizes(values, jobs.passed(entries), answers)
+    sizes = (value.name for value in values if is_size(value))
+    return launch.untold(answers, frozenset((*sizes, *own)))
 
 
 _SHORT = 512

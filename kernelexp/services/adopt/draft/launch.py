@@ -9,6 +9,8 @@ import math
 import textwrap
 from collections.abc import Collection, Iterator, Sequence
 
+import msgspec
+
 from kernelexp.services.adopt.answers import Answers, LaunchShape, is_size
 from kernelexp.services.adopt.draft.arrays import value
 from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
@@ -52,26 +54,62 @@ def tiles(answers: Answers, names: frozenset[str]) -> str:
     first = " of the first launch" * (len(answers.launches) > 1)
     words = f"One for each CTA{first}; more where a CTA has several pieces of the work in turn."
     if loop:
-        name, once = loop
-        factors = [*factors, f'(size["{name}"] // {once})']
-        words = f"A CTA's loop{first} is taken to be as long as {name} says."
+        factors = [*factors, f'(size["{loop.name}"] // {loop.once})']
+        words = f"A CTA's loop{first} is taken to be as long as {loop.name} says."
     return f"def tiles(axes, size):\n    # {words}\n    return {' * '.join(factors) or '1'}\n\n\n"
 
 
-def looped(answers: Answers, names: frozenset[str]) -> tuple[str, int] | None:
-    """The one size by which a CTA has more to do in the full problem, a multiple of its small
-    value or so many times that a rest does not matter, and that value; None where there is none,
-    or several are."""
+class Loop(msgspec.Struct, frozen=True, kw_only=True):
+    """A CTA's loop that is as long as one size says."""
+
+    name: str
+    once: int
+    """Of the size, what counts as one turn."""
+    full: int
+    is_whole: bool
+    """Whether the emulated size is a whole number of turns."""
+
+
+def looped(answers: Answers, names: frozenset[str]) -> Loop | None:
+    """The one size by which a CTA has more to do in the full problem; None where there is none,
+    several are, or no number of turns suits full and small sizes."""
     others = _others(answers, names)
     if len(others) != 1:
         return None
     ((name, (full, small)),) = others.items()
     if not (isinstance(full, int) and isinstance(small, int)) or small < 1 or full <= small:
         return None
-    return None if full % small and full < _MANY * small else (name, small)
+    once = small if full % small == 0 else _turn(full, small)
+    if not once and full < _MANY * small:
+        return None
+    return Loop(name=name, once=once or small, full=full, is_whole=small % (once or small) == 0)
 
 
-_MANY = 64
+def _turn(full: int, small: int) -> int:
+    """A divisor of a full size that is near to a small one, of whole warps if there is any; 0
+    without one by eight of which the full size is longer than what it is solved from."""
+    fits = [x for x in range(8, min(full // 8, 4 * small) + 1) if full % x == 0 and 8 * x < full]
+    whole = {x: min(x & -x, _WARP) for x in fits if x % 8 == 0}
+    return min(whole, key=lambda x: (-whole[x], abs(math.log(x / small))), default=0)
+
+
+_MANY, _WARP = 64, 32
+
+
+def untold(answers: Answers, names: frozenset[str]) -> str:
+    """Why there is no tiles(), as a clause; empty where there is one, or a blank is in its way."""
+    others = _others(answers, names)
+    known = {x: pair for x, pair in others.items() if None not in pair}
+    if not answers.launches[0].grid or not others or known != others or tiles(answers, names):
+        return ""
+    if len(others) > 1:
+        *first, last = others
+        every = "all" if len(first) > 1 else "both"
+        return f"{', '.join(first)} and {last} {every} say how much a CTA has to do"
+    ((name, (full, small)),) = others.items()
+    if isinstance(full, int) and isinstance(small, int) and full < small:
+        return f"{name}={full} is less than the emulated {small}"
+    return f"{name}={full} is no multiple of the emulated {small}, or of a number near it"
 
 
 def widened(answers: Answers, names: frozenset[str]) -> list[dict[str, int]]:
