@@ -171,6 +171,33 @@ def test_a_cuda_device_lies_in_the_cpus_memory(tmp_path: Path) -> None:
     assert "byte 1,024 of the storage of x" in unwritten["sentence"]
 
 
+COMPILED = """
+import torch
+
+@torch.compile
+def scaled(x, y):
+    return torch.nn.functional.gelu(2 * x + y).sum(dim=1)
+
+x, y = (torch.randn(64, 300, device="cuda") for _ in range(2))
+sums = scaled(x, y)
+assert sums.is_cuda
+torch.testing.assert_close(sums, torch.nn.functional.gelu(2 * x + y).sum(dim=1))
+scaled(torch.empty_like(x), y)
+"""
+
+
+@needs_triton
+def test_what_torch_compiles_is_launched_on_the_emulator(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "torchinductor"))
+    done = run(COMPILED, tmp_path, "--json")
+    assert done.returncode == errors.WRONG_RESULT, done.stderr
+    (unwritten,) = mistakes_of(done)
+    at = "script.py:4"  # the compiled function
+    assert (unwritten["name"], unwritten["call"]) == ("uninitialised-read", at)
+
+
 def test_a_sitecustomize_of_the_users_still_runs(tmp_path: Path) -> None:
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "sitecustomize.py").write_text("import sys; sys.own = 'ran'\n")

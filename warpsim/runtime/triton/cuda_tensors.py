@@ -10,6 +10,7 @@ after a copy, nobody has written.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import sys
@@ -33,7 +34,9 @@ def install(runtime: Callable[[], Any]) -> None:
             return _Call(torch, function, args, dict(kwargs or {})).result()
 
     OnCpu().__enter__()
+    own = vars(torch.cuda).copy()
     _replace_module(torch, runtime)
+    _wrap_compile(torch, own)
 
 
 @functools.cache
@@ -136,12 +139,16 @@ class _Call:
         return self._put(self._own.clone(), to_device)
 
     def _put(self, result: Any, here: bool = True) -> Any:
-        """Notes where tensors lie."""
-        if here:
-            _say()
-        for tensor in _tensors(self._torch, result):
-            tensor._on_cuda = here
-        return result
+        return _put(self._torch, result, here)
+
+
+def _put(torch: Any, result: Any, here: bool = True) -> Any:
+    """Notes where tensors lie."""
+    if here:
+        _say()
+    for tensor in _tensors(torch, result):
+        tensor._on_cuda = here
+    return result
 
 
 def on_device(tensor: Any) -> bool:
@@ -236,7 +243,7 @@ def _replace_module(torch: Any, runtime: Callable[[], Any]) -> None:
         *("reset_peak_memory_stats", "reset_max_memory_allocated", "manual_seed_all"),
         *("manual_seed", "_sleep"),
     ):
-        setattr(cuda, name, nothing)
+        setattr(cuda, name, functools.partial(nothing))  # torch._dynamo tells them apart
     for name, value in (
         *(("is_available", True), ("is_initialized", True), ("device_count", 1)),
         *(("current_device", 0), ("is_bf16_supported", True), ("memory_allocated", 0)),
@@ -255,6 +262,47 @@ def _replace_module(torch: Any, runtime: Callable[[], Any]) -> None:
         set_default("cpu" if _State.default else device)
 
     torch.set_default_device = set_default_device
+
+
+def _wrap_compile(torch: Any, own: dict[str, Any]) -> None:
+    """torch.compile traces without what is above: it takes its tensors for the CPU's.
+
+    own: what torch.cuda is without it.
+    """
+    make = torch.compile
+
+    @contextlib.contextmanager
+    def plainly() -> Iterator[None]:
+        now = vars(torch.cuda).copy()
+        vars(torch.cuda).update(own)
+        try:
+            with torch.overrides._pop_mode_temporarily():
+                yield
+        finally:
+            vars(torch.cuda).update(now)
+
+    def wrapped(compiled: Any, model: Any) -> Any:
+        @functools.wraps(compiled)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            weights = list(model.parameters()) if isinstance(model, torch.nn.Module) else []
+            here = any(map(on_device, _tensors(torch, [args, kwargs, weights])))
+            with plainly():
+                result = compiled(*args, **kwargs)
+            return _put(torch, result) if here else result
+
+        return call
+
+    @functools.wraps(make)
+    def compile_model(model: Any = None, **options: Any) -> Any:
+        if model is None:
+            return functools.partial(compile_model, **options)
+        compiled = make(model, **options)
+        if not isinstance(model, torch.nn.Module):
+            return wrapped(compiled, model)
+        compiled.forward = wrapped(compiled.forward, model)
+        return compiled
+
+    torch.compile = compile_model
 
 
 def _constant(value: Any, *_args: Any, **_kwargs: Any) -> Any:

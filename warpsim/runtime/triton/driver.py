@@ -27,6 +27,7 @@ from typing import Any
 LIBRARY = "libcudart.so.13"
 # cudaDeviceAttr.
 _MAX_THREADS, _SMS, _MAJOR, _MINOR, _SMEM, _WARP, _REGISTERS = 1, 16, 75, 76, 97, 10, 12
+_THREADS_OF_AN_SM = 39
 _CLOCK, _MEMORY_CLOCK, _BUS = 13, 36, 37
 _TO_DEVICE, _UNWRITTEN = 1, 1
 _MAX_DYNAMIC_SMEM, _CLUSTER, _COOPERATIVE = 8, 4, 2
@@ -207,8 +208,16 @@ def _on_one_line(assembly: re.Match[str]) -> str:
 
 
 def _is_inside(file: str) -> bool:
-    """Whether a file is Triton's or this one."""
-    return file == __file__ or f"{os.sep}triton{os.sep}" in file or file.startswith("<")
+    """Whether a file is this one or its neighbour, Triton's, PyTorch's, or compiled by these."""
+    if file.startswith("<") or f"{os.sep}triton{os.sep}" in file or "torchinductor" in file:
+        return True
+    return os.path.dirname(file) == os.path.dirname(__file__) or file.startswith(_torch_folder())
+
+
+@functools.cache
+def _torch_folder() -> str:
+    spec = importlib.util.find_spec("torch")
+    return os.path.dirname(spec.origin) + os.sep if spec and spec.origin else "<"
 
 
 def _size(parameter: str) -> int:
@@ -545,7 +554,11 @@ def activate(module: Any) -> None:
     """Makes the emulator the driver of triton.runtime.driver."""
     module.driver.set_active(active())
     module.driver._default = active()
-    if importlib.util.find_spec("torch"):
+
+
+def give_device(_torch: Any) -> None:
+    """PyTorch's "cuda" device lies in the CPU's memory, for whoever has Triton."""
+    if importlib.util.find_spec("triton"):
         _tensors().install(lambda: active().runtime)
 
 
@@ -565,3 +578,59 @@ def take_clock(testing: Any) -> None:
     """Has the benchmarks of triton.testing say that there is no time."""
     for name in ("do_bench", "do_bench_cudagraph"):
         setattr(testing, name, run_once)
+
+
+# ---- torch.compile: its kernels of CPU tensors are Triton's
+
+
+def compile_to_triton(config: Any) -> None:
+    """Of torch._inductor.config: in this process, as others have no emulator."""
+    config.cpu_backend = "triton"
+    config.compile_threads = 1
+    if hasattr(config, "use_static_cuda_launcher"):
+        config.use_static_cuda_launcher = False
+
+
+def describe_card(hints: Any) -> None:
+    """Has kernels compiled for the chosen card wherever their tensors lie."""
+
+    def create(_device: Any) -> Any:
+        runtime = active().runtime
+        major, minor = runtime.attribute(_MAJOR), runtime.attribute(_MINOR)
+        return hints.DeviceProperties(
+            type="cuda",
+            index=0,
+            multi_processor_count=runtime.attribute(_SMS),
+            cc=10 * major + minor,
+            major=major,
+            regs_per_multiprocessor=runtime.attribute(_REGISTERS),
+            max_threads_per_multi_processor=runtime.attribute(_THREADS_OF_AN_SM),
+            warp_size=runtime.attribute(_WARP),
+        )
+
+    hints.DeviceProperties.create = create
+
+
+def load_on_cpu(heuristics: Any) -> None:
+    """Has compiled kernels loaded and launched as those of CPU tensors."""
+    of_cpu = importlib.import_module("torch._dynamo.device_interface").CpuInterface
+    same = staticmethod(lambda _device: 0)
+    names = ("exchange_device", "maybe_exchange_device", "set_device")
+    interface = type("OneDevice", (of_cpu,), dict.fromkeys(names, same))
+
+    def bench(_self: Any, *_args: Any, **_options: Any) -> float:
+        _say_no_time()
+        return math.nan  # and the first configuration is taken
+
+    heuristics.CachingAutotuner.get_device_interface = lambda _self: interface
+    heuristics.CachingAutotuner.bench = bench
+
+
+def keep_driver(helpers: Any) -> None:
+    """Of torch._inductor.runtime.triton_helpers, which would choose another one."""
+    helpers.set_driver_to_gpu = helpers.set_driver_to_cpu = lambda: None
+
+
+def have_triton(utilities: Any) -> None:
+    """Of torch.utils._triton: Triton has no backend of its own for the CPU."""
+    utilities.has_triton = lambda: True

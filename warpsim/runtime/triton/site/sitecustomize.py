@@ -19,12 +19,18 @@ _CHANGED = {
     "triton.runtime.driver": "activate",
     "triton.compiler.compiler": "note_kernels",
     "triton.testing": "take_clock",
+    "torch": "give_device",
+    "torch._inductor.config": "compile_to_triton",
+    "torch._inductor.runtime.hints": "describe_card",
+    "torch._inductor.runtime.triton_heuristics": "load_on_cpu",
+    "torch._inductor.runtime.triton_helpers": "keep_driver",
+    "torch.utils._triton": "have_triton",
 }
-"""Modules of Triton's, and the function of ours that is given them."""
+"""Modules of Triton's and PyTorch's, and the function of ours that is given them."""
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Has something done to a module of Triton's as soon as it is imported."""
+    """Has something done to one of these modules as soon as it is imported."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
