@@ -26,6 +26,8 @@ from warpsim.machine.sync import convergence, register_pool
 from warpsim.machine.sync.gates import Fragment
 from warpsim.machine.wave.machine import Machine
 
+_SHORT = QUANTUM - 2 * POLL
+"""Where the turn of a warp begins that has polled in vain."""
 # Turns of polling after which it is looked whether any register has changed.
 PATIENCE = 16
 
@@ -60,8 +62,6 @@ class Scheduler:
         go on where they stopped."""
         self.kept: dict[int, list[Fragment]] = {}
         """Those that have come to a gate that gathers, until nobody is ready."""
-        self.behind: list[Fragment] = []
-        """Those of the tired that had none of it: other lanes of their warp used it up."""
         self.polling = True
         """Whether all of these polled memory."""
         self.polled = 0
@@ -169,8 +169,10 @@ class Scheduler:
         pc = batch.fragments[0].pc
         blocks, first = self.blocks, batch.fragments[0].warp
         turn, polls = self.spent.get(first, (0, 0))
-        if turn >= QUANTUM:
-            self.behind += batch.fragments
+        if any(fragment.rested for fragment in batch.fragments):
+            turn = min(turn, _SHORT)  # though other lanes of the warp have polled all its turn
+            for fragment in batch.fragments:
+                fragment.rested = False
         while turn < QUANTUM:
             if pc == self.end:
                 self._exit(batch)
@@ -292,14 +294,11 @@ class Scheduler:
         tired, self.tired = self.tired, []
         # Who has polled in vain polls but twice in the next turn: waiting costs less than work.
         polled = {f.warp for f in tired if self.spent.get(f.warp, (0, 0))[1]}
-        self.spent = dict.fromkeys(polled, (QUANTUM - 2 * POLL, 0))
-        behind, self.behind = self.behind, []
-        # Lanes that poll would keep off those of their own warp for ever.
-        early = {f.warp for f in behind}
+        self.spent = dict.fromkeys(polled, (_SHORT, 0))
         for fragment in tired:
-            waits = fragment.warp in early and not any(fragment is other for other in behind)
-            (self.tired.append if waits else self._put)(fragment)
-        if self.stops.end_turn() or behind:
+            fragment.rested = True
+            self._put(fragment)
+        if self.stops.end_turn():
             return
         polling, self.polling = self.polling, True
         if not polling or self.machine.engines.land_some():

@@ -48,6 +48,8 @@ class Fragment:
     """Whether it is parked at a `.sync` instruction until its other lanes come."""
     group: int = 0
     """The mask of an instruction that lanes with another mask execute apart from these; 0: none."""
+    rested: bool = False
+    """Whether it has had no turn since everybody had one."""
 
     def same_place(self, other: Fragment) -> bool:
         mine = self.meetings, self.gathered, self.group
