@@ -160,8 +160,16 @@ def test_all_that_depends_on_an_axis_follows_it(empty: Path, kx: Kx) -> None:
     ("parts", "total", "words", "sentence"),
     [
         (PARTS.replace("n/T", "n/"), TOTAL, (), "the grid 'n/HREADS': 'HREADS' is not an integer"),
-        (PARTS.replace("THREADS*", "N*"), TOTAL, (), "shared memory 'N*4': 'N' is not an integer"),
-        (PARTS, TOTAL.replace("n/", "2*m/"), (), "--entry: argument '2*m/threads': 'm' is not an"),
+        pytest.param(
+            *(PARTS.replace("THREADS*", "N*"), TOTAL, ()),
+            "shared memory 'N*4': 'N' is not an integer",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            *(PARTS, TOTAL.replace("n/", "2*m/"), ()),
+            "--entry: argument '2*m/threads': 'm' is not an",
+            marks=pytest.mark.slow,
+        ),
         (PARTS, TOTAL, ("--output", "sums"), "--shape sums: threads is an axis, and an input or"),
     ],
 )

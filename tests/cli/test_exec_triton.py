@@ -99,7 +99,7 @@ def mistakes_of(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
 
 
 @needs_triton
-@pytest.mark.parametrize("device", ["H200", "L4"])
+@pytest.mark.parametrize("device", ["H200", pytest.param("L4", marks=pytest.mark.slow)])
 def test_kernels_give_what_torch_gives_and_take_no_time(tmp_path: Path, device: str) -> None:
     done = run(RIGHT, tmp_path, "--device", device)
     assert done.returncode == errors.OK, done.stderr

@@ -154,7 +154,13 @@ __main__.main()
 """
 
 
-@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(number, marks=[] if number == signal.SIGTERM else pytest.mark.slow)
+        for number in SIGNALS
+    ],
+)
 def test_a_signal_while_a_request_is_answered_ends_the_service(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:

@@ -44,11 +44,18 @@ def outcomes(assessed: Assessment) -> dict[str, str]:
 
 
 def test_a_cu_file_of_leetgpu_is_compiled_executed_and_compared(assess: Assess) -> None:
+    """And the same machine code, of another text, has the same verdict without that."""
     assessed = assess(LEETGPU, "solve.cu", SOLVE, schedules=1)
     assert assessed.status is Status.UNMEASURED, assessed.sentence
     assert list(outcomes(assessed)) == ["rules", "build", "known", "emulate", "schedules", "time"]
     assert [kernel.name for kernel in assessed.kernels] == ["scale"]
     assert assessed.score == 1.0
+    text = SOLVE.replace("size_t i", "size_t at").replace("i < n", "at < n")
+    renamed = "// faster\n" + text.replace("y[i] = x[i]", "y[at] = x[at]")
+    again = assess(LEETGPU, "other.cu", renamed, schedules=1)
+    assert outcomes(again)["known"] == "failed"
+    assert again.sentence == assessed.sentence
+    assert again.sha256 != assessed.sha256
 
 
 def test_a_wrong_result_is_said_with_elements(assess: Assess) -> None:
@@ -71,21 +78,6 @@ def test_a_source_that_does_not_compile_is_said_by_line(assess: Assess) -> None:
     assert 'identifier "z" is undefined' in assessed.feedback[0].sentence
     assert assessed.feedback[0].line == 5
     assert list(outcomes(assessed)) == ["rules", "build"]
-
-
-def test_the_same_machine_code_is_judged_once(assess: Assess) -> None:
-    first = assess(LEETGPU, "solve.cu", SOLVE)
-    renamed = assess(
-        LEETGPU,
-        "other.cu",
-        "// faster\n"
-        + SOLVE.replace("size_t i", "size_t at")
-        .replace("i < n", "at < n")
-        .replace("y[i] = x[i]", "y[at] = x[at]"),
-    )
-    assert outcomes(renamed)["known"] == "failed"
-    assert renamed.sentence == first.sentence
-    assert renamed.sha256 != first.sha256
 
 
 def test_a_submission_of_gpumode_gets_its_sizes_and_their_check(assess: Assess) -> None:
