@@ -357,7 +357,9 @@ def _judge(
     judged = []
     for number, inspection in enumerate(built):
         before = built[0].counts() if number else None
-        own = [text for text in texts if number or condition.parse(text).expectation.of == "value"]
+        own = [
+            text for text in texts if number or condition.parse(text).expectation.basis == "value"
+        ]
         judged += [
             (inspection.label, one)
             for one in instruction_expectations(inspection.counts(), own, before)

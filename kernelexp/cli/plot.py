@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kernelexp.report.document.document import Block
 
 
-class What(StrEnum):
+class ChartKind(StrEnum):
     """Kinds of chart."""
 
     HISTORY = "history"
@@ -37,8 +37,8 @@ class What(StrEnum):
 
 @app.command()
 def plot(
-    what: Annotated[
-        What | None,
+    kind: Annotated[
+        ChartKind | None,
         typer.Argument(
             metavar="[CHART]",
             help="history, sweep, run, stalls or roofline; what there is of each without one.",
@@ -79,19 +79,19 @@ def plot(
     from kernelexp.report.charts import text
     from kernelexp.report.site import drawing
 
-    if by and what is not What.SWEEP:
+    if by and kind is not ChartKind.SWEEP:
         raise UsageError("--by goes with `plot sweep`.")
-    if dtype and what is not What.ROOFLINE:
+    if dtype and kind is not ChartKind.ROOFLINE:
         raise UsageError("--dtype goes with `plot roofline`.")
     if out is not None:
         drawing.require_format(out)
         common.require_folder(out)
-    if what is None:
+    if kind is None:
         if out is not None or json or by or dtype:
             raise UsageError("CHART is missing; `kernelexp plot` lists what there is.")
         print_document(_listed(common.load(project, sources=False)))
         return
-    charts = _make(what, common.load(project, sources=False), names or [], by, dtype)
+    charts = _make(kind, common.load(project, sources=False), names or [], by, dtype)
     if out is None:
         output("plot", charts, text.render(charts), json)
         return
@@ -107,41 +107,44 @@ def _listed(project: Project) -> Iterable[Block]:
     from kernelexp.report.document.document import table
 
     kernels = f"{join(list(project.kernels))}, or all of them" if project.kernels else "none"
-    named = {what: join(_known(what, project)) for what in (What.SWEEP, What.RUN, What.STALLS)}
+    named = {
+        kind: join(_known(kind, project))
+        for kind in (ChartKind.SWEEP, ChartKind.RUN, ChartKind.STALLS)
+    }
     rows = [
-        (f"plot {What.HISTORY}", kernels),
-        *((f"plot {what} NAME", names) for what, names in named.items()),
-        (f"plot {What.ROOFLINE}", kernels),
+        (f"plot {ChartKind.HISTORY}", kernels),
+        *((f"plot {kind} NAME", names) for kind, names in named.items()),
+        (f"plot {ChartKind.ROOFLINE}", kernels),
     ]
     yield table(("chart", "of"), rows)
 
 
-def _make(what: What, project: Project, names: list[str], by: str, dtype: str) -> list[Chart]:
-    makers: dict[What, Callable[[], Iterable[Chart]]] = {
-        What.HISTORY: lambda: _history(project, names),
-        What.SWEEP: lambda: _sweep(project, _one(what, names, project), by),
-        What.RUN: lambda: _run(project, _one(what, names, project)),
-        What.STALLS: lambda: _stalls(project, names),
-        What.ROOFLINE: lambda: _roofline(project, names, dtype),
+def _make(kind: ChartKind, project: Project, names: list[str], by: str, dtype: str) -> list[Chart]:
+    makers: dict[ChartKind, Callable[[], Iterable[Chart]]] = {
+        ChartKind.HISTORY: lambda: _history(project, names),
+        ChartKind.SWEEP: lambda: _sweep(project, _one(kind, names, project), by),
+        ChartKind.RUN: lambda: _run(project, _one(kind, names, project)),
+        ChartKind.STALLS: lambda: _stalls(project, names),
+        ChartKind.ROOFLINE: lambda: _roofline(project, names, dtype),
     }
-    return list(makers[what]())
+    return list(makers[kind]())
 
 
-def _one(what: What, names: list[str], project: Project) -> str:
+def _one(kind: ChartKind, names: list[str], project: Project) -> str:
     if len(names) != 1:
-        known = join(_known(what, project)) or "none yet"
-        raise UsageError(f"plot {what} shows one {what}: name it; known: {known}.")
+        known = join(_known(kind, project)) or "none yet"
+        raise UsageError(f"plot {kind} shows one {kind}: name it; known: {known}.")
     return names[0]
 
 
-def _known(what: What, project: Project) -> list[str]:
+def _known(kind: ChartKind, project: Project) -> list[str]:
     """Returns what can be drawn: measured experiments, kernels that were swept, profiles."""
     from kernelexp.logs import profiles, records
     from kernelexp.model.names import SWEEP, is_sweep
 
-    if what is What.STALLS:
+    if kind is ChartKind.STALLS:
         return [profile.run for profile in profiles.read_all(project.root)[0]]
-    if what is What.SWEEP:
+    if kind is ChartKind.SWEEP:
         return [name for name in project.kernels if records.count(project.root, f"{SWEEP}{name}")]
     measured = (record.experiment for record in records.measured(project.root))
     return [name for name in dict.fromkeys(measured) if not is_sweep(name)]
@@ -210,7 +213,7 @@ def _stalls(project: Project, names: list[str]) -> Iterable[Chart]:
     from kernelexp.report.charts import stalls
 
     if not names:
-        known = join(_known(What.STALLS, project)) or "none yet"
+        known = join(_known(ChartKind.STALLS, project)) or "none yet"
         raise UsageError(f"plot stalls shows profiles side by side: name some; known: {known}.")
     result = [subjects.find(project, name) for name in names]
     profiled = []

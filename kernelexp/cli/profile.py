@@ -182,7 +182,7 @@ def _build(
 
 
 def _counters(
-    ncu: Ncu, asked: str | None, device: str | None
+    ncu: Ncu, named: str | None, device: str | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """ncu's sections, and the metrics of kernelexp's own sections that this GPU has."""
     from kernelexp.evidence.profile import ncu as programs
@@ -190,12 +190,12 @@ def _counters(
     from kernelexp.facts import chips
     from kernelexp.project import sections as own
 
-    usual = asked is None or asked == "all"
-    names = [] if usual else [name.strip() for name in (asked or "").split(",")]
+    usual = named is None or named == "all"
+    names = [] if usual else [name.strip() for name in (named or "").split(",")]
     chosen = [*own.NAMES, "gap"] if usual else [name for name in names if own.is_own(name)]
     wanted = own.find(chosen) if chosen else ()
     others = ",".join(name for name in names if not own.is_own(name))
-    counters = programs.sections(ncu, asked if usual else others) if usual or others else ()
+    counters = programs.sections(ncu, named if usual else others) if usual or others else ()
     if own.wants_source(wanted) and programs.SOURCE not in counters:
         counters = (*counters, programs.SOURCE)
     family = chips.family_of_arch(take.find_gpu(device).arch)

@@ -22,7 +22,7 @@ import msgspec
 
 from kernelexp.model.text import quote, shorten
 
-Of: TypeAlias = Literal["value", "difference", "change"]
+Basis: TypeAlias = Literal["value", "difference", "change"]
 
 ABOUT = 0.25
 """What `~` allows: this share of the expected figure, to either side."""
@@ -45,7 +45,7 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
 
     text: str
     """As it is written."""
-    of: Of
+    basis: Basis
     """The candidate's value, candidate - baseline, or that as a share of the baseline."""
     low: float = -math.inf
     high: float = math.inf
@@ -75,7 +75,7 @@ class _Number(msgspec.Struct, frozen=True):
 def parse(text: str) -> Expectation:
     """ValueError with a sentence where `text` is none; see this module for what it may be."""
     if text.strip() == UNCHANGED:
-        return Expectation(text=UNCHANGED, of="difference", low=0, high=0)
+        return Expectation(text=UNCHANGED, basis="difference", low=0, high=0)
     if match := _RANGE.fullmatch(text.strip()):
         return _range(text, _number(match["low"]), _number(match["high"]))
     match = _ONE.fullmatch(text.strip())
@@ -83,19 +83,21 @@ def parse(text: str) -> Expectation:
         raise ValueError(f"{quote(text)} is not an expectation: {_help(text)}.")
     number = _number(match["number"])
     operator = match["operator"] or ""
-    of = _of(text, number)
+    basis = _basis_of(text, number)
     if not operator:
-        return _at_least(text, of, number)
+        return _at_least(text, basis, number)
     if operator == "~":
         reach = ABOUT * abs(number.value)
-        return Expectation(text=text, of=of, low=number.value - reach, high=number.value + reach)
+        return Expectation(
+            text=text, basis=basis, low=number.value - reach, high=number.value + reach
+        )
     if operator in ("==", "!="):
         value, other = number.value, operator == "!="
-        return Expectation(text=text, of=of, low=value, high=value, other=other)
+        return Expectation(text=text, basis=basis, low=value, high=value, other=other)
     strict = "=" not in operator
     if operator[0] == "<":
-        return Expectation(text=text, of=of, high=number.value, strict=strict)
-    return Expectation(text=text, of=of, low=number.value, strict=strict)
+        return Expectation(text=text, basis=basis, high=number.value, strict=strict)
+    return Expectation(text=text, basis=basis, low=number.value, strict=strict)
 
 
 def _help(text: str) -> str:
@@ -104,8 +106,8 @@ def _help(text: str) -> str:
     return _HELP
 
 
-def _at_least(text: str, of: Of, number: _Number) -> Expectation:
-    if of == "value":
+def _at_least(text: str, basis: Basis, number: _Number) -> Expectation:
+    if basis == "value":
         short = shorten(text)
         raise ValueError(
             f"{quote(text)} may be a value or a change: write '== {short}' or '+{short}'."
@@ -113,13 +115,13 @@ def _at_least(text: str, of: Of, number: _Number) -> Expectation:
     if not number.value:
         raise ValueError(f"{quote(text)} has no direction: write {UNCHANGED}, or a range.")
     if number.value < 0:
-        return Expectation(text=text, of=of, high=number.value)
-    return Expectation(text=text, of=of, low=number.value)
+        return Expectation(text=text, basis=basis, high=number.value)
+    return Expectation(text=text, basis=basis, low=number.value)
 
 
 def _range(text: str, low: _Number, high: _Number) -> Expectation:
     kinds = {
-        _of(text, number)
+        _basis_of(text, number)
         for number in (low, high)
         if number.value or number.signed or number.percent
     }
@@ -127,8 +129,8 @@ def _range(text: str, low: _Number, high: _Number) -> Expectation:
         raise ValueError(f"{quote(text)}: both ends are values, or both are changes of one kind.")
     if low.value > high.value:
         raise ValueError(f"{quote(text)} ends before it begins: write the lower end first.")
-    of = kinds.pop() if kinds else "value"
-    return Expectation(text=text, of=of, low=low.value, high=high.value)
+    basis = kinds.pop() if kinds else "value"
+    return Expectation(text=text, basis=basis, low=low.value, high=high.value)
 
 
 def _number(text: str) -> _Number:
@@ -139,7 +141,7 @@ def _number(text: str) -> _Number:
     return _Number(value / 100 if percent else value, text[0] in "+-", percent)
 
 
-def _of(text: str, number: _Number) -> Of:
+def _basis_of(text: str, number: _Number) -> Basis:
     if number.percent and number.value and not number.signed:
         raise ValueError(f"{quote(text)}: a change has a sign, as in +5% or -5%.")
     if number.percent:

@@ -15,7 +15,7 @@ from kernelexp.facts import counters
 from kernelexp.facts.differences import Difference
 from kernelexp.judge import ranking
 from kernelexp.judge.limits.case import Case
-from kernelexp.judge.limits.changes import ON_AN_SM, WAITS, Cause, ChangedPair, Told
+from kernelexp.judge.limits.changes import ON_AN_SM, WAITS, Cause, ChangedFigure, ChangedPair
 from kernelexp.judge.limits.units import PIPE
 
 EXPLAINS = 0.1
@@ -78,7 +78,7 @@ class CausedDifference(msgspec.Struct, frozen=True, kw_only=True):
 
     causes: tuple[Cause, ...]
     """What can explain most of the time first, then what goes against it, noise last."""
-    waits: tuple[Told, ...]
+    waits: tuple[ChangedFigure, ...]
     """Where warps wait, by points, the largest change first."""
     of: str
     """What the percentages of `explains` are of."""
@@ -104,17 +104,17 @@ def differing(before: Case, after: Case, slower: float | None) -> CausedDifferen
         for finding in ranking.collapse(pair.differences())
         if not _is_minor(finding.difference.metric.name, finding.difference.metric.label)
     ]
-    by_cause: dict[str, list[Told]] = {}
+    by_cause: dict[str, list[ChangedFigure]] = {}
     few = 0
     for difference in differences:
         name = _cause_of(difference)
         if name == "branches" and pair.branches_are_polls:
             name = WAITS
-        told = pair.told(difference)
-        if pair.is_few(told):
+        figure = pair.changed(difference)
+        if pair.is_few(figure):
             few += 1
             continue
-        by_cause.setdefault(name, []).append(told)
+        by_cause.setdefault(name, []).append(figure)
     for name, reckoned in (
         ("tensor cores", pair.mmas()),
         ("multicast", pair.reads_of_l2()),
@@ -128,13 +128,13 @@ def differing(before: Case, after: Case, slower: float | None) -> CausedDifferen
     _drop_pipes_of(by_cause)
     by_cause.update(_opposed(by_cause[_INSTRUCTIONS], pair))
     causes = [
-        Cause(name=name, told=_once(item), noise=noise)
+        Cause(name=name, figures=_once(item), noise=noise)
         for name, item in by_cause.items()
         if item
         for noise in (pair.noise(name, item),)
     ]
-    told_of = [cause for cause in causes if _is_told(cause)]
-    shown = [pair.bounded(cause) for cause in told_of]
+    shown_causes = [cause for cause in causes if _is_shown(cause)]
+    shown = [pair.bounded(cause) for cause in shown_causes]
     shown.sort(
         key=lambda cause: (
             bool(cause.noise),
@@ -147,7 +147,7 @@ def differing(before: Case, after: Case, slower: float | None) -> CausedDifferen
             _rank(cause.leader)[2],
         )
     )
-    small = few + sum(len(cause.told) for cause in causes if cause not in told_of)
+    small = few + sum(len(cause.figures) for cause in causes if cause not in shown_causes)
     of = OF_TIME if before.time_s else "the least that the baseline needs"
     return CausedDifference(
         causes=tuple(shown),
@@ -161,18 +161,20 @@ def differing(before: Case, after: Case, slower: float | None) -> CausedDifferen
     )
 
 
-def _without_ways(told: Sequence[Told]) -> Iterator[Told]:
+def _without_ways(figures: Sequence[ChangedFigure]) -> Iterator[ChangedFigure]:
     """Resources have no way of their own where the warps that an SM has are told, of which those
     that resources would allow are no second figure, or where some warps only load."""
-    has_warps = any(item.metric in ON_AN_SM for item in told)
-    for item in told:
+    has_warps = any(item.metric in ON_AN_SM for item in figures)
+    for item in figures:
         if item.metric in ON_AN_SM:
             yield item
         elif not (has_warps and item.metric.startswith("warps_per_sm")):
             yield msgspec.structs.replace(item, way="")
 
 
-def _opposed(instructions: list[Told], pair: ChangedPair) -> dict[str, list[Told]]:
+def _opposed(
+    instructions: list[ChangedFigure], pair: ChangedPair
+) -> dict[str, list[ChangedFigure]]:
     """Pipes that explain at least half as much as the others do, with the other sign: causes of
     their own, such as exponentials computed by FMAs. They are taken out of `instructions`."""
     leader = min(instructions, key=_rank, default=None)
@@ -180,13 +182,14 @@ def _opposed(instructions: list[Told], pair: ChangedPair) -> dict[str, list[Told
     if not leader or not most or pair.is_slight(leader):
         return {}
     apart = [
-        told
-        for told in instructions
-        if PIPE.fullmatch(told.metric.removesuffix(".sum")) and (told.explains or 0) / most <= -0.5
+        figure
+        for figure in instructions
+        if PIPE.fullmatch(figure.metric.removesuffix(".sum"))
+        and (figure.explains or 0) / most <= -0.5
     ]
-    for told in apart:
-        instructions.remove(told)
-    return {told.label: [told] for told in apart}
+    for figure in apart:
+        instructions.remove(figure)
+    return {figure.label: [figure] for figure in apart}
 
 
 def _is_minor(name: str, label: str) -> bool:
@@ -200,24 +203,24 @@ def _cause_of(difference: Difference) -> str:
     return next((cause for cause, pattern in _NAMED if pattern.match(name)), counters.OTHER)
 
 
-def _rank(told: Told) -> tuple[float, int, float, int]:
+def _rank(figure: ChangedFigure) -> tuple[float, int, float, int]:
     """Ranks by what it can explain, then by the relative change; a total goes before its parts, and
     warps before the resources that limit them. Among like changes, what is executed goes before
     what is in the code."""
-    name = told.metric.removesuffix(".sum")
+    name = figure.metric.removesuffix(".sum")
     part = next((place for place, names in enumerate(_BEFORE) if name in names), len(_BEFORE))
-    return -abs(told.explains or 0.0), part, -abs(told.change or 0.0), _source(told)
+    return -abs(figure.explains or 0.0), part, -abs(figure.change or 0.0), _source(figure)
 
 
-def _source(told: Told) -> int:
+def _source(figure: ChangedFigure) -> int:
     """Counted accesses first, then the pipe that executed them, then the code."""
-    return 2 if told.kind == "built" else int(told.metric.startswith(counters.PIPE))
+    return 2 if figure.kind == "built" else int(figure.metric.startswith(counters.PIPE))
 
 
-def _once(told: Sequence[Told]) -> tuple[Told, ...]:
+def _once(figures: Sequence[ChangedFigure]) -> tuple[ChangedFigure, ...]:
     """Keeps the order, each label once: what was profiled goes before the same that was counted."""
-    by_label: dict[str, Told] = {}
-    for item in sorted(told, key=_rank):
+    by_label: dict[str, ChangedFigure] = {}
+    for item in sorted(figures, key=_rank):
         known = by_label.setdefault(item.label, item)
         if item.kind == "profiled" and known.kind != "profiled":
             by_label[item.label] = item
@@ -225,54 +228,54 @@ def _once(told: Sequence[Told]) -> tuple[Told, ...]:
     return tuple(item for item in left if _first_of_same(item, left) is item)
 
 
-def _first_of_same(told: Told, others: Sequence[Told]) -> Told:
+def _first_of_same(figure: ChangedFigure, others: Sequence[ChangedFigure]) -> ChangedFigure:
     """Returns the first of the figures that count the same, such as accesses and their pipe."""
-    if told.kind == "built" or isinstance(told.before, str) or isinstance(told.after, str):
-        return told
-    if max(told.before, told.after) < _COINCIDENCE:
-        return told
+    if figure.kind == "built" or isinstance(figure.before, str) or isinstance(figure.after, str):
+        return figure
+    if max(figure.before, figure.after) < _COINCIDENCE:
+        return figure
     alike = [
         item
         for item in others
-        if item.kind != "built" and (item.before, item.after) == (told.before, told.after)
+        if item.kind != "built" and (item.before, item.after) == (figure.before, figure.after)
     ]
     return min(alike, key=lambda item: (_source(item), "gmma" not in item.metric))
 
 
-def _drop_pipes_of(by_cause: dict[str, list[Told]]) -> None:
+def _drop_pipes_of(by_cause: dict[str, list[ChangedFigure]]) -> None:
     """Takes out of the instructions the pipes whose count changed as that of another cause did:
     barriers and adu, loads and lsu."""
     grown = {
-        told.after - told.before
+        figure.after - figure.before
         for name, every in by_cause.items()
-        for told in every
-        if name != _INSTRUCTIONS and told.kind != "built"
-        if not isinstance(told.before, str) and not isinstance(told.after, str)
+        for figure in every
+        if name != _INSTRUCTIONS and figure.kind != "built"
+        if not isinstance(figure.before, str) and not isinstance(figure.after, str)
     }
     by_cause[_INSTRUCTIONS] = [
-        told
-        for told in by_cause.get(_INSTRUCTIONS, [])
-        if not told.metric.startswith(counters.PIPE)
-        or isinstance(told.before, str)
-        or isinstance(told.after, str)
-        or told.after - told.before not in grown
+        figure
+        for figure in by_cause.get(_INSTRUCTIONS, [])
+        if not figure.metric.startswith(counters.PIPE)
+        or isinstance(figure.before, str)
+        or isinstance(figure.after, str)
+        or figure.after - figure.before not in grown
     ]
 
 
-def _is_told(cause: Cause) -> bool:
+def _is_shown(cause: Cause) -> bool:
     """Whether it can explain some of the time, or nobody knows and it changed by 5%."""
     if cause.name == counters.OTHER:
         return False
-    if any(abs(item.explains or 0.0) >= EXPLAINS for item in cause.told):
+    if any(abs(item.explains or 0.0) >= EXPLAINS for item in cause.figures):
         return True
-    if cause.name == "instruction cache" and not any(map(_is_felt, cause.told)):
+    if cause.name == "instruction cache" and not any(map(_is_felt, cause.figures)):
         return False
-    unknown = [item for item in cause.told if item.explains is None]
+    unknown = [item for item in cause.figures if item.explains is None]
     return any(item.change is None or abs(item.change) >= ranking.FLOOR for item in unknown)
 
 
-def _is_felt(told: Told) -> bool:
+def _is_felt(figure: ChangedFigure) -> bool:
     """Whether requests of instructions changed by as many as are a few per thousand cycles."""
-    if isinstance(told.before, str) or isinstance(told.after, str):
+    if isinstance(figure.before, str) or isinstance(figure.after, str):
         return True
-    return abs(told.after - told.before) >= _REQUESTS
+    return abs(figure.after - figure.before) >= _REQUESTS

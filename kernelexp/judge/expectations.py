@@ -109,7 +109,7 @@ def _judge(name: str, text: str, before: Arm, after: Arm, margin: float, experim
     if missing := _missing(expectation, was, now):
         sentence = f"{missing}: {command(kind, after, experiment)}{_instead(name, after)}"
         return msgspec.structs.replace(judged, sentence=sentence)
-    if expectation.of != "value" and kind and not _compares(kind, before, after):
+    if expectation.basis != "value" and kind and not _compares(kind, before, after):
         sentence = f"{kind} under other conditions than the baseline: kernelexp run {experiment}"
         return msgspec.structs.replace(judged, sentence=sentence)
     if isinstance(was, str) or isinstance(now, str):
@@ -172,9 +172,9 @@ def _missing(expectation: Expectation, was: Value | None, now: Value | None) -> 
     """Says whose figure is not known; empty where nothing is missing."""
     if now is None:
         return "the candidate has no such figure"
-    if expectation.of != "value" and was is None:
+    if expectation.basis != "value" and was is None:
         return "the baseline has no such figure"
-    if expectation.of == "change" and was == 0:
+    if expectation.basis == "change" and was == 0:
         return "the baseline's is 0, of which there is no percentage; expect a difference instead"
     return ""
 
@@ -208,9 +208,9 @@ def _change(name: str, was: float | None, now: float, after: Arm) -> float | Non
 
 
 def _actual(expectation: Expectation, was: float | None, now: float, change: float | None) -> float:
-    if expectation.of == "value" or was is None:
+    if expectation.basis == "value" or was is None:
         return now
-    if expectation.of == "change" and change is not None:
+    if expectation.basis == "change" and change is not None:
         return change
     return now - was
 
@@ -219,7 +219,7 @@ def _by_how_much(name: str, expectation: Expectation, actual: float, allowed: fl
     by = max(expectation.misses_by(actual) - allowed, 0.0)
     text, low, high = expectation.text.strip(), expectation.low, expectation.high
     about = text.startswith("~")  # its width is the rule's, not the reader's
-    if expectation.of == "change":
+    if expectation.basis == "change":
         allows = f": {text} allows {100 * low:+g}% to {100 * high:+g}%" if about else ""
         return f"by {100 * by:.2f} percentage points{allows}" if by else "it hits the excluded end"
     unit = metrics.METRICS[name].unit if name in metrics.METRICS else ""

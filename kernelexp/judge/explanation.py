@@ -17,7 +17,7 @@ from kernelexp.judge.expectations import command
 from kernelexp.judge.limits import bottleneck, bounds
 from kernelexp.judge.limits.bounds import Use
 from kernelexp.judge.limits.case import Case
-from kernelexp.judge.limits.changes import PART, Told, is_code
+from kernelexp.judge.limits.changes import PART, ChangedFigure, is_code
 from kernelexp.judge.limits.floors import Resource
 from kernelexp.judge.stalls import READY
 from kernelexp.model.arm import Arm
@@ -172,7 +172,7 @@ def work(
     before: Sequence[Use],
     after: Sequence[Use],
     slower: float | None,
-    waits: Sequence[Told],
+    waits: Sequence[ChangedFigure],
     known: Resource | None = None,
 ) -> str:
     """Says how the work for the limit that both arms are nearest to has changed, as use times time;
@@ -230,15 +230,15 @@ def relieved(
     )
 
 
-def _open(differ: CausedDifference, slower: float | None) -> Iterator[Told]:
+def _open(differ: CausedDifference, slower: float | None) -> Iterator[ChangedFigure]:
     """The first difference that may explain the time: of a time that is known, a part of it."""
     leaders = [cause.leader for cause in differ.causes if not cause.noise]
-    for told in leaders:
-        if is_code(told.metric):  # more SASS in the code is not more that is executed
+    for figure in leaders:
+        if is_code(figure.metric):  # more SASS in the code is not more that is executed
             continue
-        is_part = abs(told.explains or 0.0) >= max(_WORTH, 100 * PART * abs(slower or 0.0))
-        if is_part and (slower is None or told.way == "with the time"):
-            yield told
+        is_part = abs(figure.explains or 0.0) >= max(_WORTH, 100 * PART * abs(slower or 0.0))
+        if is_part and (slower is None or figure.way == "with the time"):
+            yield figure
             return
 
 
@@ -268,9 +268,9 @@ def questions(
         )
     if all(arm.profiled for arm in arms):
         return
-    for told in _open(differ, slowdown(*arms)):
+    for figure in _open(differ, slowdown(*arms)):
         for beginnings, subject, figures in _DECIDING:
-            if _is_about(told.metric, beginnings):
+            if _is_about(figure.metric, beginnings):
                 yield Question(
                     question=f"how much of the time goes to {subject}",
                     evidence=f"profiled {figures}",

@@ -50,7 +50,7 @@ def _judge(
     expectation = wanted.expectation
     actual = condition.count(wanted.pattern, _of(wanted, counts))
     was = condition.count(wanted.pattern, _of(wanted, before)) if before else None
-    if expectation.of != "value" and was is None:
+    if expectation.basis != "value" and was is None:
         raise ValueError(
             f"{wanted.text!r} is about a change, of which one variant has none: name a baseline "
             "before it, or write a condition on the number itself, as in == 0."
@@ -59,17 +59,17 @@ def _judge(
         condition=wanted.text.strip(), result="missed", actual=actual, before=was
     )
     value: float = actual
-    if expectation.of != "value" and was is not None:
+    if expectation.basis != "value" and was is not None:
         value = actual - was
-        if expectation.of == "change" and not was:
+        if expectation.basis == "change" and not was:
             sentence = "the baseline's is 0, of which there is no percentage; expect a difference"
             return msgspec.structs.replace(judged, sentence=sentence)
-        if expectation.of == "change":
+        if expectation.basis == "change":
             value /= was
     if expectation.is_met(value):
         return msgspec.structs.replace(judged, result="met")
     by = expectation.misses_by(value)
-    amount = f"{100 * by:.2f} percentage points" if expectation.of == "change" else f"{by:,.6g}"
+    amount = f"{100 * by:.2f} percentage points" if expectation.basis == "change" else f"{by:,.6g}"
     return msgspec.structs.replace(
         judged, sentence=f"by {amount}" if by else "it hits what is excluded"
     )

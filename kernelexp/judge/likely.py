@@ -12,7 +12,7 @@ from kernelexp.judge.causes import CausedDifference
 from kernelexp.judge.limits import bottleneck, bounds, floors
 from kernelexp.judge.limits.bounds import Use
 from kernelexp.judge.limits.case import Case
-from kernelexp.judge.limits.changes import PART, WARPS, Told
+from kernelexp.judge.limits.changes import PART, WARPS, ChangedFigure
 from kernelexp.judge.limits.floors import Resource
 from kernelexp.judge.limits.units import units
 from kernelexp.model.axes import AxisValue, spell
@@ -224,19 +224,23 @@ def _of_grid(before: Case, after: Case, slower: float) -> str:
 
 def _of_unknown(
     uses: tuple[Sequence[Use], Sequence[Use]], differing: CausedDifference, slower: float
-) -> Told | None:
+) -> ChangedFigure | None:
     """Returns the difference that explains enough by the rate of a unit whose use is not known, if
     it keeps that unit busy by this rate."""
     known = {item.resource for item in _consequences(uses, slower)}
-    told = _leader(differing, slower)
-    return told if told and units(told.metric)[0] not in known and _busy(told) >= BUSY else None
+    figure = _leader(differing, slower)
+    return (
+        figure
+        if figure and units(figure.metric)[0] not in known and _busy(figure) >= BUSY
+        else None
+    )
 
 
-def _busy(told: Told) -> float:
+def _busy(figure: ChangedFigure) -> float:
     """Percent of the time that its unit needs for the larger of the two counts."""
-    was, now = _number(told.before), _number(told.after)
+    was, now = _number(figure.before), _number(figure.after)
     more = abs(now - was)
-    return abs(told.explains or 0.0) * max(was, now) / more if more else 0.0
+    return abs(figure.explains or 0.0) * max(was, now) / more if more else 0.0
 
 
 def _of_sectors(
@@ -308,16 +312,16 @@ def _without(
     return f"The counts name no cause: no unit {why}{but}.{went}"
 
 
-def _by_rate(differing: CausedDifference) -> Told | None:
+def _by_rate(differing: CausedDifference) -> ChangedFigure | None:
     """Returns what went with the time and explains most by a rate, where that is worth a word."""
     leaders = [cause.leader for cause in differing.causes if not cause.noise]
-    known = [told for told in leaders if told.way == "with the time"]
-    most = max(known, key=lambda told: abs(told.explains or 0.0), default=None)
+    known = [figure for figure in leaders if figure.way == "with the time"]
+    most = max(known, key=lambda figure: abs(figure.explains or 0.0), default=None)
     return most if most and abs(most.explains or 0.0) >= _WORTH else None
 
 
-def _share(told: Told) -> str:
-    return f"{_spell(told)} ({told.explains:+.1f}%)"
+def _share(figure: ChangedFigure) -> str:
+    return f"{_spell(figure)} ({figure.explains:+.1f}%)"
 
 
 def _unseen(was: Use, now: Use) -> bool:
@@ -325,29 +329,29 @@ def _unseen(was: Use, now: Use) -> bool:
     return any(use.percent is None or use.kind in ("measured", "published") for use in (was, now))
 
 
-def _warps(differing: CausedDifference) -> Told | None:
-    every = (told for cause in differing.causes if not cause.noise for told in cause.told)
-    return next((told for told in every if told.metric == WARPS), None)
+def _warps(differing: CausedDifference) -> ChangedFigure | None:
+    every = (figure for cause in differing.causes if not cause.noise for figure in cause.figures)
+    return next((figure for figure in every if figure.metric == WARPS), None)
 
 
-def _largest(case: Case, differing: CausedDifference) -> Told | None:
+def _largest(case: Case, differing: CausedDifference) -> ChangedFigure | None:
     """Returns the largest relative change in what is executed that went with the time, if it is
     large and the count is no trifle beside the instructions."""
     counts = case.counts("smsp__inst_executed")
     least = _TRIFLE * counts.values[0] if counts else 0.0
     leaders = [
-        told
+        figure
         for cause in differing.causes
-        if not cause.noise and (told := cause.leader).way == "with the time"
-        if told.kind != "built" and told.change is not None and _factor(told) > _LARGE
-        if max(_number(told.before), _number(told.after)) >= least
+        if not cause.noise and (figure := cause.leader).way == "with the time"
+        if figure.kind != "built" and figure.change is not None and _factor(figure) > _LARGE
+        if max(_number(figure.before), _number(figure.after)) >= least
     ]
     return max(leaders, key=_factor, default=None)
 
 
-def _factor(told: Told) -> float:
+def _factor(figure: ChangedFigure) -> float:
     """Returns how often it doubled or halved, as a logarithm; infinite where none is left."""
-    change = told.change or 0.0
+    change = figure.change or 0.0
     return math.inf if change <= -1.0 else abs(math.log1p(change))
 
 
@@ -355,23 +359,23 @@ def _number(value: object) -> float:
     return value if isinstance(value, int | float) else 0.0
 
 
-def _spell(told: Told) -> str:
-    return f"{told.label}: {_value(told.before)} → {_value(told.after)}"
+def _spell(figure: ChangedFigure) -> str:
+    return f"{figure.label}: {_value(figure.before)} → {_value(figure.after)}"
 
 
 def _leader(
     differing: CausedDifference, slower: float, unit: Resource | None = None
-) -> Told | None:
+) -> ChangedFigure | None:
     """Returns the leader of the first cause (of work for `unit`) that goes with the time and
     explains enough of it."""
     for cause in differing.causes:
-        told = cause.leader
-        if cause.noise or told.way != "with the time" or told.explains is None:
+        figure = cause.leader
+        if cause.noise or figure.way != "with the time" or figure.explains is None:
             continue
-        if unit and unit not in units(told.metric)[:2]:
+        if unit and unit not in units(figure.metric)[:2]:
             continue
-        if abs(told.explains) >= 100 * PART * abs(slower):
-            return told
+        if abs(figure.explains) >= 100 * PART * abs(slower):
+            return figure
     return None
 
 

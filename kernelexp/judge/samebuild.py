@@ -11,8 +11,8 @@ from kernelexp.model.arm import BuildEvidence, ProfiledEvidence
 def doubt(build: BuildEvidence, profiled: ProfiledEvidence) -> str:
     """Spells the differences as the rest of a sentence; empty if there are none, or none known."""
     return " and ".join(
-        f"{_spell(now)} {what} (this variant: {_spell(was)})"
-        for what, was, now in _both(build, profiled)
+        f"{_spell(now)} {resource} (this variant: {_spell(was)})"
+        for resource, was, now in _both(build, profiled)
         if was != now
     )
 
@@ -26,9 +26,9 @@ def _both(build: BuildEvidence, profiled: ProfiledEvidence) -> Iterator[tuple[st
         ("B of dynamic shared memory", used.dynamic_smem_bytes, profiled.figures.get(_DYNAMIC)),
         ("B of static shared memory", used.static_smem_bytes, profiled.figures.get(_STATIC)),
     )
-    for what, was, now in pairs:
+    for resource, was, now in pairs:
         if isinstance(now, int | float) and was:
-            yield what, was, int(now)
+            yield resource, was, int(now)
 
 
 _REGISTERS = "launch__registers_per_thread"

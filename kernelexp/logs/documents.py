@@ -57,24 +57,24 @@ def is_edited(data: bytes) -> bool:
 
 
 def decode(
-    path: str, decoder: msgspec.json.Decoder[Document], newest: int, what: str
+    path: str, decoder: msgspec.json.Decoder[Document], newest: int, kind: str
 ) -> Document | Unreadable:
     """Reads a file of the logs, or says why it is no `what` of version `newest` or before."""
     content = read(path)
     if isinstance(content, Unreadable):
         return content
-    document = parse(content, decoder, newest, what)
+    document = parse(content, decoder, newest, kind)
     return Unreadable(path=Path(path), why=document) if isinstance(document, str) else document
 
 
 def parse(
-    content: bytes, decoder: msgspec.json.Decoder[Document], newest: int, what: str
+    content: bytes, decoder: msgspec.json.Decoder[Document], newest: int, kind: str
 ) -> Document | str:
     """The document of a file's content, or why it is none, as the end of a sentence."""
     try:
         document = decoder.decode(content)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        return _explain(content, error, newest, what)
+        return _explain(content, error, newest, kind)
     if document.version > newest:
         return _newer(document.version, newest)
     if is_edited(content) and isinstance(document, msgspec.Struct) and hasattr(document, "edited"):
@@ -103,15 +103,15 @@ def _bytes(path: str) -> bytes:
         os.close(descriptor)
 
 
-def _explain(text: bytes, error: Exception, newest: int, what: str) -> str:
+def _explain(text: bytes, error: Exception, newest: int, kind: str) -> str:
     try:
         version = _version_decoder.decode(text).version
     except msgspec.ValidationError:
-        return f"is not a {what}: {spelled(str(error))}"
+        return f"is not a {kind}: {spelled(str(error))}"
     except (msgspec.DecodeError, ValueError, RecursionError):
         return f"is truncated or invalid JSON: {spelled(str(error))}"
     return (
-        _newer(version, newest) if version > newest else f"is not a {what}: {spelled(str(error))}"
+        _newer(version, newest) if version > newest else f"is not a {kind}: {spelled(str(error))}"
     )
 
 

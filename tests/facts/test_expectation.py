@@ -39,7 +39,7 @@ def test_what_meets_an_expectation_and_what_does_not(
     text: str, of: str, met: list[float], missed: list[float]
 ) -> None:
     expectation = parse(text)
-    assert expectation.of == of
+    assert expectation.basis == of
     assert all(expectation.is_met(value) for value in met)
     assert not any(expectation.is_met(value) for value in missed)
 

@@ -26,7 +26,7 @@ from kernelexp.facts.metrics import Kind
 from kernelexp.judge import causes, stalls
 from kernelexp.judge.causes import CausedDifference
 from kernelexp.judge.limits.case import Case
-from kernelexp.judge.limits.changes import WARPS, Cause, Told, is_code
+from kernelexp.judge.limits.changes import WARPS, Cause, ChangedFigure, is_code
 from kernelexp.judge.limits.floors import SECTORS
 from kernelexp.model.arm import EmulatedEvidence
 from kernelexp.model.record import Profile
@@ -65,7 +65,7 @@ def test_what_can_explain_most_of_the_time_comes_first() -> None:
 
 def test_consequences_of_a_cause_are_told_with_it() -> None:
     result = causes.differing(profiled(transpose(0), PLAIN), profiled(transpose(1), PADDED), FASTER)
-    names = [item.metric for item in of(result, "shared memory").told]
+    names = [item.metric for item in of(result, "shared memory").figures]
     assert any("bank_conflicts" in name for name in names)
     assert any("wavefronts" in name for name in names)
     assert [cause.name for cause in result.causes].count("shared memory") == 1
@@ -74,7 +74,7 @@ def test_consequences_of_a_cause_are_told_with_it() -> None:
 def test_a_figure_is_told_once_whoever_counted_it() -> None:
     result = causes.differing(profiled(transpose(0), PLAIN), profiled(transpose(1), PADDED), FASTER)
     for cause in result.causes:
-        labels = [item.label for item in cause.told]
+        labels = [item.label for item in cause.figures]
         assert len(labels) == len({*labels})
 
 
@@ -144,8 +144,10 @@ def test_instructions_explain_nothing_of_what_polls_execute() -> None:
             for place, own in enumerate(counted)
         ]
         result = causes.differing(*cases, 0.0395)
-        told = next(item for item in of(result, "instructions").told if item.metric == executed)
-        grown.append(told.explains or 0.0)
+        figure = next(
+            item for item in of(result, "instructions").figures if item.metric == executed
+        )
+        grown.append(figure.explains or 0.0)
     assert grown[1] == pytest.approx(grown[0] * 19 / 20)
 
 
@@ -158,7 +160,7 @@ def test_conflicts_that_no_address_needs_are_arbitration() -> None:
 
 def test_shares_that_the_limits_have_are_no_differences() -> None:
     result = causes.differing(published("cefc59d"), published("c32ab7a"), -0.096)
-    names = [item.metric for cause in result.causes for item in cause.told]
+    names = [item.metric for cause in result.causes for item in cause.figures]
     assert names
     assert not any("pct_of_peak" in name or "throughput" in name for name in names)
 
@@ -211,7 +213,7 @@ def test_warps_that_load_among_them_are_no_cause() -> None:
         build, resources=msgspec.structs.replace(build.resources, threads=256, registers=128)
     )
     result = causes.differing(one, with_arm(one, build=fewer), -0.07)
-    assert not any(item.metric == WARPS for cause in result.causes for item in cause.told)
+    assert not any(item.metric == WARPS for cause in result.causes for item in cause.figures)
 
 
 def test_what_explains_next_to_nothing_of_a_change_comes_after_what_has_no_rate() -> None:
@@ -262,8 +264,8 @@ def counted(*counts: dict[str, int], **changes: Any) -> list[Case]:
 def test_what_is_equal_at_the_small_size_only_is_a_difference() -> None:
     """A table in registers is loaded for each tile of a small size, and seldom later."""
     result = causes.differing(*counted({TAGS: 22_278_144}, {TAGS: 2_208_768}), None)
-    told = of(result, "global memory").leader
-    assert (told.before, told.after) == (22_278_144, 2_208_768)
+    figure = of(result, "global memory").leader
+    assert (figure.before, figure.after) == (22_278_144, 2_208_768)
 
 
 def test_a_count_that_one_arm_alone_has_solved_is_not_compared() -> None:
@@ -272,25 +274,25 @@ def test_a_count_that_one_arm_alone_has_solved_is_not_compared() -> None:
     rough = msgspec.structs.replace(one, unsolved=frozenset({TAGS}), least={TAGS: 18_000_000})
     result = causes.differing(rough, other, None)
     assert result.uneven == 1
-    assert not any(item.metric == TAGS for cause in result.causes for item in cause.told)
+    assert not any(item.metric == TAGS for cause in result.causes for item in cause.figures)
     both = [
         msgspec.structs.replace(case, unsolved=frozenset({TAGS}), least={TAGS: count})
         for case, count in ((one, 18_000_000), (other, 9_000_000))
     ]
-    told = of(causes.differing(*both, None), "global memory").leader
-    assert (told.before, told.after) == (18_000_000, 9_000_000)
+    figure = of(causes.differing(*both, None), "global memory").leader
+    assert (figure.before, figure.after) == (18_000_000, 9_000_000)
 
 
 def test_of_what_changed_alike_what_is_executed_goes_before_the_code() -> None:
-    def told(metric: str, kind: Kind) -> Told:
-        return Told(
+    def figure(metric: str, kind: Kind) -> ChangedFigure:
+        return ChangedFigure(
             metric=metric, label=metric, kind=kind, before=1600, after=3200, change=1, way=""
         )
 
     code, pipe, loads = (
-        told("sass_instructions_tmem", "built"),
-        told("sm__inst_executed_pipe_tmem", "emulated"),
-        told("smsp__sass_inst_executed_op_tmem_ldt", "emulated"),
+        figure("sass_instructions_tmem", "built"),
+        figure("sm__inst_executed_pipe_tmem", "emulated"),
+        figure("smsp__sass_inst_executed_op_tmem_ldt", "emulated"),
     )
     assert causes._once([code, pipe, loads]) == (loads, code)
 
@@ -311,14 +313,14 @@ def test_mmas_of_another_shape_for_the_same_flops_are_one_figure_without_a_way()
         )
         for place, (count, wide) in enumerate(((4_177_152, 256), (5_569_536, 192)))
     ]
-    told = [
+    figures = [
         item
         for cause in causes.differing(*cases, -0.0567).causes
-        for item in cause.told
+        for item in cause.figures
         if item.metric.startswith(pipe)
     ]
-    assert [item.label for item in told] == ["MMAs, for as many FLOPs"]
-    assert told[0].way == ""
+    assert [item.label for item in figures] == ["MMAs, for as many FLOPs"]
+    assert figures[0].way == ""
 
 
 def test_what_64_ctas_execute_takes_the_time_of_64_sms() -> None:
@@ -331,8 +333,8 @@ def test_what_64_ctas_execute_takes_the_time_of_64_sms() -> None:
         with_arm(case, measured=msgspec.structs.replace(measured, time_us=28.0))
         for case in counted({conflicts: 2_863_680}, {conflicts: 1_000_000}, **small)
     ]
-    told = of(causes.differing(*cases, -0.497), "shared memory").leader
-    assert told.explains == pytest.approx(-52.5, abs=0.1)
+    figure = of(causes.differing(*cases, -0.497), "shared memory").leader
+    assert figure.explains == pytest.approx(-52.5, abs=0.1)
 
 
 def test_fewer_operands_that_mmas_read_are_no_arbitration() -> None:
@@ -356,7 +358,7 @@ def test_the_pipe_of_accesses_that_are_told_is_no_second_cause() -> None:
     )
     result = causes.differing(*cases, -0.1)
     assert of(result, "global memory").leader.metric == loads
-    assert not any(item.metric == pipe for cause in result.causes for item in cause.told)
+    assert not any(item.metric == pipe for cause in result.causes for item in cause.figures)
 
 
 def test_a_handful_of_instructions_without_a_rate_is_no_difference() -> None:
@@ -364,7 +366,7 @@ def test_a_handful_of_instructions_without_a_rate_is_no_difference() -> None:
     executed, barriers = "smsp__inst_executed", "sass__inst_executed_barrier"
     cases = counted({executed: 71_000_000, barriers: 592}, {executed: 71_000_000, barriers: 1_184})
     result = causes.differing(*cases, 0.01)
-    assert not any(item.metric == barriers for cause in result.causes for item in cause.told)
+    assert not any(item.metric == barriers for cause in result.causes for item in cause.figures)
 
 
 def test_without_a_time_more_work_costs_what_the_longest_need_of_a_unit_grows_by() -> None:
@@ -376,8 +378,8 @@ def test_without_a_time_more_work_costs_what_the_longest_need_of_a_unit_grows_by
     ]
     assert of(causes.differing(*cases, None), "instructions").leader.explains == 0.0
     cases = [msgspec.structs.replace(case, bytes=10**6) for case in cases]
-    told = of(causes.differing(*cases, None), "instructions").leader
-    assert told.explains == pytest.approx(100 / 3, abs=0.1)
+    figure = of(causes.differing(*cases, None), "instructions").leader
+    assert figure.explains == pytest.approx(100 / 3, abs=0.1)
 
 
 def test_a_multicast_is_read_from_l2_once() -> None:
@@ -391,8 +393,8 @@ def test_a_multicast_is_read_from_l2_once() -> None:
         build, resources=msgspec.structs.replace(build.resources, cluster=2)
     )
     result = causes.differing(cases[0], with_arm(cases[1], build=pair), -0.0092)
-    told = of(result, "multicast").leader
-    assert (told.before, told.after, told.way) == (200_000, 150_000, "with the time")
+    figure = of(result, "multicast").leader
+    assert (figure.before, figure.after, figure.way) == (200_000, 150_000, "with the time")
 
 
 def test_fewer_instructions_of_a_pipe_relieve_no_other_unit() -> None:
@@ -405,9 +407,9 @@ def test_fewer_instructions_of_a_pipe_relieve_no_other_unit() -> None:
             {**executed, pipe: 10**8}, {**executed, pipe: 5 * 10**7}, flops=0, bytes=0
         )
     ]
-    told = of(causes.differing(*cases, None), "instructions").leader
-    assert told.metric == pipe
-    assert told.explains == pytest.approx(0.0)
+    figure = of(causes.differing(*cases, None), "instructions").leader
+    assert figure.metric == pipe
+    assert figure.explains == pytest.approx(0.0)
 
 
 def test_without_a_time_no_change_saves_more_than_the_longest_need_falls_by() -> None:
@@ -422,8 +424,8 @@ def test_without_a_time_no_change_saves_more_than_the_longest_need_falls_by() ->
             bytes=10**6,
         )
     ]
-    told = of(causes.differing(*cases, None), "instructions").leader
-    assert told.explains == pytest.approx(-5, abs=0.1)
+    figure = of(causes.differing(*cases, None), "instructions").leader
+    assert figure.explains == pytest.approx(-5, abs=0.1)
 
 
 def test_what_is_executed_has_a_way_and_code_has_none() -> None:
@@ -433,8 +435,8 @@ def test_what_is_executed_has_a_way_and_code_has_none() -> None:
     barriers = "sass__inst_executed_barrier"
     executed = {"smsp__inst_executed": 10**8}
     cases = counted({**executed, barriers: 10**6}, {**executed, barriers: 2 * 10**6})
-    (told,) = of(causes.differing(*cases, 0.05), "barriers").told
-    assert told.way == "with the time"
+    (figure,) = of(causes.differing(*cases, 0.05), "barriers").figures
+    assert figure.way == "with the time"
 
 
 def test_a_count_that_both_profiles_have_takes_the_place_of_the_emulated_one() -> None:
@@ -444,8 +446,8 @@ def test_a_count_that_both_profiles_have_takes_the_place_of_the_emulated_one() -
 
     def emulated(cases: list[Case]) -> set[str]:
         result = causes.differing(cases[0], cases[1], FASTER)
-        told = (item for cause in result.causes for item in cause.told)
-        return {item.metric.removeprefix("ptx__") for item in told if item.kind == "emulated"}
+        figures = (item for cause in result.causes for item in cause.figures)
+        return {item.metric.removeprefix("ptx__") for item in figures if item.kind == "emulated"}
 
     assert pair[0].arm.profiled
     counted = {name.removesuffix(".sum") for name in pair[0].arm.profiled.figures}
@@ -459,7 +461,7 @@ def test_ctas_on_more_sms_are_no_fewer_warps() -> None:
     resources = of(causes.differing(few, many, FASTER), "resources")
     assert (resources.leader.before, resources.leader.after) == (16, 128)
     assert resources.leader.label == "SMs with work, of 132"
-    assert WARPS not in [item.metric for item in resources.told]
+    assert WARPS not in [item.metric for item in resources.figures]
 
 
 def test_what_tma_reads_more_is_not_said_of_what_loads_read_more() -> None:
@@ -467,8 +469,10 @@ def test_what_tma_reads_more_is_not_said_of_what_loads_read_more() -> None:
     loads, reads = SECTORS[0], SECTORS[2]
     executed = {"smsp__inst_executed": 10**8, loads: 10**6, reads: 10**7}
     cases = counted(executed, {**executed, loads: 2 * 10**6, reads: 3 * 10**7})
-    told = {item.metric: item for item in of(causes.differing(*cases, 0.25), "global memory").told}
-    shares = told[reads].explains, told[loads].explains
+    figures = {
+        item.metric: item for item in of(causes.differing(*cases, 0.25), "global memory").figures
+    }
+    shares = figures[reads].explains, figures[loads].explains
     assert shares[0]
     assert shares[0] == pytest.approx(20 * (shares[1] or 0.0))
 
@@ -484,8 +488,10 @@ def test_counts_that_are_about_so_large_do_not_differ_by_a_few_percent() -> None
                 counted({executed: few}, {executed: many}), (few, many), strict=True
             )
         ]
-        told = [item for cause in causes.differing(*cases, 0.05).causes for item in cause.told]
-        assert (executed in [item.metric for item in told]) is differs
+        figures = [
+            item for cause in causes.differing(*cases, 0.05).causes for item in cause.figures
+        ]
+        assert (executed in [item.metric for item in figures]) is differs
 
 
 def test_what_polls_take_of_the_instructions_is_said_with_what_these_explain() -> None:
@@ -525,5 +531,7 @@ def test_a_part_of_the_wavefronts_explains_no_more_than_their_sum() -> None:
         {**executed, part: 89 * 10**6, whole: 100 * 10**6},
         {**executed, part: 67 * 10**6, whole: 89 * 10**6},
     )
-    told = {item.metric: item for item in of(causes.differing(*cases, 0.05), "shared memory").told}
-    assert told[part].explains == pytest.approx(told[whole].explains)
+    figures = {
+        item.metric: item for item in of(causes.differing(*cases, 0.05), "shared memory").figures
+    }
+    assert figures[part].explains == pytest.approx(figures[whole].explains)

@@ -12,7 +12,7 @@ from kernelexp.judge.explanation import moved, questions, relieved
 from kernelexp.judge.limits import bounds
 from kernelexp.judge.limits.bounds import Use
 from kernelexp.judge.limits.case import Case
-from kernelexp.judge.limits.changes import Cause, Told
+from kernelexp.judge.limits.changes import Cause, ChangedFigure
 
 NOTHING = CausedDifference(causes=(), waits=(), of="the baseline's time", small=0)
 H1 = "logs/runs/H1/20261121T015301Z-85251654.measured.json"
@@ -141,7 +141,7 @@ def test_a_throughput_that_is_the_largest_of_several_is_no_measure_of_work() -> 
 
 def differing(before: float, after: float) -> CausedDifference:
     """Of one count without a unit's rate, which goes with the time of a slower candidate."""
-    told = Told(
+    figure = ChangedFigure(
         metric="lts__t_sectors_srcunit_tex_op_read_lookup_miss",
         label="L2 sectors read by L1, miss",
         kind="profiled",
@@ -150,7 +150,7 @@ def differing(before: float, after: float) -> CausedDifference:
         change=after / before - 1,
         way="with the time",
     )
-    cause = Cause(name="global memory", told=(told,))
+    cause = Cause(name="global memory", figures=(figure,))
     return CausedDifference(causes=(cause,), waits=(), of="the baseline's time", small=0)
 
 
@@ -225,8 +225,8 @@ def test_the_tail_of_a_grid_that_nearly_fills_the_chip_is_no_cause() -> None:
     assert "CTAs on" not in likely.conclude(before, after, uses, NOTHING, -0.02)
 
 
-def told(name: str, explains: float, before: int = 10**8, after: int = 2 * 10**8) -> Cause:
-    only = Told(
+def figure(name: str, explains: float, before: int = 10**8, after: int = 2 * 10**8) -> Cause:
+    only = ChangedFigure(
         metric=name,
         label=name,
         kind="emulated",
@@ -236,14 +236,14 @@ def told(name: str, explains: float, before: int = 10**8, after: int = 2 * 10**8
         explains=explains,
         way="with the time",
     )
-    return Cause(name=name, told=(only,))
+    return Cause(name=name, figures=(only,))
 
 
 def test_what_explains_most_by_a_rate_is_named_before_what_changed_most() -> None:
     """A1: a fourfold count that explains 0.1%, and wavefronts that explain 6.1%."""
     uses = used(L1_data_pipe=19.3), used(L1_data_pipe=16.0)
     differ = msgspec.structs.replace(
-        NOTHING, causes=(told("loads", 0.1, 10**6, 4 * 10**6), told("wavefronts", 6.1))
+        NOTHING, causes=(figure("loads", 0.1, 10**6, 4 * 10**6), figure("wavefronts", 6.1))
     )
     words = likely.conclude(gemm(), gemm(), uses, differ, 0.485)
     assert words.endswith("by its unit's rate: wavefronts: 100,000,000 → 200,000,000 (+6.1%).")
@@ -254,7 +254,7 @@ def test_a_unit_of_unknown_use_that_its_counts_keep_seldom_busy_is_no_cause() ->
     uses = used(tensor_cores=78.6), used(tensor_cores=65.5)
     tma = "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld"
     for explains, is_cause in ((9.0, False), (30.0, True)):
-        differ = msgspec.structs.replace(NOTHING, causes=(told(tma, explains),))
+        differ = msgspec.structs.replace(NOTHING, causes=(figure(tma, explains),))
         words = likely.conclude(gemm(), gemm(), uses, differ, 0.2)
         assert ("Likely cause" in words) is is_cause
 
@@ -262,7 +262,7 @@ def test_a_unit_of_unknown_use_that_its_counts_keep_seldom_busy_is_no_cause() ->
 def test_only_what_explains_a_part_of_the_change_is_asked_for() -> None:
     arms = [with_arm(gemm(), profiled=None) for _ in range(2)]
     for explains, is_asked in ((0.2, False), (10.0, True)):
-        differ = msgspec.structs.replace(NOTHING, causes=(told("smsp__inst_executed", explains),))
+        differ = msgspec.structs.replace(NOTHING, causes=(figure("smsp__inst_executed", explains),))
         slower = with_arm(arms[1], measured=arm(H1, 1).measured)
         asked = " ".join(item.question for item in questions(arms[0], slower, "H1", differ))
         assert ("instructions to issue" in asked) is is_asked
@@ -273,7 +273,7 @@ def test_what_explains_more_than_the_busy_unit_is_named_beside_it() -> None:
     uses = used(L1_data_pipe=61.4), used(L1_data_pipe=59.0)
     tma = "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld"
     for explains, is_named in ((19.9, True), (5.0, False)):
-        differ = msgspec.structs.replace(NOTHING, causes=(told(tma, explains),))
+        differ = msgspec.structs.replace(NOTHING, causes=(figure(tma, explains),))
         words = likely.conclude(gemm(), gemm(), uses, differ, 0.2461)
         assert words.startswith("Likely cause: 19.7% more work for the L1 data pipe")
         assert ("by its rate more, " in words) is is_named

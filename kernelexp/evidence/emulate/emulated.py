@@ -275,11 +275,11 @@ class _Place(msgspec.Struct, frozen=True, kw_only=True):
     rest: str
     """Of their names: what was executed, the size, and a digest of all else that it depends on."""
 
-    def kept(self, what: str = "emulated") -> bytes | None:
-        return build.kept(self.folder, f"{what}{self.rest}")
+    def kept(self, kind: str = "emulated") -> bytes | None:
+        return build.kept(self.folder, f"{kind}{self.rest}")
 
-    def keep(self, what: str, content: bytes) -> None:
-        build.keep(self.folder, f"{what}{self.rest}", content)
+    def keep(self, kind: str, content: bytes) -> None:
+        build.keep(self.folder, f"{kind}{self.rest}", content)
 
 
 def _place(root: Path, wanted: EmulationRequest) -> _Place:
@@ -324,8 +324,8 @@ def _emulate(
         widths=_widths(root, arm, emulated.lines) if isa == "ptx" else (),
     )
     parts = {"lines": emulated.lines, "instructions": emulated.instructions, "emulated": evidence}
-    for what in kinds:
-        place.keep(what, msgspec.json.encode(parts[what]))
+    for kind in kinds:
+        place.keep(kind, msgspec.json.encode(parts[kind]))
     return msgspec.structs.replace(emulated, evidence=evidence)
 
 

@@ -71,14 +71,14 @@ def find(named: str | None = None) -> Ncu:
     return Ncu(program=program, version=match[1])
 
 
-def sections(ncu: Ncu, asked: str | None) -> tuple[str, ...]:
+def sections(ncu: Ncu, wanted: str | None) -> tuple[str, ...]:
     """The sections of --sections: names with commas, `all`, or the usual ones."""
-    if asked is None:
+    if wanted is None:
         return (*SECTIONS, SOURCE)
     known = _known_sections(ncu)
-    if asked == "all":
+    if wanted == "all":
         return tuple(known)
-    names = tuple(dict.fromkeys(name.strip() for name in asked.split(",")))
+    names = tuple(dict.fromkeys(name.strip() for name in wanted.split(",")))
     for name in names:
         if name not in known:
             raise UsageError(

@@ -83,16 +83,16 @@ class PlainReader:
                 self._current.advice.append(advice)
         self._advice = None
 
-    def _begin(self, found: re.Match[str]) -> None:
+    def _begin(self, header: re.Match[str]) -> None:
         self.end()
         number = str(len(self.launches))
-        self._current = LaunchReading("details", found["entry"].strip(), self._process, number)
+        self._current = LaunchReading("details", header["entry"].strip(), self._process, number)
         self._current.about = {
             name: text
             for name, text in (
-                ("Grid Size", found[2] or ""),
-                ("Block Size", found[3] or ""),
-                ("CC", found["cc"] or ""),
+                ("Grid Size", header[2] or ""),
+                ("Block Size", header[3] or ""),
+                ("CC", header["cc"] or ""),
             )
             if text
         }

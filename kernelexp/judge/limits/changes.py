@@ -75,7 +75,7 @@ _OF_SHARED = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_"
 _OF_SECTORS = (*floors.SECTORS, "memory_l2_theoretical_sectors_global")
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class ChangedFigure(msgspec.Struct, frozen=True, kw_only=True):
     """One difference, and whether it is for the better where the time is."""
 
     metric: str
@@ -97,14 +97,14 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     """The differences of one cause."""
 
     name: str
-    told: tuple[Told, ...]
+    figures: tuple[ChangedFigure, ...] = msgspec.field(name="told")
     """The one that can explain most of the time first; the others go with it."""
     noise: str = ""
     """Why it says nothing of the code; empty where it does."""
 
     @property
-    def leader(self) -> Told:
-        return self.told[0]
+    def leader(self) -> ChangedFigure:
+        return self.figures[0]
 
 
 def is_code(metric: str) -> bool:
@@ -169,10 +169,10 @@ class ChangedPair:
         sass = f"sass__{name}"
         return self._count(case, sass if sass in case.counters else f"{counters.PTX}{name}")
 
-    def told(self, difference: Difference) -> Told:
+    def changed(self, difference: Difference) -> ChangedFigure:
         explains = self._explains(difference)
         other_shape = difference.metric.name.startswith(_TENSOR) and self._has_as_many_flops
-        return Told(
+        return ChangedFigure(
             metric=difference.metric.name,
             label="MMAs, for as many FLOPs" if other_shape else self._label(difference),
             kind=difference.metric.kind,
@@ -216,17 +216,17 @@ class ChangedPair:
         was, now = (floors.mma_flops(case, kind) for case in (self._before, self._after))
         return bool(was and now) and abs(now / was - 1) < _AS_MANY_FLOPS
 
-    def is_few(self, told: Told) -> bool:
+    def is_few(self, figure: ChangedFigure) -> bool:
         """Whether it is so few instructions, without a rate, that nothing depends on them."""
-        if told.kind == "built" or told.explains is not None or not self._is_full:
+        if figure.kind == "built" or figure.explains is not None or not self._is_full:
             return False
-        if isinstance(told.before, str) or isinstance(told.after, str):
+        if isinstance(figure.before, str) or isinstance(figure.after, str):
             return False
         executed = self._after.counter(EXECUTED)
-        is_count = "inst_executed" in told.metric
-        return is_count and max(told.before, told.after) < _FEW * executed
+        is_count = "inst_executed" in figure.metric
+        return is_count and max(figure.before, figure.after) < _FEW * executed
 
-    def mmas(self) -> Told | None:
+    def mmas(self) -> ChangedFigure | None:
         """The FLOPs of the MMAs that are executed, with those beyond the problem's edges."""
         chip, kind = self._before.chip, floors.tensor_type(self._before)
         if not (self._is_full and chip and kind in chip.tensor and self._time):
@@ -236,7 +236,7 @@ class ChangedPair:
             return None
         peak = chip.flops_per_clock(kind) * chip.sms.value * self._before.clock()[0]
         explains = 100 * (now - was) / self.busy / peak / self._time
-        return Told(
+        return ChangedFigure(
             metric="executed_mma_gflop",
             label="GFLOP of executed MMAs",
             kind="emulated",
@@ -247,7 +247,7 @@ class ChangedPair:
             way=self._goes(now > was),
         )
 
-    def sms(self) -> Told | None:
+    def sms(self) -> ChangedFigure | None:
         """Returns the number of SMs that have a CTA, where the grids differ in it."""
         one, other = bottleneck.grid(self._before), bottleneck.grid(self._after)
         if one is None or other is None:
@@ -255,7 +255,7 @@ class ChangedPair:
         was, now = (min(share.ctas, share.sms) for share in (one, other))
         if was == now:
             return None
-        return Told(
+        return ChangedFigure(
             metric=SMS,
             label=f"SMs with work, of {one.sms}",
             kind="built",
@@ -265,14 +265,14 @@ class ChangedPair:
             way=self._goes(now < was),
         )
 
-    def warps(self) -> Told | None:
+    def warps(self) -> ChangedFigure | None:
         """Returns the warps that an SM has at once, as the grid gives and the resources allow."""
         was, now = (_warps(case) for case in (self._before, self._after))
         if not (was and now) or was == now or self.sms():
             return None  # the same warps on more SMs are fewer on each
         if self.is_specialised:
             return None  # those that load among them: another CTA has some of its own
-        return Told(
+        return ChangedFigure(
             metric=WARPS,
             label="warps on an SM, at most",
             kind="built",
@@ -286,13 +286,13 @@ class ChangedPair:
     def is_specialised(self) -> bool:
         return self._before.is_specialised and self._after.is_specialised
 
-    def reads_of_l2(self) -> Told | None:
+    def reads_of_l2(self) -> ChangedFigure | None:
         """Returns what TMA reads from L2, a multicast once for all CTAs that receive it."""
         was, now = (_reads_of_l2(case) for case in (self._before, self._after))
         is_multicast = any(case.counter(_MULTICAST) for case in (self._before, self._after))
         if not (self._is_full and is_multicast) or was == now:
             return None
-        return Told(
+        return ChangedFigure(
             metric="tma_reads_of_l2",
             label="sectors that TMA asks L2 for",
             kind="emulated",
@@ -307,11 +307,11 @@ class ChangedPair:
         near = bounds.nearest(bounds.uses(self._before)) if cause == "tensor cores" else None
         return near is not None and near.resource == "tensor cores"
 
-    def is_slight(self, told: Told) -> bool:
+    def is_slight(self, figure: ChangedFigure) -> bool:
         """Whether it explains something, and next to nothing of the change of time."""
-        if told.explains is None or not self._slower:
+        if figure.explains is None or not self._slower:
             return False
-        return abs(told.explains) < SLIGHT * 100 * abs(self._slower)
+        return abs(figure.explains) < SLIGHT * 100 * abs(self._slower)
 
     @property
     def _waits_are_code(self) -> bool:
@@ -355,7 +355,7 @@ class ChangedPair:
         )
         return branches <= _BRANCHES_PER_POLL * polls
 
-    def waits(self) -> Iterator[Told]:
+    def waits(self) -> Iterator[ChangedFigure]:
         """Shares of the warps' time by reason, of which at least POINTS moved."""
         one, other = self._before.arm, self._after.arm
         if not (one.profiled and other.profiled):
@@ -369,7 +369,7 @@ class ChangedPair:
             if abs(moved[reason]) < POINTS:
                 continue
             was, now = (share.get(reason, 0.0) for share in shares)
-            yield Told(
+            yield ChangedFigure(
                 metric=f"stall_{reason.replace(' ', '_')}_percent",
                 label=reason,
                 kind="profiled",
@@ -380,7 +380,7 @@ class ChangedPair:
                 way="",
             )
 
-    def noise(self, cause: str, told: Sequence[Told]) -> str:
+    def noise(self, cause: str, figures: Sequence[ChangedFigure]) -> str:
         waits = ("sass__inst_executed_mbarrier_wait", "ptx__inst_executed_mbarrier_wait")
         cases = (self._before, self._after)
         polls = any(case.counters.get(name) for case in cases for name in waits)
@@ -390,9 +390,9 @@ class ChangedPair:
             return _POLLS
         if cause == "tensor memory" and self._reads_as_much_tmem:
             return _AS_MANY_EXECUTED
-        if cause == "resources" and not any(item.metric in ON_AN_SM for item in told):
+        if cause == "resources" and not any(item.metric in ON_AN_SM for item in figures):
             return _as_many(*cases)
-        names = [item.metric.removeprefix(counters.PTX) for item in told]
+        names = [item.metric.removeprefix(counters.PTX) for item in figures]
         if cause == "shared memory" and not any(name.startswith(_OF_ADDRESSES) for name in names):
             excess = [excess_of_wavefronts(case)[0] for case in cases]
             return "" if any(item != 0 for item in excess) else _ARBITRATION
@@ -441,22 +441,22 @@ class ChangedPair:
     def bounded(self, cause: Cause) -> Cause:
         """Bounds a cause's savings by what the next limit leaves of the time; without a time, its
         costs by what the longest need of a unit grows by."""
-        told = tuple(map(self._bounded, cause.told))
-        return msgspec.structs.replace(cause, told=told)
+        figures = tuple(map(self._bounded, cause.figures))
+        return msgspec.structs.replace(cause, figures=figures)
 
-    def _bounded(self, told: Told) -> Told:
-        saved = -(told.explains or 0.0)
+    def _bounded(self, figure: ChangedFigure) -> ChangedFigure:
+        saved = -(figure.explains or 0.0)
         if saved < 0 and not self._before.time_s and self._time:
-            own = own_units(told.metric)
+            own = own_units(figure.metric)
             needs = [item.seconds for item in floors.floors(self._after) if item.resource in own]
             longer = 100 * (max(needs, default=0.0) / self._time - 1)
-            return msgspec.structs.replace(told, explains=min(-saved, max(0.0, longer)))
+            return msgspec.structs.replace(figure, explains=min(-saved, max(0.0, longer)))
         if saved <= 0:
-            return told
-        most = relief.most(self._before, dict.fromkeys(units(told.metric), saved))
+            return figure
+        most = relief.most(self._before, dict.fromkeys(units(figure.metric), saved))
         if not self._before.time_s and self._fall:
             most = min(most, self._fall)
-        return msgspec.structs.replace(told, explains=-min(saved, most))
+        return msgspec.structs.replace(figure, explains=-min(saved, most))
 
     @property
     def _fall(self) -> float:

@@ -176,7 +176,7 @@ def uncoalesced(case: Case) -> Iterator[Found]:
     if is_of_lines or excess < CONFLICTS_FROM * sectors or not case.dearest(*dear):
         dear = (_TAGS, f"{_SECTORS}_ideal", _SECTORS_OF_LINE)
     line = case.dearest(*dear)
-    what = "loads" if _loads(case, line) else "stores" if line else "accesses"
+    words = "loads" if _loads(case, line) else "stores" if line else "accesses"
     filled = f"{100 * excess / sectors:.0f}% of the sectors in excess"
     if lines and few:
         filled = f"lines filled to {100 * _filled(case, line, few / lines):.0f}%"
@@ -187,7 +187,7 @@ def uncoalesced(case: Case) -> Iterator[Found]:
     yield Opportunity(
         rule="UncoalescedGlobalAccess",
         issue=issue,
-        cause=f"{'unaligned' if _is_unaligned(sectors, ideal, lines) else 'uncoalesced'} {what} "
+        cause=f"{'unaligned' if _is_unaligned(sectors, ideal, lines) else 'uncoalesced'} {words} "
         f"({filled})",
         percent=percent,
         kind=counted.kind,

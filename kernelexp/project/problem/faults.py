@@ -27,9 +27,9 @@ def describe(value: object) -> str:
 
 def launch_faults(launch: Launch) -> Iterator[str]:
     """Yields what no GPU could launch, as sentences."""
-    for what in ("grid", "block", "cluster"):
-        if min(getattr(launch, what)) < 1:
-            yield f"{what} is {getattr(launch, what)}: each dimension is at least 1."
+    for extent in ("grid", "block", "cluster"):
+        if min(getattr(launch, extent)) < 1:
+            yield f"{extent} is {getattr(launch, extent)}: each dimension is at least 1."
     if launch.dynamic_smem_bytes < 0:
         yield f"dynamic_smem_bytes is {launch.dynamic_smem_bytes}."
     for value in values(launch.arguments):

@@ -35,7 +35,7 @@ def _map(record: Record, down: str, across: str) -> Iterator[HeatMap]:
 
     columns, rows = (heatmap.values_of(record.arms, axis) for axis in (across, down))
     yield HeatMap(
-        title=f"{record.kernel}, {record.arch}: {shown.what.lower()} by {down} and {across}",
+        title=f"{record.kernel}, {record.arch}: {shown.title.lower()} by {down} and {across}",
         across=across,
         down=down,
         columns=columns,

@@ -330,7 +330,7 @@ def _race(record: Record, examined: SweepResults) -> Iterator[Block]:
 class MappedSweep(msgspec.Struct, frozen=True, kw_only=True):
     """The contents of a map of a sweep."""
 
-    what: str
+    title: str
     values: dict[str, float]
     """Of each arm that has one; less is better."""
     texts: dict[str, str]
@@ -344,7 +344,7 @@ def mapped(record: Record) -> MappedSweep:
     effects = {name: arm.measured.effect for name, arm in arms.items() if arm.measured}
     if effects:
         return MappedSweep(
-            what=f"Change of {figures.compared(record.arms)}",
+            title=f"Change of {figures.compared(record.arms)}",
             values={name: own.ratio if own else 1.0 for name, own in effects.items()},
             texts={
                 n: sweep_axes.ratio(own.printed[0]) if own else "base" for n, own in effects.items()
@@ -360,13 +360,13 @@ def mapped(record: Record) -> MappedSweep:
     possible = values if min(values.values(), default=0.0) > 0.0 else {}
     own = {name: metric.read(arms[name]) for name in possible}
     texts = {name: figures.value(possible[name] if x is None else x) for name, x in own.items()}
-    what = metric.label[0].upper() + metric.label[1:]
-    return MappedSweep(what=what, values=possible, texts=texts)
+    title = metric.label[0].upper() + metric.label[1:]
+    return MappedSweep(title=title, values=possible, texts=texts)
 
 
 def _map(record: Record, down: str, across: str) -> Iterator[Block]:
     arms = dict(zip(record.names, record.arms, strict=True))
     shown = mapped(record)
     if shown.values:
-        yield paragraph(Span(shown.what, "strong"))
+        yield paragraph(Span(shown.title, "strong"))
         yield from heatmap.render(arms, shown.values, shown.texts, (across, down), record.margin)

@@ -25,7 +25,7 @@ from kernelexp.judge.explanation import (
 )
 from kernelexp.judge.limits import bottleneck
 from kernelexp.judge.limits.bounds import Use, nearest, uses, uses_of_both
-from kernelexp.judge.limits.changes import ON_AN_SM, Cause, Told
+from kernelexp.judge.limits.changes import ON_AN_SM, Cause, ChangedFigure
 from kernelexp.model.arm import Verdict
 from kernelexp.model.axes import AxisValue, spell_point
 from kernelexp.model.experiment import Experiment
@@ -325,8 +325,8 @@ def _warnings(explanation: Explanation) -> Iterator[str]:
     """Reasons to doubt the profiles: sources that changed since, conditions that differ."""
     elsewhere: dict[str, list[str]] = {}
     theirs: list[str] = []
-    told = (item for cause in explanation.differing.causes for item in cause.told)
-    is_shown = bool(explanation.differing.waits) or any(item.kind == "profiled" for item in told)
+    changed = (item for cause in explanation.differing.causes for item in cause.figures)
+    is_shown = bool(explanation.differing.waits) or any(item.kind == "profiled" for item in changed)
     for name, side in _sides(explanation):
         used = is_shown or name == "candidate"
         if used and side.profile and side.profile.provenance == "published":
@@ -462,7 +462,7 @@ def _differences(
         yield paragraph(f"{left} {more} with --verbose.", style="dim")
 
 
-def _largest_waits(waits: Sequence[Told], slower: float | None) -> list[Told]:
+def _largest_waits(waits: Sequence[ChangedFigure], slower: float | None) -> list[ChangedFigure]:
     """Of a slower arm first those that grew, of a faster one those that fell."""
     ahead = [wait for wait in waits if (wait.points or 0.0) * (slower or 0.0) > 0]
     return [*ahead, *(wait for wait in waits if wait not in ahead)][:_ROWS]
@@ -470,8 +470,8 @@ def _largest_waits(waits: Sequence[Told], slower: float | None) -> list[Told]:
 
 def _polls(shown: Sequence[Cause], differing: CausedDifference) -> str:
     """Says what the share of instructions leaves out of their difference."""
-    told = [cause.leader for cause in shown if cause.leader.kind == "emulated"]
-    if not differing.polled or not any(item.metric in EXECUTED.values() for item in told):
+    changed = [cause.leader for cause in shown if cause.leader.kind == "emulated"]
+    if not differing.polled or not any(item.metric in EXECUTED.values() for item in changed):
         return ""
     more = "more" if differing.polled > 0 else "fewer"
     return f" Left out of instructions: {abs(differing.polled):,} {more} that poll mbarriers."
@@ -529,7 +529,7 @@ def _judged(explanation: Explanation) -> float | None:
 def _with_it(cause: Cause) -> str:
     """Says where a cause's figures are from, which way it goes, and what else it changed, in a
     line."""
-    left = list(cause.told if cause.noise else cause.told[1:])
+    left = list(cause.figures if cause.noise else cause.figures[1:])
     if cause.name == "instructions":  # of which pipe most are, whether or not its rate is known
         left.sort(key=_by_count)
     kind, way = cause.leader.kind, cause.noise or cause.leader.way
@@ -545,7 +545,7 @@ def _with_it(cause: Cause) -> str:
     return f"{cause.name}{_aside(kind, goes)}" + (f": {words}." if words else ".")
 
 
-def _other_way(item: Told, way: str) -> str:
+def _other_way(item: ChangedFigure, way: str) -> str:
     """Says which way a figure goes, if not the way of what it is listed below."""
     return item.way if item.way != way else ""
 
@@ -555,19 +555,19 @@ def _aside(*words: str) -> str:
     return f" ({said})" if said else ""
 
 
-def _by_count(told: Told) -> tuple[bool, float]:
-    numbers = [value for value in (told.before, told.after) if not isinstance(value, str)]
+def _by_count(figure: ChangedFigure) -> tuple[bool, float]:
+    numbers = [value for value in (figure.before, figure.after) if not isinstance(value, str)]
     moved = abs(numbers[1] - numbers[0]) if len(numbers) == 2 else 0.0
-    return not told.metric.startswith(PIPE), -moved
+    return not figure.metric.startswith(PIPE), -moved
 
 
-def _change(told: Told) -> str:
+def _change(figure: ChangedFigure) -> str:
     """Spells a change in percent; many times as much is a factor."""
-    if told.change is None:
+    if figure.change is None:
         return ""
-    if told.change >= _FACTOR:
-        return f"x {1 + told.change:,.0f}"
-    return f"{100 * told.change:+.1f}%"
+    if figure.change >= _FACTOR:
+        return f"x {1 + figure.change:,.0f}"
+    return f"{100 * figure.change:+.1f}%"
 
 
 def _explains(cause: Cause) -> str:
@@ -577,7 +577,7 @@ def _explains(cause: Cause) -> str:
     return f"{share:+.1f}%" if abs(share) >= _LEAST else f"< {_LEAST}%"
 
 
-def _waits(waits: Sequence[Told], are_published: bool) -> Iterator[Block]:
+def _waits(waits: Sequence[ChangedFigure], are_published: bool) -> Iterator[Block]:
     """Tabulates where warps wait, by points; of published profiles, which leave out small reasons,
     of those that they have."""
     rows = [
@@ -615,8 +615,8 @@ def _limits(explanation: Explanation, verbose: bool) -> Iterator[Block]:
 def _is_emulated(explanation: Explanation) -> bool:
     """Whether the short page has a figure that was emulated."""
     causes = key(explanation.differing.causes, is_timed=True)
-    told = [cause.leader.kind for cause in causes]
-    return "emulated" in (*told, *(use.kind for side in explanation.uses for use in side))
+    changed = [cause.leader.kind for cause in causes]
+    return "emulated" in (*changed, *(use.kind for side in explanation.uses for use in side))
 
 
 def _by_command(questions: Sequence[Question]) -> Iterator[str]:

@@ -86,12 +86,12 @@ def to_commit(subject: GatedVariant) -> dict[str, int | str]:
     for gate in subject.gates:
         for text in gate.instructions:
             result = condition.parse(text)
-            if result.expectation.of != "value" and subject.counts:
+            if result.expectation.basis != "value" and subject.counts:
                 counts = subject.counts.in_loops if result.in_loops else subject.counts.every
                 answer[_name(text)] = condition.count(result.pattern, counts)
         for name, text in gate.emulated.items():
             value = _counted(name, subject.arm)
-            if expectation.parse(text).of != "value" and value is not None:
+            if expectation.parse(text).basis != "value" and value is not None:
                 answer[name] = value
     return dict(sorted(answer.items()))
 
@@ -159,7 +159,7 @@ def _instructions(subject: GatedVariant, text: str, committed: Committed) -> Gat
     if subject.counts is None:
         return _finding(subject, text, "unchecked", "its SASS could not be read.")
     before: InstructionCounts | None = None
-    if result.expectation.of != "value":
+    if result.expectation.basis != "value":
         was = committed.get(_name(text))
         if not isinstance(was, int):
             return _missing(subject, text)
@@ -175,15 +175,15 @@ def _counter(subject: GatedVariant, name: str, text: str, committed: Committed) 
     now, was = _counted(name, subject.arm), committed.get(name)
     if now is None:
         return _finding(subject, gate, "missed", "no emulation counts anything of this name.")
-    if wanted.of == "value":
+    if wanted.basis == "value":
         met = wanted.is_met(now)
         return _finding(subject, gate, "same", "") if met else _missed(subject, gate, now, None, "")
     if not isinstance(was, int):
         return _missing(subject, gate)
-    if wanted.of == "change" and not was:
+    if wanted.basis == "change" and not was:
         sentence = "the baseline's is 0, of which there is no percentage; expect a difference."
         return _finding(subject, gate, "missed", sentence)
-    if wanted.is_met((now - was) / was if wanted.of == "change" else now - was):
+    if wanted.is_met((now - was) / was if wanted.basis == "change" else now - was):
         return _finding(subject, gate, "same", "")
     return _missed(subject, gate, now, was, "")
 
