@@ -45,7 +45,7 @@ def test_an_mbarrier_is_named_by_its_variable() -> None:
         ),
         (
             "mov.u64 %d1, 64; st.global.u32 [%d1], %t;",
-            "(lane 0) (4 bytes) is outside every object.",
+            "block (0, 0, 0) to global address 0x40 (4 bytes) is outside every object.",
         ),
     ],
 )

@@ -176,8 +176,8 @@ def test_a_copy_of_what_nobody_wrote_names_where_that_comes_from():
     text = ptx(body, ["x"], shared=".shared .align 4 .b8 buffer[4];")
     x = {"x": np.zeros(2, np.uint32)}
     (finding,) = run(text, x, threads=1, unwritten=["x"]).findings
-    assert finding.sentence.startswith("load from global address")
-    assert "byte 4 of x (lane 0), which was never written; it was stored to byte 0 of buffer" in (
+    assert finding.sentence.startswith("load by thread (0, 0, 0) of block")
+    assert "x[1] (4-byte elements), which was never written; it was stored to byte 0 of buffer" in (
         finding.sentence
     )
 
@@ -191,5 +191,5 @@ def test_a_sum_with_what_nobody_wrote_names_the_array_that_lacks_it():
     shared = ".shared .align 4 .b8 terms[8]; .shared .align 4 .b8 sum[4];"
     text = ptx(body, ["x"], shared=shared)
     (finding,) = run(text, {"x": np.zeros(1, np.uint32)}, threads=1).findings
-    assert "byte 4 of terms (lane 0), which was never written" in finding.sentence
+    assert "terms[1] (4-byte elements), which was never written" in finding.sentence
     assert "it was stored to byte 0 of sum, read at PTX line" in finding.sentence

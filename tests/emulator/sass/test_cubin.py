@@ -259,9 +259,9 @@ def unwritten(*options: str) -> str:
 
 
 def test_arrays_in_shared_memory_have_their_names_where_there_is_line_information():
-    read = "load from shared address 0x4c0, byte 64 of tile (lane 0), which was never written"
-    assert unwritten("-lineinfo").startswith(read)
+    read = "from shared address 0x4c0, byte 64 of tile, which was never written"
+    assert read in unwritten("-lineinfo")
 
 
 def test_without_it_shared_memory_is_one_array():
-    assert "byte 192 of shared (lane 0)" in unwritten()
+    assert "byte 192 of shared, which" in unwritten()

@@ -54,6 +54,51 @@ KERNEL(copied_through_shared_memory) {
   if (t < 10) out[t] = s[32 + t];
 }
 
+KERNEL(added_where_it_is_there) {
+  __shared__ unsigned s[32];
+  const unsigned t = threadIdx.x;
+  if (t < 10) s[t] = in[t];
+  __syncwarp();
+  const unsigned x = s[t];
+  if (t < 10) atomicAdd(out + t, x);
+  atomicMax(out + 32 + t, t < 10 ? x : 7);
+}
+
+KERNEL(added_to_memory) {
+  __shared__ unsigned s[32];
+  const unsigned t = threadIdx.x;
+  if (t < 10) s[t] = in[t];
+  __syncwarp();
+  atomicAdd(out + t, s[t]);
+}
+
+KERNEL(least_of_what_is_not_there) {
+  __shared__ unsigned s[32], least;
+  const unsigned t = threadIdx.x;
+  if (t == 0) least = ALL;
+  if (t < 10) s[t] = in[t];
+  __syncwarp();
+  atomicMin(&least, s[t] + t);
+  __syncwarp();
+  out[t] = least;
+}
+
+KERNEL(place_and_old_value_of_an_atomic) {
+  __shared__ unsigned s[32];
+  const unsigned t = threadIdx.x;
+  if (t < 10) s[t] = in[t];
+  __syncwarp();
+  out[32 + t] = atomicAdd(out + t, s[t] / 2);
+}
+
+KERNEL(sum_of_a_warp_added_at_once) {
+  __shared__ unsigned s[32];
+  const unsigned t = threadIdx.x;
+  if (t < 10) s[t] = in[t];
+  __syncwarp();
+  atomicAdd(out, s[t]);
+}
+
 KERNEL(sum_of_what_is_not_there) {
   __shared__ unsigned s[32];
   const unsigned t = threadIdx.x;
@@ -83,8 +128,17 @@ RIGHT = (
     "choice_of_what_is_there",
     "byte_of_a_word_of_which_the_rest_is_missing",
     "copied_through_shared_memory",
+    "added_where_it_is_there",
 )
-WRONG = ("sum_of_what_is_not_there", "branch_on_what_is_not_there", "index_that_is_not_there")
+WRONG = (
+    "sum_of_what_is_not_there",
+    "branch_on_what_is_not_there",
+    "index_that_is_not_there",
+    "added_to_memory",
+    "least_of_what_is_not_there",
+    "place_and_old_value_of_an_atomic",
+    "sum_of_a_warp_added_at_once",
+)
 
 
 @pytest.fixture(scope="module")

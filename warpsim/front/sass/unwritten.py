@@ -3,7 +3,8 @@ and registers that no instruction writes.
 
 Laxer than for PTX, as ptxas may load and compute what no result depends on: instructions that are
 not known here drop what they read, among them products, shuffles and those on the warp's own
-registers. What a predicate absorbs, a selection leaves and a mask takes away drops out too.
+registers, but for sums and the like of all lanes. What a predicate absorbs, a selection leaves and
+a mask takes away drops out too.
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ from warpsim.front.sass.syntax import (
     RegisterOperand,
 )
 from warpsim.machine.core.registers import Literal, RegisterPart
+from warpsim.machine.core.warps import ALL
 from warpsim.machine.wave.undefined import SlotUses
 
 LOADS = frozenset("LD LDG LDS LDL LDSM".split())
 _STORES = frozenset("ST STG STS STL".split())
 _ATOMICS = frozenset("ATOM ATOMG ATOMS RED REDG".split())
+_UPDATES = frozenset("ADD MIN MAX INC DEC".split())
 _COMPUTES = frozenset(
     "IADD3 IADD IMAD LEA IABS IMNMX VIMNMX VIADD VIADDMNMX POPC FLO BREV ISETP I2F I2FP F2I F2F "
     "F2FP FADD FMUL FFMA FMNMX FSETP MUFU DADD DMUL DFMA DSETP HADD2 HMUL2 HFMA2 HSETP2 "
@@ -79,6 +82,7 @@ class _Uses:
         self._reads = [
             name for name in uses.reads if name[0] in "RP" and (name != guard or name in operands)
         ]
+        self._of_warp = [name for name in uses.reads if name.startswith("UR")]
         self._writes = tuple(self._slot(name) for name in uses.writes)
 
     def of(self) -> SlotUses:
@@ -95,20 +99,31 @@ class _Uses:
         if guard is not None:
             plain = plain._replace(decides=(guard[0], *plain.decides))
         every = tuple(self._slot(name) for name in self._reads)
+        of_warp = tuple(self._slot(name) for name in self._of_warp)
         if ins.base in LOADS or ins.opcode in ("MOV", "IMAD.MOV", "IMAD.MOV.U32"):
             return plain._replace(copies=True, reads=() if ins.base in LOADS else every)
+        stored = tuple(self._slot(name) for name in self._reads if name not in addresses)
         if ins.base in _STORES:
-            stored = (name for name in self._reads if name not in addresses)
-            return plain._replace(copies=True, reads=tuple(map(self._slot, stored)))
+            return plain._replace(copies=True, reads=stored)
+        if ins.base in _ATOMICS and not _UPDATES.isdisjoint(ins.modifiers):
+            return plain._replace(updates=True, reads=stored)
         if ins.base in ("SEL", "FSEL"):
             return self._selects(plain)
         if ins.opcode == "PRMT":
             _, a, selector, b = ins.operands
             return plain._replace(stem="prmt", reads=self._sources(a, b, selector))
+        if ins.opcode in ("SHF.R.U32.HI", "SHF.L.U32"):
+            _, low, count, high = ins.operands
+            shifted, rest, stem = (high, low, "shr") if "HI" in ins.opcode else (low, high, "shl")
+            if rest == RegisterOperand(file="R", index=ZERO):
+                return plain._replace(stem=stem, reads=self._sources(shifted, count))
         if ins.opcode == "LOP3.LUT":
             return self._logic(plain)
         if ins.base in _COMPUTES:
-            return plain._replace(reads=every, absorbed=self._absorbed())
+            return plain._replace(reads=(*every, *of_warp), absorbed=self._absorbed())
+        if ins.base == "REDUX":
+            lanes = self._decoder.slot(Literal(ALL, 32))
+            return plain._replace(reads=every, members=lanes)
         return plain
 
     def _slot(self, name: str) -> int:

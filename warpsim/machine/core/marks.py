@@ -38,17 +38,17 @@ class Origin(NamedTuple):
         """The name of what is reported once something depends on the mark."""
         return "shuffle-source" if LOADED[self.loaded] == LANE else "uninitialised-read"
 
-    def sentence(self, byte: str) -> str:
-        """byte: which one of what array lies at the address, if that is known."""
+    def sentence(self, who: str, place: str) -> str:
+        """who: the thread; place: what array lies at the address, if that is known, and where."""
         if LOADED[self.loaded] == LANE:
             return (
-                f"lane {self.lane} takes a register of lane {self.address}, which does not take "
-                "part in the shuffle"
+                f"{who} takes a register of lane {self.address}, which does not take part in the "
+                "shuffle"
             )
         if LOADED[self.loaded] == MATRICES:
             return "ldmatrix reads rows that were never written"
-        where = f"{LOADED[self.loaded]} address {self.address:#x}{byte and ', '}{byte}"
-        return f"load from {where} (lane {self.lane}), which was never written"
+        where = f"{LOADED[self.loaded]} address {self.address:#x}{place and ', '}{place}"
+        return f"load by {who} from {where}, which was never written"
 
 
 class Marks:

@@ -57,6 +57,12 @@ def _element(name: str, byte: int, size: int) -> str:
     return f"{name}[{byte // size}] ({size}-byte elements"
 
 
+def _byte(name: str, byte: int, element: int) -> str:
+    if element and byte % element == 0:
+        return f"{_element(name, byte, element)})"
+    return f"byte {byte:,} of {name}"
+
+
 def _own_name(symbol: str) -> str:
     """A variable as its source calls it: _ZZ4gemmPfE4full, of the function gemm, is full."""
     import cxxfilt
@@ -153,10 +159,10 @@ class SharedLayout:
             return f"{_element(_own_name(name), byte, element)}, shared {low:#x})"
         return f"shared {low:#x} ({self.byte_at(low)})"
 
-    def byte_at(self, low: int) -> str:
-        """`byte 8 of full`; empty outside of all variables."""
+    def byte_at(self, low: int, element: int = 0) -> str:
+        """`byte 8 of full`, or `full[2] (4-byte elements)`; empty outside of all variables."""
         name = self.name_at(low)
-        return f"byte {low - self.symbols[name]:,} of {_own_name(name)}" if name else ""
+        return _byte(_own_name(name), low - self.symbols[name], element) if name else ""
 
     def beside(self, low: int) -> str:
         """Which variable an offset outside of all just misses."""
@@ -365,10 +371,11 @@ class GlobalLayout:
             return f"{_element(name, offset - self.offsets[name], element)})"
         return self.byte_at(offset) or f"global {GLOBAL_BASE + offset:#x}"
 
-    def byte_at(self, offset: int) -> str:
-        """`byte 8 of out`, of an arena offset; empty outside of all arrays."""
+    def byte_at(self, offset: int, element: int = 0) -> str:
+        """`byte 8 of out`, or `out[2] (4-byte elements)`, of an arena offset; empty outside of all
+        arrays."""
         name = self.object_at(offset)
-        return f"byte {offset - self.offsets[name]:,} of {name}" if name in self.offsets else ""
+        return _byte(name, offset - self.offsets[name], element) if name in self.offsets else ""
 
     def extent(self, name: str, _base: int) -> int:
         """Bytes of an array from where a tensor map over it begins, at most; 0 if it is gone."""

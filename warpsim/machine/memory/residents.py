@@ -132,11 +132,13 @@ class Residents:
         cta, low = divmod(offset - SCRATCH_BYTES, self.shared_stride)
         return f"{self.layout.spell(low, element)} of CTA {self.ctas[cta].number}"
 
-    def byte_at(self, space: str, address: int) -> str:
-        """Which byte of what variable or array lies at an address; empty where nobody knows."""
+    def byte_at(self, space: str, address: int, element: int = 0) -> str:
+        """Which byte, or element of so many, of what variable or array lies at an address; empty
+        where nobody knows."""
         if space.endswith("shared"):
-            return self.layout.byte_at(address & OFFSET_MASK)
-        return self.execution.world.byte_at(address - GLOBAL_BASE) if space == "global" else ""
+            return self.layout.byte_at(address & OFFSET_MASK, element)
+        world = self.execution.world
+        return world.byte_at(address - GLOBAL_BASE, element) if space == "global" else ""
 
     def shared_object(self, offset: int) -> str:
         """The variable at an arena offset."""

@@ -86,7 +86,7 @@ class HangTable:
         if any((holder, poller) in self._held for poller, holder in self._held if poller != holder):
             return " Each holds what another waits for: all have to take the locks in one order."
         if any(poller == holder for poller, holder in self._held):
-            return " A thread waits for what its own warp holds."
+            return " If such a word is a lock, a thread waits for what its own warp holds."
         gates = {self._gate(fragment) for fragment in self._waiting}
         if len(gates) > 1 and all(gate is not None and gate.joins_all for gate in gates):
             return " All threads that a barrier counts have to come to the same one."

@@ -194,6 +194,7 @@ class Space(Memory):
     # Faults
 
     def aligned(self, warps: Warps, address: Array, access: AccessKind, m: Mask) -> None:
+        """Fails for arena offsets that are no multiples of an access's size."""
         if access.size > 1:
             wrong = (address & (access.size - 1)) != 0
             if wrong.any() and (m is True or (wrong & m).any()):
@@ -202,7 +203,7 @@ class Space(Memory):
                     "misaligned",
                     f"is not a multiple of {access.size}",
                     warps,
-                    address,
+                    self.shown(warps, address),
                     access,
                     where,
                 )
@@ -213,10 +214,11 @@ class Space(Memory):
         row, lane = (int(index[0]) for index in np.nonzero(wrong))
         value = int(np.broadcast_to(address, wrong.shape)[row, lane])
         place = int(warps.warps[row])
-        verb = "store to" if access.store else "load from"
-        self.residents.report(
-            name, f"{verb} {self.name} address {value:#x} (lane {lane}) {what}.", access.site, place
-        )
+        verb, way = ("store", "to") if access.store else ("load", "from")
+        who = self.residents.thread_name(32 * place + lane)
+        byte = self.residents.byte_at(self.name, value) if name != "out-of-bounds" else ""
+        at = f"{self.name} address {value:#x}{byte and f' ({byte})'}"
+        self.residents.report(name, f"{verb} by {who} {way} {at} {what}.", access.site, place)
         raise self.residents.execution.fault(wrong)
 
     def leave(
@@ -351,7 +353,7 @@ class LocalMemory(Space):
         local = address.astype(np.int64)
         if m is not True:
             local = np.where(m, local, 0)
-        self.aligned(warps, local, access, m)
+        self.aligned(warps, local + warps.local, access, m)
         beyond = local.view(np.uint64) >= self.residents.execution.local.size
         if beyond.any():
             self.leave(warps, address, access, beyond, "the thread's local memory")

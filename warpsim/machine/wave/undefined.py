@@ -310,7 +310,10 @@ class Undefined:
     def sentence(self, origin: Origin) -> str:
         """What was read. Memory of a CTA, or of a thread, may have been written with a copy of what
         nobody wrote: it stays unwritten then."""
-        read = origin.sentence(self._residents.byte_at(LOADED[origin.loaded], origin.address))
+        residents, element = self._residents, self.sites[origin.site].element
+        place = residents.byte_at(LOADED[origin.loaded], origin.address, element)
+        who = residents.thread_name(32 * origin.place + origin.lane)
+        read = origin.sentence(who, place)
         copied = self.marks.first_of(_GLOBAL)
         if LOADED[origin.loaded] not in _OWN or copied is None:
             return read
