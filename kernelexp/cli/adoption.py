@@ -204,6 +204,12 @@ def vary(
                 f"note: the grid has the number {axis.default} and does not follow {name.lower()}: "
                 f"if a CTA's work depends on it, name it there, as in --grid 'n/{name}'"
             )
+        elif launch_axes.stays(launch, name):
+            print_message(
+                f"note: the block follows {name.lower()} and the grid does not, which is right for "
+                "a loop over the grid: if the program derives its grid from it, so has launches() "
+                "of problem.py to"
+            )
         blocks = [",".join(shape.extents or map(str, shape.block or ())) for shape in shapes]
         typer.echo(
             f"axis {name.lower()}: {', '.join(map(str, axis.values))} (default: {axis.default}); "

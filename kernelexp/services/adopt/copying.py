@@ -205,6 +205,13 @@ def compile_copy(
                     raise _refusal(copy, lines[min(lines)], left)
                 texts |= beside  # where the compiler finds it first, and the next errors are in it
                 continue
+            if any(
+                message.startswith(f"{header}: ")
+                for header in _OPAQUE
+                for message in (error.message for error in lines.values())
+            ):
+                texts |= _stubs(lines.values())
+                continue
             out = [
                 declaration
                 for declaration in declarations.read(texts[name])
@@ -238,12 +245,14 @@ def _stubs(errors: Iterable[Diagnostic]) -> dict[str, str]:
     names = [match[1] for match in generator if match]
     # The compiler names one at a time, each after 20 s of PyTorch's headers; they come together.
     names += [name for name in _OPAQUE if not _OPAQUE.keys().isdisjoint(names)]
-    return {
-        f"{STUBS}/{name}": "#pragma once\n"
-        + "".join(f"typedef void* {kind};\n" for kind in _OPAQUE.get(name, ()))
-        for name in names
-        if ".." not in name
-    }
+    return {f"{STUBS}/{name}": _stub(name) for name in names if ".." not in name}
+
+
+def _stub(name: str) -> str:
+    types = "".join(f"typedef void* {kind};\n" for kind in _OPAQUE.get(name, ()))
+    # NVIDIA's include these, and kernels take their types from there.
+    halves = "#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n" if types else ""
+    return f"#pragma once\n{halves}{types}"
 
 
 _OPAQUE = {

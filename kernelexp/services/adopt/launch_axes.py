@@ -264,6 +264,15 @@ def is_missing(launch: AdoptedLaunch, name: str) -> bool:
     return str(default) in numbers and default != 1 and not _is_followed(launch, name)
 
 
+def stays(launch: AdoptedLaunch, name: str) -> bool:
+    """Whether the axis is an extent of a block, and nothing else of the launch follows it: a grid
+    that its program derives from it would have to."""
+    extents = [text for shape in launch.answers.launches for text in shape.extents]
+    grids = [count for shape in launch.answers.launches for count in shape.grid]
+    several = any(count != "1" for count in grids)
+    return name.lower() in extents and several and not _is_followed(launch, name)
+
+
 def _is_followed(launch: AdoptedLaunch, name: str) -> bool:
     launches, maps = launch.answers.launches, launch.answers.maps.values()
     texts = [text for shape in launches for text in (*shape.grid, shape.smem) if text]

@@ -150,3 +150,12 @@ def test_a_macro_in_a_pragma_is_told_from_a_name_that_nobody_declares(source: Pa
     source.write_text("#define OWN 4\n#pragma unroll OWN\nfor (int i = 0; i < OWN; ++i) *x = i;\n")
     result = refused(source, (2, 'identifier "OWN" is undefined'))
     assert "write the value of OWN there, or make it a constant, as in constexpr int OWN" in result
+
+
+def test_a_header_of_a_library_brings_the_types_that_nvidias_brings(source: Path) -> None:
+    source.write_text("#include <cublas_v2.h>\n__global__ void k(__nv_bfloat16* x) { *x = 1; }\n")
+    missing = Diagnostic(file=source.name, line=1, message="cublas_v2.h: No such file or directory")
+    rounds = iter([(missing,), ()])
+    copy, left = copying.compile_copy(copying.read(source), lambda _texts: next(rounds))
+    assert left == []
+    assert "#include <cuda_bf16.h>" in copy.texts[f"{copying.STUBS}/cublas_v2.h"]

@@ -71,7 +71,7 @@ int main(int, char** words) {
     cudaMemset(bins, 0, 4 * sizeof *bins);
     cudaMemcpy(placed, pairs, sizeof pairs, cudaMemcpyHostToDevice);
     count<<<1, 8>>>(placed, bins, nullptr, true);
-    copy<<<4, 32>>>(Params{a, b, n});
+    copy<<<5, 32>>>(Params{a, b, n});  // one more CTA than it needs
     tiles<<<1, 64, 64 * sizeof(float)>>>(a);
     float three[3] = {1, 2, 3};
     cudaMemcpyToSymbol(weights, three, sizeof three);
@@ -186,6 +186,17 @@ def test_an_axis_is_a_number_of_the_source_that_block_and_grid_follow(
     result = kx("run", "E1", cwd=project)
     assert result.exit_code == errors.OK, result.stderr
     assert "both arms: out correct, all 5,000 elements" in " ".join(result.stdout.split())
+
+
+def test_a_grid_that_does_not_follow_the_block_is_told(project: Path, kx: Kx) -> None:
+    """As where a program makes its grid of more than a size and a block."""
+    result = kx(
+        *("adopt", "--from-program", BUILT, "--kernel", "copy", "--as", "stays"),
+        *("--axis", "block=32,64"),
+        cwd=project,
+    )
+    assert result.exit_code == errors.OK, result.stderr
+    assert "the block follows block and the grid does not" in " ".join(result.stderr.split())
 
 
 @pytest.mark.parametrize(
