@@ -48,19 +48,27 @@ class ModelledPair(msgspec.Struct, frozen=True, kw_only=True):
         return abs(self.modelled - self.measured) / (OFFSET + abs(self.modelled))
 
 
+MEASURED = (0.0, 0.05, 0.1)
+"""Distances of measured ratios from 1 that decisions are counted at."""
+
+
+class DecidedPairs(msgspec.Struct, frozen=True, kw_only=True):
+    """Pairs that were measured so far apart, or farther, with decisions from other experiments."""
+
+    distance: float
+    pairs: int
+    decided: int
+    right: int
+    """Of those decided."""
+
+
 class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
     """Pairs of each experiment, with intervals and decisions from the others."""
 
     pairs: int
     inside: int
-    decided: int
-    right: int
-    """Of those decided."""
-    apart: int
-    """That were measured 5% apart or more."""
-    apart_undecided: int
-    apart_right: int
-    """Of those decided."""
+    by_measured: tuple[DecidedPairs, ...]
+    """At MEASURED."""
 
 
 def apart(first: Arm | Variant, second: Arm | Variant) -> Apart:
@@ -124,48 +132,69 @@ def errors_apart(pairs: Sequence[ModelledPair]) -> tuple[ErrorsApart, ...]:
     """Returns intervals and decisions by how far apart two variants are, and their worth for
     experiments that had no part in them."""
     result = []
-    for name in dict.fromkeys(pair.apart for pair in pairs):
+    for name, (part, left) in _left_out(pairs).items():
         own = [pair for pair in pairs if pair.apart == name]
-        part = part_to_hold(own)
-        left = leave_one_out(own, part)
         result.append(
             ErrorsApart(
                 apart=name,
                 worth=worth(own, part),
                 pairs=left.pairs,
                 inside=left.inside,
-                decided=left.decided,
-                right=left.right,
+                decided=left.by_measured[0].decided,
+                right=left.by_measured[0].right,
                 by_distance=by_distance(own),
             )
         )
     return tuple(result)
 
 
+def _left_out(pairs: Sequence[ModelledPair]) -> dict[Apart, tuple[float, LeftOut]]:
+    """Returns the part of residuals that widths are taken from, and what that is worth."""
+    result = {}
+    for name in dict.fromkeys(pair.apart for pair in pairs):
+        own = [pair for pair in pairs if pair.apart == name]
+        part = part_to_hold(own)
+        result[name] = (part, leave_one_out(own, part))
+    return result
+
+
 def leave_one_out(pairs: Sequence[ModelledPair], part: float = HELD) -> LeftOut:
     """Returns what intervals and decisions would have been worth before each experiment."""
-    inside = decided = right = undecided = apart_right = 0
+    inside, decisions = 0, []
     for experiment in dict.fromkeys(pair.experiment for pair in pairs):
         others = worth([pair for pair in pairs if pair.experiment != experiment], part)
         for pair in pairs:
-            if pair.experiment != experiment:
-                continue
-            far = is_apart(pair, 0.05)
-            inside += abs(pair.modelled - pair.measured) <= reach(pair.modelled, others.within)
-            if is_decided(pair.modelled, others):
-                decided += 1
-                right += pair.is_right
-                apart_right += far and pair.is_right
-            else:
-                undecided += far
+            if pair.experiment == experiment:
+                inside += abs(pair.modelled - pair.measured) <= reach(pair.modelled, others.within)
+                decisions.append((pair, is_decided(pair.modelled, others)))
     return LeftOut(
         pairs=len(pairs),
         inside=inside,
-        decided=decided,
-        right=right,
-        apart=sum(is_apart(pair, 0.05) for pair in pairs),
-        apart_undecided=undecided,
-        apart_right=apart_right,
+        by_measured=tuple(_decided(decisions, distance) for distance in MEASURED),
+    )
+
+
+def _decided(decisions: Sequence[tuple[ModelledPair, bool]], distance: float) -> DecidedPairs:
+    far = [(pair, decided) for pair, decided in decisions if is_apart(pair, distance)]
+    return DecidedPairs(
+        distance=distance,
+        pairs=len(far),
+        decided=sum(decided for _, decided in far),
+        right=sum(decided and pair.is_right for pair, decided in far),
+    )
+
+
+def decided_pairs(pairs: Sequence[ModelledPair]) -> tuple[DecidedPairs, ...]:
+    """Returns decisions from other experiments at MEASURED, however far apart two variants are."""
+    rows = [left.by_measured for _, left in _left_out(pairs).values()]
+    return tuple(
+        DecidedPairs(
+            distance=own[0].distance,
+            pairs=sum(row.pairs for row in own),
+            decided=sum(row.decided for row in own),
+            right=sum(row.right for row in own),
+        )
+        for own in zip(*rows, strict=True)
     )
 
 

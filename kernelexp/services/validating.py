@@ -17,7 +17,7 @@ import msgspec
 from kernelexp.dossier.session import Session
 from kernelexp.facts.modelled_errors import ModelledErrors
 from kernelexp.judge import modelled_pairs as judge
-from kernelexp.judge.modelled_pairs import ModelledPair, Regret
+from kernelexp.judge.modelled_pairs import DecidedPairs, ModelledPair, Regret
 from kernelexp.logs import records
 from kernelexp.model.arm import Arm
 from kernelexp.model.errors import UsageError
@@ -65,6 +65,8 @@ class ModelValidation(msgspec.Struct, frozen=True, kw_only=True):
     families: tuple[ModelledFamily, ...]
     errors: ModelledErrors
     """Of all pairs: what intervals are made of."""
+    decided: tuple[DecidedPairs, ...]
+    """By how far apart pairs were measured, with decisions from other experiments only."""
     regrets: tuple[Regret, ...]
     """Of each run of three arms or more, the smallest first."""
     worst: tuple[ModelledPair, ...]
@@ -121,6 +123,7 @@ def summarise(
             mean=families[-1].mean,
             apart=judge.errors_apart(pairs),
         ),
+        decided=judge.decided_pairs(pairs),
         regrets=judge.regrets(pairs),
         worst=tuple(sorted(wrong, key=lambda pair: -abs(pair.measured))[:WORST]),
         missing=dict(missing),

@@ -48,7 +48,19 @@ def test_an_experiment_is_judged_by_the_others_only():
     exact = [pair(1.5, 1.5, name) for name in ("A", "B", "C", "D", "E")]
     wrong = pair(1.5, 0.5, "F")
     left = judge.leave_one_out([*exact, wrong])
-    assert (left.pairs, left.inside, left.decided, left.right) == (6, 5, 6, 5)
+    every = left.by_measured[0]
+    assert (left.pairs, left.inside, every.decided, every.right) == (6, 5, 6, 5)
+
+
+def test_decisions_are_counted_by_how_far_apart_pairs_were_measured():
+    far = [pair(1.5, 1.5, name) for name in ("A", "B", "C", "D", "E")]
+    near = pair(1.06, 1.001, "F")  # too close for the model
+    wrong = pair(1.02, 0.8, "G")
+    decided = [
+        (row.distance, row.pairs, row.decided, row.right)
+        for row in judge.decided_pairs([*far, near, wrong])
+    ]
+    assert decided == [(0.0, 7, 6, 5), (0.05, 6, 5, 5), (0.1, 5, 5, 5)]
 
 
 def test_the_resolution_is_where_nine_of_ten_are_ranked_right_by_experiment():

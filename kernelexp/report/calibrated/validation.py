@@ -46,6 +46,19 @@ def render(model_validation: ModelValidation) -> Iterator[Block]:
         "the other experiments only.",
         style="dim",
     )
+    yield table(
+        ("measured apart by", "pairs", "decided", "of them right"),
+        [
+            (
+                f"{row.distance:.0%} or more",
+                str(row.pairs),
+                _share(row.decided, row.pairs),
+                _share(row.right, row.decided),
+            )
+            for row in model_validation.decided
+        ],
+        numbers=range(1, 4),
+    )
     yield paragraph(_regrets(model_validation))
     yield Heading("In the wrong order", level=2)
     yield table(
