@@ -671,6 +671,59 @@ static void launches_behind(const uint4* p) {
   }
   say("launch_behind_another", us[0], "us between two events"); say("launch_in_a_graph", (us[2] - us[1]) / 24, "us for each further one");
 }
+// As `drift`, with a softmax of COUNT elements; OVERLAP: beside a second group of wgmmas.
+template <int COUNT, int OVERLAP> __global__ void __launch_bounds__(384) softmaxes(unsigned* out, int turns, uint32_t y, uint32_t z) {
+  extern __shared__ __align__(1024) char buffer[];
+  for (int i = threadIdx.x; i < 65536 / 4; i += blockDim.x) reinterpret_cast<uint32_t*>(buffer)[i] = 0;
+  asm volatile("fence.proxy.async;" ::: "memory"); __syncthreads();
+  constexpr int N = 64; uint32_t base = (smem(buffer) + 1023) & ~1023u;
+  uint64_t a = uint64_t(base >> 4) | (1ull << 16) | (64ull << 32) | (1ull << 62), b = uint64_t((base + 16384) >> 4) | (1ull << 16) | (64ull << 32) | (1ull << 62);
+  float c[N / 2] = {}, e[N / 2] = {}; uint32_t x[16], m = y, t = z; double d = 0; for (int i = 0; i < 16; ++i) x[i] = threadIdx.x + i + y;
+  __syncthreads(); unsigned start = tick();
+  for (int turn = 0; turn < turns; ++turn) {
+    fence_();
+#pragma unroll
+    for (int i = 0; i < 8; ++i) W32("f32.bf16.bf16", "k16", ", 0, 0");
+    commit_();
+    if (OVERLAP) {
+      fence_();
+#pragma unroll
+      for (int i = 0; i < 8; ++i) { float(&c)[N / 2] = e; W32("f32.bf16.bf16", "k16", ", 0, 0"); }
+      commit_(); wait_<1>();
+    } else wait_<0>();
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) op<FMNMX>(m, d, x[i % 16], z);
+    op<SHFL>(m, d, y, z); op<SHFL>(m, d, y, z);
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) { op<FFMA>(x[i % 16], d, m, z); op<MUFU>(x[i % 16], d, y, z); op<FADD>(t, d, x[(i + 12) % 16], z); }
+    if (OVERLAP) wait_<0>();
+  }
+  unsigned end = tick(); uint32_t sum = m + t; for (int i = 0; i < 16; ++i) sum += x[i]; float s = 0; for (int i = 0; i < N / 2; ++i) s += c[i] + e[i];
+  if (sum == 0x12345679 || s == 1.5f) out[9] = 1;
+  if (!threadIdx.x) out[0] = end - start;
+}
+template <int COUNT, int OVERLAP> static void softmaxed() {
+  for (int groups : {1, 2, 3}) say("softmax" + std::to_string(COUNT) + (OVERLAP ? "_overlap" : "_alone") + "_groups" + std::to_string(groups), (cycles_of(softmaxes<COUNT, OVERLAP>, 1, 128 * groups, 66560, 200, 3u, 5u) - cycles_of(softmaxes<COUNT, OVERLAP>, 1, 128 * groups, 66560, 100, 3u, 5u)) / 100, "cycles per turn");
+}
+// Warps of a sub-core that want the same pipe: when each is done with 512 operations.
+template <int OP> __global__ void fair(unsigned* out, uint32_t y, uint32_t z) {
+  uint32_t x[8]; double d = 0; for (int i = 0; i < 8; ++i) x[i] = threadIdx.x + i + y;
+  __syncthreads(); unsigned start = tick();
+#pragma unroll
+  for (int k = 0; k < 64; ++k)
+#pragma unroll
+    for (int i = 0; i < 8; ++i) op<OP>(x[i], d, y, z);
+  unsigned end = tick() - start; uint32_t sum = 0; for (int i = 0; i < 8; ++i) sum += x[i];
+  if (sum == 0x12345679) out[9] = sum;
+  if (threadIdx.x % 128 == 0) out[threadIdx.x / 128] = end;
+}
+template <int OP> static void fairs() {
+  for (int warps : {1, 2, 4}) {
+    cycles_of(fair<OP>, 1, 128 * warps, 0, 3u, 5u); unsigned r[4]; CHECK(cudaMemcpy(r, out, 16, cudaMemcpyDeviceToHost));
+    std::string n = std::string("fair_") + op_names[OP] + "_warps" + std::to_string(warps);
+    say(n + "_first", *std::min_element(r, r + warps), "cycles"); say(n + "_last", *std::max_element(r, r + warps), "cycles");
+  }
+}
 int main() {
   cudaDeviceProp prop; CHECK(cudaGetDeviceProperties(&prop, 0)); sms = prop.multiProcessorCount;
   CHECK(cudaDeviceGetAttribute(&clock_khz, cudaDevAttrClockRate, 0));
@@ -758,6 +811,8 @@ int main() {
   mixes<FFMA>(); mixes<FADD>(); mixes<MUFU>(); mixes<FMNMX>(); mixes<IMAD>(); mixes<PRMT>(); mixes<SHFL>();
   pairs<1>(); pairs<4>(); pairs<8>(); pairs<16>();
   drifts<64>(); drifts<128>(); drifts<256>(); drifts<384>();
+  softmaxed<32, 0>(); softmaxed<64, 0>(); softmaxed<96, 0>(); softmaxed<32, 1>(); softmaxed<64, 1>(); softmaxed<96, 1>();
+  fairs<FMNMX>(); fairs<FFMA>(); fairs<MUFU>(); fairs<IMAD>();
   constant_ways();
   accesses_apart<kLdg, 1>("ldg", big); accesses_apart<kLdg, 4>("ldg", big); accesses_apart<kStg, 1>("stg", big); accesses_apart<kStg, 4>("stg", big);
   shared_mixes<kLds>("lds128"); shared_mixes<kSts>("sts128"); shared_mixes<kShfl>("shfl8"); launches_behind((const uint4*)big);
