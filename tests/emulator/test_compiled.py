@@ -160,6 +160,30 @@ def test_products_that_lose_nothing_or_next_to_nothing(
     assert np.array_equal(python, fast)
 
 
+@FIXED
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([(16, 16), (16, 8), (8, 32), (64, 64)]),
+    st.integers(0, 24),
+    st.sampled_from([tensor.MMA_SYNC, tensor.WGMMA_FP8]),
+)
+def test_products_in_f16_round_their_sum_once(
+    library: Path, seed: int, extent: tuple[int, int], spread: int, precision: tensor.Precision
+) -> None:
+    random, (m, n) = np.random.default_rng(seed), extent
+
+    def numbers(*shape: int) -> np.ndarray:
+        powers = 2.0 ** random.integers(-spread, spread // 2 + 1, shape)
+        values = (random.standard_normal(shape) * powers).astype(np.float16)
+        values[random.random(shape) < 0.1] = 0
+        return values.view(np.uint16)
+
+    a, b, c = numbers(m, 16), numbers(n, 16), numbers(m, n)
+    form = {"a_type": "f16", "precision": precision}
+    python, fast = both(library, lambda: [tensor.mma_f16(a, b, x, **form) for x in (c, None)])
+    assert np.array_equal(python, fast)
+
+
 def test_a_product_of_very_different_magnitudes_is_left_to_numpy(library: Path) -> None:
     """Largest elements that only meet zeros."""
     compiled.load(library)

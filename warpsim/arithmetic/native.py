@@ -18,6 +18,9 @@ _OBJECT, _LONG, _INT, _POINTER = ctypes.py_object, ctypes.c_int64, ctypes.c_int,
 _SINGLE = (_INT, _OBJECT, _OBJECT, _OBJECT, _INT, _OBJECT)
 ADD, MUL, FMA, MIN, MAX, PACK_BF16 = range(6)
 """Operations of single(); the last gives a pair of bf16, its first operand high."""
+TO_ODD = 0
+"""Bits of mma(): 24, of which the last is 1 where anything was lost: what rounds it to f16 rounds
+the sum."""
 _MATRIX = (_OBJECT, _POINTER)
 _ARGUMENTS = (*[_LONG] * 4, _INT, _INT, *_MATRIX, *_MATRIX, _INT, _OBJECT, _INT, _OBJECT)
 

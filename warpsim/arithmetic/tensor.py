@@ -34,6 +34,8 @@ other."""
 _LEAST_UNIT = -512
 """Exponent below that of every element with a term that is not zero; the reciprocal of such a unit
 times any operand is finite, so that its product with a zero is zero."""
+_LEAST_F16 = np.float32(2.0**-14)
+"""The least normal number."""
 _FEW = 1 / 8
 """Share of elements below which gathering them is cheaper than passing over all."""
 
@@ -90,6 +92,15 @@ def mma_f16(
     precision: Precision,
 ) -> Bits:
     """The same with C and D in f16 (uint16): the exact sum is rounded to nearest even."""
+    wide = None if c is None else c.view(np.float16).astype(np.float32)
+    # Of a subnormal C the exponent counts as f16 has it.
+    if wide is None or not ((np.abs(wide) < _LEAST_F16) & (wide != 0)).any():
+        patterns = None if wide is None else wide.view(np.uint32)
+        fraction = precision.fraction_bits
+        sums = native.mma(a, b, patterns, a_type, b_type or a_type, fraction, native.TO_ODD)
+        if sums is not None:
+            with np.errstate(over="ignore"):
+                return _positive_zero(sums.view(np.float32).astype(np.float16).view(np.uint16), F16)
     left, right = operand(a, a_type), operand(b, b_type or a_type)
     addend = np.zeros((len(a), len(b)), np.uint16) if c is None else c
     total = _aligned_sum(left, right, addend, F16, precision.fraction_bits)

@@ -47,7 +47,8 @@ KX_INLINE Aligned<kBytes> align(typename Vectors<kBytes>::Integers highest,
 }
 
 // Sums in units of 2^(e - F) toward zero to f32 patterns of `bits` significand bits, past the
-// largest finite value to infinity; marks those that are subnormal.
+// largest finite value to infinity; marks those that are subnormal. 0 bits: 24, the last of them 1
+// where anything was lost, so that rounding them to f16 rounds the sum.
 template <int kBytes>
 KX_INLINE void truncate(typename Vectors<kBytes>::Doubles sums,
                         typename Vectors<kBytes>::HalfIntegers exponents, int fraction, int bits,
@@ -60,7 +61,9 @@ KX_INLINE void truncate(typename Vectors<kBytes>::Doubles sums,
   const Longs pattern = reinterpret_cast<Longs>(sums * reinterpret_cast<Doubles>(units));
   const Longs magnitude = pattern & INT64_MAX;
   subnormal |= (magnitude < int64_t{1023 - 126} << 52) & (magnitude != 0);
-  const Longs kept = pattern & ~((int64_t{1} << (53 - bits)) - 1);
+  const int64_t last = int64_t{1} << (53 - (bits ? bits : 24));
+  const Longs lost = pattern & (last - 1);
+  const Longs kept = (pattern ^ lost) | (bits ? Longs{} : (lost != 0) & last);
   const auto result =
       __builtin_convertvector(reinterpret_cast<Doubles>(kept), typename V::HalfFloats);
   __builtin_memcpy(to, &result, sizeof result);

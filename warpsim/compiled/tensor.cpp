@@ -187,7 +187,9 @@ bool multiply_all(int64_t count, Product p, const char* a, Table of_a, const cha
       return false;
     }
     std::fesetround(FE_TOWARDZERO);
-    const bool some_left = exact(p, block, left_over.data());
+    // A single addition, as exact() has it, does not say what it loses.
+    if (!p.bits) std::fill(left_over.begin(), left_over.end(), 1);
+    const bool some_left = !p.bits || exact(p, block, left_over.data());
     std::fesetround(FE_TONEAREST);
     if (some_left) {
       scale(p.m, p.depth, 1, left);
@@ -203,7 +205,7 @@ bool multiply_all(int64_t count, Product p, const char* a, Table of_a, const cha
 }  // namespace
 
 // D [count, m, n] = A [count, m, depth] * B [count, n, depth]^T + C, each element's terms truncated
-// to a multiple of 2^(its largest exponent - fraction), the sum to `bits` of f32; c may be no array
+// to a multiple of 2^(its largest exponent - fraction), the sum to `bits` of f32 (0: 24, to odd); c may be no array
 // (`adds` is 0), or D, one matrix. Returns 1, with D undefined unless it is C, for what Python has to
 // look at.
 extern "C" int kx_mma(int64_t count, int64_t m, int64_t n, int64_t depth, int fraction, int bits,

@@ -153,10 +153,11 @@ def mma(d: PtxDecoder) -> Op:
                 groups, places, "abc", (width, width, c_width), strict=True
             )
         )
-        for row in range(warps.count):
-            right = np.ascontiguousarray(b[row].T)
-            result = product(a[row], right, c[row], a_type, b_type, d_type, satfinite)
-            _scatter(R, targets, out, result, d_width, row)
+        products = [
+            product(a[n], np.ascontiguousarray(b[n].T), c[n], a_type, b_type, d_type, satfinite)
+            for n in range(warps.count)
+        ]
+        _scatter(R, targets, out, np.stack(products), d_width)
 
     return op
 
@@ -180,12 +181,13 @@ def _gather(
 
 
 def _scatter(
-    R: list[Array], slots: list[int], places: tuple[Array, Array], result: Array, width: int, n: int
+    R: list[Array], slots: list[int], places: tuple[Array, Array], results: Array, width: int
 ) -> None:
+    """Matrices [n, rows, columns] to the fragments of all warps."""
     row, column = places
     for register, slot in enumerate(slots):
         elements = zip(row[register], column[register], strict=True)
-        R[slot][n] = _word([result[place] for place in elements], width)
+        R[slot][...] = _word([results[:, y, x] for y, x in elements], width)
 
 
 def _word(elements: list[Array], width: int) -> Array:
