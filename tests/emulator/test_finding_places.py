@@ -54,6 +54,15 @@ def test_an_access_just_outside_an_array_names_it(body: str, words: str) -> None
     assert words in sentences(result)
 
 
+def test_a_misaligned_access_names_its_thread_and_the_address_that_the_program_used() -> None:
+    body = "mad.lo.u32 %r1, %t, 5, tile; st.shared.u32 [%r1], %t;"
+    shared = ".shared .align 4 .b8 tile[32];"
+    assert (
+        "store by thread (1, 0, 0) of block (0, 0, 0) to shared address 0x405 (byte 5 of tile) is "
+        "not a multiple of 4."
+    ) in sentences(run(ptx(body, shared=shared), {}, threads=4))
+
+
 @pytest.mark.parametrize(
     "copy",
     [

@@ -40,7 +40,7 @@ class Alloc(WaitGate):
 
     def leave(self, machine: Machine, fragment: Fragment) -> None:
         place, columns = fragment.warp, scalar(machine, self.count, fragment)
-        first = machine.tmem.allocate(machine.cta_of(place).place, columns)
+        first = machine.tmem.allocate(machine.cta_of(place).place, columns, self.site)
         assert first is not None
         address = self.to.scalar(machine, fragment) & WINDOW
         offset, _, _ = machine.shared_offset(place, address, self.site)
@@ -70,7 +70,7 @@ def take(machine: Machine, place: int, columns: int, group: int, site: Site) -> 
     if first == {None}:
         return None
     for cta in ctas:
-        machine.tmem.allocate(cta, columns)
+        machine.tmem.allocate(cta, columns, site)
     return first.pop()
 
 

@@ -246,9 +246,11 @@ class Machine(Residents):
         findings = self.execution.findings
         held = self.tmem.allocated.get(cta.place)
         if held:
+            columns = sum(held.values())
             findings.add(
                 "tmem-not-freed",
-                f"CTA {cta.number} ended holding {sum(held.values())} columns of tensor memory.",
+                f"CTA {cta.number} ended with {columns} columns of tensor memory allocated here.",
+                self.tmem.sites[cta.place, min(held)],
                 cta=cta.number,
             )
         self.neighbours.end(cta)

@@ -21,6 +21,8 @@ class TensorMemory:
         self._clocks = clocks
         self._races: TmemRaces | None = None
         self.allocated: dict[int, dict[int, int]] = {}
+        self.sites: dict[tuple[int, int], Site] = {}
+        """Which instruction allocated columns of a CTA last, by the first of them."""
         """Columns of each allocation by its first column, by CTA."""
         self._relinquished: set[int] = set()
         self._last: dict[int, int] = {}
@@ -103,10 +105,11 @@ class TensorMemory:
                 return first
         return None
 
-    def allocate(self, cta: int, columns: int) -> int | None:
+    def allocate(self, cta: int, columns: int, site: Site) -> int | None:
         first = self.free_at(cta, columns)
         if first is not None:
             self.allocated.setdefault(cta, {})[first] = columns
+            self.sites[cta, first] = site
             # What a previous owner left must not be relied on.
             self.data[cta, :, first : first + columns] = POISON[32]
             self.written[cta, :, first : first + columns] = False
