@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 import msgspec
 
 from kernelexp.facts import metrics
 from kernelexp.facts.counters import PTX
-from kernelexp.logs import samples
 from kernelexp.logs.recounts import Recount
 from kernelexp.model.arm import Arm, EmulatedEvidence
 from kernelexp.model.axes import spell
+from kernelexp.model.measurement import Measurement
 from kernelexp.model.record import Record, measured_evidence, measurements, with_arms
 
 
@@ -57,7 +58,7 @@ def contradiction(record: Record) -> str:
     if record.measurement is None:
         return ""
     for measurement in measurements(record):
-        if why := samples.fault(measurement):
+        if why := _fault_of_samples(measurement):
             return f"contradicts itself: it {why}"
         if measurement.device.name != record.device:
             return (
@@ -74,6 +75,21 @@ def contradiction(record: Record) -> str:
                 f"contradicts itself: its samples of the {name} are of build {min(others)}, "
                 f"its {name} is build {arm.identity}"
             )
+    return ""
+
+
+def _fault_of_samples(measurement: Measurement) -> str:
+    """Says how samples are not of their arms, as the end of a sentence; empty where they are."""
+    names = {arm.name for arm in measurement.arms}
+    if len(names) < len(measurement.arms):
+        return "has two arms of one name"
+    rows = (row for worker in measurement.workers for block in worker.blocks for row in block.rows)
+    peers = (row for worker in measurement.workers for row in worker.peer_rows)
+    arms = len(measurement.arms)
+    # Of thousands of rows, with one of a few orders.
+    shapes = {(row.order, len(row.times_us)) for row in chain(rows, peers)}
+    if any(len(order) != times or max(order, default=-1) >= arms for order, times in shapes):
+        return "has a row of samples that are not of its arms"
     return ""
 
 

@@ -167,6 +167,6 @@ def _differs(then: Arm, now: Arm, record: Record, tools: Toolchain) -> str:
     )
 
 
-def exit_code(found: Sequence[Recounted]) -> int:
+def exit_code(results: Sequence[Recounted]) -> int:
     """Returns the exit code of the first run that could not be recounted."""
-    return next((recounted.exit_code for recounted in found if recounted.exit_code), 0)
+    return next((recounted.exit_code for recounted in results if recounted.exit_code), 0)

@@ -217,11 +217,11 @@ def is_installed(path: str) -> bool:
 # ---- in the process that keeps evidence ----------------------------------------------------------
 
 
-def note(root: Path, kernel: str, own: Mapping[str, str], found: Used) -> None:
+def note(root: Path, kernel: str, own: Mapping[str, str], used: Used) -> None:
     """Keeps what a process read of the problem with these files of its own."""
-    if found == Used():
+    if used == Used():
         return
-    content = msgspec.json.encode(found)
+    content = msgspec.json.encode(used)
     name = hashlib.sha256(content).hexdigest()[:12]
     with contextlib.suppress(OSError):
         folder = _folder(root, kernel, own)

@@ -11,10 +11,10 @@ from kernelexp.report.document.document import Block, paragraph
 from kernelexp.services.recounting import Recounted
 
 
-def render(found: Sequence[Recounted]) -> Iterator[Block]:
-    if not found:
+def render(results: Sequence[Recounted]) -> Iterator[Block]:
+    if not results:
         yield paragraph("No run of these experiments is recorded here.")
-    for recounted in found:
+    for recounted in results:
         name = f"{recounted.experiment} {recounted.run}"
         if recounted.recount is None:
             yield paragraph(f"{name}: not recounted. {recounted.why}", style="warn")

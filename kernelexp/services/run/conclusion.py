@@ -31,8 +31,8 @@ class Several(msgspec.Struct, frozen=True, kw_only=True):
     """One size of a run of several: those before it, and how many there are."""
 
     before: tuple[SizeResult, ...]
-    asked: tuple[str, ...]
-    """All of them, by name."""
+    names: tuple[str, ...]
+    """Of all of them."""
     weight: float
     count: int
 
@@ -70,8 +70,8 @@ def conclude(
     result = msgspec.structs.replace(
         result, launched=launched.count(shared.project, result, shared.session)
     )
-    if several and not timed.size and several.asked not in ((), (FULL,)):
-        result = msgspec.structs.replace(result, size=", ".join(several.asked))
+    if several and not timed.size and several.names not in ((), (FULL,)):
+        result = msgspec.structs.replace(result, size=", ".join(several.names))
     result = _judge(result, timed.why_not, earlier)
     result = _over_sizes(result, timed, several) if several else result
     path, unkept = None, ""

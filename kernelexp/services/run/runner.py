@@ -161,7 +161,7 @@ def _run_one(
     arms = [prepared.arm(variant) for variant in variants]
     before: list[SizeResult] = []
     settings = measuring.over(experiment) if measuring else (None,)
-    asked = tuple(one.size for one in settings if one)
+    names = tuple(one.size for one in settings if one)
     weights = experiment.weights if len(experiment.weights) == len(settings) else ()
     for place, one in enumerate(settings):
         mine = msgspec.structs.replace(
@@ -173,7 +173,7 @@ def _run_one(
             mine, name, experiment, arms, timed, faults,
             overrides=overrides, repeats=repeats,
             several=Several(
-                before=tuple(before), asked=asked, weight=weight, count=len(settings)
+                before=tuple(before), names=names, weight=weight, count=len(settings)
             ),
         )  # fmt: skip
         before.append(conclusion.size_result(outcome.record, timed, weight))
