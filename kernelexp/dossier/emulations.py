@@ -96,10 +96,10 @@ def _note(root: Path, arm: Arm, size: str) -> None:
 
 def _noted(root: Path, kernel: str, arch: str) -> list[Kept]:
     content = build.kept(root / _LATEST, f"{kernel}@{arch}.json")
-    try:
-        return decode(content, list[Kept]) if content else []
-    except msgspec.DecodeError:  # early versions kept one
+    if content is None:
         return []
+    is_one = content.startswith(b"{")  # of early versions
+    return [decode(content, Kept)] if is_one else decode(content, list[Kept])
 
 
 def latest(root: Path, kernel: str, arch: str) -> Iterator[Kept]:

@@ -158,7 +158,7 @@ def test_an_experiment_s_page_and_the_first_page_say_alike_what_waits(
             words = " ".join(pending.sentences(name, entry, waits[name]))
             asks = "decide" in words or "Nothing to choose" in words
             assert asks == (name in listed), (name, words)
-            assert ("--budget" in words) <= (name in unclear), (name, words)
+            assert ("--budget" in words or "--margin" in words) <= (name in unclear), (name, words)
 
 
 def test_pages_name_the_command_for_each_candidate_that_waits(repository: ProjectSite) -> None:
@@ -166,8 +166,9 @@ def test_pages_name_the_command_for_each_candidate_that_waits(repository: Projec
         return (repository.render(f"experiments/{name}.html") or b"").decode()
 
     both = next_steps("A17")
-    assert 'Next: <span class="unit"><code>kernelexp decide accept A17:2</code>.</span>' in both
-    assert "with more than the 31 s of its run, may decide on ctas=persistent" in both
+    assert "Next: <code>kernelexp decide accept A17:2</code>" in both
+    assert "<code>kernelexp run A17 --margin PERCENT</code>" in both
+    assert "decides on ctas=persistent; a longer run hardly will" in both
     assert "decide for the card that it is for" in next_steps("T3")
     predicted = next_steps("A4")
     assert "As predicted, so there is nothing to mend" in predicted

@@ -32,7 +32,10 @@ def render(record: Record, verbose: bool = False) -> Iterator[Block]:
         yield paragraph(_departures(measurement))
     if conditions := _conditions(estimate):
         yield paragraph(conditions)
+    said = [one.verdict.sentence for one in record.candidates]
     for failure in measurement.failures:
+        if any(failure.words.rstrip(".") in sentence for sentence in said):
+            continue  # the verdict below is that
         yield paragraph(f"{failure.arm}: {failure.status}: {failure.words}")
 
 
@@ -97,6 +100,8 @@ def _method(measurement: Measurement, estimate: Estimate, record: Record) -> str
             f"rounds of new processes, {dropped} dropped, {100 * level:.4g}% intervals over "
             f"rounds, {measurement.elapsed_s:.0f} s."
         )
+    if longest is None:
+        return f"Nothing was timed on {measurement.device.name}, in {measurement.elapsed_s:.0f} s."
     l2 = "L2 flushed, " if measurement.options.l2 == "cold" else ""
     return (
         f"{'Final on' if record.heats else 'Timed on'} {measurement.device.name}"

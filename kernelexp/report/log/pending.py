@@ -252,6 +252,12 @@ def _sentence(
             f"`kernelexp decide reject {first}`."
         )
     if waits is Waits.LONGER:
+        verdicts = [standings.candidates[one.number - 1].verdict for one in own]
+        if all(verdict and verdict.reason == "on_the_edge" for verdict in verdicts):
+            return (
+                f"Next: `kernelexp run {name} --margin PERCENT`, with the change that matters to "
+                f"you, decides on {points}; a longer run hardly will."
+            )
         took = _took(standings, own)
         than = f"more than the {took} of its run" if took else "more than its run took"
         whose = f" may decide on {points}" if several else " may decide"

@@ -4,7 +4,7 @@ limits of their chip."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -149,9 +149,16 @@ def limits(standings: Standings, profiles: Mapping[str, Profile]) -> Bars | None
         title="Share of the chip's limits",
         unit="%",
         names=timed,
-        groups=tuple((row[0].resource, tuple(use.percent for use in row)) for row in shown),
+        groups=tuple(_groups(shown)),
         note=f"{every[0].upper()}{every[1:]}. `kernelexp explain` names each limit's source.",
     )
+
+
+def _groups(shown: Sequence[tuple[Use, ...]]) -> Iterator[tuple[str, tuple[float | None, ...]]]:
+    """The limit that is nearest first, without those of units that nothing uses."""
+    rows = [(row[0].resource, tuple(use.percent for use in row)) for row in shown]
+    used = [row for row in rows if any(round(percent or 0, 2) for percent in row[1])]
+    yield from sorted(used or rows, key=lambda row: -max(percent or 0 for percent in row[1]))
 
 
 def _rows(

@@ -114,7 +114,7 @@ def _code(found: re.Match[str]) -> str:
 
 def _prose(text: str) -> Markup:
     """A text with what is between backticks as code, which a stop after it stays with."""
-    escaped = escape(printable(text))
+    escaped = escape(printable(text).removesuffix("`.") + "`" * text.endswith("`."))
     if "`" not in escaped:
         return escaped
     return Markup(_CODE.sub(_code, str(escaped)))  # parts of Markup escape again
@@ -135,7 +135,7 @@ def _field(cell: Cell, column: int, numbers: frozenset[int], label: str) -> Mark
     attributes = ' class="n"' if column in numbers else ""
     if column and label not in _PLAIN and text_of(cell):
         attributes += f' data-label="{escape(label)}"'
-    tag, scope = ("td", "") if column else ("th", ' scope="row"')
+    tag, scope = ("td", "") if column or not text_of(cell) else ("th", ' scope="row"')
     return Markup(f"<{tag}{scope}{attributes}>{_cell(cell)}</{tag}>")
 
 

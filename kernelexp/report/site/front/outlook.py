@@ -40,7 +40,7 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     text: str
-    state: Cell = ""
+    states: tuple[Cell, ...] = ()
     date: str = ""
 
 
@@ -147,7 +147,7 @@ def _known(log: KernelLog) -> Iterator[Note]:
                 yield Note(
                     id=name,
                     text=f"{spell_point(point)}: {words}",
-                    state=logbook.verdict(standing) if is_wrong else "",
+                    states=(logbook.verdict(standing),) if is_wrong else (),
                 )
 
 

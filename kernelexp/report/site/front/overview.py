@@ -40,7 +40,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def cautions(self) -> tuple[str, ...]:
         """Cautions on figures that are current, and hold all the same."""
-        if any("emulated" in text_of(note.state) for note in self.unmeasured if note.state):
+        if any("emulated" in text_of(one) for note in self.unmeasured for one in note.states):
             return (
                 "What was never timed has counts of a small size: at another they may change "
                 "otherwise, even in the other direction.",
@@ -153,7 +153,7 @@ def _latest(every: Iterable[tuple[str, Standings]], records_of: RecordsOf) -> It
         yield Note(
             id=name,
             text=f"{entry.experiment.title}{change}",
-            state=states[0] if len(states) == 1 else ", ".join(map(text_of, states)),
+            states=tuple(states),
             date=created[:10],
         )
 
@@ -187,10 +187,12 @@ def _regressed(log: KernelLog) -> Iterator[Note]:
             best = min(best, (cost, name)) if best else (cost, name)
     for name, entry in log.standings.items():
         if wrong := pending.wrong_baseline(entry):
-            yield Note(id=name, text=f"baseline: {wrong.sentence}", state=status(wrong.status))
+            yield Note(id=name, text=f"baseline: {wrong.sentence}", states=(status(wrong.status),))
         for candidate in () if pending.is_predicted(entry) else entry.candidates:
             if candidate.verdict and candidate.verdict.status in WRONG and not candidate.changed:
-                yield Note(id=name, text=entry.experiment.title, state=logbook.verdict(candidate))
+                yield Note(
+                    id=name, text=entry.experiment.title, states=(logbook.verdict(candidate),)
+                )
 
 
 def _to_decide(
@@ -210,7 +212,7 @@ def _to_decide(
             elif one.waits is Waits.REJECTION:
                 words = [entry.experiment.title, "as predicted" * pending.is_predicted(entry)]
             text = "; ".join(filter(None, words))
-            yield one, Note(id=name, text=text, state=logbook.verdict(standing))
+            yield one, Note(id=name, text=text, states=(logbook.verdict(standing),))
 
 
 def _is_settled(one: Pending) -> bool:
@@ -240,7 +242,7 @@ def _unclear(every: Iterable[tuple[str, Standings]]) -> Iterator[Note]:
             points = "; ".join(spell_point(point) for _, point in own)
             which = f": {points}" if len(entry.candidates) > 1 else ""
             text = f"{entry.experiment.title}{which}"
-            yield Note(id=name, text=text, state=logbook.verdict(own[0][0]))
+            yield Note(id=name, text=text, states=(logbook.verdict(own[0][0]),))
 
 
 def _doubtful(every: Iterable[tuple[str, Standings]]) -> Iterator[Note]:
@@ -267,4 +269,6 @@ def _unmeasured(every: Iterable[tuple[str, Standings]]) -> Iterator[Note]:
         arms = [candidate.arm for candidate in entry.candidates if candidate.arm]
         if not any(arm.measured or arm.published for arm in arms):
             words = dict.fromkeys(map(evidence_of, entry.candidates))
-            yield Note(id=name, text=entry.experiment.title, state=Span(", ".join(words), "dim"))
+            yield Note(
+                id=name, text=entry.experiment.title, states=(Span(", ".join(words), "dim"),)
+            )

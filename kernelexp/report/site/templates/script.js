@@ -88,6 +88,7 @@
     descending = wanted.startsWith("-");
     sort = keys.includes(wanted.replace(/^-/, "")) ? wanted.replace(/^-/, "") : "";
     show();
+    if (location.hash.includes("=")) document.getElementById("experiments-heading").scrollIntoView();
   }
 
   form.addEventListener("input", () => { show(); save(); });
