@@ -34,6 +34,7 @@ import made_inputs
 import msgspec
 import on_card
 
+from kernelexp.evidence.programs import library
 from kernelexp.model.errors import KernelexpError
 from kernelexp.services import execution
 from kernelexp.services.execution import Asked, Executed
@@ -322,13 +323,33 @@ def samples(root: Path) -> Iterator[Program]:
             continue
         libraries = {name.replace("cuda_driver", "cuda") for name in _LIBRARY.findall(text)}
         options = " ".join(f"-l{name}" for name in sorted(libraries - {"cudart"}))
+        made = "; ".join(_made_by_cmake(text))
         linked = "-rdc=true" if path.parent.name.startswith("cdp") else ""
         make = (
+            f"{made}{'; ' if made else ''}"
             f"nvcc -O2 -w -std=c++17 -arch=sm_90a {linked} --extended-lambda -Xcompiler -fopenmp "
             f"-I../../../Common -Iinc {' '.join(target[2].split())} -o main {options}"
         )
         attempt = Attempt(folder=str(path.parent), make=make, argv=("./main",))
         yield Program(name=path.parent.name, attempts=(attempt,))
+
+
+def _made_by_cmake(text: str) -> Iterator[str]:
+    """Commands for the files beside a program that its CMakeLists.txt makes."""
+    kernel = _KERNEL.search(text)
+    if made := _IMAGE.search(text):
+        assert kernel
+        how = "-fatbin" if made[1] == "FATBIN" else "-ptx"
+        yield f"nvcc {how} -arch=sm_90a -o {made[2]} {kernel[1]}"
+    if "/cooperative_groups.h" in text:  # for NVRTC, which is given its text
+        folders = (Path(flag.removeprefix("-I")) for flag in library.headers())
+        name = "cooperative_groups"
+        place = next(folder / name for folder in folders if (folder / name).is_dir())
+        yield f"cp -r {place}.h {place} ."
+
+
+_IMAGE = re.compile(r'set\(CUDA_(FATBIN|PTX)_FILE "\$\{CMAKE_CURRENT_BINARY_DIR\}/([^"]+)"')
+_KERNEL = re.compile(r'set\(CUDA_KERNEL_SOURCE "\$\{CMAKE_CURRENT_SOURCE_DIR\}/([^"]+)"')
 
 
 def sanitizer(root: Path) -> Iterator[Program]:

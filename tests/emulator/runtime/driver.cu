@@ -46,10 +46,27 @@ int main(int, char** words) {
   std::vector<float> in(n), out(kTileRows * kTileColumns);
   for (int i = 0; i < n; ++i) in[i] = i;
   CUdeviceptr x;
-  cuMemAlloc(&x, n * sizeof(float)), cuMemcpyHtoD(x, in.data(), n * sizeof(float));
+  CUmemGenericAllocationHandle pages;
+  const size_t reserved = 2 << 20;
+  cuMemAddressReserve(&x, reserved, 0, 0, 0), cuMemCreate(&pages, reserved, nullptr, 0);
+  bad += cuMemMap(x, reserved, 0, pages, 0) != CUDA_SUCCESS;
+  cuMemSetAccess(x, reserved, nullptr, 0);
+  cuMemcpyHtoD(x, in.data(), n * sizeof(float));
+  CUlinkState linker;
+  void* image;
+  cuLinkCreate(0, nullptr, nullptr, &linker);
+  if (cuLinkAddFile(linker, CU_JIT_INPUT_PTX, words[1], 0, nullptr, nullptr) != CUDA_SUCCESS) return 1;
+  cuLinkComplete(linker, &image, nullptr);
+  if (cuModuleLoadData(&module, image) != CUDA_SUCCESS) return 1;
+  cuLinkDestroy(linker), cuModuleUnload(module);
   if (cuModuleLoad(&module, words[1]) != CUDA_SUCCESS) return 1;
   if (cuModuleGetFunction(&function, module, "none") != CUDA_ERROR_NOT_FOUND) ++bad;
   cuModuleGetFunction(&function, module, "_Z5scalePffi");
+  int grid = 0, block = 0;
+  cuOccupancyMaxPotentialBlockSize(&grid, &block, function, nullptr, 0, 512);
+  CUdevprop properties;
+  cuDeviceGetProperties(&properties, device);
+  bad += grid < 132 || block != 512 || properties.maxThreadsPerBlock != 1024;
   float factor = 2;
   void* arguments[] = {&x, &factor, &n};
   cuLaunchKernel(function, (n + 127) / 128, 1, 1, 128, 1, 1, 0, nullptr, arguments, nullptr);
@@ -75,5 +92,5 @@ int main(int, char** words) {
     }
   }
   printf("%d wrong\n", bad);
-  cuMemFree(x), cudaFree(result), cuModuleUnload(module), cuCtxDestroy(context);
+  cuMemUnmap(x, reserved), cuMemRelease(pages), cuMemAddressFree(x, reserved), cudaFree(result), cuModuleUnload(module), cuCtxDestroy(context);
 }

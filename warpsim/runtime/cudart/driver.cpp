@@ -148,6 +148,26 @@ CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice device) {
   if (error != CUDA_SUCCESS) return error;
   return cuDeviceGetAttribute(minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
 }
+CUresult cuDeviceGetProperties(CUdevprop* properties, CUdevice device) {
+  const auto number = [&](CUdevice_attribute attribute) {
+    int value = 0;
+    cuDeviceGetAttribute(&value, attribute, device);
+    return value;
+  };
+  *properties = {number(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
+                 {number(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X), number(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y),
+                  number(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)},
+                 {number(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X), number(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y),
+                  number(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)},
+                 number(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK),
+                 number(CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY),
+                 number(CU_DEVICE_ATTRIBUTE_WARP_SIZE),
+                 number(CU_DEVICE_ATTRIBUTE_MAX_PITCH),
+                 number(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK),
+                 number(CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
+                 number(CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT)};
+  return CUDA_SUCCESS;
+}
 CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
   return of(cudaDeviceCanAccessPeer(can, device, peer));
 }
@@ -243,6 +263,23 @@ CUresult cuFuncSetCacheConfig(CUfunction, CUfunc_cache) { return CUDA_SUCCESS; }
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* ctas, CUfunction function, int threads,
                                                      size_t shared) {
   return of(cudaOccupancyMaxActiveBlocksPerMultiprocessor(ctas, stub_of(function), threads, shared));
+}
+
+CUresult cuOccupancyMaxPotentialBlockSize(int* grid, int* block, CUfunction function,
+                                          CUoccupancyB2DSize shared_of, size_t shared, int limit) {
+  int sms = 0, most = 0, best = 0;
+  cuDeviceGetAttribute(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0);
+  cuFuncGetAttribute(&most, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function);
+  if (limit > 0) most = std::min(most, limit);
+  for (int threads = most; threads > 0; threads = (threads - 1) / 32 * 32) {
+    int ctas = 0;
+    const size_t bytes = shared_of ? shared_of(threads) : shared;
+    const CUresult error =
+        cuOccupancyMaxActiveBlocksPerMultiprocessor(&ctas, function, threads, bytes);
+    if (error != CUDA_SUCCESS) return error;
+    if (ctas * threads > best) best = ctas * threads, *block = threads, *grid = ctas * sms;
+  }
+  return best ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuLaunchKernel(CUfunction function, unsigned x, unsigned y, unsigned z, unsigned block_x,
@@ -364,6 +401,67 @@ CUresult cuEventElapsedTime(float* ms, CUevent begin, CUevent end) {
 CUresult cuEventDestroy(CUevent event) { return of(cudaEventDestroy(reinterpret_cast<cudaEvent_t>(event))); }
 
 // Tensor maps: their bytes are the emulator's, which finds what they say by them.
+
+// A linker of PTX: one file, which is loaded as it is.
+
+CUresult cuLinkCreate(unsigned, CUjit_option*, void**, CUlinkState* state) {
+  *state = reinterpret_cast<CUlinkState>(new std::string);
+  return CUDA_SUCCESS;
+}
+CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void* data, size_t size, const char*,
+                       unsigned, CUjit_option*, void**) {
+  auto& image = *reinterpret_cast<std::string*>(state);
+  if (type != CU_JIT_INPUT_PTX || !image.empty()) {
+    give_up("cuLinkAddData of more than one file, or of other than PTX, is not supported by the "
+            "emulator.");
+  }
+  image.assign(static_cast<const char*>(data), size);
+  return CUDA_SUCCESS;
+}
+CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char* path, unsigned count,
+                       CUjit_option* options, void** values) {
+  std::ifstream file(path, std::ios::binary);
+  std::string image{std::istreambuf_iterator<char>(file), {}};
+  if (image.empty()) return CUDA_ERROR_FILE_NOT_FOUND;
+  return cuLinkAddData(state, type, image.data(), image.size(), path, count, options, values);
+}
+CUresult cuLinkComplete(CUlinkState state, void** image, size_t* size) {
+  auto& text = *reinterpret_cast<std::string*>(state);
+  *image = text.data();
+  if (size) *size = text.size();
+  return CUDA_SUCCESS;
+}
+CUresult cuLinkDestroy(CUlinkState state) {
+  delete reinterpret_cast<std::string*>(state);
+  return CUDA_SUCCESS;
+}
+
+// Virtual memory: what is reserved is an allocation, and physical memory nothing of its own.
+
+CUresult cuMemGetAllocationGranularity(size_t* bytes, const CUmemAllocationProp*,
+                                       CUmemAllocationGranularity_flags) {
+  *bytes = 2 << 20;
+  return CUDA_SUCCESS;
+}
+CUresult cuMemAddressReserve(CUdeviceptr* address, size_t size, size_t, CUdeviceptr,
+                             unsigned long long) {
+  return cuMemAlloc(address, size);
+}
+CUresult cuMemAddressFree(CUdeviceptr address, size_t) { return cuMemFree(address); }
+CUresult cuMemCreate(CUmemGenericAllocationHandle* made, size_t size, const CUmemAllocationProp*,
+                     unsigned long long) {
+  *made = size;
+  return size <= memory_total() ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+CUresult cuMemRelease(CUmemGenericAllocationHandle) { return CUDA_SUCCESS; }
+CUresult cuMemMap(CUdeviceptr address, size_t size, size_t, CUmemGenericAllocationHandle made,
+                  unsigned long long) {
+  return find(address) && size <= made ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+CUresult cuMemUnmap(CUdeviceptr, size_t) { return CUDA_SUCCESS; }
+CUresult cuMemSetAccess(CUdeviceptr address, size_t, const CUmemAccessDesc*, size_t) {
+  return find(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
 
 CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank,
                                 void* address, const cuuint64_t* sizes, const cuuint64_t* strides,
