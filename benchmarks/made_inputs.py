@@ -398,7 +398,7 @@ INPUTS: dict[str, Made] = {
     "mesh.txt": _mesh,
     "hurricanes.txt": _hurricanes,
     "hurricanes.list": _text_file("../made/hurricanes.txt"),
-    "edges.txt": _edges(40, " ", "", lambda numbers: ""),
+    "edges.txt": _edges(16, " ", "", lambda numbers: ""),
     "signed.csv": _edges(150, ",", "from,to,sign", lambda numbers: numbers.choice([",1", ",-1"])),
     "roads.txt": _road_map,
     "distances.txt": _distances,
