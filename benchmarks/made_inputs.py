@@ -346,6 +346,15 @@ def _force_field(numbers: random.Random) -> bytes:
     )
 
 
+def _cloud(numbers: random.Random) -> bytes:
+    """Points of a lidar: coordinates, intensity and time."""
+    points = []
+    for _ in range(1500):
+        place = numbers.uniform(-40, 40), numbers.uniform(-40, 40), numbers.uniform(-3, 1)
+        points.append(struct.pack("<5f", *place, numbers.random(), 0.0))
+    return b"".join(points)
+
+
 def _ones(numbers: random.Random) -> bytes:
     """A matrix of bits: its size, and where it has a one."""
     places = sorted({(numbers.randrange(96), numbers.randrange(64)) for _ in range(1500)})
@@ -427,6 +436,7 @@ INPUTS: dict[str, Made] = {
     "deck/forcefield.in": _force_field,
     "deck/poses.in": _floats(6 * 256, -3, 3, "f"),
     "deck/ref_energies.out": _numbers(256, 1, -50, 50),
+    "clouds/cloud.bin": _cloud,
     "ones.txt": _ones,
     "nets.gr": _nets,
     "words.txt": _text,
