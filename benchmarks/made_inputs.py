@@ -374,6 +374,11 @@ def _nets(numbers: random.Random) -> bytes:
     return "\n".join([*head, "num net 120", *lines, ""]).encode()
 
 
+def _short_words(numbers: random.Random) -> bytes:
+    words = ["".join(numbers.choices("ROM", k=numbers.randrange(1, 7))) for _ in range(200)]
+    return "\n".join([*words, ""]).encode()
+
+
 def _text_file(*lines: str) -> Made:
     return lambda numbers: "\n".join([*lines, ""]).encode()
 
@@ -440,4 +445,5 @@ INPUTS: dict[str, Made] = {
     "ones.txt": _ones,
     "nets.gr": _nets,
     "words.txt": _text,
+    "short.txt": _short_words,
 }

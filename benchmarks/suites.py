@@ -174,7 +174,8 @@ def _with_sizes(folder: Path, changes: list[list[str]], argv: tuple[str, ...]) -
             more += change[0].removeprefix("make")
             continue
         if len(change) == 1:
-            words = (argv[0], *change[0].split())
+            first = () if change[0].startswith("./") else argv[:1]
+            words = (*first, *change[0].split())
             if argv[0] == "sh":
                 words = ("sh", "-c", change[0])
             continue
