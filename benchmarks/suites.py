@@ -147,6 +147,34 @@ def hecbench(root: Path) -> Iterator[Program]:
         yield Program(name=name, attempts=tuple(attempts))
 
 
+def _copy_but(folder: Path, to: Path, texts: dict[str, str]) -> None:
+    """Copies what a program is built from, with other texts in some files; those that are there
+    already keep their time."""
+
+    def left_out(place: str, names: list[str]) -> list[str]:
+        paths = [Path(place) / name for name in names]
+        built = {path.name for path in paths if path.suffix == ".o" or _is_program(path)}
+        return [
+            path.name
+            for path in paths
+            if path.name in built or str(path.relative_to(folder)) in texts
+        ]
+
+    shutil.copytree(folder, to, dirs_exist_ok=True, ignore_dangling_symlinks=True, ignore=left_out)
+    for file, text in texts.items():
+        path = to / file
+        if not path.is_file() or path.read_text(errors="surrogateescape") != text:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, errors="surrogateescape")
+
+
+def _is_program(path: Path) -> bool:
+    if not path.is_file() or not os.access(path, os.X_OK):
+        return False
+    with path.open("rb") as file:
+        return file.read(4) == b"\x7fELF"
+
+
 def _makefiles(top: Path) -> Iterator[Path]:
     """Its own that runs the program, else that of a folder in it."""
     for pattern in ("", "*/", "*/*/"):
@@ -169,6 +197,7 @@ def _known_sizes() -> dict[str, list[list[str]]]:
 def _with_sizes(folder: Path, changes: list[list[str]], argv: tuple[str, ...]) -> Attempt:
     """The program with other arguments, or a copy of it beside it with other sizes."""
     at, words, more = folder, argv, ""
+    texts: dict[str, str] = {}
     for change in changes:
         if change[0].startswith(_MAKE_WORDS):
             more += change[0].removeprefix("make")
@@ -179,12 +208,13 @@ def _with_sizes(folder: Path, changes: list[list[str]], argv: tuple[str, ...]) -
             if argv[0] == "sh":
                 words = ("sh", "-c", change[0])
             continue
-        if at is folder:
-            at = folder.with_name(f"{folder.name}-reduced")
-            shutil.copytree(folder, at, dirs_exist_ok=True, ignore_dangling_symlinks=True)
+        at = folder.with_name(f"{folder.name}-reduced")
         file, old, new = change
-        text = (at / file).read_text(errors="surrogateescape")
-        (at / file).write_text(text.replace(old, new), errors="surrogateescape")
+        if file not in texts:
+            texts[file] = (folder / file).read_text(errors="surrogateescape")
+        texts[file] = texts[file].replace(old, new)
+    if at is not folder:
+        _copy_but(folder, at, texts)
     edited = "; ".join(change[2] for change in changes if len(change) > 1)
     make = "" if at is folder and not more else _MAKE + more
     return Attempt(folder=str(at), make=make, argv=words, sizes=edited, listed=True)
