@@ -230,6 +230,10 @@ _ABOUT_TIME = re.compile(
 )
 
 
+_OF_ERRORS = re.compile(r"error|difference|deviation|rms", re.I)
+"""Lines whose numbers are rounding where they are below a millionth."""
+
+
 def compare(name: str, emulated: Path, card: Sequence[Path]) -> Compared:
     hows = [_how(folder.parent).get(name) for folder in (emulated, *card)]
     if not all(hows):
@@ -241,7 +245,7 @@ def compare(name: str, emulated: Path, card: Sequence[Path]) -> Compared:
         why = f"exit code {here['code']}, {there['code']} on the card"
         return Compared(name, "failed" if there["code"] == -9 else "differs", why, 0, 0, 0)
     outcomes, counted, size = [], 0, 0
-    records = [copies(folder / "copies") for folder in (emulated, *card)]
+    records = [_worth(copies(folder / "copies")) for folder in (emulated, *card)]
     lengths = [len(found) for found in records]
     if len(set(lengths)) > 1:
         steady = len(set(lengths[1:])) == 1
@@ -266,6 +270,11 @@ def compare(name: str, emulated: Path, card: Sequence[Path]) -> Compared:
     if here["code"]:
         return Compared(name, "same", f"it ends with {here['code']}", 0, 0, 0)
     return Compared(name, "nothing", "", 0, 0, 0)
+
+
+def _worth(found: list[Copy]) -> list[Copy]:
+    """What was copied, or else what was freed: of libraries too, and not written in whole."""
+    return [copy for copy in found if copy.kind != "f"] or found
 
 
 def _without_unwritten(mine: Copy, other: Copy) -> Copy:
@@ -409,6 +418,10 @@ def _text(mine: list[str], *theirs: list[str]) -> tuple[int, str, str]:
             continue  # the card's own runs differ
         numbers += len(values[0])
         if values[0] == values[1] or line == others[0]:
+            continue
+        if _OF_ERRORS.search(line) and all(
+            abs(value) < 1e-6 for other in values for value in other
+        ):
             continue
         if not _near([0.0, *values[0]], [[0.0, *other] for other in values[1:]]):
             return numbers, "differs", f"{line[:70]!r}, {others[0][:70]!r} on the card"

@@ -45,7 +45,7 @@ MOST_WALL = 20
 """How many times its CPU time a program may last, on a machine that is shared."""
 SIZES = Path(__file__).with_name("hecbench_sizes.txt")
 
-_OF_A_SIZE = r"rate|norm|bound|took|amount|message|after|threshold|of each|in distance|between"
+_OF_A_SIZE = r"rate|norm|stat|bound|took|amount|message|after|threshold|of each|in distance|between"
 _WRONG = re.compile(
     r"(?<!assertion )\bfail(?!ed as expected)|(?<!bytes )mismatch|incorrect|wrong"
     r"|\berrors\s*[:=]\s*[1-9]\d*\b(?![.e])"

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from support import ROOT
 
@@ -18,6 +19,7 @@ from kernelexp.services import execution
 from kernelexp.services.execution import Asked, Executed
 from kernelexp.system.process import processes
 from kernelexp.system.toolchain import Toolchain
+from warpsim.machine.memory import textures
 
 pytestmark = pytest.mark.xdist_group("programs")  # One process compiles the program.
 
@@ -281,6 +283,21 @@ def test_textures_and_surfaces_are_what_the_host_computes_of_them(tools: Toolcha
     assert [(finding.name, finding.line) for finding in executed.findings] == [
         *(("out-of-bounds", 22), ("out-of-bounds", 24))
     ]
+
+
+def test_four_texels_have_the_weights_that_an_h100_gave_them() -> None:
+    ones = np.ones(1, np.float32)
+    sides = [
+        [
+            (ones, ones, np.float32(1 - part / 256) * ones),
+            (ones, ones, np.float32(part / 256) * ones),
+        ]
+        for part in (128, 225)
+    ]
+    weights = textures.corner_weights(sides)
+    texels = (0.7962979674339294, 0.18970520794391632, 0.012254118919372559, 0.7797667980194092)
+    value = sum(float(weight[0]) * texel for weight, texel in zip(weights, texels, strict=True))
+    assert value == pytest.approx(0.4776766002178192, abs=1e-7)
 
 
 def test_device_code_of_several_files_is_linked(tools: Toolchain) -> None:

@@ -81,7 +81,8 @@ def _sampled(
         places = [textures.along(texture, floats[name], at) for at, name in enumerate(axes)]
     shape = given[0].shape
     total: Array | None = None
-    for corner in itertools.product(*places):
+    weights = textures.corner_weights(places)
+    for corner, weight in zip(itertools.product(*places), weights, strict=True):
         address, inside = np.full(shape, texture.base, np.int64), np.ones(shape, bool)
         strides = (texture.texel_bytes, texture.pitch, texture.slice_bytes)
         for (index, within, _), stride in zip(corner, strides, strict=False):
@@ -94,8 +95,8 @@ def _sampled(
         if len(places[0]) == 1:
             total = read
             break
-        weight = functools.reduce(np.multiply, [part for _, _, part in corner])[..., None]
-        total = read * weight if total is None else total + read * weight
+        part = read * weight[..., None]
+        total = part if total is None else total + part
     assert total is not None
     channels = np.zeros((*shape, _CHANNELS), np.uint32)
     channels[..., : texture.channels] = np.ascontiguousarray(total).view(np.uint32)
