@@ -123,7 +123,10 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def seen(self) -> str:
         """Its outcome; as-on-card where it says nothing right and did what it does on the card."""
-        same = self.outcome != "right" and self.on_card in ("same", "near")
+        compared = self.outcome in ("silent", "wrong") or (
+            self.outcome == "failed" and self.launches > 0
+        )
+        same = compared and self.on_card in ("same", "near")
         return "as-on-card" if same else self.outcome
 
 
