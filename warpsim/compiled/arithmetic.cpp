@@ -67,14 +67,17 @@ KX_INLINE u64 addend(u32 a, int sign) {
   return sign & kx::kInverted ? u32(~a) : a;
 }
 
+[[gnu::noinline]] void read_all(const u32* from, int sign, u32* to) {
+  for (int lane = 0; lane < kLanes; ++lane) to[lane] = read(from[lane], sign);
+}
+
 // A source, operand `index`, with its sign: where it lies or in the buffer.
 KX_INLINE const void* source_of(const Call& call, int source, int index, int64_t row, int bytes,
                                 char* buffer) {
   const void* plain = lanes_of(call.operand(index), row, bytes, buffer);
   const int sign = sign_of(call, source);
   if (!sign) return plain;
-  u32* to = reinterpret_cast<u32*>(buffer);
-  for (int lane = 0; lane < kLanes; ++lane) to[lane] = read(static_cast<const u32*>(plain)[lane], sign);
+  read_all(static_cast<const u32*>(plain), sign, reinterpret_cast<u32*>(buffer));
   return buffer;
 }
 

@@ -179,10 +179,10 @@ def _overwrite(machine: Machine, issuer: Issuer, base: int, size: int) -> None:
 
 def _in_use(machine: Machine, issuer: Issuer, base: int, size: int) -> None:
     """A finding if another pending operation reads or writes these bytes."""
-    site, pending = issuer.site, machine.engines.pending
-    for other in [copy for copy in pending if copy.touches and copy.site is not site]:
+    site, last = issuer.site, base + size
+    for other in machine.engines.pending:
         for first, end in other.touches:
-            if first < base + size and base < end:
+            if first < last and base < end and other.site is not site:
                 machine.report(
                     "overwritten-in-use",
                     f"{machine.shared_name(base)} is written by a copy while this still uses it: "

@@ -72,9 +72,7 @@ class Engines:
     def issue(self, operation: Pending) -> Pending:
         if not self.late:
             self._wanted.discard(operation)
-            operation.land()
-            operation.done = True
-            self._changed.append(operation)
+            self._finish(operation)
             return operation
         if operation in self._wanted:
             self._wanted.discard(operation)
@@ -115,7 +113,10 @@ class Engines:
         """
         if not self.pending:
             return False
-        due = self._due.union(*(self._signalling.get(barrier, ()) for barrier in self._awaited))
+        due = self._due.copy()
+        for barrier in self._awaited:
+            if signalling := self._signalling.get(barrier):
+                due |= signalling
         if due:
             operations = self._one_of_each_cta(sorted(due, key=_number))
         else:
@@ -157,9 +158,17 @@ class Engines:
             self._signalling[barrier].discard(operation)
         if operation.order is not None:
             del self._queues[operation.order][operation]
+        self._finish(operation)
+
+    def _finish(self, operation: Pending) -> None:
         operation.land()
+        operation.land = _landed  # what it needed is let go, and no garbage that refers to itself
         operation.done = True
         self._changed.append(operation)
+
+
+def _landed() -> None:
+    raise AssertionError("lands twice")
 
 
 _number = operator.attrgetter("number")
@@ -173,9 +182,7 @@ class Issuer:
         self.thread = place * 32 + lane
         self.site = site
         self.seen: Array = clocks.seen[place].copy()
-        self.fences: dict[str, Array] = {
-            space: fences.seen[place].copy() for space, fences in clocks.proxy.items()
-        }
+        self.fences = {space: fences.row(place) for space, fences in clocks.proxy.items()}
 
 
 P = TypeVar("P", bound=Pending)

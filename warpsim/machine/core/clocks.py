@@ -48,6 +48,23 @@ class ProxyFences:
         self.times = sparse_zeros((warps, FENCES, 32), np.int64)
         """The latest first."""
         self.seen = sparse_zeros((warps, agents), np.int64)
+        self._rows: dict[int, Array] = {}
+        """Copies of its rows, until the next fence."""
+
+    def row(self, warp: int) -> Array:
+        """What a warp had seen at its last one, which nobody may change."""
+        row = self._rows.get(warp)
+        if row is None:
+            row = self._rows[warp] = self.seen[warp].copy()
+        return row
+
+    def fence(self, warp: int, lanes: Array | slice, now: int, seen: Array) -> None:
+        """Lanes of a warp make one."""
+        times = self.times[warp]
+        times[1:, lanes] = times[:-1, lanes]
+        times[0, lanes] = now
+        self.seen[warp] = seen
+        self._rows.pop(warp, None)
 
 
 class PartialMeetings:
@@ -288,11 +305,9 @@ class Clocks:
     def fence_async(self, space: str, warps: Array, mask: Mask) -> None:
         """fence.proxy.async by the lanes of `mask`."""
         fences = self.proxy[space]
-        for position, warp in enumerate(warps):
-            times, lanes = fences.times[warp], slice(None) if mask is True else mask[position]
-            times[1:, lanes] = times[:-1, lanes]
-            times[0, lanes] = self.now
-            fences.seen[warp] = self.seen[warp]
+        for position, warp in enumerate(warps.tolist()):
+            lanes = slice(None) if mask is True else mask[position]
+            fences.fence(warp, lanes, self.now, self.seen[warp])
 
     # Accesses
 

@@ -126,14 +126,11 @@ def join(warps: WarpSet, wgmma: Wgmma) -> None:
     machine, number = warps.machine, wgmma.site.number
     state = machine.state(Warpgroups)
     to, words = state.target(machine, wgmma), machine.registers.words
+    behind = state.behind_fence(machine, wgmma)
     for first, members in state.members(warps):
         every = state.joining.setdefault((first, number), [])
         for index, place in members:
-            # Of its own: warps of a set may be in different turns of a loop.
-            joining = next((one for one in every if index not in one.places), None)
-            if joining is None:
-                joining = Joining(_operation(wgmma, to))
-                every.append(joining)
+            joining = _joined(every, index, wgmma, to)
             joining.places[index] = place
             if index == 0:
                 joining.operands = _operands(machine, wgmma, place)
@@ -143,15 +140,28 @@ def join(warps: WarpSet, wgmma: Wgmma) -> None:
                 selector = np.broadcast_to(machine.value(wgmma.sparsity.slot, place), 32)
                 joining.metadata[index] = selector.copy()
             mine = state.of(machine, place)
-            _check_fence(machine, wgmma, place, mine)
+            if place not in state.fenced:
+                _unfenced(machine, wgmma, place, mine)
+            elif behind:
+                _report_unfenced(machine, wgmma, place)
             if to not in mine.taken:
                 mine.take(to, words, place)
             state.groups.add(place, joining.operation)
             if wgmma.commits:
-                commit(machine, place)
+                state.groups.commit(place)
             if len(joining.places) == WARPS:
                 every.remove(joining)
                 _issue(machine, wgmma, joining)
+
+
+def _joined(every: list[Joining], index: int, wgmma: Wgmma, to: AccumulatorSlots) -> Joining:
+    """The operation that a warp joins: of its own, as warps of a set may be in different turns of a
+    loop."""
+    for joining in every:
+        if index not in joining.places:
+            return joining
+    every.append(Joining(_operation(wgmma, to)))
+    return every[-1]
 
 
 def _position(machine: Machine, place: int) -> tuple[int, int]:
@@ -161,24 +171,16 @@ def _position(machine: Machine, place: int) -> tuple[int, int]:
 
 
 def _operands(machine: Machine, wgmma: Wgmma, place: int) -> WgmmaOperands:
-    arrays = machine.registers.arrays
-
-    def descriptor(slots: tuple[int, ...]) -> int:
-        low, *high = (int(arrays[slot].item(place, 0)) for slot in slots)
-        return low | high[0] << 32 if high else low
-
     scale = wgmma.scale
-    accumulate = scale is None or bool(arrays[scale[0]].item(place, 0)) != scale[1]
-    a = None if wgmma.a_in_registers else descriptor(wgmma.a)
-    return WgmmaOperands(a, descriptor(wgmma.b), accumulate)
+    accumulate = scale is None or machine.registers.arrays[scale[0]].item(place, 0) != scale[1]
+    a = None if wgmma.a_in_registers else _descriptor(machine, wgmma.a, place)
+    return WgmmaOperands(a, _descriptor(machine, wgmma.b, place), accumulate)
 
 
-def _check_fence(machine: Machine, wgmma: Wgmma, place: int, mine: Accumulators) -> None:
-    state = machine.state(Warpgroups)
-    if place not in state.fenced:
-        _unfenced(machine, wgmma, place, mine)
-    elif state.behind_fence(machine, wgmma):
-        _report_unfenced(machine, wgmma, place)
+def _descriptor(machine: Machine, slots: tuple[int, ...], place: int) -> int:
+    arrays = machine.registers.arrays
+    value: int = arrays[slots[0]].item(place, 0)
+    return value if len(slots) == 1 else value | arrays[slots[1]].item(place, 0) << 32
 
 
 def _unfenced(machine: Machine, wgmma: Wgmma, place: int, mine: Accumulators) -> None:
