@@ -76,7 +76,7 @@ def emulate(
     return emulations, list({str(fault): fault for fault in prepared.faults.values()}.values())
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
+class LatestEmulation(msgspec.Struct, frozen=True, kw_only=True):
     """One of the latest emulations of a kernel on one architecture."""
 
     arm: Arm
@@ -86,7 +86,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 def _note(root: Path, arm: Arm, size: str) -> None:
     if arm.build and arm.emulated is not None:
         bare = msgspec.structs.replace(arm, emulated=None, emulated_sass=None)
-        folder, own = root / _LATEST, Kept(arm=bare, size=size)
+        folder, own = root / _LATEST, LatestEmulation(arm=bare, size=size)
         with contextlib.suppress(OSError):  # as for all that is kept: a project may be read-only
             folder.mkdir(exist_ok=True)
         others = (kept for kept in _noted(root, arm.kernel, arm.arch) if kept != own)
@@ -94,15 +94,15 @@ def _note(root: Path, arm: Arm, size: str) -> None:
         build.keep(folder, f"{arm.kernel}@{arm.arch}.json", content)
 
 
-def _noted(root: Path, kernel: str, arch: str) -> list[Kept]:
+def _noted(root: Path, kernel: str, arch: str) -> list[LatestEmulation]:
     content = build.kept(root / _LATEST, f"{kernel}@{arch}.json")
     if content is None:
         return []
     is_one = content.startswith(b"{")  # of early versions
-    return [decode(content, Kept)] if is_one else decode(content, list[Kept])
+    return [decode(content, LatestEmulation)] if is_one else decode(content, list[LatestEmulation])
 
 
-def latest(root: Path, kernel: str, arch: str) -> Iterator[Kept]:
+def latest(root: Path, kernel: str, arch: str) -> Iterator[LatestEmulation]:
     """Yields the latest emulations, of other sources too, the last first, with the evidence that is
     kept of each; without, where its problem.py or the emulator has changed since."""
     for known in _noted(root, kernel, arch):

@@ -26,7 +26,7 @@ Graph = Mapping[int, Sequence[int]]
 """Where control may go on, by offset."""
 
 
-class Loop(msgspec.Struct, frozen=True, kw_only=True):
+class SassLoop(msgspec.Struct, frozen=True, kw_only=True):
     """A loop of the control flow."""
 
     number: int
@@ -46,7 +46,7 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
 class Flow(msgspec.Struct, frozen=True, kw_only=True):
     """The control flow of an entry, by the offsets of its instructions."""
 
-    loops: tuple[Loop, ...]
+    loops: tuple[SassLoop, ...]
     innermost: dict[int, int]
     """The number of the innermost loop; offsets in no loop are left out."""
     diverged: frozenset[int]
@@ -216,7 +216,7 @@ def _components(nodes: set[int], graph: Graph) -> list[set[int]]:
     return components
 
 
-def _number(nested: Sequence[tuple[int, set[int], set[int]]], graph: Graph) -> Iterator[Loop]:
+def _number(nested: Sequence[tuple[int, set[int], set[int]]], graph: Graph) -> Iterator[SassLoop]:
     """The loops with the numbers of those around them."""
     for number, (depth, part, headers) in enumerate(nested, 1):
         around = [
@@ -224,7 +224,7 @@ def _number(nested: Sequence[tuple[int, set[int], set[int]]], graph: Graph) -> I
             for n, (above, other, _) in enumerate(nested, 1)
             if above == depth - 1 and part < other
         ]
-        yield Loop(
+        yield SassLoop(
             number=number,
             parent=around[0] if around else 0,
             depth=depth,
@@ -234,7 +234,7 @@ def _number(nested: Sequence[tuple[int, set[int], set[int]]], graph: Graph) -> I
         )
 
 
-def _innermost(loops: Sequence[Loop], graph: Graph, calls: Mapping[int, int]) -> dict[int, int]:
+def _innermost(loops: Sequence[SassLoop], graph: Graph, calls: Mapping[int, int]) -> dict[int, int]:
     """Returns the innermost loop by offset; code called from a loop is inside of it."""
     innermost: dict[int, int] = {}
     for loop in sorted(loops, key=lambda item: item.depth):

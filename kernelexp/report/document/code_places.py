@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernelexp.evidence.code.sass_flow import Loop
+from kernelexp.evidence.code.sass_flow import SassLoop
 from kernelexp.model.text import shorten
 from kernelexp.services.inspection import Inspection
 from warpsim.lineinfo import Source
@@ -33,7 +33,7 @@ def line_of(inspection: Inspection, source: Source) -> str:
     return shorten(" ".join(text.split()), _TEXT)
 
 
-def loop_line(inspection: Inspection, loop: Loop) -> Source | None:
+def loop_line(inspection: Inspection, loop: SassLoop) -> Source | None:
     """The line that goes back: of several branches that of the outermost code, the last one."""
     sources = {
         sass_instruction.offset: sass_instruction.source for sass_instruction in inspection.code
@@ -42,7 +42,7 @@ def loop_line(inspection: Inspection, loop: Loop) -> Source | None:
     return min(reversed(known), key=lambda item: len(item.frames()), default=None)
 
 
-def polls(inspection: Inspection, loop: Loop) -> bool:
+def polls(inspection: Inspection, loop: SassLoop) -> bool:
     """Whether it only waits for an mbarrier."""
     if len(loop.offsets) > _POLLS:
         return False

@@ -38,7 +38,7 @@ DECISIONS = (Waits.ACCEPTANCE, Waits.CARD, Waits.REJECTION)
 """Those that a person's word ends."""
 
 
-class Pending(msgspec.Struct, frozen=True, kw_only=True):
+class PendingArm(msgspec.Struct, frozen=True, kw_only=True):
     """A candidate that waits for something."""
 
     waits: Waits
@@ -52,7 +52,7 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True):
     is_default: bool = False
 
 
-def of_log(log: KernelLog, records_of: RecordsOf) -> dict[str, tuple[Pending, ...]]:
+def of_log(log: KernelLog, records_of: RecordsOf) -> dict[str, tuple[PendingArm, ...]]:
     """What each experiment and step of a kernel waits for, which may be nothing."""
     wrong, lineage = found_wrong(log.standings), _Lineage(log)
     result = {}
@@ -73,7 +73,7 @@ def of_log(log: KernelLog, records_of: RecordsOf) -> dict[str, tuple[Pending, ..
 
 def _of_experiment(
     log: KernelLog, name: str, cards: Collection[str], is_wrong: bool, lineage: _Lineage
-) -> Iterator[Pending]:
+) -> Iterator[PendingArm]:
     entry = log.standings[name]
     pairs = zip(entry.candidates, entry.experiment.candidates, strict=True)
     for number, (standing, point) in enumerate(pairs, 1):
@@ -82,7 +82,7 @@ def _of_experiment(
             measured = standing.arm.measured if standing.arm else None
             effect = measured.effect if measured else None
             settled = lineage.kept(name, point) if waits is Waits.ACCEPTANCE else ("", False)
-            yield Pending(
+            yield PendingArm(
                 waits=waits,
                 number=number,
                 point=spell_point(point),
@@ -214,7 +214,7 @@ def _key(base: Point) -> _Key:
 
 
 def sentences(
-    name: str, standings: Standings, pending: Sequence[Pending], wrong: str = ""
+    name: str, standings: Standings, pending: Sequence[PendingArm], wrong: str = ""
 ) -> Iterator[str]:
     """Yields the commands that an experiment waits for, a sentence each, the first first; `wrong`:
     the experiment that found its baseline wrong."""
@@ -225,7 +225,7 @@ def sentences(
 
 
 def _sentence(
-    waits: Waits, name: str, standings: Standings, own: Sequence[Pending], wrong: str
+    waits: Waits, name: str, standings: Standings, own: Sequence[PendingArm], wrong: str
 ) -> str:
     several = len(standings.candidates) > 1
     called = [f"{name}:{one.number}" if several else name for one in own]
@@ -269,7 +269,7 @@ def _sentence(
     return f"Next: `kernelexp decide reject {name}`; `kernelexp explain {name}` says why."
 
 
-def _acceptance(name: str, several: bool, ranked: Sequence[Pending]) -> str:
+def _acceptance(name: str, several: bool, ranked: Sequence[PendingArm]) -> str:
     """What is open, before what is the default, before what later experiments have settled."""
     choice = [one for one in ranked if not one.kept] or [one for one in ranked if one.is_default]
     if not choice:
@@ -281,7 +281,7 @@ def _acceptance(name: str, several: bool, ranked: Sequence[Pending]) -> str:
     return f"Next: `kernelexp decide accept {called[0]}`{more}{why}."
 
 
-def _took(standings: Standings, own: Sequence[Pending]) -> str:
+def _took(standings: Standings, own: Sequence[PendingArm]) -> str:
     record = standings.candidates[own[0].number - 1].record
     seconds = record.measurement.elapsed_s if record and record.measurement else 0.0
     return f"{seconds:.0f} s" if seconds else ""

@@ -29,7 +29,7 @@ from kernelexp.report.charts.chart import Bars, Plot
 from kernelexp.report.document.document import Table
 from kernelexp.report.log import listing as log_listing
 from kernelexp.report.log import log, logbook, pending
-from kernelexp.report.log.pending import Pending
+from kernelexp.report.log.pending import PendingArm
 from kernelexp.report.runs import page
 from kernelexp.report.runs import sizes as sizes_report
 from kernelexp.report.runs import sweep as sweep_report
@@ -271,7 +271,7 @@ class ProjectSite:
         return {name: other for one in found for name, other in one.items()}
 
     @functools.cached_property
-    def _pending(self) -> dict[str, tuple[Pending, ...]]:
+    def _pending(self) -> dict[str, tuple[PendingArm, ...]]:
         """What every experiment waits for: its page and the first page say the same."""
         every = [pending.of_log(one, self._timed_records) for one in self.logs]
         return {name: own for one in every for name, own in one.items()}

@@ -15,6 +15,7 @@ from kernelexp.evidence import build
 from kernelexp.evidence.emulate import emulated
 from kernelexp.evidence.emulate.emulated import EmulationOptions
 from kernelexp.evidence.measure.measured import Measuring
+from kernelexp.judge.verdict import WRONG
 from kernelexp.model.arm import Arm, Isa
 from kernelexp.model.errors import KernelexpError
 from kernelexp.model.progress import Step
@@ -227,7 +228,7 @@ def _plain(looked: _Looked) -> dict[str, Arm]:
     return {
         label: msgspec.structs.replace(gated_variant.arm, refused=None)
         if gated_variant.arm.refused
-        and gated_variant.arm.refused.status in gates.WRONG
+        and gated_variant.arm.refused.status in WRONG
         and conditions.judges_result(gated_variant.gates)
         else gated_variant.arm
         for label, gated_variant in looked.subjects.items()

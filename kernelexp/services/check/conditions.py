@@ -10,11 +10,12 @@ import msgspec
 from kernelexp.facts import condition, expectation
 from kernelexp.facts.counters import PTX
 from kernelexp.judge.instructions import InstructionCounts, instruction_expectations
+from kernelexp.judge.verdict import WRONG
 from kernelexp.model.arm import Arm, EmulatedEvidence, Status
 from kernelexp.model.axes import holds
 from kernelexp.model.experiment import Gate, Kernel
 from kernelexp.model.variant import Variant
-from kernelexp.services.check.gates import UPDATE, WRONG, GateFinding, Outcome
+from kernelexp.services.check.gates import UPDATE, GateFinding, Outcome
 
 Committed: TypeAlias = Mapping[str, int | str]
 """What the baseline has of one variant."""

@@ -10,6 +10,7 @@ import msgspec
 
 from kernelexp.evidence.build import Diagnostic, first_error
 from kernelexp.facts import metrics
+from kernelexp.judge.verdict import WRONG
 from kernelexp.logs import records
 from kernelexp.model import errors
 from kernelexp.model.arm import Arm, Status
@@ -20,9 +21,6 @@ from kernelexp.project import Project
 
 FILE = "build-baseline.json"
 UPDATE = "kernelexp check --update"
-
-WRONG = (Status.INCORRECT, Status.TIMED_OUT)
-"""What an emulation may find."""
 
 Outcome: TypeAlias = Literal[
     "same",

@@ -74,7 +74,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs that have not ended and that it could do, whoever has them."""
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True):
+class JobEvent(msgspec.Struct, frozen=True, kw_only=True):
     """An event in the life of a job."""
 
     number: int
@@ -187,12 +187,12 @@ class Queue:
         row = self._database.execute("SELECT result FROM jobs WHERE id = ?", (key,)).fetchone()
         return bytes(row[0]) if row and row[0] is not None else None
 
-    def events(self, key: str, after: int = 0) -> list[Event]:
+    def events(self, key: str, after: int = 0) -> list[JobEvent]:
         rows = self._database.execute(
             "SELECT number, at, what FROM events WHERE id = ? AND number > ? ORDER BY number",
             (key, after),
         )
-        return [Event(number=number, at=at, what=what) for number, at, what in rows]
+        return [JobEvent(number=number, at=at, what=what) for number, at, what in rows]
 
     def cancel(self, key: str) -> bool:
         """False where it has ended already, or is not known."""

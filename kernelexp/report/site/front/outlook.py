@@ -23,7 +23,7 @@ from kernelexp.report.document import figures
 from kernelexp.report.document.document import Cell
 from kernelexp.report.log import logbook, pending
 from kernelexp.report.log.log import KernelLog
-from kernelexp.report.log.pending import Pending, RecordsOf, Waits
+from kernelexp.report.log.pending import PendingArm, RecordsOf, Waits
 from kernelexp.report.runs import sizes
 from kernelexp.report.runs.page import differing_axes
 from kernelexp.report.site import answer
@@ -93,7 +93,7 @@ def outlook(
     log: KernelLog,
     profile_of: ProfileOf,
     records_of: RecordsOf,
-    pending_of: Mapping[str, Sequence[Pending]],
+    pending_of: Mapping[str, Sequence[PendingArm]],
 ) -> Outlook:
     """Of one kernel."""
     chosen = _chosen(log)
@@ -151,7 +151,7 @@ def _known(log: KernelLog) -> Iterator[Note]:
                 )
 
 
-def _next_step(log: KernelLog, pending_of: Mapping[str, Sequence[Pending]]) -> str:
+def _next_step(log: KernelLog, pending_of: Mapping[str, Sequence[PendingArm]]) -> str:
     """The sentence of what comes first: a wrong baseline, last what only puts a placebo away. What
     is to be timed is timed at once: counts of a small size don't say which of them is the best."""
     first: dict[str, Waits] = {}

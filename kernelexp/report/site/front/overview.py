@@ -18,7 +18,7 @@ from kernelexp.report.document import figures
 from kernelexp.report.document.document import Span, status, text_of
 from kernelexp.report.log import logbook, pending
 from kernelexp.report.log.log import KernelLog
-from kernelexp.report.log.pending import Pending, RecordsOf, Waits
+from kernelexp.report.log.pending import PendingArm, RecordsOf, Waits
 from kernelexp.report.site.front.outlook import (
     Note,
     Outlook,
@@ -76,7 +76,7 @@ def overview(
     profile_of: ProfileOf,
     records_of: RecordsOf = lambda _: (),
     file_of: FileOf = lambda _: "",
-    pending_of: Mapping[str, Sequence[Pending]] | None = None,
+    pending_of: Mapping[str, Sequence[PendingArm]] | None = None,
 ) -> Overview:
     """All of them, of every kernel; `pending_of`: what each experiment waits for, where that is
     known already."""
@@ -196,8 +196,8 @@ def _regressed(log: KernelLog) -> Iterator[Note]:
 
 
 def _to_decide(
-    log: KernelLog, pending_of: Mapping[str, Sequence[Pending]]
-) -> Iterator[tuple[Pending, Note]]:
+    log: KernelLog, pending_of: Mapping[str, Sequence[PendingArm]]
+) -> Iterator[tuple[PendingArm, Note]]:
     """Yields what only a person's word ends, in the order of the file."""
     for name, entry in log.experiments.items():
         for one in pending_of.get(name, ()):
@@ -215,11 +215,11 @@ def _to_decide(
             yield one, Note(id=name, text=text, states=(logbook.verdict(standing),))
 
 
-def _is_settled(one: Pending) -> bool:
+def _is_settled(one: PendingArm) -> bool:
     return bool(one.kept) or one.waits is Waits.REJECTION
 
 
-def _ranked(waiting: Sequence[tuple[Pending, Note]]) -> Iterator[Note]:
+def _ranked(waiting: Sequence[tuple[PendingArm, Note]]) -> Iterator[Note]:
     """Experiments by what the best of their candidates gains at least."""
     best: dict[str, float] = {}
     for one, note in waiting:
