@@ -33,10 +33,6 @@ def _some_lanes(x: list[int]) -> list[int]:
     return s
 
 
-def _after_the_other(t: int, x: list[int]) -> int:
-    return sum(1 + sum(x[(lane + i) % 32] % 256 * i for i in range(32)) for lane in range(t, 32))
-
-
 def _equal(t: int, x: list[int]) -> int:
     same = [i for i in warp_of(t) if x[i] % 5 == x[t] % 5]
     every = t < 32 or len({x[i] % 5 for i in warp_of(t)}) == 1
@@ -201,11 +197,5 @@ KERNELS = (
         "lane_mask_registers",
         "`%lanemask_lt` and its like, `%laneid`, `warpSize`.",
         each(lambda t, x: (1 << t % 32) - 1 + 32),
-    ),
-    Kernel(
-        "lanes_ready_one_after_the_other",
-        "Lanes of one warp that wait for each other, in a loop in which none of them waits.",
-        each(_after_the_other, 32),
-        threads=32,
     ),
 )

@@ -740,3 +740,25 @@ KERNEL(peers_found_in_a_loop) {
     --left;
   }
 }
+
+KERNEL(lanes_ready_one_after_the_other) {
+  // As tree codes do: whoever is not ready looks again in the next turn, at one of three places.
+  volatile unsigned *const sums = scratch, *const x = scratch + 64;
+  const unsigned l = threadIdx.x;
+  x[l] = in[l];
+  __syncwarp();
+  unsigned looked = 0;
+  for (bool done = false; !done;) {
+    if (l == 31 || sums[l + 1]) {
+      unsigned sum = 1;
+      for (unsigned i = 0; i < 32; ++i) sum += x[(l + i) % 32] % 256 * i;
+      sums[l] = sum + (l < 31 ? sums[l + 1] : 0);
+      done = true;
+    } else if (l % 3 == 0) {
+      looked += sums[l + 1] > 2;
+    } else if (l % 3 == 1) {
+      looked += sums[l + 1] * 3 > 2;
+    }
+  }
+  out[l] = sums[l] + (looked > ALL / 2);
+}

@@ -74,6 +74,10 @@ def _peers(x: list[int]) -> list[int]:
     return [sum(w % 6 + 1 for w in x[:64] if w % 5 == key) for key in range(5)]
 
 
+def _after_the_other(t: int, x: list[int]) -> int:
+    return sum(1 + sum(x[(lane + i) % 32] % 256 * i for i in range(32)) for lane in range(t, 32))
+
+
 KERNELS = (
     Kernel(
         "chain_through_a_third_cta",
@@ -241,5 +245,11 @@ KERNELS = (
         "peers_found_in_a_loop",
         "`__match_any_sync` of lanes that leave a loop one after the other.",
         _peers,
+    ),
+    Kernel(
+        "lanes_ready_one_after_the_other",
+        "Lanes of one warp that wait for each other, in a loop in which none of them waits.",
+        each(_after_the_other, 32),
+        threads=32,
     ),
 )
