@@ -48,7 +48,7 @@ def test_an_access_past_the_last_row_is_out_of_bounds():
     result = run(ptx(body, ["out"]), {"out": np.zeros(32, np.uint32)})
     (finding,) = result.findings
     assert finding.name == "out-of-bounds"
-    assert "lane 31" in finding.sentence
+    assert "thread (31, 0, 0)" in finding.sentence
 
 
 def test_a_misaligned_vector_access_is_found():

@@ -44,8 +44,12 @@ class Races:
         self.space = space
         """Whose proxy fences count: "shared" or "global"."""
         self.reports = RaceReports(residents, clocks, name_of, object_of)
-        places = np.arange(residents.resident * residents.warps_per_cta)
-        self._column = places // residents.resident % history.columns
+        ctas = np.zeros(residents.resident, np.int64)
+        ctas[: len(residents.ctas)] = [sum(cta.index) for cta in residents.ctas]
+        self._column = np.add.outer(np.arange(residents.warps_per_cta), ctas).ravel()
+        """By place. Neither neighbouring warps of a CTA nor the same warps of neighbouring CTAs,
+        which read a tile and its halo, hide each other's reads."""
+        self._column %= history.columns
         self.repeats = Repeats(len(history.written))
         self.observed = Repeats(len(history.written))
         """Volatile and relaxed loads that have read the last such store to their word. What comes
