@@ -107,7 +107,7 @@ struct Outcome {
   double* ends;          // cycles, by CTA
   int64_t* reasons;      // [instructions][kReasons], in cycles of warps
   double* busy;          // [sms][kUnits]
-  double* requested;     // bytes that L2 was asked for, by array
+  double* requested;     // bytes that L2 was asked for, by array: of loads each once by each SM
   double* written;       // bytes that it was given, by array
   double* prefetched;    // by array
   double* drained;       // when L2 has taken what it was given, by SM
@@ -472,7 +472,8 @@ class Replay {
           const double cycles = std::max(p_.tma_interval, bytes / p_.tma_rate);
           const double start = sm.tma.take(now_, cycles);
           const double from_dram = array < 0 ? 0 : job_.arrays[array].from_dram;
-          landed = sm.fetch(start, bytes, int(array < 0 ? job_.array_count : array), from_dram);
+          landed =
+              sm.fetch(start, bytes, bytes, int(array < 0 ? job_.array_count : array), from_dram);
           if (array >= 0) sm.box[array] = bytes;
           landed = std::max(landed, start + cycles) + p_.tma_latency;
           sm.data.take(start, sm.beside(start, bytes / kLine));
@@ -612,8 +613,9 @@ class Replay {
       if (missing) {
         const double bytes = kSector * __builtin_popcount(missing);
         const double from_dram = array < 0 ? 0 : job_.arrays[array].from_dram;
+        const double first = kSector * sm.new_sectors(line, missing);
         const double fetched =
-            sm.fetch(asked, bytes, int(array < 0 ? job_.array_count : array), from_dram);
+            sm.fetch(asked, bytes, first, int(array < 0 ? job_.array_count : array), from_dram);
         if (kept) {
           kept->arrive(missing, fetched);
           kept->sectors |= missing;

@@ -81,7 +81,7 @@ struct Parameters {
 
 struct Array {
   int64_t first, end;  // in lines
-  double from_dram;    // of what L2 is asked for
+  double from_dram;    // of what L2 is asked for by bulk loads, or the first time by an SM's loads
   double prefetched;   // the same of what is prefetched
   double written;      // of what L2 is given, what DRAM gets while the launch runs
 };

@@ -99,7 +99,7 @@ struct Sm {
   Subcore subcores[kSubcores];
   Server data, constants, l2, l2_writes, dram, tma;
   L1 l1;
-  std::vector<double> requested;   // bytes that L2 was asked for, by array
+  std::vector<double> requested;   // bytes that L2 was asked for, by array: of loads each once
   std::vector<double> prefetched;  // bytes that it was to get from DRAM, by array
   std::vector<double> written;     // bytes that L2 was given, by array
   std::vector<double> box;         // bytes of the last bulk load, by array
@@ -112,6 +112,7 @@ struct Sm {
   };
   std::unordered_map<int64_t, Word> words;  // of atomics, by line
   std::vector<double> due;        // of DRAM, by array: whose turn it is
+  std::unordered_map<int64_t, int> asked;  // sectors that L2 was asked for by loads, by line
 
   // A tcgen05.mma, which has shared memory give its operands for `reading` of its cycles.
   void multiply(double start, double cycles, double reading) {
@@ -131,9 +132,19 @@ struct Sm {
     return multiplying > now ? cycles / std::max(0.5, 1 - operands) : cycles;
   }
 
-  // When bytes that L2 is asked for are there.
-  double fetch(double now, double bytes, int array, double from_dram) {
-    requested[array] += bytes;
+  // How many of these sectors of a line L2 was not asked for before.
+  int new_sectors(int64_t line, int sectors) {
+    int& known = asked[line];
+    const int others = sectors & ~known;
+    known |= sectors;
+    return __builtin_popcount(others);
+  }
+
+  // When bytes that L2 is asked for are there, of which `first` were not asked for before: only
+  // those may have to come from DRAM.
+  double fetch(double now, double bytes, double first, int array, double from_dram) {
+    requested[array] += first;
+    from_dram *= first / bytes;
     const double passing = std::max(p.l2_read_interval, bytes / p.l2_rate);
     const double arrived = l2.take(now, passing) + passing;
     if (due.size() < requested.size()) due.resize(requested.size());

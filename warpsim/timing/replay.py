@@ -42,7 +42,7 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
     """What the launch as a whole decides for its CTAs."""
 
     from_dram: tuple[float, ...]
-    """Of what L2 is asked for, by array."""
+    """Of what L2 is asked for by bulk loads, or the first time by an SM's loads, by array."""
     prefetched: tuple[float, ...]
     """The same of what is prefetched to L2."""
     written: tuple[float, ...]
@@ -63,7 +63,7 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     busy: Array
     """Cycles: [SMs, UNITS]."""
     requested: tuple[float, ...]
-    """Bytes that L2 was asked for, by array."""
+    """Bytes that L2 was asked for, by array: of loads each once by each SM, of bulk loads all."""
     prefetched: tuple[float, ...]
     """Bytes that it was to prefetch, by array."""
     written: tuple[float, ...]

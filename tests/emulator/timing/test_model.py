@@ -62,6 +62,17 @@ def test_who_finds_a_line_on_its_way_to_l1_waits_for_it():
     assert from_dram < one == pytest.approx(four, abs=20)
 
 
+def test_what_an_sm_reads_again_comes_from_l2():
+    words = np.zeros(1024, np.uint32)
+    load = "mad.wide.u32 %d1, %r0, 4, %words; ld.relaxed.gpu.global.u32 %r0, [%d1];"
+    once, twice = (
+        modelled("mov.u32 %r0, 0;" + count * load + STORE, {"words": words}).cycles
+        for count in (1, 2)
+    )
+    from_l2 = H200["l2_latency"] * H200.clock_hz / 1e9
+    assert from_l2 < twice - once < from_l2 + 60
+
+
 def test_a_copy_takes_the_time_of_its_bytes_from_memory():
     words = np.arange(1 << 22, dtype=np.uint32)
     body = (
