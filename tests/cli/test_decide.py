@@ -95,11 +95,25 @@ def test_more_words_or_a_newer_best_make_a_decision_of_it(bare: Path, kx: Kx) ->
     assert listed(kx, bare)["best"]["scale@sm_90a"]["experiment"] == "S1"
 
 
-def test_a_best_that_takes_longer_than_the_one_before_is_said(tmp_path: Path, kx: Kx) -> None:
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    """This repository's kernels, experiments and runs, without their decisions."""
     for name in ("experiments.yaml", "experiments", "variants", "logs/runs"):
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         (tmp_path / name).parent.mkdir(exist_ok=True)
         copy(ROOT / name, tmp_path / name)
+    return tmp_path
+
+
+def test_times_of_two_sizes_are_not_compared(copied: Path, kx: Kx) -> None:
+    """0.627 ms at size full, then 0.888 ms at long128."""
+    kx("accept", "A17:2", cwd=copied)
+    words = " ".join(kx("accept", "A16:2", cwd=copied).stdout.split())
+    assert words.endswith("head_dim=128, overlap=issued (A16, accepted).")
+
+
+def test_a_best_that_takes_longer_than_the_one_before_is_said(copied: Path, kx: Kx) -> None:
+    tmp_path = copied
     words = " ".join(kx("accept", "F8", cwd=tmp_path).stdout.split())
     assert words.endswith(
         "It takes longer than the best before it: 0.764 ms (F8, published, accepted), not 0.579 ms "

@@ -255,6 +255,13 @@ def test_drawn_bars_are_as_long_as_their_figures() -> None:
     assert one == pytest.approx(4 * other, abs=0.5)
 
 
+def test_a_bar_of_full_length_is_all_of_a_percentage() -> None:
+    groups = (("L2", (41.0, 12.0)),)
+    assert Bars(title="t", unit="%", names=("a", "b"), groups=groups).most == 100
+    assert Bars(title="t", unit="ms", names=("a", "b"), groups=groups).most == 41
+    assert Bars(title="t", unit="ms", names=("a",), groups=(("g", (None,)),)).most == 1
+
+
 def test_nothing_of_a_drawing_is_left_of_or_below_it() -> None:
     tree = ElementTree.fromstring(drawing.render(EVERY))
     tops = [

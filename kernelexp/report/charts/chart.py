@@ -100,5 +100,11 @@ class Bars(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     groups: tuple[tuple[str, tuple[float | None, ...]], ...]
     note: str = ""
 
+    @property
+    def most(self) -> float:
+        """The figure of a bar of full length: 100 of percentages, the largest of others."""
+        figures = [value for _, values in self.groups for value in values if value]
+        return max((*figures, 100.0) if self.unit == "%" else figures, default=1.0)
+
 
 Chart: TypeAlias = Plot | HeatMap | Bars

@@ -132,7 +132,7 @@ def _bars(bars: Bars) -> Iterator[Block]:
     glyphs = [_GLYPHS[number % len(_GLYPHS)] for number in range(len(bars.names))]
     for glyph, name in zip(glyphs, bars.names, strict=True):
         yield paragraph(f"{glyph} {name}", indent=2)
-    most = max((value or 0.0 for _, values in bars.groups for value in values), default=0.0) or 1.0
+    most = bars.most
     rows: list[list[str]] = []
     for label, values in bars.groups:
         for number, (glyph, value) in enumerate(zip(glyphs, values, strict=True)):

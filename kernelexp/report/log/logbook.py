@@ -91,22 +91,29 @@ def _best(log: KernelLog) -> tuple[Cell, ...]:
         return Span(f"Accepted without a time: {log.best}", "strong"), f" ({whose})"
     words = "Current best: " + (figures.timed(known) if known else log.best)
     words += "" if rate == figures.NONE else f" / {rate} TFLOPS"
+    words += f" at size {_size(known)}" if known and _size(known) != "full" else ""
     used = "" if registers == figures.NONE else f", {registers} registers"
     return Span(words, "strong"), f"{used} ({log.best}, {whose})"
 
 
 def slower(before: KernelLog, after: KernelLog) -> str:
     """Says that the current best takes longer than the one before a decision, in a sentence; empty
-    where it does not, or where a time is not known."""
+    where it does not, where a time is not known, or where the two are of different sizes."""
     if before.best is None or after.best is None:
         return ""
     (was, whose), (now, by) = _best_arm(before, before.best), _best_arm(after, after.best)
-    if was is None or now is None or not 0 < _milliseconds(was) < _milliseconds(now):
+    if was is None or now is None or _size(was) != _size(now):
+        return ""
+    if not 0 < _milliseconds(was) < _milliseconds(now):
         return ""
     return (
         f"It takes longer than the best before it: {figures.timed(now)} ({after.best}, {by}), not "
         f"{figures.timed(was)} ({before.best}, {whose})."
     )
+
+
+def _size(arm: Arm) -> str:
+    return arm.measured.size if arm.measured else "full"
 
 
 def _milliseconds(arm: Arm) -> float:

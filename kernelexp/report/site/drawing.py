@@ -225,7 +225,7 @@ def _bar_rows(bars: Bars) -> Iterator[tuple[float, str, int, float | None]]:
 
 
 def _bars(bars: Bars) -> Iterator[PlacedRect]:
-    most = max((value or 0.0 for _, values in bars.groups for value in values), default=0) or 1.0
+    most = bars.most
     for top, _, number, value in _bar_rows(bars):
         width = round((WIDTH - _LEFT - 80) * (value or 0.0) / most, 1)
         yield PlacedRect(x=_LEFT, y=top, width=width, height=_BAR - 3, look=f"s{number % 4}")

@@ -388,6 +388,15 @@ def test_why_there_are_no_tiles_is_told(
     assert bool(told) == bool(words)
 
 
+def test_a_size_of_a_later_grid_is_no_loop_of_the_first_launch() -> None:
+    """M says how many CTAs the second launch has: 11 times the work if it were taken for a loop."""
+    shapes = tuple(LaunchShape(block=(32, 1, 1), grid=(f"{n} * k / 256",)) for n in ("n", "m"))
+    full, small = {"n": 4096, "k": 40, "m": 4096}, {"n": 64, "k": 40, "m": 32}
+    answers = Answers(launches=shapes, values=dict(full), emulated=small)
+    assert launch.tiles(answers, frozenset(full)) == ""
+    assert launch.untold(answers, frozenset(full)) == "m says how many CTAs a later launch has"
+
+
 def test_the_sum_of_a_square_product_is_a_loop_though_its_grid_is_as_long() -> None:
     full = {"n": 4096, "k": 4096}
     text = product(full, {"n": 64, "k": 64})

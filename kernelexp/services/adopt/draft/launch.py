@@ -79,10 +79,18 @@ def looped(answers: Answers, names: frozenset[str]) -> Loop | None:
     ((name, (full, small)),) = others.items()
     if not (isinstance(full, int) and isinstance(small, int)) or small < 1 or full <= small:
         return None
+    if _is_of_later_launches(name, answers):
+        return None
     once = small if full % small == 0 else _turn(full, small)
     if not once and full < _MANY * small:
         return None
     return Loop(name=name, once=once or small, full=full, is_whole=small % (once or small) == 0)
+
+
+def _is_of_later_launches(name: str, answers: Answers) -> bool:
+    """Whether a size is in the grid of a later launch, so that more of it is more CTAs there and
+    not a longer loop in the first, whose CTAs tiles() counts."""
+    return any(name in names_in(shape.grid) for shape in answers.launches[1:])
 
 
 def _turn(full: int, small: int) -> int:
@@ -107,6 +115,8 @@ def untold(answers: Answers, names: frozenset[str]) -> str:
         every = "all" if len(first) > 1 else "both"
         return f"{', '.join(first)} and {last} {every} say how much a CTA has to do"
     ((name, (full, small)),) = others.items()
+    if _is_of_later_launches(name, answers):
+        return f"{name} says how many CTAs a later launch has"
     if isinstance(full, int) and isinstance(small, int) and full < small:
         return f"{name}={full} is less than the emulated {small}"
     return f"{name}={full} is no multiple of the emulated {small}, or of a number near it"
