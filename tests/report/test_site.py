@@ -526,3 +526,11 @@ def test_a_broken_record_is_named_and_the_others_shown(kx: Kx, trap: Path) -> No
 def test_serving_writes_no_folder(kx: Kx, trap: Path) -> None:
     result = kx("report", "--serve", "--out", "x", cwd=trap)
     assert (result.exit_code, "leave out --out" in result.stderr) == (errors.USAGE, True)
+
+
+def test_an_edit_after_a_publication_is_not_said_to_be_after_a_run() -> None:
+    pages = site.ProjectSite(project.load(ROOT, sources=False))
+    published = pages.render("experiments/9bf658a.html").decode()
+    assert "edited after this was recorded; as it was, it is under As published." in published
+    assert "edited after the run" not in published
+    assert "edited after the run" in pages.render("experiments/S7.html").decode()

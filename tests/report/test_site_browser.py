@@ -272,7 +272,7 @@ def test_nothing_is_cut_and_charts_can_be_read(
         chromium.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-def test_a_phone_shows_the_verdict_of_a_row_without_scrolling(
+def test_a_phone_shows_rows_of_the_index_without_scrolling(
     chromium: webdriver.Chrome, every_page: Path
 ) -> None:
     size = {"width": 390, "height": 900, "deviceScaleFactor": 1, "mobile": False}
@@ -285,6 +285,11 @@ def test_a_phone_shows_the_verdict_of_a_row_without_scrolling(
         )
         assert rights
         assert max(rights) <= 390
+        wider = chromium.execute_script(
+            "return [...document.querySelectorAll('.scroll:has(.judged)')]"
+            ".map(box => [box.getAttribute('aria-label'), box.scrollWidth - box.clientWidth])"
+        )
+        assert wider == [["Sweeps", 0], ["Profiles", 0]]
     finally:
         chromium.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 

@@ -40,7 +40,8 @@ def render(record: Record, charts: bool = True) -> Iterator[Block]:
         every = "any size" if all(map(oversizes.best, results)) else "a size that was timed"
         for winner in winners if len(winners) == 1 else ():
             yield paragraph(
-                f"No crossover: nothing is proved faster than {_spell(record, winner)} at {every}."
+                f"No crossover: nothing is faster than {_spell(record, winner)} by more than the "
+                f"margin at {every}."
                 if winner == BASELINE
                 else f"No crossover: {_spell(record, winner)} is the best at {every}."
             )

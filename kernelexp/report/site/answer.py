@@ -53,9 +53,10 @@ def basis(standings: Standings, doubts: Doubts, guess: str = "") -> Iterator[Cel
         yield from sizes.crossings(record)
         yield from (Span(remark, "warn") for remark in consistency.remarks(record, doubts))
         if record.hypothesis.split() != standings.experiment.hypothesis.split():
-            yield Span(
-                "The hypothesis was edited after the run; as it was, it is with the run.", "warn"
-            )
+            when, where = ("the run", "with the run")
+            if record.provenance == "published":
+                when, where = ("this was recorded", "under As published")
+            yield Span(f"The hypothesis was edited after {when}; as it was, it is {where}.", "warn")
     for standing in standings.candidates:
         if standing.candidate and standing.candidate.reproduces is False:
             yield Span(standing.candidate.reproduction, "warn")

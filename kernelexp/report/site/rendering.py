@@ -136,8 +136,14 @@ def _field(cell: Cell, column: int, numbers: frozenset[int], label: str) -> Mark
     if column and label not in _PLAIN and text_of(cell):
         attributes += f' data-label="{escape(label)}"'
     tag, scope = ("td", "") if column or not text_of(cell) else ("th", ' scope="row"')
-    return Markup(f"<{tag}{scope}{attributes}>{_cell(cell)}</{tag}>")
+    words = _cell(cell)
+    if column in numbers and _WITH_UNIT.fullmatch(text_of(cell)):
+        words = words.replace(" ", "\N{NO-BREAK SPACE}")
+    return Markup(f"<{tag}{scope}{attributes}>{words}</{tag}>")
 
+
+_WITH_UNIT = re.compile(r"[-+]?[\d.,]+ [a-zA-Z]+")
+"""A figure that a narrow column does not part from its unit."""
 
 _PLAIN = ("", "variant", "verdict")
 """Columns whose cells need no name."""
