@@ -105,7 +105,11 @@ def adopt(
     ] = "",
     shape: Annotated[
         list[str] | None,
-        typer.Option("--shape", metavar="NAME=M,K", help="The shape of an array. Repeatable."),
+        typer.Option(
+            "--shape",
+            metavar="NAME=M,K",
+            help="The shape of an array, in components: 4 of an int4. Repeatable.",
+        ),
     ] = None,
     value: Annotated[
         list[str] | None,
