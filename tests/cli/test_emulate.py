@@ -331,6 +331,8 @@ def test_sass_that_is_not_covered_leaves_the_counts_to_ptx() -> None:
 def test_what_an_emulation_says_fits_eight_lines_and_verbose_has_every_counter(
     scale: Path, kx: Kx
 ) -> None:
+    problem = scale / "variants/scale/problem.py"  # an odd last CTA, so that no guard is warned of
+    problem.write_text(problem.read_text().replace('{"count": 4096}', '{"count": 4000}'))
     usual = kx("emulate", "scale@sm_90a:width=4", cwd=scale).stdout
     assert "Counted at size emulated: " in usual
     assert "ptx__" not in usual

@@ -108,6 +108,7 @@ def test_a_check_that_says_little_is_said_to_in_page_and_record(
 def test_tolerances_that_differ_between_arms_are_said_to(scale: Path, kx: Kx) -> None:
     rewrite(scale, "problem.py", "def tolerance(size, arch):", "def tolerance(size, arch, axes):")
     rewrite(scale, "problem.py", "rtol=2**-24", "rtol=2**-24 * axes['width']")
+    rewrite(scale, "problem.py", '{"count": 4096}', '{"count": 4000}')
     kx("run", "S1", cwd=scale)
     (result,) = all_records(scale)[0]
     (sentence,) = result.candidates[0].remarks
