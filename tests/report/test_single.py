@@ -18,7 +18,8 @@ pytestmark = pytest.mark.xdist_group("site")
 
 @pytest.fixture(scope="module")
 def text(part: Path) -> str:
-    return single.render(site.ProjectSite(project.load(part, sources=False))).decode()
+    loaded = project.load(part, sources=False)
+    return single.render(site.ProjectSite(loaded, listings=False)).decode()
 
 
 def ids(text: str) -> list[str]:
@@ -30,6 +31,11 @@ def test_every_page_is_in_the_file_under_a_name_of_its_own(text: str) -> None:
     assert names[0] == "index"
     assert {"experiments-T1", "experiments-S7"} <= set(names)
     assert any(name.startswith("sources-") for name in names)
+
+
+def test_what_one_file_leaves_out_is_not_called_missing(text: str) -> None:
+    assert "Not made yet: time line of a CTA&#39;s warps" in text
+    assert "Not made yet: source beside SASS" not in text
 
 
 def test_no_id_is_there_twice(text: str) -> None:

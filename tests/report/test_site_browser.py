@@ -44,6 +44,7 @@ def chromium() -> Iterator[webdriver.Chrome]:
     options.binary_location = CHROMIUM or ""
     for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"):
         options.add_argument(argument)
+    options.add_argument("--window-size=1280,900")  # below 60rem the rows of the index fold
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     with webdriver.Chrome(options, Service(DRIVER)) as driver:
         yield driver
@@ -311,6 +312,22 @@ def test_a_line_of_source_shows_its_instructions_in_every_listing(
     chromium.find_elements(By.CSS_SELECTOR, "#heat option")[-1].click()
     assert chromium.find_element(By.CSS_SELECTOR, "th.heated").text != heats
     assert not chromium.get_log("browser")
+
+
+def test_a_variant_without_the_chosen_figure_has_no_column_beside_the_source(
+    chromium: webdriver.Chrome, scale: Path, kx: Kx
+) -> None:
+    kx("inspect", "S1", "--lines", "--page", "listing.html", cwd=scale)
+    show(chromium, scale / "listing.html")
+    heads = "return [...document.querySelectorAll('.first th[scope=col]')].map(h => h.offsetWidth)"
+    assert all(chromium.execute_script(heads))
+    chromium.execute_script(
+        "for (const row of document.querySelectorAll('.first tbody tr'))"
+        " { delete row.cells[2].dataset.heat; row.cells[2].textContent = ''; }"
+        "document.getElementById('heat').dispatchEvent(new Event('change'))"
+    )
+    shown = [bool(width) for width in chromium.execute_script(heads)[:4]]
+    assert shown == [True, True, False, True]  # line, baseline, candidate, source
 
 
 @pytest.fixture

@@ -257,7 +257,7 @@ class ProjectSite:
                     for run, record in runs.items()
                 ]
             ),
-            missing=list(_missing(name, shown)),
+            missing=list(_missing(name, shown, self._listings)),
             profiles=profiled,
             mentioned=list(profile_report.mentioned(profiled)),
             stalls=_stalls(profiled),
@@ -477,14 +477,16 @@ class ProjectSite:
         )
 
 
-def _missing(name: str, runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+def _missing(
+    name: str, runs: Sequence[Mapping[str, Any]], listings: bool
+) -> Iterator[tuple[str, str]]:
     """Views of an experiment that nobody has asked for here, with the commands that make them."""
     for view, has, option in (
         ("source beside SASS", "has_code", "--build"),
         ("time line of a CTA's warps", "modelled", "--modelled"),
         ("lanes that conflict in memory", "memory", "--memory"),
     ):
-        if not any(run[has] for run in runs):
+        if not any(run[has] for run in runs) and (listings or has != "has_code"):
             yield view, f"kernelexp inspect {name} {option}"
 
 

@@ -27,6 +27,17 @@
     box.addEventListener("change", () => show(box));
   }
   const select = document.getElementById("heat");
+  // A variant without the chosen figure, as one that nobody profiled, leaves its column to the source.
+  const fit = () => {
+    const rows = [...document.querySelectorAll(".first tr")];
+    const lines = document.querySelectorAll(".first tbody tr");
+    const heats = rows.length ? rows[0].cells.length - 2 : 0;
+    for (let place = 1; heats > 1 && place <= heats; place++) {
+      const idle = [...lines].every((line) => !line.cells[place].textContent);
+      for (const row of rows) row.cells[place].hidden = idle;
+    }
+  };
+  fit();
   const hottest = document.querySelector("td[data-heat].h5");
   if (hottest && !location.hash) mark(hottest.closest("tr").dataset.at, null);
   select.addEventListener("change", () => {
@@ -37,5 +48,6 @@
       cell.className = `n h${shade}`;
       cell.textContent = text;
     }
+    fit();
   });
 })();
