@@ -111,7 +111,7 @@ def untold(answers: Answers, names: frozenset[str]) -> str:
     if not answers.launches[0].grid or not others or known != others or tiles(answers, names):
         return ""
     if len(others) > 1:
-        *first, last = others
+        *first, last = sorted(others)  # not as a set has them
         every = "all" if len(first) > 1 else "both"
         return f"{', '.join(first)} and {last} {every} say how much a CTA has to do"
     ((name, (full, small)),) = others.items()
