@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import msgspec
@@ -317,3 +318,14 @@ def test_what_changed_most_is_shown_for_better_or_worse(scale: Path, kx: Kx) -> 
     counted = next(words for words in there if words.startswith("instructions executed"))
     assert not counted.endswith("(worse)")
     assert any(w.startswith("instructions executed") and w.endswith("(worse)") for w in back)
+
+
+def test_bars_of_a_limit_are_as_long_as_their_percentages(repository: ProjectSite) -> None:
+    page = (repository.render("experiments/S3.html") or b"").decode()
+    _, _, bars = page.partition('<table class="bars">')
+    figures, widths = (
+        [float(found) for found in re.findall(pattern, bars.partition("</table>")[0])]
+        for pattern in (r'<td class="n">([\d.]+)</td>', r'class="s\d" width="([\d.]+)"')
+    )
+    assert figures
+    assert widths == [pytest.approx(figure, abs=0.06) for figure in figures]
