@@ -276,11 +276,9 @@ def adopt(
                 "--entry": entry,
                 "--arch": arch,
                 "--block": block,
-                "--grid": grid,
                 "--smem": smem,
                 "--cluster": cluster,
                 "--shape": shape,
-                "--value": value,
                 "--emulated": emulated,
                 "--workspace": workspace,
                 "--zero": zero,
@@ -290,18 +288,24 @@ def adopt(
                 "--torch": torch,
             }
         )
-        given = (reference or [], axis or [], flag or [])
         if captures.is_one(Path(from_program)):
-            _refuse_known({"--axis": axis, "--flag": flag, "--nvcc": nvcc})
+            mine = {"--axis": axis, "--grid": grid, "--value": value}
+            _refuse_known({**mine, "--flag": flag, "--nvcc": nvcc})
             name = as_ or kernel
             _adopt_capture(loaded, Path(from_program), name, signature, reference or [], tools)
             return
         _refuse_known({"--signature": signature})
-        _adopt_launch(loaded, from_program, kernel, as_, *given, tools, nvcc)
+        axes = [launch_axes.parse(item) for item in axis or []]
+        counts = parse_expressions(grid) if grid else ()
+        sizes = {name: parse_number(text) for name, text in parse_numbers(value, "--value")}
+        varied = functools.partial(adoption.vary, axes=axes, grid=counts, sizes=sizes)
+        _adopt_launch(
+            loaded, from_program, kernel, as_, reference or [], varied, flag or [], tools, nvcc
+        )
         return
     if as_:
         raise UsageError("--as is for a kernel of --from-program: --kernel names this one.")
-    varied = [launch_axes.parse(item) for item in axis or []]
+    axes = [launch_axes.parse(item) for item in axis or []]
     if source is None:
         raise UsageError("name a source, PTX or a cubin, or a program with --from-program.")
     wanted = [notation.parse(text) for text in entry or [""]]
@@ -332,10 +336,10 @@ def adopt(
     before = adopted.configuration(loaded.root)
     compiled, flags = _compile(
         *(loaded, source, tools, wanted, kernel, arch, signature, flags, torch),
-        {name: values[0] for name, values in varied},
+        {name: values[0] for name, values in axes},
     )
     undo: Callable[[], None] | None = functools.partial(adopted.discard, compiled, before)
-    names = {word for name, _ in varied for word in (name, name.lower(), name.upper())}
+    names = {word for name, _ in axes for word in (name, name.lower(), name.upper())}
     try:
         compiled, known = adopted.described(compiled, output_ or (), known, dtypes)
         adoption.tell(compiled, known)
@@ -351,7 +355,7 @@ def adopt(
         adoption.tell_clusters(compiled, known)
         compiled, known = constants.insert(compiled, known, numbers)
         launch = AdoptedLaunch(compiled=compiled, answers=known, flags=flags)
-        launch = adoption.vary(launch, varied, usual.block)
+        launch = adoption.vary(launch, axes, usual.block)
         text = adopted.finish(loaded, launch.compiled, launch.answers, launch.flags)
         added = adoption.add_experiments(loaded, launch)
     except BaseException:
@@ -392,7 +396,7 @@ def _adopt_capture(
 
     before = adopted.configuration(loaded.root)
     launch = captured.adopt(loaded, folder, name, signature, tools)
-    _finish(loaded, before, launch, [], references, None)
+    _finish(loaded, before, launch, None, references, None)
 
 
 def _adopt_launch(
@@ -401,13 +405,13 @@ def _adopt_launch(
     kernel: str,
     name: str,
     references: list[str],
-    axes: list[str],
+    varied: Callable[[AdoptedLaunch], AdoptedLaunch],
     flags: list[str],
     tools: Toolchain,
     nvcc: str | None,
 ) -> None:
     from kernelexp.cli import exec as exec_
-    from kernelexp.services.adopt import adopted, launch_axes, launched
+    from kernelexp.services.adopt import adopted, launched
     from warpsim.runtime.capturing import LaunchChoice
 
     plain, _, number = kernel.rpartition(":") if _NUMBERED.search(kernel) else (kernel, "", "1")
@@ -415,7 +419,6 @@ def _adopt_launch(
         raise UsageError("say which launch: --kernel NAME, or NAME:3 for its third.")
     choice = LaunchChoice(kernel=plain, number=int(number))
     result = exec_.parse(text)
-    varied = [launch_axes.parse(axis) for axis in axes]
     before = adopted.configuration(loaded.root)
     # What the program prints is not what this command prints.
     launch = launched.adopt(loaded, result, choice, name, tools, flags, _STDERR)
@@ -426,7 +429,7 @@ def _finish(
     loaded: Project,
     before: Mapping[Path, bytes],
     launch: AdoptedLaunch,
-    varied: list[tuple[str, tuple[int, ...]]],
+    varied: Callable[[AdoptedLaunch], AdoptedLaunch] | None,
     references: list[str],
     nvcc: str | None,
 ) -> NoReturn:
@@ -438,7 +441,7 @@ def _finish(
     undo = functools.partial(adopted.discard, launch.compiled, before)
     try:
         adoption.tell(launch.compiled, launch.answers)
-        launch = adoption.vary(launch, varied)
+        launch = varied(launch) if varied else launch
         after = {key: file for key, file in launch.answers.after.items() if key not in wanted}
         known = msgspec.structs.replace(launch.answers, references=wanted, after=after)
         problem = adopted.finish(loaded, launch.compiled, known, launch.flags)

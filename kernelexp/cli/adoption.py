@@ -182,16 +182,26 @@ def _spell_lines(text: Sequence[str], left: Sequence[Omitted]) -> list[str]:
 
 
 def vary(
-    launch: AdoptedLaunch, axes: list[tuple[str, tuple[int, ...]]], usual: Dim3 | None = None
+    launch: AdoptedLaunch,
+    axes: list[tuple[str, tuple[int, ...]]],
+    usual: Dim3 | None = None,
+    grid: tuple[str, ...] = (),
+    sizes: Mapping[str, int | float] | None = None,
 ) -> AdoptedLaunch:
-    """Adds these axes; shows what changed in the sources and in the launch. `usual` is --block."""
+    """Adds these axes; shows what changed in the sources and in the launch.
+
+    usual: --block; grid: how the grid that a program's launch had depends on axes and sizes.
+    """
     from kernelexp.services.adopt import launch_axes
 
+    before = launch_axes.sources(launch.compiled)
     for name, values in axes:
-        before = launch_axes.sources(launch.compiled)
         launch = launch_axes.add(launch, name, values, usual)
-        for line in launch_axes.changes(before, launch_axes.sources(launch.compiled)):
-            typer.echo(line)
+    for line in launch_axes.changes(before, launch_axes.sources(launch.compiled)):
+        typer.echo(line)
+    if grid or sizes:
+        launch = launch_axes.with_grid(launch, grid, sizes or {}, [name for name, _ in axes])
+    for name, _ in axes:
         axis, shapes = launch.answers.axes[name.lower()], launch.answers.launches
         grids = [",".join(shape.grid) or "blank" for shape in shapes]
         if launch_axes.is_unused(launch.compiled, name):
@@ -207,8 +217,8 @@ def vary(
         elif launch_axes.stays(launch, name):
             print_message(
                 f"note: the block follows {name.lower()} and the grid does not, which is right for "
-                "a loop over the grid: if the program derives its grid from it, so has launches() "
-                "of problem.py to"
+                "a loop over the grid: if the program derives its grid from it, say how, as in "
+                f"--grid 'n/{name}'"
             )
         blocks = [",".join(shape.extents or map(str, shape.block or ())) for shape in shapes]
         typer.echo(

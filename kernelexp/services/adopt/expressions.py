@@ -6,7 +6,7 @@ import ast
 import builtins
 import keyword
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from kernelexp.model.errors import UsageError, suggest
 
@@ -90,3 +90,14 @@ def of_size(expression: str, what: str, sizes: Collection[str], axes: Collection
     spelled = _Spelled(f"{what} {expression!r}", sizes, axes)
     tree = spelled.visit(ast.parse(expression, mode="eval").body)
     return ast.unparse(ast.fix_missing_locations(tree)).replace("'", '"')
+
+
+def value_of(
+    expression: str, what: str, sizes: Mapping[str, int | float], axes: Mapping[str, int]
+) -> int:
+    """What an extent is; UsageError as in of_size(), and where it divides by 0."""
+    text = of_size(expression, what, sizes, axes)
+    try:
+        return int(eval(text, {"__builtins__": {}}, {"size": sizes, "axes": axes}))
+    except ZeroDivisionError:
+        raise UsageError(f"{what} {expression!r} divides by 0.") from None

@@ -16,7 +16,7 @@ from kernelexp.services.adopt import answers as answering
 from kernelexp.services.adopt.adopted import Compiled
 from kernelexp.services.adopt.answers import Answers, DraftAxis, LaunchShape
 from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
-from kernelexp.services.adopt.expressions import names_in
+from kernelexp.services.adopt.expressions import names_in, value_of
 from kernelexp.services.adopt.launched import AdoptedLaunch
 from kernelexp.system import wholefile
 from warpsim.launch import Dim3, plain_name
@@ -74,6 +74,40 @@ def add(
         launches=tuple(map(followed, compiled.entries, shapes)),
     )
     return msgspec.structs.replace(launch, compiled=compiled, answers=answers, flags=flags)
+
+
+def with_grid(
+    launch: AdoptedLaunch,
+    grid: Sequence[str],
+    sizes: Mapping[str, int | float],
+    axes: Sequence[str],
+) -> AdoptedLaunch:
+    """The launch of a program with its grid in the names of sizes and axes, and sizes of its own.
+
+    UsageError where that is not the grid that the launch had.
+    """
+    answers = launch.answers
+    for name in sizes:
+        if name in answers.values:
+            raise UsageError(
+                f"--value {name}: leave it out, the launch says that it is {answers.values[name]}."
+            )
+    answers = msgspec.structs.replace(answers, values={**answers.values, **sizes})
+    (shape,) = answers.launches
+    text = ",".join(grid or shape.grid)
+    for name in axes:
+        text = re.sub(rf"\b(?:{name}|{name.upper()})\b", name.lower(), text)
+    named = (*text.split(","), "1", "1")[: len(shape.grid)]
+    now = {name: axis.default for name, axis in answers.axes.items()}
+    counts = [value_of(part, "--grid", answers.values, now) for part in named]
+    if list(map(str, counts)) != list(shape.grid):
+        raise UsageError(
+            f"--grid {','.join(grid)}: that is {','.join(map(str, counts))} here, and the launch "
+            f"had {','.join(shape.grid)}."
+        )
+    shape = msgspec.structs.replace(shape, grid=named)
+    answers = msgspec.structs.replace(answers, launches=(shape,))
+    return msgspec.structs.replace(launch, answers=answers)
 
 
 def _named(compiled: Compiled, answers: Answers, name: str, axis: str) -> tuple[Compiled, Answers]:

@@ -199,6 +199,27 @@ def test_a_grid_that_does_not_follow_the_block_is_told(project: Path, kx: Kx) ->
     assert "the block follows block and the grid does not" in " ".join(result.stderr.split())
 
 
+def test_a_grid_follows_the_block_as_it_is_written(project: Path, kx: Kx) -> None:
+    """Its program starts one CTA more than the kernel needs."""
+    words = ("adopt", "--from-program", BUILT, "--kernel", "copy", "--as", "follows")
+    result = kx(*words, "--axis", "block=32,64", "--grid", "n/block", cwd=project)
+    assert result.exit_code == errors.USAGE
+    assert "--grid n/block: that is 4,1,1 here, and the launch had 5,1,1." in result.stderr
+    result = kx(*words, "--axis", "block=32,64", "--grid", "(n+1)/block+EXTRA", cwd=project)
+    assert "'EXTRA' is not an integer parameter or axis" in " ".join(result.stderr.split())
+    assert not (project / "variants/follows").exists()
+    result = kx(
+        *(*words, "--axis", "block=32,64", "--grid", "n/block+EXTRA", "--value", "EXTRA=1"),
+        cwd=project,
+    )
+    assert result.exit_code == errors.OK, result.stderr
+    assert "the grid does not" not in result.stderr
+    result = kx("emulate", "follows:block=64", "--json", cwd=project)
+    assert result.exit_code == errors.OK, result.stderr
+    problem = (project / "variants/follows/problem.py").read_text()
+    assert 'grid=(-(-size["n"] // axes["block"]) + size["EXTRA"], 1, 1)' in problem
+
+
 @pytest.mark.parametrize(
     ("axis", "sentence"),
     [
