@@ -81,6 +81,9 @@ class Capture(msgspec.Struct, frozen=True, kw_only=True):
     """Whether module.cubin is known to be the right one of them; else it is the last one."""
     parameters: tuple[PassedParameter, ...]
     regions: tuple[Allocation, ...]
+    allocations: tuple[tuple[int, int], ...] = ()
+    """Addresses and bytes of all that the program had allocated with cuMemAlloc, the oldest
+    first."""
     nanoseconds: int = 0
     """That this launch took on the device; 0: not known."""
     others: tuple[int, ...] = ()

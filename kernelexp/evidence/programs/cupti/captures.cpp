@@ -176,6 +176,10 @@ std::string spelled(const Region& region) {
   return object.add("changed", region.before != region.after).text();
 }
 
+std::string spelled(const Allocation& allocation) {
+  return numbers(std::vector<uint64_t>{allocation.address, allocation.size});
+}
+
 std::string device_name() {
   CUdevice device;
   char name[256] = "";
@@ -198,6 +202,7 @@ std::string spelled(const Captured& captured, const Modules& modules) {
   object.add("modules", modules.cubins.size()).add("chosen", modules.chosen);
   const auto spell = [](const auto& item) { return spelled(item); };
   object.add("parameters", listed(captured.parameters, spell));
+  object.add("allocations", listed(captured.allocations, spell));
   return object.add("regions", listed(captured.regions, spell)).text();
 }
 

@@ -37,6 +37,11 @@ struct Region {
   std::string first;  // what a variable holds when its module is loaded
 };
 
+struct Allocation {
+  CUdeviceptr address;
+  size_t size;
+};
+
 struct Captured {
   std::string symbol, previous;  // the kernel that the process launched before it
   uint64_t launch = 0, number = 0;
@@ -44,6 +49,7 @@ struct Captured {
   Call call;
   std::vector<Parameter> parameters;
   std::vector<Region> regions;
+  std::vector<Allocation> allocations;  // all that the program has, the oldest first
   std::string folder;
 };
 

@@ -2,6 +2,7 @@
 #include <cupti.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -37,6 +38,7 @@ uint64_t launches = 0, graphs = 0;
 std::map<std::string, uint64_t> counts;
 std::vector<std::string> order;
 std::string previous;  // the kernel that was launched last
+std::vector<Allocation> allocations;  // by cuMemAlloc, the oldest first
 std::vector<Skipped> skipped;
 std::vector<Kept> kept;
 std::string error, no_times;
@@ -165,6 +167,29 @@ bool succeeded(const CUpti_CallbackData& data) {
   return result && *result == CUDA_SUCCESS;
 }
 
+// ---- The calls of the driver that allocate
+
+bool allocates(CUpti_CallbackId id, const CUpti_CallbackData& data) {
+  if (id == CUPTI_DRIVER_TRACE_CBID_cuMemAlloc_v2) {
+    const auto& call = *static_cast<const cuMemAlloc_v2_params*>(data.functionParams);
+    if (data.callbackSite == CUPTI_API_EXIT && succeeded(data)) {
+      const std::lock_guard<std::recursive_mutex> lock(mutex);
+      allocations.push_back({*call.dptr, call.bytesize});
+    }
+  } else if (id == CUPTI_DRIVER_TRACE_CBID_cuMemFree_v2) {
+    const auto& call = *static_cast<const cuMemFree_v2_params*>(data.functionParams);
+    if (data.callbackSite == CUPTI_API_ENTER) {
+      const std::lock_guard<std::recursive_mutex> lock(mutex);
+      const auto freed = [&](const Allocation& own) { return own.address == call.dptr; };
+      allocations.erase(std::remove_if(allocations.begin(), allocations.end(), freed),
+                        allocations.end());
+    }
+  } else {
+    return false;
+  }
+  return true;
+}
+
 // ---- A launch begins and ends
 
 void skip(const Captured& captured, const std::string& why) {
@@ -188,6 +213,7 @@ void begin(const CUpti_CallbackData& data, const Call& call) {
   captured->number = number;
   captured->correlation = data.correlationId;
   captured->call = call;
+  captured->allocations = allocations;
   captured->folder =
       settings().folder + "/" + std::to_string(getpid()) + "-" + std::to_string(launch);
   own_calls = true;
@@ -225,6 +251,7 @@ void of_driver(CUpti_CallbackId id, const CUpti_CallbackData& data) {
   const bool enters = data.callbackSite == CUPTI_API_ENTER;
   Call call;
   Loading loaded;
+  if (allocates(id, data)) return;
   if (loads(id, data.functionParams, loaded)) {
     if (enters) {
       begin_loading();
@@ -269,6 +296,8 @@ constexpr CUpti_CallbackId kCalls[] = {
     CUPTI_DRIVER_TRACE_CBID_cuLibraryLoadData,
     CUPTI_DRIVER_TRACE_CBID_cuModuleLoad,
     CUPTI_DRIVER_TRACE_CBID_cuLibraryLoadFromFile,
+    CUPTI_DRIVER_TRACE_CBID_cuMemAlloc_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemFree_v2,
 };
 
 CUptiResult subscribe() {
