@@ -35,9 +35,11 @@ def tables(command: str, *titles: str) -> None:
     _write("```console", f"$ {command}", "...", *_paragraphs(command, titles), "...", "```")
 
 
-def show_markdown(command: str, *titles: str) -> None:
-    """Writes what a command prints where that is markdown already; with titles, as tables()."""
-    _write("", *(_paragraphs(command, titles) if titles else _lines(command)), "")
+def show_markdown(command: str, *titles: str, last: int) -> None:
+    """Writes paragraphs of markdown as tables() does; of the last one, a table, its last rows."""
+    *before, table = "\n".join(_paragraphs(command, titles)).split("\n\n")
+    heading, line, *rows = table.splitlines()
+    _write("", *before, "", heading, line, *rows[-last:], "")
 
 
 def _paragraphs(command: str, titles: tuple[str, ...]) -> list[str]:

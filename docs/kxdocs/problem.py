@@ -12,7 +12,7 @@ from typing import Any, get_args
 import msgspec
 
 from kernelexp.model import problem as package
-from kxdocs.markdown import code, escape, paragraphs, table
+from kxdocs.markdown import code, escape, paragraphs
 from warpsim import launch
 
 _TERM = re.compile(r" {4}(\S.*)")
@@ -91,8 +91,7 @@ def _structs(module: ModuleType) -> str:
 
 
 def _struct(node: ast.ClassDef, kind: type[msgspec.Struct], module: ModuleType) -> str:
-    lines = [f"### {code(node.name)}", "", "```python"]
-    lines += [f"from {kind.__module__} import {node.name}", "```", ""]
+    lines = [f"### {code(node.name)}", ""]
     for paragraph in paragraphs(inspect.getdoc(kind) or ""):
         lines += [escape(paragraph), ""]
     docs = dict(_attribute_docs(node))
@@ -101,16 +100,10 @@ def _struct(node: ast.ClassDef, kind: type[msgspec.Struct], module: ModuleType) 
         for item in node.body
         if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)
     }
-    rows = (
-        (
-            code(field.name),
-            code(_spelled(types[field.name], module)),
-            _default(field),
-            docs.get(field.name, ""),
-        )
-        for field in msgspec.structs.fields(kind)
-    )
-    return "\n".join([*lines, table(("field", "type", "default", "meaning"), rows)])
+    for field in msgspec.structs.fields(kind):
+        typed = f"`{field.name}: {_spelled(types[field.name], module)}{_default(field)}`"
+        lines.append(f"- {typed}{f': {docs[field.name]}' if field.name in docs else ''}")
+    return "\n".join([*lines, ""])
 
 
 def _spelled(annotation: str, module: ModuleType) -> str:
@@ -131,8 +124,8 @@ def _literals(alias: object) -> Iterator[str]:
 
 def _default(field: Any) -> str:
     if field.required:
-        return "required"
-    return code(repr(field.default)) if field.default is not msgspec.NODEFAULT else "empty"
+        return ""
+    return f" = {field.default!r}" if field.default is not msgspec.NODEFAULT else " = {}"
 
 
 def _attribute_docs(node: ast.ClassDef) -> Iterator[tuple[str, str]]:

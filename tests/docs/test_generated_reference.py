@@ -56,7 +56,7 @@ def test_what_problem_py_must_have_is_told_from_what_is_optional() -> None:
 
 
 @pytest.mark.parametrize("module", [problems, launch])
-def test_every_field_of_the_types_is_a_row(module: object) -> None:
+def test_every_field_of_the_types_is_an_item(module: object) -> None:
     page = problem.types() + problem.launch_types()
     for kind in vars(module).values():
         if (
@@ -66,13 +66,13 @@ def test_every_field_of_the_types_is_a_row(module: object) -> None:
         ):
             section = page.partition(f"### `{kind.__name__}`\n")[2].partition("\n### ")[0]
             for field in kind.__struct_fields__:
-                assert f"| `{field}` |" in section
+                assert f"- `{field}: " in section
 
 
 def test_an_alias_of_allowed_values_is_spelled_out() -> None:
-    assert "`'none' \\| '32B' \\| '64B' \\| '128B'`" in problem.launch_types()
-    assert "| `grid` | `tuple[int, int, int]` |" in problem.launch_types()
-    (row,) = [row for row in problem.types().splitlines() if row.startswith("| `dtype` |")]
+    assert "- `swizzle: 'none' | '32B' | '64B' | '128B' = 'none'`" in problem.launch_types()
+    assert "- `grid: tuple[int, int, int]`" in problem.launch_types()
+    (row,) = [row for row in problem.types().splitlines() if row.startswith("- `dtype: ")]
     assert all(f"'{dtype}'" in row for dtype in TORCH_NAMES)
 
 
