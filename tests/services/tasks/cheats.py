@@ -3,6 +3,7 @@ kernel of docs/examples/tasks: docs/red-team.md has them as a table."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 GM = "reference-kernels"
@@ -313,19 +314,20 @@ TIMED: dict[str, tuple[tuple[str, ...], str]] = {
 
 
 def rows() -> list[str]:
-    """Of the page's first table."""
+    """The page's first table."""
     every = {**SUBMISSIONS, **KERNELS, **NO_KERNEL}
-    return [_row(name, cheat.published, cheat.stops) for name, cheat in every.items()]
+    return _table({name: (cheat.published, cheat.stops) for name, cheat in every.items()})
 
 
 def timed_rows() -> list[str]:
-    """Of its second."""
-    return [_row(name, *of) for name, of in TIMED.items()]
+    """Its second."""
+    return _table(TIMED)
 
 
-def table(rows: list[str]) -> list[str]:
-    return ["| Cheat | Published as | What stops it |", "|---|---|---|", *rows]
-
-
-def _row(name: str, published: tuple[str, ...], stops: str) -> str:
-    return f"| {name} | {'; '.join(published) or 'ours'} | {stops} |"
+def _table(cheats: Mapping[str, tuple[tuple[str, ...], str]]) -> list[str]:
+    stopped: dict[str, list[str]] = {}
+    for name, (published, stops) in cheats.items():
+        where = f" ({', '.join(published)})" if published else ""
+        stopped.setdefault(stops, []).append(name + where)
+    lines = [f"| {stops} | {'; '.join(names)} |" for stops, names in stopped.items()]
+    return ["| What stops it | Cheats, and where they were published |", "|---|---|", *lines]
