@@ -25,6 +25,7 @@ struct Copy {
 };
 
 std::recursive_mutex lock;
+thread_local bool inside = false;  // the runtime may call one of its functions from another
 std::map<uintptr_t, std::pair<size_t, bool>> allocated;  // its size; whether it is managed
 std::vector<Copy> pending;
 
@@ -68,9 +69,35 @@ bool to_host(const void* to, int kind) {
   return kind == kToHost || (kind == kDefault && !on_device(to));
 }
 
+// A copy to memory that is not pinned is there when the call returns.
+bool pageable(const void* to) {
+  struct {
+    int type, device;
+    void *on_device, *on_host;
+  } attributes{};
+  static const auto ask = reinterpret_cast<int (*)(void*, const void*)>(
+      dlsym(RTLD_NEXT, "cudaPointerGetAttributes"));
+  return ask && !ask(&attributes, to) && attributes.type == 0;
+}
+
 void keep_rows(const void* to, size_t pitch, size_t width, size_t height) {
   for (size_t row = 0; row < height; ++row) {
     keep('c', static_cast<const uint8_t*>(to) + row * pitch, width);
+  }
+}
+
+struct Outermost {
+  const bool is = !inside;
+  Outermost() { inside = true; }
+  ~Outermost() { inside = !is; }
+};
+
+void copied(void* to, size_t size, int kind, void* stream) {
+  if (!to_host(to, kind)) return;
+  if (pageable(to)) {
+    keep('c', to, size);
+  } else {
+    pending.push_back({to, size, stream});
   }
 }
 
@@ -89,7 +116,9 @@ void arrived(void* stream, bool all) {
 
 }  // namespace
 
-#define GENUINE(name) static const auto call = genuine(&name, #name)
+#define GENUINE(name)                              \
+  static const auto call = genuine(&name, #name); \
+  const Outermost outermost
 #define LOCKED std::lock_guard<std::recursive_mutex> guard(lock)
 
 extern "C" {
@@ -114,7 +143,7 @@ int cudaMemcpy(void* to, const void* from, size_t size, int kind) {
   GENUINE(cudaMemcpy);
   const int error = call(to, from, size, kind);
   LOCKED;
-  if (!error && to_host(to, kind)) keep('c', to, size);
+  if (outermost.is && !error && to_host(to, kind)) keep('c', to, size);
   return error;
 }
 
@@ -141,7 +170,7 @@ int cudaMemcpyAsync(void* to, const void* from, size_t size, int kind, void* str
   GENUINE(cudaMemcpyAsync);
   const int error = call(to, from, size, kind, stream);
   LOCKED;
-  if (!error && to_host(to, kind)) pending.push_back({to, size, stream});
+  if (outermost.is && !error) copied(to, size, kind, stream);
   return error;
 }
 
@@ -150,7 +179,7 @@ int cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t pitch, size
   GENUINE(cudaMemcpy2D);
   const int error = call(to, to_pitch, from, pitch, width, height, kind);
   LOCKED;
-  if (!error && to_host(to, kind)) keep_rows(to, to_pitch, width, height);
+  if (outermost.is && !error && to_host(to, kind)) keep_rows(to, to_pitch, width, height);
   return error;
 }
 
@@ -158,7 +187,7 @@ int cudaMemcpyFromSymbol(void* to, const void* symbol, size_t size, size_t offse
   GENUINE(cudaMemcpyFromSymbol);
   const int error = call(to, symbol, size, offset, kind);
   LOCKED;
-  if (!error) keep('c', to, size);
+  if (outermost.is && !error) keep('c', to, size);
   return error;
 }
 
@@ -175,6 +204,31 @@ int cudaDeviceSynchronize() {
   const int error = call();
   LOCKED;
   if (!error) arrived(nullptr, true);
+  return error;
+}
+
+// As programs call them that are compiled with --default-stream per-thread.
+int cudaMemcpy_ptds(void* to, const void* from, size_t size, int kind) {
+  GENUINE(cudaMemcpy_ptds);
+  const int error = call(to, from, size, kind);
+  LOCKED;
+  if (outermost.is && !error && to_host(to, kind)) keep('c', to, size);
+  return error;
+}
+
+int cudaMemcpyAsync_ptsz(void* to, const void* from, size_t size, int kind, void* stream) {
+  GENUINE(cudaMemcpyAsync_ptsz);
+  const int error = call(to, from, size, kind, stream);
+  LOCKED;
+  if (outermost.is && !error) copied(to, size, kind, stream);
+  return error;
+}
+
+int cudaStreamSynchronize_ptsz(void* stream) {
+  GENUINE(cudaStreamSynchronize_ptsz);
+  const int error = call(stream);
+  LOCKED;
+  if (!error) arrived(stream, false);
   return error;
 }
 }

@@ -43,11 +43,15 @@ def _floats(count: int, low: float, high: float, code: str) -> Made:
     return made
 
 
-def _bmp(numbers: random.Random) -> bytes:
+def _bmp(side: int) -> Made:
     """24 bits a pixel."""
-    pixels = numbers.randbytes(3 * SIDE * SIDE)
-    info = struct.pack("<IiiHHIIiiII", 40, SIDE, SIDE, 1, 24, 0, len(pixels), 2835, 2835, 0, 0)
-    return struct.pack("<2sIHHI", b"BM", 54 + len(pixels), 0, 0, 54) + info + pixels
+
+    def made(numbers: random.Random) -> bytes:
+        pixels = numbers.randbytes(3 * side * side)
+        info = struct.pack("<IiiHHIIiiII", 40, side, side, 1, 24, 0, len(pixels), 2835, 2835, 0, 0)
+        return struct.pack("<2sIHHI", b"BM", 54 + len(pixels), 0, 0, 54) + info + pixels
+
+    return made
 
 
 def _ppm(numbers: random.Random) -> bytes:
@@ -249,13 +253,14 @@ def _clusters(numbers: random.Random) -> bytes:
 
 
 def _sparse(numbers: random.Random) -> bytes:
-    """A symmetric matrix whose diagonal dominates, in Matrix Market's coordinates."""
+    """A symmetric matrix whose diagonal dominates, in Matrix Market's coordinates: column after
+    column, as its own files are."""
     rows = 200
     entries = []
-    for row in range(1, rows + 1):
-        columns = {numbers.randrange(1, row + 1) for _ in range(4)} - {row}
-        entries.append(f"{row} {row} {numbers.uniform(8, 10):.6f}")
-        entries += [f"{row} {column} {numbers.uniform(-1, 1):.6f}" for column in sorted(columns)]
+    for column in range(1, rows + 1):
+        below = {numbers.randrange(column, rows + 1) for _ in range(4)} - {column}
+        entries.append(f"{column} {column} {numbers.uniform(8, 10):.6f}")
+        entries += [f"{row} {column} {numbers.uniform(-1, 1):.6f}" for row in sorted(below)]
     head = f"%%MatrixMarket matrix coordinate real symmetric\n{rows} {rows} {len(entries)}"
     return "\n".join([head, *entries, ""]).encode()
 
@@ -379,12 +384,36 @@ def _short_words(numbers: random.Random) -> bytes:
     return "\n".join([*words, ""]).encode()
 
 
+def _cities(numbers: random.Random) -> bytes:
+    lines = ["NAME : made", "COMMENT : made", "TYPE : TSP", "DIMENSION : 100"]
+    lines += ["EDGE_WEIGHT_TYPE : EUC_2D", "NODE_COORD_SECTION"]
+    lines += [
+        f"{at} {numbers.uniform(0, 1000):.2f} {numbers.uniform(0, 1000):.2f}"
+        for at in range(1, 101)
+    ]
+    return "\n".join([*lines, "EOF", ""]).encode()
+
+
+def _anchors(numbers: random.Random) -> bytes:
+    """Calls of minimap2's chaining: each with its anchors by their places in the reference."""
+    lines = []
+    for _ in range(16):
+        lines.append("60 15.0 5000 5000 500")
+        x = y = 0
+        for _ in range(60):
+            x, y = x + numbers.randrange(1, 60), y + numbers.randrange(1, 60)
+            lines.append(f"1 {x} 15 {y}")
+        lines.append("EOR")
+    return "\n".join([*lines, ""]).encode()
+
+
 def _text_file(*lines: str) -> Made:
     return lambda numbers: "\n".join([*lines, ""]).encode()
 
 
 INPUTS: dict[str, Made] = {
-    "picture.bmp": _bmp,
+    "picture.bmp": _bmp(SIDE),
+    "small.bmp": _bmp(8),
     "picture.ppm": _ppm,
     "frame0.txt": _frame,
     "frame1.txt": _frame,
@@ -446,4 +475,9 @@ INPUTS: dict[str, Made] = {
     "nets.gr": _nets,
     "words.txt": _text,
     "short.txt": _short_words,
+    "cities.tsp": _cities,
+    "anchors.txt": _anchors,
+    "sky/data": _numbers(256, 2, 0, 90),
+    "sky/random.1": _numbers(256, 2, 0, 90),
+    "layer.bin": _floats(210_000, 0, 1, "f"),
 }

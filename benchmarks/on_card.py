@@ -34,7 +34,8 @@ LARGEST_FILE = 1 << 20
 """Of those that a program writes, in bytes; of a larger one its first so many."""
 LARGEST_INPUT = 8 << 20
 RELATIVE, OF_LARGEST, LEAST = 1e-3, 1e-5, 1e-12
-"""How far numbers may be apart: of each, of the largest of a copy or a line, and at all."""
+"""How far numbers may be apart: of each, of the largest of a copy or a line, and printed ones at
+all."""
 _RUNS = 2
 
 
@@ -104,8 +105,7 @@ def pack(emulated: Path, root: Path, to: Path) -> None:
     with tempfile.TemporaryDirectory() as place:
         src = Path(place) / "src"
         folders = {str(how["folder"]).split("/")[0] for how in programs.values()}
-        words = [str(word) for how in programs.values() for word in _words(how)]
-        folders |= {word.split("/")[1] for word in words if re.match(r"\.\./[^./]", word)}
+        folders |= {name for how in programs.values() for name in _beside(how, root)}
         for name in sorted(folders):
             for path in (root / name).rglob("*"):
                 target = src / path.relative_to(root)
@@ -118,6 +118,16 @@ def pack(emulated: Path, root: Path, to: Path) -> None:
         (src / "programs.json").write_text(json.dumps(programs))
         shutil.copy(library(emulated), src / "copies.so")
         subprocess.run(["tar", "-C", place, "-cf", str(to), "-I", "xz -T2 -3", "src"], check=True)
+
+
+def _beside(how: dict[str, object], root: Path) -> Iterator[str]:
+    """The folders that its arguments or the program itself name, as ../data/x.txt."""
+    words = _words(how)
+    program = root / str(how["folder"]) / words[0]
+    content = program.read_bytes() if program.is_file() else b""
+    for name in {*re.findall(rb"\.\./([\w+-][\w.+-]*)/", " ".join(words).encode() + content)}:
+        if (root / name.decode()).is_dir():
+            yield name.decode()
 
 
 def _words(how: dict[str, object]) -> list[str]:
@@ -231,7 +241,8 @@ _ABOUT_TIME = re.compile(
 
 
 _OF_ERRORS = re.compile(r"error|difference|deviation|rms", re.I)
-"""Lines whose numbers are rounding where they are below a millionth."""
+"""Lines whose numbers are rounding where they are this small."""
+_ROUNDING = 1e-5
 
 
 def compare(name: str, emulated: Path, card: Sequence[Path]) -> Compared:
@@ -357,9 +368,9 @@ def _near(mine: Sequence[float], theirs: Sequence[Sequence[float]], code: str = 
     """Whether each number is within the tolerance of the card's."""
     first = [abs(value) for value in theirs[0] if value == value and abs(value) != float("inf")]
     largest = max(first, default=0.0)
-    if code and not LEAST < largest < _PLAUSIBLE[1]:
+    if code and not _PLAUSIBLE[0] < largest < _PLAUSIBLE[1]:
         return False  # integers
-    allowed = max(OF_LARGEST * largest, LEAST)
+    allowed = max(OF_LARGEST * largest, 0.0 if code else LEAST)
     for value, *others in zip(mine, *theirs, strict=True):
         low, high = min(others), max(others)
         if value != value or low != low:
@@ -420,7 +431,7 @@ def _text(mine: list[str], *theirs: list[str]) -> tuple[int, str, str]:
         if values[0] == values[1] or line == others[0]:
             continue
         if _OF_ERRORS.search(line) and all(
-            abs(value) < 1e-6 for other in values for value in other
+            abs(value) < _ROUNDING for other in values for value in other
         ):
             continue
         if not _near([0.0, *values[0]], [[0.0, *other] for other in values[1:]]):

@@ -89,6 +89,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     argv: tuple[str, ...]
     sizes: str = ""
     """How its sizes differ from its authors'."""
+    unwritten: int = 0xFF
+    """The byte that device memory reads as before it is written."""
     listed: bool = False
     """Its arguments or sizes are those of hecbench_sizes.txt."""
 
@@ -130,7 +132,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
         return "as-on-card" if same else self.outcome
 
 
-_MAKE_WORDS = "make "
+_MAKE_WORDS, _UNWRITTEN = "make ", "unwritten "
 _MAKE = "make clean >/dev/null 2>&1; make ARCH=sm_90a EXTRA_CFLAGS=-DVERIFY"
 
 
@@ -201,7 +203,11 @@ def _with_sizes(folder: Path, changes: list[list[str]], argv: tuple[str, ...]) -
     """The program with other arguments, or a copy of it beside it with other sizes."""
     at, words, more = folder, argv, ""
     texts: dict[str, str] = {}
+    unwritten = 0xFF
     for change in changes:
+        if change[0].startswith(_UNWRITTEN):
+            unwritten = int(change[0].removeprefix(_UNWRITTEN))
+            continue
         if change[0].startswith(_MAKE_WORDS):
             more += change[0].removeprefix("make")
             continue
@@ -218,9 +224,16 @@ def _with_sizes(folder: Path, changes: list[list[str]], argv: tuple[str, ...]) -
         texts[file] = texts[file].replace(old, new)
     if at is not folder:
         _copy_but(folder, at, texts)
-    edited = "; ".join(change[2] for change in changes if len(change) > 1)
-    make = "" if at is folder and not more else _MAKE + more
-    return Attempt(folder=str(at), make=make, argv=words, sizes=edited, listed=True)
+    edits = [change[2] for change in changes if len(change) > 1]
+    edits += [] if unwritten == 0xFF else [f"fresh memory is {unwritten}"]
+    return Attempt(
+        folder=str(at),
+        make="" if at is folder and not more else _MAKE + more,
+        argv=words,
+        sizes="; ".join(edits),
+        unwritten=unwritten,
+        listed=True,
+    )
 
 
 def _argv(makefile: str) -> tuple[str, ...]:
@@ -449,6 +462,7 @@ def run(
             timeout_s=MOST_WALL * limit_s,
             limit=10**12,
             per_kernel=per_kernel,
+            unwritten=attempt.unwritten,
         )
         kept = on_card.Kept(outputs / program.name) if outputs else None
         with tempfile.TemporaryFile() as output:
@@ -546,7 +560,8 @@ def _row(name: str, attempt: Attempt, executed: Executed, text: str) -> Row:
     else:
         outcome = "right" if _RIGHT.search(text) or name in _ONLY_ERRORS else "silent"
         why = "" if outcome == "right" else " ".join(text.split())[-_KEPT:]
-        if not executed.launches and not executed.computed:
+        idle = not executed.launches and not executed.computed
+        if idle and _has_kernels(Path(attempt.folder) / attempt.argv[0]):
             outcome, why = "failed", "it launched no kernel"
     return Row(
         name=name,
@@ -564,6 +579,11 @@ def _row(name: str, attempt: Attempt, executed: Executed, text: str) -> Row:
         thread_instructions=executed.thread_instructions,
         launches=executed.launches,
     )
+
+
+def _has_kernels(program: Path) -> bool:
+    """Whether a program is linked with any: some only copy."""
+    return not program.is_file() or b"cudaLaunchKernel" in program.read_bytes()
 
 
 def _line(text: str, found: re.Match[str] | None) -> str:

@@ -78,6 +78,17 @@ def exec_(
             "--limit", metavar="N", min=1, help="Warp instructions after which a launch is ended."
         ),
     ] = 2_000_000_000,
+    unwritten: Annotated[
+        int,
+        typer.Option(
+            "--unwritten",
+            metavar="BYTE",
+            min=0,
+            max=255,
+            help="What device memory reads as before it is written: 0, as fresh memory of a card "
+            "mostly does.",
+        ),
+    ] = 255,
     schedules: Annotated[
         int,
         typer.Option(
@@ -153,6 +164,7 @@ def _asked(context: Any) -> Asked:
         kernels=tuple(given["kernel"] or ()),
         launches=parse_ranges(given["launches"]),
         per_kernel=given["per_kernel"],
+        unwritten=given["unwritten"],
         limit=given["limit"],
         schedules=given["schedules"],
     )

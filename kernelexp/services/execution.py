@@ -59,6 +59,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     launches: tuple[tuple[int, int], ...] = ()
     per_kernel: int = 0
     """How many launches of each kernel are judged; 0: all."""
+    unwritten: int = 0xFF
+    """The byte that device memory reads as before it is written."""
     limit: int = 2_000_000_000
     """Warp instructions of a launch."""
     timeout_s: float | None = None
@@ -245,7 +247,7 @@ def _settings(asked: Asked) -> tuple[Settings, str]:
     for."""
     result, arch = cards.describe(asked.device)
     settings = Settings(
-        device=result,
+        device={**result, "unwritten": str(asked.unwritten)},
         arch=int(arch.removeprefix("sm_").rstrip("af")),
         limit=asked.limit,
         kernels=asked.kernels,

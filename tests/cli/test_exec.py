@@ -132,6 +132,35 @@ def test_machine_code_alone_is_refused_with_what_to_compile_for(
     assert "-gencode arch=compute_90a,code=compute_90a" in words
 
 
+UNWRITTEN = """
+#include <cstdio>
+__global__ void add(int* sums) { sums[threadIdx.x] += 1; }
+int main() {
+  int first, *sums;
+  cudaMalloc(&sums, 32 * sizeof(int));
+  add<<<1, 32>>>(sums);
+  cudaMemcpy(&first, sums, sizeof(int), cudaMemcpyDeviceToHost);
+  printf("%d\\n", first);
+  cudaFree(sums);
+}
+"""
+
+
+def test_what_nobody_wrote_reads_as_the_byte_that_was_named_and_is_found_all_the_same(
+    tmp_path: Path,
+) -> None:
+    source = tmp_path / "sums.cu"
+    source.write_text(UNWRITTEN)
+    for words, printed in (
+        ((), "0"),
+        (("--unwritten", "0"), "1"),
+        (("--unwritten", "1"), "16843010"),
+    ):
+        done = kernelexp(str(source), *words)
+        assert (done.returncode, done.stdout) == (errors.WRONG_RESULT, f"{printed}\n")
+        assert "uninitialised-read in add" in done.stderr
+
+
 def test_more_schedules_show_what_the_first_does_not(tmp_path: Path) -> None:
     source = tmp_path / "lost_update.cu"
     source.write_text(LOST_UPDATE)

@@ -67,7 +67,7 @@ void start() {
   own.started = true;
   const Files files = make_memory();
   own.device = connect(files.data, files.state);
-  limit_memory(device_number("memory"));
+  set_memory(device_number("memory"), static_cast<int>(device_number("unwritten")));
   watch_touches();
 }
 

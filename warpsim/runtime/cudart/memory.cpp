@@ -15,12 +15,12 @@ constexpr uint64_t kSpace = uint64_t(1) << 38;  // addresses; freed ones are use
 constexpr uint64_t kFirst = 2 * kPage;          // the emulator keeps the first bytes for itself
 constexpr uint64_t kGuard = kPage;              // an access that far past an end is still found
 constexpr uint64_t kPoisoned = 64 << 20;        // larger allocations read as zeros, as fresh ones do
-constexpr int kPoison = 0xFF;
 constexpr size_t kRemembered = 10000;
 
 char* data = nullptr;
 uint8_t* state = nullptr;
 Files files;
+int poison = 0xFF;
 uint64_t total = 0, used = 0, cursor = kFirst, count = 0;
 std::map<uint64_t, Allocation> live, freed;
 
@@ -102,7 +102,8 @@ Files make_memory() {
   return files;
 }
 
-void limit_memory(uint64_t bytes) {
+void set_memory(uint64_t bytes, int unwritten) {
+  poison = unwritten;
   total = std::min({bytes, kSpace - kFirst, host_memory() / 2});  // half: each byte has a state
 }
 uint64_t memory_total() { return total; }
@@ -116,7 +117,7 @@ const Allocation* allocate(uint64_t size, Use use, const Frames& site) {
   if (use != Use::kModule && use != Use::kSystem) {
     std::memset(state + first, unwritten ? kUnwritten : kWritten, size);
   }
-  if (unwritten && size <= kPoisoned) std::memset(data + first, kPoison, size);
+  if (unwritten && poison && size <= kPoisoned) std::memset(data + first, poison, size);
   if (made.on_host()) show_to_host(made);
   return keep(made);
 }

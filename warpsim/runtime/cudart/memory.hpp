@@ -29,12 +29,14 @@ struct Allocation {
   bool on_host() const { return use == Use::kPinned || use == Use::kManaged; }
 };
 
-// Makes both files, for a card of so many bytes; the two are -1 before.
+// The two are -1 before they are made.
 struct Files {
   int data = -1, state = -1;
 };
 Files make_memory();
-void limit_memory(uint64_t bytes);
+
+// How many bytes the card has, and the byte that each reads as before it is written.
+void set_memory(uint64_t bytes, int unwritten);
 
 uint64_t memory_total();
 uint64_t memory_free();
