@@ -74,6 +74,7 @@ bool pageable(const void* to) {
   struct {
     int type, device;
     void *on_device, *on_host;
+    long reserved[8];
   } attributes{};
   static const auto ask = reinterpret_cast<int (*)(void*, const void*)>(
       dlsym(RTLD_NEXT, "cudaPointerGetAttributes"));

@@ -240,8 +240,9 @@ _ABOUT_TIME = re.compile(
 )
 
 
-_OF_ERRORS = re.compile(r"error|difference|deviation|rms", re.I)
-"""Lines whose numbers are rounding where they are this small."""
+_OF_ERRORS = re.compile(r"\berr\b|error|difference|deviation|rms", re.I)
+"""Lines about rounding where their numbers are below a hundred-thousandth, or within a factor of
+two where all copies are the same or near."""
 _ROUNDING = 1e-5
 
 
@@ -270,7 +271,8 @@ def compare(name: str, emulated: Path, card: Sequence[Path]) -> Compared:
         if result in ("same", "near", "differs"):
             counted, size = counted + 1, size + mine.size
     texts = [_lines(folder / "output") for folder in (emulated, *card)]
-    numbers, result, why = _text(*texts)
+    settled = counted > 0 and all(result in ("same", "near") for result, _ in outcomes)
+    numbers, result, why = _text(*texts, settled=settled)
     outcomes.append((result, why))
     outcomes += _files(emulated, card)
     for result in ("differs", "near", "same", "unlike"):
@@ -399,8 +401,9 @@ def _lines(path: Path) -> list[str]:
     return [" ".join(line.split()) for line in path.read_text(errors="replace").splitlines()]
 
 
-def _text(mine: list[str], *theirs: list[str]) -> tuple[int, str, str]:
-    """How many numbers were compared, and with what result."""
+def _text(mine: list[str], *theirs: list[str], settled: bool = False) -> tuple[int, str, str]:
+    """How many numbers were compared, and with what result; `settled`: copies were, and are the
+    same or near."""
     first = theirs[0]
     if any(
         _NUMBER.sub("#", "\n".join(first)) != _NUMBER.sub("#", "\n".join(other)) for other in theirs
@@ -430,14 +433,19 @@ def _text(mine: list[str], *theirs: list[str]) -> tuple[int, str, str]:
         numbers += len(values[0])
         if values[0] == values[1] or line == others[0]:
             continue
-        if _OF_ERRORS.search(line) and all(
-            abs(value) < _ROUNDING for other in values for value in other
-        ):
-            continue
-        if not _near([0.0, *values[0]], [[0.0, *other] for other in values[1:]]):
+        rounding = _OF_ERRORS.search(line) and _is_rounding(*values[:2], settled)
+        if not rounding and not _near([0.0, *values[0]], [[0.0, *other] for other in values[1:]]):
             return numbers, "differs", f"{line[:70]!r}, {others[0][:70]!r} on the card"
         near = f"{line[:70]!r}, {others[0][:70]!r} on the card"
     return numbers, "near" if near else "same" if numbers else "nothing", near
+
+
+def _is_rounding(mine: Sequence[float], first: Sequence[float], settled: bool) -> bool:
+    if all(abs(value) < _ROUNDING for value in (*mine, *first)):
+        return True
+    return settled and all(
+        2 * min(pair) >= max(pair) >= 0 for pair in zip(mine, first, strict=True)
+    )
 
 
 def _shape(line: str) -> str:

@@ -426,13 +426,15 @@ def smaller(argv: Sequence[str]) -> Iterator[tuple[str, ...]]:
     once = list(given)
     once[numbers[-1]] = "1" if int(given[numbers[-1]]) > 1 else given[numbers[-1]]
     yield (first, *once)
+    last = once
     for factor in (16, 256, 4096):
         less = list(once)
         for at in numbers:
             if int(once[at]) > 16:
                 less[at] = str(max(16, int(once[at]) // factor))
-        if less != once:
+        if less != last:
             yield (first, *less)
+        last = less
 
 
 def smallest(program: Program) -> Program:
