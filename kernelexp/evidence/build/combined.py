@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -21,6 +21,7 @@ _SYMBOL = struct.Struct("<IBBHQQ")
 _TEXT, _RELOCATIONS = ".text.", (".rel.text.", ".rela.text.")
 # nvdisasm refuses a cubin without the first; the second is the architecture.
 _KEPT = (".nv.compat", ".note.nv.cuinfo")
+_DEBUG = re.compile(r"(?:\.rela?)?\.(?:nv_)?debug_")
 _ALIGNED = 128
 _STRTAB, _SYMTAB, _NOBITS = 3, 2, 8
 _GLOBAL_FUNCTION, _ENTRY = 0x12, 0x10
@@ -55,10 +56,7 @@ def read(cubin: bytes) -> CubinFunction | None:
     """Reads a cubin's function; None for a cubin that has to be disassembled alone: of several
     functions, with relocations in its code, or of a form that is not known."""
     try:
-        header = _HEADER.unpack_from(cubin)
-        first, count, names = header[6], header[12], header[13]
-        rows = [_SECTION.unpack_from(cubin, first + i * _SECTION.size) for i in range(count)]
-        named = [(_string(cubin, rows[names][4] + row[0]), row) for row in rows]
+        header, named = _sections(cubin)
     except (struct.error, IndexError, ValueError):
         return None
     texts = [(name, row) for name, row in named if name.startswith(_TEXT)]
@@ -76,6 +74,29 @@ def read(cubin: bytes) -> CubinFunction | None:
             if name in _KEPT
         ),
     )
+
+
+def without_debug(cubin: bytes) -> tuple[object, ...]:
+    """All of a cubin that its listing and its resource usage are printed from: without the line
+    tables, which a comment or a moved line changes."""
+    try:
+        header, named = _sections(cubin)
+    except (struct.error, IndexError, ValueError):
+        return (cubin,)
+    return header[:6], *(
+        (name, row[1:4], row[5:], _bytes(cubin, row))
+        for name, row in named
+        if not _DEBUG.match(name)
+    )
+
+
+def _sections(cubin: bytes) -> tuple[tuple[Any, ...], list[tuple[str, _Row]]]:
+    """A file's header, and its sections by name; struct.error, IndexError or ValueError where that
+    is not its form."""
+    header = _HEADER.unpack_from(cubin)
+    first, count, names = header[6], header[12], header[13]
+    rows = [_SECTION.unpack_from(cubin, first + i * _SECTION.size) for i in range(count)]
+    return header, [(_string(cubin, rows[names][4] + row[0]), row) for row in rows]
 
 
 def _string(content: bytes, at: int) -> str:

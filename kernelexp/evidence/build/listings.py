@@ -12,8 +12,7 @@ import os
 import zlib
 from pathlib import Path
 
-from kernelexp.evidence.build import store
-from kernelexp.evidence.build.combined import CubinFunction
+from kernelexp.evidence.build import combined, store
 from kernelexp.evidence.build.planning import Plan
 from kernelexp.system import usercache
 
@@ -21,22 +20,23 @@ KEPT = 4_000
 """Listings, of some 10 KB each; the half that was read last stays when there are more."""
 
 
-def find(plan: Plan, code: CubinFunction) -> str | None:
-    """Returns what `cuobjdump -sass` printed of a cubin with this code, None where it has not."""
-    folder = _folder()
-    if folder is None or (compressed := store.kept(folder, _name(plan, code))) is None:
+def find(plan: Plan, cubin: bytes) -> str | None:
+    """Returns what `cuobjdump -res-usage -sass` printed of a cubin with this code, None where it
+    has not."""
+    folder, name = _folder(), _name(plan, cubin)
+    if folder is None or (compressed := store.kept(folder, name)) is None:
         return None
     with contextlib.suppress(OSError):
-        os.utime(folder / _name(plan, code))
+        os.utime(folder / name)
     return zlib.decompress(compressed).decode("utf-8", "surrogateescape")
 
 
-def keep(plan: Plan, code: CubinFunction, sass: str) -> None:
+def keep(plan: Plan, cubin: bytes, printed: str) -> None:
     """Keeps what find() answers from then on."""
     if (folder := _folder()) is None:
         return
-    compressed = zlib.compress(sass.encode("utf-8", "surrogateescape"), 1)
-    store.keep(folder, _name(plan, code), compressed)
+    compressed = zlib.compress(printed.encode("utf-8", "surrogateescape"), 1)
+    store.keep(folder, _name(plan, cubin), compressed)
     with contextlib.suppress(OSError):
         _tidy(folder)
 
@@ -46,18 +46,9 @@ def _folder() -> Path | None:
     return folder / "sass" if folder else None
 
 
-def _name(plan: Plan, code: CubinFunction) -> str:
-    """Names code by all that combined.py makes of a function's cubin, and the programs reading
-    it."""
-    parts = (
-        plan.compiler.digest,
-        code.name,
-        code.header[:4],
-        code.target,
-        code.row[1:4],
-        code.content,
-        code.kept,
-    )
+def _name(plan: Plan, cubin: bytes) -> str:
+    """Names what is printed by all that it is printed from, and the programs that print it."""
+    parts = (plan.compiler.digest, *combined.without_debug(cubin))
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
 
 

@@ -126,7 +126,7 @@ def disassemble(plan: Plan, folder: Path) -> str:
 
     if plan.variant.form == "cubin":
         listing = _run(plan, folder, "cuobjdump", argv, fault).stdout
-        _require_arch(plan, listing)
+        require_arch(plan, listing)
         return listing
     if b".entry" not in (folder / store.PTX).read_bytes():
         raise DoesNotBuild("nvcc: error: the source has no __global__ function.")
@@ -171,7 +171,7 @@ def print_usage(plan: Plan, folder: Path) -> str:
     return _disassembled(plan, folder, argv, fault)
 
 
-def _require_arch(plan: Plan, listing: str) -> None:
+def require_arch(plan: Plan, listing: str) -> None:
     """DoesNotBuild for a cubin that the target's cards do not load.
 
     They load those of the same major version and of no later minor one; of sm_90a only such cards'.

@@ -71,20 +71,27 @@ def disassemble(plan: Plan, folder: Path) -> str:
 
     For a build that is busy().
     """
-    alone = plan.tools.confined_to or plan.variant.form == "cubin"
-    code = None if alone else combined.read((folder / store.CUBIN).read_bytes())
-    if code is None:
+    if plan.tools.confined_to:
         with core():
             return steps.disassemble(plan, folder)
-    usage, sass = steps.print_usage(plan, folder), listings.find(plan, code)
-    if sass is None:
+    cubin = (folder / store.CUBIN).read_bytes()
+    if (printed := listings.find(plan, cubin)) is None:
+        printed = _printed(plan, folder, cubin)
+        listings.keep(plan, cubin, printed)
+    elif plan.variant.form == "cubin":
+        steps.require_arch(plan, printed)
+    return printed
+
+
+def _printed(plan: Plan, folder: Path, cubin: bytes) -> str:
+    code = None if plan.variant.form == "cubin" else combined.read(cubin)
+    if code is not None:
         mine = _Waiting(plan, folder, code)
         _wait(mine)
-        if (sass := mine.sass) is None:
-            with core():
-                sass = steps.disassemble(plan, folder).removeprefix(usage)
-        listings.keep(plan, code, sass)
-    return usage + sass
+        if mine.sass is not None:
+            return steps.print_usage(plan, folder) + mine.sass
+    with core():
+        return steps.disassemble(plan, folder)
 
 
 def _wait(mine: _Waiting) -> None:

@@ -61,6 +61,26 @@ def test_a_comment_is_compiled_and_not_disassembled(
     assert starts.read_text() == started + "\n"  # by this test itself
 
 
+def test_neither_are_two_kernels_that_call_a_function(
+    scale: Path, user: Path, counted: Toolchain, starts: Path
+) -> None:
+    source = scale / "variants/scale/scale.cu"
+    text = source.read_text() + (
+        "__device__ int kept;\n"
+        "__device__ __noinline__ int more(int n) { return kept / n; }\n"
+        "__global__ void second(int* y) { *y = more(*y); }\n"
+    )
+    source.write_text(text)
+    _, sass = sass_of(scale, counted)
+    assert sass.count("Function : ") > 1
+    started = starts.read_text()
+    source.write_text(f"// Another one.\n{text}")
+    assert sass_of(scale, counted)[1] == sass
+    assert starts.read_text() == started + "\n"
+    source.write_text(text.replace("kept / n", "kept % n"))
+    assert sass_of(scale, counted)[1] != sass
+
+
 def test_a_damaged_listing_is_made_again(
     scale: Path, user: Path, counted: Toolchain, starts: Path
 ) -> None:
