@@ -120,13 +120,20 @@ def _show(project: Project, done: Done, before: KernelLog, json: bool) -> None:
     """Prints the decision and the current best; renders the log again."""
     from kernelexp.logs import decisions
     from kernelexp.report.log import decisions as report
-    from kernelexp.report.log import logbook
+    from kernelexp.report.log import logbook, pending
 
     common.refresh_log(common.load(project.root, sources=False))
     decided, unreadable = decisions.read_all(project.root)
     common.warn(project.root, unreadable)
     last = done.decisions[-1]
     best = decisions.best(decided, last.kernel, last.arch)
-    slower = logbook.slower(before, _log(project, last.experiment))
-    values = report.Made(decisions=done.decisions, best=best, stood=done.stood, slower=slower)
+    after = _log(project, last.experiment)
+    accepted = last.word == "accepted"
+    values = report.Made(
+        decisions=done.decisions,
+        best=best,
+        stood=done.stood,
+        slower=logbook.slower(before, after),
+        waiting=pending.faster(after, pending.records_of(project.root)) if accepted else "",
+    )
     output("decisions", values, report.made(project, values), json)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kernelexp.logs import records
-from kernelexp.model.record import Record
+from kernelexp.dossier.standing import Tree
 from kernelexp.project import Project
 from kernelexp.report.document import figures
-from kernelexp.report.document.document import Block, Cell, Span, paragraph, table
-from kernelexp.report.log.listing import RECORDS_SHOWN
+from kernelexp.report.document.document import Block, Cell, Span, paragraph, table, text_of
+from kernelexp.report.log import pending
 from kernelexp.report.log.log import KernelLog
+from kernelexp.report.site.front import idle
 from kernelexp.report.site.front.outlook import Note, Outlook
 from kernelexp.report.site.front.overview import overview
 
@@ -22,7 +22,7 @@ _NAMED = 12
 
 def render(project: Project, logs: Sequence[KernelLog]) -> Iterator[Block]:
     """A row per kernel, then a line for each question that a list of experiments is read with."""
-    answers = overview(logs, lambda _: None, lambda name: _timed(project, name))
+    answers = overview(logs, lambda _: None, pending.records_of(project.root))
     named = {f"{log.kernel}@{log.arch}" for log in logs}
     rows = [_row(outlook) for outlook in answers.outlooks]
     yield table(("kernel", "best now", "of"), rows, unwrapped=(0,))
@@ -33,25 +33,24 @@ def render(project: Project, logs: Sequence[KernelLog]) -> Iterator[Block]:
         ("Inconclusive", answers.unclear),
         ("Not to be relied on (kernelexp report says why)", answers.doubtful),
         (
-            "Run before problem.py was kept, so whether it has changed since is not known",
+            "Measured with an unknown problem.py, so whether it has changed since is not known",
             answers.partial,
         ),
         ("Never timed", answers.unmeasured),
     ):
         if notes:
             yield paragraph(Span(f"{words}: ", "strong"), _named(notes))
-    places = [f"{name}@{arch}" for name, own in project.kernels.items() for arch in own.targets]
-    if bare := [place for place in places if place not in named]:
-        yield paragraph(Span("No experiments: ", "strong"), ", ".join(bare))
+    places = [(name, arch) for name, own in project.kernels.items() for arch in own.targets]
+    if bare := [place for place in places if "@".join(place) not in named]:
+        tree = Tree(project.root)
+        known = [idle.of_kernel(project, name, arch, tree) for name, arch in bare]
+        words = ", ".join(f"{one.kernel} ({text_of(one.state)})" for one in known)
+        yield paragraph(Span("No experiments: ", "strong"), words)
     yield paragraph(
         "kernelexp show KERNEL lists a kernel's axes and experiments, kernelexp show EXPERIMENT "
         "its records; kernelexp report renders all of it as web pages.",
         style="dim",
     )
-
-
-def _timed(project: Project, name: str) -> Sequence[Record]:
-    return records.last_timed(project.root, name, RECORDS_SHOWN, {})
 
 
 def _row(outlook: Outlook) -> tuple[Cell, ...]:

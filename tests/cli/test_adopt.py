@@ -122,7 +122,7 @@ def test_values_that_are_far_off_are_no_matter_of_a_tolerance(new: Path, kx: Kx)
     result = adopt(kx, new, "scale", *KNOWN[:-1], "y=2 * factor * x")
     assert result.exit_code == errors.WRONG_RESULT
     assert "tolerance is a guess" not in result.stderr
-    assert "so under each of 3 schedules" in result.stdout
+    assert "found under each of 3 schedules" in result.stdout
 
 
 @pytest.mark.slow

@@ -261,7 +261,7 @@ def test_many_experiments_are_a_row_per_kernel_and_what_waits(kx: Kx) -> None:
     assert max(map(len, shown.splitlines())) <= 80
     words = " ".join(shown.split())
     assert "patch_embed_gemm@sm_100a 0.579 ms" in words
-    assert "No experiments: transpose@sm_100a" in words
+    assert "No experiments: transpose@sm_100a (not emulated, not timed)" in words
 
 
 def test_a_kernel_is_shown_with_its_axes_and_experiments(kx: Kx) -> None:

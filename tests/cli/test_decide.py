@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -105,9 +106,12 @@ def copied(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_times_of_two_sizes_are_not_compared(copied: Path, kx: Kx) -> None:
+def test_what_waits_and_took_less_time_at_the_same_size_is_named(copied: Path, kx: Kx) -> None:
     """0.627 ms at size full, then 0.888 ms at long128."""
-    kx("accept", "A17:2", cwd=copied)
+    accepted = " ".join(kx("accept", "A17:2", cwd=copied).stdout.split())
+    assert re.search(
+        r"A\d+\S* waits for a decision too, and took less time in its own run", accepted
+    )
     words = " ".join(kx("accept", "A16:2", cwd=copied).stdout.split())
     assert words.endswith("head_dim=128, overlap=issued (A16, accepted).")
 

@@ -27,7 +27,7 @@ def test_one_process_gives_a_change_without_an_interval() -> None:
 @pytest.mark.parametrize("high", [11.0, 4e20])
 def test_an_interval_wider_than_a_table_is_cut(high: float) -> None:
     wide = msgspec.structs.replace(FOUND, low=0.001, high=high)
-    assert figures.effect(wide) == "-1.24% (-99.90% to over +1000%)"
+    assert figures.effect(wide) == "-1.24% (-99.90% to over +1,000%)"
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,18 @@ def test_an_interval_wider_than_a_table_is_cut(high: float) -> None:
 )
 def test_a_short_time_keeps_four_digits(ms: float | None, text: str) -> None:
     assert figures.time_ms(ms) == text
+
+
+@pytest.mark.parametrize("ratio", [1.0, 0.99997, 1.00004])
+def test_no_change_has_no_sign(ratio: float) -> None:
+    assert figures.percent(ratio) == "0.00%"
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(3643.2, "3,643"), (999.4, "999.4"), (10_000, "10,000")]
+)
+def test_four_digits_have_a_separator_as_five_have(number: float, text: str) -> None:
+    assert figures.value(number) == text
 
 
 def test_a_large_number_with_a_fraction_has_separators_and_no_exponent() -> None:

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from site_project import Reader
 from support import ROOT, Kx
 
 from kernelexp import project
 from kernelexp.logs import records
 from kernelexp.model.record import Record
+from kernelexp.report.document.document import text_of
 from kernelexp.report.log import log, pending
 from kernelexp.report.log.log import KernelLog
 from kernelexp.report.runs import edited
@@ -89,6 +91,16 @@ def test_what_is_wrong_as_its_hypothesis_predicted_is_no_regression(answers: Ove
     assert "A4" not in {item.id for item in answers.regressed}
     (note,) = (item for item in answers.settled if item.id == "A4")
     assert note.text == "No barrier per tile of keys; as predicted"
+
+
+def test_the_first_page_names_what_is_wrong_as_predicted_and_where_it_was(
+    answers: Overview, repository: ProjectSite
+) -> None:
+    page = " ".join(Reader((repository.render("index.html") or b"").decode()).text.split())
+    assert "Nothing but what is wrong as its hypothesis says: A4." in page
+    assert "Nothing known." not in page
+    (note,) = (item for item in answers.unmeasured if item.id == "A4")
+    assert [text_of(state) for state in note.states] == ["wrong on a GPU"]
 
 
 def test_what_is_wrong_against_its_hypothesis_is_named(logs: tuple[KernelLog, ...]) -> None:

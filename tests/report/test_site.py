@@ -166,10 +166,9 @@ def test_an_answer_is_followed_by_what_it_rests_on_and_what_speaks_against_it(
     answer = " ".join(read["experiments/H3.html"].text.split()).partition(" Why ")[0]
     assert "Measured on NVIDIA H200 on 2026-11-21, at size full." in answer
     assert "This run did not record problem.py" in answer
-    doubts = " ".join(read["index.html"].text.split()).partition("Run before problem.py was kept")[
-        2
-    ]
-    assert doubts.index("By which problem.py") < doubts.index("H3 The table")
+    title = "Measured with an unknown problem.py"
+    doubts = " ".join(read["index.html"].text.split()).partition(title)[2]
+    assert doubts.index("Their records are older") < doubts.index("H3 The table")
 
 
 def test_a_measured_experiment_without_a_figure_of_its_own_says_what_changed(

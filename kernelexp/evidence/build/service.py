@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -141,7 +141,7 @@ def _build_all(
             on_progress(Step(phase="building", done=done, total=len(missing), now=label))
 
     root = plans[0].root
-    with _alone(root):
+    with _alone(root, {plan.variant.kernel for plan in plans}):
         store.remove_stale(store.builds(root))
         builds = _find_all(plans)  # by the run that was waited for
         missing = [plan for plan in plans if plan.key not in builds]
@@ -169,22 +169,22 @@ def _of_children() -> float:
     return spent.ru_utime + spent.ru_stime
 
 
-@contextmanager
-def _alone(root: Path) -> Iterator[None]:
-    """One build at a time in a project: a second run waits here and then finds the files."""
+@contextlib.contextmanager
+def _alone(root: Path, kernels: Iterable[str]) -> Iterator[None]:
+    """One run builds a kernel at a time: a second one waits here and then finds the files."""
     import filelock  # takes longer to load than all else of a run that builds nothing
 
-    lock = filelock.FileLock(store.builds(root) / "lock")
-    try:
-        lock.acquire(timeout=SILENT_S)
-    except filelock.Timeout:
-        where = root / store.CACHE
-        print(f"waiting for another run that builds in {where} ...", file=sys.stderr, flush=True)
-        lock.acquire()
-    try:
+    with contextlib.ExitStack() as held:
+        for kernel in sorted(kernels):  # in one order, so that no two runs wait for each other
+            lock = filelock.FileLock(store.builds(root) / f"lock-{kernel}")
+            try:
+                lock.acquire(timeout=SILENT_S)
+            except filelock.Timeout:
+                words = f"waiting for another run that builds {kernel} in {root / store.CACHE} ..."
+                print(words, file=sys.stderr, flush=True)
+                lock.acquire()
+            held.callback(lock.release)
         yield
-    finally:
-        lock.release()
 
 
 def _build(plan: Plan) -> Built:
@@ -226,7 +226,7 @@ def _find_preprocessed(plan: Plan, folder: Path) -> CachedCompilation | None:
         return None
 
 
-@contextmanager
+@contextlib.contextmanager
 def _temporary(plan: Plan) -> Iterator[Path]:
     folder = store.temporary_in(store.builds(plan.root))
     try:

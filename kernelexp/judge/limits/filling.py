@@ -90,7 +90,7 @@ def grid(case: Case) -> Iterator[Found]:
             most = math.ceil(share.ctas / share.sms)
             idle = 1 - share.busy
             mean = share.ctas / share.sms
-            reckoning = f"an SM has {most:,} CTAs at most, {mean:,.2f} on average"
+            reckoning = f"of all CTAs an SM executes {most:,} at most, {mean:,.2f} on average"
         if idle >= TAIL_FROM and not _is_of_chip(case):
             yield Opportunity(
                 rule="TailWave",

@@ -30,7 +30,7 @@ def value(figure: metrics.Value | None, unit: str = "") -> str:
     if figure is None:
         return NONE
     if isinstance(figure, float):
-        text = f"{figure:,.0f}" if 1e4 <= abs(figure) < 1e9 else f"{figure:.4g}"
+        text = f"{figure:,.0f}" if 1e3 <= abs(figure) < 1e9 else f"{figure:.4g}"
     else:
         text = figure if isinstance(figure, str) else f"{figure:,}"
     return f"{text} {unit}" if unit else text
@@ -69,7 +69,7 @@ def pair(before: metrics.Value, after: metrics.Value, unit: str) -> tuple[str, s
 def _number(number: float) -> str:
     if float(number).is_integer() and abs(number) < 1e15:
         return f"{int(number):,}"
-    return f"{number:,.0f}" if abs(number) >= 1e4 else f"{number:.4g}"
+    return f"{number:,.0f}" if abs(number) >= 1e3 else f"{number:.4g}"
 
 
 def growth(difference: differences.Difference) -> str:
@@ -104,7 +104,10 @@ def relative(difference: differences.Difference) -> str:
 
 def percent(ratio: float) -> str:
     """A time ratio as a change: 0.9876 is -1.24%; beyond ten times it only says so."""
-    return f"{100 * (ratio - 1):+.2f}%" if ratio < 11 else "over +1000%"
+    if ratio >= 11:
+        return "over +1,000%"
+    change = round(100 * (ratio - 1), 2)
+    return f"{change:+.2f}%" if change else "0.00%"
 
 
 def interval(effect: Effect) -> str:

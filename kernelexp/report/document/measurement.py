@@ -129,7 +129,7 @@ def _cards(record: Record) -> Iterator[Block]:
                 own.device.uuid[:12],
                 str(candidates),
                 figures.time_ms(base.median_us / 1000) if base else figures.NONE,
-                f"{state.sm_clock_mhz:.0f}" if state else figures.NONE,
+                f"{state.sm_clock_mhz:,.0f}" if state else figures.NONE,
                 f"{state.temperature_c:.0f}" if state else figures.NONE,
             )
         )
@@ -181,7 +181,8 @@ def _conditions(estimate: Estimate) -> str:
             return ""
         return f"Between runs {state.temperature_c:.0f} C{'; ' + throttle if throttle else ''}."
     return (
-        f"SM {state.sm_clock_mhz:.0f} MHz ({state.sm_clock_low_mhz} to {state.sm_clock_high_mhz}), "
-        f"memory {state.memory_clock_mhz:.0f} MHz, {state.power_w:.0f} W, "
+        f"SM {state.sm_clock_mhz:,.0f} MHz ({state.sm_clock_low_mhz:,} to "
+        f"{state.sm_clock_high_mhz:,}), memory {state.memory_clock_mhz:,.0f} MHz, "
+        f"{state.power_w:.0f} W, "
         f"{state.temperature_c:.0f} C{'; ' + throttle if throttle else ''}."
     )

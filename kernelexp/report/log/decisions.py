@@ -50,6 +50,8 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
     """Names of those that stood already, and were not written again."""
     slower: str = ""
     """That the best takes longer than the one before, as a sentence; empty where it does not."""
+    waiting: str = ""
+    """That what waits for a decision took less time, as a sentence; empty where it did not."""
 
 
 def best(project: Project, decision: Decision) -> str:
@@ -89,5 +91,5 @@ def made(project: Project, done: Made) -> Iterator[Block]:
         yield paragraph(f"No variant of {where} is accepted.")
     else:
         yield paragraph(f"Current best of {where}: {best(project, current)}.")
-    if done.slower:
-        yield paragraph(done.slower, style="warn")
+    for words in filter(None, (done.slower, done.waiting)):
+        yield paragraph(words, style="warn")

@@ -83,7 +83,7 @@ def file(logs: Sequence[KernelLog]) -> Iterator[Block]:
 def _best(log: KernelLog) -> tuple[Cell, ...]:
     if log.best is None:
         return ()
-    arm, whose = _best_arm(log, log.best)
+    arm, whose = best_arm(log, log.best)
     rate = figures.tflops_of(arm)
     registers = figures.registers_of(arm)
     known = arm if arm and figures.time_of(arm) != figures.NONE else None
@@ -101,15 +101,18 @@ def slower(before: KernelLog, after: KernelLog) -> str:
     where it does not, where a time is not known, or where the two are of different sizes."""
     if before.best is None or after.best is None:
         return ""
-    (was, whose), (now, by) = _best_arm(before, before.best), _best_arm(after, after.best)
-    if was is None or now is None or _size(was) != _size(now):
-        return ""
-    if not 0 < _milliseconds(was) < _milliseconds(now):
+    (was, whose), (now, by) = best_arm(before, before.best), best_arm(after, after.best)
+    if was is None or now is None or not took_less(was, now):
         return ""
     return (
         f"It takes longer than the best before it: {figures.timed(now)} ({after.best}, {by}), not "
         f"{figures.timed(was)} ({before.best}, {whose})."
     )
+
+
+def took_less(arm: Arm, other: Arm) -> bool:
+    """Whether an arm took less time than another one of the same size."""
+    return _size(arm) == _size(other) and 0 < _milliseconds(arm) < _milliseconds(other)
 
 
 def _size(arm: Arm) -> str:
@@ -123,7 +126,7 @@ def _milliseconds(arm: Arm) -> float:
     return (arm.published.time_ms or 0.0) if arm.published else 0.0
 
 
-def _best_arm(log: KernelLog, best: str) -> tuple[Arm | None, str]:
+def best_arm(log: KernelLog, best: str) -> tuple[Arm | None, str]:
     """The arm of the current best, if it still stands, and who says that it is the best."""
     if log.accepted is None:
         arm = log.history[best].candidates[0].arm

@@ -5,20 +5,29 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from enum import Enum
+from pathlib import Path
 from typing import TypeAlias
 
 import msgspec
 
 from kernelexp.dossier.standing import Standing, Standings
 from kernelexp.judge.verdict import WRONG
+from kernelexp.logs import records
 from kernelexp.model.arm import Status, Verdict
 from kernelexp.model.axes import Point, holds, spell_point
 from kernelexp.model.record import Record
+from kernelexp.report.document import figures
 from kernelexp.report.log import logbook
+from kernelexp.report.log.listing import RECORDS_SHOWN
 from kernelexp.report.log.log import KernelLog
 
 RecordsOf: TypeAlias = Callable[[str], Sequence[Record]]
 """The latest records of an experiment that timed something, on other cards too."""
+
+
+def records_of(root: Path) -> RecordsOf:
+    """Reads them from the records of a project."""
+    return lambda name: records.last_timed(root, name, RECORDS_SHOWN, {})
 
 
 class Waits(Enum):
@@ -208,6 +217,25 @@ _Key: TypeAlias = frozenset[tuple[str, str]]
 
 def _key(base: Point) -> _Key:
     return frozenset((axis, repr(value)) for axis, value in base.items())
+
+
+def faster(log: KernelLog, records_of: RecordsOf) -> str:
+    """Says which improvement that waits to be accepted took less time than the current best, in a
+    sentence; empty where none did, or where times are not known or of different sizes."""
+    best = logbook.best_arm(log, log.best)[0] if log.best else None
+    every = [
+        (figures.timed(standing.arm), name, one.number, len(log.standings[name].candidates))
+        for name, own in of_log(log, records_of).items()
+        for one in own
+        if one.waits is Waits.ACCEPTANCE and not one.kept
+        for standing in (log.standings[name].candidates[one.number - 1],)
+        if standing.arm and best and logbook.took_less(standing.arm, best)
+    ]
+    if not every:
+        return ""
+    time, name, number, count = min(every)
+    called = f"{name}:{number}" if count > 1 else name
+    return f"{called} waits for a decision too, and took less time in its own run: {time}."
 
 
 # ---- the page's sentences ------------------------------------------------------------------------

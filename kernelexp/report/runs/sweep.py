@@ -39,7 +39,7 @@ def planned(
 ) -> Iterator[Block]:
     """Yields what a sweep would compare, what is refused before a build, and how long timing
     takes."""
-    yield Heading(f"{grid.name}  {grid.title}   {grid.kernel}, {grid.arch}")
+    yield Heading(tuning.heading(grid))
     count = 1 + len(grid.candidates)
     words = f"{count - len(refused)} of {count} variants, compared with"
     at = f", at each of the sizes {', '.join(timed)}" if len(timed) > 1 else ""
@@ -79,7 +79,7 @@ def render(
     Without `maps` nothing is drawn, where the page has maps and charts of its own.
     """
     examined = sweeps.examine(record)
-    yield Heading(f"{record.experiment}  {record.title}   {record.kernel}, {record.arch}")
+    yield Heading(tuning.heading(record))
     if record.edited:
         yield paragraph(consistency.EDIT, style="warn")
     if record.tuning:

@@ -18,9 +18,14 @@ if TYPE_CHECKING:
     from kernelexp.services.run.sweep import Grid
 
 
+def heading(swept: Record | Grid) -> str:
+    """Names the kernel and what was swept: `Sweep of gemm, sm_90a: stages=3,4`."""
+    return f"Sweep of {swept.kernel}, {swept.arch}: {swept.title.removeprefix('Sweep of ')}"
+
+
 def planned(grid: Grid, trials: int, strategy: str) -> Iterator[Block]:
     """Yields the plan of a search."""
-    yield Heading(f"{grid.name}  {grid.title}   {grid.kernel}, {grid.arch}")
+    yield Heading(heading(grid))
     base = spell_point({axis: grid.baseline.axes[axis] for axis in grid.swept})
     yield paragraph(
         f"Up to {trials} of {grid.size:,} variants, proposed by {strategy}, compared with {base}."

@@ -30,7 +30,7 @@ from kernelexp.report.document.document import Table
 from kernelexp.report.log import listing as log_listing
 from kernelexp.report.log import log, logbook, pending
 from kernelexp.report.log.pending import PendingArm
-from kernelexp.report.runs import page
+from kernelexp.report.runs import page, tuning
 from kernelexp.report.runs import sizes as sizes_report
 from kernelexp.report.runs import sweep as sweep_report
 from kernelexp.report.site import answer, code, diffs, forest, listing, timelines
@@ -359,7 +359,7 @@ class ProjectSite:
         return self._page(
             "sweep.html",
             "../",
-            f"{record.experiment}: {record.title}",
+            tuning.heading(record),
             record=record,
             by_size=own,
             plots=list(sizes.plots(record)),

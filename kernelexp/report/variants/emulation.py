@@ -151,7 +151,7 @@ def _trouble(name: str, evidence: EmulatedEvidence, argument: str) -> Iterator[B
     if evidence.failing:
         count, every = len(evidence.failing), len(evidence.schedules)
         if count == every > 1:
-            words = f"{name}: so under each of {every} schedules."
+            words = f"{name}: found under each of {every} schedules."
         else:
             some = "; ".join(evidence.failing[:_FINDINGS_SHOWN])
             words = f"{name}, failing schedules ({count} of {every}): {some}."
@@ -170,7 +170,10 @@ def _after_findings(name: str, evidence: EmulatedEvidence, told: str) -> Iterato
             f"{name}: launch() in problem.py says dynamic_smem_bytes; adopt drafts it from --smem."
         )
     if _is_right_all_the_same(evidence):
-        only = all("orders the two accesses" in finding.sentence for finding in evidence.findings)
+        only = all(
+            "orders the two accesses" in one.sentence and "shared 0x" not in one.sentence
+            for one in evidence.findings
+        )  # in shared memory a barrier is missing
         harmless = " If a race does no harm, BENIGN_RACES in problem.py can say so." * only
         yield paragraph(f"{name}: {_every(evidence)} right all the same.{harmless}")
 
@@ -217,15 +220,20 @@ def _spell(finding: EmulatedFinding) -> str:
     return f"{finding.name}: {finding.sentence} ({finding.where}; {finding.count}x)"
 
 
+def depends(evidence: EmulatedEvidence) -> str:
+    """Says of outputs that vary between schedules, as they may, why."""
+    return (
+        f"{', '.join(evidence.varying)} depends on the order in which atomics or flags meet, which "
+        "nothing in the kernel decides."
+    )
+
+
 def _remarks(name: str, evidence: EmulatedEvidence) -> Iterator[Block]:
     """Yields remarks that make no variant wrong."""
     for warning in evidence.warnings[:_FINDINGS_SHOWN]:
         yield paragraph(f"{name}, warning: {_spell(warning)}", style="warn")
     if evidence.varying:
-        yield paragraph(
-            f"{name}, at this size: {', '.join(evidence.varying)} depends on the order in which "
-            "atomics or flags meet, which nothing in the kernel decides."
-        )
+        yield paragraph(f"{name}, at this size: {depends(evidence)}")
     for emulated_print in evidence.printed[:_PRINTS_SHOWN]:
         text = printable(emulated_print.text.rstrip("\n"))
         yield paragraph(

@@ -145,7 +145,7 @@ def test_waiting_for_another_run_says_so(
     held, waited_for = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with filelock.FileLock(scale / ".kernelexp/build/lock"):
+        with filelock.FileLock(scale / ".kernelexp/build/lock-scale"):
             held.set()
             waited_for.wait(60)
 
@@ -160,7 +160,16 @@ def test_waiting_for_another_run_says_so(
     held.wait()
     assert build_one().ok
     thread.join()
-    assert "waiting for another run that builds in" in result[0]
+    assert "waiting for another run that builds scale in" in result[0]
+
+
+def test_another_kernel_of_the_project_is_not_waited_for(
+    scale: Path, build_one: BuildOne, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (scale / ".kernelexp/build").mkdir(parents=True)
+    with filelock.FileLock(scale / ".kernelexp/build/lock-another"):
+        assert build_one().ok
+    assert capsys.readouterr().err == ""
 
 
 def test_ptxas_that_could_not_write_its_cubin_is_no_build(

@@ -11,6 +11,7 @@ from kernelexp.model.arm import Arm
 from kernelexp.model.errors import UsageError
 from kernelexp.project import Project
 from kernelexp.report.document.document import Cell, Span
+from kernelexp.report.variants.emulation import depends
 
 
 class Idle(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +51,8 @@ def of_kernel(project: Project, kernel: str, arch: str, tree: Tree) -> Idle:
             kernel=name,
             title=title,
             state=Span("Emulated: right", "good"),
-            sentence=f"at size {kept.size}, {orders}; never timed.",
+            sentence=f"at size {kept.size}, {orders}; never timed."
+            + f" At this size {depends(evidence)}" * bool(evidence.varying),
             next_step=f"Next: `kernelexp explain {name}` ranks what it could gain.",
         )
     against = verdict.emulated(evidence)

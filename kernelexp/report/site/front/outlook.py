@@ -321,6 +321,9 @@ def evidence_of(standing: Standing) -> str:
         return "published"
     if pending.is_placebo(standing) and is_right(arm):
         return "placebo"
+    is_wrong = standing.verdict is not None and standing.verdict.status in WRONG
+    if is_wrong and standing.record and standing.record.device:
+        return "wrong on a GPU"
     if arm.emulated or arm.emulated_sass:
         return "emulated (right)" if is_right(arm) else "emulated (wrong)"
     return "built" if arm.is_built else "not built"

@@ -51,6 +51,8 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     outlooks: tuple[Outlook, ...]
     latest: tuple[Note, ...]
     regressed: tuple[Note, ...]
+    predicted: tuple[str, ...]
+    """Experiments that are wrong as their hypotheses say."""
     waiting: tuple[Note, ...]
     """What a choice is to be made of: the most gained first, then what cards disagree about."""
     settled: tuple[Note, ...]
@@ -95,6 +97,7 @@ def overview(
         outlooks=tuple(outlook(log, profile_of, records_of, pending_of) for log in logs),
         latest=tuple(_latest(every, records_of)),
         regressed=tuple(note for log in logs for note in _regressed(log)),
+        predicted=tuple(name for name, entry in every if pending.is_predicted(entry)),
         waiting=tuple(_ranked([one for one in waiting if not _is_settled(one[0])])),
         settled=tuple(dict.fromkeys(note for one, note in waiting if _is_settled(one))),
         unclear=tuple(_unclear(every)),
