@@ -93,15 +93,12 @@ def emulated(evidence: EmulatedEvidence, pedantic: bool = False) -> Verdict | No
 
     pedantic: formal mistakes count too.
     """
-    if evidence.hang:
-        hang = next((x for x in evidence.findings if x.name == "hang"), None)
-        others = len(evidence.findings) - 1
-        sentence = _found(hang, others) if hang else "Emulated: the launch does not finish."
-        return _verdict(Status.TIMED_OUT, "emulated_hang", sentence)
     if findings := (*evidence.findings, *(evidence.warnings if pedantic else ())):
-        first = findings[0]
+        first = next((x for x in findings if x.name == "hang"), findings[0])
         reason = f"emulated_{first.name.replace('-', '_')}"
-        return _verdict(Status.INCORRECT, reason, _found(first, len(findings) - 1))
+        # A hang is proven: warps wait for what nobody will do. A limit of steps is but that.
+        status = Status.TIMED_OUT if first.name == "step-limit" else Status.INCORRECT
+        return _verdict(status, reason, _found(first, len(findings) - 1))
     if evidence.changed:
         names = ", ".join(evidence.changed)
         sentence = f"Emulated: the kernel changed its inputs: it wrote to {names}."

@@ -1,4 +1,4 @@
-"""Reads of a neighbouring CTA's elements, which the same warp of that CTA reads, too."""
+"""Reads of an element by several threads, of which not only the last may race with a store to it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import pytest
 from harness import compile_cu
 
 import warpsim
-from warpsim.launch import Launch, Pointer
+from warpsim.launch import Launch, Pointer, Scalar
 from warpsim.schedule import USUAL, first_schedules
 
 SOURCE = Path(__file__).parent / "kernels" / "halo.cu"
+SCHEDULES = pytest.mark.parametrize("schedule", first_schedules(USUAL), ids=str)
 
 
 @functools.cache
@@ -21,12 +22,42 @@ def module() -> warpsim.Module:
     return warpsim.load(compile_cu(SOURCE))
 
 
-@pytest.mark.parametrize("entry", ["neighbour_in_x", "neighbour_in_y"])
-@pytest.mark.parametrize("schedule", first_schedules(USUAL), ids=str)
-def test_a_later_read_by_the_owner_does_not_hide_a_neighbours(
-    entry: str, schedule: warpsim.Schedule
-) -> None:
-    arrays = {"a": np.arange(4 * 3 * 128, dtype=np.int32)}
-    launch = Launch(entry=entry, grid=(4, 2, 1), block=(128, 1, 1), arguments=(Pointer(array="a"),))
+def findings(
+    entry: str, number: int, schedule: warpsim.Schedule, *, grid: tuple[int, int, int], block: int
+) -> set[str]:
+    arrays = {"a": np.arange(8192, dtype=np.int32)}
+    arguments = (Pointer(array="a"), Scalar(type="s32", value=number))
+    launch = Launch(entry=entry, grid=grid, block=(block, 1, 1), arguments=arguments)
     result = warpsim.run(module(), launch, arrays, schedule=schedule)
-    assert "race" in {finding.name for finding in result.findings}
+    return {finding.name for finding in result.findings}
+
+
+@SCHEDULES
+@pytest.mark.parametrize("distance", [32, 64, 96, 128, 256, 384, 512, 640, 1024])
+def test_of_a_thread_ahead(distance: int, schedule: warpsim.Schedule) -> None:
+    assert "race" in findings("ahead", distance, schedule, grid=(12, 1, 1), block=128)
+
+
+@SCHEDULES
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_of_a_cta_below(rows: int, schedule: warpsim.Schedule) -> None:
+    assert "race" in findings("below", rows, schedule, grid=(4, 4, 1), block=128)
+
+
+@SCHEDULES
+@pytest.mark.parametrize("owner", [0, 3, 11])
+def test_by_all_ctas(owner: int, schedule: warpsim.Schedule) -> None:
+    assert "race" in findings("of_one", owner, schedule, grid=(12, 1, 1), block=128)
+
+
+@SCHEDULES
+@pytest.mark.parametrize("distance", [32, 512, 768])
+def test_in_shared_memory(distance: int, schedule: warpsim.Schedule) -> None:
+    """Of a CTA of more warps than have columns of their own."""
+    assert "race" in findings("ahead_in_shared", distance, schedule, grid=(1, 1, 1), block=1024)
+
+
+@SCHEDULES
+@pytest.mark.parametrize("distance", [32, 64, 96])
+def test_a_barrier_orders_all_readers(distance: int, schedule: warpsim.Schedule) -> None:
+    assert not findings("ahead_with_barrier", distance, schedule, grid=(12, 1, 1), block=128)

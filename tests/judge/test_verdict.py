@@ -216,8 +216,15 @@ def test_what_was_found_while_it_was_emulated_is_a_sentence_with_its_place() -> 
     assert of_race
     assert of_hang
     assert of_race.sentence == "Emulated: A race, at a.cu:7 → :3, CTA 0."
-    assert of_hang.status == Status.TIMED_OUT
+    assert of_hang.status == Status.INCORRECT
     assert of_hang.sentence == "Emulated: no warp can go on, at a.cu:9 (1 more)."
+
+
+def test_a_limit_of_steps_is_a_time_out() -> None:
+    limit = EmulatedFinding(name="step-limit", sentence="more than 9.", where="", count=1)
+    verdict = emulated(EmulatedEvidence(size="emulated", findings=(limit,)))
+    assert verdict
+    assert (verdict.status, verdict.reason) == (Status.TIMED_OUT, "emulated_step_limit")
 
 
 def test_a_gpu_that_is_missing_is_named_by_its_family() -> None:

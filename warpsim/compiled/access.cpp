@@ -198,10 +198,8 @@ bool may_write(const Memory& memory, const Access& access, int64_t row, const La
       return true;
     });
   };
-  for (int64_t i = 0; i < memory.used_count; ++i) {
-    if (!follows(memory.read + memory.used[i] * memory.units)) return false;
-  }
-  return follows(memory.written) && are_writable(memory, access, lanes);
+  return memory.every_column(follows) && follows(memory.written) &&
+         are_writable(memory, access, lanes);
 }
 
 // The first of some accesses that nothing orders after an earlier one.
@@ -286,10 +284,11 @@ bool load(Memory& memory, const Access& access, bool pairs, bool coherent, uint3
   const int units = units_of(memory, access.size), shift = __builtin_ctzll(memory.unit);
   for (int64_t row = 0; row < access.warps.rows; ++row) {
     int64_t* column = memory.read + access.warps.columns[row] * memory.units;
+    const int64_t* seen = memory.seen + access.warps.places[row] * memory.agents;
     if (!memory.unordered) all[row].every([&](int lane) {
       const int64_t first = all[row].offsets[lane] >> shift;
       const int64_t epoch = access.epoch(row, lane);
-      for (int unit = 0; unit < units; ++unit) memory.note_read(column, first + unit, epoch);
+      for (int unit = 0; unit < units; ++unit) memory.note_read(column, first + unit, epoch, seen);
       return true;
     });
     take(row, all[row]);
@@ -329,15 +328,15 @@ bool find_races(const Memory& memory, const Access& access, const Lanes* all, Ch
     races.wrote.note(access.thread(row, lane), unit, memory.known(memory.written[unit]));
     return changes(row, lane);
   });
-  for (int64_t i = 0; allowed && i < memory.used_count; ++i) {
-    const int64_t* read = memory.read + memory.used[i] * memory.units;
+  if (allowed) memory.every_column([&](const int64_t* read) {
     every_race(read, [&](int64_t row, int lane, int64_t unit) {
       if (changes(row, lane)) {
         races.read.note(access.thread(row, lane), unit, memory.known(read[unit]));
       }
       return !races.read.any();
     });
-  }
+    return true;
+  });
   return allowed;
 }
 
@@ -545,10 +544,10 @@ bool may_move(const Memory& memory, const Access& access, int64_t row, const Lan
     for (int unit = 0; unit < units; ++unit) {
       const int64_t at = unit_at(memory, offset) + unit;
       if (unordered(seen, memory.known(memory.written[at]), -1)) return false;
-      for (int64_t i = 0; stores && i < memory.used_count; ++i) {
-        const int64_t epoch = memory.read[memory.used[i] * memory.units + at];
-        if (unordered(seen, memory.known(epoch), -1)) return false;
-      }
+      const auto follows = [&](const int64_t* read) {
+        return !unordered(seen, memory.known(read[at]), -1);
+      };
+      if (stores && !memory.every_column(follows)) return false;
     }
   }
   return true;
@@ -580,6 +579,7 @@ bool move_matrices(Memory& memory, const Access& access, int matrices, bool tran
     const Lanes& lanes = all[row];
     int64_t* history =
         stores ? memory.written : memory.read + access.warps.columns[row] * memory.units;
+    const int64_t* seen = memory.seen + access.warps.places[row] * memory.agents;
     for (int line = 0; line < access.lanes; ++line) {
       const int64_t first = unit_at(memory, lanes.offsets[line]);
       for (int unit = 0; !memory.unordered && unit < units; ++unit) {
@@ -587,7 +587,7 @@ bool move_matrices(Memory& memory, const Access& access, int matrices, bool tran
         if (stores) {
           history[first + unit] = epoch;
         } else {
-          memory.note_read(history, first + unit, epoch);
+          memory.note_read(history, first + unit, epoch, seen);
         }
       }
       if (!stores) continue;

@@ -83,7 +83,7 @@ extern "C" int kx_read_chunks(const Memory* memory, const Array* chunks, int64_t
     std::memcpy(to->data + kChunk * i, memory->data + at, kChunk);
     if (!now) continue;
     for (int64_t unit = 0; unit < units; ++unit) {
-      memory->note_read(read, unit_at(*memory, at) + unit, now);
+      memory->note_read(read, unit_at(*memory, at) + unit, now, reader.seen);
     }
   }
   return 0;
@@ -100,10 +100,10 @@ extern "C" int kx_write_chunks(const Memory* memory, const Array* chunks, int64_
   if (std::memchr(memory->state + base, kx::kBarrier, extent)) return 1;
   if (!every(chunks, base, [&](int64_t, int64_t at) { return is_inside(*memory, at); })) return 1;
   if (!may_access(*memory, memory->written, chunks, base, may_write)) return 1;
-  for (int64_t i = 0; i < memory->used_count; ++i) {
-    const int64_t* readers = memory->read + memory->used[i] * memory->units;
-    if (!may_access(*memory, readers, chunks, base, may_write)) return 1;
-  }
+  const auto follows = [&](const int64_t* read) {
+    return may_access(*memory, read, chunks, base, may_write);
+  };
+  if (!memory->every_column(follows)) return 1;
   const int64_t units = unit_at(*memory, kChunk);
   every(chunks, base, [&](int64_t i, int64_t at) {
     std::memcpy(memory->data + at, from->data + kChunk * i, kChunk);
@@ -133,7 +133,7 @@ extern "C" int kx_read_pieces(const Memory* memory, const Array* index, int64_t 
   int64_t* read = memory->read + memory->engines * memory->units;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t at = base + integers(index)[i];
-    read[unit_at(*memory, at)] = now;
+    memory->note_read(read, unit_at(*memory, at), now, reader.seen);
     if (width == 16) {
       __builtin_memcpy(to->data + 16 * i, memory->data + at, 16);
     } else {

@@ -16,14 +16,15 @@ struct Memory {
   int64_t* read;
   uint8_t* pages;
   const int64_t* seen;
-  const int64_t* used;  // columns of `read` with any reader
-  int64_t used_count;
+  int64_t* uses;    // how many columns of `read` have any reader, and which
   int64_t size;     // bytes of data
   int64_t units;    // of the history
   int64_t unit;     // bytes
+  int64_t peers, others;  // of `read`: what readers have hidden of each other, see history.py
   int64_t engines;  // their column of `read`
   int64_t earlier;  // the same of what CTAs of earlier waves have read
   int64_t agents;   // columns of seen
+  int64_t warps, ctas;  // that are resident
   int64_t first;    // epoch of this wave
   int64_t before;   // what those of earlier waves count as, but for their instruction
   int64_t is_global;
@@ -38,8 +39,21 @@ struct Memory {
   void touch(int64_t unit, int64_t count) const;
   // An epoch, or what it counts as if it is of an earlier wave.
   int64_t known(int64_t epoch) const;
-  // Notes a read in a column; what an earlier wave has read there stays known.
-  void note_read(int64_t* column, int64_t unit, int64_t epoch) const;
+  // Notes a read in a column, by one to whom `known` is known; what an earlier wave has read there
+  // stays known, and what another has that is not ordered before it.
+  void note_read(int64_t* column, int64_t unit, int64_t epoch, const int64_t* known) const;
+  // Calls of(column) for each with readers; false as soon as one of the calls is.
+  template <class Of>
+  bool every_column(Of of) const {
+    for (int64_t i = 1; i <= uses[0]; ++i) {
+      if (!of(read + uses[i] * units)) return false;
+    }
+    return true;
+  }
+
+ private:
+  void keep(int64_t old, int64_t unit) const;
+  void spill(int64_t old, int64_t unit, int64_t epoch) const;
 };
 
 constexpr int kThreadBits = 20;
@@ -58,13 +72,33 @@ inline int64_t Memory::known(int64_t epoch) const {
   return epoch >= first || !epoch ? epoch : before | (epoch & kSites);
 }
 
-inline void Memory::note_read(int64_t* column, int64_t unit, int64_t epoch) const {
+inline void Memory::keep(int64_t old, int64_t unit) const {
+  int64_t& kept = read[earlier * units + unit];
+  kept = std::max(kept, old);
+}
+
+inline void Memory::note_read(int64_t* column, int64_t unit, int64_t epoch,
+                              const int64_t* known) const {
   const int64_t old = column[unit];
-  if (old < first && old) {
-    int64_t& kept = read[earlier * units + unit];
-    kept = std::max(kept, old);
-  }
   column[unit] = epoch;
+  if (!old) return;
+  if (old < first) return keep(old, unit);
+  if (!((old ^ epoch) & kThread & ~(kLanes - 1))) return;
+  if (known[(old & kThread) / kLanes] < old >> kTime) spill(old, unit, epoch);
+}
+
+// Keeps a read in whose place that of `epoch` is.
+[[gnu::noinline]] inline void Memory::spill(int64_t old, int64_t unit, int64_t epoch) const {
+  const int64_t agent = (old & kThread) / kLanes, other = (epoch & kThread) / kLanes;
+  const bool near = std::max(agent, other) < warps && agent % ctas == other % ctas;
+  const int64_t column = near ? peers : others;
+  int64_t& kept = read[column * units + unit];
+  if (kept && kept < first) keep(kept, unit);
+  kept = old;
+  int64_t* const end = uses + 1 + uses[0];
+  if (std::find(uses + 1, end, column) != end) return;
+  *end = column;
+  ++uses[0];
 }
 
 // Of the history: units are powers of two.

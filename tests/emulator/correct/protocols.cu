@@ -1,29 +1,10 @@
 // Protocols between CTAs, warps and engines: flags, counters, queues, chains of fences.
 
 #include "driver.cuh"
+#include "ordered.cuh"
 #include <cuda.h>
 
 namespace {
-
-__device__ unsigned load_acquire(const unsigned *p) {
-  unsigned x;
-  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(x) : "l"(p) : "memory");
-  return x;
-}
-
-__device__ unsigned load_relaxed(const unsigned *p) {
-  unsigned x;
-  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(x) : "l"(p) : "memory");
-  return x;
-}
-
-__device__ void store_release(unsigned *p, unsigned x) {
-  asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(x) : "memory");
-}
-
-__device__ void store_relaxed(unsigned *p, unsigned x) {
-  asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(x) : "memory");
-}
 
 __device__ void init(void *bar, unsigned count) {
   asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared_address(bar)), "r"(count) : "memory");

@@ -1,14 +1,9 @@
 // Words that are used plainly once a volatile or relaxed load, or an acquire, has seen what others stored there.
 
 #include "hopper.cuh"
+#include "ordered.cuh"
 
 namespace {
-
-__device__ unsigned load_relaxed(const unsigned *p) {
-  unsigned x;
-  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(x) : "l"(p) : "memory");
-  return x;
-}
 
 __device__ void announce(unsigned *flag) {
   __threadfence();

@@ -2,26 +2,7 @@
 
 #include "driver.cuh"
 #include "faults.cuh"
-
-namespace {
-
-__device__ unsigned load_acquire(const unsigned *p) {
-  unsigned x;
-  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(x) : "l"(p) : "memory");
-  return x;
-}
-
-__device__ void store_release(unsigned *p, unsigned x) {
-  asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(x) : "memory");
-}
-
-__device__ unsigned load_relaxed(const unsigned *p) {
-  unsigned x;
-  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(x) : "l"(p) : "memory");
-  return x;
-}
-
-}  // namespace
+#include "ordered.cuh"
 
 // Slots with sequence numbers (Vyukov); blocks 0 and 1 put four values each, blocks 2 and 3 take four each.
 KERNEL(sequence_of_a_slot_set_before_its_value) {

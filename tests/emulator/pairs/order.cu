@@ -2,28 +2,9 @@
 
 #include "driver.cuh"
 #include "faults.cuh"
+#include "ordered.cuh"
 
 namespace {
-
-__device__ unsigned load_acquire(const unsigned *p) {
-  unsigned x;
-  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(x) : "l"(p) : "memory");
-  return x;
-}
-
-__device__ unsigned load_relaxed(const unsigned *p) {
-  unsigned x;
-  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(x) : "l"(p) : "memory");
-  return x;
-}
-
-__device__ void store_release(unsigned *p, unsigned x) {
-  asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(x) : "memory");
-}
-
-__device__ void store_relaxed(unsigned *p, unsigned x) {
-  asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(x) : "memory");
-}
 
 __device__ void add_relaxed(unsigned *p, unsigned x) {
   asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" ::"l"(p), "r"(x) : "memory");

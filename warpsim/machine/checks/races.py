@@ -44,11 +44,8 @@ class Races:
         self.space = space
         """Whose proxy fences count: "shared" or "global"."""
         self.reports = RaceReports(residents, clocks, name_of, object_of)
-        ctas = np.zeros(residents.resident, np.int64)
-        ctas[: len(residents.ctas)] = [sum(cta.index) for cta in residents.ctas]
-        self._column = np.add.outer(np.arange(residents.warps_per_cta), ctas).ravel()
-        """By place. Neither neighbouring warps of a CTA nor the same warps of neighbouring CTAs,
-        which read a tile and its halo, hide each other's reads."""
+        self._column = np.arange(residents.warps_per_cta).repeat(residents.resident)
+        """By place."""
         self._column %= history.columns
         self.repeats = Repeats(len(history.written))
         self.observed = Repeats(len(history.written))
@@ -85,7 +82,7 @@ class Races:
         epochs, columns = self.clocks.epoch(thread, site.number), self.columns(warps)
         one = len(columns) == 1
         column = columns[0] if one else np.broadcast_to(self._column[warp], units.shape)
-        self.history.note_read(column, units, epochs)
+        self.history.note_read(column, units, epochs, self.clocks.seen, warp)
 
     def _note_poll(self, units: Array, thread: Array, site: Site) -> None:
         self.history.use([self.history.polls])
@@ -330,7 +327,7 @@ class Races:
             bad = clocks.unfenced(self.space, issuer.seen, fenced, issuer.thread, writer)
             if bad.any():
                 self._report_engine("missing-proxy-fence", units, bad, writer, issuer, agent)
-        history.note_read(history.engines, units, epoch)
+        history.note_read(history.engines, units, epoch, issuer.seen[None], 0)
 
     def engine_write(self, units: Array | slice, issuer: Issuer, agent: int) -> None:
         """A copy writes: its issuer must have seen the last uses of what it overwrites."""

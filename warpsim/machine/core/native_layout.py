@@ -70,8 +70,9 @@ class MemoryLayout(ctypes.Structure):
     """One memory, its state and its history."""
 
     _fields_ = (
-        *_pointers("data", "state", "written", "read", "pages", "seen", "used"),
-        *_integers("used_count", "size", "units", "unit", "engines", "earlier", "agents"),
+        *_pointers("data", "state", "written", "read", "pages", "seen", "uses"),
+        *_integers("size", "units", "unit", "peers", "others", "engines", "earlier", "agents"),
+        *_integers("warps", "ctas"),
         *_integers("first", "before", "is_global", "unordered", "unread", "uncounted"),
         ("cost", ctypes.c_int64 * COSTS),
     )

@@ -36,8 +36,6 @@ executed by then: loaded poison may count a loop."""
 MOST_FAULTS = 256
 """Accesses that a launch may do wrong before it is given up: each is looked at in Python, and lanes
 whose loops poison counts do as many as there are instructions."""
-GLOBAL_READERS = 2
-"""Warps of any CTA whose reads of a word of global memory are told apart."""
 FEW_CLUSTERS = 2
 """That are resident at once where a kernel cancels launches: others have to be left to cancel."""
 
@@ -133,8 +131,6 @@ class Execution:
         )
         if before:
             self.world.take_over(before)
-        self.history = History(len(self.world.arena.data), image.global_unit, GLOBAL_READERS)
-        """Who wrote to global memory, and read from it."""
         self.now = 1
         """When the next wave begins, as Clocks have it."""
         self.parameters = Parameters(image, launch, self.world)
@@ -146,6 +142,10 @@ class Execution:
         }
         """Constant banks, as bytes."""
         self.warps = self.resident * self.warps_per_cta
+        self.history = History(
+            len(self.world.arena.data), image.global_unit, 1, (self.warps, self.resident)
+        )
+        """Who wrote to global memory, and read from it."""
         self.registers = RegisterFile(image.table, self.warps)
 
     @functools.cached_property

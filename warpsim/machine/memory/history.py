@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from warpsim.machine.core.arrays import Array, sparse_zeros
-from warpsim.machine.core.clocks import SITE_BITS, THREAD_BITS, TIME
+from warpsim.machine.core.clocks import SITE_BITS, THREAD, THREAD_BITS, TIME
 
 SITES = (1 << SITE_BITS) - 1 << THREAD_BITS
 """Of an epoch: the instruction."""
@@ -16,12 +18,21 @@ PAGE = 12
 class History:
     """Epochs (see Clocks) of units of 1, 2 or 4 bytes.
 
-    Readers are kept by column: readers in one column hide each other's earlier reads. Epochs of
-    earlier waves stay as they are, and are told from others by their time: to write them anew at
-    the end of a wave, for all that was touched, took most of the time of a launch of many waves.
+    Readers are kept by column, the last of each. A read that takes the place of another warp's,
+    which nothing orders before it, leaves that one in `peers` or `others`: those have the last such
+    read by the same CTA and by another one. Where all order is by barriers, of a CTA or of the
+    grid, a store that races with any reader then races with one that is kept: the last reader of
+    another CTA than the writer's is in its column or in `others`, and if the writer is ordered
+    after that one, the last reader of another warp of its CTA is in its column or in `peers`. What
+    is ordered before a later read need not be kept: who is ordered after that one is after both.
+
+    Epochs of earlier waves stay as they are, and are told from others by their time: to write them
+    anew at the end of a wave, for all that was touched, took most of the time of a launch of many
+    waves.
     """
 
-    def __init__(self, size: int, unit: int, columns: int) -> None:
+    def __init__(self, size: int, unit: int, columns: int, residents: tuple[int, int]) -> None:
+        """residents: warps, and CTAs, that are resident at once."""
         units = size // unit
         self.unit = unit
         self.written = sparse_zeros((units,), np.int64)
@@ -30,17 +41,17 @@ class History:
         nobody has written since."""
         self.columns = columns
         """For the reads of warps."""
-        self.earlier, self.engines = columns, columns + 1
+        self.peers, self.others = columns, columns + 1
+        self.earlier, self.engines = columns + 2, columns + 3
         """For what CTAs of earlier waves have read and others have read since, and for the reads of
         engines."""
-        self.polls = columns + 2
+        self.polls = columns + 4
         """For volatile and relaxed reads, which may meet writes of their kind."""
-        self.read = sparse_zeros((columns + 3, units), np.int64)
+        self.warps, self.ctas = residents
+        self.read = sparse_zeros((columns + 5, units), np.int64)
         """By column."""
-        self.used = np.zeros(0, np.int64)
-        """Columns with any reader."""
-        self._known: set[int] = set()
-        """The same."""
+        self.uses = np.zeros(columns + 6, np.int64)
+        """How many columns have any reader, and which."""
         self.pages = np.zeros((units >> PAGE) + 1, bool)
         """Which were written."""
         self.first = 0
@@ -53,11 +64,17 @@ class History:
             return offsets // self.unit
         return (offsets // self.unit)[..., None] + np.arange(size // self.unit)
 
-    def use(self, columns: list[int]) -> None:
+    @property
+    def used(self) -> Array:
+        """Columns with any reader."""
+        return self.uses[1 : self.uses[0] + 1]
+
+    def use(self, columns: Iterable[int]) -> None:
         """These columns will have readers."""
-        if not self._known.issuperset(columns):
-            self._known.update(columns)
-            self.used = np.array(sorted(self._known), np.int64)
+        for column in columns:
+            if column not in self.used:
+                self.uses[0] += 1
+                self.uses[self.uses[0]] = column
 
     def begin_wave(self, now: int, earlier: int) -> None:
         """Whatever was done so far, CTAs of an earlier wave did, which are an agent."""
@@ -85,19 +102,49 @@ class History:
         self.pages[units >> PAGE] = True
         self.written[units] = epochs
 
-    def note_read(self, column: int | Array, units: Array, epochs: Array) -> None:
-        """Somebody reads these; what an earlier wave has read there stays known."""
-        if self.first:
-            self._keep(column, units)
-        self.read[column, units] = epochs
+    def note_read(
+        self, column: int | Array, units: Array, epochs: Array, seen: Array, row: int | Array
+    ) -> None:
+        """Somebody reads these, to whom row `row` of `seen` is known."""
+        before = self._put(column, units, epochs)
+        if not before.any():
+            before = None
+        now = self.read[column, units]
+        epochs, row = np.broadcast_to(epochs, now.shape), np.broadcast_to(row, now.shape)
+        if before is not None:
+            hidden = _agents_differ(before, now) & (before >= self.first)
+            if hidden.any():
+                hidden &= seen[row, (before & THREAD) >> 5] < before >> TIME
+                self._spill(units[hidden], before[hidden], now[hidden])
+        hidden = _agents_differ(epochs, now)
+        if hidden.any():
+            self._spill(units[hidden], epochs[hidden], now[hidden])
 
-    def _keep(self, column: int | Array, units: Array) -> None:
-        before = self.read[column, units]
+    def _put(self, column: int | Array, units: Array, epochs: Array) -> Array:
+        """Notes reads, and what an earlier wave has read there; what was noted there before."""
+        before: Array = self.read[column, units]
         old = (before < self.first) & (before != 0)
         if old.any():
             np.maximum.at(self.read[self.earlier], units[old], before[old])
+        self.read[column, units] = epochs
+        return before
+
+    def _spill(self, units: Array, epochs: Array, now: Array) -> None:
+        """Keeps reads in whose place those of `now` are."""
+        agents, others = ((e & THREAD) >> 5 for e in (epochs, now))
+        near = (np.maximum(agents, others) < self.warps) & ((agents - others) % self.ctas == 0)
+        for column, which in ((self.peers, near), (self.others, ~near)):
+            if which.any():
+                self.use([column])
+                self._put(column, units[which], epochs[which])
 
     def untouched(self, first: int, end: int) -> bool:
         """Whether nobody wrote to the bytes [first, end)."""
         low, high = first // self.unit >> PAGE, (end - 1) // self.unit >> PAGE
         return not self.pages[low : high + 1].any()
+
+
+def _agents_differ(epochs: Array, others: Array) -> Array:
+    """Where accesses are of another warp or engine; 0: none."""
+    result: Array = ((epochs ^ others) & THREAD) >> 5 != 0
+    return result & (epochs != 0)

@@ -54,7 +54,7 @@ class Interpreter:
         arrays = entered, self._guarded, self._costs, self._lanes, self._results
         self._layout = MachineLayout(
             machine.registers.layout.ctypes.data,
-            (ctypes.c_void_p * 3)(*(memory.address() for memory in memories if memory)),
+            (ctypes.c_void_p * 3)(*(memory.address for memory in memories if memory)),
             *(array.ctypes.data for array in arrays),
             *(machine.undefined.marks.address, ctypes.addressof(self._races)),
         )

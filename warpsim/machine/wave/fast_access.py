@@ -57,15 +57,15 @@ class FastAccess:
         self._which = MEMORIES[races.space]
         history, arena, seen = races.history, races.arena, races.clocks.seen
         arrays = (arena.data, arena.state, history.written, history.read, history.pages, seen)
-        self._used = history.used
         self._memory = MemoryLayout(
-            *(array.ctypes.data for array in (*arrays, self._used)),
-            *(len(self._used), len(arena.data), len(history.written), history.unit),
-            *(history.engines, history.earlier, seen.strides[0] // seen.itemsize),
+            *(array.ctypes.data for array in (*arrays, history.uses)),
+            *(len(arena.data), len(history.written), history.unit),
+            *(history.peers, history.others, history.engines, history.earlier),
+            *(seen.strides[0] // seen.itemsize, history.warps, history.ctas),
             *(history.first, history.before, races.space == "global"),
             *(not races.checks, not follows, not counts),
         )
-        self._address = ctypes.addressof(self._memory)
+        self.address = ctypes.addressof(self._memory)
         self._sets: dict[int, tuple[int, Any]] = {}
         """By the identity of a set: the address of its layout, and what that needs to live."""
         self._load = compiled.function("kx_load", *_COMMON, _INT, _INT, _OBJECT)
@@ -76,19 +76,9 @@ class FastAccess:
         self._read_pieces = compiled.function("kx_read_pieces", *_READ_PIECES)
         self._write_chunks = compiled.function("kx_write_chunks", *_WRITE_CHUNKS)
 
-    def address(self) -> int:
-        """Of the memory as it now is."""
-        if self._used is not self.races.history.used:
-            self._used = self.races.history.used
-            self._memory.used, self._memory.used_count = self._used.ctypes.data, len(self._used)
-        return self._address
-
     def withheld(self) -> int:
-        """Brings the layout up to date; what Python has to look at: LOADS, STORES, and
-        RACES, those of both that race."""
+        """What Python has to look at: LOADS, STORES, and RACES, those of both that race."""
         races = self.races
-        if self._used is not races.history.used:
-            self.address()
         if races.clocks.partial is not None:
             return LOADS | STORES
         loads = LOADS if races.is_formal else 0
@@ -120,7 +110,7 @@ class FastAccess:
         lanes = m if m is True else np.ascontiguousarray(m)
         pairs = access.pairs and not access.store
         offsets = np.ascontiguousarray(offsets)
-        self._cost(self._address, offsets, lanes, m is not True, access.size, pairs)
+        self._cost(self.address, offsets, lanes, m is not True, access.size, pairs)
         return AccessCost(*self._memory.cost)
 
     def _count(self, access: AccessKind) -> None:
@@ -135,7 +125,7 @@ class FastAccess:
         shape = address.shape if access.elements == 1 else (*address.shape, access.elements)
         out = np.empty(shape, f"u{access.element}")
         declined = self._load(
-            *(self._address, self.prepare(warps), address, address.itemsize, m, m is not True),
+            *(self.address, self.prepare(warps), address, address.itemsize, m, m is not True),
             *(self._stamp(access), access.size, access.pairs, access.coherent, out),
         )
         if declined:
@@ -150,7 +140,7 @@ class FastAccess:
         if access.relaxed or self.withheld() & STORES or values.itemsize != access.element:
             return False
         declined = self._store(
-            *(self.address(), self.prepare(warps), address, address.itemsize, m, m is not True),
+            *(self.address, self.prepare(warps), address, address.itemsize, m, m is not True),
             *(self._stamp(access), access.size, values, access.element),
         )
         if not declined:
@@ -163,7 +153,7 @@ class FastAccess:
         """As MatrixAccess.load; None if declined."""
         out = np.empty((len(address), count, 32), np.uint32)
         declined = self._move_matrices(
-            *(self._address, self.prepare(warps), address, address.itemsize),
+            *(self.address, self.prepare(warps), address, address.itemsize),
             *(self._stamp(access), count, transposed, out, False),
         )
         if declined:
@@ -183,7 +173,7 @@ class FastAccess:
         """As MatrixAccess.store; False if declined."""
         values = np.ascontiguousarray(values, np.uint32)
         declined = self._move_matrices(
-            *(self.address(), self.prepare(warps), address, address.itemsize),
+            *(self.address, self.prepare(warps), address, address.itemsize),
             *(self._stamp(access), count, transposed, values, True),
         )
         if not declined:
@@ -201,7 +191,7 @@ class FastAccess:
         if agent is not None:
             races.history.use([races.history.engines])
         declined = self._read_chunks(
-            *(self._address, chunks, base, issuer.seen, issuer.thread),
+            *(self.address, chunks, base, issuer.seen, issuer.thread),
             *(issuer.fences[races.space], races.clocks.proxy[races.space].times),
             *(0 if agent is None else self._epoch(agent, issuer), out),
         )
@@ -219,7 +209,7 @@ class FastAccess:
         races, out = self.races, np.empty((len(offsets), offsets.shape[1] * width), np.uint8)
         races.history.use([races.history.engines])
         declined = self._read_pieces(
-            *(self._address, offsets, base, width, issuer.seen, issuer.thread),
+            *(self.address, offsets, base, width, issuer.seen, issuer.thread),
             *(issuer.fences[races.space], races.clocks.proxy[races.space].times),
             *(self._epoch(agent, issuer), out),
         )
@@ -231,7 +221,7 @@ class FastAccess:
         """Writes uint8 `data` as `agent`, with no mbarrier in `extent` bytes from `base` on; False
         if declined."""
         declined = self._write_chunks(
-            *(self.address(), chunks, base, extent),
+            *(self.address, chunks, base, extent),
             *(issuer.seen, issuer.thread, self._epoch(agent, issuer), data),
         )
         return not declined
@@ -251,11 +241,11 @@ class LocalAccess:
         data, state = arena.data.ctypes.data, arena.state.ctypes.data
         self._size = size
         self._memory = MemoryLayout(data=data, state=state, size=len(arena.data), unit=1)
+        self._uses = np.zeros(1, np.int64)
+        self._memory.uses = self._uses.ctypes.data
+        self.address = ctypes.addressof(self._memory)
         self._memory.unordered, self._memory.unread, self._memory.uncounted = 1, not follows, 1
         self._sets: dict[int, tuple[WarpsLayout, list[Array]]] = {}
-
-    def address(self) -> int:
-        return ctypes.addressof(self._memory)
 
     def withheld(self) -> int:
         return 0

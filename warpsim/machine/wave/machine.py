@@ -147,7 +147,7 @@ class Machine(Residents):
     def _shared_races(self) -> Races:
         columns = min(self.warps_per_cta, READERS)
         unit = self.execution.image.shared_unit
-        history = History(len(self.shared.data), unit, columns)
+        history = History(len(self.shared.data), unit, columns, (self.clocks.warps, self.resident))
         return self._kind(
             self, self.clocks, self.shared, history, "shared", self.shared_name, self.shared_object
         )
