@@ -213,10 +213,14 @@ def test_an_accumulator_written_before_its_wait_is_found(schedule: Schedule) -> 
     assert found(wgmma(middle="mov.u32 %r41, 7;", schedule=schedule)) == {"wgmma-registers"}
 
 
-def test_a_missing_wgmma_fence_is_a_warning() -> None:
-    result = wgmma(fence="")
+def test_a_missing_wgmma_fence_is_found() -> None:
+    assert found(wgmma(fence="")) == {"missing-wgmma-fence"}
+
+
+def test_a_register_computed_behind_the_wgmma_fence_is_a_warning() -> None:
+    result = wgmma(fence=f"{FENCE} add.u32 %r41, %r41, 1;")
     assert result.findings == ()
-    assert {warning.name for warning in result.warnings} == {"missing-wgmma-fence"}
+    assert {warning.name for warning in result.warnings} == {"wgmma-fence-before-write"}
 
 
 def test_a_missing_fence_after_the_init_of_an_mbarrier_is_a_warning() -> None:

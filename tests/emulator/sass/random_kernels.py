@@ -10,7 +10,9 @@ THREADS = 64
 OWN = 64
 """Bytes of shared and of local memory that a thread has to itself."""
 
-# {r} {s} {t} and so on are drawn registers: words, floats (f g h), pairs (d e), predicates (p q).
+# {r} {s} {t} and so on are drawn registers: words, floats (f g h), pairs (d e), predicates (o p q).
+# `xor.pred {p}, {p}, {q}` is missing: ptxas moves it out of loops where {p} is known to be false before
+# them (docs/emulator/sass.md).
 # ~ stands for what an architecture before Hopper does not have.
 _INTEGER = """
 add.u32 {r}, {s}, {t}; | sub.s32 {r}, {s}, {t}; | mul.lo.u32 {r}, {s}, {t};
@@ -33,7 +35,7 @@ vabsdiff4.u32.u32.u32 {r}, {s}, {t}, {u}; | vabsdiff4.s32.s32.s32.add {r}, {s}, 
 cvt.pack.sat.u8.s32.b32 {r}, {s}, {t}, {u};
 cvt.s32.s8 {r}, {s}; | cvt.u32.u16 {r}, {s}; | cvt.sat.s16.s32 {r}, {s}; | cvt.sat.u8.s32 {r}, {s};
 setp.lt.s32 {p}, {r}, {s}; | setp.ge.u32 {p}, {r}, {s}; | setp.eq.and.s32 {p}, {r}, {s}, {q};
-setp.ne.xor.u32 {p}, {r}, {s}, !{q}; | set.gt.u32.s32 {r}, {s}, {t}; | xor.pred {p}, {p}, {q};
+setp.ne.xor.u32 {p}, {r}, {s}, !{q}; | set.gt.u32.s32 {r}, {s}, {t}; | xor.pred {p}, {q}, {o};
 or.b32 {t}, {t}, 1; div.u32 {r}, {s}, {t}; | or.b32 {t}, {t}, 1; rem.s32 {r}, {s}, {t};
 add.cc.u32 {r}, {r}, {s}; addc.u32 {t}, {t}, {u};
 sub.cc.u32 {r}, {r}, {s}; subc.u32 {t}, {t}, {u};
@@ -221,7 +223,7 @@ def _instruction(templates: list[str]) -> st.SearchStrategy[str]:
         several("rstuv", "r", WORDS),
         several("fgh", "f", FLOATS),
         several("de", "d", PAIRS),
-        several("pq", "p", PREDICATES),
+        several("opq", "p", PREDICATES),
         st.fixed_dictionaries(literals),
     )
 

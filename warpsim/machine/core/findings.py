@@ -48,7 +48,8 @@ FORMAL: dict[str, str] = {
     "early-tmem-read": "a register of a tcgen05.ld read before tcgen05.wait::ld",
     "tmem-quarter": "tensor memory addressed in the first quarter of the lanes by a warp that "
     "reaches another",
-    "missing-wgmma-fence": "registers of a wgmma written since the last wgmma.fence",
+    "wgmma-fence-before-write": "registers of a wgmma written behind the wgmma.fence before it, "
+    "where a compiler may have put what computes them",
     "missing-acquire": "memory read after a flag was seen, with no acquire and no fence between",
     "exit-with-pending-store": "a CTA ended while a bulk store had yet to read its shared memory",
     "missing-inval": "an mbarrier initialised again, or overwritten, without mbarrier.inval",
@@ -101,6 +102,8 @@ NAMES: dict[str, str] = {
     "member-mask": "a member mask without the lane that executes the instruction",
     "tcgen05-group": "cta_group::1 and cta_group::2 in one kernel",
     "wgmma-registers": "an accumulator written while a wgmma has it",
+    "missing-wgmma-fence": "registers of a wgmma written since the last wait, with no wgmma.fence "
+    "between",
     "hang": "no warp can go on",
     "trap": "the kernel executed trap",
     "assertion": "an assert() of the kernel failed",

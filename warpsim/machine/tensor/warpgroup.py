@@ -143,7 +143,8 @@ def join(warps: WarpSet, wgmma: Wgmma) -> None:
             if place not in state.fenced:
                 _unfenced(machine, wgmma, place, mine)
             elif behind:
-                _report_unfenced(machine, wgmma, place)
+                sentence = "registers of this wgmma are computed behind the wgmma.fence before it."
+                machine.report("wgmma-fence-before-write", sentence, wgmma.site, place)
             if to not in mine.taken:
                 mine.take(to, words, place)
             state.groups.add(place, joining.operation)
@@ -184,7 +185,10 @@ def _descriptor(machine: Machine, slots: tuple[int, ...], place: int) -> int:
 
 
 def _unfenced(machine: Machine, wgmma: Wgmma, place: int, mine: Accumulators) -> None:
-    """A warning if registers were written that no wgmma.fence follows."""
+    """A finding if registers were written that no wgmma.fence follows: "otherwise the behavior is
+    undefined" (PTX ISA, "wgmma.fence"). ptxas makes the fences of SASS."""
+    if not wgmma.site.opcode.startswith("wgmma"):
+        return
     slots = (*wgmma.d, *wgmma.a) if wgmma.a_in_registers else wgmma.d
     rows = _rows(machine, slots, wgmma.site)
     rows = rows[~mine.held[rows]]
@@ -192,19 +196,15 @@ def _unfenced(machine: Machine, wgmma: Wgmma, place: int, mine: Accumulators) ->
         return
     changed = (machine.registers.words[rows, place] != mine.written[rows]).any(axis=1)
     if (changed | ~mine.given[rows]).any():
-        _report_unfenced(machine, wgmma, place)
-
-
-def _report_unfenced(machine: Machine, wgmma: Wgmma, place: int) -> None:
-    sentence = "registers of this wgmma were written, and no wgmma.fence follows."
-    machine.report("missing-wgmma-fence", sentence, wgmma.site, place)
+        sentence = "registers of this wgmma were written, and no wgmma.fence follows."
+        machine.report("missing-wgmma-fence", sentence, wgmma.site, place)
 
 
 def _computed_behind_fence(machine: Machine, wgmma: Wgmma) -> bool:
     """Whether an instruction between the last wgmma.fence and this one, in the text, computes one
     of its registers. Moves are left out: nvcc puts those of constants anywhere."""
     undefined = machine.undefined
-    if not undefined.uses:  # of SASS, whose registers ptxas fences
+    if not wgmma.site.opcode.startswith("wgmma"):
         return False
     slots = {*wgmma.d, *(wgmma.a if wgmma.a_in_registers else ())}
     computed = False
