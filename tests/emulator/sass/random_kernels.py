@@ -12,7 +12,7 @@ OWN = 64
 
 # {r} {s} {t} and so on are drawn registers: words, floats (f g h), pairs (d e), predicates (o p q).
 # `xor.pred {p}, {p}, {q}` is missing: ptxas moves it out of loops where {p} is known to be false before
-# them (docs/emulator/sass.md).
+# them (warpsim/docs/sass.md).
 # ~ stands for what an architecture before Hopper does not have.
 _INTEGER = """
 add.u32 {r}, {s}, {t}; | sub.s32 {r}, {s}, {t}; | mul.lo.u32 {r}, {s}, {t};
