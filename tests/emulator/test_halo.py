@@ -1,4 +1,4 @@
-"""Reads of an element by several threads, of which not only the last may race with a store to it."""
+"""Reads of an element by several threads: not only the last may race with a store to it."""
 
 from __future__ import annotations
 

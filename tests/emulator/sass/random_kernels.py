@@ -11,8 +11,8 @@ OWN = 64
 """Bytes of shared and of local memory that a thread has to itself."""
 
 # {r} {s} {t} and so on are drawn registers: words, floats (f g h), pairs (d e), predicates (o p q).
-# `xor.pred {p}, {p}, {q}` is missing: ptxas moves it out of loops where {p} is known to be false before
-# them (warpsim/docs/sass.md).
+# `xor.pred {p}, {p}, {q}` is missing: ptxas moves it out of loops before which {p} is known to be
+# false (warpsim/docs/sass.md).
 # ~ stands for what an architecture before Hopper does not have.
 _INTEGER = """
 add.u32 {r}, {s}, {t}; | sub.s32 {r}, {s}, {t}; | mul.lo.u32 {r}, {s}, {t};
