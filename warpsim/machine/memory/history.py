@@ -107,15 +107,12 @@ class History:
     ) -> None:
         """Somebody reads these, to whom row `row` of `seen` is known."""
         before = self._put(column, units, epochs)
-        if not before.any():
-            before = None
         now = self.read[column, units]
         epochs, row = np.broadcast_to(epochs, now.shape), np.broadcast_to(row, now.shape)
-        if before is not None:
-            hidden = _agents_differ(before, now) & (before >= self.first)
-            if hidden.any():
-                hidden &= seen[row, (before & THREAD) >> 5] < before >> TIME
-                self._spill(units[hidden], before[hidden], now[hidden])
+        hidden = _agents_differ(before, now) & (before >= self.first)
+        if hidden.any():
+            hidden &= seen[row, (before & THREAD) >> 5] < before >> TIME
+            self._spill(units[hidden], before[hidden], now[hidden])
         hidden = _agents_differ(epochs, now)
         if hidden.any():
             self._spill(units[hidden], epochs[hidden], now[hidden])
