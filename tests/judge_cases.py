@@ -9,10 +9,14 @@ from support import ROOT
 
 from kernelexp.evidence.profile import pages
 from kernelexp.facts import chips
+from kernelexp.judge.causes import CausedDifference
+from kernelexp.judge.limits import opportunities
 from kernelexp.judge.limits.case import Case
+from kernelexp.judge.limits.changed import Cause
+from kernelexp.judge.limits.opportunity import Opportunity
 from kernelexp.logs.record import complete
 from kernelexp.model.arm import AccessWidths, Arm, BuildEvidence, EmulatedEvidence, ProfiledEvidence
-from kernelexp.model.record import Record
+from kernelexp.model.record import Profile, Record
 
 T1 = "logs/runs/T1/20261121T000003Z-045af7a9.measured.json"
 H1 = "logs/runs/H1/20261121T015301Z-85251654.measured.json"
@@ -98,3 +102,36 @@ def executed_sass(**changes: Any) -> EmulatedEvidence:
     """Of SASS that did what it should."""
     right = emulated_of(transpose())
     return EmulatedEvidence(size="emulated", isa="sass", arrays=right.arrays, **changes)
+
+
+def cause_of(differing: CausedDifference, name: str) -> Cause:
+    return next(cause for cause in differing.causes if cause.name == name)
+
+
+def published(run: str) -> Case:
+    path = ROOT / "logs/profiles" / f"published-{run}.json"
+    profile = msgspec.json.decode(path.read_bytes(), type=Profile)
+    return Case(label=run, arm=profile.arm, chip=chips.CHIPS["B200"])
+
+
+def counting(place: int, counters: dict[str, int]) -> EmulatedEvidence:
+    emulated = arm(H1, place).emulated
+    assert emulated is not None
+    return msgspec.structs.replace(emulated, counters=counters)
+
+
+def counted(*counts: dict[str, int], **changes: Any) -> list[Case]:
+    """H1's arms with these counts of the full problem, and the same ones of the small size."""
+    return [
+        with_arm(
+            gemm(arm=arm(H1, place), counters=own, **changes),
+            emulated=counting(place, dict.fromkeys(own, 12)),
+        )
+        for place, own in enumerate(counts)
+    ]
+
+
+def only(rule: opportunities.Rule, case: Case) -> Opportunity:
+    (result,) = rule(case)
+    assert isinstance(result, Opportunity)
+    return result

@@ -15,7 +15,8 @@ from kernelexp.facts import counters
 from kernelexp.facts.differences import Difference
 from kernelexp.judge import ranking
 from kernelexp.judge.limits.case import Case
-from kernelexp.judge.limits.changes import ON_AN_SM, WAITS, Cause, ChangedFigure, ChangedPair
+from kernelexp.judge.limits.changed import ON_AN_SM, WAITS, Cause, ChangedFigure
+from kernelexp.judge.limits.changes import ChangedPair
 from kernelexp.judge.limits.units import PIPE
 
 EXPLAINS = 0.1

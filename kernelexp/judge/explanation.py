@@ -17,7 +17,7 @@ from kernelexp.judge.expectations import command
 from kernelexp.judge.limits import bottleneck, bounds
 from kernelexp.judge.limits.bounds import Use
 from kernelexp.judge.limits.case import Case
-from kernelexp.judge.limits.changes import PART, ChangedFigure, is_code
+from kernelexp.judge.limits.changed import PART, ChangedFigure, is_code
 from kernelexp.judge.limits.floors import Resource
 from kernelexp.judge.stalls import READY
 from kernelexp.model.arm import Arm

@@ -12,7 +12,7 @@ from kernelexp.judge.causes import CausedDifference
 from kernelexp.judge.limits import bottleneck, bounds, floors
 from kernelexp.judge.limits.bounds import Use
 from kernelexp.judge.limits.case import Case
-from kernelexp.judge.limits.changes import PART, WARPS, ChangedFigure
+from kernelexp.judge.limits.changed import PART, WARPS, ChangedFigure
 from kernelexp.judge.limits.floors import Resource
 from kernelexp.judge.limits.units import units
 from kernelexp.model.axes import AxisValue, spell

@@ -2,54 +2,34 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import msgspec
 import pytest
 from judge_cases import (
     DEFAULTS,
     FOUR_STAGES,
+    H1,
     PADDED,
     PLAIN,
     arm,
+    cause_of,
+    counted,
+    counting,
     executed_sass,
     gemm,
     profiled,
+    published,
     transpose,
     with_arm,
 )
-from support import ROOT
 
-from kernelexp.facts import chips
 from kernelexp.facts.metrics import Kind
-from kernelexp.judge import causes, stalls
-from kernelexp.judge.causes import CausedDifference
+from kernelexp.judge import causes
 from kernelexp.judge.limits.case import Case
-from kernelexp.judge.limits.changes import WARPS, Cause, ChangedFigure, is_code
+from kernelexp.judge.limits.changed import WARPS, ChangedFigure, is_code
 from kernelexp.judge.limits.floors import SECTORS
-from kernelexp.model.arm import EmulatedEvidence
-from kernelexp.model.record import Profile
 
 FASTER = -0.55
 TAGS = "ptx__memory_l1_tag_requests_global"
-H1 = "logs/runs/H1/20261121T015301Z-85251654.measured.json"
-
-
-def of(differing: CausedDifference, name: str) -> Cause:
-    return next(cause for cause in differing.causes if cause.name == name)
-
-
-def published(run: str) -> Case:
-    path = ROOT / Path("logs/profiles") / f"published-{run}.json"
-    profile = msgspec.json.decode(path.read_bytes(), type=Profile)
-    return Case(label=run, arm=profile.arm, chip=chips.CHIPS["B200"])
-
-
-def counting(place: int, counters: dict[str, int]) -> EmulatedEvidence:
-    emulated = arm(H1, place).emulated
-    assert emulated is not None
-    return msgspec.structs.replace(emulated, counters=counters)
 
 
 def test_what_can_explain_most_of_the_time_comes_first() -> None:
@@ -65,7 +45,7 @@ def test_what_can_explain_most_of_the_time_comes_first() -> None:
 
 def test_consequences_of_a_cause_are_told_with_it() -> None:
     result = causes.differing(profiled(transpose(0), PLAIN), profiled(transpose(1), PADDED), FASTER)
-    names = [item.metric for item in of(result, "shared memory").figures]
+    names = [item.metric for item in cause_of(result, "shared memory").figures]
     assert any("bank_conflicts" in name for name in names)
     assert any("wavefronts" in name for name in names)
     assert [cause.name for cause in result.causes].count("shared memory") == 1
@@ -76,79 +56,6 @@ def test_a_figure_is_told_once_whoever_counted_it() -> None:
     for cause in result.causes:
         labels = [item.label for item in cause.figures]
         assert len(labels) == len({*labels})
-
-
-def test_stalls_are_ranked_by_points_and_not_by_ratio() -> None:
-    """Short scoreboard grew elevenfold, by a point; long scoreboard fell by a third, by two."""
-    result = causes.differing(published("cefc59d"), published("c32ab7a"), -0.096)
-    waits = {wait.label: wait.points for wait in result.waits}
-    assert [*waits][:2] == ["long scoreboard", "short scoreboard"]
-    assert waits["long scoreboard"] == pytest.approx(100 * (4.4 / 9.82 - 6.4 / 10.38), abs=2)
-    assert waits["selected"] == pytest.approx(100 * (1.19 / 9.82 - 0.88 / 10.38), abs=2)
-
-
-@pytest.mark.parametrize("case", [profiled(transpose(0), PLAIN), profiled(gemm(), DEFAULTS)])
-def test_shares_of_the_warps_time_are_those_of_an_average_warps_cycles(case: Case) -> None:
-    """`selected` too, of which ncu gives the share of a scheduler's issue slot."""
-    assert case.arm.profiled
-    prefix, suffix = "smsp__average_warp_latency_issue_stalled_", ".ratio"
-    cycles = {
-        name.removeprefix(prefix).removesuffix(suffix).replace("_", " "): float(value)
-        for name, value in case.arm.profiled.figures.items()
-        if name.startswith(prefix)
-    }
-    shares = stalls.stalls(case.arm)
-    for state, value in cycles.items():
-        assert shares[state] == pytest.approx(100 * value / sum(cycles.values()), abs=0.5)
-
-
-def test_what_polls_count_comes_last_without_a_way() -> None:
-    counted = {"ptx__inst_executed_mbarrier_wait": 4_468_948, "ptx__inst_executed": 161_061_648}
-    more = {"ptx__inst_executed_mbarrier_wait": 5_687_152, "ptx__inst_executed": 186_587_236}
-    cases = [
-        with_arm(gemm(arm=arm(H1, place), counters=own), emulated=counting(place, own))
-        for place, own in enumerate((counted, more))
-    ]
-    result = causes.differing(*cases, 0.0395)
-    assert [cause.name for cause in result.causes][-2:] == ["waits at mbarriers", "resources"]
-    assert "depends on timing too" in of(result, "waits at mbarriers").noise
-    assert of(result, "instructions").leader.way == "with the time"
-
-
-def test_waits_that_change_as_the_operations_do_are_code() -> None:
-    """24 tiles of keys and not 32: 18 operations and 30 waits a tile."""
-    operations, waits = "ptx__inst_executed_mbarrier", "ptx__inst_executed_mbarrier_wait"
-    counted = (
-        {operations: 1_218_560, waits: 2_041_856, "ptx__inst_executed": 256_497_664},
-        {operations: 923_648, waits: 1_550_336, "ptx__inst_executed": 242_475_008},
-    )
-    cases = [
-        with_arm(gemm(arm=arm(H1, place), counters=own), emulated=counting(place, own))
-        for place, own in enumerate(counted)
-    ]
-    result = causes.differing(*cases, 0.0349)
-    assert of(result, "waits at mbarriers").noise == ""
-    assert of(result, "mbarriers").noise == ""
-
-
-def test_instructions_explain_nothing_of_what_polls_execute() -> None:
-    waits, executed = "ptx__inst_executed_mbarrier_wait", "smsp__inst_executed"
-    grown = []
-    for polls in (0, 1_000_000):
-        counted = (
-            {waits: 4_000_000, executed: 160_000_000},
-            {waits: 4_000_000 + polls, executed: 180_000_000},
-        )
-        cases = [
-            with_arm(gemm(arm=arm(H1, place), counters=own), emulated=counting(place, own))
-            for place, own in enumerate(counted)
-        ]
-        result = causes.differing(*cases, 0.0395)
-        figure = next(
-            item for item in of(result, "instructions").figures if item.metric == executed
-        )
-        grown.append(figure.explains or 0.0)
-    assert grown[1] == pytest.approx(grown[0] * 19 / 20)
 
 
 def test_conflicts_that_no_address_needs_are_arbitration() -> None:
@@ -170,24 +77,10 @@ def test_two_equal_arms_differ_in_nothing() -> None:
     assert (result.causes, result.waits, result.small) == ((), (), 0)
 
 
-def test_branches_that_no_poll_brings_along_are_no_waits() -> None:
-    """A warp that stores by itself waits as often, and branches five million times less."""
-    counted = {
-        "ptx__inst_executed_mbarrier_wait": 4_468_948,
-        "ptx__inst_executed_branch": 11_853_876,
-    }
-    less = {"ptx__inst_executed_mbarrier_wait": 4_468_420, "ptx__inst_executed_branch": 6_279_588}
-    cases = [
-        with_arm(gemm(arm=arm(H1, place), counters=own), emulated=counting(place, own))
-        for place, own in enumerate((counted, less))
-    ]
-    assert of(causes.differing(*cases, 0.06), "branches").noise == ""
-
-
 def test_resources_that_leave_an_sm_as_many_warps_have_no_effect_of_their_own() -> None:
     """Four stages take less shared memory than six, for one CTA all the same."""
     cases = [gemm(arm=arm(H1, place)) for place in (0, 1)]
-    cause = of(causes.differing(*cases, 0.0395), "resources")
+    cause = cause_of(causes.differing(*cases, 0.0395), "resources")
     assert "as many CTAs and warps" in cause.noise
 
 
@@ -199,8 +92,8 @@ def test_warps_on_an_sm_come_before_the_resources_that_limit_them() -> None:
         build, resources=msgspec.structs.replace(build.resources, threads=128, registers=217)
     )
     result = causes.differing(one, with_arm(one, build=half), 1.6)
-    assert of(result, "resources").leader.label == "warps on an SM, at most"
-    assert of(result, "resources").leader.way == "with the time"
+    assert cause_of(result, "resources").leader.label == "warps on an SM, at most"
+    assert cause_of(result, "resources").leader.way == "with the time"
 
 
 def test_warps_that_load_among_them_are_no_cause() -> None:
@@ -243,28 +136,17 @@ def test_a_pipe_that_is_relieved_by_what_others_execute_is_a_cause_of_its_own() 
         for place, own in enumerate(counted)
     ]
     result = causes.differing(*cases, 0.038)
-    apart = of(result, "xu pipe, instructions").leader
+    apart = cause_of(result, "xu pipe, instructions").leader
     assert apart.way == "against it"
     assert apart.explains == pytest.approx(
-        -(of(result, "instructions").leader.explains or 0), rel=0.02
+        -(cause_of(result, "instructions").leader.explains or 0), rel=0.02
     )
-
-
-def counted(*counts: dict[str, int], **changes: Any) -> list[Case]:
-    """H1's arms with these counts of the full problem, and the same ones of the small size."""
-    return [
-        with_arm(
-            gemm(arm=arm(H1, place), counters=own, **changes),
-            emulated=counting(place, dict.fromkeys(own, 12)),
-        )
-        for place, own in enumerate(counts)
-    ]
 
 
 def test_what_is_equal_at_the_small_size_only_is_a_difference() -> None:
     """A table in registers is loaded for each tile of a small size, and seldom later."""
     result = causes.differing(*counted({TAGS: 22_278_144}, {TAGS: 2_208_768}), None)
-    figure = of(result, "global memory").leader
+    figure = cause_of(result, "global memory").leader
     assert (figure.before, figure.after) == (22_278_144, 2_208_768)
 
 
@@ -279,7 +161,7 @@ def test_a_count_that_one_arm_alone_has_solved_is_not_compared() -> None:
         msgspec.structs.replace(case, unsolved=frozenset({TAGS}), least={TAGS: count})
         for case, count in ((one, 18_000_000), (other, 9_000_000))
     ]
-    figure = of(causes.differing(*both, None), "global memory").leader
+    figure = cause_of(causes.differing(*both, None), "global memory").leader
     assert (figure.before, figure.after) == (18_000_000, 9_000_000)
 
 
@@ -333,7 +215,7 @@ def test_what_64_ctas_execute_takes_the_time_of_64_sms() -> None:
         with_arm(case, measured=msgspec.structs.replace(measured, time_us=28.0))
         for case in counted({conflicts: 2_863_680}, {conflicts: 1_000_000}, **small)
     ]
-    figure = of(causes.differing(*cases, -0.497), "shared memory").leader
+    figure = cause_of(causes.differing(*cases, -0.497), "shared memory").leader
     assert figure.explains == pytest.approx(-52.5, abs=0.1)
 
 
@@ -344,7 +226,7 @@ def test_fewer_operands_that_mmas_read_are_no_arbitration() -> None:
         {"smsp__inst_executed": 10**8, operands: 50_125_824},
         {"smsp__inst_executed": 10**8, operands: 33_417_216},
     )
-    cause = of(causes.differing(*cases, -0.17), "operands of MMAs")
+    cause = cause_of(causes.differing(*cases, -0.17), "operands of MMAs")
     assert not cause.noise
     assert cause.leader.way == "with the time"
 
@@ -357,7 +239,7 @@ def test_the_pipe_of_accesses_that_are_told_is_no_second_cause() -> None:
         {"smsp__inst_executed": 10**8, loads: 2_784_768, pipe: 6_975_780},
     )
     result = causes.differing(*cases, -0.1)
-    assert of(result, "global memory").leader.metric == loads
+    assert cause_of(result, "global memory").leader.metric == loads
     assert not any(item.metric == pipe for cause in result.causes for item in cause.figures)
 
 
@@ -376,9 +258,9 @@ def test_without_a_time_more_work_costs_what_the_longest_need_of_a_unit_grows_by
         with_arm(case, measured=None)
         for case in counted({executed: 10**8}, {executed: 4 * 10**8 // 3}, flops=0, bytes=2 * 10**9)
     ]
-    assert of(causes.differing(*cases, None), "instructions").leader.explains == 0.0
+    assert cause_of(causes.differing(*cases, None), "instructions").leader.explains == 0.0
     cases = [msgspec.structs.replace(case, bytes=10**6) for case in cases]
-    figure = of(causes.differing(*cases, None), "instructions").leader
+    figure = cause_of(causes.differing(*cases, None), "instructions").leader
     assert figure.explains == pytest.approx(100 / 3, abs=0.1)
 
 
@@ -393,7 +275,7 @@ def test_a_multicast_is_read_from_l2_once() -> None:
         build, resources=msgspec.structs.replace(build.resources, cluster=2)
     )
     result = causes.differing(cases[0], with_arm(cases[1], build=pair), -0.0092)
-    figure = of(result, "multicast").leader
+    figure = cause_of(result, "multicast").leader
     assert (figure.before, figure.after, figure.way) == (200_000, 150_000, "with the time")
 
 
@@ -407,7 +289,7 @@ def test_fewer_instructions_of_a_pipe_relieve_no_other_unit() -> None:
             {**executed, pipe: 10**8}, {**executed, pipe: 5 * 10**7}, flops=0, bytes=0
         )
     ]
-    figure = of(causes.differing(*cases, None), "instructions").leader
+    figure = cause_of(causes.differing(*cases, None), "instructions").leader
     assert figure.metric == pipe
     assert figure.explains == pytest.approx(0.0)
 
@@ -424,7 +306,7 @@ def test_without_a_time_no_change_saves_more_than_the_longest_need_falls_by() ->
             bytes=10**6,
         )
     ]
-    figure = of(causes.differing(*cases, None), "instructions").leader
+    figure = cause_of(causes.differing(*cases, None), "instructions").leader
     assert figure.explains == pytest.approx(-5, abs=0.1)
 
 
@@ -435,7 +317,7 @@ def test_what_is_executed_has_a_way_and_code_has_none() -> None:
     barriers = "sass__inst_executed_barrier"
     executed = {"smsp__inst_executed": 10**8}
     cases = counted({**executed, barriers: 10**6}, {**executed, barriers: 2 * 10**6})
-    (figure,) = of(causes.differing(*cases, 0.05), "barriers").figures
+    (figure,) = cause_of(causes.differing(*cases, 0.05), "barriers").figures
     assert figure.way == "with the time"
 
 
@@ -458,7 +340,7 @@ def test_a_count_that_both_profiles_have_takes_the_place_of_the_emulated_one() -
 def test_ctas_on_more_sms_are_no_fewer_warps() -> None:
     """As many warps in 16 CTAs of 8, then in 128 of 1: more SMs have work."""
     few, many = transpose(ctas=16), transpose(ctas=128)
-    resources = of(causes.differing(few, many, FASTER), "resources")
+    resources = cause_of(causes.differing(few, many, FASTER), "resources")
     assert (resources.leader.before, resources.leader.after) == (16, 128)
     assert resources.leader.label == "SMs with work, of 132"
     assert WARPS not in [item.metric for item in resources.figures]
@@ -470,7 +352,8 @@ def test_what_tma_reads_more_is_not_said_of_what_loads_read_more() -> None:
     executed = {"smsp__inst_executed": 10**8, loads: 10**6, reads: 10**7}
     cases = counted(executed, {**executed, loads: 2 * 10**6, reads: 3 * 10**7})
     figures = {
-        item.metric: item for item in of(causes.differing(*cases, 0.25), "global memory").figures
+        item.metric: item
+        for item in cause_of(causes.differing(*cases, 0.25), "global memory").figures
     }
     shares = figures[reads].explains, figures[loads].explains
     assert shares[0]
@@ -492,20 +375,6 @@ def test_counts_that_are_about_so_large_do_not_differ_by_a_few_percent() -> None
             item for cause in causes.differing(*cases, 0.05).causes for item in cause.figures
         ]
         assert (executed in [item.metric for item in figures]) is differs
-
-
-def test_what_polls_take_of_the_instructions_is_said_with_what_these_explain() -> None:
-    executed, waits = "smsp__inst_executed", "sass__inst_executed_mbarrier_wait"
-    operations = "sass__inst_executed_mbarrier"
-    cases = counted(
-        {executed: 10**8, operations: 10**6, waits: 4 * 10**6},
-        {executed: 11 * 10**7, operations: 10**6, waits: 6 * 10**6},
-    )
-    result = causes.differing(*cases, 0.05)
-    assert result.polled == 2 * 10**6
-    explains = of(result, "instructions").leader.explains or 0.0
-    alone = causes.differing(*counted({executed: 10**8}, {executed: 108 * 10**6}), 0.05)
-    assert explains == pytest.approx(of(alone, "instructions").leader.explains)
 
 
 def test_counts_that_are_about_so_large_are_told_apart_from_equal_ones() -> None:
@@ -532,6 +401,7 @@ def test_a_part_of_the_wavefronts_explains_no_more_than_their_sum() -> None:
         {**executed, part: 67 * 10**6, whole: 89 * 10**6},
     )
     figures = {
-        item.metric: item for item in of(causes.differing(*cases, 0.05), "shared memory").figures
+        item.metric: item
+        for item in cause_of(causes.differing(*cases, 0.05), "shared memory").figures
     }
     assert figures[part].explains == pytest.approx(figures[whole].explains)

@@ -12,7 +12,7 @@ from kernelexp.judge.explanation import moved, questions, relieved
 from kernelexp.judge.limits import bounds
 from kernelexp.judge.limits.bounds import Use
 from kernelexp.judge.limits.case import Case
-from kernelexp.judge.limits.changes import Cause, ChangedFigure
+from kernelexp.judge.limits.changed import Cause, ChangedFigure
 
 NOTHING = CausedDifference(causes=(), waits=(), of="the baseline's time", small=0)
 H1 = "logs/runs/H1/20261121T015301Z-85251654.measured.json"

@@ -5,27 +5,36 @@ A count is ranked by the time that its part of the chip needs for the difference
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Sequence
-from typing import Literal, TypeAlias
 
 import msgspec
 
-from kernelexp.facts import counters, metrics
+from kernelexp.facts import counters
 from kernelexp.facts.arch import ARCHITECTURES
-from kernelexp.facts.differences import Difference, between, comparable
-from kernelexp.facts.metrics import Kind
-from kernelexp.judge import ranking
+from kernelexp.facts.differences import Difference, between
 from kernelexp.judge.limits import bottleneck, bounds, floors, relief
 from kernelexp.judge.limits.case import Case
+from kernelexp.judge.limits.changed import (
+    ON_AN_SM,
+    SMS,
+    STATIC,
+    WAITS,
+    WARPS,
+    Cause,
+    ChangedFigure,
+    Way,
+    is_code,
+    is_kept,
+    kinds,
+    label,
+    of_all,
+)
 from kernelexp.judge.limits.floors import tensor_type
 from kernelexp.judge.limits.opportunity import excess_of_wavefronts
 from kernelexp.judge.limits.units import EXECUTED, PIPE, own_units, units
 from kernelexp.judge.stalls import stalls
-from kernelexp.model.arm import Arm
 
-Way: TypeAlias = Literal["with the time", "against it", ""]
 POINTS = 0.1
 """Points of the warps' time below which a stall has not changed."""
 _POLLS = "how often a wait looks again depends on timing too: it explains nothing"
@@ -34,7 +43,6 @@ _AS_MANY = "no effect of its own: as many {} on an SM"
 _AS_MANY_EXECUTED = "as many are executed"
 _BY_GRID = "no effect of its own: the grid gives an SM as many CTAs and warps"
 _BRANCHES_PER_POLL = 2
-WAITS = "waits at mbarriers"
 # Cycles of an SM that one takes; of a pipe by its architecture.
 _CYCLES: tuple[tuple[str, float], ...] = (
     (r"memory_l1_wavefronts_shared|derived__memory_l1_wavefronts_shared_excessive", 1.0),
@@ -49,11 +57,6 @@ _CYCLES: tuple[tuple[str, float], ...] = (
 )  # fmt: skip
 _COSTS = tuple((re.compile(pattern), cycles) for pattern, cycles in _CYCLES)
 _BYTES = re.compile(r"dram__bytes(_read|_write)?")
-WARPS = "warps_on_an_sm"
-SMS = "sms_with_work"
-ON_AN_SM = (WARPS, SMS)
-PART = 0.25
-"""Of the change of time, the share below which a consequence is not its likely cause."""
 SLIGHT = 0.1
 """Of the change of time, the share below which what explains no more goes last."""
 _IN_PROPORTION = 0.02
@@ -65,7 +68,6 @@ _ABOUT = 0.1
 """Relative change below which counts that are about so large are not said to differ."""
 _AS_NCU = {"sass__inst_executed_branch": "smsp__inst_executed_op_branch"}
 """What a profile calls a count of another name."""
-_STATIC = "sass_instructions_"
 # Figures by which another layout, or other accesses, are told from arbitration.
 _OF_ADDRESSES = ("memory_l1_wavefronts_shared", "derived__", "sass__inst_executed_shared")
 _CONFLICTS, _WAVEFRONTS = "l1tex__data_bank_conflicts", "memory_l1_wavefronts_shared"
@@ -73,44 +75,6 @@ _TMA_READS = "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld"
 _MULTICAST = f"{_TMA_READS}_dest_multicast"
 _OF_SHARED = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_"
 _OF_SECTORS = (*floors.SECTORS, "memory_l2_theoretical_sectors_global")
-
-
-class ChangedFigure(msgspec.Struct, frozen=True, kw_only=True):
-    """One difference, and whether it is for the better where the time is."""
-
-    metric: str
-    label: str
-    kind: Kind
-    before: metrics.Value
-    after: metrics.Value
-    change: float | None
-    points: float | None = None
-    """The change of a share, in points."""
-    explains: float | None = None
-    """Percent of the baseline's time that the change adds by the rate of the unit that executes it;
-    below 0, what it saves at most: no more than the next limit leaves. None where no part of the
-    chip has a rate for it."""
-    way: Way
-
-
-class Cause(msgspec.Struct, frozen=True, kw_only=True):
-    """The differences of one cause."""
-
-    name: str
-    figures: tuple[ChangedFigure, ...] = msgspec.field(name="told")
-    """The one that can explain most of the time first; the others go with it."""
-    noise: str = ""
-    """Why it says nothing of the code; empty where it does."""
-
-    @property
-    def leader(self) -> ChangedFigure:
-        return self.figures[0]
-
-
-def is_code(metric: str) -> bool:
-    """Whether it is of the SASS, as `sass_bytes`, and not of what is executed, as
-    `sass__inst_executed_global_loads`."""
-    return metric.startswith("sass_") and not metric.startswith("sass__")
 
 
 class ChangedPair:
@@ -156,9 +120,9 @@ class ChangedPair:
                 self.alike += is_like
                 if was != now and not is_like:
                     yield Difference(metric=difference.metric, before=was, after=now)
-            elif self._is_full and name.startswith(_STATIC) and name != f"{_STATIC}tmem":
+            elif self._is_full and name.startswith(STATIC) and name != f"{STATIC}tmem":
                 continue  # what is executed is known
-            elif difference.before != difference.after and _is_kept(difference):
+            elif difference.before != difference.after and is_kept(difference):
                 yield difference
 
     def _count(self, case: Case, name: str) -> int:
@@ -418,10 +382,10 @@ class ChangedPair:
         if name in _OF_SECTORS and not rough.intersection(floors.SECTORS):
             # What TMA moves no longer, others may.
             every = [sum(map(case.counter, floors.SECTORS)) for case in (self._before, self._after)]
-            now = _of_all(was, now, every[1] - every[0])
+            now = of_all(was, now, every[1] - every[0])
         if name.startswith(_OF_SHARED) and not self._rough & {name, _WAVEFRONTS}:
             every = [case.counter(_WAVEFRONTS) for case in (self._before, self._after)]
-            now = _of_all(was, now, every[1] - every[0]) if any(every) else now
+            now = of_all(was, now, every[1] - every[0]) if any(every) else now
         if was == now:
             return None  # others moved more the other way: nothing of the time is its own
         if name.startswith(_CONFLICTS) and difference.metric.kind == "emulated":
@@ -495,13 +459,6 @@ class ChangedPair:
         return "with the time" if is_worse == (self._slower > 0) else "against it"
 
 
-def _of_all(was: float, now: float, more: float) -> float:
-    """What a part of a sum became, no further than the sum moved; unmoved where that went the other
-    way."""
-    own = now - was
-    return was + math.copysign(min(abs(own), abs(more)), own) if own * more > 0 else was
-
-
 def _as_many(before: Case, after: Case) -> str:
     """Says why resources have no effect of their own; empty where they may have one."""
     was, now = _warps(before), _warps(after)
@@ -536,31 +493,3 @@ def _warps(case: Case) -> int:
     if share:
         return share.warps_per_sm
     return build.occupancy.warps_per_sm if build else 0
-
-
-def kinds(before: Arm, after: Arm) -> Sequence[Kind]:
-    """The kinds of evidence of which both arms have figures to compare."""
-    both = list(comparable(before, after))
-    if before.profiled and after.profiled and "profiled" not in both:
-        both.append("profiled")
-    if before.published and after.published:
-        both.append("published")
-    return both
-
-
-def label(difference: Difference) -> str:
-    """Returns a counter's usual name, whoever counted it."""
-    words = difference.metric.label.strip()
-    if difference.metric.name.removeprefix(counters.PTX) == "memory_l1_tag_requests_global":
-        return "lines of global memory in L1"  # each takes the tag stage and the data pipe a cycle
-    if difference.metric.name.startswith(_STATIC):
-        return f"{words} in the code"
-    return f"{words}, B" if difference.metric.unit == "B" else words
-
-
-def _is_kept(difference: Difference) -> bool:
-    """Whether a page has room for it: of a profile's figures, hundreds differ."""
-    if difference.metric.kind != "profiled":
-        return True
-    known = difference.metric.group != counters.OTHER
-    return known and ranking.is_large(difference, ranking.FLOOR)

@@ -10,10 +10,9 @@ import msgspec
 from kernelexp.dossier import comparability
 from kernelexp.dossier.dossiers import Dossier
 from kernelexp.dossier.standing import Standing
-from kernelexp.facts import metrics, widths
-from kernelexp.facts.counters import EXECUTED, PIPE
+from kernelexp.facts import widths
 from kernelexp.judge import likely, samebuild
-from kernelexp.judge.causes import OF_TIME, CausedDifference, differing
+from kernelexp.judge.causes import CausedDifference, differing
 from kernelexp.judge.expectations import Judged, judge
 from kernelexp.judge.explanation import (
     Question,
@@ -25,31 +24,21 @@ from kernelexp.judge.explanation import (
 )
 from kernelexp.judge.limits import bottleneck
 from kernelexp.judge.limits.bounds import Use, nearest, uses, uses_of_both
-from kernelexp.judge.limits.changes import ON_AN_SM, Cause, ChangedFigure
 from kernelexp.model.arm import Verdict
 from kernelexp.model.axes import AxisValue, spell_point
 from kernelexp.model.experiment import Experiment
 from kernelexp.model.record import Record, own_axes
-from kernelexp.report.document import figures
 from kernelexp.report.document.document import (
     Block,
-    Cell,
     Heading,
     Items,
     Span,
     paragraph,
     status,
-    table,
 )
 from kernelexp.report.log import logbook
-from kernelexp.report.variants import bounds, expectations
+from kernelexp.report.variants import bounds, difference_table, expectations
 
-_WITH_IT = 3
-_ROWS = 3
-_KEY = 1.0
-"""Percent of the time from which what a difference explains has a row on the short page."""
-_FACTOR = 9.0
-_LEAST = 0.1
 T = TypeVar("T")
 
 
@@ -206,7 +195,7 @@ def render(explanation: Explanation, verbose: bool = False) -> Iterator[Block]:
     profiles = (explanation.baseline.profile, explanation.candidate.profile)
     are_published = any(item and item.provenance == "published" for item in profiles)
     slower = _judged(explanation)
-    yield from _differences(explanation.differing, are_published, verbose, slower)
+    yield from difference_table.render(explanation.differing, are_published, verbose, slower)
     if rest := _unexplained(explanation):
         yield paragraph(rest, style="dim")
     yield from _limits(explanation, verbose)
@@ -417,91 +406,6 @@ def _verdict(explanation: Explanation) -> Block:
     )
 
 
-def _differences(
-    differing: CausedDifference, are_published: bool, verbose: bool, slower: float | None
-) -> Iterator[Block]:
-    causes = [cause for cause in differing.causes if not cause.noise]
-    shown = causes if verbose else key(causes, is_timed=differing.of == OF_TIME)
-    if shown:
-        rows: list[tuple[Cell, ...]] = [
-            (
-                f"{number}.",
-                cause.leader.label,
-                _value(cause.leader.before),
-                _value(cause.leader.after),
-                _change(cause.leader),
-                _explains(cause),
-            )
-            for number, cause in enumerate(shown, 1)
-        ]
-        header = ("", "differs most", "baseline", "candidate", "change", "explains")
-        yield table(header, rows, numbers=(0, 2, 3, 4, 5))
-    if verbose:
-        yield Items(tuple(map(_with_it, differing.causes)))
-    cells = [_explains(cause) for cause in shown]
-    unknown = " —: no unit's rate says how much." if figures.NONE in cells else ""
-    if any(cell != figures.NONE for cell in cells):
-        on = f" on {100 * differing.busy:.1f}% of the SMs" if differing.busy < 1.0 else ""
-        yield paragraph(
-            "Explains: what the change adds or saves by the rate of the unit that executes it"
-            f"{on}, in percent of {differing.of}, and no more than the next limit or the unit's "
-            "other counts leave of it: less where other work hides it, more where it is waited "
-            f"for.{_polls(shown, differing)}"
-            f"{unknown}",
-            style="dim",
-        )
-    elif unknown:
-        yield paragraph(unknown.strip(), style="dim")
-    waits = differing.waits if verbose else _largest_waits(differing.waits, slower)
-    yield from _waits(waits, are_published)
-    left = len(differing.causes) - len(shown)
-    if verbose:
-        yield from _left_out(differing)
-    elif left:
-        more = "more" if shown else "difference" if left == 1 else "differences"
-        yield paragraph(f"{left} {more} with --verbose.", style="dim")
-
-
-def _largest_waits(waits: Sequence[ChangedFigure], slower: float | None) -> list[ChangedFigure]:
-    """Of a slower arm first those that grew, of a faster one those that fell."""
-    ahead = [wait for wait in waits if (wait.points or 0.0) * (slower or 0.0) > 0]
-    return [*ahead, *(wait for wait in waits if wait not in ahead)][:_ROWS]
-
-
-def _polls(shown: Sequence[Cause], differing: CausedDifference) -> str:
-    """Says what the share of instructions leaves out of their difference."""
-    changed = [cause.leader for cause in shown if cause.leader.kind == "emulated"]
-    if not differing.polled or not any(item.metric in EXECUTED.values() for item in changed):
-        return ""
-    more = "more" if differing.polled > 0 else "fewer"
-    return f" Left out of instructions: {abs(differing.polled):,} {more} that poll mbarriers."
-
-
-def key(causes: Sequence[Cause], is_timed: bool) -> list[Cause]:
-    """The few that explain some of the time by a rate, and the warps that hide latency; of arms
-    that were not timed, where no rate is known, those that changed most."""
-    known = [cause for cause in causes if cause.leader.explains is not None]
-    large = [
-        cause
-        for cause in causes
-        if abs(cause.leader.explains or 0.0) >= _KEY
-        or (cause.leader.metric in ON_AN_SM and cause.leader.way != "against it")
-    ]
-    return (large if known or is_timed else list(causes))[:_ROWS]
-
-
-def _left_out(differing: CausedDifference) -> Iterator[Block]:
-    """Yields the counts that no row has, and why."""
-    if differing.uneven:
-        few = "1 count is" if differing.uneven == 1 else f"{differing.uneven} counts are"
-        yield paragraph(
-            f"{few} not compared: two small sizes do not solve both arms' counts.", style="dim"
-        )
-    if differing.small:
-        differ = "differs and explains" if differing.small == 1 else "differ and explain"
-        yield paragraph(f"{differing.small} more {differ} nothing.", style="dim")
-
-
 def _unexplained(explanation: Explanation) -> str:
     """Says where the rates of what goes with the time explain less than half of its change."""
     change = 100 * abs(_judged(explanation) or 0.0)
@@ -510,7 +414,11 @@ def _unexplained(explanation: Explanation) -> str:
         for cause in explanation.differing.causes
         if not cause.noise and cause.leader.way == "with the time"
     ]
-    if not change or max(shares, default=0.0) < _KEY or sum(shares) >= change / 2:
+    if (
+        not change
+        or max(shares, default=0.0) < difference_table.LEAST_EXPLAINED
+        or sum(shares) >= change / 2
+    ):
         return ""
     return (
         f"By these rates, what goes with the time makes {sum(shares):.1f}% of the time; it changed "
@@ -526,79 +434,11 @@ def _judged(explanation: Explanation) -> float | None:
     return slowdown(explanation.baseline.case.arm, explanation.candidate.case.arm)
 
 
-def _with_it(cause: Cause) -> str:
-    """Says where a cause's figures are from, which way it goes, and what else it changed, in a
-    line."""
-    left = list(cause.figures if cause.noise else cause.figures[1:])
-    if cause.name == "instructions":  # of which pipe most are, whether or not its rate is known
-        left.sort(key=_by_count)
-    kind, way = cause.leader.kind, cause.noise or cause.leader.way
-    shown = _other_way if not cause.noise else lambda *_: ""
-    others = [
-        f"{item.label} {_value(item.before)} → {_value(item.after)}"
-        + _aside(item.kind if item.kind != kind else "", shown(item, way))
-        for item in left[:_WITH_IT]
-    ]
-    rest = len(left) - len(others)
-    words = "; ".join(others) + (f"; {rest} more" if rest else "")
-    goes = way if cause.noise or not way else f"the row goes {way}"
-    return f"{cause.name}{_aside(kind, goes)}" + (f": {words}." if words else ".")
-
-
-def _other_way(item: ChangedFigure, way: str) -> str:
-    """Says which way a figure goes, if not the way of what it is listed below."""
-    return item.way if item.way != way else ""
-
-
-def _aside(*words: str) -> str:
-    said = ", ".join(filter(None, words))
-    return f" ({said})" if said else ""
-
-
-def _by_count(figure: ChangedFigure) -> tuple[bool, float]:
-    numbers = [value for value in (figure.before, figure.after) if not isinstance(value, str)]
-    moved = abs(numbers[1] - numbers[0]) if len(numbers) == 2 else 0.0
-    return not figure.metric.startswith(PIPE), -moved
-
-
-def _change(figure: ChangedFigure) -> str:
-    """Spells a change in percent; many times as much is a factor."""
-    if figure.change is None:
-        return ""
-    if figure.change >= _FACTOR:
-        return f"x {1 + figure.change:,.0f}"
-    return f"{100 * figure.change:+.1f}%"
-
-
-def _explains(cause: Cause) -> str:
-    share = cause.leader.explains
-    if share is None:
-        return figures.NONE
-    return f"{share:+.1f}%" if abs(share) >= _LEAST else f"< {_LEAST}%"
-
-
-def _waits(waits: Sequence[ChangedFigure], are_published: bool) -> Iterator[Block]:
-    """Tabulates where warps wait, by points; of published profiles, which leave out small reasons,
-    of those that they have."""
-    rows = [
-        (wait.label, f"{wait.before:.2f}%", f"{wait.after:.2f}%", f"{wait.points:+.2f}")
-        for wait in waits
-    ]
-    if rows:
-        of = "of the stalls that are published" if are_published else "of the warps' time"
-        header = (of, "baseline", "candidate", "points")
-        yield table(header, rows, numbers=(1, 2, 3))
-
-
-def _value(value: metrics.Value) -> str:
-    """ncu's counts are floats that are whole."""
-    whole = isinstance(value, float) and value.is_integer() and abs(value) < 1e15
-    return figures.value(int(value) if whole else value)
-
-
 def _limits(explanation: Explanation, verbose: bool) -> Iterator[Block]:
     one, other = explanation.uses
-    yield from bounds.render({"baseline": one, "candidate": other}, verbose, most=_ROWS)
+    yield from bounds.render(
+        {"baseline": one, "candidate": other}, verbose, most=difference_table.ROWS
+    )
     if explanation.candidate.case.power and verbose:
         yield paragraph(f"Power, of all arms together: {explanation.candidate.case.power}.")
     for name, side in (("baseline", explanation.baseline), ("candidate", explanation.candidate)):
@@ -614,7 +454,7 @@ def _limits(explanation: Explanation, verbose: bool) -> Iterator[Block]:
 
 def _is_emulated(explanation: Explanation) -> bool:
     """Whether the short page has a figure that was emulated."""
-    causes = key(explanation.differing.causes, is_timed=True)
+    causes = difference_table.key(explanation.differing.causes, is_timed=True)
     changed = [cause.leader.kind for cause in causes]
     return "emulated" in (*changed, *(use.kind for side in explanation.uses for use in side))
 

@@ -18,7 +18,14 @@ from kernelexp.services.tasks.assessment import CaseTime, TaskEffect
 from kernelexp.services.tasks.failing import TaskFailed
 from kernelexp.services.tasks.timing import floor, timed
 from kernelexp.services.tasks.timing.floor import Moved
-from kernelexp.services.tasks.timing.timed import SolutionBench, Taken, TurnPlan
+from kernelexp.services.tasks.timing.taken import (
+    LEAST_US,
+    NARROW,
+    Taken,
+    TurnPlan,
+    require_honest,
+)
+from kernelexp.services.tasks.timing.timed import SolutionBench
 from kernelexp.services.tasks.timing.turns import SolutionTurn
 from kernelexp.services.tasks.workplace import Workplace
 from kernelexp.system.toolchain import Toolchain
@@ -120,7 +127,7 @@ def test_a_clock_of_another_process_is_not_fooled(
         (time,) = measure(NO_GAIN[name], tools, tmp_path)
     except TaskFailed:
         return
-    assert time.time_us >= timed.LEAST_US
+    assert time.time_us >= LEAST_US
 
 
 @pytest.mark.slow
@@ -194,7 +201,7 @@ def test_what_is_subtracted_is_the_digest_of_an_answer_as_large_as_the_solutions
         ("reference", turn(5e-3)),
         ("solution", turn(3e-3, 1 << 30)),
         ("nothing", turn(9e-4)),
-        (timed.NARROW, turn(6e-4)),
+        (NARROW, turn(6e-4)),
     ]
     plan = TurnPlan(answer_bytes=2 << 30, own_bytes=1 << 30)
     both = Taken(rows=[row] * 4, plan=plan)
@@ -245,19 +252,19 @@ def test_a_narrower_answer_has_turns_of_nothing_of_its_own(
     timing.take()
     for taken in timing._taken[0]:
         assert (taken.plan.answer_bytes, taken.plan.own_bytes) == (4 << 20, 2 << 20)
-        narrow = [turn.call_s for turn in taken.turns(timed.NARROW)]
+        narrow = [turn.call_s for turn in taken.turns(NARROW)]
         assert taken.overhead_s("solution") == statistics.median(narrow)
 
 
 def test_work_before_the_clock_is_seen_by_how_long_it_takes() -> None:
-    timed.require_honest([taken()])
+    require_honest([taken()])
     with pytest.raises(TaskFailed, match="before the clock it uses 1 ms more"):
-        timed.require_honest([taken(ready=2e-3)])
+        require_honest([taken(ready=2e-3)])
 
 
 def test_a_reference_that_is_slower_beside_the_solution_is_seen() -> None:
     with pytest.raises(TaskFailed, match=r"2\.99 ms or more beside the solution"):
-        timed.require_honest([taken(beside=3e-3)])
+        require_honest([taken(beside=3e-3)])
 
 
 @pytest.mark.parametrize(
