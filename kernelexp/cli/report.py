@@ -55,6 +55,12 @@ def report(
     force: Annotated[
         bool, typer.Option("--force", help="Write into a folder with other files.")
     ] = False,
+    every: Annotated[
+        bool,
+        typer.Option(
+            "--all", help="Render every page, also those that have not changed."
+        ),
+    ] = False,
     project: ProjectOption = HERE,
 ) -> None:
     """Render the whole project as web pages, which need no server and no network.
@@ -66,8 +72,8 @@ def report(
     """
     from kernelexp.report.site import folder, server, site
 
-    if serve and (out or force or single):
-        raise UsageError("--serve writes nothing: leave out --out, --single and --force.")
+    if serve and (out or force or single or every):
+        raise UsageError("--serve writes nothing: leave out --out, --single, --force and --all.")
     if serve:
         common.load(project, sources=False)  # its faults are said before a port is taken
         server.serve(project, port, lambda address: typer.echo(f"serving on {address}"))
@@ -80,8 +86,9 @@ def report(
     folder.former(place, force)  # refuses another's folder before all records are read
     project_site = site.ProjectSite(loaded)
     common.warn(loaded.root, project_site.unreadable)
-    count = folder.write(project_site, place, force)
-    typer.echo(f"wrote {count} files; open {place / site.INDEX}")
+    written = folder.write(project_site, place, force, every)
+    kept = f", {written.kept} as they were" if written.kept else ""
+    typer.echo(f"wrote {written.files} files{kept}; open {place / site.INDEX}")
 
 
 def _write_single(loaded: Project, path: Path, force: bool) -> None:

@@ -7,21 +7,18 @@ record names has changed, by what git goes by too: size, inode and times of each
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
-import kernelexp
-import warpsim
 from kernelexp.evidence import build
 from kernelexp.model.decoding import decode
 from kernelexp.project.problem import reads
+from kernelexp.report.site import inputs
 
 _NAME = "first.json"
-_FILES_MAX = 200_000
 
 
 class _KeptPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,29 +50,9 @@ def kept(root: Path, state: str) -> bytes | None:
 
 def state(root: Path) -> str:
     """Returns a digest of all that a first page may be made from; empty where that is too much."""
-    digest = hashlib.sha256(f"{datetime.now(UTC):%Y%m%d}".encode())
-    count = 0
-    packages = (Path(str(package.__file__)).parent for package in (kernelexp, warpsim))
-    for top in (root, *packages):
-        for path in _files(top):
-            count += 1
-            if count > _FILES_MAX:
-                return ""
-            try:
-                own = os.lstat(path)
-            except OSError:
-                continue
-            line = f"{path} {own.st_ino} {own.st_size} {own.st_mtime_ns} {own.st_ctime_ns}\n"
-            digest.update(os.fsencode(line))
-    return digest.hexdigest()
-
-
-def _files(top: Path) -> Iterator[str]:
-    """Yields files, none of hidden folders: of git, of caches, of environments."""
-    for folder, folders, names in os.walk(top):
-        folders[:] = sorted(x for x in folders if not x.startswith(".") and x != "__pycache__")
-        for name in sorted(names):
-            yield os.path.join(folder, name)
+    files = inputs.state(root)
+    day = f"{datetime.now(UTC):%Y%m%d}"
+    return hashlib.sha256(f"{day} {files}".encode()).hexdigest() if files else ""
 
 
 def _folder(root: Path) -> Path:

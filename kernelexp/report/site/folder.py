@@ -4,26 +4,50 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
 from kernelexp.model.decoding import decode
 from kernelexp.model.errors import UsageError
+from kernelexp.project.problem import reads
+from kernelexp.report.site.inputs import MANIFEST
 from kernelexp.report.site.site import FOLDERS, ProjectSite
 from kernelexp.system import wholefile
 
-MANIFEST = "kernelexp-report.json"
 _OWN = re.compile(rf"(index\.html|log\.json|({'|'.join(sorted(FOLDERS))})/[\w.-]+\.html)")
+
+
+class _Made(msgspec.Struct, frozen=True):
+    """A page as it was written: digests of what it is made from and of its content."""
+
+    inputs: str
+    content: str
 
 
 class _Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """The files of a folder that are a report's."""
 
-    files: tuple[str, ...]
+    files: tuple[str, ...] = ()
+    made: dict[str, _Made] = {}
+    environment: dict[str, str] = {}
+    """Digests of the variables that records name: other values make other pages."""
+
+    def kept(self) -> Mapping[str, _Made]:
+        """Pages that may be as they were."""
+        same = all(reads.value_digest(name) == was for name, was in self.environment.items())
+        return self.made if same else {}
+
+
+class Written(msgspec.Struct, frozen=True):
+    """How many files a report has, and how many of them are as they were."""
+
+    files: int
+    kept: int
 
 
 def former(folder: Path, force: bool) -> set[str]:
@@ -37,32 +61,33 @@ def former(folder: Path, force: bool) -> set[str]:
     if not folder.is_dir():
         raise UsageError(f"{folder} is not a folder: name another one with --out.")
     with _locked(folder, fcntl.LOCK_SH):
-        return _former(folder, force)
+        return set(_former(folder, force).files)
 
 
-def _former(folder: Path, force: bool) -> set[str]:
+def _former(folder: Path, force: bool) -> _Manifest:
     try:
         manifest = decode((folder / MANIFEST).read_bytes(), _Manifest)
     except (FileNotFoundError, msgspec.DecodeError):
         if force or not any(folder.iterdir()):
-            return set()
+            return _Manifest()
         raise UsageError(
             f"{folder} holds files that kernelexp did not write: name another folder with --out, "
             "or write into it with --force."
         ) from None
-    return {path for path in manifest.files if _OWN.fullmatch(path)}
+    own = tuple(path for path in manifest.files if _OWN.fullmatch(path))
+    return msgspec.structs.replace(manifest, files=own)
 
 
-def write(site: ProjectSite, folder: Path, force: bool = False) -> int:
-    """Writes every page, removes those of an earlier report that are no more, and returns how
-    many there are.
+def write(site: ProjectSite, folder: Path, force: bool = False, every: bool = False) -> Written:
+    """Writes the pages, and removes those of an earlier report that are no more. A page whose
+    inputs are those of the earlier report is left as it is, unless `every`.
 
     Raises UsageError, before anything is written, where a page would replace a file that no report
     wrote, unless `force`. Where it ends with an exception, the folder is as it was.
     """
     former(folder, force)
     with _alone(folder), wholefile.FilesTogether() as files:
-        return _write(site, folder, force, _former(folder, force), files)
+        return _write(site, folder, force, _former(folder, force), files, every)
 
 
 @contextlib.contextmanager
@@ -92,28 +117,60 @@ def _locked(folder: Path, kind: int) -> Iterator[None]:
 
 
 def _write(
-    site: ProjectSite, folder: Path, force: bool, earlier: set[str], files: wholefile.FilesTogether
-) -> int:
-    written: set[str] = set()
-    for _ in range(2):  # pages of sources are known once those that link to them are rendered
+    site: ProjectSite,
+    folder: Path,
+    force: bool,
+    former: _Manifest,
+    files: wholefile.FilesTogether,
+    every: bool,
+) -> Written:
+    earlier, written, kept = set(former.files), set[str](), 0
+    made: dict[str, _Made] = {}
+    known = {} if every else former.kept()
+    for _ in range(2):  # pages of sources are known once those that link to them are there
         paths = [path for path in site.paths() if path not in written]
         _require_inside(folder, earlier | set(paths))
         if not force:
             _require_free(folder, [path for path in paths if path not in earlier])
         # So that a kill leaves nothing unlisted.
-        _list(folder, earlier | written | set(paths), files)
+        _list(folder, _Manifest(files=tuple(sorted(earlier | written | set(paths)))), files)
         for path in paths:
-            if (content := site.render(path)) is not None:
+            inputs = site.inputs(path)
+            content = _kept(folder / path, known.get(path), inputs)
+            if content is not None:
+                site.link(content)
+                kept += 1
+            elif (content := site.render(path)) is not None:
                 files.write(folder / path, content, durable=False)
+            if content is not None:
                 written.add(path)
+                if inputs:
+                    made[path] = _Made(inputs, _digest(content))
     for path in earlier - written:
         files.remove(folder / path)
-    _list(folder, written, files)
-    return len(written)
+    named = dict.fromkeys((*former.environment, *site.tree.environment))
+    environment = {name: reads.value_digest(name) for name in named}
+    manifest = _Manifest(files=tuple(sorted(written)), made=made, environment=environment)
+    _list(folder, manifest, files)
+    return Written(len(written), kept)
 
 
-def _list(folder: Path, paths: set[str], files: wholefile.FilesTogether) -> None:
-    manifest = _Manifest(files=tuple(sorted(paths)))
+def _kept(path: Path, made: _Made | None, inputs: str) -> bytes | None:
+    """The content of a page that is as it was written, of the same inputs."""
+    if made is None or not inputs or made.inputs != inputs:
+        return None
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    return content if _digest(content) == made.content else None
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:32]
+
+
+def _list(folder: Path, manifest: _Manifest, files: wholefile.FilesTogether) -> None:
     text = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
     files.write(folder / MANIFEST, text + b"\n", durable=False)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -36,6 +37,7 @@ from kernelexp.report.runs import sweep as sweep_report
 from kernelexp.report.site import answer, code, diffs, forest, listing, timelines
 from kernelexp.report.site.front import idle, index
 from kernelexp.report.site.front.overview import guess, overview
+from kernelexp.report.site.inputs import Inputs
 from kernelexp.report.site.rendering import render
 from kernelexp.report.site.texts import Texts, page_of, split
 from kernelexp.report.variants import memory_picture
@@ -52,6 +54,7 @@ MEMORY_SHOWN = 5
 ARMS_LISTED = 4
 """Variants of a record whose code is listed side by side."""
 INDEX, LOG = "index.html", "log.json"
+_LINKED = re.compile(rb"sources/([0-9a-f]{16})\.html")
 FOLDERS = frozenset({"experiments", "sweeps", "profiles", "sources", "code", "timelines"})
 """Of the other pages."""
 
@@ -62,7 +65,7 @@ class ProjectSite:
     def __init__(self, project: Project, live: bool = False, listings: bool = True) -> None:
         """listings: whether pages of whole sources beside their SASS belong to it, MBs in all."""
         self._project, self._live, self._listings = project, live, listings
-        self.tree = Tree(project.root)
+        self.tree, self._inputs = Tree(project.root), Inputs(project.root)
         self._texts, self._codes = Texts(project.root), diffs.Codes(project.root)
         self.logs = log.assemble(project, self.tree)
         kept, unreadable = profiles.read_all(project.root)
@@ -119,6 +122,36 @@ class ProjectSite:
         pages, make = known.get(folder, ({}, self._source))
         key = name.removesuffix(".html")
         return make(key) if name.endswith(".html") and key in pages else None
+
+    def inputs(self, path: str) -> str:
+        """A digest of all that an experiment's page or listing is made from; empty where that is
+        not known, and for other pages."""
+        folder, _, name = path.removesuffix(".html").partition("/")
+        if folder == "code" and name in self._codes_of:
+            name = self._codes_of[name][0]
+        elif folder != "experiments":
+            return ""
+        # A roofline takes the times of others, and files elsewhere change unseen.
+        if name not in self._standings or self._profiles_of(name) or self.tree.leaves_root:
+            return ""
+        kernel_log, entry = self._standings[name]
+        shown = {one.record.run: one.record for one in entry.candidates if one.record}
+        values = (
+            (kernel_log.kernel, kernel_log.arch, kernel_log.title, kernel_log.problem),
+            (self._live, self._listings, self._neighbours[name], entry.records, entry.former),
+            entry.experiment,
+            [
+                (one.variant, one.changed, one.doubted, one.decisions, one.verdict)
+                for one in entry.candidates
+            ],
+            (self._pending.get(name), self._found_wrong.get(name)),
+        )
+        return self._inputs.of_experiment(name, shown.values(), values)
+
+    def link(self, page: bytes) -> None:
+        """Notes the sources that a page leads to which is not rendered again."""
+        found = _LINKED.findall(page)
+        self._linked.update({digest.decode(): None for digest in found})
 
     def _page(self, template: str, root: str, title: str, **values: Any) -> bytes:
         return render(template, self._live, root=root, title=title, **values)
