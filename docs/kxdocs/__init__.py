@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kxdocs import commands, emulator, schema
+from kxdocs import cheats, commands, emulator, problem, schema
 from kxdocs.links import settle
 
 GENERATED: Mapping[str, Callable[[], str]] = {
@@ -18,6 +18,11 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "earlier names": commands.earlier_names,
     "exit codes": commands.exit_codes,
     "experiments.yaml": schema.tables,
+    "problem.py": problem.functions,
+    "types of problem.py": problem.types,
+    "types of a launch": problem.launch_types,
+    "cheats": cheats.stopped,
+    "cheats with a clock": cheats.stopped_by_the_clock,
     "PTX instructions": emulator.ptx,
     "SASS opcodes": emulator.opcodes,
     "correct kernels": emulator.correct_kernels,

@@ -57,9 +57,7 @@ def report(
     ] = False,
     every: Annotated[
         bool,
-        typer.Option(
-            "--all", help="Render every page, also those that have not changed."
-        ),
+        typer.Option("--all", help="Render every page, also those that have not changed."),
     ] = False,
     project: ProjectOption = HERE,
 ) -> None:

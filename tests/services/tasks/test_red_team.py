@@ -55,6 +55,8 @@ QUICK = ("results kept by shape",)
 def test_the_page_has_the_cheats_that_are_timed() -> None:
     groups = (STALE, IN_ONE_CALL, NO_GAIN, DEFERRED, IN_A_ROW, ON_GPU)
     assert {name for group in groups for name in group} == set(TIMED)
+    count = len(SUBMISSIONS) + len(KERNELS) + len(NO_KERNEL) + len(TIMED)
+    assert f"our own, {count} with what stops each" in (ROOT / "docs/red-team.md").read_text()
 
 
 def assess(text: str, tools: Toolchain, folder: Path, limit_s: float = 120) -> Assessment:
