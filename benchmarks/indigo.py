@@ -21,7 +21,7 @@ import msgspec
 
 from kernelexp.model.errors import KernelexpError
 from kernelexp.services import execution
-from kernelexp.services.execution import Asked
+from kernelexp.services.execution import ExecRequest
 from kernelexp.system import toolchain
 from kernelexp.system.toolchain import Toolchain
 
@@ -62,7 +62,7 @@ def selected(folder: Path) -> list[Path]:
 
 def run(source: Path, folder: Path, tools: Toolchain, size: Sequence[str]) -> Outcome:
     graph, include = folder / "indigo/input" / size[0], folder / "indigo/indigo_include"
-    result = Asked(
+    result = ExecRequest(
         sources=(source,), flags=(f"-I{include}",), argv=(str(graph), *size[1:]), timeout_s=120.0
     )
     try:

@@ -37,7 +37,7 @@ import on_card
 from kernelexp.evidence.programs import library
 from kernelexp.model.errors import KernelexpError
 from kernelexp.services import execution
-from kernelexp.services.execution import Asked, Executed
+from kernelexp.services.execution import ExecRequest, Executed
 from kernelexp.system import toolchain
 from kernelexp.system.toolchain import Toolchain
 
@@ -458,7 +458,7 @@ def run(
     """The first attempt whose outcome is none of `on`, or the last that ended."""
     last = Row(name=program.name, outcome="unbuilt")
     for attempt in program.attempts:
-        asked = Asked(
+        request = ExecRequest(
             argv=("sh", "-c", 'exec "$0" "$@" 2>&1', *attempt.argv),
             folder=Path(attempt.folder),
             timeout_s=MOST_WALL * limit_s,
@@ -470,13 +470,13 @@ def run(
         with tempfile.TemporaryFile() as output:
             try:
                 if attempt.make:
-                    build = msgspec.structs.replace(asked, make=attempt.make, argv=("true",))
+                    build = msgspec.structs.replace(request, make=attempt.make, argv=("true",))
                     execution.execute(build, tools, root)
                 begun = _children_s()
                 if kept:
-                    asked = msgspec.structs.replace(asked, environment=kept.begin())
+                    request = msgspec.structs.replace(request, environment=kept.begin())
                 with _cpu_limit(limit_s, attempt.argv[0]):
-                    executed = execution.execute(asked, tools, root, output=output.fileno())
+                    executed = execution.execute(request, tools, root, output=output.fileno())
             except KernelexpError as error:
                 return Row(name=program.name, outcome="unbuilt", why=_first_error(str(error)))
             output.seek(0)

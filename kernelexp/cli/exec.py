@@ -20,7 +20,7 @@ from kernelexp.cli.parameters import parse_ranges
 from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from kernelexp.services.execution import Asked, Executed
+    from kernelexp.services.execution import ExecRequest, Executed
 
 _SUFFIXES = (".cu", ".cpp", ".cc", ".cxx", ".c")
 
@@ -126,7 +126,7 @@ def exec_(
     for path in (junit, sarif):
         if path:
             common.require_folder(path)
-    result = _asked(context)
+    result = _request(context)
     root = Path.cwd()
     tools = toolchain.find(nvcc, root / ".kernelexp")
     # With --json, standard output is one document: the program's own goes to standard error.
@@ -135,7 +135,7 @@ def exec_(
     raise typer.Exit(execution.exit_code(executed))
 
 
-def parse(text: str) -> Asked:
+def parse(text: str) -> ExecRequest:
     """Parses the text after `kernelexp exec`; UsageError where it is invalid."""
     from typer.main import get_command
 
@@ -144,10 +144,10 @@ def parse(text: str) -> Asked:
     except ValueError as error:
         raise UsageError(f"--from-program {text!r}: {error}.") from None
     command = cast(TyperGroup, get_command(app)).commands["exec"]
-    return _asked(command.make_context("exec", words))
+    return _request(command.make_context("exec", words))
 
 
-def _asked(context: Any) -> Asked:
+def _request(context: Any) -> ExecRequest:
     from kernelexp.services import execution
 
     given, argv = context.params, context.meta[BEHIND]
@@ -155,7 +155,7 @@ def _asked(context: Any) -> Asked:
     _check_sources(sources)
     if not sources and not argv:
         raise UsageError("name sources to compile, or put -- before a program to run.")
-    return execution.Asked(
+    return execution.ExecRequest(
         sources=tuple(sources),
         flags=tuple(shlex.split(given["flags"])),
         argv=tuple(argv),

@@ -8,13 +8,13 @@ from typing import Any
 from kernelexp.model.errors import UsageError
 
 
-def find(of: str) -> Mapping[str, Any]:
+def find(name: str) -> Mapping[str, Any]:
     """The schema of a file or of a command's JSON; UsageError for a name that has none."""
     from kernelexp.project import shape
 
-    if of == "project" or of == "experiment":
-        return shape.schema(of)
-    if of == "section":
+    if name == "project" or name == "experiment":
+        return shape.schema(name)
+    if name == "section":
         from kernelexp.project.sections.shape import Section
 
         return shape.schema_of(Section)
@@ -23,6 +23,6 @@ def find(of: str) -> Mapping[str, Any]:
     from kernelexp.report import outputs
 
     known = ("project", "experiment", "section", *outputs.VERSIONS)
-    if of not in known:
-        raise UsageError(f"--schema {quote(of)}: there is no such schema{suggest(of, known)}.")
-    return outputs.schema(of)
+    if name not in known:
+        raise UsageError(f"--schema {quote(name)}: there is no such schema{suggest(name, known)}.")
+    return outputs.schema(name)

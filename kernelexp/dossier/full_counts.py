@@ -108,9 +108,9 @@ def scale_launches(
         if not evidence.finished and (refused := verdict.emulated(evidence)):
             raise UsageError(f"--full: at size {own!r} this variant is {refused.status}.")
         taken.append(evidence)
-    of = {size: one, **extents}
+    extent_of = {size: one, **extents}
     third = None if size in pair else (first, one)
-    return tuple(_solve(taken, (of[pair[0]], of[pair[1]]), full, third))
+    return tuple(_solve(taken, (extent_of[pair[0]], extent_of[pair[1]]), full, third))
 
 
 def _solve(
@@ -230,8 +230,8 @@ def _count_full(
         tiles = sum(x.tiles for x in one)
         how = f"x {extent.tiles:,} / {tiles:,} tiles of size {size!r}"
         return FullCount(extent=extent, counters=counters, how=how)
-    of = {size: one, **extents}
-    own = of[pair[0]], of[pair[1]]
+    extent_of = {size: one, **extents}
+    own = extent_of[pair[0]], extent_of[pair[1]]
     # What a CTA does once is a smaller part of the larger.
     larger = max((0, 1), key=lambda place: sum(x.tiles for x in own[place]))
     exact = _exact(taken, own, full, doubted, None if size in pair else (first, one))

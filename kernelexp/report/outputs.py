@@ -94,13 +94,13 @@ def schema(kind: str) -> dict[str, Any]:
     """
     if kind not in VERSIONS:
         raise UsageError(f"there is no output {quote(kind)}{suggest(kind, VERSIONS)}.")
-    of = types()[kind]
-    whole = msgspec.json.schema(of, schema_hook=lambda _: {"type": "string"})
+    kind_type = types()[kind]
+    whole = msgspec.json.schema(kind_type, schema_hook=lambda _: {"type": "string"})
     definitions = whole.pop("$defs", {})
     named = {"properties": {FIELD: {"const": name(kind)}}, "required": [FIELD]}
-    if get_origin(of) is list:
+    if get_origin(kind_type) is list:
         whole["items"] = {"allOf": [whole["items"], named]}
-    elif get_origin(of) is dict:
+    elif get_origin(kind_type) is dict:
         whole["additionalProperties"] = {"allOf": [whole["additionalProperties"], named]}
     else:
         whole = {"allOf": [whole, named]}

@@ -42,7 +42,7 @@ STATIC = (
 )
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class ExecRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The program to run, and how to run it."""
 
     sources: tuple[Path, ...] = ()
@@ -128,29 +128,31 @@ class Executed(msgspec.Struct, frozen=True, kw_only=True):
         return sum(kernel.thread_instructions for kernel in self.kernels)
 
 
-def execute(asked: Asked, tools: Toolchain, root: Path, *, output: int | None = None) -> Executed:
+def execute(
+    request: ExecRequest, tools: Toolchain, root: Path, *, output: int | None = None
+) -> Executed:
     """Builds and runs a program; `root` has the cache.
 
     output: the file that its standard output goes to; None: this process's own.
     Raises BuildError, UsageError.
     """
-    settings, arch = _settings(asked)
+    settings, arch = _settings(request)
     runtime = library.folder(root)
     with tempfile.TemporaryDirectory(prefix="kernelexp-") as place:
-        argv = _built(asked, tools, runtime, arch, Path(place))
-        ran = _run(asked, argv, settings, tools, root, output)
+        argv = _built(request, tools, runtime, arch, Path(place))
+        ran = _run(request, argv, settings, tools, root, output)
         mistakes = [mistake for report in ran.reports for mistake in _mistakes(report)]
-        for schedule in first_schedules(asked.schedules)[1:]:
+        for schedule in first_schedules(request.schedules)[1:]:
             changed = msgspec.structs.replace(settings, schedule=schedule)
             with tempfile.TemporaryFile() as unseen:
-                again = _run(asked, argv, changed, tools, root, unseen.fileno())
+                again = _run(request, argv, changed, tools, root, unseen.fileno())
             mistakes += _new(mistakes, again, ran, schedule)
     refusals = [report.refused for report in ran.reports if report.refused]
     if refusals:
         refused = refusals[0].sentence
     else:
         launched = any(report.kernels for report in ran.reports)
-        refused = "" if launched else _unserved((asked.folder or Path()) / argv[0])
+        refused = "" if launched else _unserved((request.folder or Path()) / argv[0])
     return Executed(
         program=Path(argv[0]).name,
         returncode=ran.returncode,
@@ -189,20 +191,24 @@ def _new(
 
 
 def capture(
-    asked: Asked, choice: LaunchChoice, tools: Toolchain, root: Path, output: int | None = None
+    request: ExecRequest,
+    choice: LaunchChoice,
+    tools: Toolchain,
+    root: Path,
+    output: int | None = None,
 ) -> tuple[CapturedLaunch, tuple[CompilerCall, ...]]:
     """Builds and runs a program up to a launch, which is kept with its memory; how the program was
     compiled, as far as that is known.
 
     Raises BuildError; UsageError where there is no such launch.
     """
-    settings, arch = _settings(asked)
+    settings, arch = _settings(request)
     with tempfile.TemporaryDirectory(prefix="kernelexp-") as place:
-        argv = _built(asked, tools, library.folder(root), arch, Path(place))
+        argv = _built(request, tools, library.folder(root), arch, Path(place))
         settings = msgspec.structs.replace(settings, capture=choice)
-        ran = _run(asked, argv, settings, tools, root, output)
+        ran = _run(request, argv, settings, tools, root, output)
         calls = compiling.calls(Path(place))
-    own = CompilerCall(folder=Path(), arguments=(*asked.flags, *map(str, asked.sources)))
+    own = CompilerCall(folder=Path(), arguments=(*request.flags, *map(str, request.sources)))
     for report in ran.reports:
         if report.captured:
             return report.captured, (*calls, own)
@@ -210,12 +216,12 @@ def capture(
 
 
 def launches(
-    asked: Asked, most: int, tools: Toolchain, root: Path
+    request: ExecRequest, most: int, tools: Toolchain, root: Path
 ) -> tuple[ProgramRun, tuple[CapturedLaunch, ...]]:
     """Runs a compiled program, and keeps its launches instead of executing them."""
-    settings, _ = _settings(asked)
+    settings, _ = _settings(request)
     settings = msgspec.structs.replace(settings, unexecuted=most)
-    ran = _run(asked, asked.argv, settings, tools, root, None)
+    ran = _run(request, request.argv, settings, tools, root, None)
     return ran, tuple(launch for report in ran.reports for launch in report.unexecuted)
 
 
@@ -242,25 +248,25 @@ def _why_none(choice: LaunchChoice, ran: ProgramRun, program: str) -> str:
     return f"{Path(program).name} ended with exit code {ran.returncode} and launched no kernel."
 
 
-def _settings(asked: Asked) -> tuple[Settings, str]:
+def _settings(request: ExecRequest) -> tuple[Settings, str]:
     """Returns the settings that launches are executed with, and the architecture they are compiled
     for."""
-    result, arch = cards.describe(asked.device)
+    result, arch = cards.describe(request.device)
     settings = Settings(
-        device={**result, "unwritten": str(asked.unwritten)},
+        device={**result, "unwritten": str(request.unwritten)},
         arch=int(arch.removeprefix("sm_").rstrip("af")),
-        limit=asked.limit,
-        kernels=asked.kernels,
-        launches=asked.launches,
-        per_kernel=asked.per_kernel,
-        schedule=asked.schedule,
+        limit=request.limit,
+        kernels=request.kernels,
+        launches=request.launches,
+        per_kernel=request.per_kernel,
+        schedule=request.schedule,
         processes=len(os.sched_getaffinity(0)),
     )
     return settings, arch
 
 
 def _run(
-    asked: Asked,
+    request: ExecRequest,
     argv: Sequence[str],
     settings: Settings,
     tools: Toolchain,
@@ -273,34 +279,34 @@ def _run(
         tools,
         library.folder(root),
         native.library(root),
-        cwd=asked.folder,
-        environment=asked.environment,
-        timeout_s=asked.timeout_s,
+        cwd=request.folder,
+        environment=request.environment,
+        timeout_s=request.timeout_s,
         output=output,
     )
 
 
 def _built(
-    asked: Asked, tools: Toolchain, runtime: Path, arch: str, place: Path
+    request: ExecRequest, tools: Toolchain, runtime: Path, arch: str, place: Path
 ) -> tuple[str, ...]:
     """The command that runs the program."""
-    if asked.make:
-        _make(asked, tools, runtime, arch, place)
-    if not asked.sources:
-        program = (asked.folder or Path()) / asked.argv[0]
-        if not program.exists() and "/" in asked.argv[0]:
-            raise UsageError(f"there is no program {asked.argv[0]}.")
-        return asked.argv
-    path = place / asked.sources[0].stem
-    compiling.compile_program(asked.sources, asked.flags, tools, runtime, arch, path)
-    return (str(path), *asked.argv)
+    if request.make:
+        _make(request, tools, runtime, arch, place)
+    if not request.sources:
+        program = (request.folder or Path()) / request.argv[0]
+        if not program.exists() and "/" in request.argv[0]:
+            raise UsageError(f"there is no program {request.argv[0]}.")
+        return request.argv
+    path = place / request.sources[0].stem
+    compiling.compile_program(request.sources, request.flags, tools, runtime, arch, path)
+    return (str(path), *request.argv)
 
 
-def _make(asked: Asked, tools: Toolchain, runtime: Path, arch: str, place: Path) -> None:
-    command = asked.make
+def _make(request: ExecRequest, tools: Toolchain, runtime: Path, arch: str, place: Path) -> None:
+    command = request.make
     environment = compiling.build_environment(place, tools, runtime, arch)
     done = processes.run(
-        ["sh", "-c", command], cwd=asked.folder, timeout_s=compiling.LIMIT_S, env=environment
+        ["sh", "-c", command], cwd=request.folder, timeout_s=compiling.LIMIT_S, env=environment
     )
     if done.returncode != 0:
         words = f"{done.stdout}\n{done.stderr}".strip()[-4000:]

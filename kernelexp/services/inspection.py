@@ -84,7 +84,7 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
     code: tuple[SassInstruction, ...] = ()
     """Without padding, and without what never executes; empty for a variant that is not built."""
     flow: Flow = Flow(loops=(), innermost={}, diverged=frozenset(), indirect=())
-    asked: dict[Access, int] | None = None
+    ptx_accesses: dict[Access, int] | None = None
     """Accesses to memory in the PTX; None where it is not understood."""
     texts: dict[str, dict[int, str]] = {}
     """The lines of the sources, by path from the root and number."""
@@ -156,7 +156,7 @@ def _look(project: Project, label: str, arm: Arm, session: Session) -> Inspectio
         arm=arm,
         code=code,
         flow=flow,
-        asked=_asked(artefacts, entry),
+        ptx_accesses=_ptx_accesses(artefacts, entry),
         texts=read_texts(root, files),
         executed=_executed(project, label, arm, session),
         profile=profiles.latest(root, arm.kernel, arm.arch, arm.axes),
@@ -164,7 +164,7 @@ def _look(project: Project, label: str, arm: Arm, session: Session) -> Inspectio
     )
 
 
-def _asked(artefacts: Artefacts, entry: str) -> dict[Access, int] | None:
+def _ptx_accesses(artefacts: Artefacts, entry: str) -> dict[Access, int] | None:
     """The accesses of an entry's PTX; None where there is no PTX, or it is not understood."""
     if artefacts.ptx is None:
         return None

@@ -48,7 +48,11 @@ def test_a_vectorised_access_is_one_in_ptx_and_in_sass(tools: Toolchain, scale: 
         loaded, variants, Session(tools=tools, limits=Limits(), emulate=False)
     )
     loads = [
-        [(item.bits, count) for item, count in (one.asked or {}).items() if "load" in item.kind]
+        [
+            (item.bits, count)
+            for item, count in (one.ptx_accesses or {}).items()
+            if "load" in item.kind
+        ]
         for one in result
     ]
     assert loads == [[(32, 1)], [(64, 1)], [(128, 1)]]

@@ -92,16 +92,16 @@ class Reader:
 
     def lost(self, name: str) -> Iterable[str]:
         """Yields what could not be read."""
-        for what, (line, count) in self._lost.items():
-            yield f"{printable(name)}, line {line}: {what}" + (
+        for fault, (line, count) in self._lost.items():
+            yield f"{printable(name)}, line {line}: {fault}" + (
                 f" (and {count - 1:,} more such rows)." if count > 1 else "."
             )
         if self._cut:
             yield f"{printable(name)} ends in the middle of a row: what followed is lost."
 
-    def _lose(self, line: int, what: str) -> None:
-        begun, count = self._lost.get(what, (line, 0))
-        self._lost[what] = (begun, count + 1)
+    def _lose(self, line: int, fault: str) -> None:
+        begun, count = self._lost.get(fault, (line, 0))
+        self._lost[fault] = (begun, count + 1)
 
     def _turn(self, view: str) -> None:
         """A page begins, unless this one goes on."""

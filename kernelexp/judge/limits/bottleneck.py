@@ -129,10 +129,10 @@ def of_latency(
     if not is_counted(known):
         return f"{whose} needs {_share(near)} of {spell(near)}: {UNCOUNTED}."
     waits = _waits(case.arm)
-    what = f": its warps wait {waits}" if waits else _turns(known) or _unknown(case)
+    reason = f": its warps wait {waits}" if waits else _turns(known) or _unknown(case)
     if cause and cause.is_of_accesses and not waits:
-        what = ", likely that of these accesses"
-    return f"{whose} waits for latency{what}."
+        reason = ", likely that of these accesses"
+    return f"{whose} waits for latency{reason}."
 
 
 def allowed(case: Case) -> float:
@@ -280,7 +280,7 @@ def _how(use: Use) -> str:
 def _of_floors(case: Case, known: Sequence[Use], whose: str) -> str:
     """Says, without a time, which limit needs longest, and how much less the next."""
     timed = case.arm.measured
-    what = f"Timed at size '{timed.size}' only" if timed and timed.time_us else "Not timed"
+    reason = f"Timed at size '{timed.size}' only" if timed and timed.time_us else "Not timed"
     longest = sorted(known, key=lambda use: -(use.floor_ms or 0.0))[:_FLOORS]
     longest = [use for use in longest if use.floor_ms]
     if not case.counters or case.ratios_of or not longest:
@@ -291,12 +291,12 @@ def _of_floors(case: Case, known: Sequence[Use], whose: str) -> str:
             verb = "need" if name.endswith(("cores", "slots")) or "requests" in name else "needs"
             least = f"; {name} alone {verb} {longest[0].floor_ms:.3g} ms"
         return (
-            f"{what}, and its counts are not known for {case.of_size}{why}, so that nothing says "
+            f"{reason}, and its counts are not known for {case.of_size}{why}, so that nothing says "
             f"what limits it{least}.{_of_ratios(case, whose)}"
         )
     words = [f"{spell(use)} for {use.floor_ms:.3g} ms" for use in longest]
     words[0] = words[0].replace(" for ", f" busy for {_least(longest[0])} ")
-    return f"{what}. {whose} work keeps {', '.join(words)}."
+    return f"{reason}. {whose} work keeps {', '.join(words)}."
 
 
 def _least(*known: Use) -> str:

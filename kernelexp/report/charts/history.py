@@ -51,13 +51,13 @@ def _plot(
         for index, (name, value) in enumerate(result.items())
         for low, high in (_interval(steps[name].arm, metric),)
     )
-    what, unit = ("rate", "TFLOPS") if metric == _RATE else ("time", "ms")
-    without = "" if len(result) == len(steps) else f" Steps without such a {what} are left out."
+    quantity, unit = ("rate", "TFLOPS") if metric == _RATE else ("time", "ms")
+    without = "" if len(result) == len(steps) else f" Steps without such a {quantity} are left out."
     if marks:
         yield Plot(
-            title=f"{log.kernel}, {log.arch}: {what} of committed steps, {whose}",
+            title=f"{log.kernel}, {log.arch}: {quantity} of committed steps, {whose}",
             x=ChartAxis(label="commit", categories=tuple(result), ordered=True),
-            y=ChartAxis(label=what, unit=unit),
+            y=ChartAxis(label=quantity, unit=unit),
             series=(Series(name=whose, marks=marks),),
             note=f"{note}{without}",
         )

@@ -114,8 +114,8 @@ def render(audit: Audit, log: KernelLog | None, date: str) -> Iterator[Block]:
     yield _blank("what limits it now, and what to try next")
 
 
-def _blank(what: str) -> Block:
-    return paragraph(Span(f"[{BLANK}: {what}]", "warn"))
+def _blank(subject: str) -> Block:
+    return paragraph(Span(f"[{BLANK}: {subject}]", "warn"))
 
 
 def _no_counters(audit: Audit) -> Block:
@@ -144,8 +144,8 @@ def _no_time(audit: Audit) -> Block:
 
 
 def _how(words: str) -> str:
-    what, _, where = words.partition(", ")
-    return f"`{what}`, {where}, supplies it."
+    subject, _, where = words.partition(", ")
+    return f"`{subject}`, {where}, supplies it."
 
 
 def _spell(side: Dossier) -> str:

@@ -160,11 +160,11 @@ def _sources(log: KernelLog) -> str:
             "compare, the times of two steps do not."
         )
     measured = [record for record in records if record.measurement]
-    for what in (consistency.PROBLEM, consistency.HEADERS):
-        silent = [one.experiment for one in measured if what in consistency.unrecorded(one)]
+    for detail in (consistency.PROBLEM, consistency.HEADERS):
+        silent = [one.experiment for one in measured if detail in consistency.unrecorded(one)]
         if silent:
             names = ", ".join(dict.fromkeys(silent))
-            sentences.append(f"Runs that did not record {what}: {names}.")
+            sentences.append(f"Runs that did not record {detail}: {names}.")
     return " ".join(sentences)
 
 
@@ -200,8 +200,8 @@ def before_change(standing: Standing) -> str:
     """Says why a standing's figures are not shown as current."""
     record = standing.record
     timed = record is not None and (record.measurement or record.provenance == "published")
-    what = "measured" if timed else "run"
-    return f"{what} before this changed: {', '.join(standing.changed)}"
+    detail = "measured" if timed else "run"
+    return f"{detail} before this changed: {', '.join(standing.changed)}"
 
 
 def _sweeps(log: KernelLog) -> Block:

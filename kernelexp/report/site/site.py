@@ -201,8 +201,8 @@ class ProjectSite:
 
     def _idle(self) -> list[idle.Idle]:
         """Kernels that no experiment is about, each with its first architecture."""
-        asked = {one.kernel for one in self.logs}
-        own = {name: one for name, one in self._project.kernels.items() if name not in asked}
+        logged = {one.kernel for one in self.logs}
+        own = {name: one for name, one in self._project.kernels.items() if name not in logged}
         return [
             idle.of_kernel(self._project, name, next(iter(own[name].targets)), self.tree)
             for name in own

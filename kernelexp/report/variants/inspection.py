@@ -128,7 +128,7 @@ def _accesses(inspection: Inspection) -> Iterator[Block]:
             if inspection.loop(sass_instruction)
         ]
     )
-    result = inspection.asked
+    result = inspection.ptx_accesses
     every = sorted(
         set(sass) | set(result or {}),
         key=lambda access: (accesses.KINDS.index(access.kind), access.bits),
@@ -259,13 +259,13 @@ def _executed(inspection: Inspection) -> Iterator[Block]:
         key = (BARRIERS[line.kind], place(line.source))
         groups[key] = groups.get(key, 0.0) + line.times
     rows = [
-        (what, where, *_shares(times, executed.ctas, executed.tiles))
-        for (what, where), times in sorted(groups.items(), key=lambda item: -item[1])
-        if what != BARRIERS["warp_barrier"]
+        (barrier, where, *_shares(times, executed.ctas, executed.tiles))
+        for (barrier, where), times in sorted(groups.items(), key=lambda item: -item[1])
+        if barrier != BARRIERS["warp_barrier"]
     ]
     rows += [
-        (f"all {what}s", "", *_shares(executed.times(kind), executed.ctas, executed.tiles))
-        for kind, what in BARRIERS.items()
+        (f"all {barrier}s", "", *_shares(executed.times(kind), executed.ctas, executed.tiles))
+        for kind, barrier in BARRIERS.items()
         if executed.times(kind)
     ]
     yield paragraph(

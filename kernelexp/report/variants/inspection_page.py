@@ -180,7 +180,7 @@ def _values(inspection: Inspection, top: int) -> InspectedVariant:
 def _access_values(inspection: Inspection) -> tuple[InspectedAccess, ...]:
     sass = one.access_counts(inspection.code)
     looped = one.access_counts([i for i in inspection.code if inspection.loop(i)])
-    result = inspection.asked
+    result = inspection.ptx_accesses
     return tuple(
         InspectedAccess(
             kind=access.kind,

@@ -68,9 +68,9 @@ class _Spelled(ast.NodeTransformer):
     def visit_Name(self, node: ast.Name) -> ast.expr:
         if node.id not in (*self._sizes, *self._axes):
             known = suggest(node.id, sorted((*self._sizes, *self._axes))).rstrip("?")
-            what = "integer parameter or axis" if self._axes else "integer parameter"
+            role = "integer parameter or axis" if self._axes else "integer parameter"
             raise UsageError(
-                f"{self._where}: {node.id!r} is not an {what}{known}. A size of your own has a "
+                f"{self._where}: {node.id!r} is not an {role}{known}. A size of your own has a "
                 f"value: --value {node.id}=..."
             )
         owner = "axes" if node.id in self._axes else "size"
@@ -84,20 +84,20 @@ class _Spelled(ast.NodeTransformer):
         return ast.UnaryOp(ast.USub(), down)
 
 
-def of_size(expression: str, what: str, sizes: Collection[str], axes: Collection[str] = ()) -> str:
+def of_size(expression: str, role: str, sizes: Collection[str], axes: Collection[str] = ()) -> str:
     """An extent in terms of `size` and `axes`, as problem.py has it; UsageError, which says what it
     is an extent of, for a name that is not among these."""
-    spelled = _Spelled(f"{what} {expression!r}", sizes, axes)
+    spelled = _Spelled(f"{role} {expression!r}", sizes, axes)
     tree = spelled.visit(ast.parse(expression, mode="eval").body)
     return ast.unparse(ast.fix_missing_locations(tree)).replace("'", '"')
 
 
 def value_of(
-    expression: str, what: str, sizes: Mapping[str, int | float], axes: Mapping[str, int]
+    expression: str, role: str, sizes: Mapping[str, int | float], axes: Mapping[str, int]
 ) -> int:
     """What an extent is; UsageError as in of_size(), and where it divides by 0."""
-    text = of_size(expression, what, sizes, axes)
+    text = of_size(expression, role, sizes, axes)
     try:
         return int(eval(text, {"__builtins__": {}}, {"size": sizes, "axes": axes}))
     except ZeroDivisionError:
-        raise UsageError(f"{what} {expression!r} divides by 0.") from None
+        raise UsageError(f"{role} {expression!r} divides by 0.") from None

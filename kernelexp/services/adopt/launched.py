@@ -22,7 +22,7 @@ from kernelexp.services.adopt.adopted import Compiled
 from kernelexp.services.adopt.answers import Answers, LaunchShape
 from kernelexp.services.adopt.entry import KernelEntry, KernelParameter
 from kernelexp.services.adopt.notation import WantedLaunch
-from kernelexp.services.execution import Asked
+from kernelexp.services.execution import ExecRequest
 from kernelexp.system.toolchain import Toolchain
 from warpsim import execute, modules
 from warpsim.dtypes import SIZES
@@ -68,7 +68,7 @@ class AdoptedLaunch(msgspec.Struct, frozen=True, kw_only=True):
 
 def adopt(
     project: Project,
-    asked: Asked,
+    request: ExecRequest,
     choice: LaunchChoice,
     name: str,
     tools: Toolchain,
@@ -81,14 +81,14 @@ def adopt(
         program's standard output goes.
     Raises UsageError where a launch can't be had by itself, and BuildError.
     """
-    _, arch = cards.describe(asked.device)
-    launch, calls = execution.capture(asked, choice, tools, project.root, output)
+    _, arch = cards.describe(request.device)
+    launch, calls = execution.capture(request, choice, tools, project.root, output)
     spelled = full_name(launch.symbol)
     if not launch.finished:
         raise UsageError(
             f"launch {launch.launch}, of {spelled}, does not come to its end: see kernelexp exec."
         )
-    source = _source(asked, launch)
+    source = _source(request, launch)
     wanted = WantedLaunch(entry=_instance(spelled))
     given = (*_device_flags(calls, [source, *_written(launch)]), *extra)
     chosen = service.choose(project, source, [wanted], name, given)
@@ -98,7 +98,7 @@ def adopt(
         (entry,) = compiled.entries
         entry, arrays = find_arrays(entry, launch)
         raw = dict(_raw(entry, launch))
-        before, after = _contents(entry, launch, arrays, asked.limit)
+        before, after = _contents(entry, launch, arrays, request.limit)
         folder = compiled.folder
         shape = LaunchShape(
             block=launch.block,
@@ -124,11 +124,14 @@ def _instance(spelled: str) -> str:
     return spelled.replace("(anonymous namespace)::", "")
 
 
-def _source(asked: Asked, launch: CapturedLaunch) -> Path:
+def _source(request: ExecRequest, launch: CapturedLaunch) -> Path:
     """The file that has the kernel, or includes it."""
     plain = plain_name(launch.symbol)
     # A source before a header: that may need what is included before it.
-    for path in (*asked.sources, *sorted(_written(launch), key=lambda file: file.suffix != ".cu")):
+    for path in (
+        *request.sources,
+        *sorted(_written(launch), key=lambda file: file.suffix != ".cu"),
+    ):
         if any(kernel.kernel == plain for kernel in copying.kernels(copying.read(path))):
             return path
     raise UsageError(f"none of the program's sources has {full_name(launch.symbol)}.")

@@ -179,7 +179,7 @@ class _Run:
         if not _compiles(self._task):
             return
         failing.raise_if_killed(work.solution("build", Schedule()))
-        result = self._work.told()
+        result = self._work.report()
         if result.get("error") == "build":
             raise TaskFailed(
                 Status.BUILD_FAILED,
@@ -224,7 +224,7 @@ class _Run:
 
     def _judge(self, executed: Executed) -> None:
         failing.raise_if_killed(executed)
-        result = self._work.told()
+        result = self._work.report()
         if "error" in result:
             raise failing.raised(result)
         judged = self._work.problem("judge", self._work.answers)

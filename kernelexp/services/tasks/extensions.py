@@ -36,14 +36,14 @@ _OF_TORCH = re.compile(r"\b(?:torch|at|ATen|c10)\b")
 _HIDDEN = re.compile(r"warning|note:|^\s|\d+ \||^$")
 
 
-def _told() -> dict[str, Any]:
+def _settings() -> dict[str, Any]:
     data: dict[str, Any] = json.loads(os.environ[VARIABLE])
     return data
 
 
 def on_gpu() -> bool:
     """Whether what is compiled runs on a GPU, and not on the emulator."""
-    return bool(_told().get("gpu"))
+    return bool(_settings().get("gpu"))
 
 
 def runtime() -> ctypes.CDLL:
@@ -152,7 +152,7 @@ def _built(
     files: dict[str, str], name: str, flags: Sequence[str], link: Sequence[str] = ()
 ) -> Path:
     """The library; the one that was made before of the same, if there is one."""
-    result = _told()
+    result = _settings()
     digest = hashlib.sha256(json.dumps([files, name, list(flags), result]).encode()).hexdigest()
     folder = Path(result["folder"]) / digest[:16]
     library = folder / f"{name}.so"

@@ -69,10 +69,10 @@ def wrong(name: str, reduced: bool, answer: dict[str, Any]) -> TaskFailed:
     return TaskFailed(Status.INCORRECT, reason, words, (Feedback(name=reason, sentence=words),))
 
 
-def raised(told: dict[str, Any]) -> TaskFailed:
-    sentence = str(told.get("sentence", ""))[:2000]
+def raised(report: dict[str, Any]) -> TaskFailed:
+    sentence = str(report.get("sentence", ""))[:2000]
     try:
-        file, line = str(told["lines"][-1][0]), int(told["lines"][-1][1])
+        file, line = str(report["lines"][-1][0]), int(report["lines"][-1][1])
     except (LookupError, TypeError, ValueError):  # a solution may have said it in our place
         return TaskFailed(Status.CRASHED, "raised", sentence)
     spot = Feedback(name="raised", sentence=sentence, file=file, line=line)

@@ -23,19 +23,19 @@ PRELOAD = ("torch",)
 def main() -> None:
     """Does a task named on standard input, with a folder of its own and one that the solution reads
     or wrote."""
-    what, *folders = json.loads(sys.stdin.read())
+    stage, *folders = json.loads(sys.stdin.read())
     own, other = map(Path, folders)
     task = decode((own / "task.json").read_bytes(), Task)
     os.chdir(own)
     result: dict[str, Any]
     try:
         without_gpu.install()
-        result = {"make": _make, "draw": _draw, "judge": _judge}[what](task, own, other)
+        result = {"make": _make, "draw": _draw, "judge": _judge}[stage](task, own, other)
     except KernelexpError as error:
         result = {"fault": str(error)}
     except Exception as error:
         result = {"fault": f"the problem fails: {type(error).__name__}: {error}"}
-    (own / f"{what}.json").write_text(json.dumps(result))
+    (own / f"{stage}.json").write_text(json.dumps(result))
     os._exit(0)
 
 
@@ -87,7 +87,7 @@ def _of_round(problem: Any, case: Any, own: Path, answers: Path, name: str) -> s
         return "the solution gave no answer."
     except (ValueError, KeyError, TypeError, RuntimeError) as error:
         return f"the solution's answer can't be read: {error}."
-    arguments, expected = (wire.read(own / f"{name}-{what}") for what in ("arguments", "expected"))
+    arguments, expected = (wire.read(own / f"{name}-{part}") for part in ("arguments", "expected"))
     return str(problem.compare(case, arguments, expected, actual))
 
 

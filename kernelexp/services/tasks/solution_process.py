@@ -16,25 +16,25 @@ from kernelexp.services.tasks import extensions, formats, wire, without_gpu
 from kernelexp.services.tasks.task import Call, Task
 
 ROUNDS = 2
-TOLD = "told.json"
+REPORT = "told.json"
 
 
 def main() -> None:
     """`build`, `run` or `launch`, the folders with inputs and for answers, and torch's memory."""
-    what, given, answers = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
+    stage, given, answers = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
     task = decode((given / "task.json").read_bytes(), Task)
     os.chdir(given)
     result: dict[str, Any]
     try:
-        if what == "build" and task.solution.language == "cuda":
+        if stage == "build" and task.solution.language == "cuda":
             extensions.compile_shared(given / task.solution.main)
             return _tell(answers, {"built": True})
         _prepare(Path(sys.argv[4]))
         call = formats.named(task.format).open_solution(task, given, wire.read(given / "prepared"))
         result = {"built": True}
-        if what == "run":
+        if stage == "run":
             _answer(call, len(task.cases), given, answers)
-        elif what == "launch":
+        elif stage == "launch":
             call(dict(wire.read(given / "0-0")))
             extensions.runtime().cudaDeviceSynchronize()
     except BaseException as error:
@@ -42,10 +42,10 @@ def main() -> None:
     _tell(answers, result)
 
 
-def _tell(answers: Path, told: dict[str, Any]) -> None:
+def _tell(answers: Path, report: dict[str, Any]) -> None:
     """The last thing that it does: no destructor of the solution's runs behind it."""
-    (answers / TOLD).write_text(json.dumps(told))
-    os._exit(0 if "error" not in told else 1)
+    (answers / REPORT).write_text(json.dumps(report))
+    os._exit(0 if "error" not in report else 1)
 
 
 def _prepare(allocator: Path) -> None:

@@ -32,7 +32,7 @@ def read(path: Path, device: str = "cpu") -> Any:
     """Reads what write() wrote; ValueError where that is not what the files hold."""
     content = _content(path.with_suffix(".bin"))
     tree = json.loads(path.with_suffix(".json").read_text())
-    return _decoded(tree, lambda told: _restore(told, content, device))
+    return _decoded(tree, lambda leaf: _restore(leaf, content, device))
 
 
 def layout(value: Any) -> tuple[Any, int]:
@@ -52,7 +52,7 @@ def layout(value: Any) -> tuple[Any, int]:
 
 def views(tree: Any, flat: Any) -> Any:
     """The value of a layout, whose tensors lie in `flat`; ValueError where they leave it."""
-    return _decoded(tree, lambda told: _view(told, flat))
+    return _decoded(tree, lambda leaf: _view(leaf, flat))
 
 
 def fill(tree: Any, flat: Any, value: Any) -> None:
@@ -63,9 +63,9 @@ def fill(tree: Any, flat: Any, value: Any) -> None:
 
 def places(tree: Any) -> list[int]:
     """The byte at which each tensor of a layout begins, in their order."""
-    found: list[int] = []
-    _decoded(tree, lambda told: found.append(int(told["at"])))
-    return found
+    offsets: list[int] = []
+    _decoded(tree, lambda leaf: offsets.append(int(leaf["at"])))
+    return offsets
 
 
 def memory(tensor: Any) -> Any:
@@ -79,9 +79,9 @@ def memory(tensor: Any) -> Any:
     return tensor.detach().as_strided((reach,), (1,)).view(torch.uint8)
 
 
-def _view(told: dict[str, Any], flat: Any) -> Any:
-    dtype, shape, at = _parsed(told)
-    strides = [int(stride) for stride in told["strides"]]
+def _view(leaf: dict[str, Any], flat: Any) -> Any:
+    dtype, shape, at = _parsed(leaf)
+    strides = [int(stride) for stride in leaf["strides"]]
     size = _reach(shape, strides) * dtype.itemsize
     if min([0, *strides]) < 0 or len(strides) != len(shape) or at + size > flat.numel():
         raise ValueError("a tensor leaves its memory")
@@ -123,17 +123,17 @@ def tensors(value: Any) -> list[Any]:
     """Those within a value, in their order."""
     import torch
 
-    found: list[Any] = []
-    _gather(value, torch.Tensor, found)
-    return found
+    gathered: list[Any] = []
+    _gather(value, torch.Tensor, gathered)
+    return gathered
 
 
-def _gather(value: Any, kind: type, found: list[Any]) -> None:
+def _gather(value: Any, kind: type, gathered: list[Any]) -> None:
     if isinstance(value, kind):
-        found.append(value)
+        gathered.append(value)
     elif isinstance(value, dict | list | tuple):
         for item in value.values() if isinstance(value, dict) else value:
-            _gather(item, kind, found)
+            _gather(item, kind, gathered)
 
 
 def is_plain(value: Any) -> bool:
@@ -260,23 +260,23 @@ def _decoded(tree: Any, restore: Callable[[dict[str, Any]], Any]) -> Any:
     return {key: _decoded(item, restore) for key, item in inner}
 
 
-def _parsed(told: dict[str, Any]) -> tuple[Any, list[int], int]:
+def _parsed(leaf: dict[str, Any]) -> tuple[Any, list[int], int]:
     """Type, shape, and place of a tensor."""
     import torch
 
-    dtype = getattr(torch, str(told["dtype"]), None)
+    dtype = getattr(torch, str(leaf["dtype"]), None)
     if not isinstance(dtype, torch.dtype):
-        raise ValueError(f"{told['dtype']} is not a type of elements")
-    shape, at = [int(size) for size in told["shape"]], int(told["at"])
+        raise ValueError(f"{leaf['dtype']} is not a type of elements")
+    shape, at = [int(size) for size in leaf["shape"]], int(leaf["at"])
     if min([at, *shape]) < 0:
         raise ValueError("a tensor leaves its file")
     return dtype, shape, at
 
 
-def _restore(told: dict[str, Any], content: bytearray, device: str) -> Any:
+def _restore(leaf: dict[str, Any], content: bytearray, device: str) -> Any:
     import torch
 
-    dtype, shape, at = _parsed(told)
+    dtype, shape, at = _parsed(leaf)
     count = math.prod(shape)
     if at + count * dtype.itemsize > len(content):
         raise ValueError("a tensor leaves its file")
@@ -285,7 +285,7 @@ def _restore(told: dict[str, Any], content: bytearray, device: str) -> Any:
     result = torch.frombuffer(content, dtype=torch.uint8, count=count * dtype.itemsize, offset=at)
     own = result.clone() if device == "cpu" else result.to(device)
     plain = own.view(dtype).reshape(shape)
-    return _strided(plain, [int(stride) for stride in told["strides"]])
+    return _strided(plain, [int(stride) for stride in leaf["strides"]])
 
 
 def _strided(plain: Any, strides: list[int]) -> Any:

@@ -17,7 +17,7 @@ import msgspec
 from kernelexp.evidence.programs import compiling, library
 from kernelexp.model.errors import EnvironmentFault, UsageError
 from kernelexp.services import execution
-from kernelexp.services.execution import Asked, Executed
+from kernelexp.services.execution import ExecRequest, Executed
 from kernelexp.services.tasks import allocation, extensions, jail
 from kernelexp.services.tasks.assessment import Confinement
 from kernelexp.services.tasks.problem_process import ROUNDS
@@ -72,39 +72,39 @@ class Workplace:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text)
 
-    def problem(self, what: str, other: Path) -> dict[str, Any]:
+    def problem(self, stage: str, other: Path) -> dict[str, Any]:
         done = processes.run_forked(
             "kernelexp.services.tasks.problem_process",
-            stdin=json.dumps([what, str(self.own), str(other)]),
+            stdin=json.dumps([stage, str(self.own), str(other)]),
             timeout_s=self._limit_s,
         )
-        result = self.own / f"{what}.json"
+        result = self.own / f"{stage}.json"
         if done.returncode != 0 or not result.is_file():
             last = done.stderr.strip().splitlines()[-1:] or ["it was killed"]
             raise EnvironmentFault(f"{self._task.name}: its reference can't be run: {last[0]}.")
         data: dict[str, Any] = json.loads(result.read_text())
         return data
 
-    def solution(self, what: str, schedule: Schedule) -> Executed:
+    def solution(self, stage: str, schedule: Schedule) -> Executed:
         """Runs it with new answers."""
-        asked = msgspec.structs.replace(self._asked(what), schedule=schedule)
-        return execution.execute(asked, self._tools, self._root)
+        request = msgspec.structs.replace(self._request(stage), schedule=schedule)
+        return execution.execute(request, self._tools, self._root)
 
     def launches(self, most: int) -> Sequence[CapturedLaunch]:
         """Returns the launches of a call, none of it executed; EnvironmentFault where it raises."""
-        _, launches = execution.launches(self._asked("launch"), most, self._tools, self._root)
-        told = self.told()
-        if "error" in told:
-            raise EnvironmentFault(str(told["sentence"]))
+        _, launches = execution.launches(self._request("launch"), most, self._tools, self._root)
+        report = self.report()
+        if "error" in report:
+            raise EnvironmentFault(str(report["sentence"]))
         return launches
 
-    def _asked(self, what: str) -> Asked:
+    def _request(self, stage: str) -> ExecRequest:
         for old in self.answers.iterdir():
             if old.name != "built":
                 shutil.rmtree(old) if old.is_dir() else old.unlink()
         runtime = library.folder(self._root)
         memory = allocation.find(self._root, runtime)
-        argv = [sys.executable, "-P", "-m", "kernelexp.services.tasks.solution_process", what]
+        argv = [sys.executable, "-P", "-m", "kernelexp.services.tasks.solution_process", stage]
         argv += [str(self.given), str(self.answers), str(memory)]
         output = [self.answers / name for name in ("printed", "errors")]
         limit = self._limit_s
@@ -112,7 +112,7 @@ class Workplace:
         if confinement.measures:
             read = [self.given, runtime, memory, self._toolkit()]
             argv = jail.command(argv, jail.order(confinement, read, self.answers, output, limit))
-        return Asked(
+        return ExecRequest(
             argv=tuple(argv),
             device=self._device,
             limit=INSTRUCTIONS,
@@ -172,7 +172,7 @@ class Workplace:
         """The compiler's folder."""
         return Path(self._tools.nvcc).resolve().parent.parent
 
-    def told(self) -> dict[str, Any]:
+    def report(self) -> dict[str, Any]:
         """Returns the report of the solution's process on its end; empty where that makes no
         sense."""
         try:

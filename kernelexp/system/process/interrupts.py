@@ -57,15 +57,15 @@ def end_at_once() -> None:
     import threading  # not at the start of every command
 
     _State.at_once = True
-    told, tell = os.pipe()
-    os.set_blocking(tell, False)
-    signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
-    threading.Thread(target=_end_when_told, args=(told,), daemon=True).start()
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    threading.Thread(target=_end_when_written, args=(reader,), daemon=True).start()
 
 
-def _end_when_told(told: int) -> None:
+def _end_when_written(reader: int) -> None:
     """Ends the process once the number of one of these signals is written to a pipe."""
-    while data := os.read(told, 1):
+    while data := os.read(reader, 1):
         if data[0] in SIGNALS:
             for stop in _State.stops:
                 stop()

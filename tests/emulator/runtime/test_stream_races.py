@@ -12,7 +12,7 @@ from support import ROOT
 
 from kernelexp.evidence.programs import compiling, library
 from kernelexp.services import execution
-from kernelexp.services.execution import Asked
+from kernelexp.services.execution import ExecRequest
 from kernelexp.system.toolchain import Toolchain
 from warpsim.runtime.stream_races import Ranges
 
@@ -43,7 +43,7 @@ def program(tmp_path_factory: pytest.TempPathFactory, usual_tools: Toolchain) ->
 def test_what_nothing_orders_is_a_race(
     program: Path, tools: Toolchain, word: str, sentence: str
 ) -> None:
-    executed = execution.execute(Asked(argv=(str(program), word)), tools, ROOT)
+    executed = execution.execute(ExecRequest(argv=(str(program), word)), tools, ROOT)
     names = [finding.name for finding in executed.findings]
     assert names == ["stream-race"] * bool(sentence)
     assert sentence in " ".join(finding.sentence for finding in executed.findings)

@@ -16,7 +16,7 @@ from support import ROOT
 from kernelexp.evidence.programs import compiling, library
 from kernelexp.report.programs import to_junit, to_sarif
 from kernelexp.services import execution
-from kernelexp.services.execution import Asked, Executed
+from kernelexp.services.execution import ExecRequest, Executed
 from kernelexp.system.process import processes
 from kernelexp.system.toolchain import Toolchain
 from warpsim.machine.memory import textures
@@ -58,9 +58,9 @@ def mistakes(tmp_path_factory: pytest.TempPathFactory, usual_tools: Toolchain) -
 
 @pytest.fixture
 def run(mistakes: Path, tools: Toolchain) -> Exec:
-    def run_with(word: str, **asked: Any) -> Ended:
+    def run_with(word: str, **request: Any) -> Ended:
         with tempfile.TemporaryFile() as output:
-            wanted = Asked(argv=(str(mistakes), word), **asked)
+            wanted = ExecRequest(argv=(str(mistakes), word), **request)
             executed = execution.execute(wanted, tools, ROOT, output=output.fileno())
             output.seek(0)
             return executed, output.read().decode()
@@ -204,8 +204,8 @@ def test_reports_for_code_hosts_name_file_and_line(run: Exec) -> None:
 def test_calls_of_cublas_are_computed_and_their_operands_checked(tools: Toolchain) -> None:
     source = Path(__file__).parent / "products.cu"
     with tempfile.TemporaryFile() as output:
-        asked = Asked(sources=(source,), flags=("-lcublas",))
-        executed = execution.execute(asked, tools, ROOT, output=output.fileno())
+        request = ExecRequest(sources=(source,), flags=("-lcublas",))
+        executed = execution.execute(request, tools, ROOT, output=output.fileno())
         output.seek(0)
         assert output.read() == b"47 calls\n"
     assert [finding.name for finding in executed.findings] == [
@@ -215,11 +215,11 @@ def test_calls_of_cublas_are_computed_and_their_operands_checked(tools: Toolchai
 
 
 def test_products_of_cublaslt_have_biases_and_scalars_of_their_type(tools: Toolchain) -> None:
-    asked = Asked(
+    request = ExecRequest(
         sources=(Path(__file__).with_name("products_lt.cu"),), flags=("-lcublasLt",), argv=()
     )
     with tempfile.TemporaryFile() as output:
-        executed = execution.execute(asked, tools, ROOT, output=output.fileno())
+        executed = execution.execute(request, tools, ROOT, output=output.fileno())
         output.seek(0)
         assert output.read() == b"0 right\n0 14 20 30 44\n"
     assert executed.computed == ("cublasLtMatmul",)
@@ -240,8 +240,8 @@ def test_the_libraries_are_compiled_with_their_own_headers_where_nvidias_are_ins
 def test_calls_of_cusparse_are_computed_and_their_operands_checked(tools: Toolchain) -> None:
     source = Path(__file__).parent / "sparse.cu"
     with tempfile.TemporaryFile() as output:
-        asked = Asked(sources=(source,), flags=("-lcusparse",))
-        executed = execution.execute(asked, tools, ROOT, output=output.fileno())
+        request = ExecRequest(sources=(source,), flags=("-lcusparse",))
+        executed = execution.execute(request, tools, ROOT, output=output.fileno())
         output.seek(0)
         assert output.read() == b"16 calls\n"
     assert [finding.name for finding in executed.findings] == ["copy-out-of-bounds"]
@@ -252,8 +252,8 @@ def test_calls_of_cufft_curand_and_nvrtc_are_computed(tools: Toolchain) -> None:
     source = Path(__file__).parent / "transforms.cu"
     libraries = ("-lcufft", "-lcurand", "-lnvrtc", "-lcuda")
     with tempfile.TemporaryFile() as output:
-        asked = Asked(sources=(source,), flags=libraries)
-        executed = execution.execute(asked, tools, ROOT, output=output.fileno())
+        request = ExecRequest(sources=(source,), flags=libraries)
+        executed = execution.execute(request, tools, ROOT, output=output.fileno())
         output.seek(0)
         assert output.read() == b"25 calls\n"
     assert executed.findings == ()
@@ -266,8 +266,8 @@ def test_the_drivers_functions_load_a_module_and_encode_a_tensor_map(
     source, ptx = Path(__file__).parent / "driver.cu", tmp_path / "driver.ptx"
     processes.run([tools.nvcc, "-arch=sm_90a", "-ptx", str(source), "-o", str(ptx)])
     with tempfile.TemporaryFile() as output:
-        asked = Asked(sources=(source,), flags=("-lcuda",), argv=(str(ptx),))
-        executed = execution.execute(asked, tools, ROOT, output=output.fileno())
+        request = ExecRequest(sources=(source,), flags=("-lcuda",), argv=(str(ptx),))
+        executed = execution.execute(request, tools, ROOT, output=output.fileno())
         output.seek(0)
         assert output.read() == b"0 wrong\n"
     assert (executed.returncode, executed.launches, executed.findings) == (0, 2, ())
@@ -276,7 +276,9 @@ def test_the_drivers_functions_load_a_module_and_encode_a_tensor_map(
 def test_textures_and_surfaces_are_what_the_host_computes_of_them(tools: Toolchain) -> None:
     source = Path(__file__).parent / "textures.cu"
     with tempfile.TemporaryFile() as output:
-        executed = execution.execute(Asked(sources=(source,)), tools, ROOT, output=output.fileno())
+        executed = execution.execute(
+            ExecRequest(sources=(source,)), tools, ROOT, output=output.fileno()
+        )
         output.seek(0)
         assert output.read() == b"0 of 7232 wrong\n"
     assert executed.returncode == 0
@@ -304,8 +306,8 @@ def test_device_code_of_several_files_is_linked(tools: Toolchain) -> None:
     folder = Path(__file__).parent / "linked"
     sources = (folder / "kernel.cu", folder / "other.cu")
     with tempfile.TemporaryFile() as output:
-        asked = Asked(sources=sources, flags=("-rdc=true",))
-        executed = execution.execute(asked, tools, ROOT, output=output.fileno())
+        request = ExecRequest(sources=sources, flags=("-rdc=true",))
+        executed = execution.execute(request, tools, ROOT, output=output.fileno())
         output.seek(0)
         assert sorted(output.read().splitlines()) == [b"0 wrong, 42 counted", b"here", b"there"]
     assert (executed.returncode, executed.findings) == (0, ())
@@ -320,7 +322,9 @@ def test_ptx_is_executed_where_the_machine_code_beside_it_is_of_an_old_card(
         "cudaMemcpy(&y, x, 4, cudaMemcpyDeviceToHost); return y - 1; }\n"
     )
     make = "nvcc -gencode arch=compute_75,code=[sm_75,compute_75] old.cu -o old"
-    executed = execution.execute(Asked(make=make, argv=("./old",), folder=tmp_path), tools, ROOT)
+    executed = execution.execute(
+        ExecRequest(make=make, argv=("./old",), folder=tmp_path), tools, ROOT
+    )
     assert (executed.returncode, executed.refused, executed.launches) == (0, "", 1)
 
 
@@ -336,5 +340,7 @@ def test_a_kernel_whose_address_a_variable_holds_is_refused_by_its_relocation(
         "  return cudaDeviceSynchronize(); }\n"
     )
     with tempfile.TemporaryFile() as output:
-        executed = execution.execute(Asked(sources=(source,)), tools, ROOT, output=output.fileno())
+        executed = execution.execute(
+            ExecRequest(sources=(source,)), tools, ROOT, output=output.fileno()
+        )
     assert ".nv.global.init has a relocation of kind" in executed.refused

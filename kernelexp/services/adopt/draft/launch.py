@@ -238,8 +238,8 @@ def _extents(shape: LaunchShape, answers: Answers, names: frozenset[str]) -> str
     return f"({', '.join(extents)})" if extents else ""
 
 
-def _extent(what: str, expression: str, answers: Answers, names: frozenset[str]) -> str:
-    return of_size(expression, what, names, answers.axes)
+def _extent(role: str, expression: str, answers: Answers, names: frozenset[str]) -> str:
+    return of_size(expression, role, names, answers.axes)
 
 
 def _argument(parameter: KernelParameter, answers: Answers, names: frozenset[str]) -> str:
@@ -259,8 +259,8 @@ def _argument(parameter: KernelParameter, answers: Answers, names: frozenset[str
     if parameter.name in answers.raw:
         return f'StructValue(data=bytes.fromhex("{answers.raw[parameter.name].hex()}"))'
     if parameter.scalar is None:
-        what = f"{parameter.size} bytes, a ctypes.Structure or a NumPy record"
-        return f'StructValue(data=blank("{parameter.type or "?"} {parameter.name}: {what}"))'
+        role = f"{parameter.size} bytes, a ctypes.Structure or a NumPy record"
+        return f'StructValue(data=blank("{parameter.type or "?"} {parameter.name}: {role}"))'
     number = f'size["{parameter.name}"]' if is_size(parameter) else value(parameter, answers)
     return f'Scalar(type="{parameter.scalar}", value={number})'
 

@@ -65,18 +65,18 @@ def read(path: Path, solution: Path, largest: int) -> Task:
         for line in workloads.read_text().splitlines()
         if line.strip()
     ]
-    told = _json(solution)
+    content = _json(solution)
     return Task(
         format=NAME,
         name=str(definition["name"]),
         files={FILE: str(definition["reference"])},
         cases=tuple(cases),
-        solution=_solution(told),
+        solution=_solution(content),
         options={
             "definition": definition,
             "root": str(file.parent.resolve()),
-            "binding": _binding(told["spec"]),
-            "into": told["spec"].get("destination_passing_style", True),
+            "binding": _binding(content["spec"]),
+            "into": content["spec"].get("destination_passing_style", True),
         },
         not_checked=(_IN_FILES,) if any(map(_is_held, cases)) else (),
     )
@@ -109,8 +109,8 @@ def _case(line: dict[str, Any], definition: dict[str, Any], largest: int) -> Tas
     )
 
 
-def _solution(told: dict[str, Any]) -> Solution:
-    spec = told["spec"]
+def _solution(content: dict[str, Any]) -> Solution:
+    spec = content["spec"]
     file, _, entry = str(spec["entry_point"]).partition("::")
     refused = ""
     if _binding(spec) == FFI and importlib.util.find_spec("tvm_ffi") is None:
@@ -118,11 +118,11 @@ def _solution(told: dict[str, Any]) -> Solution:
             f"a solution in {spec['language']} is bound by tvm-ffi, which is not installed: "
             "pip install 'kernelexp[flashinfer]'."
         )
-    files = {str(source["path"]): str(source["content"]) for source in told["sources"]}
+    files = {str(source["path"]): str(source["content"]) for source in content["sources"]}
     if file not in files:
         raise ConfigurationError(f"the solution's entry point {file} is none of its sources.")
     return Solution(
-        name=str(told["name"]), files=files, main=file, entry=entry or "run", refused=refused
+        name=str(content["name"]), files=files, main=file, entry=entry or "run", refused=refused
     )
 
 
@@ -144,12 +144,12 @@ class _Opened:
             result[name] = self._input(item, how, case.parameters["axes"])
         return result
 
-    def _input(self, told: dict[str, Any], how: dict[str, Any], axes: dict[str, int]) -> Any:
+    def _input(self, content: dict[str, Any], how: dict[str, Any], axes: dict[str, int]) -> Any:
         if how["type"] == "scalar":
             return how["value"]
         if how["type"] == "safetensors":
-            return self._kept(how, [axes[axis] for axis in told["shape"]], told["dtype"])
-        return _random([axes[axis] for axis in told["shape"]], told["dtype"])
+            return self._kept(how, [axes[axis] for axis in content["shape"]], content["dtype"])
+        return _random([axes[axis] for axis in content["shape"]], content["dtype"])
 
     def _kept(self, how: dict[str, Any], shape: list[int], dtype: str) -> Any:
         """Reads a file's tensor; the path goes from the data set's root: some folder above the

@@ -54,9 +54,9 @@ def read(path: Path, solution: Path, largest: int) -> Task:
     )
 
 
-def _cases(told: Any, largest: int) -> tuple[TaskCase, ...]:
+def _cases(content: Any, largest: int) -> tuple[TaskCase, ...]:
     cases: dict[str, TaskCase] = {}
-    for test in (test for test in told or [] if isinstance(test, dict)):
+    for test in (test for test in content or [] if isinstance(test, dict)):
         case = shrink_all({k: v for k, v in test.items() if k != _SEED}, largest)
         if case.name not in cases or cases[case.name].reduced:
             cases[case.name] = case
@@ -75,10 +75,10 @@ def _yaml(path: Path) -> dict[str, Any]:
     return result
 
 
-def _files(folder: Path, told: dict[str, Any]) -> dict[str, str]:
+def _files(folder: Path, content: dict[str, Any]) -> dict[str, str]:
     """Returns the files that the task names, by the names that they have when it runs."""
     files = {REFERENCE: (folder / REFERENCE).read_text()}
-    for item in told.get("files") or []:
+    for item in content.get("files") or []:
         source = folder / str(item["source"])
         if item["source"] == _SUBMITTED or source.name == "eval.py":
             continue

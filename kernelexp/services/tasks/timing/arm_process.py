@@ -253,7 +253,7 @@ class _Slots:
             yield arguments
 
     def looks(
-        self, told: str, samples: list[Callable[[], bytes]]
+        self, message: str, samples: list[Callable[[], bytes]]
     ) -> dict[int, Callable[[list[Any]], None]]:
         """Returns the actions before some calls of a row, given the answers so far."""
 
@@ -264,7 +264,7 @@ class _Slots:
 
         return {
             index: functools.partial(look, index, number, _parts(held))
-            for index, number, held in json.loads(told.partition(" ")[2])
+            for index, number, held in json.loads(message.partition(" ")[2])
         }
 
     def _put_in(self, index: int, parts: _Parts) -> None:

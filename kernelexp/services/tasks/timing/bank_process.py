@@ -248,7 +248,7 @@ class _Bank:
         self._wait()
 
     def check(
-        self, places: list[int], tree: Any, name: str, size: int, told: list[list[Any]]
+        self, places: list[int], tree: Any, name: str, size: int, encoded: list[list[Any]]
     ) -> Any:
         """Answers to sets: read once, into memory that the arm does not see."""
         try:
@@ -260,7 +260,7 @@ class _Bank:
         except (ValueError, KeyError, TypeError, RuntimeError) as error:
             words = f"the solution's answer can't be read: {error}."
             return msgspec.to_builtins([CheckedAnswer(digest=0, sentence=words)] * len(places))
-        samples = msgspec.convert(told, list[AnswerSample])
+        samples = msgspec.convert(encoded, list[AnswerSample])
         result = [
             self._checked(place, answer, [one for one in samples if one.place == place])
             for place, answer in zip(places, answers, strict=True)

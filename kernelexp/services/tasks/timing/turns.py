@@ -77,8 +77,8 @@ class InputBank:
         self, case: int, seeds: Sequence[int], held: Sequence[int] | None = None
     ) -> list[DrawnSet]:
         """New sets; `held`: those of which a part is held back, None: all."""
-        told = self._ask("draw", case, list(seeds), held)
-        return msgspec.convert(told, list[DrawnSet])
+        encoded = self._ask("draw", case, list(seeds), held)
+        return msgspec.convert(encoded, list[DrawnSet])
 
     def fill(self, arm: str, slots: Slots) -> str:
         """Puts the sets where an arm has its own; why that can't be."""
@@ -87,9 +87,9 @@ class InputBank:
     def check(
         self, places: Sequence[int], kept: KeptAnswers, samples: Sequence[AnswerSample] = ()
     ) -> list[CheckedAnswer]:
-        told = [msgspec.to_builtins(sample) for sample in samples]
-        asked = self._ask("check", list(places), kept.tree, kept.name, kept.size, told)
-        return msgspec.convert(asked, list[CheckedAnswer])
+        encoded = [msgspec.to_builtins(sample) for sample in samples]
+        answer = self._ask("check", list(places), kept.tree, kept.name, kept.size, encoded)
+        return msgspec.convert(answer, list[CheckedAnswer])
 
     def forget(self, arm: str) -> None:
         self._ask("forget", arm)
@@ -139,15 +139,15 @@ class TimedArmProcess:
         self._hear()
         begun = time.perf_counter()
         self._link.send(json.dumps([[one.layout for one in sets], like, bool(looks)]))
-        slots = self._told(self._hear(), Slots)
+        slots = self._convert(self._hear(), Slots)
         if refused := bank.fill(self.key, slots):
             self._fail(Status.CRASHED, "memory", refused)
         self._link.send("filled")
         self._hear()
         held = [f"go{one.held}" for one in sets]
         if looks:
-            told = [[look.place, look.number, sets[look.place].held] for look in looks]
-            held = [f"go {json.dumps(told)}"]
+            encoded = [[look.place, look.number, sets[look.place].held] for look in looks]
+            held = [f"go {json.dumps(encoded)}"]
         ready = time.perf_counter()
         for words in held[:-1]:
             self._link.send(words)
@@ -157,7 +157,7 @@ class TimedArmProcess:
         done = time.perf_counter()
         reported = told_digests.split()
         self._link.send(json.dumps(list(keep)))
-        kept, samples = self._told(self._hear(), tuple[KeptAnswers | None, tuple[str, ...]])
+        kept, samples = self._convert(self._hear(), tuple[KeptAnswers | None, tuple[str, ...]])
         digests = tuple(int(w) if w.lstrip("-").isdigit() else 0 for w in reported[: len(sets)])
         return SolutionTurn(
             ready_s=ready - begun,
@@ -168,7 +168,7 @@ class TimedArmProcess:
             answer_bytes=kept.size // len(keep) if kept and keep else 0,
         )
 
-    def _told(self, text: str, kind: Any) -> Any:
+    def _convert(self, text: str, kind: Any) -> Any:
         try:
             return decode(text, kind)
         except msgspec.DecodeError as error:
@@ -194,9 +194,9 @@ class TimedArmProcess:
             raise EnvironmentFault(f"the {self.name} can't be timed: {words}")
         raise TaskFailed(status, reason, f"on the GPU: {words}")
 
-    def _raised(self, told: str) -> Exception:
+    def _raised(self, encoded: str) -> Exception:
         try:
-            content = decode(told, dict[str, Any])
+            content = decode(encoded, dict[str, Any])
         except msgspec.DecodeError:
             content = {}
         if self.name != SOLUTION:
