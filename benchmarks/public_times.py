@@ -9,7 +9,7 @@ args, each "LETTER:KINDBYTES:COUNT" (an array; what it holds follows from its le
 "LETTER=VALUE" (i, u: 32 bits; U: 64; f, d: floating point) or "tmap=ARRAY|SHAPE|STRIDES|BOX". The
 code is in FOLDER/cubin. `model` writes modelled.jsonl there; `compare` reads it and times.jsonl,
 which has a line for each launch that was timed: name, us. `stalls` reads it and stalls.csv, ncu's
-raw page of the launches that stalls.txt names, in their order.
+raw page of some of the launches: a row is that of the launch with its kernel, grid and block.
 """
 
 from __future__ import annotations
@@ -208,10 +208,11 @@ def compare(folder: Path) -> None:
     for name, item in modelled.items():
         if name in measured and "us" in item:
             families[item["family"]].append((measured[name], item["us"]))
-    print("| family | launches | mean error | bias | Kendall tau |\n|---|---|---|---|---|")
+    head = "family | launches | mean error | bias | Kendall tau | tau of pairs 5% apart"
+    print(f"| {head} |\n|---|---|---|---|---|---|")
     for family, own in families.items():
-        print(_row(family, own), "" if len(own) < 2 else f"{_tau(own):.2f}", "|")
-    print(_row("all", [pair for own in families.values() for pair in own]), " |")
+        print(_row(family, own), _tau(own), "|", _tau(own, APART), "|")
+    print(_row("all", [pair for own in families.values() for pair in own]), " | |")
     errors = {
         x: modelled[x]["us"] / measured[x] - 1 for x in measured if "us" in modelled.get(x, {})
     }
@@ -223,6 +224,7 @@ def compare(folder: Path) -> None:
 
 
 FAR = 15
+APART = 0.05
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
@@ -235,11 +237,18 @@ def _row(family: str, own: Sequence[tuple[float, float]]) -> str:
     return f"| {family} | {len(own)} | {mean:.1%} | {statistics.mean(errors):+.1%} |"
 
 
-def _tau(own: Sequence[tuple[float, float]]) -> float:
-    """Of Kendall: pairs in the right order less those in the wrong one, of all pairs."""
-    pairs = list(itertools.combinations(own, 2))
+def _tau(own: Sequence[tuple[float, float]], apart: float = 0.0) -> str:
+    """Of Kendall: pairs in the right order less those in the wrong one, of all that were measured
+    so far apart; nothing where there are none."""
+    pairs = [
+        (a, b)
+        for a, b in itertools.combinations(own, 2)
+        if max(a[0], b[0]) >= (1 + apart) * min(a[0], b[0])
+    ]
+    if not pairs:
+        return ""
     signs = [math.copysign(1, (a[0] - b[0]) * (a[1] - b[1])) for a, b in pairs if a[1] != b[1]]
-    return sum(signs) / len(pairs)
+    return f"{sum(signs) / len(pairs):.2f}"
 
 
 SAMPLES = "smsp__pcsamp_warps_issue_stalled_"
@@ -255,13 +264,9 @@ def stalls(folder: Path) -> None:
     """Prints the largest reason of each launch by ncu and by the model, and how far shares are
     apart."""
     modelled = {line["name"]: line for line in _lines(folder / "modelled.jsonl")}
-    chosen = set((folder / "stalls.txt").read_text().split())
-    names = [item["name"] for item in json.loads((folder / "launches.json").read_bytes())]
-    lines = [line for line in (folder / "stalls.csv").open() if line.startswith('"')]
-    rows = [row for row in csv.DictReader(lines) if row["ID"]]
     print("| launch | ncu | model | apart |\n|---|---|---|---|")
-    apart, same = [], 0
-    for name, row in zip((x for x in names if x in chosen), rows, strict=True):
+    apart, same, count = [], 0, 0
+    for name, row in _profiled(folder):
         if "reasons" not in modelled.get(name, {}):
             continue
         sampled, own = _sampled(row), _merged(modelled[name]["reasons"])
@@ -273,11 +278,41 @@ def stalls(folder: Path) -> None:
         ]
         apart += wide
         same += first == second
+        count += 1
         print(
             f"| {name} | {first} {sampled[first]:.0%} | {second} {own[second]:.0%} |"
             f" {statistics.median(wide):.1%} |"
         )
-    print(f"{same} largest reasons are the same; median of shares: {statistics.median(apart):.1%}")
+    print(
+        f"{same} of {count} largest reasons are the same; median of shares:"
+        f" {statistics.median(apart):.1%}"
+    )
+
+
+def _profiled(folder: Path) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Launches and their rows of stalls.csv; an error where a row could be that of two."""
+    launches = json.loads((folder / "launches.json").read_bytes())
+    symbols = "\n".join(item["symbol"] for item in launches)
+    argv = ["c++filt"]
+    done = subprocess.run(argv, input=symbols, check=True, capture_output=True, text=True)
+    rows = {}
+    lines = (line for line in (folder / "stalls.csv").open() if line.startswith('"'))
+    for row in csv.DictReader(lines):
+        if row["ID"]:
+            key = _key(row["Kernel Name"], row["Grid Size"], row["Block Size"])
+            if key in rows:
+                raise SystemExit(f"stalls.csv: two rows have {', '.join(key)}")
+            rows[key] = row
+    for item, name in zip(launches, done.stdout.splitlines(), strict=True):
+        key = _key(name, *(str(tuple(item[size])) for size in ("grid", "block")))
+        if key in rows:
+            yield item["name"], rows[key]
+
+
+def _key(kernel: str, grid: str, block: str) -> tuple[str, ...]:
+    """A kernel as ncu and c++filt both spell it, without what it returns and takes."""
+    name = kernel.partition("(")[0].removeprefix("void ")
+    return tuple(text.replace(" ", "") for text in (name, grid, block))
 
 
 def _sampled(row: Mapping[str, str]) -> dict[str, float]:

@@ -4,6 +4,10 @@
 // queue has room; what it then takes of the units is known at once, as those before it have been
 // served. What waits for others (barriers, mbarriers) waits for tokens: a token is complete when
 // as many have signalled it as did in the recording.
+//
+// A wgmma is issued by four warps, of which the first puts it into the queue of the tensor cores
+// and may be held there; the others go on, and wait for the first where all of them meet (H100:
+// clocks read in each warp of an attention, at each of its phases).
 #include <array>
 #include <limits>
 #include <map>
@@ -53,9 +57,16 @@ struct Warp {
   bool blocked = false, ended = true;
   Reason throttle = kNotSelected;
   Board boards[kBoards];
-  std::vector<Due> copies, groups;
+  std::vector<Due> copies;
   double copying = 0, multiplying = 0;
+  int64_t arrived = 0, committed = 0;  // at products, and groups of these
   int64_t copied = -1, multiplied = -1;  // events of the last of each
+};
+
+// Four warps that multiply together.
+struct Warpgroup {
+  std::array<int64_t, 4> arrived{};
+  std::vector<Due> done;  // groups of products, as far as the first warp has issued them
 };
 
 struct Token {
@@ -137,6 +148,7 @@ class Replay {
       blocks += job.sizes[2 * warp];
       figures += job.sizes[2 * warp + 1];
     }
+    groups_.resize(job.ctas * groups_per_cta());
     alive_.assign(job.ctas, int(job.warps_per_cta));
     queues_.resize(job.sms);
     residents_.resize(job.sms * kSubcores);
@@ -233,12 +245,28 @@ class Replay {
     Subcore& subcore = sm.subcores[place % kSubcores];
     auto& residents = residents_[place];
     int chosen = -1;
-    // The one before once more if it can, or else the youngest.
-    if (subcore.last >= 0 && can(warps_[subcore.last], subcore, next)) chosen = subcore.last;
-    for (size_t at = residents.size(); chosen < 0 && at-- > 0;)
-      if (residents[at] != subcore.last && can(warps_[residents[at]], subcore, next))
-        chosen = residents[at];
+    // The one that issued in the cycle before once more if it can, or else who has waited longest.
+    const int last = subcore.last;
+    if (last >= 0 && warps_[last].before == now_ - 1 && can(warps_[last], subcore, next)) {
+      chosen = last;
+    } else {
+      double before = kNever;
+      for (size_t at = residents.size(); at-- > 0;) {
+        const double since = warps_[residents[at]].before;
+        if (since < before && can(warps_[residents[at]], subcore, next)) {
+          before = since;
+          chosen = residents[at];
+        }
+      }
+    }
     if (chosen < 0) return false;
+    if (multiplies(chosen)) {
+      // Of two that wait for the tensor cores' queue, the one whose wgmma is the last in it.
+      const int same = subcore.multiplier;
+      if (same >= 0 && same != chosen && multiplies(same) && can(warps_[same], subcore, next))
+        chosen = same;
+      subcore.multiplier = chosen;
+    }
     subcore.last = chosen;
     issued_[place / kSubcores] += 1;
     issue(chosen, sm, subcore);
@@ -252,7 +280,13 @@ class Replay {
       return false;
     }
     const Instruction& ins = job_.code[warp.at];
-    if (uses_queue(ins.kind) && subcore.is_full(now_, p_.queue_depth)) {
+    if (!meets(warp, ins, subcore, next)) return false;
+    if (reads_vectors(ins) && subcore.multiplying > now_ && subcore.port > now_) {
+      *next = std::min(*next, subcore.port);
+      warp.throttle = kPipe;
+      return false;
+    }
+    if (uses_queue(ins.kind) && Subcore::is_full(subcore.waiting, now_, p_.queue_depth)) {
       *next = std::min(*next, *std::min_element(subcore.waiting.begin(), subcore.waiting.end()));
       warp.throttle = kMio;
       return false;
@@ -268,6 +302,42 @@ class Replay {
     }
     return true;
   }
+
+  // Whether a product, or a wait for one, need not wait for other warps of its warpgroup or for the
+  // queue of the tensor cores.
+  bool meets(Warp& warp, const Instruction& ins, Subcore& subcore, double* next) {
+    bool ready = true;
+    if (ins.kind == Kind::kMatrix) {
+      for (int64_t arrived : group_of(warp).arrived) ready &= arrived >= warp.arrived;
+      if (ready && !rank(warp) && Subcore::is_full(subcore.queued, now_, p_.gmma_depth)) {
+        ready = false;
+        *next = std::min(*next, *std::min_element(subcore.queued.begin(), subcore.queued.end()));
+      }
+      if (!ready) warp.throttle = kGmma;
+    } else if (ins.kind == Kind::kMatrixWait) {
+      ready = int64_t(group_of(warp).done.size()) >= warp.committed - ins.extra;
+      if (!ready) warp.throttle = kBarrier;
+    }
+    return ready;
+  }
+
+  bool multiplies(int number) const {
+    const Warp& warp = warps_[number];
+    return !warp.ended && job_.code[warp.at].kind == Kind::kMatrix;
+  }
+
+  int64_t groups_per_cta() const { return (job_.warps_per_cta + 3) / 4; }
+  int64_t place(const Warp& warp) const { return (&warp - warps_.data()) % job_.warps_per_cta; }
+  int64_t rank(const Warp& warp) const { return place(warp) % 4; }
+  Warpgroup& group_of(const Warp& warp) {
+    return groups_[warp.cta * groups_per_cta() + place(warp) / 4];
+  }
+
+  static bool reads_vectors(const Instruction& ins) {
+    if (ins.kind == Kind::kFixed) return is_shared(ins.pipe);
+    return ins.kind == Kind::kQueued || (ins.kind >= Kind::kShared && ins.kind <= Kind::kCopy);
+  }
+  static bool is_shared(int pipe) { return pipe >= kFirstShared && pipe <= kLastShared; }
 
   static bool uses_queue(Kind kind) {
     return (kind >= Kind::kQueued && kind <= Kind::kCopy) || kind == Kind::kArrive;
@@ -391,13 +461,13 @@ class Replay {
 
   // A pipe takes longer while a wgmma reads and writes the sub-core's registers.
   double beside(const Subcore& subcore, int pipe) const {
-    const bool shares = pipe >= kFirstShared && pipe <= kLastShared;
-    return shares && subcore.multiplying > now_ ? p_.beside_gmma : 0;
+    return is_shared(pipe) && subcore.multiplying > now_ ? p_.beside_gmma : 0;
   }
 
   void execute(Warp& warp, int number, const Instruction& ins, Sm& sm, Subcore& subcore) {
     double done = now_ + ins.latency, read = done;
     Reason reason = kShort;
+    if (subcore.multiplying > now_ && reads_vectors(ins)) subcore.port = now_ + p_.gmma_port;
     switch (ins.kind) {
       case Kind::kSkip:
         break;
@@ -472,8 +542,9 @@ class Replay {
           const double cycles = std::max(p_.tma_interval, bytes / p_.tma_rate);
           const double start = sm.tma.take(now_, cycles);
           const double from_dram = array < 0 ? 0 : job_.arrays[array].from_dram;
-          landed =
-              sm.fetch(start, bytes, bytes, int(array < 0 ? job_.array_count : array), from_dram);
+          const double together = array < 0 ? 1 : job_.arrays[array].together;
+          const int number = int(array < 0 ? job_.array_count : array);
+          landed = sm.fetch(start, bytes, bytes, number, from_dram, together);
           if (array >= 0) sm.box[array] = bytes;
           landed = std::max(landed, start + cycles) + p_.tma_latency;
           sm.data.take(start, sm.beside(start, bytes / kLine));
@@ -502,22 +573,28 @@ class Replay {
         warp.copies.push_back({warp.copying, warp.copied});
         break;
       case Kind::kGroups:
-        hold(warp, warp.copies, ins.extra, kLong);
+        if (int64_t(warp.copies.size()) > ins.extra)
+          hold(warp, warp.copies[warp.copies.size() - 1 - ins.extra], kLong);
         break;
       case Kind::kMatrix: {
-        const double start = subcore.pipes[ins.pipe].take(now_, ins.interval);
-        subcore.multiplying = start + ins.interval;
-        sm.read_operands(subcore.multiplying, ins.latency / ins.interval);
-        warp.multiplying = std::max(warp.multiplying, start + ins.interval + p_.gmma_tail);
-        if (start - p_.gmma_depth * ins.interval > warp.issue) {
-          warp.issue = start - p_.gmma_depth * ins.interval;
-          warp.held = kGmma;
+        warp.committed += ins.extra;
+        if (rank(warp)) break;
+        double end = 0;
+        for (Subcore& each : sm.subcores) {
+          end = each.pipes[ins.pipe].take(now_, ins.interval) + ins.interval;
+          each.multiplying = end;
         }
-        if (ins.extra) warp.groups.push_back({warp.multiplying, event_});
+        subcore.queued.push_back(end - ins.interval);
+        sm.read_operands(end, ins.latency / ins.interval);
+        if (ins.extra) group_of(warp).done.push_back({end + p_.gmma_tail, event_});
         break;
       }
+      case Kind::kMatrixArrive:
+        group_of(warp).arrived[rank(warp)] = ++warp.arrived;
+        break;
       case Kind::kMatrixWait:
-        hold(warp, warp.groups, ins.extra, kBarrier);  // as ncu counts it on an H200
+        if (warp.committed > ins.extra)  // a wait for a barrier, as ncu counts it on an H200
+          hold(warp, group_of(warp).done[warp.committed - ins.extra - 1], kBarrier);
         break;
       case Kind::kProduct:
         multiply(warp, ins, sm);
@@ -568,9 +645,7 @@ class Replay {
   }
 
   // Until at most `allowed` of the groups are pending.
-  void hold(Warp& warp, std::vector<Due>& groups, int allowed, Reason reason) {
-    if (int64_t(groups.size()) <= allowed) return;
-    const Due& last = groups[groups.size() - 1 - allowed];
+  void hold(Warp& warp, const Due& last, Reason reason) {
     if (last.time > warp.issue) {
       warp.issue = last.time;
       warp.cause = last.cause;
@@ -720,6 +795,7 @@ class Replay {
   std::vector<Sm> sms_;
   std::vector<Token> tokens_;
   std::vector<Warp> warps_;
+  std::vector<Warpgroup> groups_;
   std::vector<Span> spans_;                  // by place
   std::vector<int> alive_;
   std::vector<std::vector<int>> queues_;     // CTAs that have not started, by SM

@@ -39,6 +39,7 @@ enum class Kind : int32_t {
   kGroups,      // waits until `extra` groups are pending at most
   kMatrix,      // of a warpgroup; `latency`: cycles that shared memory gives operands; `extra`:
                 // closes a group
+  kMatrixArrive,  // the products that follow wait for this of all four warps
   kMatrixWait,  // waits until `extra` groups are pending at most
   kProduct,     // tcgen05.mma; figures: rows, columns of D, 0 if none; `extra`: ProductForm
   kSignal,      // tcgen05.commit; figures: count, tokens signalled
@@ -75,7 +76,8 @@ struct Parameters {
   double tma_interval, tma_rate, tma_latency;
   double barrier_latency, barrier_per_warp;
   double arrive_latency, test_latency, wake_latency;
-  double branch, turnover, launch_interval, gmma_tail, gmma_depth, beside_gmma;
+  double branch, turnover, launch_interval, gmma_tail, gmma_depth, beside_gmma,
+      gmma_port, l2_port;
   double product_tail, pair_tail, tmem_operand, tmem_latency;  // 0 where a chip has no tcgen05
 };
 
@@ -84,6 +86,7 @@ struct Array {
   double from_dram;    // of what L2 is asked for by bulk loads, or the first time by an SM's loads
   double prefetched;   // the same of what is prefetched
   double written;      // of what L2 is given, what DRAM gets while the launch runs
+  double together;     // SMs that bulk loads of the same bytes go to
 };
 
 }  // namespace kx::timing

@@ -80,13 +80,16 @@ struct Subcore {
   Server tensor_memory;
   std::vector<double> waiting;  // when those in the queue leave it
   int last = -1;                // the warp that issued last
+  int multiplier = -1;          // that issued the last wgmma
+  double port = 0;              // when the next may read vector registers, beside a wgmma
+  std::vector<double> queued;   // when the wgmmas in the tensor cores' queue start
   double multiplying = 0;       // until when wgmmas are under way
 
-  bool is_full(double now, double depth) {
-    waiting.erase(std::remove_if(waiting.begin(), waiting.end(),
-                                 [now](double leaves) { return leaves <= now; }),
-                  waiting.end());
-    return waiting.size() >= depth;
+  static bool is_full(std::vector<double>& queue, double now, double depth) {
+    queue.erase(
+        std::remove_if(queue.begin(), queue.end(), [now](double leaves) { return leaves <= now; }),
+        queue.end());
+    return queue.size() >= depth;
   }
 };
 
@@ -141,11 +144,12 @@ struct Sm {
   }
 
   // When bytes that L2 is asked for are there, of which `first` were not asked for before: only
-  // those may have to come from DRAM.
-  double fetch(double now, double bytes, double first, int array, double from_dram) {
+  // those may have to come from DRAM. L2 reads once what goes to several SMs `together`.
+  double fetch(double now, double bytes, double first, int array, double from_dram,
+               double together = 1) {
     requested[array] += first;
     from_dram *= first / bytes;
-    const double passing = std::max(p.l2_read_interval, bytes / p.l2_rate);
+    const double passing = std::max(p.l2_read_interval, bytes / std::min(p.l2_port, p.l2_rate * together));
     const double arrived = l2.take(now, passing) + passing;
     if (due.size() < requested.size()) due.resize(requested.size());
     due[array] += from_dram;

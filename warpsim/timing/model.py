@@ -156,7 +156,13 @@ def _replay(
     sms = min(chip.sms, whole.placement.ctas)
     sm_of = [place % placement.cluster for place in range(len(recording.ctas))]
     all_of_it = (1.0,) * len(recording.arrays)
-    share = Share(from_dram=all_of_it, prefetched=all_of_it, written=all_of_it, sms=sms)
+    share = Share(
+        from_dram=all_of_it,
+        prefetched=all_of_it,
+        written=all_of_it,
+        together=all_of_it,
+        sms=sms,
+    )
     first = replay.replay(recording, chip, clock_hz, sm_of, placement.slots, share)
     scale = whole.placement.ctas / len(recording.ctas) * whole.tiles / sample.tiles
     share = _share(recording, whole, scale, chip, first)
@@ -181,12 +187,13 @@ def _share(
 ) -> Share:
     """Each byte of an array comes from DRAM once, by a prefetch where there are enough of them; of
     what is written, each byte goes there once, and half of L2 stays there."""
-    parts, prefetched, given, leaving = [], [], [], []
+    parts, prefetched, given, leaving, together = [], [], [], [], []
     for number, extent in enumerate(recording.arrays):
         result, ahead = first.requested[number] * scale, first.prefetched[number] * scale
         once = min(result, whole.array_bytes[extent.name])
         parts.append(max(0.0, once - ahead) / result if result else 0.0)
         prefetched.append(min(1.0, once / ahead) if ahead else 0.0)
+        together.append(max(1.0, result / once) if once else 1.0)
         given.append(first.written[number] * scale)
         leaving.append(min(given[-1], whole.array_bytes[extent.name]))
     left = max(0.0, 1 - chip["l2_bytes"] / 2 / max(1.0, sum(leaving)))
@@ -194,6 +201,7 @@ def _share(
         from_dram=tuple(parts),
         prefetched=tuple(prefetched),
         written=tuple(left * x / y if y else 0.0 for x, y in zip(leaving, given, strict=True)),
+        together=tuple(together),
         sms=min(chip.sms, whole.placement.ctas),
     )
 

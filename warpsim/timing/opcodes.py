@@ -27,7 +27,8 @@ from warpsim.timing.recording import BlockShape
 # compiled/timing.hpp has the same names in the same order.
 KINDS = (
     "skip fixed queued constant shared load store atomic copy sync test arrive bulk_load "
-    "bulk_store prefetch commit groups matrix matrix_wait product signal tensor_memory exit"
+    "bulk_store prefetch commit groups matrix matrix_arrive matrix_wait product signal "
+    "tensor_memory exit"
 ).split()
 _KIND = {name: number for number, name in enumerate(KINDS)}
 PIPES = ("fma", "lite", "alu", "xu", "tensor", "uniform", "fp64", "control")
@@ -159,6 +160,8 @@ def of(ins: MachineInstruction, block: BlockShape | None, sm: int, chip: TimedCh
         return _waiting(ins)
     if base == "WARPGROUP" and "DEPBAR" in ins.modifiers:
         return OpcodeTiming(kind="matrix_wait", extra=_allowed(ins))
+    if base == "WARPGROUP" and "ARRIVE" in ins.modifiers:
+        return OpcodeTiming(kind="matrix_arrive")
     if base in _PRODUCTS:
         return _product(ins, chip)
     fifth = _tensor_memory(ins, chip)
@@ -213,6 +216,8 @@ def _product(ins: MachineInstruction, chip: TimedChip) -> OpcodeTiming:
     rows = n if in_registers else n + _ROWS_OF_A
     reading = rows * _ROW_BYTES / 128 if described else 0
     cycles = max(flops / _rate(ins, chip["gmma_flops"]), reading)
+    if in_registers:
+        cycles += chip["gmma_registers"]
     closes = Other("gsb0") in ins.operands
     return OpcodeTiming(
         kind="matrix", pipe="tensor", interval=cycles, latency=round(reading), extra=int(closes)

@@ -65,13 +65,6 @@ class _Figures(msgspec.Struct, frozen=True):
         """Of one warp's, of the eight of each SM."""
         return 1e-6 * self[name] * self.chip.clock_hz / 8
 
-    def beside_wgmma(self, name: str, columns: int) -> float:
-        """Cycles more that an instruction takes while a wgmma is under way, which is a part of the
-        time: groups of eight have pauses."""
-        alone, beside = self[f"{name}_alone"], self[f"{name}_beside"]
-        under_way = columns / 2 / self[f"{name}_wgmma"]
-        return under_way / (1 / beside - (1 - under_way) / alone) - alone
-
     def per_sector(self, microseconds: float) -> float:
         return 1e-6 * microseconds * self.chip.clock_hz * self.chip.sms / _SECTORS
 
@@ -80,16 +73,6 @@ def _dram_writes(figures: _Figures) -> float:
     """A copy reads and writes as many bytes: its time less that of the reads."""
     of_both = 1 / (figures["dram_copy_2GiB"] * _GIB)
     return 0.5 / (of_both - 0.5 / (figures["dram_read_4GiB_blocks1"] * _GIB))
-
-
-def _beside_gmma(figures: _Figures) -> float:
-    """Of the pipes that take two cycles or more."""
-    forms = (("ss", 64), ("ss", 128), ("ss", 256), ("rs", 64))
-    return statistics.median(
-        figures.beside_wgmma(f"mix_{form}_n{columns}_{pipe}", columns)
-        for form, columns in forms
-        for pipe in ("mufu_ex2", "fmnmx", "imad", "prmt")
-    )
 
 
 _FITS: Mapping[str, Callable[[_Figures], float]] = {
@@ -118,7 +101,6 @@ _FITS: Mapping[str, Callable[[_Figures], float]] = {
     "turnover": lambda x: x.middle("turnover_0", "turnover_100000", "turnover_200000"),
     "launch_interval": lambda x: 1e-12 * x["ctas_1e6_threads256"] * x.chip.clock_hz * x.chip.sms,
     "return_interval": lambda x: (x["lds128_stride32_warps1"] - x["lds128_stride8_warps1"]) / 24,
-    "beside_gmma": _beside_gmma,
     "gmma_tail": lambda x: x["wgmma_bf16_n128_groups1_first"] - 64 - 6,
     "mma_flops": lambda x: x["hmma_rate_warps4"] / 4 * 2 * 16 * 8 * 16,
 }

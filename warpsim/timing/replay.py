@@ -23,7 +23,7 @@ PARAMETERS = (
     "dram_latency dram_wait dram_rate dram_write_rate read_latency tma_interval "
     "tma_rate tma_latency barrier_latency barrier_per_warp arrive_latency test_latency "
     "wake_latency branch turnover launch_interval gmma_tail gmma_depth beside_gmma "
-    "product_tail pair_tail tmem_operand tmem_latency"
+    "gmma_port l2_port product_tail pair_tail tmem_operand tmem_latency"
 ).split()
 REASONS = (
     "selected wait short_scoreboard long_scoreboard barrier gmma math_pipe_throttle mio_throttle "
@@ -47,6 +47,8 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
     """The same of what is prefetched to L2."""
     written: tuple[float, ...]
     """Of what L2 is given, what DRAM gets while the launch runs, by array."""
+    together: tuple[float, ...]
+    """How many SMs bulk copies of the same bytes go to, by array: L2 reads for all at once."""
     sms: int
     """That are in use, and share L2 and DRAM."""
     dram_busy: float = 0.0
@@ -130,7 +132,7 @@ STEPS = 10_000
 _ARRAY = np.dtype(
     [
         *((name, np.int64) for name in ("first", "end")),
-        *((name, np.float64) for name in ("from_dram", "prefetched", "written")),
+        *((name, np.float64) for name in ("from_dram", "prefetched", "written", "together")),
     ]
 )
 
@@ -158,7 +160,12 @@ def replay(
         [
             (extent.first // _LINE, -(-extent.end // _LINE), *parts)
             for extent, *parts in zip(
-                recording.arrays, share.from_dram, share.prefetched, share.written, strict=True
+                recording.arrays,
+                share.from_dram,
+                share.prefetched,
+                share.written,
+                share.together,
+                strict=True,
             )
         ],
         _ARRAY,

@@ -9,6 +9,7 @@ from small import H200, cycles_per, modelled
 from warpsim.launch import Launch
 from warpsim.timing import chips, model
 from warpsim.timing.errors import NotModelled
+from warpsim.timing.replay import REASONS
 
 STORE = "mad.wide.u32 %d1, %t, 4, %out; st.global.u32 [%d1], %r0;"
 START = "mov.b32 %r1, %t; add.u32 %r0, %t, 7;"
@@ -155,7 +156,7 @@ def test_ctas_that_never_end_have_no_time():
 def test_beside_a_wgmma_a_pipe_takes_as_much_longer_as_the_parameter_says():
     body = _two_warpgroups(PERMUTED, products=40)
     as_measured = modelled(body, threads=256, shared=OPERANDS).cycles
-    undisturbed = H200.altered(beside_gmma=0)
+    undisturbed = H200.altered(beside_gmma=0, gmma_port=0)
     apart = modelled(body, threads=256, shared=OPERANDS, chip=undisturbed).cycles
     # 40 products take 1,280 cycles. A permutation takes two, and more while they last.
     beside = 1280 / (2 + H200["beside_gmma"])
@@ -172,22 +173,90 @@ def test_busy_tensor_cores_lower_the_clock_and_idle_ones_do_not():
     assert idle.clock_hz == H200.clock_hz
 
 
+def test_beside_a_wgmma_one_instruction_reads_registers_at_a_time_whatever_its_pipe():
+    body = _two_warpgroups(ADDED, products=40, instruction="add.f32 {0}, {0}, {0};")
+    as_measured = modelled(body, threads=256, shared=OPERANDS).cycles
+    no_port = H200.altered(gmma_port=0)
+    apart = modelled(body, threads=256, shared=OPERANDS, chip=no_port).cycles
+    # An addition has two pipes, and takes a cycle alone, two beside 40 products of 32 cycles each.
+    beside = 1280 / 2 - 1280 / H200["gmma_port"]
+    assert as_measured - apart == pytest.approx(beside, rel=0.2)
+
+
+def test_four_warps_multiply_when_the_last_of_them_has_come():
+    late = "setp.ge.u32 %p2, %t, 32; @%p2 bra MEET;"
+    late += 256 * "mad.lo.u32 %r10, %r10, %r11, %r11;" + "st.global.u32 [%out], %r10; MEET:"
+    launch = modelled(_two_warpgroups(0, products=4, late=late), threads=256, shared=OPERANDS)
+    waited = launch.replayed.reasons.sum(axis=0)[REASONS.index("gmma")]
+    assert waited == pytest.approx(3 * 256 * 4, rel=0.1)
+
+
+def test_only_the_first_of_four_warps_waits_for_the_queue_of_the_tensor_cores():
+    launch = modelled(_two_warpgroups(0, products=40), threads=256, shared=OPERANDS)
+    waited = launch.replayed.reasons.sum(axis=0)[REASONS.index("gmma")]
+    assert waited == pytest.approx((40 - H200["gmma_depth"]) * 32, rel=0.2)
+
+
+def test_two_ctas_share_a_pipe_evenly():
+    chains = "".join(f"mad.lo.u32 %r{i}, %r{i}, %t, %t;" for i in range(10, 18))
+    kept = "".join(f"add.u32 %r0, %r0, %r{i};" for i in range(10, 18))
+    body = "".join(f"add.u32 %r{i}, %t, {i};" for i in range(10, 18)) + 64 * chains + START + kept
+    first, second, *_ = modelled(body + STORE, threads=128, grid=264, resident=2).replayed.ends
+    assert second - first < 1.2 * H200["launch_interval"]
+
+
+def test_bulk_loads_of_the_same_bytes_by_many_sms_cost_l2_one_read():
+    same = COPIED.format(address="mov.u64 %d1, %words;")
+    own = COPIED.format(
+        address="mov.u32 %r5, %ctaid.x; mul.wide.u32 %d1, %r5, 32768; add.u64 %d1, %d1, %words;"
+    )
+    slow = H200.altered(l2_rate=H200["l2_rate"] / 4)
+    at_full_rate, of_same, at_full_rate_own, of_own = (
+        modelled(
+            body, {"words": np.zeros(count, np.uint32)}, grid=132, shared=ROOM, chip=chip
+        ).cycles
+        for body, count in ((same, 8192), (own, 132 * 8192))
+        for chip in (H200, slow)
+    )
+    assert of_same == pytest.approx(at_full_rate, rel=0.01)
+    assert of_own > 1.3 * at_full_rate_own
+
+
+ROOM = ".shared .align 128 .b8 room[32768]; .shared .align 8 .b64 landed;"
+COPIED = """
+    setp.ne.u32 %p1, %t, 0; @%p1 bra DONE;
+    {address}
+    mov.u32 %r1, landed; mov.u32 %r2, room;
+    mbarrier.init.shared::cta.b64 [%r1], 1;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], 32768;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%d1], 32768, [%r1];
+    WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p0, [%r1], 0;
+    @!%p0 bra WAIT;
+    DONE:
+"""
+ADDED = 2048
 PERMUTED = 512
 OPERANDS = ".shared .align 1024 .b8 operands[16384];"
 
 
-def _two_warpgroups(count: int, products: int) -> str:
-    """One permutes bytes in eight chains, the other multiplies m64n64k16."""
+def _two_warpgroups(
+    count: int, products: int, instruction: str = "prmt.b32 {0}, {0}, %t, 0x1234;", late: str = ""
+) -> str:
+    """One runs `count` instructions in eight chains, by default those that permute bytes, the other
+    multiplies m64n64k16 after what `late` says."""
     floats = ", ".join(f"%f{i}" for i in range(32))
     product = (
         "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
         f"{{{floats}}}, %d1, %d1, 1, 1, 1, 0, 0;"
     )
-    permuted = "".join(
-        f"prmt.b32 %r{10 + i % 8}, %r{10 + i % 8}, %t, 0x{1234 + i % 5};" for i in range(count)
-    )
+    file = "%f" if ".f32" in instruction else "%r"
+    permuted = "".join(f"mov.b32 %f{i}, %r{i};" for i in range(10, 18) if file == "%f")
+    permuted += "".join(instruction.format(f"{file}{10 + i % 8}") for i in range(count))
     kept = "".join(f"add.u32 %r10, %r10, %r{i};" for i in range(11, 18))
-    # The one that permutes would keep the ALU to itself from the start: it begins after a product.
+    if file == "%f":
+        kept = "".join(f"add.f32 %f10, %f10, %f{i};" for i in range(11, 18))
+        kept += "mov.b32 %r10, %f10;"
+    # The one that permutes would have the ALU to itself from the start: it begins after a product.
     begun = product + "wgmma.commit_group.sync.aligned; bar.arrive 1, 256;"
     multiplied = "wgmma.fence.sync.aligned;" + begun + product * (products - 1)
     multiplied += "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;"
@@ -202,7 +271,7 @@ def _two_warpgroups(count: int, products: int) -> str:
         {"bar.sync 1, 256;" if products else ""} {permuted} {kept}
         st.global.u32 [%out], %r10;
         bra DONE;
-        MULTIPLY: {multiplied if products else ""}
+        MULTIPLY: {late} {multiplied if products else ""}
         st.global.f32 [%out], %f1;
         DONE:
     """
