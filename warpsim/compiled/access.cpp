@@ -36,6 +36,7 @@ using kx::kUnwritten;
 using kx::kWritten;
 using kx::Lanes;
 using kx::Memory;
+using kx::Reads;
 using kx::Rows;
 using kx::unit_at;
 using kx::unordered;
@@ -53,6 +54,9 @@ struct Access {
 
   int64_t thread(int64_t row, int lane) const { return warps.places[row] * kLanes + lane; }
   int64_t epoch(int64_t row, int lane) const { return stamp | thread(row, lane); }
+  const int64_t* seen(const Memory& memory, int64_t row) const {
+    return memory.seen + warps.places[row] * memory.agents;
+  }
 };
 
 const Rows kEvery(nullptr, 0, 0);
@@ -136,7 +140,7 @@ struct Order {
   int64_t last = 0;  // an epoch that is ordered before what the warp does: there are few
 
   Order(const Memory& memory, const Access& access, int64_t row)
-      : memory(memory), seen(memory.seen + access.warps.places[row] * memory.agents) {}
+      : memory(memory), seen(access.seen(memory, row)) {}
 
   bool is_before(int64_t epoch, int64_t thread) {
     if (epoch == last) return true;
@@ -227,7 +231,7 @@ struct Flaws {
 // Notes them; false if there are others.
 bool find_flaws(const Memory& memory, const Access& access, int64_t row, const Lanes& lanes,
                 bool coherent, Flaws& flaws) {
-  const int64_t* seen = memory.seen + access.warps.places[row] * memory.agents;
+  const int64_t* seen = access.seen(memory, row);
   const int units = units_of(memory, access.size);
   return lanes.every([&](int lane) {
     const int64_t offset = lanes.offsets[lane], first = unit_at(memory, offset);
@@ -283,12 +287,11 @@ bool load(Memory& memory, const Access& access, bool pairs, bool coherent, uint3
   }
   const int units = units_of(memory, access.size), shift = __builtin_ctzll(memory.unit);
   for (int64_t row = 0; row < access.warps.rows; ++row) {
-    int64_t* column = memory.read + access.warps.columns[row] * memory.units;
-    const int64_t* seen = memory.seen + access.warps.places[row] * memory.agents;
+    Reads reads(memory, access.warps.columns[row], access.seen(memory, row));
     if (!memory.unordered) all[row].every([&](int lane) {
       const int64_t first = all[row].offsets[lane] >> shift;
       const int64_t epoch = access.epoch(row, lane);
-      for (int unit = 0; unit < units; ++unit) memory.note_read(column, first + unit, epoch, seen);
+      for (int unit = 0; unit < units; ++unit) reads.note(first + unit, epoch);
       return true;
     });
     take(row, all[row]);
@@ -310,7 +313,7 @@ bool find_races(const Memory& memory, const Access& access, const Lanes* all, Ch
   const int units = units_of(memory, access.size);
   const auto every_race = [&](const int64_t* epochs, auto of) {
     for (int64_t row = 0; row < access.warps.rows; ++row) {
-      const int64_t* seen = memory.seen + access.warps.places[row] * memory.agents;
+      const int64_t* seen = access.seen(memory, row);
       const bool allowed = all[row].every([&](int lane) {
         const int64_t first = unit_at(memory, all[row].offsets[lane]);
         for (int64_t unit = first; unit < first + units; ++unit) {
@@ -536,7 +539,7 @@ bool may_move(const Memory& memory, const Access& access, int64_t row, const Lan
   if (memory.unordered) {
     return stores ? are_writable(memory, access, lanes) : is_inside(memory, access, lanes);
   }
-  const int64_t* seen = memory.seen + access.warps.places[row] * memory.agents;
+  const int64_t* seen = access.seen(memory, row);
   const int units = units_of(memory, access.size);
   for (int line = 0; line < access.lanes; ++line) {
     const int64_t offset = lanes.offsets[line];
@@ -577,17 +580,15 @@ bool move_matrices(Memory& memory, const Access& access, int matrices, bool tran
   const int units = units_of(memory, access.size);
   for (int64_t row = 0; row < access.warps.rows; ++row) {
     const Lanes& lanes = all[row];
-    int64_t* history =
-        stores ? memory.written : memory.read + access.warps.columns[row] * memory.units;
-    const int64_t* seen = memory.seen + access.warps.places[row] * memory.agents;
+    Reads reads(memory, access.warps.columns[row], access.seen(memory, row));
     for (int line = 0; line < access.lanes; ++line) {
       const int64_t first = unit_at(memory, lanes.offsets[line]);
       for (int unit = 0; !memory.unordered && unit < units; ++unit) {
         const int64_t epoch = access.epoch(row, lane_of(line, unit, units));
         if (stores) {
-          history[first + unit] = epoch;
+          memory.written[first + unit] = epoch;
         } else {
-          memory.note_read(history, first + unit, epoch, seen);
+          reads.note(first + unit, epoch);
         }
       }
       if (!stores) continue;

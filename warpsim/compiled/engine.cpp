@@ -72,7 +72,7 @@ extern "C" int kx_read_chunks(const Memory* memory, const Array* chunks, int64_t
     return 1;
   }
   if (now && !may_access(*memory, memory->written, chunks, base, may_read)) return 1;
-  int64_t* read = memory->read + memory->engines * memory->units;
+  kx::Reads reads(*memory, memory->engines, reader.seen);
   const int64_t units = unit_at(*memory, kChunk);
   for (int64_t i = 0; i < chunks->shape[0]; ++i) {
     const int64_t offset = integers(chunks)[i], at = base + offset;
@@ -83,7 +83,7 @@ extern "C" int kx_read_chunks(const Memory* memory, const Array* chunks, int64_t
     std::memcpy(to->data + kChunk * i, memory->data + at, kChunk);
     if (!now) continue;
     for (int64_t unit = 0; unit < units; ++unit) {
-      memory->note_read(read, unit_at(*memory, at) + unit, now, reader.seen);
+      reads.note(unit_at(*memory, at) + unit, now);
     }
   }
   return 0;
@@ -130,10 +130,10 @@ extern "C" int kx_read_pieces(const Memory* memory, const Array* index, int64_t 
     if (epoch != last && !reader.may_read(epoch)) return 1;
     last = epoch;
   }
-  int64_t* read = memory->read + memory->engines * memory->units;
+  kx::Reads reads(*memory, memory->engines, reader.seen);
   for (int64_t i = 0; i < count; ++i) {
     const int64_t at = base + integers(index)[i];
-    memory->note_read(read, unit_at(*memory, at), now, reader.seen);
+    reads.note(unit_at(*memory, at), now);
     if (width == 16) {
       __builtin_memcpy(to->data + 16 * i, memory->data + at, 16);
     } else {

@@ -39,9 +39,6 @@ struct Memory {
   void touch(int64_t unit, int64_t count) const;
   // An epoch, or what it counts as if it is of an earlier wave.
   int64_t known(int64_t epoch) const;
-  // Notes a read in a column, by one to whom `known` is known; what an earlier wave has read there
-  // stays known, and what another has that is not ordered before it.
-  void note_read(int64_t* column, int64_t unit, int64_t epoch, const int64_t* known) const;
   // Calls of(column) for each with readers; false as soon as one of the calls is.
   template <class Of>
   bool every_column(Of of) const {
@@ -50,10 +47,8 @@ struct Memory {
     }
     return true;
   }
-
- private:
-  void keep(int64_t old, int64_t unit) const;
-  void spill(int64_t old, int64_t unit, int64_t epoch) const;
+  // Notes that a column has readers.
+  void use(int64_t column) const;
 };
 
 constexpr int kThreadBits = 20;
@@ -72,34 +67,59 @@ inline int64_t Memory::known(int64_t epoch) const {
   return epoch >= first || !epoch ? epoch : before | (epoch & kSites);
 }
 
-inline void Memory::keep(int64_t old, int64_t unit) const {
-  int64_t& kept = read[earlier * units + unit];
-  kept = std::max(kept, old);
-}
-
-inline void Memory::note_read(int64_t* column, int64_t unit, int64_t epoch,
-                              const int64_t* known) const {
-  const int64_t old = column[unit];
-  column[unit] = epoch;
-  if (!old) return;
-  if (old < first) return keep(old, unit);
-  if (!((old ^ epoch) & kThread & ~(kLanes - 1))) return;
-  if (known[(old & kThread) / kLanes] < old >> kTime) spill(old, unit, epoch);
-}
-
-// Keeps a read in whose place that of `epoch` is.
-[[gnu::noinline]] inline void Memory::spill(int64_t old, int64_t unit, int64_t epoch) const {
-  const int64_t agent = (old & kThread) / kLanes, other = (epoch & kThread) / kLanes;
-  const bool near = std::max(agent, other) < warps && agent % ctas == other % ctas;
-  const int64_t column = near ? peers : others;
-  int64_t& kept = read[column * units + unit];
-  if (kept && kept < first) keep(kept, unit);
-  kept = old;
+inline void Memory::use(int64_t column) const {
   int64_t* const end = uses + 1 + uses[0];
   if (std::find(uses + 1, end, column) != end) return;
   *end = column;
   ++uses[0];
 }
+
+// Notes reads by a warp or an engine, to which `known` is known, in a column. What an earlier wave
+// has read there stays known, and so does what others have that is not ordered before it: history.py.
+class Reads {
+ public:
+  Reads(const Memory& memory, int64_t column, const int64_t* known)
+      : memory_(memory), column_(memory.read + column * memory.units), known_(known) {}
+
+  void note(int64_t unit, int64_t epoch) {
+    const int64_t old = column_[unit];
+    column_[unit] = epoch;
+    if (!old) return;
+    if (old < memory_.first) return keep(old, unit);
+    if (!((old ^ epoch) & kThread & -kLanes)) return;
+    if ((old ^ last_) & kOther) {
+      last_ = old;
+      hidden_ = hides(old, epoch);
+    }
+    if (!hidden_) return;
+    if (hidden_[unit] && hidden_[unit] < memory_.first) keep(hidden_[unit], unit);
+    hidden_[unit] = old;
+  }
+
+ private:
+  static constexpr int64_t kOther = ~((1ll << kTime) - 1) | (kThread & -kLanes);
+
+  void keep(int64_t old, int64_t unit) const {
+    int64_t& kept = memory_.read[memory_.earlier * memory_.units + unit];
+    kept = std::max(kept, old);
+  }
+
+  // Where the reads of `old` are kept that are hidden now; null where they are ordered before.
+  int64_t* hides(int64_t old, int64_t epoch) const {
+    const int64_t agent = (old & kThread) / kLanes, other = (epoch & kThread) / kLanes;
+    if (known_[agent] >= old >> kTime) return nullptr;
+    const bool near = std::max(agent, other) < memory_.warps && (agent - other) % memory_.ctas == 0;
+    const int64_t column = near ? memory_.peers : memory_.others;
+    memory_.use(column);
+    return memory_.read + column * memory_.units;
+  }
+
+  const Memory& memory_;
+  int64_t* column_;
+  const int64_t* known_;
+  int64_t last_ = 0;           // the epoch of another that was looked at last
+  int64_t* hidden_ = nullptr;  // where its reads are kept
+};
 
 // Of the history: units are powers of two.
 inline int64_t unit_at(const Memory& memory, int64_t offset) {

@@ -107,6 +107,49 @@ KERNEL(sum_of_what_is_not_there) {
   out[t] = s[t] + 1;
 }
 
+KERNEL(shuffled_among_those_that_are_there) {
+  __shared__ unsigned s[32];
+  const unsigned t = threadIdx.x;
+  if (t < 10) s[t] = in[t];
+  __syncwarp();
+  out[t] = __shfl_sync(ALL, s[t], t % 10) + 1;
+}
+
+KERNEL(sum_over_shuffles_of_what_is_not_there) {
+  __shared__ unsigned s[32];
+  const unsigned t = threadIdx.x;
+  if (t < 10) s[t] = in[t];
+  __syncwarp();
+  unsigned sum = s[t];
+  for (int i = 16; i; i /= 2) sum += __shfl_xor_sync(ALL, sum, i);
+  out[t] = sum;
+}
+
+// Rows of A from 8 on, and columns of B from 4 on, are missing: so are these of the product.
+__device__ void product_of_a_corner(unsigned *d, const unsigned *in) {
+  __shared__ unsigned a[32 * 4], b[32 * 2];
+  const unsigned t = threadIdx.x;
+  for (unsigned i = 0; i < 4; i += 2) a[4 * t + i] = in[t];
+  if (t < 16) b[2 * t] = b[2 * t + 1] = in[t];
+  __syncwarp();
+  const unsigned *const x = a + 4 * t, *const y = b + 2 * t;
+  d[0] = d[1] = d[2] = d[3] = 0;
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+               : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3]) : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]));
+}
+
+KERNEL(corner_of_a_product) {
+  unsigned d[4];
+  product_of_a_corner(d, in);
+  if (threadIdx.x % 4 < 2) out[threadIdx.x] = d[0], out[32 + threadIdx.x] = d[1];
+}
+
+KERNEL(product_of_what_is_not_there) {
+  unsigned d[4];
+  product_of_a_corner(d, in);
+  out[threadIdx.x] = d[0];
+}
+
 KERNEL(branch_on_what_is_not_there) {
   __shared__ unsigned s[32];
   const unsigned t = threadIdx.x;
@@ -129,6 +172,8 @@ RIGHT = (
     "byte_of_a_word_of_which_the_rest_is_missing",
     "copied_through_shared_memory",
     "added_where_it_is_there",
+    "shuffled_among_those_that_are_there",
+    "corner_of_a_product",
 )
 WRONG = (
     "sum_of_what_is_not_there",
@@ -138,6 +183,8 @@ WRONG = (
     "least_of_what_is_not_there",
     "place_and_old_value_of_an_atomic",
     "sum_of_a_warp_added_at_once",
+    "sum_over_shuffles_of_what_is_not_there",
+    "product_of_what_is_not_there",
 )
 
 

@@ -64,6 +64,10 @@ class OperandReader:
         """Bytes of the smallest shared-memory access so far."""
         self.global_unit = 4
         """The same of global memory."""
+        self.lanes: dict[int, Callable[[list[Array]], Array]] = {}
+        """Of shuffles, by instruction: see SlotUses."""
+        self.products: dict[int, tuple[tuple[int, ...], ...]] = {}
+        """Of the products of a warp, by instruction: slots of A, B and C."""
         self._numbers: dict[int, int] = {}
         self._starts: dict[int, int] | None = None
         for ins in code:

@@ -2,9 +2,9 @@
 and registers that no instruction writes.
 
 Laxer than for PTX, as ptxas may load and compute what no result depends on: instructions that are
-not known here drop what they read, among them products, shuffles and those on the warp's own
-registers, but for sums and the like of all lanes. What a predicate absorbs, a selection leaves and
-a mask takes away drops out too.
+not known here drop what they read, among them those on the warp's own registers, but for sums and
+the like of all lanes. What a predicate absorbs, a selection leaves and a mask takes away drops out
+too.
 """
 
 from __future__ import annotations
@@ -121,6 +121,11 @@ class _Uses:
             return self._logic(plain)
         if ins.base in _COMPUTES:
             return plain._replace(reads=(*every, *of_warp), absorbed=self._absorbed())
+        if ins.base == "SHFL":
+            return self._shuffles(plain)
+        if (product := self._decoder.products.get(ins.number)) is not None:
+            a, b, c = product
+            return plain._replace(reads=(*a, *b, *c), multiplies=(len(a), len(b), len(c)))
         if ins.base == "REDUX":
             lanes = self._decoder.slot(Literal(ALL, 32))
             return plain._replace(reads=every, members=lanes)
@@ -161,6 +166,16 @@ class _Uses:
         first, second = (b, a) if picks.negated else (a, b)
         return plain._replace(selects=True, reads=self._sources(first, second, picks))
 
+    def _shuffles(self, plain: SlotUses) -> SlotUses:
+        ok, target, *sources = self._ins.operands
+        lanes = self._decoder.lanes[self._ins.number]
+        return plain._replace(
+            reads=self._sources(*sources),
+            writes=tuple(self._source(to) for to in (target, ok) if not _is_nowhere(to)),
+            copies=True,
+            lanes=lanes,
+        )
+
     def _logic(self, plain: SlotUses) -> SlotUses:
         numbers = [x.value for x in self._ins.operands if isinstance(x, LiteralOperand)]
         stem = _LOGIC.get(numbers[-1]) if numbers else None
@@ -178,6 +193,10 @@ class _Uses:
         if last.index == ZERO:
             return None
         return self._slot(f"P{last.index}"), ("OR" in combined) != last.negated
+
+
+def _is_nowhere(operand: Operand) -> bool:
+    return isinstance(operand, RegisterOperand) and operand.index == ZERO
 
 
 def _is_predicate(operand: Operand) -> bool:

@@ -173,6 +173,7 @@ def _product(
         sparsity=sparsity,
         scales=scales,
     )
+    d.products[d.instruction.number] = product.a, product.b, product.c
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         products.multiply(product, R, warps)

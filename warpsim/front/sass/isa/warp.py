@@ -34,8 +34,13 @@ def shfl(d: SassDecoder) -> Op:
     value, lane, control = d.bits(a), d.bits(b), d.bits(c)
     mode = d.instruction.modifiers[0]
 
+    def places(R: list[Array]) -> tuple[Array, Array]:
+        return _places(mode, lane(R).astype(np.int64), control(R).astype(np.int64))
+
+    d.lanes[d.instruction.number] = lambda R: places(R)[0]
+
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
-        from_, inside = _places(mode, lane(R).astype(np.int64), control(R).astype(np.int64))
+        from_, inside = places(R)
         result = np.take_along_axis(value(R), from_, axis=1)
         copyto(R[p], inside, where=m)
         copyto(R[slot], result, where=m)
