@@ -117,6 +117,15 @@ def test_an_unknown_instruction_is_refused_at_load_with_its_lines():
     assert str(refusal.value).endswith("is not covered by the emulator.")
 
 
+@pytest.mark.parametrize(
+    "operation",
+    ["ld_reduce.relaxed.gpu.global.add.f32 %r1, [%d1]", "st.relaxed.gpu.global.f32 [%d1], %r1"],
+)
+def test_memory_of_several_gpus_is_refused_as_such(operation):
+    with pytest.raises(UnsupportedInstruction, match="memory that several GPUs have in common"):
+        load(ptx(f"multimem.{operation};"))
+
+
 def test_an_unknown_modifier_is_refused_too():
     with pytest.raises(UnsupportedInstruction, match=r"ld\.global\.sideways"):
         load(ptx("ld.global.sideways.b32 %r1, [%d1];"))

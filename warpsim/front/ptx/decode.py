@@ -145,6 +145,11 @@ def _controls(ins: Instruction) -> bool:
 
 
 def _build(decoder: PtxDecoder, entry: Alu | Effect | None) -> Op | WaitGate:
+    if entry is None and decoder.parts[0] == "multimem":
+        raise decoder.refuse(
+            "acts on a multicast object, memory that several GPUs have in common; the emulator has "
+            "one GPU"
+        )
     if entry is None:
         raise decoder.refuse()
     item = _pure(decoder, entry) if isinstance(entry, Alu) else entry.function(decoder)
