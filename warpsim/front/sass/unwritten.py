@@ -121,14 +121,21 @@ class _Uses:
             return self._logic(plain)
         if ins.base in _COMPUTES:
             return plain._replace(reads=(*every, *of_warp), absorbed=self._absorbed())
+        return self._among_lanes(plain, every)
+
+    def _among_lanes(self, plain: SlotUses, every: tuple[int, ...]) -> SlotUses:
+        """Of what lanes of a warp do together, with the registers `every` of each."""
+        ins, decoder = self._ins, self._decoder
         if ins.base == "SHFL":
-            return self._shuffles(plain)
-        if (product := self._decoder.products.get(ins.number)) is not None:
-            a, b, c = product
+            ok, target, *sources = ins.operands
+            writes = tuple(self._source(to) for to in (target, ok) if not _is_nowhere(to))
+            plain = plain._replace(copies=True, reads=self._sources(*sources), writes=writes)
+            return plain._replace(lanes=decoder.lanes[ins.number])
+        if ins.number in decoder.products:
+            a, b, c = decoder.products[ins.number]
             return plain._replace(reads=(*a, *b, *c), multiplies=(len(a), len(b), len(c)))
         if ins.base == "REDUX":
-            lanes = self._decoder.slot(Literal(ALL, 32))
-            return plain._replace(reads=every, members=lanes)
+            return plain._replace(reads=every, members=decoder.slot(Literal(ALL, 32)))
         return plain
 
     def _slot(self, name: str) -> int:
@@ -165,16 +172,6 @@ class _Uses:
             return plain
         first, second = (b, a) if picks.negated else (a, b)
         return plain._replace(selects=True, reads=self._sources(first, second, picks))
-
-    def _shuffles(self, plain: SlotUses) -> SlotUses:
-        ok, target, *sources = self._ins.operands
-        lanes = self._decoder.lanes[self._ins.number]
-        return plain._replace(
-            reads=self._sources(*sources),
-            writes=tuple(self._source(to) for to in (target, ok) if not _is_nowhere(to)),
-            copies=True,
-            lanes=lanes,
-        )
 
     def _logic(self, plain: SlotUses) -> SlotUses:
         numbers = [x.value for x in self._ins.operands if isinstance(x, LiteralOperand)]
