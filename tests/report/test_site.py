@@ -163,6 +163,15 @@ def test_an_answer_is_followed_by_what_it_rests_on_and_what_speaks_against_it(
     assert doubts.index("Their records are older") < doubts.index("H3 The table")
 
 
+@pytest.mark.parametrize(("name", "candidate"), [("H3", ":1"), ("T1", "")])
+def test_an_experiment_says_how_to_audit_it_and_to_see_other_commits(
+    read: dict[str, Reader], name: str, candidate: str
+) -> None:
+    words = read[f"experiments/{name}.html"].text
+    assert f"kernelexp compare {name}{candidate} --audit" in words
+    assert f"kernelexp history {name} --revisions" in words
+
+
 def test_a_measured_experiment_without_a_figure_of_its_own_says_what_changed(
     tmp_path: Path,
 ) -> None:
