@@ -66,6 +66,28 @@ def test_ptxas_waits_for_all_that_unusual_kernels_use() -> None:
         assert not decode.decode(content, listing, name).hazards
 
 
+def test_predicates_that_are_not_saved_need_not_be_there() -> None:
+    """More than there are registers for; one is yet to come from a shuffle."""
+    numbers = range(10)
+    compared = [f"setp.lt.s32 %p{i}, %r{i % 2}, {3 * i};" for i in numbers]
+    used = [f"@%p{i} add.u32 %r1, %r1, {i + 7}; @%p{i} xor.b32 %r1, %r1, {i};" for i in numbers]
+    body = "\n".join(
+        [
+            "mad.wide.u32 %d5, %t, 4, %x; ld.global.u32 %r0, [%d5]; ld.global.u32 %r1, [%d5+128];",
+            "shfl.sync.bfly.b32 %r2|%p15, %r0, 5, 0x1f, -1;",
+            *compared,
+            "and.b32 %r3, %r0, 3; AGAIN: add.u32 %r1, %r1, %r2; ld.global.u32 %r2, [%d5+256];",
+            "sub.u32 %r3, %r3, 1; setp.ge.s32 %p14, %r3, 0; @%p14 bra AGAIN;",
+            "@%p15 xor.b32 %r1, %r1, 76;",
+            *used,
+            "st.global.u32 [%d5], %r1;",
+        ]
+    )
+    content, listing = assemble(ptx(body, ["x"], target="sm_80"), "sm_80")
+    assert "P2R" in listing
+    assert not decode.decode(content, listing, "k").hazards
+
+
 OVERWRITES = """
 extern "C" __global__ void k(unsigned* x) {
   __shared__ alignas(128) unsigned tile[32];

@@ -203,12 +203,16 @@ def p2r(d: SassDecoder) -> Op:
 
 
 def _packed(d: SassDecoder, file: File, slot: int, word: Reader, mask: int, first: int = 0) -> Op:
-    places = [d.bit_of(RegisterOperand(file=file, index=index)) for index in range(7)]
+    places = {
+        index: d.bit_of(RegisterOperand(file=file, index=index))
+        for index in range(7)
+        if mask >> index & 1
+    }
     keep = np.uint32((mask & 0x7F) << first)
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         packed = np.zeros_like(R[slot])
-        for index, place in enumerate(places):
+        for index, place in places.items():
             packed |= R[place].astype(np.uint32) << np.uint32(first + index)
         copyto(R[slot], word(R) & ~keep | packed & keep, where=m)
 
