@@ -68,21 +68,19 @@ def test_ptxas_waits_for_all_that_unusual_kernels_use() -> None:
 
 def test_predicates_that_are_not_saved_need_not_be_there() -> None:
     """More than there are registers for; one is yet to come from a shuffle."""
-    numbers = range(10)
-    compared = [f"setp.lt.s32 %p{i}, %r{i % 2}, {3 * i};" for i in numbers]
-    used = [f"@%p{i} add.u32 %r1, %r1, {i + 7}; @%p{i} xor.b32 %r1, %r1, {i};" for i in numbers]
-    body = "\n".join(
-        [
-            "mad.wide.u32 %d5, %t, 4, %x; ld.global.u32 %r0, [%d5]; ld.global.u32 %r1, [%d5+128];",
-            "shfl.sync.bfly.b32 %r2|%p15, %r0, 5, 0x1f, -1;",
-            *compared,
-            "and.b32 %r3, %r0, 3; AGAIN: add.u32 %r1, %r1, %r2; ld.global.u32 %r2, [%d5+256];",
-            "sub.u32 %r3, %r3, 1; setp.ge.s32 %p14, %r3, 0; @%p14 bra AGAIN;",
-            "@%p15 xor.b32 %r1, %r1, 76;",
-            *used,
-            "st.global.u32 [%d5], %r1;",
-        ]
-    )
+    compared = [f"setp.lt.s32 %p{i}, %r{i % 2}, {3 * i};" for i in range(10)]
+    used = [
+        f"@%p{i} add.u32 %r1, %r1, {i + 7}; @%p{i} xor.b32 %r1, %r1, {5 * i + 1};"
+        for i in (15, *range(10))
+    ]
+    loop = [
+        "{ .reg .u32 %n; .reg .pred %more; and.b32 %n, %r0, 3;",
+        "AGAIN: add.u32 %r1, %r1, %r2; ld.global.u32 %r2, [%d5+256];",
+        "sub.u32 %n, %n, 1; setp.ge.s32 %more, %n, 0; @%more bra AGAIN; }",
+    ]
+    loads = "mad.wide.u32 %d5, %t, 4, %x; ld.global.u32 %r0, [%d5]; ld.global.u32 %r1, [%d5+128];"
+    shuffle = "shfl.sync.bfly.b32 %r2|%p15, %r0, 5, 0x1f, -1;"
+    body = "\n".join([loads, shuffle, *compared, *loop, *used, "st.global.u32 [%d5], %r1;"])
     content, listing = assemble(ptx(body, ["x"], target="sm_80"), "sm_80")
     assert "P2R" in listing
     assert not decode.decode(content, listing, "k").hazards
