@@ -18,7 +18,7 @@ from warpsim import compiled
 from warpsim.front.ptx.registry import Alu, find
 from warpsim.front.ptx.types import width_of
 from warpsim.launch import Launch, Pointer
-from warpsim.machine.core.forms import ACCESSES, OF_SASS
+from warpsim.machine.core.forms import ACCESSES, OF_SASS, SYNCHRONISES
 
 THREADS = 32 * 17
 """More warps than compiled code takes at once."""
@@ -165,7 +165,7 @@ def module(names: tuple[str, ...], how: str) -> emulator.Module:
 @pytest.fixture
 def names(library: Path) -> tuple[str, ...]:
     compiled.load(library)
-    return tuple(name for name in operations() if name not in ACCESSES | OF_SASS)
+    return tuple(name for name in operations() if name not in ACCESSES | OF_SASS | SYNCHRONISES)
 
 
 WORD = st.one_of(st.integers(0, 2**32 - 1), st.sampled_from(SPECIAL))

@@ -17,7 +17,7 @@ from pairs.pair import FaultyPair
 from reported.faults import SOURCES as MACROS
 
 import warpsim
-from warpsim.execute import first_schedules
+from warpsim.execute import Result, first_schedules
 from warpsim.launch import Launch, Pointer
 from warpsim.schedule import USUAL, Schedule
 
@@ -37,16 +37,16 @@ def module(area: str, wrong: bool) -> warpsim.Module:
     return warpsim.load(compile_cu(source, target=TARGETS[area], include=include, defines=defines))
 
 
-def launched(
+def given() -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 2**32, WORDS, dtype=np.uint32)
+
+
+def executed(
     area: str, pair: FaultyPair, schedule: Schedule, *, wrong: bool
-) -> tuple[set[str], bool]:
-    """What is reported, and whether the result is right."""
+) -> tuple[Result, dict[str, np.ndarray]]:
+    """What a launch shows, and its arrays after it."""
     arrays = {name: np.zeros(WORDS, np.uint32) for name in ("out", "in", "scratch")}
-    words = np.random.default_rng(0).integers(0, 2**32, WORDS, dtype=np.uint32)
-    arrays["in"][:] = words
-    want = np.zeros(WORDS, np.uint32)
-    first = [value & 0xFFFF_FFFF for value in pair.want(words.tolist())]
-    want[: len(first)] = first
+    arrays["in"][:] = given()
     launch = Launch(
         entry=pair.name,
         grid=(pair.ctas, 1, 1),
@@ -56,6 +56,17 @@ def launched(
         arguments=(*(Pointer(array=name) for name in arrays), *([MAP] * pair.takes_map)),
     )
     result = warpsim.run(module(area, wrong), launch, arrays, schedule=schedule, limit=100_000)
+    return result, arrays
+
+
+def launched(
+    area: str, pair: FaultyPair, schedule: Schedule, *, wrong: bool
+) -> tuple[set[str], bool]:
+    """What is reported, and whether the result is right."""
+    result, arrays = executed(area, pair, schedule, wrong=wrong)
+    want = np.zeros(WORDS, np.uint32)
+    first = [value & 0xFFFF_FFFF for value in pair.want(given().tolist())]
+    want[: len(first)] = first
     names = {finding.name for finding in (*result.findings, *result.warnings)}
     return names, bool((arrays["out"] == want).all())
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from harness import found, ptx, run
 
 from warpsim.machine.schedule.parking import Parking
+from warpsim.machine.schedule.synchronisation import Synchronisation
 from warpsim.machine.sync.gates import Fragment
 from warpsim.machine.sync.phases import PhaseTest
-from warpsim.machine.wave.mbarrier import Mbarrier, Mbarriers
 
 WARPS, ROUNDS = 4, 5
 # Warp 0 meets the last one at a barrier again and again, then arrives where the others wait, and
@@ -65,10 +67,13 @@ def test_who_waits_for_a_phase_is_looked_at_once(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_suite_notices_a_phase_of_which_nobody_hears(monkeypatch: pytest.MonkeyPatch) -> None:
-    def quietly(_: Mbarriers, barrier: Mbarrier) -> None:
-        barrier.advance()
+    plain = Synchronisation.take_up
 
-    monkeypatch.setattr(Mbarriers, "_advance", quietly)
+    def deaf(sync: Synchronisation, fragments: Sequence[Fragment]) -> None:
+        sync.layout.changed_count = 0
+        plain(sync, fragments)
+
+    monkeypatch.setattr(Synchronisation, "take_up", deaf)
     with pytest.raises(AssertionError, match="could go on"):
         finish()
 

@@ -349,6 +349,7 @@ FUNCTION(ToBf16, kx::bf16_of(a), T a)
 FUNCTION(ToF16, kx::f16_of(a), T a)
 FUNCTION(OfBf16, u32(a) << 16, T a)
 FUNCTION(OfF16, kx::f32_of(a), T a)
+FUNCTION(OfHalf, kx::f32_of(u16(a >> b)), T a, T b)
 
 // Comparisons
 
@@ -963,6 +964,7 @@ const kx::Named kNamed[] = {
     REAL("cvt.rmi", "f32.f32", Single, IntegralF32<Integral::kDown>, u32, u32),
     REAL("cvt.rpi", "f32.f32", Single, IntegralF32<Integral::kUp>, u32, u32),
     of_lanes<OfBf16, u32, u16>("cvt.f32.bf16"), of_lanes<OfF16, u32, u16>("cvt.f32.f16"),
+    of_lanes<OfHalf, u32, u32, u32>("hadd2.f32"),
 };
 
 }  // namespace

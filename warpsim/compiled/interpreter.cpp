@@ -12,7 +12,7 @@ namespace {
 using kx::kLanes;
 
 const kx::Named* named(int index) {
-  for (const kx::Table* table : {&kx::kArithmetic, &kx::kAccesses}) {
+  for (const kx::Table* table : {&kx::kArithmetic, &kx::kAccesses, &kx::kSynchronises}) {
     if (index < table->count) return table->first + index;
     index -= table->count;
   }
@@ -54,7 +54,7 @@ Guarded hold(const kx::Machine& machine, const kx::Set& set, int slot, int negat
 // Executes the instructions of a block from `at` on; returns the index of the first one that Python
 // has to execute, or their number. active: lanes, [rows, 32]; null: all.
 int64_t execute(const kx::Machine& machine, const kx::Set& set, const kx::Code& code, int64_t at,
-                const uint8_t* active, int64_t now, int withheld) {
+                const uint8_t* active, int64_t& now, int withheld) {
   kx::Marks& marks = *machine.marks;
   for (; at < code.count; ++at) {
     const kx::Instruction& each = code.instructions[at];
@@ -103,8 +103,19 @@ void enter(const kx::Machine& machine, const kx::Set& set, const kx::Block* bloc
 
 // Whether Python has to enter a block.
 bool is_held(const kx::Machine& machine, const kx::Block& block, bool masked, bool meets) {
-  return !block.code || (machine.marks->marks && !block.code->uses) || (block.joins && meets) ||
-         block.held == kx::Held::kAlways || (block.held == kx::Held::kInPart && masked);
+  if (!block.code || (block.joins && meets)) return true;
+  if (block.held == kx::Held::kGate) return false;
+  return (machine.marks->marks && !block.code->uses) || block.held == kx::Held::kAlways || (block.held == kx::Held::kInPart && masked);
+}
+
+// Whether warps need not wait at a block: if it is a gate, they have passed it.
+bool may_enter(const kx::Machine& machine, const kx::Set& set, const kx::Block& block,
+               const uint8_t* active, int64_t& now) {
+  if (block.held != kx::Held::kGate) return true;
+  const kx::Instruction& gate = block.code->instructions[0];
+  kx::Handing handing(*machine.marks, nullptr, machine, set, {-1, active, active});
+  const kx::Named& operation = *named(gate.operation);
+  return operation.operation({machine, set, gate, active, now, 0, handing}, operation);
 }
 
 // Where all active lanes go after a block; negative if they part, or Python has to look.
@@ -134,23 +145,27 @@ extern "C" int kx_operation_name(int index, char* name, int size) {
 }
 
 // Executes a block from turn->at on, if that is negative after it has entered it, and those that
-// follow. Returns 1 where
-// Python has to execute an instruction of turn->block, or, if turn->at is their number, to decide
-// where lanes go; 0 where it has to enter turn->block.
+// follow. Returns 1 where Python has to execute an instruction of turn->block, or, if turn->at is
+// their number, to decide where lanes go; 0 where it has to enter turn->block.
 extern "C" int kx_run(const kx::Machine* machine, const kx::Set* set, const kx::Block* blocks,
-                      kx::Turn* turn, const kx::Array* mask, int masked, int64_t now,
-                      int withheld) {
+                      kx::Turn* turn, const kx::Array* mask, int masked, int withheld) {
   const uint8_t* active = masked ? reinterpret_cast<const uint8_t*>(mask->data) : nullptr;
-  if (turn->at < 0) enter(*machine, *set, blocks, *turn);
+  if (turn->at < 0) {
+    if (!may_enter(*machine, *set, blocks[turn->block], active, turn->now)) return 0;
+    enter(*machine, *set, blocks, *turn);
+  }
   for (;;) {
     const kx::Block& block = blocks[turn->block];
-    turn->at = execute(*machine, *set, *block.code, turn->at, active, now, withheld);
-    if (turn->at < block.code->count) return 1;
+    if (block.held != kx::Held::kGate) {
+      turn->at = execute(*machine, *set, *block.code, turn->at, active, turn->now, withheld);
+      if (turn->at < block.code->count) return 1;
+    }
     const int64_t first = next(*machine, *set, block, active, turn->lanes);
     if (first < 0) return 1;
     const kx::Block& following = blocks[first];
     turn->block = first;
     if (turn->turn >= turn->quantum || is_held(*machine, following, masked, turn->meets)) return 0;
+    if (!may_enter(*machine, *set, following, active, turn->now)) return 0;
     enter(*machine, *set, blocks, *turn);
   }
 }

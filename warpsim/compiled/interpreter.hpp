@@ -15,6 +15,7 @@ constexpr int kCosts = 8;
 struct Memory;  // access.cpp
 struct Warps;
 struct Marks;  // marks.hpp
+struct Synchronisation;
 struct Uses;
 class Handing;
 
@@ -51,7 +52,8 @@ struct Code {
 };
 
 // Whether lanes may have to wait at a block, or others be let in first: what Python decides.
-enum class Held : int32_t { kNever, kInPart, kAlways };
+// kGate: where they may have to wait, for what the block's only instruction tells.
+enum class Held : int32_t { kNever, kInPart, kAlways, kGate };
 
 // A block, by the number of its first instruction. There is one more after the last instruction,
 // held always.
@@ -74,6 +76,7 @@ struct Turn {
   int64_t lanes;  // active ones
   int64_t meets;  // whether lanes that parted are to meet any of them
   int64_t steps;  // warp instructions of the blocks that were entered
+  int64_t now;    // of the clocks
 };
 
 // What raced: an access, and the earlier one.
@@ -103,6 +106,7 @@ struct Machine {
   uint32_t* results;    // [warps, 32], for what may yet have to be left to Python
   Marks* marks;
   Races* races;
+  Synchronisation* sync;  // null where Python is to see all of it
 };
 
 // Warps that execute together.
@@ -119,7 +123,7 @@ struct Call {
   const Set& set;
   const Instruction& instruction;
   const uint8_t* on;  // active lanes, [rows, 32]; null: all
-  int64_t now;
+  int64_t& now;
   int withheld;  // accesses that Python has to look at: bits as in interpreter.py
   Handing& handing;
 
@@ -152,6 +156,6 @@ struct Table {
   int count;
 };
 
-extern const Table kArithmetic, kAccesses;
+extern const Table kArithmetic, kAccesses, kSynchronises;
 
 }  // namespace kx

@@ -39,5 +39,9 @@ extern "C" __global__ void more(const int *x, int *out, int n) {
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(f), "f"(-g));
   const float sum = fminf(f, -g) + fmaxf(fabsf(g), f) * exp2f(-f) + __saturatef(f * g + 0.5f);
   result += pair ^ __float_as_int(sum + __fmaf_rd(f, f, g) + __frcp_rn(f + 3.0f));
+  float low, high;
+  asm("{.reg .b16 l, h; mov.b32 {l, h}, %2; cvt.f32.f16 %0, l; cvt.f32.f16 %1, h;}"
+      : "=f"(low), "=f"(high) : "r"(a));
+  result ^= __float_as_int(low) + 3 * __float_as_int(high);
   if (i % 3) out[i] = result + *(const unsigned char *)((const char *)x + (wider % 1021)) + int(f < -g);
 }

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from warpsim.machine.core.arrays import Array, sparse_zeros
 from warpsim.machine.core.clocks import Clocks
 from warpsim.machine.core.site import Site
 from warpsim.machine.memory.residents import Cta, Residents
@@ -13,17 +16,19 @@ class Neighbours:
     def __init__(self, residents: Residents, clocks: Clocks) -> None:
         self._residents = residents
         self._clocks = clocks
-        self._last: dict[int, dict[int, int]] = {}
-        """By CTA and warp."""
+        self.last: Array = sparse_zeros((residents.resident, clocks.warps), np.int64)
+        """By CTA and warp; 0: never."""
+        self._users: dict[int, list[int]] = {}
+        """Of each CTA, in the order in which they first did."""
 
     def use(self, place: int, cta: int, site: Site) -> None:
         """A warp uses the shared memory of a CTA, which may be its own."""
         if place % self._residents.resident == cta:
             return
-        last = self._last.setdefault(cta, {})
-        if place not in last:
+        if not self.last[cta, place]:
             self.reach(place, cta, site)
-        last[place] = self._clocks.now
+            self._users.setdefault(cta, []).append(place)
+        self.last[cta, place] = self._clocks.now
 
     def reach(self, place: int, cta: int, site: Site) -> None:
         """A finding if a warp sends something to a CTA that may not have begun."""
@@ -46,12 +51,12 @@ class Neighbours:
 
     def end(self, cta: Cta) -> None:
         """A finding if nothing makes a CTA that ends wait for others' uses of its memory."""
-        last = self._last.get(cta.place)
-        if not last:
+        users = self._users.get(cta.place)
+        if not users:
             return
         own, agents = self._residents.warps_of(cta.place), self._clocks.tensor_memory
-        for place, time in last.items():
-            if self._clocks.seen[own, agents + place].max() < time:
+        for place in users:
+            if self._clocks.seen[own, agents + place].max() < self.last[cta.place, place]:
                 self._residents.execution.findings.add(
                     "remote-cta-exited",
                     f"CTA {cta.number} may end before {self._residents.warp_name(place)} has used "

@@ -38,10 +38,10 @@ class Repeats:
         self._units = units
         self._noted: Array = np.zeros(0, bool)
         """Which units have any; empty while none has."""
-        self._epochs: dict[int, _Repeated] = {}
+        self.epochs: dict[int, _Repeated] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._epochs)
+        return bool(self.epochs)
 
     def note_all(self, units: Array, changed: Array, epochs: Array) -> None:
         """Accesses at `epochs` stand for the stores at `changed`."""
@@ -52,13 +52,13 @@ class Repeats:
         if not len(self._noted):
             self._noted = np.zeros(self._units, bool)
         self._noted[unit] = True
-        repeated = self._epochs.get(unit)
+        repeated = self.epochs.get(unit)
         if repeated is None or repeated.changed != changed:
-            repeated = self._epochs[unit] = _Repeated(changed)
+            repeated = self.epochs[unit] = _Repeated(changed)
         repeated.epochs.add(epoch)
 
     def _of(self, unit: int, changed: int) -> Array:
-        repeated = self._epochs.get(unit)
+        repeated = self.epochs.get(unit)
         return repeated.array() if repeated and repeated.changed == changed else _NONE
 
     def seen(self, clocks: Clocks, units: Array, warp: Array, thread: Array, last: Array) -> Array:
@@ -75,7 +75,7 @@ class Repeats:
         self, clocks: Clocks, units: Array, warp: Array, thread: Array, last: Array, every: bool
     ) -> Array:
         result = np.zeros(units.shape, bool)
-        if not self._epochs:
+        if not self.epochs:
             return result
         warp, thread, last = (np.broadcast_to(x, units.shape) for x in (warp, thread, last))
         for at in np.argwhere(self._noted[units]):

@@ -58,6 +58,10 @@ class ProxyFences:
             row = self._rows[warp] = self.seen[warp].copy()
         return row
 
+    def forget(self) -> None:
+        """Compiled code has made some."""
+        self._rows.clear()
+
     def fence(self, warp: int, lanes: Array | slice, now: int, seen: Array) -> None:
         """Lanes of a warp make one."""
         times = self.times[warp]

@@ -15,9 +15,14 @@ ACCESSES = frozenset({"ld", "st", "ldmatrix", "stmatrix"})
 
 OF_SASS = frozenset(
     "add3.u32 add3.cc.u32 lea.u32 mad.cc.u32 mad.wide.cc.u64 shf.b64 plop3.pred first.b32 vote.b32 "
-    "nothing".split()
+    "nothing hadd2.f32".split()
 )
 """Operations that no instruction of PTX has."""
+
+SYNCHRONISES = frozenset(
+    "mbarrier.arrive mbarrier.wait bar.warp.sync fence.proxy.async fence.mbarrier_init".split()
+)
+"""Operations on the clocks and mbarriers of a wave."""
 
 NEGATED, INVERTED, MAGNITUDE, FLIPPED = 1, 2, 4, 8
 """What is done to a source before: kx::Sign."""

@@ -15,6 +15,8 @@ RACES = 256
 """That compiled code notes before Python has to report them."""
 COSTS = 8
 """The figures of access.Cost."""
+CHANGED = 512
+"""mbarriers with a new phase that compiled code notes before Python has to hear of them."""
 INSTRUCTION = np.dtype(
     [
         *(
@@ -37,7 +39,7 @@ BLOCK = np.dtype(
 )
 ENTER = -1
 """For an instruction of a block: it has yet to be entered."""
-NEVER, IN_PART, ALWAYS = range(3)
+NEVER, IN_PART, ALWAYS, GATE = range(4)
 """When Python has to enter a block: kx::Held."""
 ENTERED = 3
 """What is counted of a block: warps, lanes, and which warps of a CTA, a bit each."""
@@ -103,7 +105,9 @@ class CodeLayout(ctypes.Structure):
 class TurnLayout(ctypes.Structure):
     """Where warps are, and what they have left of their turn."""
 
-    _fields_ = (*_integers("block", "at", "turn", "polls", "quantum", "lanes", "meets", "steps"),)
+    _fields_ = (
+        *_integers("block", "at", "turn", "polls", "quantum", "lanes", "meets", "steps", "now"),
+    )
 
 
 class MarksLayout(ctypes.Structure):
@@ -137,4 +141,39 @@ class MachineLayout(ctypes.Structure):
         *_pointers("slots"),
         ("memories", ctypes.c_void_p * 3),
         *_pointers("entered", "guarded", "costs", "lanes", "results", "marks", "races"),
+        *_pointers("sync"),
+    )
+
+
+class MbarrierLayout(ctypes.Structure):
+    """One mbarrier: see mbarrier.py."""
+
+    _fields_ = (
+        *_integers("number", "place", "expected", "pending", "phase", "transactions"),
+        *_integers("made", "maker", "lost"),
+        ("rows", ctypes.c_void_p * 2),
+        *_integers("flipped", "is_releasing", "has_released"),
+    )
+
+
+class ProxyFencesLayout(ctypes.Structure):
+    """fence.proxy.async of one state space."""
+
+    _fields_ = (*_pointers("times", "seen"),)
+
+
+class SynchronisationLayout(ctypes.Structure):
+    """What warps tell each other by."""
+
+    _fields_ = (
+        *_pointers("seen"),
+        *_integers("warps", "agents"),
+        *_pointers("wide", "fenced_init"),
+        ("proxies", ProxyFencesLayout * 2),
+        *_integers("kept", "ordered"),
+        *_pointers("mbarriers"),
+        *_integers("resident", "cluster_size", "stride", "scratch"),
+        *_pointers("ended", "used", "waits"),
+        *_integers("fences", "waited", "changed_count"),
+        ("changed", ctypes.c_int64 * CHANGED),
     )

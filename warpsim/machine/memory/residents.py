@@ -47,6 +47,8 @@ class Residents:
         self._end = first + count
         self.ctas = [self._cta(first + place, place) for place in range(count)]
         self.any_ended = False
+        self.ended = np.zeros(self.resident, bool)
+        """Which CTAs have, for compiled code."""
         self.polls = Polls()
         self.exited: dict[int, int] = {}
         """Lanes of each warp that have exited, or never existed."""

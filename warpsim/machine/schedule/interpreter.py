@@ -13,10 +13,11 @@ from warpsim.machine.core.native_layout import COSTS, ENTER, MachineLayout, Race
 from warpsim.machine.counts.access import AccessCost
 from warpsim.machine.schedule.batches import Batch
 from warpsim.machine.schedule.program import QUANTUM, DecodedProgram
+from warpsim.machine.schedule.synchronisation import Synchronisation
 from warpsim.machine.wave.machine import Machine, WarpSet
 
 _POINTER, _INT = ctypes.c_void_p, ctypes.c_int
-_ARGUMENTS = (*[_POINTER] * 4, ctypes.py_object, _INT, ctypes.c_int64, _INT)
+_ARGUMENTS = (*[_POINTER] * 4, ctypes.py_object, _INT, _INT)
 
 _RACED = ("read", "wrote"), ("written", "wrote"), ("written", "read")
 """In the order of kx::Raced."""
@@ -46,17 +47,20 @@ class Interpreter:
             machine.local_space.compiled,
         ]
         self._memories = [(i, m) for i, m in enumerate(memories) if m and i in program.memories]
+        self._benign = bool(machine.execution.benign)
         self._prepared: set[WarpSet] = set()
         """Sets that may access these."""
         self._results = np.empty((machine.execution.warps, 32), np.uint32)
         self._races = RacesLayout()
         self._turn = TurnLayout(quantum=QUANTUM if goes_on else 0)
+        self._sync = Synchronisation(machine) if goes_on else None
         arrays = entered, self._guarded, self._costs, self._lanes, self._results
         self._layout = MachineLayout(
             machine.registers.layout.ctypes.data,
             (ctypes.c_void_p * 3)(*(memory.address for memory in memories if memory)),
             *(array.ctypes.data for array in arrays),
             *(machine.undefined.marks.address, ctypes.addressof(self._races)),
+            self._sync and self._sync.address,
         )
         self._addresses = program.table.ctypes.data, ctypes.addressof(self._turn)
         self._address = ctypes.addressof(self._layout)
@@ -71,14 +75,20 @@ class Interpreter:
         at.lanes, at.meets = batch.lanes, batch.meets
         if warps not in self._prepared:
             self._prepare(warps)
-        code = program.code(pc)
+        code, sync = program.code(pc), self._sync
         while True:
             if undefined.marks.room:
                 code.follow()
+            if sync is not None:
+                sync.prepare()
+            at.now = machine.clocks.now
             inside = self._run(
                 *(self._address, warps.address, *self._addresses, mask, mask is not True),
-                *(machine.clocks.now, self._withheld()),
+                self._withheld(),
             )
+            machine.clocks.now = at.now
+            if sync is not None:
+                sync.take_up(batch.fragments)
             if self._races.count:
                 self._report_races()
             execution.steps += at.steps
@@ -117,9 +127,11 @@ class Interpreter:
     def _withheld(self) -> int:
         """Accesses that Python has to look at: loads of shared, global, local memory, then stores,
         then those that race, a bit each."""
-        bits = 0
+        bits, clocks = 0, self._machine.clocks
+        doubtful = clocks.partial is not None or clocks.unsure or clocks.narrow or self._benign
         for index, memory in self._memories:
-            bits |= memory.withheld() << index
+            if doubtful or not memory.is_plain():
+                bits |= memory.withheld() << index
         return bits
 
     def guarded(self) -> Array:

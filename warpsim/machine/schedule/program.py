@@ -17,6 +17,7 @@ from warpsim.machine.core.native_layout import (
     ALWAYS,
     BLOCK,
     DECIDES,
+    GATE,
     IN_PART,
     INSTRUCTION,
     NEVER,
@@ -312,7 +313,22 @@ class DecodedProgram:
         table["held"] = ALWAYS
         for first, block in self.blocks.items():
             table[first] = _block_row(block, end)
+            if first in self.gates:
+                self._code[first] = self.gates[first]
+                table["held"][first], table["code"][first] = GATE, self.gates[first].address
         return table
+
+    @functools.cached_property
+    def gates(self) -> dict[int, CompiledBlock]:
+        """Those that compiled code may let warps through, by their blocks' first instruction."""
+        known = {}
+        for first, block in self.blocks.items():
+            if block.gate is not None and block.sync is None and not block.stop:
+                form = block.gate.form(self.image.slots)
+                if form is not None:
+                    gate = BasicBlock(first, block.last, numbers=[first], forms=[form])
+                    known[first] = CompiledBlock(gate, ())
+        return known
 
     def code(self, first: int) -> CompiledBlock:
         """The block that begins there for compiled code, which has to be loaded."""

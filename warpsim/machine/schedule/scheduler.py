@@ -73,6 +73,7 @@ class Scheduler:
         self.interpreter: Interpreter | None = None
         if compiled.is_loaded():
             self.interpreter = Interpreter(machine, program, self.entered, self.goes_on)
+        self.gates = program.gates if self.interpreter is not None and self.goes_on else {}
         self.stops = Stops(self.chance, machine.execution.chance_of_stop)
         self.partings = Partings(self._put, self._keeps_apart)
         self.gathering = Gathering(machine, program, self.partings, self.parking, self._put)
@@ -169,6 +170,7 @@ class Scheduler:
         pc = batch.fragments[0].pc
         blocks, first = self.blocks, batch.fragments[0].warp
         turn, polls = self.spent.get(first, (0, 0))
+        held = -1  # where compiled code has left a gate to Python
         if any(fragment.rested for fragment in batch.fragments):
             turn = min(turn, _SHORT)  # though other lanes of the warp have polled all its turn
             for fragment in batch.fragments:
@@ -181,7 +183,7 @@ class Scheduler:
             if self._stays(batch, block):
                 self.spent[first] = turn, polls
                 return
-            if block.gate is not None:
+            if block.gate is not None and (pc == held or pc not in self.gates):
                 turn += block.weight
                 polls += block.weight > 1
                 self._count(batch, block)
@@ -191,6 +193,7 @@ class Scheduler:
                 continue
             pc, turn, polls, done = self._execute(batch, block, turn, polls)
             if not done:
+                held = pc
                 continue
             block = blocks[pc]
             self._decide(batch, block)

@@ -9,6 +9,8 @@ from typing import ClassVar, NamedTuple
 
 from warpsim.machine.core.arrays import Array
 from warpsim.machine.core.asynchronous import Pending
+from warpsim.machine.core.forms import CompiledForm
+from warpsim.machine.core.registers import Slot
 from warpsim.machine.core.site import Site
 from warpsim.machine.wave.machine import Machine, WarpSet
 from warpsim.machine.wave.mbarrier import Mbarrier
@@ -69,6 +71,10 @@ class WaitGate:
 
     unites: ClassVar[bool] = False
     """Whether fragments of a warp that it lets go at once go on as one."""
+
+    def form(self, slots: Sequence[Slot]) -> CompiledForm | None:
+        """The same in compiled code, which lets a set of warps through if none has to wait."""
+        return None
 
     def parts(self, machine: Machine, fragment: Fragment) -> Sequence[Fragment]:
         """The fragment, or fragments of its lanes where not all of them wait for the same."""

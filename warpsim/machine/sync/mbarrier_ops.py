@@ -8,6 +8,7 @@ from typing import TypeAlias
 import msgspec
 
 from warpsim.machine.core.arrays import Array, Mask
+from warpsim.machine.core.forms import CompiledForm
 from warpsim.machine.core.site import Site
 from warpsim.machine.memory.layout import RANK_SHIFT
 from warpsim.machine.wave.machine import WarpSet
@@ -30,6 +31,15 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
     """Whether its form names a barrier of the own CTA only."""
     completes: bool = True
     """Whether it may be the last of its phase."""
+
+    def form(
+        self, state: int, address: int, octets: int, number: int, offset: int, plus: int = -1
+    ) -> CompiledForm:
+        """The instruction in compiled code, by its slots; octets: of the address."""
+        bits = self.expects, self.drops, self.releases, self.narrow, self.local, self.completes
+        how = sum(bit << index for index, bit in enumerate((*bits, True)))
+        slots = state, address, plus, number
+        return CompiledForm("mbarrier.arrive", slots, (octets, how), offset)
 
 
 def init(warps: WarpSet, m: Mask, addresses: Array, counts: Array, site: Site) -> None:

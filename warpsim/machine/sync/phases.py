@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from warpsim.machine.core.forms import CompiledForm
+from warpsim.machine.core.registers import Slot
 from warpsim.machine.core.warps import ALL, lanes_of
 from warpsim.machine.memory.layout import WINDOW
 from warpsim.machine.sync.gates import AddressSlot, Fragment, WaitGate
@@ -28,6 +31,14 @@ class PhaseTest(WaitGate):
     suspends: bool
     """Whether the warp sleeps until it has, instead of going on with false."""
     acquires: bool
+
+    def form(self, slots: Sequence[Slot]) -> CompiledForm | None:
+        address, wanted = (slots[slot].bits for slot in (self.at.slot, self.wanted))
+        if not {address, wanted} <= {32, 64}:
+            return None
+        places = self.result, self.at.slot, -1 if self.plus is None else self.plus, self.wanted
+        how = address // 8, wanted // 8, self.shift, int(self.by_parity), int(self.acquires)
+        return CompiledForm("mbarrier.wait", places, how, self.at.offset)
 
     def _asked(
         self, machine: Machine, fragment: Fragment

@@ -76,6 +76,10 @@ class FastAccess:
         self._read_pieces = compiled.function("kx_read_pieces", *_READ_PIECES)
         self._write_chunks = compiled.function("kx_write_chunks", *_WRITE_CHUNKS)
 
+    def is_plain(self) -> bool:
+        """Whether no access so far has stood for another one."""
+        return not (self.races.repeats.epochs or self.races.observed.epochs)
+
     def withheld(self) -> int:
         """What Python has to look at: LOADS, STORES, and RACES, those of both that race."""
         races = self.races
@@ -246,6 +250,9 @@ class LocalAccess:
         self.address = ctypes.addressof(self._memory)
         self._memory.unordered, self._memory.unread, self._memory.uncounted = 1, not follows, 1
         self._sets: dict[int, tuple[WarpsLayout, list[Array]]] = {}
+
+    def is_plain(self) -> bool:
+        return True
 
     def withheld(self) -> int:
         return 0

@@ -242,7 +242,7 @@ class Machine(Residents):
 
     def end_cta(self, cta: Cta) -> None:
         """All warps of a CTA have exited: what it leaves behind."""
-        cta.exited = self.any_ended = True
+        cta.exited = self.any_ended = self.ended[cta.place] = True
         findings = self.execution.findings
         held = self.tmem.allocated.get(cta.place)
         if held:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import ctypes
 
 import numpy as np
 
 from warpsim.machine.checks.neighbours import Neighbours
 from warpsim.machine.core import mbarrier_words
-from warpsim.machine.core.arrays import Array, Mask
+from warpsim.machine.core.arrays import Array, Mask, sparse_zeros
 from warpsim.machine.core.asynchronous import Issuer
 from warpsim.machine.core.clocks import Clocks
 from warpsim.machine.core.findings import Fatal
+from warpsim.machine.core.native_layout import MbarrierLayout
 from warpsim.machine.core.site import Site
 from warpsim.machine.core.warps import ALL, Warps, lanes_of, pack
 from warpsim.machine.memory.arena import BARRIER, WRITTEN, Arena
 from warpsim.machine.memory.layout import WINDOW, SharedLayout
-from warpsim.machine.memory.residents import Residents
+from warpsim.machine.memory.residents import Cta, Residents
 
 # PTX ISA, "mbarrier": the ranges of a count and of a transaction count.
 MAX_COUNT = (1 << 20) - 1
@@ -25,34 +26,67 @@ STATE_SHIFT = 20
 """A state is the phase above the pending count, as the arrival found them."""
 
 
-@dataclass(slots=True, eq=False)
-class Mbarrier:
-    """One mbarrier object."""
+class Mbarrier(MbarrierLayout):
+    """One mbarrier object, which compiled code may change: it counts arrivals and bytes, and hands
+    what those who arrive have seen to those who wait."""
 
-    cta: int
-    """Resident CTA that it lies in."""
-    address: int
-    """Byte offset in that CTA's shared memory."""
+    number: int
+    """Of those that have been made."""
+    place: int
+    """Of the resident CTA that it lies in."""
     expected: int
     pending: int
-    offset: int
-    """In the shared-memory arena."""
-    agent: int
-    """Of the clocks: that of the copies which signal it."""
-    layout: SharedLayout
-    """Of that CTA's shared memory."""
-    made: tuple[int, int] = (0, 0)
-    """The time of its init, and the place of the warp."""
-    fenced: bool = False
-    """Whether a fence after its init was seen: engines and other CTAs may use it."""
-    overwritten: str = ""
-    """Where a store or a copy has destroyed it."""
-    phase: int = 0
-    transactions: int = 0
-    releasing: Array | None = None
-    """What the arrivals of the current phase have seen: see Clocks."""
-    released: Array | None = None
-    """The same, of completed phases."""
+    phase: int
+    transactions: int
+    made: int
+    """The time of its init."""
+    maker: int
+    """The place of the warp that made it."""
+    lost: bool
+    """Whether it was overwritten."""
+    flipped: int
+    """Which of its rows is that of the current phase."""
+    is_releasing: bool
+    has_released: bool
+
+    def __init__(
+        self,
+        number: int,
+        cta: Cta,
+        address: int,
+        count: int,
+        made: tuple[int, int],
+        offset: int,
+        clocks: Clocks,
+        layout: SharedLayout,
+    ) -> None:
+        rows = np.zeros((2, 2 * clocks.agents), np.int64)
+        super().__init__(number=number, place=cta.place, expected=count, pending=count)
+        self.made, self.maker = made
+        self.rows[0], self.rows[1] = rows.ctypes.data, rows[1:].ctypes.data
+        self.cta = cta.number
+        """CTA that it lies in."""
+        self.address = address
+        """Byte offset in that CTA's shared memory."""
+        self.offset = offset
+        """In the shared-memory arena."""
+        self.agent = clocks.copy_agent(offset)
+        """Of the clocks: that of the copies which signal it."""
+        self.layout = layout
+        """Of that CTA's shared memory."""
+        self.fenced = False
+        """Whether a fence after its init was seen: engines and other CTAs may use it."""
+        self.overwritten = ""
+        """Where a store or a copy has destroyed it."""
+        self._rows = rows
+
+    __hash__ = object.__hash__
+
+    @property
+    def released(self) -> Array | None:
+        """What the arrivals of completed phases have seen: see Clocks."""
+        row: Array = self._rows[1 - self.flipped]
+        return row if self.has_released else None
 
     @property
     def name(self) -> str:
@@ -71,8 +105,13 @@ class Mbarrier:
         return (self.phase & 1) != parity
 
     def release(self, seen: Array) -> None:
-        old = self.releasing
-        self.releasing = seen.copy() if old is None else np.maximum(old, seen)
+        """An arrival, or an engine, hands over a row."""
+        row = self._rows[self.flipped]
+        if self.is_releasing:
+            np.maximum(row, seen, out=row)
+        else:
+            row[:] = seen
+        self.is_releasing = True
 
     def advance(self) -> bool:
         """Begins the next phase if nothing of this one is pending; whether it has."""
@@ -80,10 +119,12 @@ class Mbarrier:
             return False
         self.phase += 1
         self.pending = self.expected
-        if self.releasing is not None:
-            old, new = self.released, self.releasing
-            self.released = new if old is None else np.maximum(old, new)
-        self.releasing = None
+        if self.is_releasing and self.has_released:
+            first, second = self._rows
+            np.maximum(first, second, out=self._rows[1 - self.flipped])
+        elif self.is_releasing:
+            self.flipped, self.has_released = 1 - self.flipped, True
+        self.is_releasing = False
         return True
 
     def busy(self) -> bool:
@@ -111,6 +152,11 @@ class Mbarriers:
         self.clocks = clocks
         self.shared = shared
         self.at: dict[int, Mbarrier] = {}
+        self.every: list[Mbarrier] = []
+        """All that have been made, by number."""
+        self.table: Array | None = None
+        """For compiled code: their addresses by offset / MBARRIER_BYTES; None while there is none.
+        """
         self._known: dict[tuple[int, int], Mbarrier] = {}
         """By the place of a warp and an address: those of its own CTA that it may use."""
 
@@ -161,17 +207,23 @@ class Mbarriers:
 
     def provide(self, cta: int, low: int, count: int, made: tuple[int, int] = (0, 0)) -> None:
         """A new mbarrier at an offset in a resident CTA; made: the time, and the warp's place."""
-        offset, number = self.residents.arena_offset(cta, low), self.residents.ctas[cta].number
-        agent = self.clocks.copy_agent(offset)
+        offset, home = self.residents.arena_offset(cta, low), self.residents.ctas[cta]
         self._known.clear()
-        layout = self.residents.layout
-        self.at[offset] = Mbarrier(number, low, count, count, offset, agent, layout, made)
+        number, layout = len(self.every), self.residents.layout
+        barrier = Mbarrier(number, home, low, count, made, offset, self.clocks, layout)
+        self.at[offset] = barrier
+        self.every.append(barrier)
+        if self.table is None:
+            self.table = sparse_zeros((len(self.shared.data) // MBARRIER_BYTES,), np.int64)
+        self.table[offset // MBARRIER_BYTES] = ctypes.addressof(barrier)
         self.shared.state[offset : offset + MBARRIER_BYTES] = BARRIER
 
     def invalidate(self, place: int, address: int, site: Site) -> None:
         offset = self.residents.shared_offset(place, address, site)[0]
         self._known.clear()
         if self.at.pop(offset, None) is not None:
+            assert self.table is not None
+            self.table[offset // MBARRIER_BYTES] = 0
             self.shared.state[offset : offset + MBARRIER_BYTES] = WRITTEN
 
     def find(self, place: int, address: int, site: Site) -> Mbarrier | None:
@@ -199,7 +251,7 @@ class Mbarriers:
 
     def _after_init(self, barrier: Mbarrier, place: int, site: Site) -> bool:
         """Whether a warp uses a barrier after its init; a finding if nothing orders that."""
-        (time, warp), clocks = barrier.made, self.clocks
+        time, warp, clocks = barrier.made, barrier.maker, self.clocks
         seen = clocks.seen
         if place == warp or seen[place, warp] >= time:
             return True
@@ -222,7 +274,7 @@ class Mbarriers:
         """A warning if an engine uses a barrier whose init was not fenced."""
         if barrier.fenced:
             return
-        (time, warp), clocks = barrier.made, self.clocks
+        time, warp, clocks = barrier.made, barrier.maker, self.clocks
         fenced = max(clocks.fenced_init[warp], clocks.proxy["shared"].times[warp].max())
         barrier.fenced = bool(fenced >= time)
         if not barrier.fenced:
@@ -243,7 +295,7 @@ class Mbarriers:
             barrier = self.at.get(offset)
             if barrier is not None and not barrier.overwritten:
                 self._known.clear()
-                barrier.overwritten = site.where()
+                barrier.overwritten, barrier.lost = site.where(), True
                 if barrier.busy():
                     self._misused(f"overwritten in use: {barrier.describe()}.", site, barrier.cta)
                 else:

@@ -7,6 +7,7 @@ from warpsim.front.ptx.isa.memory import nothing
 from warpsim.front.ptx.registry import builder
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.core.findings import Fatal
+from warpsim.machine.core.forms import MEMORIES, CompiledForm, Formed
 from warpsim.machine.sync.register_pool import SetRegisters
 from warpsim.machine.wave.machine import Op, WarpSet, each_warp
 
@@ -22,7 +23,8 @@ def fence_async(d: PtxDecoder) -> Op:
             warps.machine.clocks.fence_async(space, warps.warps, m)
         warps.machine.clocks.tick()
 
-    return op
+    bits = sum(1 << MEMORIES[space] for space in spaces)
+    return Formed(op, CompiledForm("fence.proxy.async", (), (bits,)))
 
 
 @builder("fence{o:|.sc|.acq_rel|.acquire|.release}{s:.cta|.cluster|.gpu|.sys}")
@@ -40,7 +42,8 @@ def fence(d: PtxDecoder) -> Op:
 @builder("fence.mbarrier_init.release.cluster")
 def fence_init(d: PtxDecoder) -> Op:
     """An initialised mbarrier is visible at once here; a missing fence is a warning."""
-    return each_warp(lambda machine, warp: machine.clocks.fence_init(warp))
+    op = each_warp(lambda machine, warp: machine.clocks.fence_init(warp))
+    return Formed(op, CompiledForm("fence.mbarrier_init", ()))
 
 
 @builder("fence.proxy.{p:alias|tensormap}")

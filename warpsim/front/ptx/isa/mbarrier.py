@@ -8,12 +8,14 @@ from warpsim.front.ptx.decoder import PtxDecoder
 from warpsim.front.ptx.registry import alu, builder
 from warpsim.front.ptx.syntax import Address, Immediate
 from warpsim.machine.core.arrays import Array, Mask
+from warpsim.machine.core.forms import Formed
 from warpsim.machine.sync import mbarrier_ops
 from warpsim.machine.sync.mbarrier_ops import Arrival
 from warpsim.machine.sync.phases import PhaseTest
 from warpsim.machine.wave.machine import Op, WarpSet
 from warpsim.machine.wave.mbarrier import STATE_SHIFT, Mbarrier
 
+STATE_BITS = 64
 _OWN = "{s:|.shared|.shared::cta}.b64"
 _ANY = "{s:|.shared|.shared::cta|.shared::cluster}.b64"
 _SEM = "{m:|.release|.relaxed}{c:|.cta|.cluster}"
@@ -44,7 +46,8 @@ def arrive(d: PtxDecoder) -> Op:
     operands = list(d.operands)
     state = None if isinstance(operands[0], Address) else operands.pop(0)
     state_slot = d.destination(state) if state is not None else None
-    where, site = d.address(operands[0]), d.site
+    base, offset = d.addressed(operands[0])
+    where, site = d.reader(base, offset), d.site
     number = operands[1] if len(operands) > 1 else Immediate(0 if "expect_tx" in parts else 1)
     amount = d.source(number, "u32")
     how = Arrival(
@@ -64,7 +67,10 @@ def arrive(d: PtxDecoder) -> Op:
         noted = None if state_slot is None else note
         mbarrier_ops.arrive(warps, m, where(R), R[amount], how, site, noted)
 
-    return op
+    if state_slot is not None and d.width(state_slot) != STATE_BITS:
+        return op
+    octets, to = d.width(base) // 8, -1 if state_slot is None else state_slot
+    return Formed(op, how.form(to, base, octets, amount, offset))
 
 
 @builder("mbarrier.{o:expect_tx|complete_tx}{m:|.relaxed}{c:|.cta|.cluster}" + _ANY)

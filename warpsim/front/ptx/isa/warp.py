@@ -258,7 +258,8 @@ def bar_warp(d: PtxDecoder) -> Op:
     """Synchronises the lanes and makes their memory accesses visible to each other."""
     members, operand = members_of(d, d.operands[0]), d.operands[0]
     if isinstance(operand, Immediate) and operand.value & ALL == ALL:
-        return each_warp(lambda machine, warp: machine.clocks.converge(warp))
+        whole = each_warp(lambda machine, warp: machine.clocks.converge(warp))
+        return Formed(whole, CompiledForm("bar.warp.sync", ()))
 
     def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
         clocks, exited, active = warps.machine.clocks, warps.machine.exited, warps.active(m)

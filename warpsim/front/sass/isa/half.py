@@ -13,10 +13,12 @@ from warpsim.arithmetic.packed import packed, packed_bool
 from warpsim.front.sass.decoder import SassDecoder, applied, copyto
 from warpsim.front.sass.isa.floating import COMBINE, FLOAT_COMPARE, comparison
 from warpsim.front.sass.isa.integer import COMBINATIONS
-from warpsim.front.sass.operands import Reader
+from warpsim.front.sass.operands import Reader, part_of
 from warpsim.front.sass.registry import covers
 from warpsim.front.sass.syntax import LiteralOperand, Operand
+from warpsim.machine.core import registers
 from warpsim.machine.core.arrays import Array, Mask
+from warpsim.machine.core.forms import CompiledForm, Formed
 from warpsim.machine.wave.machine import Op, WarpSet
 
 _BF16 = "BF16_V2"
@@ -81,7 +83,12 @@ def widen(d: SassDecoder) -> Op:
     target, zero, a = d.take(d.operands, 3)
     if getattr(zero, "index", 0) != -1 or not getattr(zero, "negated", False):
         raise d.refuse("adds something to a half as f32, which is not covered")
-    return applied(d.to(target), lambda x: convert.floating(x, "f16", "f32"), (d.half(a),))
+    to, half = d.to(target), d.half(a)
+    op = applied(to, lambda x: convert.floating(x, "f16", "f32"), (half,))
+    if getattr(a, "negated", False) or getattr(a, "absolute", False):
+        return op
+    (slot,), shift = d.words(a, 1), 16 if part_of(a).startswith("H1") else 0
+    return Formed(op, CompiledForm("hadd2.f32", (to, slot, d.slot(registers.Literal(shift, 32)))))
 
 
 @covers("HMNMX2{:|.BF16_V2}{:|.FTZ}{:|.NAN}{:|.XORSIGN}")
