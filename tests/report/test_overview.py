@@ -153,6 +153,14 @@ def test_of_what_waits_the_surest_gain_comes_first(answers: Overview) -> None:
     assert own == ["block_m=64", "block_m=192"]
 
 
+def test_what_waits_says_at_which_size_it_was_timed_where_that_is_not_the_usual(
+    answers: Overview,
+) -> None:
+    texts = {item.id: item.text for item in (*answers.waiting, *answers.settled)}
+    assert ", size long128" in texts["A16"]
+    assert "size" not in texts["A14"]
+
+
 def test_what_later_experiments_build_on_waits_for_no_choice(answers: Overview) -> None:
     settled = {item.id: item.text for item in answers.settled}
     assert settled["A8"].endswith("; A9 builds on it")

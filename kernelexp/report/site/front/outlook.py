@@ -189,7 +189,9 @@ def _chosen(log: KernelLog) -> _Best | None:
         return None
     device = f"measured, {standing.arm.measured.device}" if standing.arm.measured else ""
     how = device or ("published" if standing.arm.published else "built")
-    whose = f"{how}, accepted" if log.accepted else how
+    whose = (
+        f"{how}{', accepted' * bool(log.accepted)}{figures.standing_conditions(standing.record)}"
+    )
     return _Best(
         id=log.best, arm=standing.arm, record=standing.record, variant=standing.variant, whose=whose
     )

@@ -209,7 +209,11 @@ def _to_decide(
                 continue
             measured = standing.arm.measured if standing.arm else None
             effect = measured.effect if measured else None
-            words = [f"{one.point}: {figures.effect(effect)}" if effect else one.point, one.kept]
+            at = figures.standing_conditions(standing.record)
+            words = [
+                f"{one.point}: {figures.effect(effect)}{at}" if effect else one.point,
+                one.kept,
+            ]
             if one.waits is Waits.CARD:
                 words.append("cards disagree")
             elif one.waits is Waits.REJECTION:
