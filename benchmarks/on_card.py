@@ -355,15 +355,24 @@ _PLAUSIBLE = (1e-20, 1e20)
 def _may_be(content: bytes, code: str) -> bool:
     """Whether bytes may be numbers of a type: halves of others would be near each other by chance.
 
-    The low words of float64 are no float32; integers and pixels are no normal numbers of 16 bits.
+    The low words of float64 are no float32, but where it holds one; integers and pixels are no
+    normal numbers of 16 bits.
     """
     if code == "f":
+        return True
+    if code == "d" and _are_widened(content):
         return True
     every = _floats(content, "f")[::2] if code == "d" else _floats(content, code)
     values = [abs(value) for value in every if value]
     least, most = (6.2e-5, 65504.0) if code == "e" else _PLAUSIBLE
     plain = sum(least < value <= most for value in values)
     return plain < 0.9 * len(values) if code == "d" else plain > 0.95 * len(values)
+
+
+def _are_widened(content: bytes) -> bool:
+    """Whether bytes are numbers of 64 bits that were made of numbers of 32 bits."""
+    lows = [low for low, _ in struct.iter_unpack("<2I", content[: len(content) // 8 * 8])]
+    return any(lows) and all(low & 0x1FFFFFFF == 0 for low in lows)
 
 
 def _near(mine: Sequence[float], theirs: Sequence[Sequence[float]], code: str = "") -> bool:

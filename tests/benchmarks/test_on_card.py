@@ -139,6 +139,8 @@ def packed(code: str, *values: float) -> bytes:
         (packed("f", 1.0, 2.01), packed("f", 1.0, 2.0), "differs"),
         (packed("d", 1e-15, 4e-14), packed("d", 1.0001e-15, 4e-14), "near"),
         (packed("d", 1e-15, 4e-14), packed("d", 2e-15, 4e-14), "differs"),
+        (packed("d", -170.53179931640625, 4.0), packed("d", -170.53184509277344, 4.0), "near"),
+        (packed("d", -170.53179931640625, 4.0), packed("d", -171.53184509277344, 4.0), "differs"),
         (packed("f", float("nan"), 2.0), packed("f", 1.0, 2.0), "differs"),
         (packed("i", 7, 100), packed("i", 8, 100), "differs"),
         (packed("e", 1.0, 0.5, 0.25, 3.0), packed("e", 1.001, 0.5, 0.25, 3.0), "near"),
