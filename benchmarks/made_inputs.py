@@ -1,5 +1,5 @@
-"""Inputs for programs of HeCBench whose own are not in its repository: made from one seed, read by
-what hecbench_sizes.txt names."""
+"""Inputs for programs of HeCBench and Rodinia whose own are not in their repositories: made from
+one seed, read by what hecbench_sizes.txt and suites.py name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def make(folder: Path) -> None:
     """Writes all of them."""
     for name, content in INPUTS.items():
         numbers = random.Random(name)
-        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content(numbers))
 
 
@@ -440,6 +440,7 @@ INPUTS: dict[str, Made] = {
     "columns.txt": _numbers(5000, 2, 0, 1, by="\t"),
     "mesh.txt": _mesh,
     "hurricanes.txt": _hurricanes,
+    "rodinia.list": _text_file("../../data/made/hurricanes.txt"),
     "hurricanes.list": _text_file("../made/hurricanes.txt"),
     "edges.txt": _edges(16, " ", "", lambda numbers: ""),
     "signed.csv": _edges(150, ",", "from,to,sign", lambda numbers: numbers.choice([",1", ",-1"])),
