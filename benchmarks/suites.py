@@ -319,7 +319,7 @@ _RODINIA = {
         *("cfd", "euler3d.cu -I. -UclockRate -UdeviceOverlap {samples}"),
         "../../data/made/mesh.txt",
     ),
-    "dwt2d": ("dwt2d", "*.cu dwt_cuda/*.cu -I.", "../../data/made/picture.bmp -d 64x64 -f -5 -l 3"),
+    "dwt2d": ("dwt2d", "*.cu dwt_cuda/*.cu -I.", "../made/picture.bmp -d 64x64 -f -5 -l 3"),
     "gaussian": ("gaussian", "gaussian.cu", "-s 64"),
     "heartwall": ("heartwall", "main.cu AVI/*.c -IAVI", "../../data/heartwall/test.avi 1"),
     "hotspot": (
@@ -370,6 +370,7 @@ def rodinia(root: Path) -> Iterator[Program]:
     """Its inputs are not in its repository: made ones take their place. A header of cuda-samples is
     taken from a checkout of these beside it."""
     made_inputs.make(root / "data" / "made")
+    (root / "data" / "dwt2d").mkdir(exist_ok=True)  # which it looks in
     samples = f"-I{root.parent / 'cuda-samples' / 'Common'}"
     for name, (folder, sources, words) in _RODINIA.items():
         sources = sources.replace("{samples}", samples)
