@@ -142,6 +142,34 @@ def test_shared_memory_has_an_end(address, name):
     assert found(run(ptx(body, shared=SHARED), {})) == {name}
 
 
+@pytest.mark.parametrize("load", ["ld.shared.b32", "atom.shared.add.u32"])
+def test_a_sum_below_0_is_an_address_if_its_offset_makes_it_one(load):
+    body = f"""
+    .shared .align 16 .b8 s[128];
+    mov.u32 %r0, s; shl.b32 %r1, %t, 2; add.u32 %r2, %r0, %r1; sub.u32 %r3, %r2, 4096;
+    add.u32 %r4, %t, 7; st.shared.b32 [%r3+4096], %r4;
+    {load} %r5, [%r3+4096]{", 1" if "atom" in load else ""};
+    mul.wide.u32 %d0, %t, 4; add.u64 %d1, %out, %d0; st.global.b32 [%d1], %r5;
+    """
+    out = np.zeros(32, np.uint32)
+    assert run(ptx(body, ["out"]), {"out": out}).findings == ()
+    assert out.tolist() == list(range(7, 39))
+
+
+@pytest.mark.parametrize(("size", "names"), [(12, set()), (16, {"out-of-bounds"})])
+def test_a_copy_with_zeros_behind_it_reads_what_it_copies_only(size, names):
+    body = f"""
+    setp.eq.u32 %p0, %t, 0; setp.lt.u32 %p1, %t, 4; mov.u32 %r0, s;
+    @%p0 cp.async.cg.shared.global [%r0], [%in], 16, {size};
+    cp.async.wait_all; bar.sync 0;
+    shl.b32 %r1, %t, 2; add.u32 %r2, %r0, %r1; mul.wide.u32 %d0, %t, 4; add.u64 %d1, %out, %d0;
+    @%p1 ld.shared.b32 %r3, [%r2]; @%p1 st.global.b32 [%d1], %r3;
+    """
+    arrays = {"in": np.array([1, 2, 3], np.uint32), "out": np.zeros(4, np.uint32)}
+    assert found(run(ptx(body, ["in", "out"], shared=SHARED), arrays)) == names
+    assert names or arrays["out"].tolist() == [1, 2, 3, 0]
+
+
 def test_constants_and_parameters_cannot_be_stored_to():
     body = "mov.u64 %d0, c; st.global.b32 [%d0], %t;"
     text = ptx(body, extra=".const .align 4 .b8 c[4] = {1, 2, 3, 4};")

@@ -106,7 +106,7 @@ const Lanes* all_lanes(const Access& access) {
   if (placed.size() < static_cast<size_t>(access.warps.rows)) placed.resize(access.warps.rows);
   for (int64_t row = 0; row < access.warps.rows; ++row) {
     const bool inside = access.address_bytes == 8 ? place<int64_t>(access, row, placed[row])
-                                                  : place<uint32_t>(access, row, placed[row]);
+                                                  : place<int32_t>(access, row, placed[row]);
     if (!inside) return nullptr;
   }
   return placed.data();

@@ -31,6 +31,7 @@ class Kind(enum.IntEnum):
     ACCESS = 13
     REFUSED = 14
     TOUCHED = 15
+    SHOWN = 16
 
 
 class Message:

@@ -131,6 +131,7 @@ class Server:
             Kind.ORDER: self._order,
             Kind.ACCESS: self._access,
             Kind.TOUCHED: self._touched,
+            Kind.SHOWN: self._shown,
             Kind.BYE: self._bye,
             Kind.REFUSED: self._refusal,
         }
@@ -166,6 +167,12 @@ class Server:
         self._sizes[number] = size
         if use in (_PINNED, _MANAGED):
             self._on_host[address] = result
+
+    def _shown(self, message: Message) -> None:
+        """A managed variable."""
+        address, size = message.numbers(2)
+        name = self._device.live.at(address)
+        self._on_host[address] = Object(address, size, name.name if name else "")
 
     def _free(self, message: Message) -> None:
         address = message.number()
@@ -226,6 +233,7 @@ class Server:
             *(len(self._kernels) - 1, loaded.static_shared(entry), resources.local_bytes),
             *(resources.registers, constants, image.max_threads or 0),
             *(loaded.arch, self._settings.arch, int(image.cluster is not None)),
+            *(int(name in image.overlaps) for name in ("launch_dependents", "wait")),
         )
         sizes = [parameter.size for parameter in image.parameters]
         self._channel.answer("", *numbers, len(sizes), *sizes)
@@ -290,7 +298,7 @@ class Server:
         objects = [item for item in self._on_host.values() if item.size <= most]
         if execution is None or not objects:
             return []
-        made = stream_races.accesses(execution.history, GLOBAL_BASE, objects)
+        made = stream_races.accesses(execution.history, GLOBAL_BASE, objects, execution.sites)
         return [
             number
             for how, name in enumerate(stream_races.USAGES)
@@ -339,9 +347,8 @@ class Server:
             item = self._device.live.at(byte)
             where = f"byte {byte - item.address:,} of {item.name}" if item else f"{byte:#x}"
             sentence = (
-                f"{now.what} in stream {now.stream} {mine} {where}, which {before.what} in stream "
-                f"{before.stream}, at @{number}-, {their}: no event and no synchronisation orders "
-                "the two."
+                f"{now.placed} {now.does(mine)} {where}, which {before.placed}, at @{number}-, "
+                f"{before.does(their)}: {now.missing(before)}."
             )
             key = "stream-race", before.what, (*frames, *before.frames)
             known = self._remarks.get(key)

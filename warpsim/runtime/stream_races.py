@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 import numpy as np
 
 from warpsim.machine.core.arrays import Array
+from warpsim.machine.core.clocks import SITE, THREAD_BITS
+from warpsim.machine.core.site import Site
 from warpsim.machine.memory.history import History
 from warpsim.runtime.device import Object
 
@@ -42,6 +44,11 @@ class Ranges:
 NONE = Ranges(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
+_BRANCHES = 1 << 32
+"""Streams from here on are nodes of graphs (cudart/ordering.hpp)."""
+_IN_ORDER = {"cudaMallocAsync": "allocates", "cudaFreeAsync": "frees"}
+"""What writes all of an allocation, as far as order is concerned."""
+_SCOPES = frozenset(("sys", "volatile", "mmio"))
 _KINDS = ("writes", "updates", "reads")
 USAGES = ("reads", "writes", "updates")
 """By their numbers in cudart/touching.hpp."""
@@ -66,8 +73,12 @@ class Accesses(msgspec.Struct, frozen=True):
         return None
 
 
-def accesses(history: History, origin: int, objects: Iterable[Object]) -> Accesses:
-    """Of a launch, in the objects; origin: the address of the history's first byte."""
+def accesses(
+    history: History, origin: int, objects: Iterable[Object], sites: Sequence[Site] | None = None
+) -> Accesses:
+    """Of a launch, in the objects; origin: the address of the history's first byte; sites: its
+    instructions, where only updates that the host is to see are updates."""
+    others = np.array([site is not None and not _for_host(site) for site in (None, *(sites or ()))])
     kinds: dict[str, list[tuple[Array, Array]]] = {kind: [] for kind in _KINDS}
     unit = history.unit
     for item in objects:
@@ -76,6 +87,8 @@ def accesses(history: History, origin: int, objects: Iterable[Object]) -> Access
         low, high = (item.address - origin) // unit, -(-(item.end - origin) // unit)
         written = history.written[low:high]
         relaxed = (written != 0) & (written == history.relaxed[low:high])
+        if sites:
+            relaxed &= ~others[written >> THREAD_BITS & SITE]
         read = (history.read[history.used, low:high] != 0).any(axis=0)
         masks = {"reads": read, "writes": (written != 0) & ~relaxed, "updates": relaxed}
         for kind, mask in masks.items():
@@ -84,6 +97,12 @@ def accesses(history: History, origin: int, objects: Iterable[Object]) -> Access
                 places = origin + (low + edges.reshape(-1, 2)) * unit
                 kinds[kind].append((places[:, 0], places[:, 1]))
     return Accesses(**{kind: _ranges(parts) for kind, parts in kinds.items()})
+
+
+def _for_host(site: Site) -> bool:
+    """Whether the host may look at what it updates meanwhile: an atomic of the card's scope, which
+    is the usual one, does not reach the host."""
+    return not _SCOPES.isdisjoint(site.opcode.split("."))
 
 
 def _ranges(parts: list[tuple[Array, Array]]) -> Ranges:
@@ -101,6 +120,22 @@ class Work(msgspec.Struct, frozen=True):
     what: str
     frames: tuple[int, ...]
     accesses: Accesses
+
+    @property
+    def placed(self) -> str:
+        node = self.stream >= _BRANCHES
+        return f"{self.what} in {'a node of a graph' if node else f'stream {self.stream}'}"
+
+    def does(self, kind: str) -> str:
+        return _IN_ORDER.get(self.what, kind)
+
+    def missing(self, other: Work) -> str:
+        """What would order it and another."""
+        if self.stream == other.stream:
+            return "the launch begins early and has no cudaGridDependencySynchronize()"
+        if min(self.stream, other.stream) >= _BRANCHES:
+            return "neither node depends on the other"
+        return "no event and no synchronisation orders the two"
 
 
 class StreamRaces:

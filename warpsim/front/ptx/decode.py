@@ -84,6 +84,11 @@ def _image(module: PtxModule, decoder: PtxDecoder, *, polls: bool) -> Image:
         heap_bytes=HEAP_BYTES if any(s.opcode == "builtin.malloc" for s in decoder.sites) else 0,
         polls=polls,
         cancels_launches=any("try_cancel" in site.opcode for site in decoder.sites),
+        overlaps=frozenset(
+            site.opcode.partition(".")[2]
+            for site in decoder.sites
+            if site.opcode.startswith("griddepcontrol.")
+        ),
         cluster=_padded(function.directives.get("reqnctapercluster")),
         block=_padded(function.directives.get("reqntid")),
         max_registers=next(iter(function.directives.get("maxnreg", ())), None),

@@ -312,8 +312,8 @@ class PtxDecoder:
         if offset == 0:
             return lambda R: R[slot]
         step = np.int64(offset)
-        if self.slots[slot].bits == 32:
-            return lambda R: R[slot].astype(np.int64) + step
+        if self.slots[slot].bits == 32:  # signed: nvcc has sums below 0 that the offset makes good
+            return lambda R: R[slot].view(np.int32).astype(np.int64) + step
         return lambda R: R[slot].view(np.int64) + step
 
     def loaded(self, slot: int, kind: str) -> Writer:

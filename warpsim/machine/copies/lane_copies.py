@@ -30,6 +30,7 @@ class LaneCopy:
         self.size, self.bypasses, self.fills = size, bypasses, fills
         element, elements = (4, 1) if size == 4 else (8, size // 8)
         self.read = AccessKind(site, element, elements, store=False, counted=False)
+        self.byte = AccessKind(site, 1, 1, store=False, counted=False)
         self.write = AccessKind(site, element, elements, store=True, counted=False)
 
     def issue(self, warps: WarpSet, to: Array, source: Array, kept: Array, m: Mask) -> None:
@@ -37,7 +38,6 @@ class LaneCopy:
         machine, write = warps.machine, self.write
         kept, source, to = kept.copy(), source.copy(), to.copy()
         wanted: Array = (kept > 0) if m is True else (kept > 0) & m
-        mask: Mask = True if wanted.all() else wanted
         shared = machine.shared_space
         placed = shared.within(warps, to, write, m)
         if placed is None:
@@ -54,14 +54,19 @@ class LaneCopy:
             fills=self.fills,
         )
         machine.execution.tally(write.site.number).add(cost)
-        if wanted.any():
-            result = machine.global_space.within(warps, source, self.read, mask)
-            mask = np.zeros(wanted.shape, bool) if result is None else result[1]
+        whole: Array = wanted & (kept >= self.size)
+        reads = [(source, self.read, self._inside(warps, source, self.read, whole))]
+        parts = wanted & ~whole  # lanes that read their first bytes only
+        for at in range(int(kept[parts].max(initial=0))):
+            place = source + source.dtype.type(at)
+            reads.append(
+                (place, self.byte, self._inside(warps, place, self.byte, parts & (kept > at)))
+            )
 
         begun = machine.clocks.tick()
 
         def land() -> None:
-            values = self._loaded(warps, source, kept, mask)
+            values = self._loaded(warps, reads)
             machine.races.meanwhile(warps, offsets, values, write, m, begun)
             machine.clocks.tick()
             if shared.fast and shared.fast.store(warps, to, values, write, m):
@@ -75,15 +80,27 @@ class LaneCopy:
         for place in warps.warps.tolist():
             machine.state(CopyGroups).add(place, operation)
 
-    def _loaded(self, warps: WarpSet, source: Array, kept: Array, mask: Mask) -> Array:
-        """What the copy brings: zeros where the lane asks for fewer bytes."""
-        shape = (*source.shape, self.read.elements)
+    def _inside(self, warps: WarpSet, source: Array, access: AccessKind, wanted: Array) -> Mask:
+        """The lanes that may read there."""
+        if not wanted.any():
+            return wanted
+        m: Mask = True if wanted.all() else wanted
+        result = warps.machine.global_space.within(warps, source, access, m)
+        return np.zeros(wanted.shape, bool) if result is None else result[1]
+
+    def _loaded(self, warps: WarpSet, reads: list[tuple[Array, AccessKind, Mask]]) -> Array:
+        """What the copy brings: all of it, then single bytes of other lanes; zeros beyond."""
+        shape = (*reads[0][0].shape, self.read.elements)
         values = np.zeros(shape, f"u{self.read.element}")
-        if mask is True or mask.any():
-            loaded = warps.machine.global_space.load(warps, source, self.read, mask)
-            values[...] = loaded.reshape(shape)
-        octets = values.view(np.uint8)
-        octets[np.arange(self.size) >= kept[..., None]] = 0
+        for at, (source, access, m) in enumerate(reads, -1):
+            if m is not True and not m.any():
+                continue
+            loaded = warps.machine.global_space.load(warps, source, access, m)
+            lanes = slice(None) if m is True else m
+            if at < 0:
+                values[lanes] = loaded.reshape(shape)[lanes]
+            else:
+                values.view(np.uint8)[lanes, at] = loaded.reshape(shape[:-1])[lanes]
         return values[..., 0] if shape[-1] == 1 else values
 
 

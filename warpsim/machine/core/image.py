@@ -98,6 +98,8 @@ class Image(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Whether it has loads and atomics by which CTAs can wait for each other."""
     cancels_launches: bool = False
     """Whether it may take over the work of clusters that have not started."""
+    overlaps: frozenset[str] = frozenset()
+    """Which of `launch_dependents` and `wait` it has, of `griddepcontrol`."""
     max_threads: int | None = None
     """Threads of the largest CTA that it may be launched with."""
 

@@ -41,6 +41,15 @@ cudaError_t make(void** pointer, uint64_t size, Use use) {
   return cudaSuccess;
 }
 
+// An allocation that begins or ends in a stream's order: work of other streams on it has to be
+// ordered with that, as with a write.
+void note_in_order(const char* name, const void* pointer, cudaStream_t stream) {
+  const Allocation* found = find(address_of(pointer));
+  if (!found || found->address != address_of(pointer) || captures(stream)) return;
+  begin_work(stream_number(stream));
+  note_access(name, found->address, found->size, 1, found->size, true);
+}
+
 cudaError_t give_back(void* pointer, const char* name, bool pinned) {
   if (!pointer) return cudaSuccess;
   const uint64_t address = address_of(pointer);
@@ -76,7 +85,9 @@ extern "C" cudaError_t cudaMalloc(void** pointer, size_t size) {
 extern "C" cudaError_t cudaMallocAsync(void** pointer, size_t size, cudaStream_t stream) {
   return call([&] {
     if (!is_stream(stream)) return cudaErrorInvalidResourceHandle;
-    return make(pointer, size, Use::kDevice);
+    const cudaError_t error = make(pointer, size, Use::kDevice);
+    if (error == cudaSuccess) note_in_order("cudaMallocAsync", *pointer, stream);
+    return error;
   });
 }
 
@@ -136,6 +147,7 @@ extern "C" cudaError_t cudaFreeHost(void* pointer) {
 extern "C" cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
   return call([&] {
     if (!is_stream(stream)) return cudaErrorInvalidResourceHandle;
+    note_in_order("cudaFreeAsync", pointer, stream);
     return give_back(pointer, "cudaFreeAsync", false);
   });
 }

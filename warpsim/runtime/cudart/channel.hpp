@@ -27,6 +27,7 @@ enum class Kind : uint32_t {
   kAccess,
   kRefused,
   kTouched,
+  kShown,
 };
 
 // Return addresses of the calls that led here, innermost first.

@@ -1,30 +1,84 @@
 #include "graphs.hpp"
 
 #include <algorithm>
-#include <set>
+#include <map>
 
 #include "copies.hpp"
 #include "launches.hpp"
+#include "ordering.hpp"
+
+namespace warpsim {
+namespace {
+
+struct Step {
+  Work work;
+  std::vector<size_t> after;
+};
+
+// Each after those that it depends on.
+size_t append(cudaGraphNode_t node, std::map<cudaGraphNode_t, size_t>& done,
+              std::vector<Step>& order) {
+  if (const auto known = done.find(node); known != done.end()) return known->second;
+  Step step{node->work, {}};
+  for (cudaGraphNode_t each : node->after) step.after.push_back(append(each, done, order));
+  order.push_back(std::move(step));
+  return done[node] = order.size() - 1;
+}
+
+std::vector<Step> ordered(cudaGraph_t graph) {
+  std::map<cudaGraphNode_t, size_t> done;
+  std::vector<Step> order;
+  for (cudaGraphNode_t each : graph->nodes) append(each, done, order);
+  return order;
+}
+
+// Whether each depends on the one before it.
+bool is_chain(const std::vector<Step>& steps) {
+  for (size_t i = 1; i < steps.size(); ++i) {
+    const std::vector<size_t>& after = steps[i].after;
+    if (std::find(after.begin(), after.end(), i - 1) == after.end()) return false;
+  }
+  return true;
+}
+
+cudaError_t run(const std::vector<Step>& steps) {
+  const PartOfWork parts;
+  for (const Step& each : steps) {
+    const cudaError_t error = each.work ? each.work() : cudaSuccess;
+    if (error != cudaSuccess) return error;
+  }
+  return cudaSuccess;
+}
+
+}  // namespace
+}  // namespace warpsim
 
 struct CUgraphExec_st {
-  std::vector<warpsim::Work> work;
+  std::vector<warpsim::Step> steps;
+  std::vector<uint64_t> streams = {};  // of each step, where not each comes after all before it
+
+  explicit CUgraphExec_st(cudaGraph_t graph) : steps(warpsim::ordered(graph)) {
+    if (warpsim::is_chain(steps)) return;
+    for (size_t i = 0; i < steps.size(); ++i) streams.push_back(warpsim::add_branch());
+  }
 };
 
 namespace warpsim {
 namespace {
 
-// Each after those that it depends on.
-void append(cudaGraphNode_t node, std::set<cudaGraphNode_t>& done, std::vector<Work>& order) {
-  if (!done.insert(node).second) return;
-  for (cudaGraphNode_t each : node->after) append(each, done, order);
-  if (node->work) order.push_back(node->work);
-}
-
-std::vector<Work> ordered(cudaGraph_t graph) {
-  std::set<cudaGraphNode_t> done;
-  std::vector<Work> order;
-  for (cudaGraphNode_t each : graph->nodes) append(each, done, order);
-  return order;
+// Each step as the work of a stream of its own, which has waited for those that it depends on.
+cudaError_t run_in_branches(const CUgraphExec_st& graph, uint64_t stream) {
+  const Clock before = clock_of(stream);
+  for (size_t i = 0; i < graph.steps.size(); ++i) {
+    const Step& step = graph.steps[i];
+    stream_waits(graph.streams[i], before);
+    for (size_t each : step.after) stream_waits(graph.streams[i], clock_of(graph.streams[each]));
+    begin_work(graph.streams[i]);
+    const cudaError_t error = run({step});
+    if (error != cudaSuccess) return error;
+    stream_waits(stream, clock_of(graph.streams[i]));
+  }
+  return cudaSuccess;
 }
 
 // The arguments of a launch, which are the caller's until it returns.
@@ -125,7 +179,7 @@ extern "C" cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeT
 extern "C" cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* made, cudaGraph_t graph,
                                                      unsigned long long) {
   return call([&] {
-    *made = new CUgraphExec_st{ordered(graph)};
+    *made = new CUgraphExec_st(graph);
     return cudaSuccess;
   });
 }
@@ -145,7 +199,7 @@ extern "C" cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
 extern "C" cudaError_t cudaGraphExecUpdate(cudaGraphExec_t made, cudaGraph_t graph,
                                            cudaGraphExecUpdateResultInfo* info) {
   return call([&] {
-    made->work = ordered(graph);
+    *made = CUgraphExec_st(graph);
     if (info) *info = {};
     return cudaSuccess;
   });
@@ -157,12 +211,8 @@ extern "C" cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) {
 
 extern "C" cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
   return call([&] {
-    return enqueue(stream, [work = graph->work] {
-      for (const Work& each : work) {
-        const cudaError_t error = each();
-        if (error != cudaSuccess) return error;
-      }
-      return cudaSuccess;
+    return enqueue(stream, [graph = *graph, number = stream_number(stream)] {
+      return graph.streams.empty() ? run(graph.steps) : run_in_branches(graph, number);
     });
   });
 }
@@ -249,13 +299,7 @@ extern "C" cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t* node, cudaGra
                                                   const cudaGraphNode_t* after, size_t count,
                                                   cudaGraph_t child) {
   return call([&] {
-    const auto work = [work = ordered(child)] {
-      for (const Work& each : work) {
-        const cudaError_t error = each();
-        if (error != cudaSuccess) return error;
-      }
-      return cudaSuccess;
-    };
+    const auto work = [steps = ordered(child)] { return run(steps); };
     *node = add_node(graph, cudaGraphNodeTypeGraph, work, after, count);
     return cudaSuccess;
   });

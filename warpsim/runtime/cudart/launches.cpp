@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "memory.hpp"
+#include "ordering.hpp"
 #include "streams.hpp"
 #include "touching.hpp"
 
@@ -147,7 +148,13 @@ cudaError_t launch(Kernel* kernel, const Geometry& geometry, void** arguments, c
   }
   const Message request = request_of(*kernel, geometry, arguments, stream, site);
   const std::string what = "launch " + std::to_string(launches) + " of " + kernel->name;
-  return enqueue(stream, [=] { return execute(request, what, site); });
+  const bool lets_next_begin = kernel->lets_next_begin;
+  if (geometry.early && !kernel->waits && !captures(stream)) begin_early(stream_number(stream));
+  return enqueue(stream, [=] {
+    const cudaError_t error = execute(request, what, site);
+    if (lets_next_begin) let_next_begin();
+    return error;
+  });
 }
 
 uint64_t residents(const Kernel& kernel, uint64_t threads, uint64_t shared) {
@@ -238,6 +245,8 @@ extern "C" cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, con
         geometry.cluster = {each.val.clusterDim.x, each.val.clusterDim.y, each.val.clusterDim.z};
       } else if (each.id == cudaLaunchAttributeCooperative) {
         geometry.cooperative = each.val.cooperative;
+      } else if (each.id == cudaLaunchAttributeProgrammaticStreamSerialization) {
+        geometry.early = each.val.programmaticStreamSerializationAllowed;
       }
     }
     return launch(find_kernel(stub), geometry, arguments, config->stream, call_site(), false);

@@ -9,6 +9,7 @@ struct Geometry {
   dim3 cluster{1, 1, 1};
   uint64_t shared = 0;  // dynamic
   bool cooperative = false;
+  bool early = false;  // may begin when the launch before it in the stream lets it
 };
 
 // unseen: whether only cudaGetLastError() would tell of an error.

@@ -142,6 +142,11 @@ void show_to_host(const Allocation& shown) {
   mprotect(reinterpret_cast<void*>(shown.address), up(shown.size), PROT_READ | PROT_WRITE);
 }
 
+void show_variables(uint64_t block) {
+  live.at(block).is_shown = true;
+  show_to_host(live.at(block));
+}
+
 const Allocation* share(void* host, uint64_t size, const Frames& site) {
   const uint64_t before = reinterpret_cast<uint64_t>(host) % kPage, whole = up(before + size);
   const uint64_t first = room(whole);

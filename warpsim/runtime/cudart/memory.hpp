@@ -24,9 +24,10 @@ struct Allocation {
   Use use;
   Frames site;
   uint64_t number;  // of the allocations so far
+  bool is_shown = false;
 
   uint64_t end() const { return address + size; }
-  bool on_host() const { return use == Use::kPinned || use == Use::kManaged; }
+  bool on_host() const { return use == Use::kPinned || use == Use::kManaged || is_shown; }
 };
 
 // The two are -1 before they are made.
@@ -52,6 +53,9 @@ const Allocation* find(uint64_t address);
 
 // Lets the program's own code touch it.
 void show_to_host(const Allocation& shown);
+
+// The same of the variables of a module with managed ones.
+void show_variables(uint64_t block);
 
 // Puts the pages of the program's own memory into device memory, and these where they were: null
 // where there is no room. take_back() ends that, and leaves the program its bytes.

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "memory.hpp"
+#include "ordering.hpp"
 
 namespace warpsim {
 
@@ -107,7 +108,8 @@ void place_managed(Module& module) {
     if (each->managed && !*each->managed) {
       load(module);
       if (!module.missing.empty()) give_up(module.missing);
-      show_to_host(*find(module.block));
+      show_variables(module.block);
+      post(Message(Kind::kShown).number(each->address).number(each->size));
       *each->managed = reinterpret_cast<void*>(each->address);
     }
   }
@@ -124,9 +126,11 @@ void describe(Kernel& kernel) {
   if (!kernel.missing.empty()) return;
   for (uint64_t* each : {&kernel.number, &kernel.static_shared, &kernel.local, &kernel.registers,
                          &kernel.constants, &kernel.max_threads, &kernel.ptx_version,
-                         &kernel.binary_version, &kernel.cluster}) {
+                         &kernel.binary_version, &kernel.cluster, &kernel.lets_next_begin,
+                         &kernel.waits}) {
     *each = answer.number();
   }
+  if (kernel.lets_next_begin) compare_streams();
   for (uint64_t left = answer.number(); left; --left) kernel.parameters.push_back(answer.number());
   const uint64_t usual = device_number("smem_per_cta");
   kernel.dynamic_allowed = usual > kernel.static_shared ? usual - kernel.static_shared : 0;

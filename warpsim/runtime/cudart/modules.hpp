@@ -18,6 +18,7 @@ struct Kernel {
   std::vector<uint64_t> parameters;  // bytes of each
   uint64_t number = 0, static_shared = 0, local = 0, registers = 0, constants = 0;
   uint64_t max_threads = 0, ptx_version = 0, binary_version = 0, cluster = 0;
+  uint64_t lets_next_begin = 0, waits = 0;  // griddepcontrol
   uint64_t dynamic_allowed = 0;  // beyond which cudaFuncSetAttribute has to be asked
 };
 

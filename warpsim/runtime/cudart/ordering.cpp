@@ -1,6 +1,7 @@
 #include "ordering.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "memory.hpp"
 #include "touching.hpp"
@@ -13,6 +14,10 @@ struct Ordering {
   std::map<uint64_t, bool> blocking;  // of those that the program has made
   Clock host;
   uint64_t begun = 0;  // the stream whose work began last
+  bool compares = false;
+  std::map<uint64_t, uint64_t> lets;  // of streams, the last work that lets the next begin
+  int parts = 0;  // as PartOfWork says
+  bool early = false;  // the next work begins before the last one of its stream is done
 };
 
 Ordering& ordering() {
@@ -20,7 +25,7 @@ Ordering& ordering() {
   return made;
 }
 
-bool is_compared() { return !ordering().blocking.empty(); }
+bool is_compared() { return ordering().compares; }
 
 void join(Clock& into, const Clock& from) {
   for (const auto& [stream, count] : from) into[stream] = std::max(into[stream], count);
@@ -34,7 +39,18 @@ Message& add(Message& message, const Clock& clock) {
 
 }  // namespace
 
-void add_stream(uint64_t number, bool blocking) { ordering().blocking[number] = blocking; }
+void compare_streams() { ordering().compares = true; }
+
+void add_stream(uint64_t number, bool blocking) {
+  ordering().blocking[number] = blocking;
+  compare_streams();
+}
+
+uint64_t add_branch() {
+  static uint64_t next = kBranches;
+  add_stream(next, false);
+  return next++;
+}
 
 Clock clock_of(uint64_t stream) {
   Ordering& all = ordering();
@@ -50,16 +66,33 @@ Clock clock_of(uint64_t stream) {
   return known;
 }
 
+PartOfWork::PartOfWork() { ++ordering().parts; }
+PartOfWork::~PartOfWork() { --ordering().parts; }
+
 void begin_work(uint64_t stream) {
   Ordering& all = ordering();
+  if (all.parts) return;
   Clock known = clock_of(stream);
   ++known[stream];
   all.clocks[stream] = known;
   all.begun = stream;
+  const bool early = std::exchange(all.early, false);
   if (!is_compared()) return;
   Message order(Kind::kOrder);
   order.number(stream).number(known[stream]);
+  if (early) known[stream] -= 2;  // itself, and the work before it
   post(add(add(order, known), all.host));
+}
+
+void let_next_begin() {
+  Ordering& all = ordering();
+  all.lets[all.begun] = all.clocks[all.begun][all.begun];
+}
+
+void begin_early(uint64_t stream) {
+  Ordering& all = ordering();
+  const uint64_t last = all.clocks[stream][stream];
+  all.early = last && all.lets[stream] == last && all.host[stream] < last;
 }
 
 Place last_work() {
@@ -92,6 +125,7 @@ void note_access(const char* name, uint64_t address, uint64_t width, uint64_t ro
 void stream_waits(uint64_t stream, const Clock& clock) { join(ordering().clocks[stream], clock); }
 
 void host_waits(const Clock& clock) {
+  if (ordering().parts) return;
   join(ordering().host, clock);
   open_pages(ordering().host);
 }

@@ -64,10 +64,12 @@ void protect_again(const Pages& range) {
   }
 }
 
-// Whole pages of [first, end), in an allocation.
+// Whole pages of [first, end), in an allocation; those with managed variables need not be whole, as
+// system calls seldom get these.
 Pages whole_pages(uint64_t first, uint64_t end, const Allocation& in) {
-  const uint64_t low = first <= in.address ? first / kPage * kPage : (first + kPage - 1) / kPage * kPage;
-  const uint64_t high = end >= in.end() ? (end + kPage - 1) / kPage * kPage : end / kPage * kPage;
+  const uint64_t above = (first + kPage - 1) / kPage * kPage, up = (end + kPage - 1) / kPage * kPage;
+  const uint64_t low = first <= in.address || in.is_shown ? first / kPage * kPage : above;
+  const uint64_t high = end >= in.end() || in.is_shown ? up : end / kPage * kPage;
   return {low, std::max(low, high), false};
 }
 

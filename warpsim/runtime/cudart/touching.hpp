@@ -1,8 +1,8 @@
 // Pinned and managed memory that work may still use: its pages are closed to the program's own code
 // until the program has waited for the work, so that a touch before that is seen, and allowed.
 //
-// Only pages are closed of which the work uses every byte that is allocated there: a system call on
-// other bytes of a page would fail.
+// Only pages are closed of which the work uses every byte that is allocated there, or which have
+// managed variables: a system call on other bytes of a page would fail.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,0 +1,1 @@
+"""Whole programs, each right and with a fault."""
