@@ -86,6 +86,26 @@ def test_predicates_that_are_not_saved_need_not_be_there() -> None:
     assert not decode.decode(content, listing, "k").hazards
 
 
+@pytest.mark.parametrize(("writes", "hazards"), [("F2F.F16.F32 R0, R4", 0), ("MOV R0, R4", 1)])
+def test_a_pipe_reads_a_register_before_it_writes_it(writes: str, hazards: int) -> None:
+    """The conversion goes the way of FLO, which tells by a scoreboard when it has read R0."""
+    body = """ld.global.u32 %r0, [%x]; ld.global.u32 %r1, [%x+4]; bfind.u32 %r2, %r0;
+    { .reg .b16 %h; .reg .f32 %g; mov.b32 %g, %r1; cvt.rn.f16.f32 %h, %g; cvt.u32.u16 %r3, %h; }
+    add.u32 %r3, %r3, %r2; st.global.u32 [%x+8], %r3;"""
+    content, listing = assemble(ptx(body, ["x"], target="sm_100a"), "sm_100a")
+    (flo,) = (ins for ins in text.read(listing, "k", {}) if ins.base == "FLO")
+    tells = flo.word & ~(7 << 113) | 1 << 113
+    content = content.replace(flo.word.to_bytes(16, "little"), tells.to_bytes(16, "little"))
+    for old, new in (
+        ("FLO.U32 R0, R0", "FLO.U32 R6, R0"),
+        ("F2F.F16.F32 R5, R4", writes),
+        (f"/* 0x{flo.word >> 64:016x} */", f"/* 0x{tells >> 64:016x} */"),
+    ):
+        assert old in listing
+        listing = listing.replace(old, new, 1)
+    assert len(decode.decode(content, listing, "k").hazards) == hazards
+
+
 OVERWRITES = """
 extern "C" __global__ void k(unsigned* x) {
   __shared__ alignas(128) unsigned tile[32];

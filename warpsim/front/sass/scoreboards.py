@@ -25,6 +25,8 @@ _LOADS = frozenset("LD LDG LDS LDL LDSM S2R S2UR MUFU SHFL ATOM ATOMG ATOMS REDU
 """Opcodes whose results are there at no time that is known."""
 _IN_ORDER = frozenset("LD LDG LDS LDL LDSM ATOM ATOMG ATOMS".split())
 """Opcodes that write no register before those ahead of them have read theirs."""
+_XU = frozenset("MUFU FCHK F2I I2F F2F FRND BREV FLO POPC".split())
+"""Opcodes of one pipe, which do so for those of this pipe: ptxas lets F2F write what FLO reads."""
 
 
 class PendingRegisters(NamedTuple):
@@ -162,6 +164,8 @@ class Scoreboards:
         for board, registers in enumerate(now.read):
             if (early := registers & writes) and ins.base not in _IN_ORDER:
                 by = self._producer(number, board, early, "reads")
+                if by.base in _XU and ins.base in _XU:
+                    continue
                 return self._hazard(number, early, "written", by, "which has yet to read it", board)
         return None
 
