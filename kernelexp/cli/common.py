@@ -114,11 +114,11 @@ def unprofiled(label: str, arm: Arm, project: Project | None) -> str:
 def write_log(project: Project, force: bool = False) -> bool:
     """Renders logs/EXPERIMENTS.md, and returns whether it changed; UsageError if the file there
     was written by somebody else."""
-    from kernelexp.report.log import log, logbook, logfile
+    from kernelexp.report.log import log, logbook
 
     logs = log.assemble(project)
     warn(project.root, (unreadable for one in logs for unreadable in one.unreadable))
-    return logfile.write(project.root, logbook.file(logs), force)
+    return log.write(project.root, logbook.file(logs), force)
 
 
 def refresh_log(project: Project) -> None:

@@ -37,8 +37,7 @@ def log(
     """
     from kernelexp.report import export
     from kernelexp.report.document import markdown
-    from kernelexp.report.log import log as service
-    from kernelexp.report.log import logbook, logfile
+    from kernelexp.report.log import log, logbook
 
     names = ("--write", "--check", "--json", "--csv")
     given = [name for name, on in zip(names, (write, check, json, csv), strict=True) if on]
@@ -49,13 +48,13 @@ def log(
     loaded = common.load(project, sources=False)
     if write:
         changed = common.write_log(loaded, force)
-        typer.echo(f"wrote {logfile.NAME}" if changed else f"{logfile.NAME} is up to date")
+        typer.echo(f"wrote {log.NAME}" if changed else f"{log.NAME} is up to date")
         return
-    logs = service.assemble(loaded)
+    logs = log.assemble(loaded)
     common.warn(loaded.root, (unreadable for one in logs for unreadable in one.unreadable))
     if check:
-        if not logfile.is_current(loaded.root, logbook.file(logs)):
-            typer.echo(f"{logfile.NAME} is out of date: render it with `kernelexp log --write`.")
+        if not log.is_current(loaded.root, logbook.file(logs)):
+            typer.echo(f"{log.NAME} is out of date: render it with `kernelexp log --write`.")
             raise typer.Exit(errors.REGRESSION)
     elif json:
         print_json("log", export.to_values(logs))

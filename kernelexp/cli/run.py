@@ -11,7 +11,7 @@ from kernelexp.cli import common
 from kernelexp.cli.app import app
 from kernelexp.cli.arguments import chosen, parse_sets
 from kernelexp.cli.completion import complete, experiment_names
-from kernelexp.cli.measuring import parse_measuring
+from kernelexp.cli.measuring import parse_measuring, show
 from kernelexp.cli.options import (
     HERE,
     BudgetOption,
@@ -34,7 +34,6 @@ from kernelexp.cli.options import (
     SharedGpuOption,
     VerboseOption,
 )
-from kernelexp.cli.outcomes import show
 from kernelexp.dossier.session import Session
 from kernelexp.model.errors import UsageError
 from kernelexp.project import Project

@@ -13,7 +13,7 @@ from kernelexp.cli.app import app
 from kernelexp.cli.arguments import parse_variants
 from kernelexp.cli.completion import complete, variant_names
 from kernelexp.cli.console import output, print_message
-from kernelexp.cli.measuring import parse_measuring
+from kernelexp.cli.measuring import parse_measuring, show
 from kernelexp.cli.modes import refuse_other_modes
 from kernelexp.cli.options import (
     HERE,
@@ -35,7 +35,6 @@ from kernelexp.cli.options import (
     SizeOption,
     VerboseOption,
 )
-from kernelexp.cli.outcomes import show
 from kernelexp.model.errors import UsageError
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from kernelexp.evidence.measure.reference import Reference
+from kernelexp.evidence.measure.bench import Reference
 from kernelexp.model.problem import Chunk
 
 

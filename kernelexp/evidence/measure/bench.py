@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Literal
 
@@ -24,11 +24,10 @@ from kernelexp.evidence.measure.gpu_timing import (
 )
 from kernelexp.evidence.measure.job import PREPARING_PEERS, Turn, WorkerJob
 from kernelexp.evidence.measure.placement import Placement
-from kernelexp.evidence.measure.reference import Reference
 from kernelexp.evidence.measure.results import compare
 from kernelexp.judge.outputs import describe_wrong
 from kernelexp.model.measurement import ArrayCheck, Block, Check, Worker
-from kernelexp.model.problem import Problem
+from kernelexp.model.problem import Chunk, Problem
 from kernelexp.system.device import Monitor
 
 When = Literal["before", "during", "after"]
@@ -351,3 +350,17 @@ class Bench:
     def _too_few(self, rows: int, filled: float) -> bool:
         """Whether a race's long rows, which fill the time soon, are too few for a median."""
         return self._options.race and rows < FEW_ROWS and filled < 3.0
+
+
+class Reference:
+    """Chunks that were computed before a launch; None where they take more than `keep_bytes`."""
+
+    def __init__(self, chunks: Iterable[Chunk], keep_bytes: int) -> None:
+        self.chunks: list[Chunk] | None = []
+        held = 0
+        for chunk in chunks:
+            held += chunk.values.numel() * chunk.values.element_size()
+            if held > keep_bytes:
+                self.chunks = None
+                break
+            self.chunks.append(chunk)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from kernelexp.evidence.profile import figures, rows, totals
+from kernelexp.evidence.profile import figures, rows
 from kernelexp.evidence.profile.merging import ProfiledLaunch, merge
 from kernelexp.evidence.profile.plain import PlainReader
 from kernelexp.evidence.profile.reader import LaunchReading, Reader
@@ -112,7 +112,7 @@ def _launch(reading: LaunchReading, mark: figures.Mark) -> ProfiledLaunch:
     device = values.get(_DEVICE, "")
     evidence = ProfiledEvidence(
         entry=reading.entry,
-        figures={**totals.of(instructions), **values},
+        figures={**sum_up(instructions), **values},
         units=units,
         device=device if isinstance(device, str) else "",
         capability=about.get("CC", ""),
@@ -170,3 +170,51 @@ def _places(lines: dict[tuple[str, int], list[int]]) -> dict[int, tuple[str, int
         for address in lines[place]:
             places.setdefault(address, place)
     return places
+
+
+_COLUMNS = {
+    "Instructions Executed": "smsp__inst_executed.sum",
+    "Thread Instructions Executed": "smsp__thread_inst_executed.sum",
+    "L1 Wavefronts Shared": "memory_l1_wavefronts_shared",
+    "L1 Wavefronts Shared Ideal": "memory_l1_wavefronts_shared_ideal",
+    "L1 Wavefronts Shared Excessive": "derived__memory_l1_wavefronts_shared_excessive",
+    "L2 Theoretical Sectors Global": "memory_l2_theoretical_sectors_global",
+    "L2 Theoretical Sectors Global Ideal": "memory_l2_theoretical_sectors_global_ideal",
+    "L2 Theoretical Sectors Global Excessive": (
+        "derived__memory_l2_theoretical_sectors_global_excessive"
+    ),
+    "L1 Tag Requests Global": "memory_l1_tag_requests_global",
+}
+_STALLS = {
+    "long_sb": "long_scoreboard",
+    "short_sb": "short_scoreboard",
+    "mio": "mio_throttle",
+    "lg": "lg_throttle",
+    "tex": "tex_throttle",
+    "math": "math_pipe_throttle",
+    "no_inst": "no_instructions",
+    "imc": "imc_miss",
+    "dispatch": "dispatch_stall",
+}
+"""Reasons to wait that a source page shortens."""
+_SAMPLES = "smsp__pcsamp_warps_issue_stalled_"
+
+
+def sum_up(instructions: Sequence[ProfiledInstruction]) -> dict[str, float | str]:
+    """Sums over the instructions, by ncu's names."""
+    sums: dict[str, float | str] = {}
+    for instruction in instructions:
+        for column, value in instruction.figures.items():
+            if name := _name(column):
+                before = sums.get(name, 0.0)
+                sums[name] = value + (before if isinstance(before, float) else 0.0)
+    return sums
+
+
+def _name(column: str) -> str:
+    if column in _COLUMNS:
+        return _COLUMNS[column]
+    reason = column.removeprefix("stall_")
+    if reason == column or not reason.isidentifier():
+        return ""
+    return f"{_SAMPLES}{_STALLS.get(reason, reason)}"

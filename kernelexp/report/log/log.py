@@ -6,6 +6,7 @@ import contextlib
 import gc
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 
@@ -16,9 +17,13 @@ from kernelexp.logs import decisions, records
 from kernelexp.logs.decisions import Decision
 from kernelexp.logs.records import Unreadable
 from kernelexp.model.axes import AxisValue
+from kernelexp.model.errors import UsageError
 from kernelexp.model.names import SWEEP
 from kernelexp.model.record import Record
 from kernelexp.project import Project
+from kernelexp.report.document import markdown
+from kernelexp.report.document.document import Document
+from kernelexp.system import wholefile
 
 _SWEEPS_SHOWN = 5
 
@@ -139,3 +144,43 @@ def _sweeps(
     result, unreadable = records.read(project.root, f"{SWEEP}{kernel}")
     shown = tuple(record for record in result if record.arch == arch)[-_SWEEPS_SHOWN:]
     return shown, tuple(unreadable)
+
+
+NAME = "logs/EXPERIMENTS.md"
+_BEGINNING = "# Experiment log\n\nRendered by `kernelexp log --write` from"
+_ATTRIBUTES = "logs/.gitattributes"
+# Two branches that both ran would conflict in a rendered file; git's own union driver takes both
+# sides, and the next rendering puts it right.
+_ATTRIBUTES_TEXT = "EXPERIMENTS.md merge=union linguist-generated\n"
+
+
+def write(root: Path, document: Document, force: bool = False) -> bool:
+    """Writes the log, and returns whether it was another one; UsageError if the file there does
+    not begin as a rendered one, unless `force`."""
+    path = root / NAME
+    if not force and not _is_rendered(path):
+        raise UsageError(
+            f"{NAME} was not written by kernelexp, and is left as it is: move it, or overwrite it "
+            "with `kernelexp log --write --force`."
+        )
+    text = markdown.render(document)
+    with wholefile.FilesTogether() as files:
+        if not (root / _ATTRIBUTES).exists():
+            files.write(root / _ATTRIBUTES, _ATTRIBUTES_TEXT.encode())
+        if path.is_file() and path.read_text(encoding="utf-8", errors="replace") == text:
+            return False
+        files.write(path, text.encode())
+    return True
+
+
+def is_current(root: Path, document: Document) -> bool:
+    """Whether the file is what would be written now."""
+    path = root / NAME
+    return path.is_file() and path.read_bytes() == markdown.render(document).encode()
+
+
+def _is_rendered(path: Path) -> bool:
+    if not path.is_file():  # a link to a device has no end
+        return not path.exists()
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return file.read(len(_BEGINNING)) == _BEGINNING

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernelexp.evidence.measure.places import describe_set
+from kernelexp.evidence.measure.results import describe_set
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelexp.judge.statistics.front import Cost, front
+from kernelexp.judge.sweeps import Cost, front
 
 COSTS = st.dictionaries(
     st.text(min_size=1, max_size=3),
