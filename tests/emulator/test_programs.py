@@ -15,7 +15,7 @@ from support import ROOT
 
 from kernelexp.evidence.programs import compiling, library
 from kernelexp.services import execution
-from kernelexp.services.execution import Asked, Executed
+from kernelexp.services.execution import ExecRequest, Executed
 from kernelexp.system.toolchain import Toolchain
 
 TAUGHT = ("free_async", "graph", "managed", "pdl")
@@ -52,9 +52,9 @@ def run(tmp_path_factory: pytest.TempPathFactory, usual_tools: Toolchain) -> Run
         names = TAUGHT if name in TAUGHT else tuple(beside)
         path = compiled(names, "sm_100a" if blackwell else "sm_90a", fault)
         device = "B200" if blackwell else "H200"
-        asked = Asked(argv=(str(path), name), device=device, schedules=schedules)
+        request = ExecRequest(argv=(str(path), name), device=device, schedules=schedules)
         with tempfile.TemporaryFile() as output:
-            executed = execution.execute(asked, usual_tools, ROOT, output=output.fileno())
+            executed = execution.execute(request, usual_tools, ROOT, output=output.fileno())
             output.seek(0)
             return executed, output.read().decode()
 
