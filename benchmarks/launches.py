@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from kernelexp.services import execution
-from kernelexp.services.execution import Asked
+from kernelexp.services.execution import ExecRequest
 from kernelexp.system import toolchain
 from warpsim.runtime.protocol import Message
 from warpsim.runtime.reports import Report
@@ -57,7 +57,7 @@ def main() -> None:
         source.write_text(f"#include <cstdlib>\n#define COUNT {COUNT}\n{PROGRAM}")
         for mib in sys.argv[1:] or ["0", "1024"]:
             print(f"{mib} MiB: ", end="", flush=True)
-            asked = Asked(sources=(source,), argv=(mib,))
+            asked = ExecRequest(sources=(source,), argv=(mib,))
             execution.execute(asked, toolchain.find(None, Path(place)), Path(place))
 
 
