@@ -110,13 +110,10 @@ def within(pairs: Sequence[ModelledPair], part: float = HELD) -> float:
 
 def resolution(pairs: Sequence[ModelledPair]) -> float:
     """The least distance from which on SURE of the pairs that are modelled so far apart, or
-    farther, are ranked right; each experiment weighs the same."""
+    farther, are ranked right."""
     for distance in (x for x in DISTANCES if x >= LEAST):
-        shares = defaultdict(list)
-        for pair in pairs:
-            if abs(pair.modelled) >= math.log1p(distance):
-                shares[pair.experiment].append(pair.is_right)
-        if shares and statistics.mean(map(statistics.mean, shares.values())) >= SURE:
+        far = [pair.is_right for pair in pairs if abs(pair.modelled) >= math.log1p(distance)]
+        if far and statistics.mean(far) >= SURE:
             return distance
     return NEVER
 
