@@ -99,6 +99,9 @@ def emulated(evidence: EmulatedEvidence, pedantic: bool = False) -> Verdict | No
         # A hang is proven: warps wait for what nobody will do. A limit of steps is but that.
         status = Status.TIMED_OUT if first.name == "step-limit" else Status.INCORRECT
         return _verdict(status, reason, _found(first, len(findings) - 1))
+    if evidence.hang:
+        sentence = "Emulated: the launch does not finish."
+        return _verdict(Status.INCORRECT, "emulated_hang", sentence)
     if evidence.changed:
         names = ", ".join(evidence.changed)
         sentence = f"Emulated: the kernel changed its inputs: it wrote to {names}."

@@ -322,9 +322,9 @@ def test_a_roofline_of_the_terminal_has_both_axes_and_a_letter_for_each_variant(
     text = kx("plot", "roofline").stdout
     drawing, _, legend = text.partition("variant")
     assert "useful FLOPs per byte of DRAM (FLOP/B)" in drawing
-    assert "2000 ┤" in drawing
+    assert "2,000 ┤" in drawing
     rows = [line.split() for line in legend.splitlines() if "cluster=" in line]
-    rates = [float(row[1]) for row in rows]
+    rates = [float(row[1].replace(",", "")) for row in rows]
     assert [row[0] for row in rows] == list("ABCDE")
     assert rates == sorted(rates, reverse=True)
 

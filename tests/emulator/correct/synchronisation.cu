@@ -1,7 +1,16 @@
 // CTAs and warps that wait for each other through memory.
 
 #include "driver.cuh"
-#include "ordered.cuh"
+
+__device__ inline unsigned load_acquire(const unsigned *p) {
+  unsigned value;
+  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
+  return value;
+}
+
+__device__ inline void store_release(unsigned *p, unsigned value) {
+  asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(value) : "memory");
+}
 
 KERNEL(same_value_stored_by_all) {
   const unsigned t = threadIdx.x;

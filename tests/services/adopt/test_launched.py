@@ -328,7 +328,7 @@ def test_a_stored_array_that_is_damaged_is_not_read(tmp_path: Path) -> None:
     name = store(tmp_path, bytes(range(8)))
     problem = str(tmp_path / "problem.py")
     assert read_array(problem, name, "u8", (2, 4)).tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
-    (file,) = (tmp_path / "captured").iterdir()
-    file.write_bytes(gzip.compress(bytes(8)))
+    other = store(tmp_path, bytes(range(8, 16)))
+    (tmp_path / "captured" / f"{other}.gz").write_bytes(gzip.compress(bytes(8)))
     with pytest.raises(ConfigurationError, match="is damaged"):
-        read_array(problem, name, "u8", (8,))
+        read_array(problem, other, "u8", (8,))
