@@ -13,7 +13,7 @@ from kernelexp.logs import records
 from kernelexp.report.site import folder, site
 
 
-def written(root: Path, out: Path, every: bool = False) -> folder.Written:
+def written(root: Path, out: Path, every: bool = False) -> folder.RenderedPages:
     return folder.write(site.ProjectSite(project.load(root, sources=False)), out, every=every)
 
 

@@ -43,7 +43,7 @@ class _Manifest(msgspec.Struct, frozen=True, kw_only=True):
         return self.made if same else {}
 
 
-class Written(msgspec.Struct, frozen=True):
+class RenderedPages(msgspec.Struct, frozen=True):
     """How many files a report has, and how many of them are as they were."""
 
     files: int
@@ -78,7 +78,7 @@ def _former(folder: Path, force: bool) -> _Manifest:
     return msgspec.structs.replace(manifest, files=own)
 
 
-def write(site: ProjectSite, folder: Path, force: bool = False, every: bool = False) -> Written:
+def write(site: ProjectSite, folder: Path, force: bool = False, every: bool = False) -> RenderedPages:
     """Writes the pages, and removes those of an earlier report that are no more. A page whose
     inputs are those of the earlier report is left as it is, unless `every`.
 
@@ -123,7 +123,7 @@ def _write(
     former: _Manifest,
     files: wholefile.FilesTogether,
     every: bool,
-) -> Written:
+) -> RenderedPages:
     earlier, written, kept = set(former.files), set[str](), 0
     made: dict[str, _Made] = {}
     known = {} if every else former.kept()
@@ -152,7 +152,7 @@ def _write(
     environment = {name: reads.value_digest(name) for name in named}
     manifest = _Manifest(files=tuple(sorted(written)), made=made, environment=environment)
     _list(folder, manifest, files)
-    return Written(len(written), kept)
+    return RenderedPages(len(written), kept)
 
 
 def _kept(path: Path, made: _Made | None, inputs: str) -> bytes | None:
