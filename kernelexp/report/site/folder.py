@@ -78,7 +78,9 @@ def _former(folder: Path, force: bool) -> _Manifest:
     return msgspec.structs.replace(manifest, files=own)
 
 
-def write(site: ProjectSite, folder: Path, force: bool = False, every: bool = False) -> RenderedPages:
+def write(
+    site: ProjectSite, folder: Path, force: bool = False, every: bool = False
+) -> RenderedPages:
     """Writes the pages, and removes those of an earlier report that are no more. A page whose
     inputs are those of the earlier report is left as it is, unless `every`.
 
