@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from harness import marks_at_the_end, ptx, run
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import warpsim as emulator
@@ -284,6 +284,11 @@ bar.sync 0;
     st.booleans(),
     st.sampled_from([0, 3]),
 )  # fmt: skip
+@example(
+    steps=[(matrix, ("stmatrix", 1, False, 0, True)), (matrix, ("ldmatrix", 1, False, 0, False))],
+    filled=False,
+    seed=3,
+)  # which of several readers is named
 def test_accesses_right_and_wrong(
     library: Path, steps: list[tuple[Any, Any]], filled: bool, seed: int
 ) -> None:

@@ -93,8 +93,13 @@ class History:
         return self.known(self.written[units])
 
     def readers(self, units: Array, *, ordinary: bool = False) -> Array:
-        """Epochs of the reads of units, by column first; ordinary: without polls."""
-        columns = self.used[self.used != self.polls] if ordinary else self.used
+        """Epochs of the reads of units, by column first; ordinary: without polls.
+
+        In the columns' order, not that of their first use: compiled code uses a column when a warp
+        first stores, Python when it first reads, and a finding names the first of several readers.
+        """
+        columns = np.sort(self.used)
+        columns = columns[columns != self.polls] if ordinary else columns
         return self.known(self.read[columns.reshape(-1, *[1] * units.ndim), units])
 
     def note(self, units: Array, epochs: Array) -> None:
