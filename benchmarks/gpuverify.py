@@ -7,7 +7,7 @@ FOLDER is a checkout of mc-imperial/gpuverify; nothing is fetched or changed the
 that a kernel has no race, divergent barrier or failed assertion, whatever its arguments; here each
 kernel is executed with a few. Arguments that do not meet a precondition are left out; assertions
 are checked; loop invariants and the like, which are steps of a proof, are not. Grids are cut to
-4 CTAs, blocks to --block threads; --time is of each test's executions.
+4 CTAs, blocks to --block threads; --time is the CPU time of each test's executions.
 """
 
 from __future__ import annotations
@@ -280,10 +280,10 @@ def judge(source: Path, nvcc: Path, library: str, options: Mapping[str, int]) ->
 def execute(source: str, text: str, options: Mapping[str, int]) -> Executions:
     """Each launch under the schedules, until something is found that GPUVerify looks for."""
     seen, module = Executions(), warpsim.load(text)
-    end = time.monotonic() + options["time"]
+    end = time.process_time() + options["time"]
     for launch in launches(source, text, options["block"]):
         for schedule in first_schedules(options["schedules"]):
-            if time.monotonic() > end:
+            if time.process_time() > end:
                 seen.late = not seen.findings
                 return seen
             findings = run(module, launch, schedule)

@@ -1,6 +1,7 @@
 """Runs the codes of the Indigo suite on the emulator: which planted races it finds, by kind of bug.
 
     python benchmarks/indigo.py FOLDER [--every N] [--only WORD] [--graph NAME] [--results FILE]
+        [-n PROCESSES]
 
 FOLDER is a checkout of HiRace-Artifact-SC24, which has the codes, their graphs and the selection;
 nothing is fetched or changed there. A code is racy if its name has another bug than a bound: a
@@ -117,6 +118,7 @@ def main() -> None:
     parser.add_argument("--blocks", default="128")
     parser.add_argument("--threads", default="64")
     parser.add_argument("--results", type=Path)
+    parser.add_argument("-n", type=int, default=2, metavar="PROCESSES")
     options = parser.parse_args()
     folder = options.folder.resolve()
     tools = toolchain.find(None, Path.cwd() / ".kernelexp")
@@ -129,7 +131,7 @@ def main() -> None:
     sources = [source for source in selected(folder) if options.only in source.stem]
     sources = sources[:: options.every]
     open_ = [source for source in sources if source.stem not in done]
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+    with concurrent.futures.ThreadPoolExecutor(options.n) as pool:
         size = options.graph, options.threads, options.blocks
         for outcome in pool.map(lambda source: run(source, folder, tools, size), open_):
             done[outcome.name] = outcome
