@@ -7,6 +7,7 @@ import pytest
 from harness import found, ptx, run
 
 from warpsim import Result
+from warpsim.launch import Residency
 
 # CTA 0 writes a word and announces it; CTA 1 waits for the announcement and reads the word.
 HANDOVER = """
@@ -80,3 +81,18 @@ def test_a_barrier_hands_over_what_one_thread_has_acquired() -> None:
         arrays = {name: np.zeros(1, np.uint32) for name in ("data", "flag", "out")}
         result = run(text, arrays, grid=2, threads=64)
         assert (found(result), warned(result)) == (set(), names)
+
+
+def counted(scope: str, place: str, *, grid: int, resident: int) -> set[str]:
+    body = f"{place} atom.relaxed.{scope}.global.add.u32 %r2, [%d1], 1;"
+    card = Residency(sms=1, warps_per_sm=resident, ctas_per_sm=resident, smem_per_sm_bytes=1 << 17)
+    text = ptx("mov.u32 %r0, %ctaid.x;" + body, ["out"])
+    return found(run(text, {"out": np.zeros(8, np.uint32)}, grid=grid, card=card))
+
+
+@pytest.mark.parametrize("resident", [1, 2, 4])
+def test_atomics_of_a_cta_count_for_no_other_cta(resident: int) -> None:
+    one, own = "mov.u64 %d1, %out;", "mul.wide.u32 %d0, %r0, 4; add.u64 %d1, %out, %d0;"
+    assert counted("gpu", one, grid=4, resident=resident) == set()
+    assert counted("cta", own, grid=4, resident=resident) == set()
+    assert counted("cta", one, grid=4, resident=resident) == {"race"}

@@ -99,6 +99,36 @@ def test_an_earlier_reader_is_remembered() -> None:
     assert names(body.replace("FIRST", "").replace("COUNT", "64"), threads=96) == {"race"}
 
 
+REFILL = "cp.async.ca.shared.global [%r2], [%d1], 4; cp.async.commit_group;"
+LANDED = "cp.async.wait_group 0; bar.sync 0;"
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=str)
+def test_a_copy_by_threads_begins_after_all_have_read_what_it_overwrites(
+    schedule: Schedule,
+) -> None:
+    read = "st.shared.b32 [%r2], %t; bar.sync 0; ld.shared.b32 %r9, [%r6];"
+    then = REFILL + "bar.sync 0;" + LANDED + "ld.shared.b32 %r5, [%r6]; add.u32 %r5, %r5, %r9;"
+    assert names(read + "bar.sync 0;" + then, schedule=schedule) == set()
+    assert names(read + then, schedule=schedule) == {"race"}
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=str)
+def test_a_copy_by_threads_may_overwrite_what_its_own_thread_has_read(schedule: Schedule) -> None:
+    read = "st.shared.b32 [%r2], %t; ld.shared.b32 %r9, [%r2];"
+    then = REFILL + "cp.async.wait_group 0; ld.shared.b32 %r5, [%r2];"
+    assert names(read + then, schedule=schedule) == set()
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=str)
+def test_a_copy_by_threads_begins_after_its_source_is_written(schedule: Schedule) -> None:
+    store = "xor.b32 %r7, %t, 32; mul.wide.u32 %d0, %r7, 4; add.u64 %d2, %out, %d0;"
+    store += "st.global.b32 [%d2], %r7;"
+    then = REFILL + "bar.sync 0;" + LANDED + "ld.shared.b32 %r5, [%r2];"
+    assert names(store + "bar.sync 0;" + then, schedule=schedule) == set()
+    assert names(store + then, schedule=schedule) == {"race"}
+
+
 BOX = TensorMap(
     array="in", element="u32", shape=(32, 8), strides_bytes=(128,), box=(32, 8), swizzle="none"
 )

@@ -190,7 +190,21 @@ bool are_writable(const Memory& memory, const Access& access, const Lanes& lanes
   });
 }
 
-bool may_write(const Memory& memory, const Access& access, int64_t row, const Lanes& lanes) {
+// Whether all writes of what the lanes of a row read are ordered before that.
+bool follows_writes(const Memory& memory, const Access& access, int64_t row, const Lanes& lanes) {
+  Order order(memory, access, row);
+  const int units = units_of(memory, access.size), shift = __builtin_ctzll(memory.unit);
+  return lanes.every([&](int lane) {
+    const int64_t* first = memory.written + (lanes.offsets[lane] >> shift);
+    for (int unit = 0; unit < units; ++unit) {
+      if (!order.is_before(first[unit], access.thread(row, lane))) return false;
+    }
+    return true;
+  });
+}
+
+// Whether all uses of what the lanes of a row overwrite are ordered before that.
+bool follows_uses(const Memory& memory, const Access& access, int64_t row, const Lanes& lanes) {
   Order order(memory, access, row);
   const int units = units_of(memory, access.size), shift = __builtin_ctzll(memory.unit);
   const auto follows = [&](const int64_t* epochs) {
@@ -202,8 +216,11 @@ bool may_write(const Memory& memory, const Access& access, int64_t row, const La
       return true;
     });
   };
-  return memory.every_column(follows) && follows(memory.written) &&
-         are_writable(memory, access, lanes);
+  return memory.every_column(follows) && follows(memory.written);
+}
+
+bool may_write(const Memory& memory, const Access& access, int64_t row, const Lanes& lanes) {
+  return follows_uses(memory, access, row, lanes) && are_writable(memory, access, lanes);
 }
 
 // The first of some accesses that nothing orders after an earlier one.
@@ -524,6 +541,24 @@ extern "C" int kx_store(Memory* memory, const Warps* warps, const Array* address
       });
     }
   });
+}
+
+// Whether all uses of what a store of `size` bytes per lane would overwrite, or all writes of what a
+// load would read, are ordered before what the warps do now; nothing is noted. 0: they are.
+extern "C" int kx_follows(Memory* memory, const Warps* warps, const Array* address,
+                          int address_bytes, const Array* mask, int masked, int64_t stamp, int size,
+                          int stores) {
+  if (memory->unordered) return 0;
+  if (!is_plain(address, address_bytes, *warps)) return 1;
+  const Access access{*warps, Rows(address), address_bytes, 0, rows_of(mask, masked), size, stamp};
+  const Lanes* all = all_lanes(access);
+  if (!all) return 1;
+  for (int64_t row = 0; row < warps->rows; ++row) {
+    const bool follows = stores ? follows_uses(*memory, access, row, all[row])
+                                : follows_writes(*memory, access, row, all[row]);
+    if (!follows) return 1;
+  }
+  return 0;
 }
 
 // Matrices of 8 rows of 16 bytes whose addresses are 8 lanes' each: ldmatrix and stmatrix. The

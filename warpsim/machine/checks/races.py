@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,19 @@ from warpsim.machine.memory.residents import Residents
 
 _MATRIX_LANES = np.arange(32).reshape(8, 4)
 """The lane that holds each 4 bytes of the 8 rows of a matrix."""
+
+
+class Conflict(NamedTuple):
+    """Accesses that nothing orders before others."""
+
+    before: str
+    """What they were: "wrote" or "read"."""
+    units: Array
+    thread: Array
+    """Of the others."""
+    epochs: Array
+    bad: Array
+    """Which they are."""
 
 
 class Races:
@@ -245,6 +259,8 @@ class Races:
         if bad.any():
             self._meets_ordinary("written", units, bad, thread, site)
         self._meets_narrow("written", units, bad, thread, access)
+        if access.narrow:
+            self._meets_beside(units, thread, access)
         readers = history.readers(units, ordinary=True)
         bad = self.clocks.unordered(warp, thread, readers)
         if bad.any():
@@ -273,13 +289,28 @@ class Races:
         epochs = self.history.writers(units)
         others = (epochs & THREAD) >> 5
         among = others < self.clocks.warps
-        ctas = np.where(among, others, 0) % self.residents.resident
-        bad = bad & among & (ctas != (thread >> 5) % self.residents.resident)
+        same = among & (others % self.residents.resident == (thread >> 5) % self.residents.resident)
+        bad = bad & (among | (others == self.clocks.earlier)) & ~same
         if not access.narrow:
             bad = bad & np.isin((epochs >> THREAD_BITS & SITE) - 1, list(self._narrow))
         if bad.any():
             self._report(now, "wrote", units, bad, thread, epochs, access.site)
         return bool(bad.any())
+
+    def _meets_beside(self, units: Array, thread: Array, access: AccessKind) -> None:
+        """A finding where lanes of several CTAs, executed together, update a word in the scope of a
+        CTA."""
+        thread = np.broadcast_to(thread, units.shape).ravel()
+        ctas = (thread >> 5) % self.residents.resident
+        if (ctas == ctas[0]).all():
+            return
+        units = units.ravel()
+        order = np.argsort(units, kind="stable")
+        units, thread, ctas = units[order], thread[order], ctas[order]
+        bad = (units[1:] == units[:-1]) & (ctas[1:] != ctas[:-1])
+        if bad.any():
+            before = self.clocks.epoch(thread[:-1], access.site.number)
+            self._report("written", "wrote", units[1:], bad, thread[1:], before, access.site)
 
     def _changed(self, offsets: Array, values: Array, access: AccessKind, m: Mask) -> Array:
         """Which active lanes change anything: the same value from two warps harms nobody."""
@@ -361,6 +392,30 @@ class Races:
         """As which a bulk store of a thread writes."""
         return self.clocks.output + issuer.place % SLOTS
 
+    def uses(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> list[Conflict]:
+        """What nothing orders before a copy by threads that begins now, of what it will change."""
+        units, warp, thread = self._flat(warps, offsets, access.size, m)
+        written, readers = self.history.writers(units), self.history.readers(units)
+        late = self.clocks.unordered(warp, thread, written)
+        late = self._unmet(late, units, warp, thread, written)
+        return [
+            Conflict(before, units, thread, epochs, bad)
+            for before, epochs, bad in (
+                ("wrote", written, late),
+                ("read", readers, self.clocks.unordered(warp, thread, readers)),
+            )
+            if bad.any()
+        ]
+
+    def source(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
+        """A copy by threads begins, which reads from now on."""
+        units, warp, thread = self._flat(warps, offsets, access.size, m)
+        writer = self.history.writers(units)
+        bad = self.clocks.unordered(warp, thread, writer)
+        bad = self._unmet(bad, units, warp, thread, writer)
+        if bad.any():
+            self._report("read", "wrote", units, bad, thread, writer, access.site)
+
     def meanwhile(
         self,
         warps: Warps,
@@ -369,12 +424,17 @@ class Races:
         access: AccessKind,
         m: Mask,
         begun: int,
+        uses: list[Conflict],
     ) -> None:
-        """A copy by threads lands: nobody may have used what it changes since it was begun. The
-        first word of each lane's piece stands for all of it."""
+        """A copy by threads lands: nobody may have used what it changes since it was begun, for
+        which the first word of each lane's piece stands; `uses`: nor before that, unordered."""
         changed = self._changed(offsets, values, access, m)
         if not changed.any():
             return
+        for before, units, thread, epochs, bad in uses:
+            bad = bad & (changed[..., None] if units.ndim > changed.ndim else changed)
+            if bad.any():
+                self._report("written", before, units, bad, thread, epochs, access.site)
         units, _, thread = self._flat(warps, offsets, self.history.unit, m)
         for before, epochs in (
             ("wrote", self.history.writers(units)),
@@ -453,6 +513,12 @@ class Unchecked(Races):
         self.residents.execution.contended |= access.relaxed
 
     def stale(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
+        """Not a finding."""
+
+    def uses(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> list[Conflict]:
+        return []
+
+    def source(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
         """Not a finding."""
 
     def matrix_read(self, warps: Warps, offsets: Array, site: Site) -> None:

@@ -63,11 +63,16 @@ class LaneCopy:
                 (place, self.byte, self._inside(warps, place, self.byte, parts & (kept > at)))
             )
 
+        late = machine.engines.late
+        if late:
+            self._begin_reads(warps, reads)
+        follows = not late or (shared.fast and shared.fast.follows(warps, to, write, m))
+        uses = [] if follows else machine.races.uses(warps, offsets, write, m)
         begun = machine.clocks.tick()
 
         def land() -> None:
             values = self._loaded(warps, reads)
-            machine.races.meanwhile(warps, offsets, values, write, m, begun)
+            machine.races.meanwhile(warps, offsets, values, write, m, begun, uses)
             machine.clocks.tick()
             if shared.fast and shared.fast.store(warps, to, values, write, m):
                 return
@@ -87,6 +92,17 @@ class LaneCopy:
         m: Mask = True if wanted.all() else wanted
         result = warps.machine.global_space.within(warps, source, access, m)
         return np.zeros(wanted.shape, bool) if result is None else result[1]
+
+    def _begin_reads(self, warps: WarpSet, reads: list[tuple[Array, AccessKind, Mask]]) -> None:
+        """Checks now what the copy will read later."""
+        space = warps.machine.global_space
+        for source, access, m in reads:
+            if m is not True and not m.any():
+                continue
+            if not (space.fast and space.fast.follows(warps, source, access, m)):
+                placed = space.within(warps, source, access, m)
+                if placed is not None:
+                    warps.machine.world_races.source(warps, placed[0], access, placed[1])
 
     def _loaded(self, warps: WarpSet, reads: list[tuple[Array, AccessKind, Mask]]) -> Array:
         """What the copy brings: all of it, then single bytes of other lanes; zeros beyond."""

@@ -70,6 +70,7 @@ class FastAccess:
         """By the identity of a set: the address of its layout, and what that needs to live."""
         self._load = compiled.function("kx_load", *_COMMON, _INT, _INT, _OBJECT)
         self._store = compiled.function("kx_store", *_COMMON, _OBJECT, _INT)
+        self._follows = compiled.function("kx_follows", *_COMMON, _INT)
         self._cost = compiled.function("kx_cost", _POINTER, *[_OBJECT] * 2, *[_INT] * 3)
         self._move_matrices = compiled.function("kx_move_matrices", *_MATRICES)
         self._read_chunks = compiled.function("kx_read_chunks", *_READ_CHUNKS)
@@ -150,6 +151,16 @@ class FastAccess:
         if not declined:
             self._count(access)
         return not declined
+
+    def follows(self, warps: Warps, address: Array, access: AccessKind, m: Mask) -> bool:
+        """Whether all writes of what an access would read, or all uses of what it would overwrite,
+        are ordered before it; False also if declined."""
+        if self.races.clocks.partial is not None:
+            return False
+        return not self._follows(
+            *(self.address, self.prepare(warps), address, address.itemsize, m, m is not True),
+            *(self._stamp(access), access.size, access.store),
+        )
 
     def load_matrices(
         self, warps: Warps, address: Array, count: int, transposed: bool, access: AccessKind
