@@ -20,6 +20,7 @@ from warpsim.machine.core.site import CALLERS, UnsupportedInstruction
 from warpsim.machine.counts.counters import Counters, ExecutionCounts, add_up, collect
 from warpsim.machine.counts.patterns import Patterns
 from warpsim.machine.memory.execution import Execution, Printed
+from warpsim.machine.memory.history import Beside
 from warpsim.machine.memory.layout import GlobalLayout
 from warpsim.machine.schedule.hangs import Waiter
 from warpsim.machine.schedule.program import DecodedProgram
@@ -159,6 +160,7 @@ def run_on(
     watch: Callable[[Execution], None] | None = None,
     judged: bool = True,
     processes: int = 1,
+    beside: Beside | None = None,
 ) -> Result:
     """Executes one launch on memory that outlives it.
 
@@ -168,12 +170,17 @@ def run_on(
     watch: is given the launch before it begins, to see how far it is.
 
     processes: that may execute it together, where that makes no difference; see parts.py.
+
+    beside: what another launch does that may still run, until a thread waits for it.
     """
     started = time.perf_counter()
     schedule = schedule or Schedule()
     execution = Execution(
         program.image, launch, {}, frozenset(), schedule, world=world, card=card, judged=judged
     )
+    if beside is not None and execution.judged:
+        execution.begin_beside(beside)
+        processes = 1
     if watch:
         watch(execution)
     return _execute(program, execution, schedule, limit, started, processes)

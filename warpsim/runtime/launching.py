@@ -11,6 +11,7 @@ from warpsim.execute import Result
 from warpsim.launch import Dim3, Launch, Residency, StructValue
 from warpsim.machine.core.findings import Finding
 from warpsim.machine.memory.execution import Execution
+from warpsim.machine.memory.history import Beside
 from warpsim.runtime.loading import Loaded
 from warpsim.runtime.protocol import Message
 from warpsim.schedule import Schedule
@@ -73,8 +74,10 @@ def run(
     watch: Callable[[Execution], None] | None = None,
     judged: bool = True,
     processes: int = 1,
+    beside: Beside | None = None,
 ) -> Result:
-    """Executes a launch, which `watch` is given before it begins."""
+    """Executes a launch, which `watch` is given before it begins; beside: what the launch before
+    does, of which it can know only after a griddepcontrol.wait."""
     program = loaded.program(entry)
     cluster = request.cluster
     if program.image.cluster is not None and cluster == (1, 1, 1):
@@ -99,6 +102,7 @@ def run(
         watch=watch,
         judged=judged,
         processes=processes,
+        beside=beside,
     )
 
 

@@ -268,6 +268,7 @@ class Server:
             progress.watch,
             judged,
             self._settings.processes,
+            self._streams.beside(),
         )
         with progress:
             try:
@@ -328,9 +329,9 @@ class Server:
         self._channel.answer("", self._device.maps.add(placed))
 
     def _order(self, message: Message) -> None:
-        stream, count = message.numbers(2)
-        clocks = [_clock(message) for _ in range(2)]
-        self._streams.begin(stream, count, *clocks)
+        stream, count, beside = message.numbers(3)
+        clock, host = _clock(message), _clock(message)
+        self._streams.begin(stream, count, clock, host, beside)
 
     def _access(self, message: Message) -> None:
         name, writes, frames = message.text(), message.number(), message.frames()

@@ -11,7 +11,7 @@ import numpy as np
 from warpsim.machine.core.arrays import Array
 from warpsim.machine.core.clocks import SITE, THREAD_BITS
 from warpsim.machine.core.site import Site
-from warpsim.machine.memory.history import History
+from warpsim.machine.memory.history import Beside, History
 from warpsim.runtime.device import Object
 
 _MOST = 1 << 28
@@ -36,6 +36,10 @@ class Ranges:
             return None
         at = int(both.argmax())
         return int(max(self.first[at], other.first[beside[at]]))
+
+    def bytes(self) -> Array:
+        """First byte and the one behind the last, [n, 2]."""
+        return np.stack([self.first, self.end], axis=1)
 
     def pairs(self) -> Iterator[tuple[int, int]]:
         return zip(self.first.tolist(), self.end.tolist(), strict=True)
@@ -86,11 +90,13 @@ def accesses(
             continue
         low, high = (item.address - origin) // unit, -(-(item.end - origin) // unit)
         written = history.written[low:high]
-        relaxed = (written != 0) & (written == history.relaxed[low:high])
+        own = (written != 0) & (written != history.beside)
+        relaxed = own & (written == history.relaxed[low:high])
         if sites:
             relaxed &= ~others[written >> THREAD_BITS & SITE]
-        read = (history.read[history.used, low:high] != 0).any(axis=0)
-        masks = {"reads": read, "writes": (written != 0) & ~relaxed, "updates": relaxed}
+        columns = history.used[history.used != history.launched]
+        read = (history.read[columns, low:high] != 0).any(axis=0)
+        masks = {"reads": read, "writes": own & ~relaxed, "updates": relaxed}
         for kind, mask in masks.items():
             if mask.any():
                 edges = np.flatnonzero(np.diff(np.concatenate(([False], mask, [False]))))
@@ -145,14 +151,31 @@ class StreamRaces:
         self._works: list[Work] = []
         self._stream, self._count = 0, 0
         self._clock: dict[int, int] = {}
+        self._beside = 0
         self.compares = False
         """Whether there are streams besides the default one."""
 
-    def begin(self, stream: int, count: int, clock: dict[int, int], host: dict[int, int]) -> None:
-        """A piece of work; clock: what comes before it, of each stream; host: what is done."""
-        self.compares = True
+    def begin(
+        self,
+        stream: int,
+        count: int,
+        clock: dict[int, int],
+        host: dict[int, int],
+        beside: int = 0,
+    ) -> None:
+        """A piece of work; clock: what comes before it, of each stream; host: what is done; beside:
+        the work of its stream for which it waits after it has begun, 0: none."""
+        self.compares, self._beside = True, beside
         self._stream, self._count, self._clock = stream, count, clock
         self._works = [work for work in self._works if host.get(work.stream, 0) < work.count]
+
+    def beside(self) -> Beside | None:
+        """What the work has done beside which the one that has begun begins."""
+        for work in self._works:
+            if self._beside and (work.stream, work.count) == (self._stream, self._beside):
+                made = work.accesses
+                return Beside(*(each.bytes() for each in (made.reads, made.writes, made.updates)))
+        return None
 
     def note(
         self, what: str, frames: tuple[int, ...], made: Accesses

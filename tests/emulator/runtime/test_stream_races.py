@@ -49,6 +49,34 @@ def test_what_nothing_orders_is_a_race(
     assert sentence in " ".join(finding.sentence for finding in executed.findings)
 
 
+@pytest.fixture(scope="module")
+def early(tmp_path_factory: pytest.TempPathFactory, usual_tools: Toolchain) -> Path:
+    source, result = Path(__file__).parent / "early.cu", tmp_path_factory.mktemp("e") / "early"
+    compiling.compile_program([source], [], usual_tools, library.folder(ROOT), "sm_90a", result)
+    return result
+
+
+@pytest.mark.parametrize(
+    ("word", "line", "did"),
+    [
+        ("reads", 18, "wrote"),
+        ("writes", 19, "read"),
+        ("one-waits-late", 20, "wrote"),
+        ("right", 0, ""),
+        ("one-waits", 0, ""),
+        ("atomics", 0, ""),
+    ],
+)
+def test_what_comes_before_the_wait_is_beside_the_launch_before(
+    early: Path, tools: Toolchain, word: str, line: int, did: str
+) -> None:
+    executed = execution.execute(ExecRequest(argv=(str(early), word)), tools, ROOT)
+    assert [mistake.name for mistake in executed.mistakes] == ["race"] * bool(line)
+    for mistake in executed.mistakes:
+        assert f"early.cu:{line}" in mistake.where
+        assert f"the launch before {did} it" in mistake.sentence
+
+
 PIECES = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 8)), max_size=8)
 
 

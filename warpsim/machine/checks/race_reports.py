@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,6 +23,19 @@ _ENGINES = {
     ),
     "overwritten-in-use": ("overwritten by a copy", "used", _UNORDERED),
 }
+
+
+class Conflict(NamedTuple):
+    """Accesses that nothing orders before others."""
+
+    before: str
+    """What they were: "wrote" or "read"."""
+    units: Array
+    thread: Array
+    """Of the others."""
+    epochs: Array
+    bad: Array
+    """Which they are."""
 
 
 class RaceReports:
@@ -59,10 +73,13 @@ class RaceReports:
         if self._residents.execution.findings.again(kind, cause):
             return
         name, who = self.name(offset, site.element), self._residents.thread_name(thread)
+        why = "and nothing orders the two accesses"
+        if (epoch & THREAD) >> 5 == self._clocks.launched:
+            why = "and no griddepcontrol.wait comes between"
         self._residents.report(
             kind,
             f"{name} is {now} here by {who}; {self._who(epoch, thread >> 5)} {before} it"
-            f"{self._at(epoch, site)}, and nothing orders the two accesses.",
+            f"{self._at(epoch, site)}, {why}.",
             site,
             thread >> 5,
             cause=cause,
@@ -149,6 +166,8 @@ class RaceReports:
             return self._residents.warp_name(agent)
         if agent == self._clocks.earlier:
             return "a CTA of an earlier wave"
+        if agent == self._clocks.launched:
+            return "the launch before"
         in_tensor = self._clocks.tensor <= agent < self._clocks.store
         return "the tensor core" if in_tensor else "the copy engine"
 

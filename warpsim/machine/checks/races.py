@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
-from warpsim.machine.checks.race_reports import RaceReports, first_of
+from warpsim.machine.checks.race_reports import Conflict, RaceReports, first_of
 from warpsim.machine.checks.repeats import Repeats
 from warpsim.machine.core.arrays import Array, Mask
 from warpsim.machine.core.asynchronous import Issuer
@@ -21,19 +20,6 @@ from warpsim.machine.memory.residents import Residents
 
 _MATRIX_LANES = np.arange(32).reshape(8, 4)
 """The lane that holds each 4 bytes of the 8 rows of a matrix."""
-
-
-class Conflict(NamedTuple):
-    """Accesses that nothing orders before others."""
-
-    before: str
-    """What they were: "wrote" or "read"."""
-    units: Array
-    thread: Array
-    """Of the others."""
-    epochs: Array
-    bad: Array
-    """Which they are."""
 
 
 class Races:
@@ -448,7 +434,8 @@ class Races:
     def stale(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
         """A load through the non-coherent cache: nothing may have been written in this launch."""
         units, warp, _ = self._flat(warps, offsets, access.size, m)
-        bad = self.history.written[units] != 0
+        written = self.history.written[units]
+        bad = (written != 0) & (written != self.history.beside)
         if bad.any():
             unit, place = first_of(bad, units, warp)
             self.reports.stale(unit * self.history.unit, place, access.site)
@@ -490,42 +477,6 @@ class Races:
                 bad = _between_two(bad, thread, epochs)
                 self._report("written", before, units, bad, thread, epochs, site)
         self._note_write(units, thread, site)
-
-
-class Unchecked(Races):
-    """Of a program whose accesses have been reordered, so that nothing can be said of races, or of
-    a launch that is not judged.
-
-    Atomics and other accesses that meet in any order are still noted as such.
-    """
-
-    checks = False
-
-    def read(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
-        """Not a finding."""
-
-    def observe(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
-        self.residents.execution.contended = True
-
-    def write(
-        self, warps: Warps, offsets: Array, values: Array, access: AccessKind, m: Mask
-    ) -> None:
-        self.residents.execution.contended |= access.relaxed
-
-    def stale(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
-        """Not a finding."""
-
-    def uses(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> list[Conflict]:
-        return []
-
-    def source(self, warps: Warps, offsets: Array, access: AccessKind, m: Mask) -> None:
-        """Not a finding."""
-
-    def matrix_read(self, warps: Warps, offsets: Array, site: Site) -> None:
-        """Not a finding."""
-
-    def matrix_write(self, warps: Warps, offsets: Array, site: Site) -> None:
-        """Not a finding."""
 
 
 def _between_two(bad: Array, thread: Array, epochs: Array) -> Array:

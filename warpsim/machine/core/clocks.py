@@ -4,10 +4,10 @@ Agents are the warps (their ordinary accesses), the warps again (their accesses 
 and the slots of the engines: copies by the mbarrier that they signal, MMAs, bulk stores' reads and
 their writes by who issues them. `seen[w, a]` is the time up to which agent a's accesses are ordered
 before what warp w does now; barriers, mbarriers and atomics carry such rows from one warp to the
-next. One more agent stands for all CTAs of earlier waves. On the diagonal stands a warp's own last
-meeting point, so that lanes of one warp that exchange data without __syncwarp() are found too. An
-access has the time `now`; whatever orders accesses ends that time, so that later ones are told from
-earlier ones.
+next. One more agent stands for all CTAs of earlier waves, and one for a launch that may still run.
+On the diagonal stands a warp's own last meeting point, so that lanes of one warp that exchange data
+without __syncwarp() are found too. An access has the time `now`; whatever orders accesses ends that
+time, so that later ones are told from earlier ones.
 """
 
 from __future__ import annotations
@@ -116,7 +116,9 @@ class Clocks:
         self.output = self.store + SLOTS
         self.earlier = self.output + SLOTS
         """All CTAs of earlier waves."""
-        self.agents = self.earlier + 1
+        self.launched = self.earlier + 1
+        """A launch that began before this one and may still run."""
+        self.agents = self.launched + 1
         agents = 2 * self.agents
         self.seen = sparse_zeros((warps, agents), np.int64)
         """By warp; a row has every agent twice, the second time what was also acquired formally."""
@@ -284,6 +286,10 @@ class Clocks:
         """A warp has seen what an engine did up to a time."""
         own = self.seen[warp, agent :: self.agents]
         np.maximum(own, time, out=own)
+
+    def wait_for_launch(self, warp: int) -> None:
+        """A warp has waited for the launch that began before this one."""
+        self.learn(warp, self.launched, FOREVER)
 
     def landed(self, agent: int, seen: Array) -> Array:
         """What an engine hands over when an operation is done: its effects, and the asynchronous

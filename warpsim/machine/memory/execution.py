@@ -20,8 +20,14 @@ from warpsim.machine.core.site import Site
 from warpsim.machine.counts.patterns import Patterns
 from warpsim.machine.counts.tally import Tally
 from warpsim.machine.memory.constants import fill
-from warpsim.machine.memory.history import History
-from warpsim.machine.memory.layout import GlobalLayout, LocalLayout, Parameters, SharedLayout
+from warpsim.machine.memory.history import Beside, History
+from warpsim.machine.memory.layout import (
+    GLOBAL_BASE,
+    GlobalLayout,
+    LocalLayout,
+    Parameters,
+    SharedLayout,
+)
 from warpsim.schedule import Schedule
 
 # Resident warps at once: bounds the register file (about 128 bytes per register and warp).
@@ -162,6 +168,11 @@ class Execution:
         """Those of the next wave."""
         kind = Clocks if self.judged else Unordered
         return kind(self.warps, now=self.now)
+
+    def begin_beside(self, beside: Beside) -> None:
+        """Another launch, which does this, may still run."""
+        agent = self.clocks().launched
+        self.history.begin_beside(Beside(*(each - GLOBAL_BASE for each in beside)), agent)
 
     def fault(self, lanes: Array) -> Fatal:
         """What to raise when lanes of an access have done what ends a launch on a GPU."""

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 
 from warpsim.machine.core.arrays import Array, sparse_zeros
-from warpsim.machine.core.clocks import SITE_BITS, THREAD, THREAD_BITS, TIME
+from warpsim.machine.core.clocks import LONGEST, SITE_BITS, THREAD, THREAD_BITS, TIME
 
 SITES = (1 << SITE_BITS) - 1 << THREAD_BITS
 """Of an epoch: the instruction."""
 PAGE = 12
 """Units of a page, as a power of two: what nobody wrote to needs no looking at."""
+
+
+class Beside(NamedTuple):
+    """What a launch does that may still run: first byte and the one behind the last, [n, 2]."""
+
+    reads: Array
+    writes: Array
+    updates: Array
+    """By atomics and such."""
 
 
 class History:
@@ -48,9 +58,11 @@ class History:
         self.polls = columns + 4
         """For volatile and relaxed reads, which may meet writes of their kind."""
         self.warps, self.ctas = residents
-        self.read = sparse_zeros((columns + 5, units), np.int64)
+        self.launched = columns + 5
+        """For the reads of a launch that may still run."""
+        self.read = sparse_zeros((columns + 6, units), np.int64)
         """By column."""
-        self.uses = np.zeros(columns + 6, np.int64)
+        self.uses = np.zeros(columns + 7, np.int64)
         """How many columns have any reader, and which."""
         self.pages = np.zeros((units >> PAGE) + 1, bool)
         """Which were written."""
@@ -58,6 +70,13 @@ class History:
         """The first epoch of this wave."""
         self.before = 0
         """What those of earlier waves count as, but for their instruction."""
+        self.beside = -1
+        """The epoch of a launch that may still run, if there is one."""
+
+    @property
+    def has_beside(self) -> bool:
+        """Whether another launch may still run."""
+        return self.beside > 0
 
     def units_of(self, offsets: Array, size: int) -> Array:
         if size <= self.unit:
@@ -75,6 +94,22 @@ class History:
             if column not in self.used:
                 self.uses[0] += 1
                 self.uses[self.uses[0]] = column
+
+    def begin_beside(self, beside: Beside, agent: int) -> None:
+        """An agent, another launch, may do this at any time."""
+        self.beside = LONGEST - 1 << TIME | agent << 5
+        self.use([self.launched])
+        for rows, changes in ((beside.reads, False), (beside.writes, True), (beside.updates, True)):
+            for first, end in rows.tolist():
+                units = slice(first // self.unit, -(-end // self.unit))
+                if not changes:
+                    self.read[self.launched, units] = self.beside
+                    continue
+                self.written[units] = self.beside
+                self.pages[units.start >> PAGE : (units.stop - 1 >> PAGE) + 1] = True
+        for first, end in beside.updates.tolist():
+            units = slice(first // self.unit, -(-end // self.unit))
+            self.relaxed[units] = self.written[units]
 
     def begin_wave(self, now: int, earlier: int) -> None:
         """Whatever was done so far, CTAs of an earlier wave did, which are an agent."""

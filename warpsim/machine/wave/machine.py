@@ -9,8 +9,9 @@ import numpy as np
 
 from warpsim.machine.checks.flags import Flags
 from warpsim.machine.checks.neighbours import Neighbours
-from warpsim.machine.checks.races import Races, Unchecked
+from warpsim.machine.checks.races import Races
 from warpsim.machine.checks.shared_flags import SharedFlags
+from warpsim.machine.checks.unchecked import Unchecked
 from warpsim.machine.core.arrays import DTYPES, Array, Mask
 from warpsim.machine.core.asynchronous import Engines, Issuer
 from warpsim.machine.core.registers import Argument, SpecialRegister, SymbolAddress

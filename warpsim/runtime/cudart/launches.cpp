@@ -149,7 +149,7 @@ cudaError_t launch(Kernel* kernel, const Geometry& geometry, void** arguments, c
   const Message request = request_of(*kernel, geometry, arguments, stream, site);
   const std::string what = "launch " + std::to_string(launches) + " of " + kernel->name;
   const bool lets_next_begin = kernel->lets_next_begin;
-  if (geometry.early && !kernel->waits && !captures(stream)) begin_early(stream_number(stream));
+  if (geometry.early && !captures(stream)) begin_early(stream_number(stream), kernel->waits);
   return enqueue(stream, [=] {
     const cudaError_t error = execute(request, what, site);
     if (lets_next_begin) let_next_begin();

@@ -18,6 +18,7 @@ struct Ordering {
   std::map<uint64_t, uint64_t> lets;  // of streams, the last work that lets the next begin
   int parts = 0;  // as PartOfWork says
   bool early = false;  // the next work begins before the last one of its stream is done
+  uint64_t beside = 0;  // the work, of the same stream, beside which it begins and for which it waits
 };
 
 Ordering& ordering() {
@@ -77,9 +78,10 @@ void begin_work(uint64_t stream) {
   all.clocks[stream] = known;
   all.begun = stream;
   const bool early = std::exchange(all.early, false);
+  const uint64_t beside = std::exchange(all.beside, 0);
   if (!is_compared()) return;
   Message order(Kind::kOrder);
-  order.number(stream).number(known[stream]);
+  order.number(stream).number(known[stream]).number(beside);
   if (early) known[stream] -= 2;  // itself, and the work before it
   post(add(add(order, known), all.host));
 }
@@ -89,10 +91,12 @@ void let_next_begin() {
   all.lets[all.begun] = all.clocks[all.begun][all.begun];
 }
 
-void begin_early(uint64_t stream) {
+void begin_early(uint64_t stream, bool waits) {
   Ordering& all = ordering();
   const uint64_t last = all.clocks[stream][stream];
-  all.early = last && all.lets[stream] == last && all.host[stream] < last;
+  const bool early = last && all.lets[stream] == last && all.host[stream] < last;
+  all.early = early && !waits;
+  all.beside = early && waits ? last : 0;
 }
 
 Place last_work() {

@@ -32,9 +32,10 @@ class PartOfWork {
 };
 
 // Programmatic dependent launch: the work that began last lets the next one of its stream begin
-// before it is done, if that one asks to begin early. The stream's later work comes after both.
+// before it is done, if that one asks to begin early. The stream's later work comes after both. waits:
+// whether it has a griddepcontrol.wait, before which only it is beside the work before.
 void let_next_begin();
-void begin_early(uint64_t stream);
+void begin_early(uint64_t stream, bool waits);
 
 // Bytes that the work touches, rows of `width` bytes, `pitch` apart.
 void note_access(const char* name, uint64_t address, uint64_t width, uint64_t rows, uint64_t pitch,

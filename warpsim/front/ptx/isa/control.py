@@ -55,8 +55,17 @@ def fence_other(d: PtxDecoder) -> Op:
 
 @builder("griddepcontrol.{o:launch_dependents|wait}")
 def griddepcontrol(d: PtxDecoder) -> Op:
-    """One kernel runs at a time."""
-    return nothing
+    """One kernel runs at a time, but `wait` orders what comes after it after the one before."""
+    if d.parts[-1] != "wait":
+        return nothing
+
+    def op(R: list[Array], m: Mask, warps: WarpSet) -> None:
+        machine = warps.machine
+        if machine.execution.history.has_beside:
+            for place in warps.warps.tolist():
+                machine.clocks.wait_for_launch(place)
+
+    return op
 
 
 @builder("nanosleep.u32")
