@@ -17,9 +17,14 @@ SIDE = 64
 def make(folder: Path) -> None:
     """Writes all of them."""
     for name, content in INPUTS.items():
-        numbers = random.Random(name)
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(content(numbers))
+        write(folder / name, content(random.Random(name)))
+
+
+def write(path: Path, content: bytes) -> None:
+    """A file that has it already stays as it is: a program beside may be reading it."""
+    if not path.is_file() or path.read_bytes() != content:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
 
 
 def _numbers(
@@ -414,6 +419,7 @@ def _text_file(*lines: str) -> Made:
 INPUTS: dict[str, Made] = {
     "picture.bmp": _bmp(SIDE),
     "small.bmp": _bmp(8),
+    "large.bmp": _bmp(192),
     "picture.ppm": _ppm,
     "frame0.txt": _frame,
     "frame1.txt": _frame,
@@ -427,6 +433,7 @@ INPUTS: dict[str, Made] = {
     "doubles.bin": _floats(16384, 0, 1, "d"),
     "genome.txt": _letters(4000, "ACGT"),
     "text.txt": _text,
+    "blocks.txt": _letters(32768, "etaoinshrdlu "),
     "reads.txt": _reads,
     "svm.txt": _svm,
     "graph.txt": _graph,

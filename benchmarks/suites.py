@@ -40,6 +40,7 @@ from kernelexp.services import execution
 from kernelexp.services.execution import ExecRequest, Executed
 from kernelexp.system import toolchain
 from kernelexp.system.toolchain import Toolchain
+from warpsim.runtime.launching import Destroyed
 
 MOST_WALL = 20
 """How many times its CPU time a program may last, on a machine that is shared."""
@@ -55,7 +56,7 @@ _WRONG = re.compile(
 )
 _RIGHT = re.compile(
     r"\bpass|success|correct|verified|\bok\b|\(valid\)|\bresults? match|non-matching.*: 0\b"
-    r"|(?:error|rmse|difference)\b[^\d\n]*[:=\s]\s*0(?:\.0*(?:e[+-]?00)?)?(?![\w.])",
+    r"|(?:error|rmse|difference)\b(?! took)[^\d\n]*[:=\s]\s*0(?:\.0*(?:e[+-]?00)?)?(?![\w.])",
     re.I,
 )
 _ONLY_ERRORS = {
@@ -92,6 +93,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """How its sizes differ from its authors'."""
     unwritten: int = 0xFF
     """The byte that device memory reads as before it is written."""
+    destroys: Destroyed = "context"
+    """What a bad access ends."""
     listed: bool = False
     """Its arguments or sizes are those of hecbench_sizes.txt."""
 
@@ -282,7 +285,7 @@ def _lacks_clock(text: str) -> bool:
     return "rtclock()" in text and "common/polybench.h" not in text
 
 
-_SIZE = re.compile(r"(#\s*define\s+(?:N[IJKLMXY]?|M|TMAX|TSTEPS)\s+)([0-9]+)")
+_SIZE = re.compile(r"(#\s*define\s+(?:N[IJKLMPQRXY]?|M|TMAX|TSTEPS)\s+)([0-9]+)")
 _LEAST = 32
 
 
@@ -297,7 +300,7 @@ def _reduced(folder: Path) -> dict[str, Path]:
                 lambda match, by=factor: f"{match[1]}{_divided(int(match[2]), by)}",
                 path.read_text(errors="replace"),
             )
-            (copy / path.name).write_text(text)
+            made_inputs.write(copy / path.name, text.encode(errors="replace"))
         copies[f"sizes / {factor}"] = copy
     return copies
 
@@ -319,7 +322,7 @@ _RODINIA = {
         *("cfd", "euler3d.cu -I. -UclockRate -UdeviceOverlap {samples}"),
         "../../data/made/mesh.txt",
     ),
-    "dwt2d": ("dwt2d", "*.cu dwt_cuda/*.cu -I.", "../made/picture.bmp -d 64x64 -f -5 -l 3"),
+    "dwt2d": ("dwt2d", "*.cu dwt_cuda/*.cu -I.", "../made/large.bmp out -d 192x192 -f -5 -l 3"),
     "gaussian": ("gaussian", "gaussian.cu", "-s 64"),
     "heartwall": ("heartwall", "main.cu AVI/*.c -IAVI", "../../data/heartwall/test.avi 1"),
     "hotspot": (
@@ -337,7 +340,7 @@ _RODINIA = {
             "huffman",
             "main_test_cu.cu vlc_*.cu scan.cu pack_kernels.cu stats_logger.cpp cpuencode.cpp",
         ),
-        "../../data/made/text.txt",
+        "../../data/made/blocks.txt",
     ),
     "hybridsort": ("hybridsort", "main.cu bucketsort.cu mergesort.cu", "r"),
     "kmeans": ("kmeans", "*.cu cluster.c getopt.c kmeans.c rmse.c", "-o -i kdd_cup"),
@@ -428,7 +431,9 @@ def sanitizer(root: Path) -> Iterator[Program]:
     for folder in sorted(root.iterdir()):
         for source in sorted(folder.glob("*.cu")) if folder.is_dir() else []:
             make = f"nvcc -arch=sm_90a {source.name} -o {source.stem}"
-            attempt = Attempt(folder=str(folder), make=make, argv=(f"./{source.stem}",))
+            attempt = Attempt(
+                folder=str(folder), make=make, argv=(f"./{source.stem}",), destroys="kernel"
+            )
             yield Program(name=f"{folder.name}/{source.stem}", attempts=(attempt,))
 
 
@@ -478,6 +483,7 @@ def run(
     tools: Toolchain,
     root: Path,
     limit_s: float,
+    wall_s: float,
     on: Collection[str] = ("long",),
     per_kernel: int = 0,
     outputs: Path | None = None,
@@ -488,10 +494,11 @@ def run(
         request = ExecRequest(
             argv=("sh", "-c", 'exec "$0" "$@" 2>&1', *attempt.argv),
             folder=Path(attempt.folder),
-            timeout_s=MOST_WALL * limit_s,
+            timeout_s=wall_s,
             limit=10**12,
             per_kernel=per_kernel,
             unwritten=attempt.unwritten,
+            destroys=attempt.destroys,
         )
         kept = on_card.Kept(outputs / program.name) if outputs else None
         with tempfile.TemporaryFile() as output:
@@ -573,7 +580,8 @@ def _lacks_data(folder: Path) -> bool:
 
 
 def _row(name: str, attempt: Attempt, executed: Executed, text: str) -> Row:
-    why, text = executed.refused, _NONE.sub("correct", text)
+    # "no error" behind a colon is what CUDA says of a call, and no verdict.
+    why, text = executed.refused, _NONE.sub("correct", text.replace(": no error", ":"))
     if executed.refused:
         outcome = "refused"
     elif executed.returncode == _SIGKILL:
@@ -679,6 +687,7 @@ def main() -> None:
     parser.add_argument("suite", choices=SUITES)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--time", type=float, default=120.0)
+    parser.add_argument("--wall", type=float, help=f"seconds it may last; {MOST_WALL} * --time")
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument(
         "--per-kernel", type=int, default=0, help="launches of each that are judged"
@@ -714,6 +723,7 @@ def main() -> None:
         tools=tools,
         root=root,
         limit_s=options.time,
+        wall_s=options.wall or MOST_WALL * options.time,
         on=on,
         per_kernel=options.per_kernel,
         outputs=outputs,

@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 from typer.core import TyperGroup
@@ -89,6 +89,13 @@ def exec_(
             "mostly does.",
         ),
     ] = 255,
+    destroy_on_device_error: Annotated[
+        Literal["context", "kernel"],
+        typer.Option(
+            "--destroy-on-device-error",
+            help="What a bad access ends: all that follows, as on a card, or its launch alone.",
+        ),
+    ] = "context",
     schedules: Annotated[
         int,
         typer.Option(
@@ -165,6 +172,7 @@ def _request(context: Any) -> ExecRequest:
         launches=parse_ranges(given["launches"]),
         per_kernel=given["per_kernel"],
         unwritten=given["unwritten"],
+        destroys=given["destroy_on_device_error"],
         limit=given["limit"],
         schedules=given["schedules"],
     )

@@ -24,6 +24,7 @@ from kernelexp.system.process import processes
 from kernelexp.system.toolchain import Toolchain
 from warpsim.launch import full_name
 from warpsim.runtime.capturing import CapturedLaunch, LaunchChoice
+from warpsim.runtime.launching import Destroyed
 from warpsim.runtime.reports import MISTAKES, Caught, KernelTotals, Remark, Report
 from warpsim.runtime.server import Settings
 from warpsim.runtime.triton import STORAGE
@@ -61,6 +62,8 @@ class ExecRequest(msgspec.Struct, frozen=True, kw_only=True):
     """How many launches of each kernel are judged; 0: all."""
     unwritten: int = 0xFF
     """The byte that device memory reads as before it is written."""
+    destroys: Destroyed = "context"
+    """What a bad access ends: all that follows, as on a card, or its launch."""
     limit: int = 2_000_000_000
     """Warp instructions of a launch."""
     timeout_s: float | None = None
@@ -259,6 +262,7 @@ def _settings(request: ExecRequest) -> tuple[Settings, str]:
         kernels=request.kernels,
         launches=request.launches,
         per_kernel=request.per_kernel,
+        destroys=request.destroys,
         schedule=request.schedule,
         processes=len(os.sched_getaffinity(0)),
     )

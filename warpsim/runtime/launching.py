@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import msgspec
 
@@ -28,6 +29,9 @@ _ERRORS = {
     "step-limit": 702,
 }
 """What cudaGetLastError() says of a launch with such a finding (driver_types.h, cudaError)."""
+_ACCESSES = ("out-of-bounds", "read-only", "misaligned")
+Destroyed = Literal["context", "kernel"]
+"""What a bad access ends, by the words of compute-sanitizer's --destroy-on-device-error."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,6 +110,12 @@ def run(
     )
 
 
-def error_of(findings: tuple[Finding, ...]) -> int:
-    """The number of the error that a card would end such a launch with."""
-    return next((_ERRORS[finding.name] for finding in findings if finding.name in _ERRORS), SUCCESS)
+def error_of(findings: tuple[Finding, ...], destroys: Destroyed) -> int:
+    """The number of the error that the program gets for a launch with such findings; 0 for none.
+
+    destroys: "context" as on a card; with "kernel", a bad access ends nothing but its launch.
+    """
+    ending = [finding.name for finding in findings if finding.name in _ERRORS]
+    if not ending or (destroys == "kernel" and ending[0] in _ACCESSES):
+        return SUCCESS
+    return _ERRORS[ending[0]]

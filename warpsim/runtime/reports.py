@@ -14,6 +14,7 @@ MISTAKES: dict[str, str] = {
     "copy-out-of-bounds": "a copy or a fill beyond an allocation",
     "wrong-direction": "a copy whose kind does not say where its memory is",
     "uninitialised-copy": "a copy, or a library's call, that reads device memory nobody wrote",
+    "unsorted-indices": "a sparse matrix out of order, for a call that takes a sorted one",
     "stream-race": "work of two streams on the same bytes, which nothing orders",
     "host-race": "pinned or managed memory that the host touches while work may use it",
     "host-access": "memory of the device that the host touches",

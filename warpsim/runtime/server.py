@@ -22,7 +22,7 @@ from warpsim.machine.memory.tensor_map_image import PlacedMap
 from warpsim.runtime import capturing, launching, stream_races
 from warpsim.runtime.capturing import Captor, CapturedLaunch, LaunchChoice
 from warpsim.runtime.device import DeviceMemory, Object
-from warpsim.runtime.launching import Request
+from warpsim.runtime.launching import Destroyed, Request
 from warpsim.runtime.loading import Extract, Loaded
 from warpsim.runtime.progress import Progress
 from warpsim.runtime.protocol import Channel, Gone, Kind, Message
@@ -64,6 +64,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Ranges of launches, by their numbers, that are judged; none: all are."""
     per_kernel: int = 0
     """How many launches of each kernel are judged, the first ones; 0: all are."""
+    destroys: Destroyed = "context"
     capture: LaunchChoice | None = None
     """The launch that is kept, after which the program is stopped."""
     unexecuted: int = 0
@@ -287,7 +288,7 @@ class Server:
             self._compare(f"launch {request.launch} of {entry}", request.frames, made)
         if judged:
             self._catch(entry, request, result)
-        failure = launching.error_of(result.findings)
+        failure = launching.error_of(result.findings, self._settings.destroys)
         printed = "".join(printed.text for printed in result.printed)
         used = self._used(progress.execution, result) if judged and self._on_host else []
         self._channel.answer("", failure, printed, len(used) // 3, *used)

@@ -2,6 +2,7 @@
 // results differ, and how many there were.
 #include <cusparse.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -248,5 +249,9 @@ int main() {
   cusparseCreateCoo(&beyond, n, n, 2, device(std::vector<int>{1, 2}), device(std::vector<int>{1, 7}),
                     device(std::vector<float>{1, 2}), CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_32F);
   cusparseSpMV(handle, N, &alpha, beyond, zeros, &none, in, CUDA_R_32F, CUSPARSE_SPMV_ALG_DEFAULT, nullptr);
+  std::vector<int> backward = S.indices;
+  std::reverse(backward.begin(), backward.end());
+  cusparseScsrilu02(handle, n, backward.size(), general, lu, s_offsets, device(backward), info,
+                    CUSPARSE_SOLVE_POLICY_USE_LEVEL, nullptr);
   printf("%d calls\n", calls);
 }

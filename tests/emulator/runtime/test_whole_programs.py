@@ -90,6 +90,13 @@ def test_a_planted_mistake_is_the_only_finding_with_its_line(word: str, run: Exe
     assert (result.call if kernel else result.where) == f"mistakes.cu:{line_of(word)}"
 
 
+def test_a_bad_access_ends_all_that_follows_or_only_its_launch(run: Exec) -> None:
+    for destroys, output in (("context", "0 0 65\n"), ("kernel", "199 71 65\n")):
+        executed, printed = run("out-of-bounds", destroys=destroys)
+        assert printed == output
+        assert [finding.name for finding in executed.findings] == ["out-of-bounds"]
+
+
 def test_a_finding_in_a_kernel_names_the_line_of_the_kernel(run: Exec) -> None:
     (result,) = run("out-of-bounds")[0].findings
     text = SOURCE.read_text().splitlines()[result.line - 1]
@@ -244,7 +251,9 @@ def test_calls_of_cusparse_are_computed_and_their_operands_checked(tools: Toolch
         executed = execution.execute(request, tools, ROOT, output=output.fileno())
         output.seek(0)
         assert output.read() == b"16 calls\n"
-    assert [finding.name for finding in executed.findings] == ["copy-out-of-bounds"]
+    assert [finding.name for finding in executed.findings] == [
+        *("copy-out-of-bounds", "unsorted-indices")
+    ]
     assert "cusparseSpGEMM_compute" in executed.computed
 
 

@@ -578,6 +578,18 @@ Status count_nonzero(const std::string& name, cusparseHandle_t handle, cusparseD
   return status;
 }
 
+// The columns of each line have to rise.
+void require_sorted(const std::string& name, const std::vector<int64_t>& offsets,
+                    const std::vector<int64_t>& columns) {
+  for (size_t line = 0; line + 1 < offsets.size(); ++line) {
+    for (int64_t at = offsets[line] + 1; at < offsets[line + 1] && at < int64_t(columns.size()); ++at) {
+      if (columns[at - 1] < columns[at]) continue;
+      __warpsim_report("unsorted-indices", (name + " takes rows that are sorted by column: in row " + std::to_string(line) + ", column " + std::to_string(columns[at]) + " comes after " + std::to_string(columns[at - 1]) + ".").c_str());
+      throw Elsewhere{};
+    }
+  }
+}
+
 // In place, without new entries.
 template <class T>
 Status incomplete_lu(const std::string& name, cusparseHandle_t handle, int m, int nnz, int base,
@@ -585,6 +597,7 @@ Status incomplete_lu(const std::string& name, cusparseHandle_t handle, int m, in
   return at_once(name, handle, [&] {
     const auto first = indices(name + " reads offsets", offsets, CUSPARSE_INDEX_32I, m + 1, base);
     const auto column = indices(name + " reads indices", columns, CUSPARSE_INDEX_32I, nnz, base);
+    require_sorted(name, first, column);
     T* value = elements<T>(name + " reads values", values, nnz, true);
     std::vector<int64_t> diagonal(m, -1), place(m, -1);
     info.zero = -1;
