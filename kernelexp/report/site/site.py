@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,17 +15,15 @@ from kernelexp.evidence import build
 from kernelexp.judge.statistics import modelled as judge
 from kernelexp.logs import profiles, records, sources
 from kernelexp.logs.records import Unreadable
-from kernelexp.model.arm import Arm
 from kernelexp.model.axes import spell_point
-from kernelexp.model.record import Profile, Record, is_of
-from kernelexp.model.variant import Variant, arm_names
+from kernelexp.model.record import Record
 from kernelexp.project import Project
 from kernelexp.project.sections import NAMES, builtin
 from kernelexp.project.sections.evaluate import evaluate
 from kernelexp.project.sections.given import Run
 from kernelexp.report import export, outputs
-from kernelexp.report.charts import heat, history, pairs, roofline, sizes, stalls
-from kernelexp.report.charts.chart import Bars, Plot
+from kernelexp.report.charts import heat, history, pairs, sizes, stalls
+from kernelexp.report.charts.chart import Bars
 from kernelexp.report.document.document import Table
 from kernelexp.report.log import listing as log_listing
 from kernelexp.report.log import log, logbook, pending
@@ -38,6 +35,7 @@ from kernelexp.report.site import answer, code, diffs, forest, listing, timeline
 from kernelexp.report.site.front import idle, index
 from kernelexp.report.site.front.overview import guess, overview
 from kernelexp.report.site.inputs import Inputs
+from kernelexp.report.site.profiled import KeptProfiles
 from kernelexp.report.site.rendering import render
 from kernelexp.report.site.texts import Texts, page_of, split
 from kernelexp.report.variants import memory_picture
@@ -69,10 +67,6 @@ class ProjectSite:
         self._texts, self._codes = Texts(project.root), diffs.Codes(project.root)
         self.logs = log.assemble(project, self.tree)
         kept, unreadable = profiles.read_all(project.root)
-        self._profiles = {profile.run: profile for profile in kept}
-        self._of_kernel: dict[tuple[str, str], list[Profile]] = defaultdict(list)
-        for profile in reversed(kept):
-            self._of_kernel[profile.arm.kernel, profile.arm.arch].append(profile)
         self._sweeps = {
             record.run: record for kernel_log in self.logs for record in kernel_log.sweeps
         }
@@ -81,6 +75,8 @@ class ProjectSite:
             for kernel_log in self.logs
             for name, entry in kernel_log.standings.items()
         }
+        standings = {name: entry for name, (_, entry) in self._standings.items()}
+        self._profiles = KeptProfiles(project, kept, standings, self.tree)
         names = ["", *self._standings, ""]
         self._neighbours = {
             name: (before, after)
@@ -98,7 +94,7 @@ class ProjectSite:
         yield from (INDEX, LOG)
         yield from (f"experiments/{name}.html" for name in self._standings)
         yield from (f"sweeps/{run}.html" for run in self._sweeps)
-        yield from (f"profiles/{run}.html" for run in self._profiles)
+        yield from (f"profiles/{run}.html" for run in self._profiles.by_run)
         yield from (f"sources/{digest}.html" for digest in list(self._linked))
         yield from (f"code/{run}.html" for run in self._codes_of)
         yield from (f"timelines/{name}.html" for name in self._timelines)
@@ -113,7 +109,7 @@ class ProjectSite:
         known: dict[str, tuple[dict[str, Any], Callable[[str], bytes | None]]] = {
             "experiments": (self._standings, self._experiment),
             "sweeps": (self._sweeps, self._sweep),
-            "profiles": (self._profiles, self._profile),
+            "profiles": (self._profiles.by_run, self._profile),
             "sources": (self._sources, self._source),
             "code": (self._codes_of, self._code),
             "timelines": (self._timelines, self._timeline),
@@ -132,7 +128,11 @@ class ProjectSite:
         elif folder != "experiments":
             return ""
         # A roofline takes the times of others, and files elsewhere change unseen.
-        if name not in self._standings or self._profiles_of(name) or self.tree.leaves_root:
+        if (
+            name not in self._standings
+            or self._profiles.of_experiment(name)
+            or self.tree.leaves_root
+        ):
             return ""
         kernel_log, entry = self._standings[name]
         shown = {one.record.run: one.record for one in entry.candidates if one.record}
@@ -170,10 +170,10 @@ class ProjectSite:
             self.title,
             logs=self.logs,
             plots=list(history.plots(self.logs)),
-            rooflines=[(name, list(plots)) for name, plots in self._rooflines() if plots],
+            rooflines=[(name, list(plots)) for name, plots in self._profiles.rooflines() if plots],
             overview=overview(
                 self.logs,
-                self._latest_profile,
+                self._profiles.latest,
                 self._timed_records,
                 self._texts.now,
                 self._pending,
@@ -188,7 +188,7 @@ class ProjectSite:
                 for kernel_log in self.logs
                 for one in kernel_log.sweeps
             ],
-            profiles=list(reversed(self._profiles.values())),
+            profiles=list(reversed(self._profiles.by_run.values())),
         )
 
     def _timed_records(self, name: str) -> list[Record]:
@@ -212,28 +212,6 @@ class ProjectSite:
         name, _, arch = kernel.partition("@")
         return bool(self._project.kernels[name].targets[arch].axes)
 
-    def _rooflines(self) -> Iterator[tuple[str, tuple[Plot, ...]]]:
-        """Yields the rooflines of each kernel, whose profiles are named by their variants."""
-        for (kernel, arch), own in self._of_kernel.items():
-            named = [(spell_point(profile.arm.axes), profile) for profile in own]
-            yield f"{kernel}@{arch}", roofline.plots(named, self._measured)[0]
-
-    def _measured(self, wanted: Arm) -> Arm | None:
-        """A variant as the latest of the records that are shown measured it, of the same sources;
-        of any where those are not known."""
-        return self._timed.get(_place(wanted, wanted.files))
-
-    @functools.cached_property
-    def _timed(self) -> dict[tuple[object, ...], Arm]:
-        shown = {
-            candidate.record.run: candidate.record
-            for _, standings in self._standings.values()
-            for candidate in standings.candidates
-            if candidate.record
-        }
-        every = [arm for run in sorted(shown) for arm in shown[run].arms if arm.measured]
-        return {_place(arm, files): arm for arm in every for files in ({}, arm.files)}
-
     def _experiment(self, name: str) -> bytes:
         kernel_log, standings = self._standings[name]
         runs = {
@@ -249,7 +227,7 @@ class ProjectSite:
             for candidate in standings.candidates
             if candidate.record
         }
-        profiled = self._profiles_of(name)
+        profiled = self._profiles.of_experiment(name)
         before, after = self._neighbours[name]
         known = {
             standing_profile.name: standing_profile.profile
@@ -294,7 +272,7 @@ class ProjectSite:
             profiles=profiled,
             mentioned=list(profile_report.mentioned(profiled)),
             stalls=_stalls(profiled),
-            rooflines=list(self._roofline_of(profiled)),
+            rooflines=list(self._profiles.roofline_of(profiled)),
         )
 
     @functools.cached_property
@@ -308,10 +286,6 @@ class ProjectSite:
         """What every experiment waits for: its page and the first page say the same."""
         every = [pending.of_log(one, self._timed_records) for one in self.logs]
         return {name: own for one in every for name, own in one.items()}
-
-    def _roofline_of(self, profiled: tuple[StandingProfile, ...]) -> tuple[Plot, ...]:
-        named = [(standing_profile.name, standing_profile.profile) for standing_profile in profiled]
-        return roofline.plots(named, self._measured)[0]
 
     def _run(
         self,
@@ -356,33 +330,6 @@ class ProjectSite:
         root, arms = self._project.root, zip(record.names, record.arms, strict=True)
         return [one for name, arm in arms if (one := memory_pictures.kept(root, name, arm))]
 
-    def _profiles_of(self, name: str) -> tuple[StandingProfile, ...]:
-        """Returns the same as standing.of_profiles(), without reading any file twice."""
-        baseline, candidates = self._project.variants(self._project.experiment(name))
-        result = []
-        for called, variant in zip(
-            arm_names(len(candidates)), (baseline, *candidates), strict=True
-        ):
-            profile = self._latest_profile(variant)
-            if profile is not None:
-                changed = tuple(standing.profile_changes(variant, profile, self.tree))
-                result.append(StandingProfile(name=called, profile=profile, changed=changed))
-        return tuple(result)
-
-    @functools.cached_property
-    def _profiled_in(self) -> dict[str, list[str]]:
-        """The experiments whose pages show a profile, by profile."""
-        found: dict[str, list[str]] = defaultdict(list)
-        for name, (kernel_log, _) in self._standings.items():
-            if (kernel_log.kernel, kernel_log.arch) in self._of_kernel:
-                for one in self._profiles_of(name):
-                    found[one.profile.run].append(name)
-        return found
-
-    def _latest_profile(self, variant: Variant) -> Profile | None:
-        own = self._of_kernel[variant.kernel, variant.arch]
-        return next((profile for profile in own if is_of(dict(variant.axes), profile.arm)), None)
-
     def _sweep(self, run: str) -> bytes:
         record = self._sweeps[run]
         document = list(sweep_report.render(record, maps=False))[1:]
@@ -404,7 +351,7 @@ class ProjectSite:
         )
 
     def _profile(self, run: str) -> bytes:
-        profile = self._profiles[run]
+        profile = self._profiles.by_run[run]
         evidence = profile.arm.profiled
         assert evidence is not None, "read_file() refuses others"
         readings = [(name, evaluate(builtin(name), evidence, Run())) for name in NAMES]
@@ -413,7 +360,7 @@ class ProjectSite:
             "../",
             f"{profile.arm.kernel}@{profile.arm.arch}: profile {run}",
             profile=profile,
-            experiments=self._profiled_in.get(run, []),
+            experiments=self._profiles.experiments.get(run, []),
             conditions=profile_report.conditions(profile),
             stalls=stalls.bars([("this profile", evidence)]) if stalls.has_any(evidence) else None,
             readings=[
@@ -483,7 +430,9 @@ class ProjectSite:
         root, arms = self._project.root, record.arms[:ARMS_LISTED]
         isa = lines_service.kept_isa(root, arms)
         texts = self._texts.numbered(record)
-        profiled = {one.name: one.profile for one in self._profiles_of(name) if not one.changed}
+        profiled = {
+            one.name: one.profile for one in self._profiles.of_experiment(name) if not one.changed
+        }
         modelled = {one.name: one.run for one in modelling.kept(root, record)}
         differing, listings = page.differing_axes(record), []
         for called, arm in zip(record.names, arms, strict=False):
@@ -529,11 +478,6 @@ def _unusual_sizes(standings: Standings) -> str:
     own = [one for record in timed for one in ([s.size for s in record.sizes] or [record.size])]
     known = dict.fromkeys(filter(None, own))
     return ", ".join(known) if known.keys() - {"full"} else ""
-
-
-def _place(arm: Arm, files: Mapping[str, str]) -> tuple[object, ...]:
-    """Returns the key of an arm's variant, built from these files."""
-    return arm.kernel, arm.arch, *sorted(arm.axes.items()), *sorted(files.items())
 
 
 def _stalls(profiled: tuple[StandingProfile, ...]) -> Bars | None:

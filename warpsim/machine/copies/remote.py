@@ -17,7 +17,7 @@ from warpsim.machine.sync import atomics
 from warpsim.machine.wave.machine import WarpSet
 from warpsim.machine.wave.spaces import ClusterShared
 
-Written = list[tuple[int, Issuer, int]]
+Stores = list[tuple[int, Issuer, int]]
 """What landed: its arena offset, who issued it, and the agent as which it was written."""
 
 
@@ -27,7 +27,7 @@ def store(
     """Stores each lane's value at a cluster address and completes its bytes on a barrier there."""
     space, races = _cluster(warps), warps.machine.races
 
-    def act(offsets: Array, written: Written) -> None:
+    def act(offsets: Array, written: Stores) -> None:
         for offset, issuer, agent in written:
             races.engine_write(_units(races, offset, access), issuer, agent)
         space.deposit(warps, offsets, values, access, m)
@@ -48,7 +48,7 @@ def reduce(
     space, races = _cluster(warps), warps.machine.races
     to, values = to.copy(), values.copy()
 
-    def act(offsets: Array, written: Written) -> None:
+    def act(offsets: Array, written: Stores) -> None:
         atomics.reduce(warps, space, to, values, function, access, m)
         for offset, issuer, agent in written:
             races.engine_reduction(_units(races, offset, access), issuer, agent)
@@ -69,7 +69,7 @@ def _cluster(warps: WarpSet) -> ClusterShared:
 
 def _signalling(
     warps: WarpSet,
-    act: Callable[[Array, Written], None],
+    act: Callable[[Array, Stores], None],
     to: Array,
     barriers: Array,
     access: AccessKind,
