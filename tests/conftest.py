@@ -84,6 +84,13 @@ def pytest_xdist_auto_num_workers() -> int:
     return cores + cores // 2
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    from scheduling import Together
+
+    return Together(config, log) if config.getoption("dist") == "load" else None
+
+
 @pytest.fixture
 def scale(tmp_path: Path, warm: Path) -> Path:
     """A fresh copy of the project `scale`: one kernel, two axes, two experiments, one step.

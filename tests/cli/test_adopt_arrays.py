@@ -28,6 +28,21 @@ LAUNCH = (
     *("--value", "n=1000", "--reference", f"y={NIBBLES}"),
 )
 TMA = """#include <cuda.h>
+__global__ void fill(const __grid_constant__ CUtensorMap to, int value) {
+    __shared__ alignas(128) int tile[8][32];
+    for (int row = 0; row < 8; ++row) tile[row][threadIdx.x] = value + row;
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        unsigned from = __cvta_generic_to_shared(&tile);
+        asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];"
+                     ::"l"(&to), "r"(blockIdx.x * 32), "r"(0), "r"(from) : "memory");
+        asm volatile("cp.async.bulk.commit_group;");
+        asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+    }
+}
+"""
+WITH_LIBCUDACXX = """#include <cuda.h>
 #include <cuda/barrier>
 namespace cde = cuda::device::experimental;
 __global__ void fill(const __grid_constant__ CUtensorMap to, int value) {
@@ -106,6 +121,7 @@ def test_a_mistake_in_an_option_leaves_nothing(
 
 
 def test_an_array_behind_a_tensor_map_is_an_output(empty: Path, kx: Kx) -> None:
+    (empty.parent / "fill.cu").write_text(WITH_LIBCUDACXX)
     known = (
         *("--arch", "sm_90a", "--block", "32", "--grid", "N/32", "--shape", "to=8,N"),
         *("--tensor-map", "to=s32:32xROWS", "--value", "N=64,ROWS=8", "--value", "value=3"),

@@ -7,6 +7,8 @@ import pytest
 
 from warpsim import Schedule
 
+pytestmark = pytest.mark.xdist_group("patch_embed")
+
 SCHEDULES = [
     Schedule(seed=0, asynchrony="late"),
     Schedule(seed=1, asynchrony="late"),

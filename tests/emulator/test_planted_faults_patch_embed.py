@@ -15,6 +15,8 @@ from harness import EARLY, LATE
 from warpsim import Schedule
 from warpsim.launch import TensorMap
 
+pytestmark = pytest.mark.xdist_group("patch_embed")
+
 SCHEDULES = (LATE, Schedule(seed=1, asynchrony="late"), EARLY)
 WRONG = "INCORRECT"
 COPY = r"cp\.async\.bulk\.tensor\.2d\.shared"
